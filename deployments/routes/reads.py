@@ -1,0 +1,152 @@
+"""Search, context and the plain reads."""
+
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Path, Query
+
+from deployments.routes.models import (
+    SCOPE_FIELDS,
+    TIER_NAMES,
+    ContextIn,
+    ContextOut,
+    HistoryOut,
+    NoteOut,
+    NotesOut,
+    NoteVersionOut,
+    NoteVersionsOut,
+    ProfileOut,
+    ScopeIn,
+    SearchIn,
+    SearchOut,
+    SessionMessageOut,
+)
+from deployments.services import ReaderDep, Services, ServicesDep
+from lamina.errors import InvalidInput, LaminaError
+from lamina.memories import Category, Profile
+from lamina.queries import Filters, SearchRequest, clean_filters
+from lamina.ranking.budget import build_context
+from lamina.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE, Scope
+
+router = APIRouter(prefix="/v1", tags=["read"])
+MAX_OFFSET = 1_000_000
+PageLimit = Annotated[int, Query(ge=1, le=1000, description="Most entries of the page.")]
+PageOffset = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="Entries to skip.")]
+
+
+def scope_in(
+    workspace: Annotated[str, Query(description="Project.")] = DEFAULT_WORKSPACE,
+    namespace: Annotated[str, Query(description="Subdivision of the workspace.")] = DEFAULT_NAMESPACE,
+    user: Annotated[str | None, Query(description="Person.")] = None,
+    agent: Annotated[str | None, Query(description="Agent.")] = None,
+    swarm: Annotated[str | None, Query(description="Group of agents.")] = None,
+) -> ScopeIn:
+    """Return the scope of a request without a body."""
+    given = {"workspace": workspace, "namespace": namespace, "user": user, "agent": agent, "swarm": swarm}
+    return ScopeIn(**{name: value for name, value in given.items() if value is not None and name in SCOPE_FIELDS})
+
+
+ScopeDep = Annotated[ScopeIn, Depends(scope_in)]
+
+
+def search_request(body: SearchIn, scope: Scope, services: Services, default_limit: int) -> SearchRequest:
+    """Return the library's request, with the configured defaults where nothing was sent."""
+    limits = services.settings.search
+    return SearchRequest(
+        text=body.query,
+        scope=scope,
+        limit=body.limit if "limit" in body.model_fields_set else default_limit,
+        per_source=limits.per_source,
+        tiers=tuple(TIER_NAMES[name] for name in dict.fromkeys(body.tiers)),
+        filters=body.filters(limits.min_confidence),
+    )
+
+
+@router.post("/search")
+async def search(body: SearchIn, services: ServicesDep, credential: ReaderDep) -> SearchOut:
+    """Search all tiers at once and return one fused ranking.
+
+    A source that fails or runs out of time is named in `degraded`; the others answer.
+    """
+    scope = body.scope(credential.tenant)
+    request = search_request(body, scope, services, services.settings.search.limit)
+    return SearchOut.of(await services.search.search(request), explain=body.explain)
+
+
+@router.post("/context")
+async def context(body: ContextIn, services: ServicesDep, credential: ReaderDep) -> ContextOut:
+    """Return what is worth knowing as a block ready for a prompt, within its budget of tokens."""
+    scope = body.scope(credential.tenant)
+    request = search_request(body, scope, services, services.settings.context.max_chunks)
+    answer = await services.search.search(request)
+    profile, degraded = await _profile(services, scope)
+    sent = "budget_tokens" in body.model_fields_set
+    budget = body.budget_tokens if sent else services.settings.context.budget_tokens
+    block = build_context(answer.hits, profile, budget_tokens=budget)
+    return ContextOut.of(block, budget, [*answer.degraded, *degraded], explain=body.explain)
+
+
+async def _profile(services: Services, scope: Scope) -> tuple[Profile | None, list[str]]:
+    if scope.user is None:
+        return None, []
+    try:
+        return await services.reads.profiles.get(scope), []
+    except LaminaError:
+        return None, ["profile"]
+
+
+@router.get("/notes")
+async def list_notes(
+    services: ServicesDep,
+    credential: ReaderDep,
+    ids: ScopeDep,
+    category: Annotated[Category | None, Query(description="Only this category.")] = None,
+    tag: Annotated[list[str] | None, Query(description="Only notes with all of these tags.")] = None,
+    since: Annotated[datetime | None, Query(description="Only events at or after this time.")] = None,
+    until: Annotated[datetime | None, Query(description="Only events before this time.")] = None,
+    limit: PageLimit = 100,
+    offset: PageOffset = 0,
+) -> NotesOut:
+    """List the notes of a scope, the latest event first."""
+    filters = clean_filters(Filters(tuple(tag or ()), since, until, 0.0))
+    scope = ids.scope(credential.tenant)
+    found = await services.reads.notes.page(scope, filters, category, limit=limit, offset=offset)
+    return NotesOut(notes=[NoteOut.of(note) for note in found])
+
+
+@router.get("/notes/{id}")
+async def get_note(id: UUID, services: ServicesDep, credential: ReaderDep) -> NoteOut:  # noqa: A002
+    """Return one note, whole."""
+    return NoteOut.of(await services.reads.notes.get(credential.tenant, id))
+
+
+@router.get("/notes/{id}/versions")
+async def note_versions(id: UUID, services: ServicesDep, credential: ReaderDep) -> NoteVersionsOut:  # noqa: A002
+    """Return every state the note was in, oldest first."""
+    versions = await services.reads.notes.history(credential.tenant, id)
+    return NoteVersionsOut(versions=[NoteVersionOut.of(version) for version in versions])
+
+
+@router.get("/sessions/{session}/messages")
+async def session_messages(
+    session: Annotated[str, Path(description="The conversation.")],
+    services: ServicesDep,
+    credential: ReaderDep,
+    ids: ScopeDep,
+    limit: PageLimit = 100,
+    offset: PageOffset = 0,
+) -> HistoryOut:
+    """Return a session's messages in order."""
+    scope = ids.scope(credential.tenant).narrowed(session=session)
+    found = await services.reads.messages.history(scope, limit=limit, offset=offset)
+    return HistoryOut(messages=[SessionMessageOut.of(item) for item in found])
+
+
+@router.get("/profile")
+async def get_profile(services: ServicesDep, credential: ReaderDep, ids: ScopeDep) -> ProfileOut:
+    """Return a user's profile; one that was never written is empty, with version 0."""
+    scope = ids.scope(credential.tenant)
+    if scope.user is None:
+        raise InvalidInput("user", "is missing; a profile belongs to a user")
+    return ProfileOut.of(await services.reads.profiles.get(scope))

@@ -1,0 +1,107 @@
+"""What the routes work with, however the parts are spread over processes."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from cachetools import TTLCache
+from fastapi import Depends, Request, Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from lamina.errors import Forbidden, LaminaError, Unauthenticated
+from lamina.recorder import Recorder
+from lamina.search import Search
+from lamina.settings import Settings
+from lamina.stores.postgres.keys import Credential, KeyRole, Keys, hash_key
+from lamina.wiring import Reads
+
+MAX_CACHED_KEYS = 10_000
+PROBE_DEADLINE_S = 2.0
+Probe = Callable[[], Awaitable[object]]
+
+
+class KeyCheck:
+    """Checks API keys; a valid one is trusted for some seconds without asking again."""
+
+    def __init__(self, keys: Keys, *, trust_s: float) -> None:
+        self._keys = keys
+        self._trusted: TTLCache[bytes, Credential] = TTLCache(MAX_CACHED_KEYS, trust_s)
+
+    async def check(self, key: str | None) -> Credential:
+        """Return what the key proves.
+
+        Raises:
+            Unauthenticated: If it is missing, unknown or revoked.
+        """
+        if not key:
+            raise Unauthenticated
+        digest = hash_key(key)
+        credential = self._trusted.get(digest) or await self._keys.find(key)
+        if credential is None:
+            raise Unauthenticated
+        self._trusted.setdefault(digest, credential)
+        return credential
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Everything a route may call.
+
+    Args:
+        probes: What readiness asks, by part; a probe that raises or hangs is a part not ready.
+    """
+
+    settings: Settings
+    search: Search
+    recorder: Recorder
+    reads: Reads
+    key_check: KeyCheck
+    probes: Mapping[str, Probe]
+
+    async def readiness(self) -> dict[str, str]:
+        """Return each part's state: ``ok``, or what is wrong with it."""
+        states = await asyncio.gather(*(_probe(probe) for probe in self.probes.values()))
+        return dict(zip(self.probes, states, strict=True))
+
+
+async def _probe(probe: Probe) -> str:
+    try:
+        await asyncio.wait_for(probe(), PROBE_DEADLINE_S)
+    except TimeoutError:
+        return f"no answer within {PROBE_DEADLINE_S} s"
+    except LaminaError as error:
+        return str(error)
+    except Exception as error:  # noqa: BLE001 - readiness reports, it does not fail
+        return f"{type(error).__name__}: {error}"
+    return "ok"
+
+
+def services_of(request: Request) -> Services:
+    """Return the services that the application was built with."""
+    services = request.app.state.services
+    assert isinstance(services, Services)  # noqa: S101 - set by build_api
+    return services
+
+
+ServicesDep = Annotated[Services, Depends(services_of)]
+_bearer = HTTPBearer(auto_error=False, description="An API key from `lamina keys create`.")
+
+
+def needs(role: KeyRole) -> Callable[..., Awaitable[Credential]]:
+    """Return a dependency that lets keys of this role and the roles above it pass."""
+
+    async def check(
+        services: ServicesDep,
+        header: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
+    ) -> Credential:
+        credential = await services.key_check.check(header.credentials if header else None)
+        if not credential.role.includes(role):
+            raise Forbidden(credential.role, role)
+        return credential
+
+    return check
+
+
+ReaderDep = Annotated[Credential, Depends(needs(KeyRole.READER))]
+WriterDep = Annotated[Credential, Depends(needs(KeyRole.WRITER))]

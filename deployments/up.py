@@ -1,0 +1,173 @@
+"""`lamina up`: embedded Postgres, Ray and the application, in the foreground, until a signal.
+
+Ray is imported inside functions: its flags must be in the environment first.
+"""
+
+import hashlib
+import logging
+import os
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from deployments.environment import free_port, has_ha_proxy, ray_environment
+from lamina.backends import EmbeddedPostgres
+from lamina.errors import Misconfigured, Unavailable
+from lamina.local import LocalService, claimed, ensure_local_key
+from lamina.settings import EmbeddedPostgresSettings, PostgresServerSettings, Settings
+from lamina.stores.postgres.migrate import migrate
+
+OBJECT_STORE_BYTES = 150 * 1024 * 1024
+WATCH_INTERVAL_S = 0.5
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What is running.
+
+    Args:
+        service: Where it listens and with which key.
+        started_s: Seconds from the call to the first answer.
+    """
+
+    service: LocalService
+    started_s: float
+
+
+def run(settings: Settings, report: Report, on_ready: Callable[[Started], None]) -> None:
+    """Start everything, call ``on_ready``, and serve until SIGINT or SIGTERM.
+
+    Raises:
+        Misconfigured: If the configuration contradicts the data or the machine.
+        Unavailable: If Ray ends while serving.
+    """
+    begin = time.monotonic()
+    with ExitStack() as stack:
+        stop = stack.enter_context(_signals())
+        stack.enter_context(claimed(settings.data_dir))
+        postgres, url = _start_postgres(settings, stack, report)
+        served = settings.model_copy(
+            update={"postgres": PostgresServerSettings(url=url), "data_dir": settings.data_dir.resolve()}
+        )
+        migrate(url)
+        key = ensure_local_key(settings.data_dir, url)
+        address = _start_serving(served, stack, report)
+        service = LocalService(url=address, key=key, pid=os.getpid())
+        stack.enter_context(service.announced(settings.data_dir))
+        on_ready(Started(service, time.monotonic() - begin))
+        _watch(postgres, stop, report)
+        report("stopping")
+
+
+@contextmanager
+def _signals() -> Iterator[threading.Event]:
+    stop = threading.Event()
+
+    def on_signal(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signal module's signature
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _start_postgres(settings: Settings, stack: ExitStack, report: Report) -> tuple[EmbeddedPostgres | None, str]:
+    match settings.postgres:
+        case PostgresServerSettings(url=url):
+            return None, url
+        case EmbeddedPostgresSettings() as chosen:
+            report("starting postgres")
+            postgres = EmbeddedPostgres(settings.data_dir / "postgres", chosen)
+            stack.callback(postgres.stop)
+            return postgres, postgres.start()
+
+
+def _start_serving(settings: Settings, stack: ExitStack, report: Report) -> str:
+    folder = _instance_folder(settings.data_dir)
+    stack.callback(shutil.rmtree, folder, ignore_errors=True)
+    ha_proxy = settings.serve.ha_proxy and has_ha_proxy()
+    os.environ.update(ray_environment(settings, folder, ha_proxy=ha_proxy))
+    report("starting ray")
+    _start_ray(settings, folder)
+    stack.callback(_stop_ray)
+    report("starting the deployments")
+    return _deploy(settings)
+
+
+def _start_ray(settings: Settings, folder: Path) -> None:
+    import ray  # noqa: PLC0415 - after the environment is set
+
+    ray.init(
+        address="local",
+        namespace="lamina",
+        num_cpus=settings.serve.num_cpus,
+        object_store_memory=OBJECT_STORE_BYTES,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+        configure_logging=False,
+        _temp_dir=str(folder / "ray"),
+    )
+
+
+def _deploy(settings: Settings) -> str:
+    from ray import serve  # noqa: PLC0415 - after the environment is set
+
+    from deployments.app import build  # noqa: PLC0415
+
+    port = settings.serve.port or free_port(settings.serve.host)
+    serve.start(http_options=serve.HTTPOptions(host=settings.serve.host, port=port))
+    serve.run(build(settings), name="lamina", route_prefix="/", logging_config={"enable_access_log": False})
+    host = "127.0.0.1" if settings.serve.host in {"0.0.0.0", "::"} else settings.serve.host  # noqa: S104 - compared
+    return f"http://{host}:{port}"
+
+
+def _stop_ray() -> None:
+    import ray  # noqa: PLC0415
+    from ray import serve  # noqa: PLC0415
+
+    serve.shutdown()  # type: ignore[no-untyped-call]  # Ray's own gap
+    ray.shutdown()
+
+
+def _instance_folder(data_dir: Path) -> Path:
+    digest = hashlib.sha256(str(data_dir.resolve()).encode()).hexdigest()[:8]
+    folder = Path(tempfile.gettempdir()) / f"lamina-ray-{digest}-{os.getpid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+def _watch(postgres: EmbeddedPostgres | None, stop: threading.Event, report: Report) -> None:
+    while not stop.wait(WATCH_INTERVAL_S):
+        if postgres is not None and _revived(postgres, report):
+            report("postgres ended and was started again")
+        if _ray_is_gone():
+            raise Unavailable("ray", "one of its processes ended; start Lamina again, nothing acknowledged is lost")
+
+
+def _revived(postgres: EmbeddedPostgres, report: Report) -> bool:
+    try:
+        return postgres.ensure_running()
+    except Misconfigured as error:
+        report(f"postgres does not start again yet: {error}")
+        return False
+
+
+def _ray_is_gone() -> bool:
+    from ray._private import worker  # noqa: PLC0415 - Ray has no public way to ask for its own processes
+
+    node = worker._global_node  # noqa: SLF001
+    return node is None or bool(node.dead_processes())

@@ -1,0 +1,1 @@
+"""Batch maintenance over the cluster, as Ray jobs."""

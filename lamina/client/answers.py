@@ -1,0 +1,62 @@
+"""What an HTTP answer means: its JSON, or an error of the library."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from lamina.errors import (
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    LaminaError,
+    NotFound,
+    Overloaded,
+    Unauthenticated,
+    Unavailable,
+)
+
+
+def read(response: httpx.Response) -> dict[str, Any]:
+    """Return the answer's JSON; a readiness report is an answer whatever it says.
+
+    Raises:
+        LaminaError: The error that the status stands for.
+    """
+    body = _json(response)
+    if response.is_success or "parts" in body:
+        return body
+    raise _error(response, body)
+
+
+def unreachable(error: httpx.TransportError, url: httpx.URL) -> Unavailable:
+    """Return the error for a service that does not answer at all."""
+    return Unavailable("lamina", f"{url} does not answer ({type(error).__name__}); start it with `lamina up`")
+
+
+def _json(response: httpx.Response) -> dict[str, Any]:
+    try:
+        body = response.json()
+    except ValueError:
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def _error(response: httpx.Response, body: Mapping[str, Any]) -> LaminaError:
+    detail = str(body.get("detail") or response.reason_phrase)
+    wait = int(response.headers.get("Retry-After", "1"))
+    by_status: dict[int, LaminaError] = {
+        401: Unauthenticated(),
+        403: Forbidden("too low", detail),
+        404: NotFound("such thing:", detail),
+        409: Conflict(detail),
+        413: InvalidInput("request", detail),
+        422: _invalid(body, detail),
+        429: Overloaded("lamina", detail, wait),
+    }
+    return by_status.get(response.status_code) or Unavailable("lamina", f"{response.status_code} {detail}", wait)
+
+
+def _invalid(body: Mapping[str, Any], detail: str) -> InvalidInput:
+    first = next(iter(body.get("errors") or []), None)
+    return InvalidInput(first["field"], first["reason"]) if first else InvalidInput("request", detail)

@@ -1,0 +1,42 @@
+"""An embedding model without weights: hashed words. For tests of everything but quality."""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lamina.ports import ModelIdentity
+from lamina.text import words
+
+MAX_WORDS = 200
+
+
+class HashingModel:
+    """Each word adds one signed unit at a hashed place; texts that share words are near."""
+
+    def __init__(self, dimension: int = 384) -> None:
+        self.identity = ModelIdentity(model=f"hashing-{dimension}", dimension=dimension)
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return one unit row a text; a text without words points along the first axis."""
+        rows = np.zeros((len(texts), self.identity.dimension), dtype=np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            self._add_words(row, words(text))
+        unit: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        return unit
+
+    def _add_words(self, row: NDArray[np.float32], found: Sequence[str]) -> None:
+        for word in found:
+            digest = hashlib.blake2b(word.encode(), digest_size=8).digest()
+            place = int.from_bytes(digest[:4], "big") % self.identity.dimension
+            row[place] += 1 if digest[4] % 2 else -1
+        if not row.any():
+            row[0] = 1
+
+    def spans(self, text: str) -> Sequence[tuple[int, int]]:
+        """Cut every 200 words at white space."""
+        if len(words(text)) <= MAX_WORDS:
+            return [(0, len(text))]
+        size = MAX_WORDS * 5
+        return [(start, min(start + size, len(text))) for start in range(0, len(text), size)]

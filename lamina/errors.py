@@ -1,0 +1,122 @@
+"""The error tree: what each failure means to a caller.
+
+The HTTP edge maps every class to one status; the CLI prints the text. Fields go to
+``super().__init__`` so that an error survives pickling between processes.
+"""
+
+
+class LaminaError(Exception):
+    """Base of every error that a caller may act on."""
+
+
+class InvalidInput(LaminaError):
+    """The request cannot be accepted as it is; change the named field.
+
+    Args:
+        field: Path of the field, as the caller wrote it (``messages.0.content``).
+        reason: What is wrong and what would be right.
+    """
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(field, reason)
+        self.field = field
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.reason}"
+
+
+class Unauthenticated(LaminaError):
+    """No key, or a key that is unknown or revoked; send a valid one."""
+
+    def __str__(self) -> str:
+        return "no valid API key; send `Authorization: Bearer <key>` (create one with `lamina keys create`)"
+
+
+class Forbidden(LaminaError):
+    """The key is valid but its role does not reach this far.
+
+    Args:
+        role: Role of the key.
+        needed: Lowest role that would do.
+    """
+
+    def __init__(self, role: str, needed: str) -> None:
+        super().__init__(role, needed)
+        self.role = role
+        self.needed = needed
+
+    def __str__(self) -> str:
+        return f"this key has the role {self.role}; this call needs {self.needed}"
+
+
+class NotFound(LaminaError):
+    """Nothing with this id is visible to the caller.
+
+    Args:
+        kind: What was looked for (``note``).
+        id: Its id, as the caller wrote it.
+    """
+
+    def __init__(self, kind: str, id: str) -> None:  # noqa: A002 - the field's own name
+        super().__init__(kind, id)
+        self.kind = kind
+        self.id = id
+
+    def __str__(self) -> str:
+        return f"no {self.kind} {self.id}"
+
+
+class Conflict(LaminaError):
+    """The change contradicts what is stored.
+
+    Args:
+        reason: What it contradicts and how to go on.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class Unavailable(LaminaError):
+    """A part that the call cannot do without does not answer; try again.
+
+    Args:
+        part: Which part (``postgres``, ``embedder``).
+        reason: What was seen.
+        retry_after_s: After how many seconds a retry makes sense.
+    """
+
+    def __init__(self, part: str, reason: str, retry_after_s: int = 1) -> None:
+        super().__init__(part, reason, retry_after_s)
+        self.part = part
+        self.reason = reason
+        self.retry_after_s = retry_after_s
+
+    def __str__(self) -> str:
+        return f"{self.part} is not available: {self.reason}; retry in {self.retry_after_s} s"
+
+
+class Overloaded(Unavailable):
+    """A bounded queue is full: nothing was done, retry later."""
+
+
+class Misconfigured(LaminaError):
+    """The configuration contradicts the data or the machine; the process must not start.
+
+    Args:
+        what: What contradicts what.
+        remedy: What the operator can do.
+    """
+
+    def __init__(self, what: str, remedy: str) -> None:
+        super().__init__(what, remedy)
+        self.what = what
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.what}; {self.remedy}"

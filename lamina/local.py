@@ -1,0 +1,92 @@
+"""What a local instance leaves in its data directory, so that the CLI finds it."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from lamina.errors import Misconfigured
+from lamina.stores.postgres.keys import KeyRole, create_key, key_is_valid
+
+LOCAL_TENANT = "local"
+_KEY_FILE = "local.key"
+_SERVICE_FILE = "service.json"
+_LOCK_FILE = "lock"
+
+
+@dataclass(frozen=True, slots=True)
+class LocalService:
+    """A running instance.
+
+    Args:
+        url: Where it listens.
+        key: The local admin key.
+        pid: Process of `lamina up`.
+    """
+
+    url: str
+    key: str
+    pid: int
+
+    @contextmanager
+    def announced(self, data_dir: Path) -> Iterator[None]:
+        """Leave address and pid in the data directory while the instance runs."""
+        file = data_dir / _SERVICE_FILE
+        file.write_text(json.dumps({name: value for name, value in asdict(self).items() if name != "key"}))
+        try:
+            yield
+        finally:
+            file.unlink(missing_ok=True)
+
+
+def find_service(data_dir: Path) -> LocalService | None:
+    """Return the instance that runs on this data directory, if one does."""
+    try:
+        found = json.loads((data_dir / _SERVICE_FILE).read_text())
+        key = (data_dir / _KEY_FILE).read_text().strip()
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+    return LocalService(found["url"], key, found["pid"]) if _is_alive(found["pid"]) else None
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+@contextmanager
+def claimed(data_dir: Path) -> Iterator[None]:
+    """Hold the data directory for this process alone.
+
+    Raises:
+        Misconfigured: If another process holds it.
+    """
+    data_dir.mkdir(parents=True, exist_ok=True)
+    with (data_dir / _LOCK_FILE).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise Misconfigured(
+                f"another Lamina runs on {data_dir.resolve()}", "stop it, or choose another data_dir"
+            ) from error
+        yield
+
+
+def ensure_local_key(data_dir: Path, url: str) -> str:
+    """Return the local admin key, made at the first time and kept in a file only its owner can read."""
+    file = data_dir / _KEY_FILE
+    if file.exists() and key_is_valid(url, file.read_text().strip()):
+        return file.read_text().strip()
+    key = create_key(url, tenant=LOCAL_TENANT, role=KeyRole.ADMIN, label="local")
+    file.touch(mode=0o600)
+    file.chmod(0o600)
+    file.write_text(key)
+    return key

@@ -1,0 +1,68 @@
+"""Fuse the rankings of several sources into one."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from uuid import UUID
+
+from lamina.queries import TIER_OF, FusedHit, Hit, Placement, Ranking, Source, Tier
+
+Key = tuple[Tier, UUID]
+
+
+def fuse_by_reciprocal_rank(rankings: Mapping[Source, Ranking], *, rrf_k: int) -> tuple[FusedHit, ...]:
+    """Fuse rankings by the sum of reciprocal ranks, scaled to 0..1.
+
+    A memory lives in one tier, so only that tier's sources can rank it: the sum is divided by
+    what it would be with rank 1 in each of them that answered. The order within a tier is that
+    of the plain sum, and a threshold means the same in a tier of one source and of three.
+
+    Args:
+        rankings: Hits per source that answered, best first.
+        rrf_k: Rank offset; larger flattens the top. 60 in the source.
+
+    Returns:
+        Every memory once, best first, ties by tier and id. A score of 1 means first in every
+        source of its tier that answered.
+
+    Source:
+        Cormack, Clarke, Büttcher, SIGIR 2009.
+    """
+    memories = {_key(hit): hit for ranking in rankings.values() for hit in ranking}
+    placements = _placements(rankings)
+    sources = _sources_per_tier(rankings)
+    fused = [
+        FusedHit(
+            memory=hit.memory,
+            score=_reciprocal_sum(placements[key], rrf_k) * (rrf_k + 1) / sources[hit.memory.tier],
+            placements=placements[key],
+        )
+        for key, hit in memories.items()
+    ]
+    return tuple(sorted(fused, key=_best_first))
+
+
+def _key(hit: Hit) -> Key:
+    return hit.memory.tier, hit.memory.id
+
+
+def _placements(rankings: Mapping[Source, Ranking]) -> dict[Key, dict[Source, Placement]]:
+    placements: defaultdict[Key, dict[Source, Placement]] = defaultdict(dict)
+    for source in sorted(rankings):
+        for rank, hit in enumerate(rankings[source], start=1):
+            placements[_key(hit)][source] = Placement(rank, hit.score, hit.raw)
+    return placements
+
+
+def _sources_per_tier(rankings: Mapping[Source, Ranking]) -> dict[Tier, int]:
+    counts: defaultdict[Tier, int] = defaultdict(int)
+    for source in rankings:
+        counts[TIER_OF[source]] += 1
+    return counts
+
+
+def _reciprocal_sum(placements: Mapping[Source, Placement], rrf_k: int) -> float:
+    return sum(1 / (rrf_k + placement.rank) for placement in placements.values())
+
+
+def _best_first(hit: FusedHit) -> tuple[float, int, UUID]:
+    return -hit.score, hit.memory.tier, hit.memory.id

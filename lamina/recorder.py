@@ -1,0 +1,248 @@
+"""The write path: clean, extract, embed, then one transaction; nothing is half written."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from lamina.errors import InvalidInput, Unavailable
+from lamina.memories import (
+    MAX_MESSAGES,
+    Chunk,
+    Extraction,
+    Message,
+    Metadata,
+    Note,
+    Profile,
+    StoredNote,
+    clean_message,
+    clean_metadata,
+    clean_note,
+    new_id,
+)
+from lamina.ports import Clock, Embedder, Extractor
+from lamina.scope import Scope
+from lamina.stores.postgres.connection import Connection, Pool, in_transaction
+from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.idempotency import Json, Once, answer_once
+from lamina.stores.postgres.messages import AppendedMessage, PreparedMessage, append_messages
+from lamina.stores.postgres.notes import (
+    PreparedNote,
+    PutNote,
+    delete_note,
+    insert_notes,
+    lock_note,
+    replace_chunks,
+    update_note,
+)
+from lamina.stores.postgres.outbox import enqueue
+from lamina.stores.postgres.profiles import patch_profile
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedTurn:
+    """A turn with everything that models had to say about it."""
+
+    messages: tuple[PreparedMessage, ...]
+    notes: tuple[PreparedNote, ...]
+    profile: Metadata
+
+
+class Recorder:
+    """Writes turns, notes and profiles.
+
+    No connection is held while a model works: texts are embedded first, then one transaction
+    writes everything together with the outbox rows and the scope's new epoch.
+
+    Args:
+        pool: Connections to Postgres.
+        embedder: Embeds messages and notes.
+        extractor: Draws notes and profile facts from messages; ``None`` draws nothing.
+        generation: The active generation of vectors.
+        clock: The time of day.
+        embed_deadline_s: Seconds after which a write gives up on the embedder.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        embedder: Embedder,
+        extractor: Extractor | None,
+        *,
+        generation: int,
+        clock: Clock,
+        embed_deadline_s: float,
+    ) -> None:
+        self._pool = pool
+        self._embedder = embedder
+        self._extractor = extractor
+        self._generation = generation
+        self._clock = clock
+        self._embed_deadline_s = embed_deadline_s
+
+    async def record_turn(self, scope: Scope, messages: Sequence[Message], once: Once | None = None) -> Json:
+        """Append messages to the scope's session, with what they teach.
+
+        Returns:
+            ``messages`` and ``notes`` with id and whether they existed, ``profile_version`` (or
+            ``None``) and the scope's ``epoch``.
+
+        Raises:
+            InvalidInput: For a turn without a session, without messages or with an unclean one.
+            Unavailable: If the embedder or Postgres does not answer; nothing is written.
+        """
+        if scope.session is None:
+            raise InvalidInput("session", "is missing; a turn belongs to a session")
+        turn = await self._prepare(_cleaned(messages))
+        now = self._clock()
+
+        async def act(connection: Connection) -> Json:
+            return await answer_once(connection, once, lambda: self._write_turn(connection, scope, turn, now))
+
+        return await in_transaction(self._pool, act)
+
+    async def _prepare(self, messages: Sequence[Message]) -> PreparedTurn:
+        ids = [new_id() for _ in messages]
+        extraction = self._extractor.extract(messages, ids) if self._extractor else Extraction()
+        texts = [message.text() for message in messages] + [note.content for note in extraction.notes]
+        chunks = await self._embed(texts)
+        return PreparedTurn(
+            tuple(map(PreparedMessage, ids, messages, chunks[: len(messages)])),
+            tuple(
+                PreparedNote(new_id(), *pair) for pair in zip(extraction.notes, chunks[len(messages) :], strict=True)
+            ),
+            extraction.profile,
+        )
+
+    async def _embed(self, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
+        try:
+            chunks = await asyncio.wait_for(self._embedder.embed_chunks(texts), self._embed_deadline_s)
+        except TimeoutError as error:
+            raise Unavailable("embedder", f"no answer within {self._embed_deadline_s} s") from error
+        if len(chunks) != len(texts):
+            raise Unavailable("embedder", f"it returned {len(chunks)} results for {len(texts)} texts")
+        return chunks
+
+    async def _write_turn(self, connection: Connection, scope: Scope, turn: PreparedTurn, now: datetime) -> Json:
+        appended = await append_messages(connection, scope, turn.messages, self._generation, now)
+        new = {item.id for item in appended if not item.existed}
+        taught = [note for note in turn.notes if _is_from(note, new)]
+        notes = await insert_notes(connection, scope, taught, self._generation, now) if taught else []
+        profile = await self._learn(connection, scope, turn.profile if new else {}, now)
+        await enqueue(connection, "messages", [item.id for item in appended if not item.existed])
+        await enqueue(connection, "notes", [note.id for note in notes if not note.existed])
+        return {
+            "messages": [_message_json(item) for item in appended],
+            "notes": [_note_json(note) for note in notes],
+            "profile_version": profile.version if profile else None,
+            "epoch": await bump_epoch(connection, scope),
+        }
+
+    async def _learn(self, connection: Connection, scope: Scope, facts: Metadata, now: datetime) -> Profile | None:
+        if scope.user is None or not facts:
+            return None
+        return await patch_profile(connection, scope, facts, now)
+
+    async def put_notes(self, scope: Scope, notes: Sequence[Note], once: Once | None = None) -> Json:
+        """Store notes, each once per scope.
+
+        Returns:
+            ``notes`` in their order, with id and whether they existed, and the scope's ``epoch``.
+
+        Raises:
+            InvalidInput: For an unclean note; none is stored.
+            Unavailable: If the embedder or Postgres does not answer; none is stored.
+        """
+        cleaned = [clean_note(note) for note in notes]
+        chunks = await self._embed([note.content for note in cleaned])
+        prepared = [PreparedNote(new_id(), *pair) for pair in zip(cleaned, chunks, strict=True)]
+        now = self._clock()
+
+        async def write(connection: Connection) -> Json:
+            put = await insert_notes(connection, scope, prepared, self._generation, now)
+            await enqueue(connection, "notes", [note.id for note in put if not note.existed])
+            return {"notes": [_note_json(note) for note in put], "epoch": await bump_epoch(connection, scope)}
+
+        return await in_transaction(
+            self._pool, lambda connection: answer_once(connection, once, lambda: write(connection))
+        )
+
+    async def change_note(self, tenant: str, id_: UUID, changes: dict[str, Any]) -> StoredNote:
+        """Write the next version of a note.
+
+        A changed text is embedded before the row is locked; changes that arrive at the same time
+        are applied one after another, each as a version of its own.
+
+        Raises:
+            NotFound: If the tenant has no such note.
+            Conflict: If another note of the scope already has the new text.
+        """
+        checked = clean_note(replace(Note(content="-"), **changes))
+        clean_changes = {name: getattr(checked, name) for name in changes}
+        chunks = (await self._embed([checked.content]))[0] if "content" in changes else None
+        now = self._clock()
+
+        async def act(connection: Connection) -> StoredNote:
+            old = await lock_note(connection, tenant, id_)
+            stored = await update_note(connection, id_, replace(old.note, **clean_changes), now)
+            scope = Scope(tenant, stored.workspace, stored.namespace)
+            if chunks is not None:
+                await replace_chunks(connection, scope, PreparedNote(id_, stored.note, chunks), self._generation)
+            await enqueue(connection, "notes", [id_])
+            await bump_epoch(connection, scope)
+            return stored
+
+        return await in_transaction(self._pool, act)
+
+    async def delete_note(self, tenant: str, id_: UUID) -> None:
+        """Take a note out of every reader's sight.
+
+        Raises:
+            NotFound: If the tenant has no such note.
+        """
+        now = self._clock()
+
+        async def act(connection: Connection) -> None:
+            scope = await delete_note(connection, tenant, id_, now)
+            await enqueue(connection, "notes", [id_])
+            await bump_epoch(connection, scope)
+
+        await in_transaction(self._pool, act)
+
+    async def patch_profile(self, scope: Scope, patch: Metadata) -> Profile:
+        """Merge a patch into the user's profile.
+
+        Raises:
+            InvalidInput: If the scope names no user or the patch is unclean.
+        """
+        if scope.user is None:
+            raise InvalidInput("user", "is missing; a profile belongs to a user")
+        cleaned = clean_metadata(patch, "patch")
+        now = self._clock()
+
+        async def act(connection: Connection) -> Profile:
+            profile = await patch_profile(connection, scope, cleaned, now)
+            await bump_epoch(connection, scope)
+            return profile
+
+        return await in_transaction(self._pool, act)
+
+
+def _cleaned(messages: Sequence[Message]) -> list[Message]:
+    if not 1 <= len(messages) <= MAX_MESSAGES:
+        raise InvalidInput("messages", f"has {len(messages)} messages; expected 1 to {MAX_MESSAGES}")
+    return [clean_message(message, f"messages.{place}") for place, message in enumerate(messages)]
+
+
+def _is_from(note: PreparedNote, messages: set[UUID]) -> bool:
+    return any(note.note.source == f"message:{id_}" for id_ in messages)
+
+
+def _message_json(item: AppendedMessage) -> Json:
+    return {"id": str(item.id), "position": item.position, "existed": item.existed}
+
+
+def _note_json(item: PutNote) -> Json:
+    return {"id": str(item.id), "existed": item.existed}

@@ -1,0 +1,350 @@
+"""Word and vector search on Qdrant Edge, Qdrant's engine in this process.
+
+Words are BM25 sparse vectors whose document frequencies are counted within the asking scope: a
+tenant's ranking neither depends on other tenants' texts nor tells of them.
+"""
+
+import asyncio
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import UUID, uuid5
+
+import numpy as np
+from qdrant_edge import (
+    Bm25,
+    Bm25Config,
+    CountRequest,
+    Distance,
+    EdgeConfig,
+    EdgeShard,
+    EdgeSparseVectorParams,
+    EdgeVectorParams,
+    FieldCondition,
+    Filter,
+    FloatIndexParams,
+    IdfParams,
+    IsEmptyCondition,
+    KeywordIndexParams,
+    MatchAny,
+    MatchValue,
+    Modifier,
+    Point,
+    QueryRequest,
+    RangeFloat,
+    ScoredPoint,
+    SearchParams,
+    UpdateOperation,
+)
+from qdrant_edge import (
+    Query as EdgeQuery,
+)
+
+from lamina.errors import Misconfigured
+from lamina.ports import Change, Record
+from lamina.queries import Hit, Memory, Query, Ranking, Source
+from lamina.ranking.relevance import hybrid_score, keyword_scores
+from lamina.text import words
+
+DENSE, WORDS = "dense", "words"
+OVERFETCH = 3  # Chunks of one memory share its place; deleted memories fall out after the look-up.
+_FORMAT = 1
+_NAMESPACE = UUID("9d1c7e2e-3a0f-5b7e-8c55-0d6a4c1f2b90")
+_KEYWORD_FIELDS = ("tenant", "workspace", "namespace", "user", "session", "tags", "memory")
+_NUMBER_FIELDS = ("occurred_at", "confidence")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A chunk that an engine found.
+
+    Args:
+        memory: Id of the memory.
+        chunk: Which of its chunks, from 0.
+        figure: The engine's figure, higher is better.
+    """
+
+    memory: UUID
+    chunk: int
+    figure: float
+
+
+class QdrantEdgeIndex:
+    """One shard on disk: chunks of memories with their words and, if it has any, their vectors.
+
+    One process may open a shard. Calls block; they take a lock each way so that a search never
+    sees half of a change.
+
+    Args:
+        path: Directory of the shard; created if missing.
+        dimension: Length of the dense vectors; ``None`` for an index of words alone.
+        search_threads: Threads of the search pool.
+
+    Raises:
+        Misconfigured: If another process has it open, or it was made for other vectors.
+    """
+
+    def __init__(self, path: Path, *, dimension: int | None, search_threads: int = 1) -> None:
+        self._bm25 = Bm25(Bm25Config())
+        self._dimension = dimension
+        self._lock = threading.Lock()
+        self._shard = _open(path, dimension, search_threads)
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        """Replace the chunks of these memories and return when the change is on disk."""
+        points = [point for change in changes if change.record for point in self._points(change.id, change.record)]
+        gone = Filter(must=[FieldCondition("memory", MatchAny([str(change.id) for change in changes]))])
+        with self._lock:
+            self._shard.update(UpdateOperation.delete_points_by_filter(gone))
+            if points:
+                self._shard.update(UpdateOperation.upsert_points(points))
+            self._shard.flush()
+
+    def by_words(self, query: Query) -> list[Place]:
+        """Return the best chunks by BM25, best first; none for a query without words."""
+        sparse = self._bm25.embed_query(" ".join(query.words))
+        if not query.words or not sparse.indices:
+            return []
+        params = SearchParams(idf=IdfParams(corpus=_scope_filter(query)))
+        return self._query(query, EdgeQuery.Nearest(sparse, WORDS), params)
+
+    def by_vector(self, query: Query) -> list[Place]:
+        """Return the nearest chunks by cosine, best first; none for a query without a vector."""
+        if query.embedding is None or self._dimension is None:
+            return []
+        vector = np.frombuffer(query.embedding, dtype=np.float32).tolist()
+        return self._query(query, EdgeQuery.Nearest(vector, DENSE), None)
+
+    def count(self) -> int:
+        """Return the number of chunks."""
+        return int(self._shard.count(CountRequest(exact=True)))
+
+    def close(self) -> None:
+        """Release the shard for other processes."""
+        self._shard.close()
+
+    def _query(self, query: Query, nearest: Any, params: SearchParams | None) -> list[Place]:
+        request = QueryRequest(
+            limit=query.limit * OVERFETCH,
+            query=nearest,
+            filter=_filter(query),
+            params=params,
+            with_payload=["memory", "chunk"],
+        )
+        return [_place(point) for point in self._shard.query(request)]
+
+    def _points(self, id_: UUID, record: Record) -> list[Point]:
+        payload = _payload(id_, record)
+        return [
+            Point(uuid5(_NAMESPACE, f"{id_}/{chunk}"), self._vectors(record, chunk), {**payload, "chunk": chunk})
+            for chunk in range(len(record.texts))
+        ]
+
+    def _vectors(self, record: Record, chunk: int) -> dict[str, Any]:
+        vectors: dict[str, Any] = {WORDS: self._bm25.embed_document(" ".join(words(record.texts[chunk])))}
+        if self._dimension is not None:
+            vectors[DENSE] = np.frombuffer(record.embeddings[chunk], dtype=np.float32).tolist()
+        return vectors
+
+
+def _place(point: ScoredPoint) -> Place:
+    payload = point.payload or {}
+    return Place(UUID(payload["memory"]), payload["chunk"], float(point.score))
+
+
+def _payload(id_: UUID, record: Record) -> dict[str, Any]:
+    payload = {
+        "memory": str(id_),
+        "tenant": record.tenant,
+        "workspace": record.workspace,
+        "namespace": record.namespace,
+        "user": record.user,
+        "session": record.session,
+        "tags": list(record.tags),
+        "occurred_at": record.occurred_at.timestamp(),
+        "confidence": record.confidence,
+    }
+    return {key: value for key, value in payload.items() if value is not None}
+
+
+def _scope_filter(query: Query) -> Filter:
+    scope = query.scope
+    fields = {"tenant": scope.tenant, "workspace": scope.workspace, "namespace": scope.namespace}
+    return Filter(must=[FieldCondition(key, MatchValue(value)) for key, value in fields.items()])
+
+
+def _filter(query: Query) -> Filter:
+    must: list[Any] = [_scope_filter(query)]
+    if query.scope.user is not None:
+        mine = FieldCondition("user", MatchValue(query.scope.user))
+        must.append(Filter(should=[mine, IsEmptyCondition("user")]))
+    must += [FieldCondition("tags", MatchValue(tag)) for tag in query.filters.tags]
+    if query.filters.since or query.filters.until:
+        must.append(FieldCondition("occurred_at", range=_range(query)))
+    must.append(FieldCondition("confidence", range=RangeFloat(gte=query.filters.min_confidence)))
+    return Filter(must=must)
+
+
+def _range(query: Query) -> RangeFloat:
+    since, until = query.filters.since, query.filters.until
+    return RangeFloat(gte=since.timestamp() if since else None, lt=until.timestamp() if until else None)
+
+
+def _open(path: Path, dimension: int | None, search_threads: int) -> EdgeShard:
+    marker = path / "lamina.json"
+    description = {"format": _FORMAT, "dimension": dimension}
+    try:
+        if marker.exists():
+            _refuse_other(path, json.loads(marker.read_text()), description)
+            return EdgeShard.load(str(path), EdgeConfig(max_search_threads=search_threads))
+        path.mkdir(parents=True, exist_ok=True)
+        shard = _create(path, dimension, search_threads)
+        marker.write_text(json.dumps(description))
+    except (OSError, RuntimeError) as error:
+        raise Misconfigured(
+            f"the index {path} cannot be opened: {error}",
+            "stop the process that has it open, or remove it and run `lamina reindex`",
+        ) from error
+    return shard
+
+
+def _refuse_other(path: Path, stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    if dict(stored) != dict(wanted):
+        raise Misconfigured(
+            f"the index {path} is {dict(stored)}, expected {dict(wanted)}", "remove it and run `lamina reindex`"
+        )
+
+
+def _create(path: Path, dimension: int | None, search_threads: int) -> EdgeShard:
+    dense = {} if dimension is None else {DENSE: EdgeVectorParams(size=dimension, distance=Distance.Cosine)}
+    config = EdgeConfig(
+        vectors=dense,
+        sparse_vectors={WORDS: EdgeSparseVectorParams(modifier=Modifier.Idf)},
+        max_search_threads=search_threads,
+    )
+    shard = EdgeShard.create(str(path), config)
+    for field in _KEYWORD_FIELDS:
+        is_tenant = True if field == "tenant" else None
+        shard.update(UpdateOperation.create_field_index(field, KeywordIndexParams(is_tenant=is_tenant)))
+    for field in _NUMBER_FIELDS:
+        shard.update(UpdateOperation.create_field_index(field, FloatIndexParams()))
+    shard.flush()
+    return shard
+
+
+class Lookup(Protocol):
+    """Turns places of an index into memories, as Postgres has them now."""
+
+    async def fetch(self, query: Query, places: Sequence[tuple[UUID, int]]) -> dict[UUID, Memory]:
+        """Return the memories that exist and that the query may see."""
+        ...
+
+
+class EdgeProjection:
+    """The index as a projection."""
+
+    def __init__(self, index: QdrantEdgeIndex) -> None:
+        self._index = index
+
+    async def apply(self, changes: Sequence[Change]) -> None:
+        """Take over the given states and return when they are on disk and visible."""
+        await asyncio.to_thread(self._index.apply, changes)
+
+
+class NotesHybrid:
+    """Notes by words and by meaning at once.
+
+    Args:
+        index: The notes' index.
+        lookup: Reads the notes that were found.
+        min_similarity: A note that shares no word is a hit only from this cosine on.
+    """
+
+    source = Source.NOTES_HYBRID
+
+    def __init__(self, index: QdrantEdgeIndex, lookup: Lookup, *, min_similarity: float) -> None:
+        self._index = index
+        self._lookup = lookup
+        self._min_similarity = min_similarity
+
+    async def search(self, query: Query) -> Ranking:
+        """Return notes by 0.3 keyword + 0.7 cosine."""
+        by_words, by_vector = await asyncio.to_thread(
+            lambda: (self._index.by_words(query), self._index.by_vector(query))
+        )
+        near = [place for place in by_vector if place.figure >= self._min_similarity]
+        chunks = best_chunks([*near, *by_words])
+        memories = await self._lookup.fetch(query, list(chunks.items()))
+        bm25 = {place: figure for place, figure in best_figures(by_words).items() if place in memories}
+        cosine = {place: figure for place, figure in best_figures(by_vector).items() if place in memories}
+        return _rank_hybrid(query, memories, bm25, cosine)
+
+
+def _rank_hybrid(
+    query: Query, memories: Mapping[UUID, Memory], bm25: Mapping[UUID, float], cosine: Mapping[UUID, float]
+) -> Ranking:
+    keyword = keyword_scores(bm25, {id_: memory.content for id_, memory in memories.items()}, query.words)
+    floor = 0.0 if query.embedding is not None else None
+    hits = [
+        Hit(
+            memory,
+            hybrid_score(keyword.get(id_, 0.0), cosine.get(id_, floor)),
+            _raw(bm25=bm25.get(id_), cosine=cosine.get(id_)),
+        )
+        for id_, memory in memories.items()
+    ]
+    return tuple(sorted(hits, key=_best_first)[: query.limit])
+
+
+class SessionWords:
+    """Messages by their words.
+
+    Args:
+        index: The messages' index.
+        lookup: Reads the messages that were found.
+    """
+
+    source = Source.SESSION_WORDS
+
+    def __init__(self, index: QdrantEdgeIndex, lookup: Lookup) -> None:
+        self._index = index
+        self._lookup = lookup
+
+    async def search(self, query: Query) -> Ranking:
+        """Return messages by BM25; none where the query asks for tags, which messages lack."""
+        if query.filters.tags:
+            return ()
+        places = await asyncio.to_thread(self._index.by_words, query)
+        memories = await self._lookup.fetch(query, list(best_chunks(places).items()))
+        bm25 = {id_: figure for id_, figure in best_figures(places).items() if id_ in memories}
+        texts = {id_: f"{memory.name or ''} {memory.content}" for id_, memory in memories.items()}
+        scores = keyword_scores(bm25, texts, query.words)
+        hits = [Hit(memories[id_], scores[id_], {"bm25": bm25[id_]}) for id_ in bm25]
+        return tuple(sorted(hits, key=_best_first)[: query.limit])
+
+
+def best_chunks(places: Sequence[Place]) -> dict[UUID, int]:
+    """Return the first place's chunk of each memory."""
+    chunks: dict[UUID, int] = {}
+    for place in places:
+        chunks.setdefault(place.memory, place.chunk)
+    return chunks
+
+
+def best_figures(places: Sequence[Place]) -> dict[UUID, float]:
+    """Return the highest figure of each memory."""
+    figures: dict[UUID, float] = {}
+    for place in places:
+        figures[place.memory] = max(place.figure, figures.get(place.memory, place.figure))
+    return figures
+
+
+def _raw(**figures: float | None) -> dict[str, float]:
+    return {name: figure for name, figure in figures.items() if figure is not None}
+
+
+def _best_first(hit: Hit) -> tuple[float, UUID]:
+    return -hit.score, hit.memory.id

@@ -1,0 +1,126 @@
+"""Connections to Postgres: named statements, one pool a process, transactions that retry."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import cache
+from importlib import resources
+from typing import Any, TypeVar
+
+import psycopg
+from pgvector.psycopg import register_vector_async
+from psycopg import AsyncConnection
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from lamina.errors import Unavailable
+from lamina.scope import Scope
+from lamina.settings import PoolSettings
+
+Connection = AsyncConnection[DictRow]
+Pool = AsyncConnectionPool[Connection]
+Result = TypeVar("Result")
+
+MAX_ATTEMPTS = 6
+HNSW_EF_SEARCH = 32
+# Custom plans: the best plan depends on how large the asked scope is. Iterative scans: a filter
+# must not starve an approximate index. UTC: the server's time zone changes nothing.
+_SESSION = f"""
+SET TimeZone = 'UTC';
+SET plan_cache_mode = force_custom_plan;
+SET hnsw.ef_search = {HNSW_EF_SEARCH};
+SET hnsw.iterative_scan = relaxed_order;
+"""
+
+
+@cache
+def statement(name: str) -> bytes:
+    """Return the text of ``sql/<name>.sql``."""
+    return resources.files(__package__).joinpath("sql", f"{name}.sql").read_bytes()
+
+
+def scope_parameters(scope: Scope) -> dict[str, Any]:
+    """Return the scope's ids under the names that every statement uses."""
+    return {
+        "tenant": scope.tenant,
+        "workspace": scope.workspace,
+        "namespace": scope.namespace,
+        "user_id": scope.user,
+        "agent_id": scope.agent,
+        "session_id": scope.session,
+        "swarm_id": scope.swarm,
+    }
+
+
+def new_pool(url: str, settings: PoolSettings) -> Pool:
+    """Return a closed pool; open it inside the event loop that uses it.
+
+    A connection is checked when it is lent, so that a restarted server is noticed before a
+    statement fails on it.
+    """
+    return AsyncConnectionPool(
+        url,
+        min_size=settings.min_size,
+        max_size=settings.max_size,
+        timeout=settings.timeout_s,
+        reconnect_timeout=settings.timeout_s,
+        open=False,
+        kwargs={"row_factory": dict_row, "autocommit": True, "connect_timeout": 5, "application_name": "lamina"},
+        configure=_configure,
+        check=AsyncConnectionPool.check_connection,
+    )
+
+
+async def _configure(connection: Connection) -> None:
+    await connection.execute(_SESSION.encode())
+    await register_vector_async(connection)
+
+
+@asynccontextmanager
+async def lent(pool: Pool) -> AsyncIterator[Connection]:
+    """Lend a connection in autocommit.
+
+    Raises:
+        Unavailable: If none is free in time, or the server does not answer.
+    """
+    await _open(pool)
+    try:
+        async with pool.connection() as connection:
+            yield connection
+    except PoolTimeout as error:
+        raise Unavailable("postgres", f"no connection within {pool.timeout} s") from error
+    except psycopg.OperationalError as error:
+        raise Unavailable("postgres", _first_line(error)) from error
+
+
+async def in_transaction(pool: Pool, act: Callable[[Connection], Awaitable[Result]]) -> Result:
+    """Return what ``act`` returns, after its changes are durable; on a deadlock, run it again.
+
+    Raises:
+        Unavailable: If the server does not answer, or the deadlock outlives six attempts.
+    """
+    await _open(pool)
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        try:
+            async with pool.connection() as connection, connection.transaction():
+                return await act(connection)
+        except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as error:
+            if attempt == MAX_ATTEMPTS:
+                raise Unavailable("postgres", _first_line(error)) from error
+            await asyncio.sleep(random.uniform(0, 0.02 * 2**attempt))  # noqa: S311 - jitter
+        except PoolTimeout as error:
+            raise Unavailable("postgres", f"no connection within {pool.timeout} s") from error
+        except psycopg.OperationalError as error:
+            raise Unavailable("postgres", _first_line(error)) from error
+    raise AssertionError  # the loop returns or raises
+
+
+async def _open(pool: Pool) -> None:
+    # A pool belongs to the event loop that first uses it; constructors run before there is one.
+    if pool.closed:
+        await pool.open()
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n")[0] or type(error).__name__

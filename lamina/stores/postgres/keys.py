@@ -1,0 +1,111 @@
+"""API keys: shown once, stored hashed."""
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import class_row, dict_row
+
+from lamina.errors import NotFound
+from lamina.memories import new_id
+from lamina.stores.postgres.connection import Pool, lent, statement
+from lamina.text import clean_id
+
+PREFIX = "lamina_"
+SECRET_BYTES = 32
+
+
+class KeyRole(StrEnum):
+    """What a key may do; each includes the ones before it."""
+
+    READER = "reader"
+    WRITER = "writer"
+    ADMIN = "admin"
+
+    def includes(self, needed: "KeyRole") -> bool:
+        """Tell whether this role reaches as far as the needed one."""
+        order = list(KeyRole)
+        return order.index(self) >= order.index(needed)
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """What a valid key proves."""
+
+    tenant: str
+    role: KeyRole
+
+
+@dataclass(frozen=True, slots=True)
+class KeyInfo:
+    """A key as `lamina keys list` shows it; the secret is not kept."""
+
+    id: UUID
+    tenant: str
+    role: str
+    label: str
+    hint: str
+    created_at: datetime
+    revoked_at: datetime | None
+
+
+def hash_key(key: str) -> bytes:
+    """Return the SHA-256 of a key; its 256 random bits need no slow hash."""
+    return hashlib.sha256(key.encode(errors="replace")).digest()
+
+
+class Keys:
+    """Looks keys up for the service."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def find(self, key: str) -> Credential | None:
+        """Return what the key proves, or ``None`` if it is unknown or revoked."""
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("find_key"), {"hash": hash_key(key)})
+            row = await cursor.fetchone()
+        return Credential(row["tenant"], KeyRole(row["role"])) if row else None
+
+
+def create_key(url: str, *, tenant: str, role: KeyRole, label: str) -> str:
+    """Store a new key and return it; it cannot be shown again."""
+    key = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
+    row = {
+        "id": new_id(),
+        "tenant": clean_id(tenant, "tenant"),
+        "role": role.value,
+        "label": clean_id(label, "label"),
+        "hint": key[: len(PREFIX) + 4],
+        "hash": hash_key(key),
+    }
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(statement("insert_key"), row)
+    return key
+
+
+def key_is_valid(url: str, key: str) -> bool:
+    """Tell whether the key is known and not revoked."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        return connection.execute(statement("find_key"), {"hash": hash_key(key)}).fetchone() is not None
+
+
+def list_keys(url: str) -> list[KeyInfo]:
+    """Return all keys, oldest first."""
+    with psycopg.connect(url, autocommit=True, row_factory=class_row(KeyInfo)) as connection:
+        return connection.execute(statement("list_keys")).fetchall()
+
+
+def revoke_key(url: str, id_: UUID) -> None:
+    """Make a key invalid from now on; services notice within their key cache's lifetime.
+
+    Raises:
+        NotFound: If there is no such key.
+    """
+    with psycopg.connect(url, autocommit=True, row_factory=dict_row) as connection:
+        if connection.execute(statement("revoke_key"), {"id": id_}).fetchone() is None:
+            raise NotFound("key", str(id_))

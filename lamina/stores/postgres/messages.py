@@ -1,0 +1,224 @@
+"""Tier 1: the messages of sessions and their vectors."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pgvector import Vector
+from psycopg.rows import DictRow
+from psycopg.types.json import Jsonb
+
+from lamina.memories import Chunk, Message, Role
+from lamina.queries import Hit, Memory, Query, Ranking, Source, Tier
+from lamina.ranking.relevance import similarity_score
+from lamina.scope import Scope
+from lamina.stores.postgres.connection import Connection, Pool, lent, scope_parameters, statement
+from lamina.stores.postgres.filters import filter_parameters
+
+CANDIDATES_PER_HIT = 3  # A long message can take several places among the candidates.
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedMessage:
+    """A message with its id and vectors, ready for one transaction."""
+
+    id: UUID
+    message: Message
+    chunks: tuple[Chunk, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AppendedMessage:
+    """What became of a message.
+
+    Args:
+        id: Its id, or that of the equal message the session already has.
+        position: Its place in the session, from 1.
+        existed: Whether the session already had it.
+    """
+
+    id: UUID
+    position: int
+    existed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SessionMessage:
+    """A message as a session's history shows it."""
+
+    id: UUID
+    position: int
+    message: Message
+    user: str | None
+    agent: str | None
+
+
+async def append_messages(
+    connection: Connection, scope: Scope, prepared: Sequence[PreparedMessage], generation: int, now: datetime
+) -> list[AppendedMessage]:
+    """Append what the session does not have yet; appends to one session happen one after another."""
+    parameters = scope_parameters(scope)
+    first = await _lock_session(connection, parameters)
+    hashes = [item.message.identity(now) for item in prepared]
+    known = await _known(connection, parameters, hashes)
+    placed: dict[bytes, AppendedMessage] = dict(known)
+    new: list[dict[str, Any]] = []
+    for item, digest in zip(prepared, hashes, strict=True):
+        if digest not in placed:
+            placed[digest] = AppendedMessage(item.id, first + len(new), existed=False)
+            new.append(_row(parameters, item, placed[digest].position, digest, now))
+    await _insert(connection, new, {item.id: item.chunks for item in prepared}, generation)
+    await connection.execute(statement("advance_positions"), {**parameters, "count": len(new)})
+    return [placed[digest] for digest in hashes]
+
+
+async def _lock_session(connection: Connection, parameters: Mapping[str, Any]) -> int:
+    cursor = await connection.execute(statement("reserve_positions"), parameters)
+    row = await cursor.fetchone()
+    assert row is not None  # noqa: S101 - the upsert returns its row
+    return int(row["next_position"])
+
+
+async def _known(
+    connection: Connection, parameters: Mapping[str, Any], hashes: Sequence[bytes]
+) -> dict[bytes, AppendedMessage]:
+    cursor = await connection.execute(statement("known_messages"), {**parameters, "hashes": list(hashes)})
+    return {
+        bytes(row["content_hash"]): AppendedMessage(row["id"], row["position"], existed=True) async for row in cursor
+    }
+
+
+def _row(
+    parameters: Mapping[str, Any], item: PreparedMessage, position: int, digest: bytes, now: datetime
+) -> dict[str, Any]:
+    message = item.message
+    return {
+        **parameters,
+        "id": item.id,
+        "position": position,
+        "role": message.role.value,
+        "name": message.name,
+        "ref": message.ref,
+        "content": message.content,
+        "content_hash": digest,
+        "metadata": Jsonb(message.metadata),
+        "occurred_at": message.occurred_at or now,
+    }
+
+
+async def _insert(
+    connection: Connection, rows: Sequence[dict[str, Any]], chunks: Mapping[UUID, Sequence[Chunk]], generation: int
+) -> None:
+    if not rows:
+        return
+    async with connection.cursor() as cursor:
+        await cursor.executemany(statement("insert_message"), rows)
+        await cursor.executemany(
+            statement("insert_message_chunk"),
+            [
+                row | chunk_parameters(place, chunk, generation)
+                for row in rows
+                for place, chunk in enumerate(chunks[row["id"]])
+            ],
+        )
+
+
+def chunk_parameters(place: int, chunk: Chunk, generation: int) -> dict[str, Any]:
+    """Return a chunk's columns, the same for every tier."""
+    return {
+        "chunk": place,
+        "text_start": chunk.start,
+        "text_end": chunk.end,
+        "generation": generation,
+        "embedding": Vector(chunk.vector()),
+    }
+
+
+class Messages:
+    """Reads messages."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def history(self, scope: Scope, *, limit: int, offset: int) -> list[SessionMessage]:
+        """Return the session's messages in order."""
+        parameters = {**scope_parameters(scope), "limit": limit, "offset": offset}
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("list_messages"), parameters)
+            return [_session_message(row) async for row in cursor]
+
+    async def fetch(self, query: Query, places: Sequence[tuple[UUID, int]]) -> dict[UUID, Memory]:
+        """Return the messages with these ids that the query may see; what is gone is missing."""
+        parameters = {**filter_parameters(query), "ids": [id_ for id_, _ in places]}
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("fetch_messages"), parameters)
+            return {row["id"]: _memory(row, row["content"]) async for row in cursor}
+
+
+class SessionVectors:
+    """Semantic search over messages, on pgvector.
+
+    Args:
+        pool: Connections to Postgres.
+        min_similarity: Hits with a lower cosine are left out.
+    """
+
+    source = Source.SESSION_VECTORS
+
+    def __init__(self, pool: Pool, *, min_similarity: float) -> None:
+        self._pool = pool
+        self._min_similarity = min_similarity
+
+    async def search(self, query: Query) -> Ranking:
+        """Return the nearest messages; none where the query has no vector or asks for tags."""
+        if query.embedding is None or query.filters.tags:
+            return ()
+        parameters = filter_parameters(query) | {"candidates": query.limit * CANDIDATES_PER_HIT}
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("search_message_vectors"), parameters)
+            rows = [row async for row in cursor if row["cosine"] >= self._min_similarity]
+        best = {row["id"]: row for row in reversed(rows)}
+        nearest = sorted(best.values(), key=lambda row: (-row["cosine"], row["id"]))
+        return tuple(_vector_hit(row) for row in nearest[: query.limit])
+
+
+def _vector_hit(row: DictRow) -> Hit:
+    cosine = float(row["cosine"])
+    return Hit(_memory(row, _excerpt(row)), similarity_score(cosine), {"cosine": cosine})
+
+
+def _excerpt(row: DictRow) -> str:
+    text = Message(Role(row["role"]), row["content"], name=row["name"]).text()
+    covers_all = row["text_start"] == 0 and row["text_end"] >= len(text)
+    return row["content"] if covers_all else text[row["text_start"] : row["text_end"]]
+
+
+def _memory(row: DictRow, excerpt: str) -> Memory:
+    return Memory(
+        id=row["id"],
+        tier=Tier.SESSIONS,
+        kind="message",
+        content=excerpt,
+        occurred_at=row["occurred_at"],
+        user=row["user_id"],
+        agent=row["agent_id"],
+        session=row["session_id"],
+        name=row["name"],
+        ref=row["ref"],
+        metadata=row["metadata"],
+        source=row["role"],
+    )
+
+
+def _session_message(row: DictRow) -> SessionMessage:
+    message = Message(
+        role=Role(row["role"]),
+        content=row["content"],
+        name=row["name"],
+        ref=row["ref"],
+        occurred_at=row["occurred_at"],
+        metadata=row["metadata"],
+    )
+    return SessionMessage(row["id"], row["position"], message, row["user_id"], row["agent_id"])

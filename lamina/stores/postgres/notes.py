@@ -1,0 +1,272 @@
+"""Tier 2: notes, their versions and their warm full text."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import DictRow
+from psycopg.types.json import Jsonb
+
+from lamina.errors import Conflict, NotFound
+from lamina.memories import Category, Chunk, Note, NoteVersion, StoredNote
+from lamina.queries import Filters, Hit, Memory, Query, Ranking, Source, Tier
+from lamina.ranking.relevance import keyword_scores
+from lamina.scope import Scope
+from lamina.stores.postgres.connection import Connection, Pool, lent, scope_parameters, statement
+from lamina.stores.postgres.filters import filter_parameters, list_parameters
+from lamina.stores.postgres.messages import CANDIDATES_PER_HIT, chunk_parameters
+from lamina.text import words
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedNote:
+    """A note with its id and vectors, ready for one transaction."""
+
+    id: UUID
+    note: Note
+    chunks: tuple[Chunk, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PutNote:
+    """What became of a note.
+
+    Args:
+        id: Its id, or that of the equal note the scope already has.
+        existed: Whether the scope already had it.
+    """
+
+    id: UUID
+    existed: bool
+
+
+async def insert_notes(
+    connection: Connection, scope: Scope, prepared: Sequence[PreparedNote], generation: int, now: datetime
+) -> list[PutNote]:
+    """Insert what the scope does not have yet; the constraint decides between concurrent writers.
+
+    Rows go in in the order of their hashes, so that two writers of the same notes cannot deadlock.
+    """
+    in_order = sorted(prepared, key=lambda item: item.note.content_hash())
+    inserted = [item for item in in_order if await _insert(connection, scope, item, now)]
+    await insert_chunks(connection, scope, inserted, generation)
+    new = {item.id for item in inserted}
+    ids = await _ids_by_hash(connection, scope, [item.note.content_hash() for item in prepared])
+    return [PutNote(ids[item.note.content_hash()], existed=item.id not in new) for item in prepared]
+
+
+async def _insert(connection: Connection, scope: Scope, item: PreparedNote, now: datetime) -> bool:
+    row = scope_parameters(scope) | _columns(item.note, now) | {"id": item.id, "source": item.note.source}
+    cursor = await connection.execute(statement("insert_note"), row)
+    return cursor.rowcount == 1
+
+
+def _columns(note: Note, now: datetime) -> dict[str, Any]:
+    return {
+        "category": note.category.value,
+        "content": note.content,
+        "content_hash": note.content_hash(),
+        "importance": note.importance,
+        "confidence": note.confidence,
+        "tags": list(note.tags),
+        "metadata": Jsonb(note.metadata),
+        "event_at": note.event_at or now,
+        "now": now,
+    }
+
+
+async def _ids_by_hash(connection: Connection, scope: Scope, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
+    cursor = await connection.execute(statement("known_notes"), scope_parameters(scope) | {"hashes": list(hashes)})
+    return {bytes(row["content_hash"]): row["id"] async for row in cursor}
+
+
+async def insert_chunks(
+    connection: Connection, scope: Scope, prepared: Sequence[PreparedNote], generation: int
+) -> None:
+    """Insert the chunks of notes with their vectors and their words."""
+    rows = [
+        scope_parameters(scope)
+        | chunk_parameters(place, chunk, generation)
+        | {"id": item.id, "words": " ".join(words(item.note.content[chunk.start : chunk.end]))}
+        for item in prepared
+        for place, chunk in enumerate(item.chunks)
+    ]
+    if rows:
+        async with connection.cursor() as cursor:
+            await cursor.executemany(statement("insert_note_chunk"), rows)
+
+
+async def lock_note(connection: Connection, tenant: str, id_: UUID) -> StoredNote:
+    """Return the note and keep others from changing it until the transaction ends.
+
+    Raises:
+        NotFound: If the tenant has no such note.
+    """
+    cursor = await connection.execute(statement("get_note_for_update"), {"id": id_, "tenant": tenant})
+    row = await cursor.fetchone()
+    if row is None:
+        raise NotFound("note", str(id_))
+    return _stored(row)
+
+
+async def update_note(connection: Connection, id_: UUID, note: Note, now: datetime) -> StoredNote:
+    """Write the note's next version; the present one goes to its history.
+
+    Raises:
+        Conflict: If another note of the scope already has this text.
+    """
+    await connection.execute(statement("keep_note_version"), {"id": id_})
+    try:
+        cursor = await connection.execute(statement("update_note"), {"id": id_, **_columns(note, now)})
+    except psycopg.errors.UniqueViolation as error:
+        raise Conflict("another note of this scope has the same text; change or delete that one") from error
+    row = await cursor.fetchone()
+    assert row is not None  # noqa: S101 - the row is locked
+    return _stored(row)
+
+
+async def replace_chunks(connection: Connection, scope: Scope, prepared: PreparedNote, generation: int) -> None:
+    """Put the chunks of a changed text in place of the old ones."""
+    await connection.execute(statement("delete_note_chunks"), {"id": prepared.id})
+    await insert_chunks(connection, scope, [prepared], generation)
+
+
+async def delete_note(connection: Connection, tenant: str, id_: UUID, now: datetime) -> Scope:
+    """Take the note out of every reader's sight and return where it was.
+
+    Raises:
+        NotFound: If the tenant has no such note.
+    """
+    cursor = await connection.execute(statement("delete_note"), {"id": id_, "tenant": tenant, "now": now})
+    row = await cursor.fetchone()
+    if row is None:
+        raise NotFound("note", str(id_))
+    return Scope(tenant, row["workspace"], row["namespace"])
+
+
+class Notes:
+    """Reads notes."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def get(self, tenant: str, id_: UUID) -> StoredNote:
+        """Return the note.
+
+        Raises:
+            NotFound: If the tenant has no such note.
+        """
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("get_note"), {"id": id_, "tenant": tenant})
+            row = await cursor.fetchone()
+        if row is None:
+            raise NotFound("note", str(id_))
+        return _stored(row)
+
+    async def history(self, tenant: str, id_: UUID) -> list[NoteVersion]:
+        """Return every state of the note, oldest first.
+
+        Raises:
+            NotFound: If the tenant has no such note.
+        """
+        await self.get(tenant, id_)
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("note_history"), {"id": id_})
+            return [_version(row) async for row in cursor]
+
+    async def page(
+        self, scope: Scope, filters: Filters, category: Category | None, *, limit: int, offset: int
+    ) -> list[StoredNote]:
+        """Return the scope's notes, the latest event first."""
+        parameters = list_parameters(scope, filters) | {"category": category, "limit": limit, "offset": offset}
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("list_notes"), parameters)
+            return [_stored(row) async for row in cursor]
+
+    async def fetch(self, query: Query, places: Sequence[tuple[UUID, int]]) -> dict[UUID, Memory]:
+        """Return the notes at these (id, chunk) places that the query may see; what is gone is missing."""
+        ids, chunks = [id_ for id_, _ in places], [chunk for _, chunk in places]
+        parameters = filter_parameters(query) | {"ids": ids, "chunks": chunks}
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("fetch_notes"), parameters)
+            return {row["id"]: _memory(row) async for row in cursor}
+
+
+class NotesWarm:
+    """Literal recall over warm notes, on Postgres full text.
+
+    Args:
+        pool: Connections to Postgres.
+    """
+
+    source = Source.NOTES_WARM
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def search(self, query: Query) -> Ranking:
+        """Return the notes that contain every word of the query, by cover density."""
+        if not query.words:
+            return ()
+        parameters = filter_parameters(query) | {"candidates": query.limit * CANDIDATES_PER_HIT}
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("search_notes_warm"), parameters)
+            rows = [row async for row in cursor]
+        best = {row["id"]: row for row in reversed(rows)}
+        raw = {id_: float(row["ts_rank_cd"]) for id_, row in best.items()}
+        memories = {id_: _memory(row) for id_, row in best.items()}
+        scores = keyword_scores(raw, {id_: memory.content for id_, memory in memories.items()}, query.words)
+        ordered = sorted(memories, key=lambda id_: (-scores[id_], id_))[: query.limit]
+        return tuple(Hit(memories[id_], scores[id_], {"ts_rank_cd": raw[id_]}) for id_ in ordered)
+
+
+def _memory(row: DictRow) -> Memory:
+    return Memory(
+        id=row["id"],
+        tier=Tier.NOTES,
+        kind=row["category"],
+        content=row["content"][row["text_start"] : row["text_end"]],
+        occurred_at=row["event_at"],
+        confidence=row["confidence"],
+        importance=row["importance"],
+        user=row["user_id"],
+        agent=row["agent_id"],
+        session=row["session_id"],
+        tags=tuple(row["tags"]),
+        metadata=row["metadata"],
+        source=row["source"],
+    )
+
+
+def _stored(row: DictRow) -> StoredNote:
+    note = Note(
+        content=row["content"],
+        category=Category(row["category"]),
+        importance=row["importance"],
+        confidence=row["confidence"],
+        tags=tuple(row["tags"]),
+        event_at=row["event_at"],
+        source=row["source"],
+        metadata=row["metadata"],
+    )
+    return StoredNote(
+        id=row["id"],
+        note=note,
+        user=row["user_id"],
+        agent=row["agent_id"],
+        session=row["session_id"],
+        workspace=row["workspace"],
+        namespace=row["namespace"],
+        version=row["version"],
+        hits=row["hits"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        last_hit_at=row["last_hit_at"],
+    )
+
+
+def _version(row: DictRow) -> NoteVersion:
+    return NoteVersion(**{**row, "category": Category(row["category"]), "tags": tuple(row["tags"])})

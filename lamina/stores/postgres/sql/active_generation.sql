@@ -1,0 +1,1 @@
+SELECT generation, model, dimension, normalised FROM embedding_generations WHERE is_active

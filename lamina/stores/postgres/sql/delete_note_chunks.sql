@@ -1,0 +1,1 @@
+DELETE FROM note_chunks WHERE note_id = %(id)s

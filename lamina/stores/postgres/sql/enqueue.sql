@@ -1,0 +1,2 @@
+INSERT INTO outbox (projection, memory_id)
+SELECT %(projection)s, unnest(%(ids)s::uuid[])

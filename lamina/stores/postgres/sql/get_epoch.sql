@@ -1,0 +1,2 @@
+SELECT epoch FROM epochs
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s

@@ -1,0 +1,127 @@
+"""Text: hygiene for every input, and the words that every keyword index shares.
+
+All engines index the words of :func:`words`, not the raw text, so that Postgres, Qdrant and
+the near-duplicate jobs agree on what a word is in any script.
+"""
+
+import hashlib
+import math
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from lamina.errors import InvalidInput
+
+MAX_ID_CHARS = 128
+MAX_CONTENT_CHARS = 1_000_000
+MAX_QUERY_CHARS = 100_000
+
+# Han, kana, bopomofo and hangul write words without (reliable) spaces; their runs become bigrams.
+_CJK = (
+    r"\u3040-\u30ff\u3100-\u312f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_RUN = re.compile(rf"(?P<cjk>[{_CJK}]+)|[^\W{_CJK}]+(?:['\u2019][^\W{_CJK}]+)*")
+_SPACE = re.compile(r"\s+")
+_INVISIBLE = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp", "Cn", "Co", "Cs"})
+_CHARS_PER_TOKEN = 4
+
+
+def clean(value: str, field: str, *, limit: int = MAX_CONTENT_CHARS) -> str:
+    """Return the text in NFC, or say why it cannot be stored.
+
+    Raises:
+        InvalidInput: For NUL, a lone surrogate, or more than ``limit`` characters.
+    """
+    if "\x00" in value:
+        raise InvalidInput(field, "contains a NUL character; remove it")
+    if any("\ud800" <= char <= "\udfff" for char in value):
+        raise InvalidInput(field, "contains a lone surrogate; send well-formed Unicode")
+    if len(value) > limit:
+        raise InvalidInput(field, f"has {len(value)} characters; at most {limit} are accepted")
+    return unicodedata.normalize("NFC", value)
+
+
+def clean_text(value: str, field: str, *, limit: int = MAX_CONTENT_CHARS) -> str:
+    """Return the text in NFC; refuse one that shows nothing.
+
+    Raises:
+        InvalidInput: As :func:`clean`, and for text without one visible character.
+    """
+    text = clean(value, field, limit=limit)
+    if is_blank(text):
+        raise InvalidInput(field, "is blank; send at least one visible character")
+    return text
+
+
+def clean_id(value: str, field: str) -> str:
+    """Return an identifier in NFC: 1 to 128 printable characters of any script.
+
+    Raises:
+        InvalidInput: For an empty or longer id, control characters, or blanks alone.
+    """
+    text = clean_text(value, field, limit=MAX_ID_CHARS)
+    if any(unicodedata.category(char) == "Cc" for char in text):
+        raise InvalidInput(field, "contains a control character; ids are printable")
+    return text
+
+
+def clean_json(value: object, field: str) -> object:
+    """Return a JSON value with every string in NFC, keys included.
+
+    Raises:
+        InvalidInput: As :func:`clean`, naming the path; also for a number that JSON cannot hold.
+    """
+    match value:
+        case str():
+            return clean(value, field)
+        case float() if not math.isfinite(value):
+            raise InvalidInput(field, f"is {value}; JSON numbers are finite")
+        case dict():
+            return {clean(str(key), f"{field}: key"): clean_json(item, f"{field}.{key}") for key, item in value.items()}
+        case list():
+            return [clean_json(item, f"{field}.{place}") for place, item in enumerate(value)]
+        case _:
+            return value
+
+
+def is_blank(text: str) -> bool:
+    """Tell whether no character of the text is visible: spaces, zero-width marks, controls."""
+    return all(unicodedata.category(char) in _INVISIBLE for char in text)
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text in order, case-folded, CJK runs as overlapping bigrams.
+
+    >>> words("The Café's 成語しり")
+    ['the', "café's", '成語', '語し', 'しり']
+    """
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return [word for run in _RUN.finditer(folded) for word in _words_of_run(run)]
+
+
+def _words_of_run(run: re.Match[str]) -> Iterator[str]:
+    text = run.group()
+    if run.group("cjk") is None or len(text) == 1:
+        yield text.replace("\u2019", "'")
+        return
+    for start in range(len(text) - 1):
+        yield text[start : start + 2]
+
+
+def content_hash(text: str) -> bytes:
+    """Return the SHA-256 that makes two texts the same memory: NFC, white space squeezed, ends trimmed."""
+    squeezed = _SPACE.sub(" ", unicodedata.normalize("NFC", text)).strip()
+    return hashlib.sha256(squeezed.encode()).digest()
+
+
+def estimated_tokens(text: str) -> int:
+    """Estimate how many tokens a language model counts; errs high for English.
+
+    Every started four letters of a Latin word, every character of another script and every
+    punctuation mark count one. Byte-pair vocabularies need fewer for common words.
+    """
+    return sum(_tokens_of_run(run.group()) for run in re.finditer(r"[A-Za-z]+|\d|[^\sA-Za-z\d]|\n", text))
+
+
+def _tokens_of_run(run: str) -> int:
+    return math.ceil(len(run) / _CHARS_PER_TOKEN) if run.isascii() else max(1, len(run.encode()) // 2)
