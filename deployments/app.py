@@ -16,6 +16,7 @@ from lamina.stores.postgres.migrate import migrate
 from lamina.wiring import model_identity, postgres_url
 
 MAX_ONGOING = 500
+CONSTRUCTOR_ATTEMPTS = 3
 # Searchers and the indexer wait for stores; the work they do themselves is small.
 WAITING = {"num_cpus": 0.05}
 
@@ -67,6 +68,7 @@ def _embedder(limits: EmbedderDeployment, resources: dict[str, Any]) -> serve.De
         name="Embedder",
         ray_actor_options=resources,
         max_ongoing_requests=limits.max_ongoing_requests,
+        max_constructor_retry_count=CONSTRUCTOR_ATTEMPTS,
         **replicas(limits.min_replicas, limits.max_replicas),
     )(Embedder)
 
@@ -79,7 +81,9 @@ def _searcher(name: str) -> serve.Deployment:
 
 
 def _indexer() -> serve.Deployment:
-    return serve.deployment(name="Indexer", num_replicas=1, ray_actor_options=WAITING)(Indexer)
+    return serve.deployment(
+        name="Indexer", num_replicas=1, ray_actor_options=WAITING, max_constructor_retry_count=CONSTRUCTOR_ATTEMPTS
+    )(Indexer)
 
 
 def _router(limits: RouterDeployment) -> serve.Deployment:
@@ -87,6 +91,7 @@ def _router(limits: RouterDeployment) -> serve.Deployment:
         name="Router",
         ray_actor_options={"num_cpus": limits.num_cpus},
         max_ongoing_requests=limits.max_ongoing_requests,
+        max_constructor_retry_count=CONSTRUCTOR_ATTEMPTS,
         max_queued_requests=limits.max_queued_requests,
         **replicas(limits.min_replicas, limits.max_replicas),
     )(serve.ingress()(Router))

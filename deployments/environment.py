@@ -5,6 +5,7 @@ Ray reads these flags when it is imported, in every process: set them before tha
 
 import importlib.util
 import os
+import secrets
 import socket
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,6 +33,7 @@ def ray_environment(settings: Settings, folder: Path, *, ha_proxy: bool) -> dict
         "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "2",
         "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "1",
         "RAY_USAGE_STATS_ENABLED": "0",
+        **_authentication(os.environ),
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
         "OMP_NUM_THREADS": str(_threads(settings)),
         "TOKENIZERS_PARALLELISM": "false",
@@ -51,6 +53,13 @@ def free_port(host: str = "127.0.0.1") -> int:
     with socket.socket() as probe:
         probe.bind((host, 0))
         return int(probe.getsockname()[1])
+
+
+def _authentication(environment: Mapping[str, str]) -> dict[str, str]:
+    """Guard this cluster by a token of its own, unless the user chose how to guard it."""
+    if "RAY_AUTH_MODE" in environment:
+        return {}
+    return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
 
 def _threads(settings: Settings) -> int:

@@ -26,6 +26,7 @@ from lamina.stores.postgres.migrate import migrate
 
 OBJECT_STORE_BYTES = 150 * 1024 * 1024
 WATCH_INTERVAL_S = 0.5
+APPLICATION = "lamina"
 Report = Callable[[str], None]
 
 
@@ -130,9 +131,31 @@ def _deploy(settings: Settings) -> str:
 
     port = settings.serve.port or free_port(settings.serve.host)
     serve.start(http_options=serve.HTTPOptions(host=settings.serve.host, port=port))
-    serve.run(build(settings), name="lamina", route_prefix="/", logging_config={"enable_access_log": False})
+    logging.getLogger("ray.serve").setLevel(logging.WARNING)
+    try:
+        serve.run(build(settings), name=APPLICATION, route_prefix="/", logging_config={"enable_access_log": False})
+    except RuntimeError as error:
+        raise Misconfigured(
+            f"the deployments do not start: {_reasons(error)}", "correct what the last line names"
+        ) from error
     host = "127.0.0.1" if settings.serve.host in {"0.0.0.0", "::"} else settings.serve.host  # noqa: S104 - compared
     return f"http://{host}:{port}"
+
+
+def _reasons(error: RuntimeError) -> str:
+    """Return what the replicas that failed said last."""
+    from ray import serve  # noqa: PLC0415
+
+    application = serve.status().applications.get(APPLICATION)
+    deployments = application.deployments.items() if application else ()
+    said = (f"{name}: {_last_line(item.message)}" for name, item in deployments if item.message)
+    return "; ".join(said) or _last_line(str(error))
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    told = [line for line in lines if "Error" in line or "lamina." in line]
+    return (told or lines or [text])[-1]
 
 
 def _stop_ray() -> None:

@@ -199,7 +199,7 @@ def _open(path: Path, dimension: int | None, search_threads: int) -> EdgeShard:
     try:
         if marker.exists():
             _refuse_other(path, json.loads(marker.read_text()), description)
-            return EdgeShard.load(str(path), EdgeConfig(max_search_threads=search_threads))
+            return EdgeShard.load(str(path), _config(dimension, search_threads))
         path.mkdir(parents=True, exist_ok=True)
         shard = _create(path, dimension, search_threads)
         marker.write_text(json.dumps(description))
@@ -218,14 +218,17 @@ def _refuse_other(path: Path, stored: Mapping[str, Any], wanted: Mapping[str, An
         )
 
 
-def _create(path: Path, dimension: int | None, search_threads: int) -> EdgeShard:
+def _config(dimension: int | None, search_threads: int) -> EdgeConfig:
     dense = {} if dimension is None else {DENSE: EdgeVectorParams(size=dimension, distance=Distance.Cosine)}
-    config = EdgeConfig(
+    return EdgeConfig(
         vectors=dense,
         sparse_vectors={WORDS: EdgeSparseVectorParams(modifier=Modifier.Idf)},
         max_search_threads=search_threads,
     )
-    shard = EdgeShard.create(str(path), config)
+
+
+def _create(path: Path, dimension: int | None, search_threads: int) -> EdgeShard:
+    shard = EdgeShard.create(str(path), _config(dimension, search_threads))
     for field in _KEYWORD_FIELDS:
         is_tenant = True if field == "tenant" else None
         shard.update(UpdateOperation.create_field_index(field, KeywordIndexParams(is_tenant=is_tenant)))
