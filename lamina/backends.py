@@ -120,7 +120,7 @@ class EmbeddedPostgres:
             "--lc-collate=C",
             "--lc-ctype=C",
         ]
-        done = subprocess.run(  # noqa: S603 - our own binary
+        done = subprocess.run(
             [self._binaries / "initdb", *options],
             capture_output=True,
             text=True,
@@ -145,7 +145,7 @@ class EmbeddedPostgres:
         }
         arguments = [argument for name, value in options.items() for argument in ("-c", f"{name}={value}")]
         with (self.directory / "log").open("ab") as log:
-            return subprocess.Popen(  # noqa: S603 - our own binary
+            return subprocess.Popen(
                 [self._binaries / "postgres", "-D", str(self.directory), *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -166,7 +166,7 @@ class EmbeddedPostgres:
         return self._user.pw_gid if self._user else None
 
     def _version(self) -> int:
-        text = subprocess.run(  # noqa: S603 - our own binary
+        text = subprocess.run(
             [self._binaries / "postgres", "--version"], capture_output=True, text=True, check=True
         ).stdout
         return int(text.split()[-1].split(".")[0])

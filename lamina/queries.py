@@ -74,7 +74,7 @@ class Query:
         limit: How many hits each source returns.
         filters: What a hit must be beside relevant.
         embedding: Float32 bytes of the unit vector; ``None`` where the embedder did not answer.
-        generation: Which embedding generation the vector belongs to.
+        generation: The active embedding generation, whose chunks are searched.
     """
 
     text: str
@@ -107,7 +107,7 @@ class SearchRequest:
     filters: Filters = field(default_factory=Filters)
 
     def query(self) -> Query:
-        """Return the query for the sources, without its embedding.
+        """Return the query for the sources, without its embedding and generation.
 
         Raises:
             InvalidInput: If the text is blank or unclean, or a number is out of range.

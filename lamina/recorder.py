@@ -1,10 +1,10 @@
 """The write path: clean, extract, embed, then one transaction; nothing is half written."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from lamina.errors import InvalidInput, Unavailable
@@ -34,11 +34,15 @@ from lamina.stores.postgres.notes import (
     delete_note,
     insert_notes,
     lock_note,
+    prepare_note,
     replace_chunks,
     update_note,
 )
 from lamina.stores.postgres.outbox import enqueue
 from lamina.stores.postgres.profiles import patch_profile
+
+Result = TypeVar("Result")
+LONG_TEXT_CHARS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +109,17 @@ class Recorder:
 
     async def _prepare(self, messages: Sequence[Message]) -> PreparedTurn:
         ids = [new_id() for _ in messages]
-        extraction = self._extractor.extract(messages, ids) if self._extractor else Extraction()
+        extraction = await _off_loop(_size(messages), lambda: self._extract(messages, ids))
         texts = [message.text() for message in messages] + [note.content for note in extraction.notes]
         chunks = await self._embed(texts)
         return PreparedTurn(
             tuple(map(PreparedMessage, ids, messages, chunks[: len(messages)])),
-            tuple(
-                PreparedNote(new_id(), *pair) for pair in zip(extraction.notes, chunks[len(messages) :], strict=True)
-            ),
+            await _prepared(extraction.notes, chunks[len(messages) :]),
             extraction.profile,
         )
+
+    def _extract(self, messages: Sequence[Message], ids: Sequence[UUID]) -> Extraction:
+        return self._extractor.extract(messages, ids) if self._extractor else Extraction()
 
     async def _embed(self, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
         try:
@@ -156,8 +161,7 @@ class Recorder:
             Unavailable: If the embedder or Postgres does not answer; none is stored.
         """
         cleaned = [clean_note(note) for note in notes]
-        chunks = await self._embed([note.content for note in cleaned])
-        prepared = [PreparedNote(new_id(), *pair) for pair in zip(cleaned, chunks, strict=True)]
+        prepared = await _prepared(cleaned, await self._embed([note.content for note in cleaned]))
         now = self._clock()
 
         async def write(connection: Connection) -> Json:
@@ -181,15 +185,16 @@ class Recorder:
         """
         checked = clean_note(replace(Note(content="-"), **changes))
         clean_changes = {name: getattr(checked, name) for name in changes}
-        chunks = (await self._embed([checked.content]))[0] if "content" in changes else None
+        is_new_text = "content" in changes
+        prepared = await _prepared([checked], await self._embed([checked.content])) if is_new_text else ()
         now = self._clock()
 
         async def act(connection: Connection) -> StoredNote:
             old = await lock_note(connection, tenant, id_)
             stored = await update_note(connection, id_, replace(old.note, **clean_changes), now)
             scope = Scope(tenant, stored.workspace, stored.namespace)
-            if chunks is not None:
-                await replace_chunks(connection, scope, PreparedNote(id_, stored.note, chunks), self._generation)
+            for text in prepared:
+                await replace_chunks(connection, scope, replace(text, id=id_), self._generation)
             await enqueue(connection, "notes", [id_])
             await bump_epoch(connection, scope)
             return stored
@@ -234,6 +239,20 @@ def _cleaned(messages: Sequence[Message]) -> list[Message]:
     if not 1 <= len(messages) <= MAX_MESSAGES:
         raise InvalidInput("messages", f"has {len(messages)} messages; expected 1 to {MAX_MESSAGES}")
     return [clean_message(message, f"messages.{place}") for place, message in enumerate(messages)]
+
+
+async def _prepared(notes: Sequence[Note], chunks: Sequence[tuple[Chunk, ...]]) -> tuple[PreparedNote, ...]:
+    pairs = list(zip(notes, chunks, strict=True))
+    return await _off_loop(_size(notes), lambda: tuple(prepare_note(new_id(), *pair) for pair in pairs))
+
+
+async def _off_loop(size: int, work: Callable[[], Result]) -> Result:
+    """Return what the work returns; work on long texts runs in a thread, so that nobody else waits for it."""
+    return await asyncio.to_thread(work) if size > LONG_TEXT_CHARS else work()
+
+
+def _size(texts: Sequence[Message] | Sequence[Note]) -> int:
+    return sum(len(text.content) for text in texts)
 
 
 def _is_from(note: PreparedNote, messages: set[UUID]) -> bool:

@@ -85,7 +85,7 @@ class Search:
             InvalidInput: If the query is blank or a number is out of range.
             Unavailable: If no source answered at all.
         """
-        query, embedder_failure = await self._embedded(request.query())
+        query, embedder_failure = await self._embedded(replace(request.query(), generation=self._generation))
         outcomes = await self._ask(request.tiers, query)
         rankings = {name: outcome for name, outcome in outcomes.items() if not isinstance(outcome, Failure)}
         failures = {name.value: outcome.reason for name, outcome in outcomes.items() if isinstance(outcome, Failure)}
@@ -105,7 +105,7 @@ class Search:
             return query, {EMBEDDER: f"no answer within {self._deadlines.embed_s} s"}
         except Exception as error:  # noqa: BLE001 - words are searched without it
             return query, {EMBEDDER: describe(error)}
-        return replace(query, embedding=rows[0].tobytes(), generation=self._generation), {}
+        return replace(query, embedding=rows[0].tobytes()), {}
 
     async def _ask(self, wanted: Sequence[Tier], query: Query) -> dict[Source, Outcome]:
         tiers = [tier for tier in wanted if tier in self._tiers]

@@ -34,11 +34,19 @@ def clean(value: str, field: str, *, limit: int = MAX_CONTENT_CHARS) -> str:
     """
     if "\x00" in value:
         raise InvalidInput(field, "contains a NUL character; remove it")
-    if any("\ud800" <= char <= "\udfff" for char in value):
-        raise InvalidInput(field, "contains a lone surrogate; send well-formed Unicode")
     if len(value) > limit:
         raise InvalidInput(field, f"has {len(value)} characters; at most {limit} are accepted")
+    if _has_surrogate(value):
+        raise InvalidInput(field, "contains a lone surrogate; send well-formed Unicode")
     return unicodedata.normalize("NFC", value)
+
+
+def _has_surrogate(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def clean_text(value: str, field: str, *, limit: int = MAX_CONTENT_CHARS) -> str:

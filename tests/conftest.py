@@ -1,17 +1,20 @@
 import tempfile
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from lamina.backends import EmbeddedPostgres
+from lamina.embedding.batching import BatchingEmbedder
 from lamina.embedding.hashing import HashingModel
 from lamina.ports import Model
 from lamina.settings import EmbeddedPostgresSettings, SentenceTransformersSettings
 from lamina.stores.postgres.migrate import migrate
 from tests.support.application import Application, running, settings_for
+from tests.support.embedders import WritesOnly
 
 TEMPLATE = "lamina_template"
 
@@ -33,15 +36,21 @@ def database_url(url: str, name: str) -> str:
     return url.replace("/postgres?", f"/{name}?")
 
 
-@pytest.fixture
-def database(postgres: EmbeddedPostgres) -> Iterator[str]:
-    """The URL of a migrated, empty database of this test alone."""
+@contextmanager
+def new_database(postgres: EmbeddedPostgres) -> Iterator[str]:
     name = f"test_{uuid.uuid4().hex}"
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}".encode())
     yield database_url(postgres.url, name)
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@pytest.fixture
+def database(postgres: EmbeddedPostgres) -> Iterator[str]:
+    """The URL of a migrated, empty database of this test alone."""
+    with new_database(postgres) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
@@ -52,16 +61,47 @@ def minilm() -> Model:
     return SentenceTransformerModel(SentenceTransformersSettings(threads=2), "cpu")
 
 
-@pytest.fixture
-async def application(database: str, tmp_path: Path) -> AsyncIterator[Application]:
-    """The application over real stores; its embedding model hashes words, which is fast and exact enough."""
-    async with running(settings_for(database, tmp_path), database, HashingModel()) as app:
-        yield app
+@pytest.fixture(scope="session")
+async def shared_application(
+    postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Application]:
+    """One application over real stores; its embedding model hashes words, which is fast and exact enough."""
+    with new_database(postgres) as url:
+        settings = settings_for(url, tmp_path_factory.mktemp("application"))
+        async with running(settings, url, HashingModel()) as app:
+            yield app
 
 
 @pytest.fixture
-async def semantic(database: str, tmp_path: Path, minilm: Model) -> AsyncIterator[Application]:
-    """The application with the real embedding model."""
-    settings = settings_for(database, tmp_path, embedding=SentenceTransformersSettings())
-    async with running(settings, database, minilm) as app:
+async def application(shared_application: Application) -> AsyncIterator[Application]:
+    """The shared application as a tenant of this test alone."""
+    mine = shared_application.for_tenant(f"tenant {uuid.uuid4()}")
+    yield mine
+    await mine.close_clients()
+
+
+@pytest.fixture(scope="session")
+async def shared_semantic(
+    postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory, minilm: Model
+) -> AsyncIterator[Application]:
+    """One application with the real embedding model."""
+    with new_database(postgres) as url:
+        settings = settings_for(url, tmp_path_factory.mktemp("semantic"), embedding=SentenceTransformersSettings())
+        async with running(settings, url, minilm) as app:
+            yield app
+
+
+@pytest.fixture
+async def semantic(shared_semantic: Application) -> AsyncIterator[Application]:
+    """The application with the real embedding model, as a tenant of this test alone."""
+    mine = shared_semantic.for_tenant(f"tenant {uuid.uuid4()}")
+    yield mine
+    await mine.close_clients()
+
+
+@pytest.fixture
+async def without_vectors(database: str, tmp_path: Path) -> AsyncIterator[Application]:
+    """The application whose queries get no vector: words alone must do."""
+    embedder = WritesOnly(BatchingEmbedder(HashingModel()))
+    async with running(settings_for(database, tmp_path), database, HashingModel(), embedder=embedder) as app:
         yield app

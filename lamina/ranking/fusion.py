@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from uuid import UUID
 
-from lamina.queries import TIER_OF, FusedHit, Hit, Placement, Ranking, Source, Tier
+from lamina.queries import TIER_OF, FusedHit, Hit, Memory, Placement, Ranking, Source, Tier
 
 Key = tuple[Tier, UUID]
 
@@ -27,22 +27,27 @@ def fuse_by_reciprocal_rank(rankings: Mapping[Source, Ranking], *, rrf_k: int) -
     Source:
         Cormack, Clarke, Büttcher, SIGIR 2009.
     """
-    memories = {_key(hit): hit for ranking in rankings.values() for hit in ranking}
     placements = _placements(rankings)
     sources = _sources_per_tier(rankings)
     fused = [
         FusedHit(
-            memory=hit.memory,
-            score=_reciprocal_sum(placements[key], rrf_k) * (rrf_k + 1) / sources[hit.memory.tier],
+            memory=memory,
+            score=_reciprocal_sum(placements[key], rrf_k) * (rrf_k + 1) / sources[memory.tier],
             placements=placements[key],
         )
-        for key, hit in memories.items()
+        for key, memory in _memories(rankings).items()
     ]
     return tuple(sorted(fused, key=_best_first))
 
 
 def _key(hit: Hit) -> Key:
     return hit.memory.tier, hit.memory.id
+
+
+def _memories(rankings: Mapping[Source, Ranking]) -> dict[Key, Memory]:
+    """Return each memory once, with the excerpt of the source that ranks it highest."""
+    ranked = [(rank, source, hit) for source in rankings for rank, hit in enumerate(rankings[source])]
+    return {_key(hit): hit.memory for _, _, hit in sorted(ranked, key=lambda entry: entry[:2], reverse=True)}
 
 
 def _placements(rankings: Mapping[Source, Ranking]) -> dict[Key, dict[Source, Placement]]:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ class Application:
     indexer: Indexer
     services: Services
     api: FastAPI
+    tenant: str
     key: str
     clients: list[httpx.AsyncClient] = field(default_factory=list)
 
@@ -55,6 +56,15 @@ class Application:
         client = httpx.AsyncClient(transport=transport, base_url="http://lamina", headers=headers, timeout=30)
         self.clients.append(client)
         return client
+
+    def for_tenant(self, tenant: str) -> "Application":
+        """Return the same application with a key of another tenant."""
+        return replace(self, tenant=tenant, key=self.new_key(tenant), clients=[])
+
+    async def close_clients(self) -> None:
+        """Close the clients that this test made."""
+        for client in self.clients:
+            await client.aclose()
 
     def new_key(self, tenant: str, role: KeyRole = KeyRole.WRITER) -> str:
         """Return a new key of a tenant."""
@@ -107,7 +117,9 @@ async def running(
         probes={"postgres": reads.outbox.lag},
     )
     key = create_key(url, tenant="acme", role=KeyRole.WRITER, label="test")
-    application = Application(url, settings, model, pool, sessions, notes, indexer, services, build_api(services), key)
+    application = Application(
+        url, settings, model, pool, sessions, notes, indexer, services, build_api(services), "acme", key
+    )
     following = asyncio.create_task(indexer.run()) if follow else None
     try:
         yield application
@@ -115,8 +127,7 @@ async def running(
         if following is not None:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
-        for client in application.clients:
-            await client.aclose()
+        await application.close_clients()
         await pool.close()
         for parts in (sessions, notes):
             parts.index.close()

@@ -29,7 +29,6 @@ from qdrant_edge import (
     IdfParams,
     IsEmptyCondition,
     KeywordIndexParams,
-    MatchAny,
     MatchValue,
     Modifier,
     Point,
@@ -54,7 +53,7 @@ OVERFETCH = 3  # Chunks of one memory share its place; deleted memories fall out
 _FORMAT = 1
 _NAMESPACE = UUID("9d1c7e2e-3a0f-5b7e-8c55-0d6a4c1f2b90")
 _KEYWORD_FIELDS = ("tenant", "workspace", "namespace", "user", "session", "tags", "memory")
-_NUMBER_FIELDS = ("occurred_at", "confidence")
+_NUMBER_FIELDS = ("occurred_at", "confidence", "chunk")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +74,7 @@ class Place:
 class QdrantEdgeIndex:
     """One shard on disk: chunks of memories with their words and, if it has any, their vectors.
 
-    One process may open a shard. Calls block; they take a lock each way so that a search never
-    sees half of a change.
+    One process may open a shard. Calls block; changes are applied one batch at a time.
 
     Args:
         path: Directory of the shard; created if missing.
@@ -96,11 +94,11 @@ class QdrantEdgeIndex:
     def apply(self, changes: Sequence[Change]) -> None:
         """Replace the chunks of these memories and return when the change is on disk."""
         points = [point for change in changes if change.record for point in self._points(change.id, change.record)]
-        gone = Filter(must=[FieldCondition("memory", MatchAny([str(change.id) for change in changes]))])
         with self._lock:
-            self._shard.update(UpdateOperation.delete_points_by_filter(gone))
+            # First the new, then what is left of the old: a search in between misses nothing.
             if points:
                 self._shard.update(UpdateOperation.upsert_points(points))
+            self._shard.update(UpdateOperation.delete_points_by_filter(_outdated(changes)))
             self._shard.flush()
 
     def by_words(self, query: Query) -> list[Place]:
@@ -148,6 +146,18 @@ class QdrantEdgeIndex:
         if self._dimension is not None:
             vectors[DENSE] = np.frombuffer(record.embeddings[chunk], dtype=np.float32).tolist()
         return vectors
+
+
+def _outdated(changes: Sequence[Change]) -> Filter:
+    """Return the chunks that a memory no longer has: all of a deleted one."""
+    return Filter(
+        should=[_chunks_from(change.id, len(change.record.texts) if change.record else 0) for change in changes]
+    )
+
+
+def _chunks_from(id_: UUID, first: int) -> Filter:
+    memory = FieldCondition("memory", MatchValue(str(id_)))
+    return Filter(must=[memory, FieldCondition("chunk", range=RangeFloat(gte=first))])
 
 
 def _place(point: ScoredPoint) -> Place:

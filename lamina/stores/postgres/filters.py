@@ -1,6 +1,8 @@
 """A query's scope and filters as statement parameters."""
 
+from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 from pgvector import Vector
@@ -30,3 +32,8 @@ def list_parameters(scope: Scope, filters: Filters) -> dict[str, Any]:
         "until": filters.until,
         "min_confidence": filters.min_confidence,
     }
+
+
+def place_parameters(places: Sequence[tuple[UUID, int]]) -> dict[str, Any]:
+    """Return (memory id, chunk) places as two arrays of equal length."""
+    return {"ids": [id_ for id_, _ in places], "chunks": [chunk for _, chunk in places]}

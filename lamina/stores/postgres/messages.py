@@ -15,7 +15,7 @@ from lamina.queries import Hit, Memory, Query, Ranking, Source, Tier
 from lamina.ranking.relevance import similarity_score
 from lamina.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, lent, scope_parameters, statement
-from lamina.stores.postgres.filters import filter_parameters
+from lamina.stores.postgres.filters import filter_parameters, place_parameters
 
 CANDIDATES_PER_HIT = 3  # A long message can take several places among the candidates.
 
@@ -150,11 +150,11 @@ class Messages:
             return [_session_message(row) async for row in cursor]
 
     async def fetch(self, query: Query, places: Sequence[tuple[UUID, int]]) -> dict[UUID, Memory]:
-        """Return the messages with these ids that the query may see; what is gone is missing."""
-        parameters = {**filter_parameters(query), "ids": [id_ for id_, _ in places]}
+        """Return the messages at these (id, chunk) places that the query may see; what is gone is missing."""
+        parameters = filter_parameters(query) | place_parameters(places)
         async with lent(self._pool) as connection:
             cursor = await connection.execute(statement("fetch_messages"), parameters)
-            return {row["id"]: _memory(row, row["content"]) async for row in cursor}
+            return {row["id"]: _memory(row) async for row in cursor}
 
 
 class SessionVectors:
@@ -186,7 +186,7 @@ class SessionVectors:
 
 def _vector_hit(row: DictRow) -> Hit:
     cosine = float(row["cosine"])
-    return Hit(_memory(row, _excerpt(row)), similarity_score(cosine), {"cosine": cosine})
+    return Hit(_memory(row), similarity_score(cosine), {"cosine": cosine})
 
 
 def _excerpt(row: DictRow) -> str:
@@ -195,12 +195,12 @@ def _excerpt(row: DictRow) -> str:
     return row["content"] if covers_all else text[row["text_start"] : row["text_end"]]
 
 
-def _memory(row: DictRow, excerpt: str) -> Memory:
+def _memory(row: DictRow) -> Memory:
     return Memory(
         id=row["id"],
         tier=Tier.SESSIONS,
         kind="message",
-        content=excerpt,
+        content=_excerpt(row),
         occurred_at=row["occurred_at"],
         user=row["user_id"],
         agent=row["agent_id"],

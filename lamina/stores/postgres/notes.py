@@ -16,18 +16,29 @@ from lamina.queries import Filters, Hit, Memory, Query, Ranking, Source, Tier
 from lamina.ranking.relevance import keyword_scores
 from lamina.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, lent, scope_parameters, statement
-from lamina.stores.postgres.filters import filter_parameters, list_parameters
+from lamina.stores.postgres.filters import filter_parameters, list_parameters, place_parameters
 from lamina.stores.postgres.messages import CANDIDATES_PER_HIT, chunk_parameters
 from lamina.text import words
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedNote:
-    """A note with its id and vectors, ready for one transaction."""
+    """A note with its id, vectors and words, ready for one transaction.
+
+    Args:
+        words: The words of each chunk, joined by spaces.
+    """
 
     id: UUID
     note: Note
     chunks: tuple[Chunk, ...]
+    words: tuple[str, ...]
+
+
+def prepare_note(id_: UUID, note: Note, chunks: tuple[Chunk, ...]) -> PreparedNote:
+    """Return the note ready to be written; a long one takes milliseconds."""
+    texts = (note.content[chunk.start : chunk.end] for chunk in chunks)
+    return PreparedNote(id_, note, chunks, tuple(" ".join(words(text)) for text in texts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +101,7 @@ async def insert_chunks(
     rows = [
         scope_parameters(scope)
         | chunk_parameters(place, chunk, generation)
-        | {"id": item.id, "words": " ".join(words(item.note.content[chunk.start : chunk.end]))}
+        | {"id": item.id, "words": item.words[place]}
         for item in prepared
         for place, chunk in enumerate(item.chunks)
     ]
@@ -188,8 +199,7 @@ class Notes:
 
     async def fetch(self, query: Query, places: Sequence[tuple[UUID, int]]) -> dict[UUID, Memory]:
         """Return the notes at these (id, chunk) places that the query may see; what is gone is missing."""
-        ids, chunks = [id_ for id_, _ in places], [chunk for _, chunk in places]
-        parameters = filter_parameters(query) | {"ids": ids, "chunks": chunks}
+        parameters = filter_parameters(query) | place_parameters(places)
         async with lent(self._pool) as connection:
             cursor = await connection.execute(statement("fetch_notes"), parameters)
             return {row["id"]: _memory(row) async for row in cursor}

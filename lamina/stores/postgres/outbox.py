@@ -82,7 +82,6 @@ def enqueue_all(url: str, projection: ProjectionName) -> int:
 
 
 def _note_record(row: DictRow) -> Record:
-    spans = list(zip(row["starts"], row["ends"], strict=True))
     return Record(
         tenant=row["tenant"],
         workspace=row["workspace"],
@@ -92,7 +91,7 @@ def _note_record(row: DictRow) -> Record:
         tags=tuple(row["tags"]),
         occurred_at=row["event_at"],
         confidence=row["confidence"],
-        texts=tuple(row["content"][start:end] for start, end in spans),
+        texts=_chunks(row, row["content"]),
         embeddings=tuple(np.asarray(vector, dtype=np.float32).tobytes() for vector in row["embeddings"]),
     )
 
@@ -107,6 +106,10 @@ def _message_record(row: DictRow) -> Record:
         tags=(),
         occurred_at=row["occurred_at"],
         confidence=1.0,
-        texts=(Message(Role.USER, row["content"], name=row["name"]).text(),),
+        texts=_chunks(row, Message(Role.USER, row["content"], name=row["name"]).text()),
         embeddings=(),
     )
+
+
+def _chunks(row: DictRow, text: str) -> tuple[str, ...]:
+    return tuple(text[start:end] for start, end in zip(row["starts"], row["ends"], strict=True))

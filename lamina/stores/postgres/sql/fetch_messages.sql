@@ -1,8 +1,10 @@
-SELECT id, session_id, user_id, agent_id, role, name, ref, content, metadata, occurred_at
-FROM messages
-WHERE id = ANY(%(ids)s)
-  AND tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
-  AND (%(session_id)s::text IS NULL OR session_id = %(session_id)s)
-  AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s)
-  AND (%(since)s::timestamptz IS NULL OR occurred_at >= %(since)s)
-  AND (%(until)s::timestamptz IS NULL OR occurred_at < %(until)s)
+SELECT m.id, m.session_id, m.user_id, m.agent_id, m.role, m.name, m.ref, m.content, m.metadata, m.occurred_at,
+       c.chunk, c.text_start, c.text_end
+FROM unnest(%(ids)s::uuid[], %(chunks)s::integer[]) AS wanted (id, chunk)
+JOIN messages m ON m.id = wanted.id
+JOIN message_chunks c ON c.message_id = m.id AND c.chunk = wanted.chunk AND c.generation = %(generation)s
+WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s
+  AND (%(session_id)s::text IS NULL OR m.session_id = %(session_id)s)
+  AND (%(user_id)s::text IS NULL OR m.user_id IS NULL OR m.user_id = %(user_id)s)
+  AND (%(since)s::timestamptz IS NULL OR m.occurred_at >= %(since)s)
+  AND (%(until)s::timestamptz IS NULL OR m.occurred_at < %(until)s)

@@ -1,3 +1,8 @@
-SELECT id, tenant, workspace, namespace, user_id, session_id, occurred_at, name, content
-FROM messages
-WHERE id = ANY(%(ids)s)
+SELECT m.id, m.tenant, m.workspace, m.namespace, m.user_id, m.session_id, m.occurred_at, m.name, m.content,
+       array_agg(c.text_start ORDER BY c.chunk) AS starts,
+       array_agg(c.text_end ORDER BY c.chunk) AS ends
+FROM messages m
+JOIN message_chunks c ON c.message_id = m.id
+JOIN embedding_generations g ON g.generation = c.generation AND g.is_active
+WHERE m.id = ANY(%(ids)s)
+GROUP BY m.id

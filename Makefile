@@ -1,0 +1,37 @@
+# `make up` runs Lamina on this machine, `make test` runs its tests; both set themselves up first.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: up test check install format schema clean
+
+up: install ## Start everything, load the sample conversation, search it, and serve.
+	$(BIN)/lamina up --config configs/local.yaml --sample
+
+test: install ## Run all tests; real stores, the real model and a real Ray included.
+	$(BIN)/python -m pytest
+
+check: install ## What every commit must pass beside the tests.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+install: $(STAMP) ## Make .venv with pinned versions.
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info[:2] <= (3, 13) else "Lamina needs Python 3.11 to 3.13; set PYTHON=...")'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev --editable '.[all]'
+	touch $(STAMP)
+
+format: install ## Format and sort.
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+schema: install ## Write schema.sql anew from the migrations.
+	$(BIN)/python -m tests.support.schema
+
+clean: ## Remove what make made; the data in .lamina stay.
+	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

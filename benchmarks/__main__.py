@@ -1,0 +1,33 @@
+"""`python -m benchmarks NAME`: measure a running Lamina, or one that is started for the purpose."""
+
+import sys
+
+import typer
+from rich.markup import escape
+
+from benchmarks import freshness, latency, retrieval
+from benchmarks.report import errors
+from lamina.errors import LaminaError
+
+app = typer.Typer(
+    name="benchmarks",
+    help="Each prints a table and, as the last line, its figures as one JSON object.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.command("retrieval")(retrieval.measure)
+app.command("freshness")(freshness.measure)
+app.command("latency")(latency.measure)
+
+
+def main() -> None:
+    """Run a benchmark; an error of the library is one line, never a traceback."""
+    try:
+        app()
+    except LaminaError as error:
+        errors.print(f"[bold red]error[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

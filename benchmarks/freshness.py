@@ -1,0 +1,108 @@
+"""How soon after its acknowledgement a note is found by the asynchronous index."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import Annotated, Any
+from uuid import uuid4
+
+import typer
+from rich.table import Table
+
+from benchmarks.options import KeyOption, UrlOption
+from benchmarks.report import publish, stage, table
+from benchmarks.service import Endpoint, service
+from benchmarks.timing import Latencies, timed
+from lamina.client import AsyncClient
+from lamina.errors import Unavailable
+
+SOURCE = "notes_hybrid"
+LIMIT_MS = 50.0
+WARM_UP_NOTES = 5
+PAUSE_S = 0.05  # Low load: the indexer is idle again when the next note comes.
+VISIBLE_DEADLINE_S = 30.0
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """Milliseconds from a note's acknowledgement to the answer that has it, and of a search alone."""
+
+    visible_ms: tuple[float, ...]
+    polls: tuple[int, ...]
+    search_ms: tuple[float, ...]
+
+
+def measure(
+    notes: Annotated[int, typer.Option(min=1, help="How many notes.")] = 200,
+    url: UrlOption = None,
+    key: KeyOption = None,
+) -> None:
+    """Measure the time until a note is visible in the index, at low load."""
+    with service(url, key) as endpoint:
+        found = asyncio.run(_run(endpoint, notes))
+    figures = _figures(found)
+    publish([_table(figures)], {"freshness": figures})
+
+
+async def _run(endpoint: Endpoint, notes: int) -> Freshness:
+    scope = {"workspace": f"freshness-{uuid4().hex[:8]}"}
+    async with AsyncClient(*endpoint, scope=scope) as client:
+        for _ in range(WARM_UP_NOTES):
+            await _write_and_find(client, _token())
+        tokens = [_token() for _ in range(notes)]
+        seen = [await _write_and_find(client, token) for token in tokens]
+        stage(f"{notes} notes written and found")
+        alone = [(await timed(_search(client, token))).elapsed_ms for token in tokens]
+    return Freshness(tuple(ms for ms, _ in seen), tuple(polls for _, polls in seen), tuple(alone))
+
+
+def _token() -> str:
+    return f"t{uuid4().hex}"
+
+
+async def _write_and_find(client: AsyncClient, token: str) -> tuple[float, int]:
+    """Write a note and return the milliseconds until a search has it, and how many searches that took."""
+    await asyncio.sleep(PAUSE_S)
+    stored = await client.add(f"The parcel {token} arrived at the depot in good order.")
+    begin = time.perf_counter()
+    polls = 1
+    while not _found(await _search(client, token), stored["id"]):
+        polls += 1
+        if time.perf_counter() - begin > VISIBLE_DEADLINE_S:
+            raise Unavailable(SOURCE, f"note {stored['id']} is not visible after {VISIBLE_DEADLINE_S:.0f} s")
+    return (time.perf_counter() - begin) * 1000, polls
+
+
+async def _search(client: AsyncClient, token: str) -> Json:
+    return await client.search(token, tiers=["notes"], explain=True)
+
+
+def _found(answer: Json, id_: str) -> bool:
+    return any(hit["id"] == id_ and SOURCE in hit["explain"] for hit in answer["results"])
+
+
+def _figures(found: Freshness) -> Json:
+    visible, search = Latencies.of(found.visible_ms), Latencies.of(found.search_ms)
+    return {
+        "p50_ms": visible.p50_ms,
+        "p95_ms": visible.p95_ms,
+        "max_ms": visible.max_ms,
+        "search_p50_ms": search.p50_ms,
+        "ratio_to_limit": visible.p95_ms / LIMIT_MS,
+        "limit_ms": LIMIT_MS,
+        "within_limit": sum(ms <= LIMIT_MS for ms in found.visible_ms) / len(found.visible_ms),
+        "mean_polls": sum(found.polls) / len(found.polls),
+        "notes": len(found.visible_ms),
+    }
+
+
+def _table(figures: Json) -> Table:
+    title = f"Freshness: acknowledgement to visible in {SOURCE}, {figures['notes']} notes, limit {LIMIT_MS:.0f} ms"
+    shown = table(title, "", "ms", "of the limit")
+    for name in ("p50_ms", "p95_ms", "max_ms", "search_p50_ms"):
+        label = "p50 of one search alone" if name == "search_p50_ms" else name.removesuffix("_ms")
+        shown.add_row(label, f"{figures[name]:.1f}", f"{figures[name] / LIMIT_MS:.2f}")
+    shown.add_row("notes within the limit", "", f"{figures['within_limit']:.1%}")
+    return shown

@@ -1,0 +1,221 @@
+"""Field cases 48, 50, 52, 54 and 55: what fails is said, and nothing else fails with it."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from lamina.backends import EmbeddedPostgres
+from lamina.embedding.batching import BatchingEmbedder
+from lamina.embedding.hashing import HashingModel
+from lamina.errors import Misconfigured
+from lamina.settings import EmbeddedPostgresSettings
+from lamina.stores.postgres.migrate import migrate
+from tests.support.application import Application, running, settings_for
+from tests.support.embedders import Down, Switchable
+
+DEADLINES = {"source_deadline_s": 0.5, "tier_deadline_s": 0.7, "embed_deadline_s": 0.5}
+
+
+async def test_a_write_without_an_embedder_is_unavailable_and_stores_nothing(database: str, tmp_path: Path) -> None:
+    async with running(settings_for(database, tmp_path), database, HashingModel(), embedder=Down()) as app:
+        client = app.client()
+
+        answers = [
+            await client.post("/v1/notes", json={"content": "x"}),
+            await client.post("/v1/notes/batch", json={"notes": ["x"]}),
+            await client.post("/v1/turns", json={"session": "s", "messages": [{"content": "x"}]}),
+        ]
+
+        assert [answer.status_code for answer in answers] == [503] * 3
+        assert all(answer.headers["retry-after"] == "1" for answer in answers)
+        assert (await client.get("/v1/notes")).json()["notes"] == []
+        assert (await client.get("/v1/sessions/s/messages")).json()["messages"] == []
+
+
+@pytest.mark.parametrize("state", ["down", "hanging"])
+async def test_a_search_without_an_embedder_is_answered_by_words_and_recovers(
+    database: str, tmp_path: Path, state: str
+) -> None:
+    embedder = Switchable(BatchingEmbedder(HashingModel()))
+    settings = settings_for(database, tmp_path, search=DEADLINES)
+    async with running(settings, database, HashingModel(), embedder=embedder) as app:
+        client = app.client()
+        await client.post("/v1/notes", json={"content": "the anchor is rusty"})
+        await client.post("/v1/turns", json={"session": "s", "messages": [{"content": "a rusty anchor chain"}]})
+        await app.indexed()
+
+        embedder.state = state
+        begin = time.monotonic()
+        degraded = (await client.post("/v1/search", json={"query": "rusty anchor", "explain": True})).json()
+        took_s = time.monotonic() - begin
+        embedder.state = "up"
+        healthy = (await client.post("/v1/search", json={"query": "rusty anchor"})).json()
+
+    assert degraded["degraded"] == ["embedder"]
+    assert len(degraded["results"]) == 2
+    assert took_s < 2
+    assert healthy["degraded"] == []
+
+
+class FailingIndex:
+    """Stands in for an index whose engine fails or hangs."""
+
+    def __init__(self, *, hangs: bool) -> None:
+        self.hangs = hangs
+
+    async def search(self, query: object) -> object:
+        if self.hangs:
+            await asyncio.sleep(3600)
+        raise OSError("disk on fire")
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+async def test_an_index_that_fails_degrades_its_source_only_and_recovers(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, hangs: bool
+) -> None:
+    settings = settings_for(database, tmp_path, search=DEADLINES)
+    async with running(settings, database, HashingModel()) as app:
+        client = app.client()
+        await client.post("/v1/notes", json={"content": "the anchor is rusty"})
+        await app.indexed()
+        hybrid = app.notes.searcher._searchers[0]  # type: ignore[attr-defined]
+
+        with monkeypatch.context() as patched:
+            patched.setattr(hybrid, "search", FailingIndex(hangs=hangs).search)
+            degraded = (await client.post("/v1/search", json={"query": "rusty anchor", "explain": True})).json()
+        healthy = (await client.post("/v1/search", json={"query": "rusty anchor", "explain": True})).json()
+
+    assert degraded["degraded"] == ["notes_hybrid"]
+    assert ("0.5 s" if hangs else "disk on fire") in degraded["reasons"]["notes_hybrid"]
+    assert [list(hit["explain"]) for hit in degraded["results"]] == [["notes_warm"]]
+    assert healthy["degraded"] == []
+    assert set(healthy["results"][0]["explain"]) == {"notes_hybrid", "notes_warm"}
+
+
+@pytest.fixture
+def own_postgres(tmp_path: Path) -> EmbeddedPostgres:
+    return EmbeddedPostgres(tmp_path / "postgres", EmbeddedPostgresSettings())
+
+
+@pytest.fixture
+async def fragile(own_postgres: EmbeddedPostgres, tmp_path: Path) -> AsyncIterator[Application]:
+    """An application over a Postgres of its own, to stop and start."""
+    url = own_postgres.start()
+    migrate(url)
+    pool = {"min_size": 1, "max_size": 4, "timeout_s": 1}
+    async with running(settings_for(url, tmp_path, pool=pool, search=DEADLINES), url, HashingModel()) as app:
+        yield app
+    own_postgres.stop()
+
+
+async def test_without_postgres_nothing_is_pretended_and_it_recovers_without_a_restart(
+    fragile: Application, own_postgres: EmbeddedPostgres
+) -> None:
+    client = fragile.client()
+    await client.post("/v1/notes", json={"content": "the anchor is rusty"})
+    await fragile.indexed()
+
+    own_postgres.stop()
+    begin = time.monotonic()
+    answers = [
+        await client.post("/v1/search", json={"query": "rusty anchor"}),
+        await client.post("/v1/notes", json={"content": "lost?"}),
+        await client.get("/readyz"),
+    ]
+    took_s = time.monotonic() - begin
+    own_postgres.start()
+    after = await client.post("/v1/search", json={"query": "rusty anchor"})
+    written = await client.post("/v1/notes", json={"content": "the chain is new"})
+    await _eventually_indexed(fragile)
+
+    assert [answer.status_code for answer in answers] == [503] * 3
+    assert took_s < 10
+    assert after.json()["degraded"] == []
+    assert [hit["content"] for hit in after.json()["results"]] == ["the anchor is rusty"]
+    assert written.status_code == 201
+    assert (await client.get("/readyz")).json()["ready"]
+
+
+async def _eventually_indexed(app: Application) -> None:
+    """Wait until the indexer itself, not the test, has applied the outbox."""
+    for _ in range(100):
+        lag = await app.indexer.lag()
+        if all(item.pending == 0 for item in lag.values()):
+            return
+        await asyncio.sleep(0.1)
+    pytest.fail("the indexer did not recover")
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://nobody@127.0.0.1:1/nowhere", "postgresql:///lamina?host=/nonexistent/socket"]
+)
+def test_a_wrong_database_url_is_refused_quickly_with_the_remedy(url: str) -> None:
+    begin = time.monotonic()
+
+    with pytest.raises(Misconfigured, match=r"postgres does not answer.*LAMINA_POSTGRES__URL"):
+        migrate(url)
+
+    assert time.monotonic() - begin < 10
+
+
+class SlowModel(HashingModel):
+    """Takes its time, so that calls queue into one batch."""
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        time.sleep(0.2)
+        return super().encode(texts)
+
+
+async def test_a_request_cancelled_in_a_batch_leaves_the_others_answered(database: str, tmp_path: Path) -> None:
+    async with running(settings_for(database, tmp_path), database, SlowModel()) as app:
+        client = app.client()
+        running_writes = [
+            asyncio.create_task(client.post("/v1/notes", json={"content": f"note {number}"})) for number in range(8)
+        ]
+        await asyncio.sleep(0.3)
+
+        running_writes[3].cancel()
+        outcomes = await asyncio.gather(*running_writes, return_exceptions=True)
+
+    assert isinstance(outcomes[3], asyncio.CancelledError)
+    answered = [outcome for place, outcome in enumerate(outcomes) if place != 3]
+    assert [getattr(answer, "status_code", answer) for answer in answered] == [201] * 7
+
+
+class RemoteModel(HashingModel):
+    """Takes long for long texts, without this process's processor, as a deployment of its own does."""
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        time.sleep(0.01 * len(texts))
+        return np.eye(1, self.identity.dimension, dtype=np.float32).repeat(len(texts), axis=0)
+
+
+async def test_long_texts_never_hold_up_the_event_loop(database: str, tmp_path: Path) -> None:
+    sentences = "We decided to print the tide tables of the harbour. I like the small press that prints them. "
+    long_texts = [f"{number} {sentences * 1000}" for number in range(3)]
+    async with running(settings_for(database, tmp_path), database, RemoteModel(), follow=False) as app:
+        client = app.client()
+        gaps: list[float] = []
+        beating = asyncio.create_task(_heartbeat(gaps))
+
+        writes = [client.post("/v1/notes", json={"content": text}) for text in long_texts]
+        turn = {"session": "s", "messages": [{"content": long_texts[0]}]}
+        answers = await asyncio.gather(*writes, client.post("/v1/turns", json=turn))
+        beating.cancel()
+
+    assert [answer.status_code for answer in answers] == [201, 201, 201, 200]
+    assert len(gaps) > 20
+    assert sorted(gaps)[int(len(gaps) * 0.95)] < 0.05
+
+
+async def _heartbeat(gaps: list[float]) -> None:
+    """Note how long each 10 ms sleep really took."""
+    while True:
+        begin = time.perf_counter()
+        await asyncio.sleep(0.01)
+        gaps.append(time.perf_counter() - begin)

@@ -1,0 +1,56 @@
+"""Embedders that fail in the ways that real ones do."""
+
+import asyncio
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lamina.errors import Unavailable
+from lamina.memories import Chunk
+from lamina.ports import Embedder
+
+
+class Down:
+    """Answers nothing."""
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        raise Unavailable("embedder", "no replica")
+
+    async def embed_chunks(self, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
+        raise Unavailable("embedder", "no replica")
+
+
+class Switchable:
+    """Works, fails or hangs, as the test says."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self.inner = inner
+        self.state = "up"
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        await self._check()
+        return await self.inner.embed(texts)
+
+    async def embed_chunks(self, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
+        await self._check()
+        return await self.inner.embed_chunks(texts)
+
+    async def _check(self) -> None:
+        if self.state == "down":
+            raise Unavailable("embedder", "no replica")
+        if self.state == "hanging":
+            await asyncio.sleep(3600)
+
+
+class WritesOnly:
+    """Embeds what is written and nothing that is asked."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self.inner = inner
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        raise Unavailable("embedder", "switched off")
+
+    async def embed_chunks(self, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
+        return await self.inner.embed_chunks(texts)

@@ -1,0 +1,37 @@
+"""Small values that several unit tests are made of."""
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+from lamina.queries import TIER_OF, Filters, FusedHit, Hit, Memory, Query, Ranking, SearchRequest, Source, Tier
+from lamina.scope import Scope
+from lamina.text import words
+
+NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
+ACME = Scope("acme")
+
+
+def memory(number: int, *, tier: Tier = Tier.NOTES, content: str = "some text", name: str | None = None) -> Memory:
+    kind = "message" if tier is Tier.SESSIONS else "note"
+    return Memory(UUID(int=number), tier, kind, content, NOON, confidence=0.95, name=name)
+
+
+def ranking(source: Source, *numbers: int) -> Ranking:
+    """The source's hits with these ids, best first, with falling scores."""
+    return tuple(
+        Hit(memory(number, tier=TIER_OF[source]), 1 / place, {"cosine": 1 / place})
+        for place, number in enumerate(numbers, start=1)
+    )
+
+
+def fused(number: int, content: str = "some text", *, name: str | None = None) -> FusedHit:
+    return FusedHit(memory(number, content=content, name=name), 1 / (1 + number), {})
+
+
+def request(text: str = "green tea", *, limit: int = 10, tiers: tuple[Tier, ...] | None = None) -> SearchRequest:
+    chosen = {} if tiers is None else {"tiers": tiers}
+    return SearchRequest(text=text, scope=ACME, limit=limit, per_source=10, **chosen)
+
+
+def query(text: str = "green tea", *, limit: int = 10) -> Query:
+    return Query(text, tuple(words(text)), ACME, limit, Filters())

@@ -1,0 +1,127 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lamina.memories import Profile
+from lamina.queries import FusedHit, Tier
+from lamina.ranking.budget import build_context, format_memory
+from lamina.text import estimated_tokens
+from tests.unit.builders import fused, memory
+
+ANN = Profile("ann", {"name": "Ann", "likes": ["tea"]}, 3)
+ANN_TEXT = '[Profile: ann]\n{"likes": ["tea"], "name": "Ann"}'
+PLENTY = 10_000
+
+CONTENTS = st.lists(st.text(min_size=1, max_size=80), max_size=6)
+DOCUMENTS = st.dictionaries(st.text(max_size=8), st.text(max_size=40) | st.integers() | st.lists(st.text(max_size=8)))
+BUDGETS = st.integers(16, 400)
+
+
+def hits_of(contents: list[str]) -> list[FusedHit]:
+    return [fused(number, content) for number, content in enumerate(contents)]
+
+
+def test_a_memory_is_shown_with_kind_date_excerpt_and_confidence() -> None:
+    shown = format_memory(fused(1, "We chose Rust"))
+
+    assert shown == "[Memory: note | 2026-01-15]\nWe chose Rust\nconfidence: 0.95"
+
+
+def test_a_message_is_shown_with_its_speaker_once() -> None:
+    plain = FusedHit(memory(1, tier=Tier.SESSIONS, content="hello", name="Ann"), 1, {})
+    excerpt = FusedHit(memory(1, tier=Tier.SESSIONS, content="Ann: hello", name="Ann"), 1, {})
+
+    assert format_memory(plain) == "[Memory: message | 2026-01-15]\nAnn: hello\nconfidence: 0.95"
+    assert format_memory(plain) == format_memory(excerpt)
+
+
+def test_the_profile_stands_in_full_before_the_memories_best_first() -> None:
+    block = build_context(hits_of(["first", "second"]), ANN, budget_tokens=PLENTY)
+
+    assert block.text == "\n\n".join([ANN_TEXT, format_memory(fused(0, "first")), format_memory(fused(1, "second"))])
+    assert [hit.memory.content for hit in block.used] == ["first", "second"]
+    assert block.omitted == ()
+
+
+@pytest.mark.parametrize("profile", [None, Profile("ann", {}, 0)])
+def test_without_anything_known_the_block_is_empty(profile: Profile | None) -> None:
+    block = build_context([], profile, budget_tokens=PLENTY)
+
+    assert (block.text, block.tokens, block.used, block.omitted) == ("", 0, (), ())
+
+
+def test_a_profile_that_does_not_fit_is_left_out_whole_and_named() -> None:
+    long = Profile("ann", {"biography": "word " * 500}, 1)
+
+    block = build_context(hits_of(["tea"]), long, budget_tokens=100)
+
+    assert "Profile" not in block.text
+    assert block.omitted == ("profile",)
+    assert len(block.used) == 1
+
+
+def test_the_first_memory_that_does_not_fit_ends_the_block() -> None:
+    hits = hits_of(["short", "word " * 500, "short too"])
+
+    block = build_context(hits, None, budget_tokens=200)
+
+    assert block.used == (hits[0],)
+    assert block.omitted == ("memories: 2",)
+
+
+def test_both_omissions_are_named() -> None:
+    long = Profile("ann", {"biography": "word " * 500}, 1)
+
+    block = build_context(hits_of(["word " * 500]), long, budget_tokens=100)
+
+    assert (block.text, block.tokens, block.used) == ("", 0, ())
+    assert block.omitted == ("profile", "memories: 1")
+
+
+def test_a_profile_that_exactly_fills_the_budget_is_shown() -> None:
+    block = build_context([], ANN, budget_tokens=estimated_tokens(ANN_TEXT))
+
+    assert block.text == ANN_TEXT
+
+
+def test_a_profile_is_written_as_it_is_in_any_script() -> None:
+    block = build_context([], Profile("анна", {"お茶": "緑茶", "город": "Москва"}, 1), budget_tokens=PLENTY)
+
+    assert block.text == '[Profile: анна]\n{"город": "Москва", "お茶": "緑茶"}'
+
+
+@given(CONTENTS, DOCUMENTS, BUDGETS)
+def test_the_budget_is_never_exceeded(contents: list[str], document: dict[str, Any], budget: int) -> None:
+    block = build_context(hits_of(contents), Profile("ann", document, 1), budget_tokens=budget)
+
+    assert block.tokens == estimated_tokens(block.text)
+    assert block.tokens <= budget
+
+
+@given(CONTENTS, DOCUMENTS, BUDGETS)
+def test_the_profile_is_in_full_or_named_as_omitted(contents: list[str], document: dict[str, Any], budget: int) -> None:
+    profile = Profile("ann", document, 1)
+    whole = build_context([], profile, budget_tokens=10**6).text
+
+    block = build_context(hits_of(contents), profile, budget_tokens=budget)
+
+    assert block.text.startswith(whole) != ("profile" in block.omitted)
+
+
+@given(CONTENTS, BUDGETS, st.booleans())
+def test_the_memories_are_the_longest_best_prefix_that_fits(
+    contents: list[str], budget: int, has_profile: bool
+) -> None:
+    hits = hits_of(contents)
+    profile = ANN if has_profile else None
+
+    block = build_context(hits, profile, budget_tokens=budget)
+
+    taken = len(block.used)
+    head = [ANN_TEXT] if has_profile and "profile" not in block.omitted else []
+    parts = [*head, *map(format_memory, hits)]
+    assert block.used == tuple(hits[:taken])
+    assert block.text == "\n\n".join(parts[: len(head) + taken])
+    assert taken == len(hits) or estimated_tokens("\n\n".join(parts[: len(head) + taken + 1])) > budget

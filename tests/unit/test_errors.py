@@ -1,0 +1,57 @@
+import pickle
+
+import pytest
+
+from lamina import errors
+from lamina.errors import (
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    LaminaError,
+    Misconfigured,
+    NotFound,
+    Overloaded,
+    Unauthenticated,
+    Unavailable,
+)
+
+EXAMPLES: list[LaminaError] = [
+    LaminaError("something"),
+    InvalidInput("messages.0.content", "is blank; send at least one visible character"),
+    Unauthenticated(),
+    Forbidden("reader", "writer"),
+    NotFound("note", "123"),
+    Conflict("another note has the same text; change that one"),
+    Unavailable("postgres", "connection refused", 5),
+    Unavailable("postgres", "connection refused"),
+    Overloaded("embedder", "512 calls are waiting", 2),
+    Misconfigured("the vectors have 384 dimensions, the index 768", "run lamina reembed"),
+]
+
+
+def test_there_is_an_example_of_every_class() -> None:
+    classes = {kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, LaminaError)}
+
+    assert {type(error) for error in EXAMPLES} == classes
+
+
+@pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)
+def test_an_error_survives_the_way_to_another_process(error: LaminaError) -> None:
+    arrived = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+
+    assert type(arrived) is type(error)
+    assert str(arrived) == str(error)
+    assert vars(arrived) == vars(error)
+
+
+@pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)
+def test_an_error_tells_its_fields_in_a_text_without_a_full_stop(error: LaminaError) -> None:
+    text = str(error)
+
+    assert text
+    assert not text.endswith(".")
+    assert all(str(value) in text for value in vars(error).values())
+
+
+def test_who_waits_out_an_outage_waits_out_an_overload_too() -> None:
+    assert issubclass(Overloaded, Unavailable)

@@ -1,0 +1,304 @@
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from lamina.errors import InvalidInput, Unavailable
+from lamina.memories import Chunk
+from lamina.ports import Embedder, TierSearcher
+from lamina.queries import Failure, Query, Ranking, Source, Tier
+from lamina.search import Deadlines, Search, SourcesOfTier, describe
+from tests.unit.builders import query, ranking, request
+
+SOON = 0.02
+NEVER = 3600.0
+VECTOR = np.asarray([[0.6, 0.8]], dtype=np.float32)
+
+
+class Answers:
+    """A source that answers with a ranking and notes what it was asked."""
+
+    def __init__(self, source: Source, *numbers: int) -> None:
+        self.source = source
+        self.asked: list[Query] = []
+        self._ranking = ranking(source, *numbers)
+
+    async def search(self, query: Query) -> Ranking:
+        self.asked.append(query)
+        return self._ranking
+
+
+class Hangs(Answers):
+    async def search(self, query: Query) -> Ranking:
+        await asyncio.sleep(NEVER)
+        return await super().search(query)
+
+
+class Raises(Answers):
+    def __init__(self, source: Source, error: Exception) -> None:
+        super().__init__(source)
+        self._error = error
+
+    async def search(self, query: Query) -> Ranking:
+        raise self._error
+
+
+class Together(Answers):
+    """Answers only once all its companions have been asked too."""
+
+    def __init__(self, source: Source, barrier: asyncio.Barrier) -> None:
+        super().__init__(source, 1)
+        self._barrier = barrier
+
+    async def search(self, query: Query) -> Ranking:
+        async with asyncio.timeout(1):
+            await self._barrier.wait()
+        return await super().search(query)
+
+
+class TierDown:
+    def __init__(self, error: Exception | None = None) -> None:
+        self._error = error
+
+    async def search(self, query: Query) -> Mapping[Source, Ranking | Failure]:
+        if self._error:
+            raise self._error
+        await asyncio.sleep(NEVER)
+        return {}
+
+
+class Embeds:
+    """An embedder that answers with one vector, after a while, or with an error."""
+
+    def __init__(self, *, after_s: float = 0, error: Exception | None = None) -> None:
+        self.asked: list[str] = []
+        self._after_s = after_s
+        self._error = error
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.asked += texts
+        if self._after_s:
+            await asyncio.sleep(self._after_s)
+        if self._error:
+            raise self._error
+        return VECTOR
+
+    async def embed_chunks(self, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
+        raise NotImplementedError
+
+
+def search_over(tiers: Mapping[Tier, TierSearcher], embedder: Embedder | None = None) -> Search:
+    deadlines = Deadlines(embed_s=SOON, tier_s=SOON)
+    return Search(embedder or Embeds(), tiers, generation=3, rrf_k=60, deadlines=deadlines)
+
+
+def tier_of(*sources: Answers) -> SourcesOfTier:
+    return SourcesOfTier(sources, deadline_s=SOON / 2)
+
+
+async def test_every_source_of_a_tier_answers_under_its_name() -> None:
+    tier = tier_of(Answers(Source.NOTES_HYBRID, 1, 2), Answers(Source.NOTES_WARM))
+
+    outcomes = await tier.search(query())
+
+    assert outcomes == {Source.NOTES_HYBRID: ranking(Source.NOTES_HYBRID, 1, 2), Source.NOTES_WARM: ()}
+
+
+async def test_the_sources_of_a_tier_are_asked_at_the_same_time() -> None:
+    barrier = asyncio.Barrier(2)
+    sources = (Together(Source.NOTES_HYBRID, barrier), Together(Source.NOTES_WARM, barrier))
+
+    outcomes = await SourcesOfTier(sources, deadline_s=1).search(query())
+
+    assert [len(outcome) for outcome in outcomes.values() if not isinstance(outcome, Failure)] == [1, 1]
+
+
+async def test_a_source_that_misses_its_deadline_is_a_failure_and_the_other_answers() -> None:
+    tier = tier_of(Hangs(Source.NOTES_HYBRID), Answers(Source.NOTES_WARM, 1))
+
+    outcomes = await tier.search(query())
+
+    assert outcomes[Source.NOTES_HYBRID] == Failure(f"no answer within {SOON / 2} s")
+    assert outcomes[Source.NOTES_WARM] == ranking(Source.NOTES_WARM, 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ValueError("bad shard"), "ValueError: bad shard"),
+        (Unavailable("postgres", "gone"), "postgres is not available: gone; retry in 1 s"),
+        (TimeoutError(), "no answer within"),
+    ],
+)
+async def test_a_source_that_raises_is_a_failure_with_its_reason(error: Exception, reason: str) -> None:
+    tier = tier_of(Raises(Source.NOTES_HYBRID, error), Answers(Source.NOTES_WARM, 1))
+
+    outcomes = await tier.search(query())
+    failure = outcomes[Source.NOTES_HYBRID]
+
+    assert isinstance(failure, Failure)
+    assert failure.reason.startswith(reason)
+    assert outcomes[Source.NOTES_WARM] == ranking(Source.NOTES_WARM, 1)
+
+
+async def test_a_search_that_is_given_up_gives_up_its_sources() -> None:
+    tier = SourcesOfTier([Hangs(Source.NOTES_HYBRID)], deadline_s=NEVER)
+    searching = asyncio.create_task(tier.search(query()))
+    await asyncio.sleep(0)
+
+    searching.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await searching
+
+
+async def test_the_answer_is_fused_over_all_tiers_and_nothing_is_degraded() -> None:
+    sessions = Answers(Source.SESSION_VECTORS, 1)
+    notes = Answers(Source.NOTES_HYBRID, 2, 3)
+    search = search_over({Tier.SESSIONS: tier_of(sessions), Tier.NOTES: tier_of(notes)})
+
+    answer = await search.search(request("green tea"))
+
+    assert [hit.memory.id.int for hit in answer.hits] == [1, 2, 3]
+    assert answer.answered == {Source.SESSION_VECTORS: 1, Source.NOTES_HYBRID: 2}
+    assert answer.degraded == {}
+
+
+async def test_every_source_is_asked_with_one_vector_of_the_active_generation() -> None:
+    sessions, notes, embedder = Answers(Source.SESSION_VECTORS, 1), Answers(Source.NOTES_HYBRID, 2), Embeds()
+    search = search_over({Tier.SESSIONS: tier_of(sessions), Tier.NOTES: tier_of(notes)}, embedder)
+
+    await search.search(request("Green tea"))
+
+    expected = replace(query("Green tea"), embedding=VECTOR.tobytes(), generation=3)
+    assert embedder.asked == ["Green tea"]
+    assert sessions.asked == notes.asked == [expected]
+
+
+async def test_the_answer_has_no_more_hits_than_asked_for() -> None:
+    search = search_over({Tier.NOTES: tier_of(Answers(Source.NOTES_HYBRID, *range(1, 9)))})
+
+    answer = await search.search(request(limit=3))
+
+    assert [hit.memory.id.int for hit in answer.hits] == [1, 2, 3]
+    assert answer.answered == {Source.NOTES_HYBRID: 8}
+
+
+async def test_sources_contribute_at_least_as_many_hits_as_are_asked_for() -> None:
+    notes = Answers(Source.NOTES_HYBRID, 1)
+    search = search_over({Tier.NOTES: tier_of(notes)})
+
+    await search.search(request(limit=3))
+    await search.search(request(limit=50))
+
+    assert [asked.limit for asked in notes.asked] == [10, 50]
+
+
+async def test_only_the_tiers_that_are_wanted_are_asked() -> None:
+    sessions, notes = Answers(Source.SESSION_VECTORS, 1), Answers(Source.NOTES_HYBRID, 2)
+    search = search_over({Tier.SESSIONS: tier_of(sessions), Tier.NOTES: tier_of(notes)})
+
+    answer = await search.search(request(tiers=(Tier.NOTES,)))
+
+    assert answer.answered == {Source.NOTES_HYBRID: 1}
+    assert sessions.asked == []
+
+
+@pytest.mark.parametrize(
+    "embedder",
+    [
+        Embeds(error=Unavailable("embedder", "no replica")),
+        Embeds(error=RuntimeError("out of memory")),
+        Embeds(after_s=NEVER),
+    ],
+)
+async def test_without_the_embedder_words_are_searched_and_the_answer_says_so(embedder: Embeds) -> None:
+    notes = Answers(Source.NOTES_WARM, 1)
+    search = search_over({Tier.NOTES: tier_of(notes)}, embedder)
+
+    answer = await search.search(request("green tea"))
+
+    assert [hit.memory.id.int for hit in answer.hits] == [1]
+    assert answer.degraded.keys() == {"embedder"}
+    assert [(asked.words, asked.embedding) for asked in notes.asked] == [(("green", "tea"), None)]
+
+
+async def test_without_the_embedder_the_memories_of_the_active_generation_are_searched() -> None:
+    notes = Answers(Source.NOTES_WARM, 1)
+    search = search_over({Tier.NOTES: tier_of(notes)}, Embeds(error=RuntimeError("out of memory")))
+
+    await search.search(request())
+
+    assert [asked.generation for asked in notes.asked] == [3]
+
+
+@pytest.mark.parametrize("down", [TierDown(), TierDown(Unavailable("notes", "no replica")), TierDown(OSError("gone"))])
+async def test_a_tier_that_hangs_or_fails_degrades_all_its_sources_and_the_others_answer(down: TierDown) -> None:
+    search = search_over({Tier.SESSIONS: tier_of(Answers(Source.SESSION_WORDS, 1)), Tier.NOTES: down})
+
+    answer = await search.search(request())
+
+    assert [hit.memory.id.int for hit in answer.hits] == [1]
+    assert answer.answered == {Source.SESSION_WORDS: 1}
+    assert answer.degraded.keys() == {"notes_hybrid", "notes_warm"}
+
+
+async def test_a_source_that_fails_is_named_with_its_reason() -> None:
+    tier = tier_of(Raises(Source.NOTES_HYBRID, ValueError("bad shard")), Answers(Source.NOTES_WARM, 1))
+
+    answer = await search_over({Tier.NOTES: tier}).search(request())
+
+    assert answer.degraded == {"notes_hybrid": "ValueError: bad shard"}
+
+
+async def test_an_empty_answer_is_not_a_failure() -> None:
+    answer = await search_over({Tier.NOTES: tier_of(Answers(Source.NOTES_WARM))}).search(request())
+
+    assert (answer.hits, answer.answered, answer.degraded) == ((), {Source.NOTES_WARM: 0}, {})
+
+
+async def test_if_nothing_answers_the_search_is_not_available_and_says_why() -> None:
+    tiers: dict[Tier, TierSearcher] = {
+        Tier.SESSIONS: TierDown(),
+        Tier.NOTES: tier_of(Raises(Source.NOTES_WARM, OSError("disk"))),
+    }
+
+    with pytest.raises(Unavailable) as raised:
+        await search_over(tiers).search(request())
+
+    assert raised.value.part == "search"
+    assert "notes_warm: OSError: disk" in raised.value.reason
+    assert "session_words: no answer within" in raised.value.reason
+
+
+@pytest.mark.parametrize("text", ["", "  ", "\u200b", "a\x00"])
+async def test_a_blank_or_unclean_query_costs_no_embedding(text: str) -> None:
+    embedder = Embeds()
+    search = search_over({Tier.NOTES: tier_of(Answers(Source.NOTES_WARM))}, embedder)
+
+    with pytest.raises(InvalidInput, match="query"):
+        await search.search(request(text))
+
+    assert embedder.asked == []
+
+
+async def test_a_search_that_hangs_everywhere_ends_within_its_deadlines() -> None:
+    search = search_over({Tier.SESSIONS: TierDown(), Tier.NOTES: TierDown()}, Embeds(after_s=NEVER))
+
+    async with asyncio.timeout(5):
+        with pytest.raises(Unavailable):
+            await search.search(request())
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (Unavailable("postgres", "gone", 2), "postgres is not available: gone; retry in 2 s"),
+        (KeyError("x"), "KeyError: 'x'"),
+    ],
+)
+def test_an_error_is_described_as_it_is_or_with_its_type(error: Exception, text: str) -> None:
+    assert describe(error) == text

@@ -1,0 +1,231 @@
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from lamina.errors import Misconfigured
+from lamina.settings import (
+    EmbeddedPostgresSettings,
+    HashingSettings,
+    PostgresServerSettings,
+    SentenceTransformersSettings,
+    Settings,
+    load_settings,
+)
+
+LOCAL = Path(__file__).parents[2] / "configs" / "local.yaml"
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """An environment without Lamina's variables; what a test adds to it goes with the test."""
+    for name in list(os.environ):
+        if name.startswith("LAMINA_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("LAMINA_CONFIG", "")
+    return monkeypatch
+
+
+def file_of(folder: Path, text: str) -> Path:
+    file = folder / "lamina.yaml"
+    file.write_text(text)
+    return file
+
+
+def test_without_file_or_environment_the_defaults_hold() -> None:
+    settings = load_settings()
+
+    assert isinstance(settings.postgres, EmbeddedPostgresSettings)
+    assert isinstance(settings.embedding, SentenceTransformersSettings)
+    assert (settings.search.limit, settings.search.rrf_k, settings.search.min_similarity) == (10, 60, 0.25)
+    assert (settings.context.budget_tokens, settings.context.max_chunks) == (8192, 20)
+
+
+def test_the_shipped_file_loads_and_repeats_the_defaults() -> None:
+    settings = load_settings(LOCAL)
+
+    assert settings.model_dump() == {**Settings().model_dump(), "serve": settings.serve.model_dump()}
+    assert settings.serve.port == 8000
+
+
+def test_the_environment_wins_over_the_file_and_arguments_over_both(
+    environment: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = file_of(tmp_path, "search: {rrf_k: 9, limit: 3, per_source: 4}\ndata_dir: from-file\n")
+    environment.setenv("LAMINA_SEARCH__RRF_K", "7")
+    environment.setenv("LAMINA_DATA_DIR", "from-environment")
+
+    settings = load_settings(file, data_dir=Path("from-argument"))
+
+    assert (settings.search.rrf_k, settings.search.limit, settings.search.per_source) == (7, 3, 4)
+    assert settings.data_dir == Path("from-argument")
+
+
+def test_the_file_that_the_environment_names_is_read(environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    environment.setenv("LAMINA_CONFIG", str(file_of(tmp_path, "search: {limit: 3}")))
+
+    assert load_settings().search.limit == 3
+
+
+def test_the_file_given_wins_over_the_one_that_the_environment_names(
+    environment: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    environment.setenv("LAMINA_CONFIG", str(tmp_path / "missing.yaml"))
+
+    assert load_settings(file_of(tmp_path, "search: {limit: 3}")).search.limit == 3
+
+
+def test_one_field_of_a_section_of_several_kinds_can_be_set_alone(environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("LAMINA_EMBEDDING__THREADS", "3")
+
+    assert load_settings().embedding == SentenceTransformersSettings(threads=3)
+
+
+def test_another_kind_is_chosen_by_name(environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("LAMINA_POSTGRES__KIND", "server")
+    environment.setenv("LAMINA_POSTGRES__URL", "postgresql://localhost/lamina")
+
+    settings = load_settings(LOCAL)
+
+    assert settings.postgres == PostgresServerSettings(url="postgresql://localhost/lamina")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("LAMINA_SERACH__LIMIT", "LAMINA_SERACH__LIMIT sets nothing"),
+        ("LAMINA_SEARCH_LIMIT", "LAMINA_SEARCH_LIMIT sets nothing"),
+        ("LAMINA_LIMIT", "the settings are .*search"),
+        ("LAMINA_SEARCH__LIMITS", r"search\.limits"),
+        ("LAMINA_SERVE__ROUTER__CPUS", r"serve\.router\.cpus"),
+    ],
+)
+def test_an_unknown_variable_is_refused_naming_it(environment: pytest.MonkeyPatch, name: str, told: str) -> None:
+    environment.setenv(name, "5")
+
+    with pytest.raises(Misconfigured, match=told):
+        load_settings()
+
+
+@pytest.mark.parametrize("name", ["LAMINA_URL", "LAMINA_API_KEY", "LAMINA_TEST_POSTGRES", "OTHER_SEARCH__LIMIT"])
+def test_variables_of_others_are_left_alone(environment: pytest.MonkeyPatch, name: str) -> None:
+    environment.setenv(name, "5")
+
+    assert load_settings() == Settings()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("serach: {limit: 5}", "serach"),
+        ("search: {limits: 5}", "search.limits"),
+        ("search: {limit: 0}", "search.limit"),
+        ("search: {limit: many}", "search.limit"),
+        ("search: {min_similarity: 1.5}", "search.min_similarity"),
+        ("serve: {embedder: {gpu_fraction: 2}}", "serve.embedder.gpu_fraction"),
+        ("postgres: {kind: sqlite}", "postgres"),
+        ("postgres: {kind: server}", "url"),
+        ("embedding: {kind: hashing, threads: 2}", "threads"),
+        ("write: {extraction: magic}", "write.extraction"),
+    ],
+)
+def test_a_wrong_entry_of_the_file_is_refused_naming_it(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(Misconfigured, match=told):
+        load_settings(file_of(tmp_path, text))
+
+
+def test_every_wrong_entry_is_named_at_once(tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured, match=r"search\.limit.*context\.max_chunks"):
+        load_settings(file_of(tmp_path, "search: {limit: 0}\ncontext: {max_chunks: 0}"))
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured, match=r"missing\.yaml does not exist"):
+        load_settings(tmp_path / "missing.yaml")
+
+
+def test_an_empty_file_sets_nothing(tmp_path: Path) -> None:
+    assert load_settings(file_of(tmp_path, "")) == Settings()
+
+
+@pytest.mark.parametrize("text", ["search: [1", "- 1\n- 2", "just words", "a: b: c", "\t- x"])
+def test_a_file_that_is_no_mapping_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(Misconfigured):
+        load_settings(file_of(tmp_path, text))
+
+
+def test_a_variable_that_cannot_be_read_is_refused(environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("LAMINA_SEARCH", "not json")
+
+    with pytest.raises(Misconfigured, match=r"(?i)search"):
+        load_settings()
+
+
+def test_a_refusal_never_tells_a_password(environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("LAMINA_POSTGRES__URL", "postgresql://lamina:s3cret@db/lamina")
+
+    with pytest.raises(Misconfigured, match=r"postgres.*url") as refused:
+        load_settings()
+
+    assert "s3cret" not in str(refused.value)
+
+
+def test_no_setting_can_be_changed_afterwards() -> None:
+    settings = Settings()
+
+    with pytest.raises(ValidationError):
+        settings.search.limit = 5  # type: ignore[misc]
+    with pytest.raises(ValidationError):
+        settings.data_dir = Path("elsewhere")  # type: ignore[misc]
+
+
+def test_every_field_of_every_section_has_a_line_of_documentation() -> None:
+    undocumented = [
+        f"{section.__name__}.{name}"
+        for section in _sections(Settings)
+        for name, field in section.model_fields.items()
+        if name != "kind" and not field.description and not list(_models_in(field.annotation))
+    ]
+
+    assert undocumented == []
+
+
+def test_every_section_has_a_line_of_documentation_and_refuses_unknown_fields() -> None:
+    for section in _sections(Settings):
+        assert section.__doc__
+        assert section.model_config["extra"] == "forbid"
+
+
+def test_every_section_is_walked() -> None:
+    names = {section.__name__ for section in _sections(Settings)}
+
+    assert {"PostgresServerSettings", "HashingSettings", "EmbedderDeployment", "SearchSettings"} <= names
+
+
+def test_every_default_is_valid() -> None:
+    for section in _sections(Settings):
+        required = {"url": "postgresql://x"} if section is PostgresServerSettings else {}
+        section.model_validate(section(**required).model_dump())
+
+
+@pytest.mark.parametrize("dimension", [0, 7])
+def test_a_dimension_too_small_is_refused(dimension: int) -> None:
+    with pytest.raises(ValidationError):
+        HashingSettings(dimension=dimension)
+
+
+def _sections(section: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    yield section
+    for field in section.model_fields.values():
+        for inner in _models_in(field.annotation):
+            yield from _sections(inner)
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models_in(inner)
