@@ -27,7 +27,13 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """Milliseconds from a note's acknowledgement to the answer that has it, and of a search alone."""
+    """What was measured.
+
+    Args:
+        visible_ms: From each note's acknowledgement to the answer that has it; at least one search long.
+        polls: How many searches that took.
+        search_ms: Durations of single searches that had nothing to wait for.
+    """
 
     visible_ms: tuple[float, ...]
     polls: tuple[int, ...]
@@ -50,33 +56,34 @@ async def _run(endpoint: Endpoint, notes: int) -> Freshness:
     scope = {"workspace": f"freshness-{uuid4().hex[:8]}"}
     async with AsyncClient(*endpoint, scope=scope) as client:
         for _ in range(WARM_UP_NOTES):
-            await _write_and_find(client, _token())
-        tokens = [_token() for _ in range(notes)]
-        seen = [await _write_and_find(client, token) for token in tokens]
+            await _write_and_find(client, _content())
+        contents = [_content() for _ in range(notes)]
+        seen = [await _write_and_find(client, content) for content in contents]
         stage(f"{notes} notes written and found")
-        alone = [(await timed(_search(client, token))).elapsed_ms for token in tokens]
+        alone = [(await timed(_search(client, content))).elapsed_ms for content in contents]
     return Freshness(tuple(ms for ms, _ in seen), tuple(polls for _, polls in seen), tuple(alone))
 
 
-def _token() -> str:
-    return f"t{uuid4().hex}"
+def _content() -> str:
+    """Return a note's text; as a query it finds that note first, by words and by meaning, whatever else there is."""
+    return f"The parcel t{uuid4().hex} arrived at the depot in good order."
 
 
-async def _write_and_find(client: AsyncClient, token: str) -> tuple[float, int]:
+async def _write_and_find(client: AsyncClient, content: str) -> tuple[float, int]:
     """Write a note and return the milliseconds until a search has it, and how many searches that took."""
     await asyncio.sleep(PAUSE_S)
-    stored = await client.add(f"The parcel {token} arrived at the depot in good order.")
+    stored = await client.add(content)
     begin = time.perf_counter()
     polls = 1
-    while not _found(await _search(client, token), stored["id"]):
+    while not _found(await _search(client, content), stored["id"]):
         polls += 1
         if time.perf_counter() - begin > VISIBLE_DEADLINE_S:
             raise Unavailable(SOURCE, f"note {stored['id']} is not visible after {VISIBLE_DEADLINE_S:.0f} s")
     return (time.perf_counter() - begin) * 1000, polls
 
 
-async def _search(client: AsyncClient, token: str) -> Json:
-    return await client.search(token, tiers=["notes"], explain=True)
+async def _search(client: AsyncClient, content: str) -> Json:
+    return await client.search(content, tiers=["notes"], explain=True)
 
 
 def _found(answer: Json, id_: str) -> bool:
@@ -90,6 +97,7 @@ def _figures(found: Freshness) -> Json:
         "p95_ms": visible.p95_ms,
         "max_ms": visible.max_ms,
         "search_p50_ms": search.p50_ms,
+        "beyond_a_search_p50_ms": visible.p50_ms - search.p50_ms,
         "ratio_to_limit": visible.p95_ms / LIMIT_MS,
         "limit_ms": LIMIT_MS,
         "within_limit": sum(ms <= LIMIT_MS for ms in found.visible_ms) / len(found.visible_ms),
@@ -104,5 +112,6 @@ def _table(figures: Json) -> Table:
     for name in ("p50_ms", "p95_ms", "max_ms", "search_p50_ms"):
         label = "p50 of one search alone" if name == "search_p50_ms" else name.removesuffix("_ms")
         shown.add_row(label, f"{figures[name]:.1f}", f"{figures[name] / LIMIT_MS:.2f}")
+    shown.add_row("p50 beyond that search", f"{figures['beyond_a_search_p50_ms']:.1f}", "")
     shown.add_row("notes within the limit", "", f"{figures['within_limit']:.1%}")
     return shown

@@ -25,7 +25,7 @@ def stage(line: str) -> None:
 
 def table(title: str, *columns: str) -> Table:
     """Return an empty table: the first column names the row, the others hold figures."""
-    empty = Table(title=title, title_justify="left")
+    empty = Table(title=title, title_justify="left", min_width=len(title))
     for place, column in enumerate(columns):
         empty.add_column(column, justify="left" if place == 0 else "right", no_wrap=True)
     return empty

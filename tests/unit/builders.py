@@ -3,7 +3,19 @@
 from datetime import UTC, datetime
 from uuid import UUID
 
-from lamina.queries import TIER_OF, Filters, FusedHit, Hit, Memory, Query, Ranking, SearchRequest, Source, Tier
+from lamina.queries import (
+    SEARCHED_TIERS,
+    TIER_OF,
+    Filters,
+    FusedHit,
+    Hit,
+    Memory,
+    Query,
+    Ranking,
+    SearchRequest,
+    Source,
+    Tier,
+)
 from lamina.scope import Scope
 from lamina.text import words
 
@@ -28,9 +40,8 @@ def fused(number: int, content: str = "some text", *, name: str | None = None) -
     return FusedHit(memory(number, content=content, name=name), 1 / (1 + number), {})
 
 
-def request(text: str = "green tea", *, limit: int = 10, tiers: tuple[Tier, ...] | None = None) -> SearchRequest:
-    chosen = {} if tiers is None else {"tiers": tiers}
-    return SearchRequest(text=text, scope=ACME, limit=limit, per_source=10, **chosen)
+def request(text: str = "green tea", *, limit: int = 10, tiers: tuple[Tier, ...] = SEARCHED_TIERS) -> SearchRequest:
+    return SearchRequest(text=text, scope=ACME, limit=limit, per_source=10, tiers=tiers)
 
 
 def query(text: str = "green tea", *, limit: int = 10) -> Query:

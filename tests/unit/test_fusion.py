@@ -119,6 +119,18 @@ def test_the_excerpt_shown_does_not_depend_on_the_order_of_the_sources() -> None
     assert one == other
 
 
+def test_the_excerpt_shown_is_that_of_the_source_that_ranks_it_highest() -> None:
+    low, high = memory(1, content="a stretch that hardly matches"), memory(1, content="the stretch that matches")
+    rankings = {
+        Source.NOTES_WARM: (*ranking(Source.NOTES_WARM, 2, 3), Hit(low, 0.2, {})),
+        Source.NOTES_HYBRID: (Hit(high, 1.0, {}),),
+    }
+
+    shown = {hit.memory.id.int: hit.memory.content for hit in fuse_by_reciprocal_rank(rankings, rrf_k=60)}
+
+    assert shown[1] == "the stretch that matches"
+
+
 @given(RANKINGS, OFFSETS, st.randoms(use_true_random=False))
 def test_fusion_does_not_depend_on_the_order_of_the_sources(rankings: Rankings, rrf_k: int, random: Random) -> None:
     shuffled = list(rankings.items())

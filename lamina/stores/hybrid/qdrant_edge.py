@@ -8,7 +8,6 @@ import asyncio
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID, uuid5
@@ -44,7 +43,7 @@ from qdrant_edge import (
 
 from lamina.errors import Misconfigured
 from lamina.ports import Change, Record
-from lamina.queries import Hit, Memory, Query, Ranking, Source
+from lamina.queries import Hit, Memory, Place, Query, Ranking, Source
 from lamina.ranking.relevance import hybrid_score, keyword_scores
 from lamina.text import words
 
@@ -54,21 +53,6 @@ _FORMAT = 1
 _NAMESPACE = UUID("9d1c7e2e-3a0f-5b7e-8c55-0d6a4c1f2b90")
 _KEYWORD_FIELDS = ("tenant", "workspace", "namespace", "user", "session", "tags", "memory")
 _NUMBER_FIELDS = ("occurred_at", "confidence", "chunk")
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A chunk that an engine found.
-
-    Args:
-        memory: Id of the memory.
-        chunk: Which of its chunks, from 0.
-        figure: The engine's figure, higher is better.
-    """
-
-    memory: UUID
-    chunk: int
-    figure: float
 
 
 class QdrantEdgeIndex:
@@ -101,18 +85,18 @@ class QdrantEdgeIndex:
             self._shard.update(UpdateOperation.delete_points_by_filter(_outdated(changes)))
             self._shard.flush()
 
-    def by_words(self, query: Query) -> list[Place]:
+    def by_words(self, query: Query) -> dict[Place, float]:
         """Return the best chunks by BM25, best first; none for a query without words."""
         sparse = self._bm25.embed_query(" ".join(query.words))
         if not query.words or not sparse.indices:
-            return []
+            return {}
         params = SearchParams(idf=IdfParams(corpus=_scope_filter(query)))
         return self._query(query, EdgeQuery.Nearest(sparse, WORDS), params)
 
-    def by_vector(self, query: Query) -> list[Place]:
+    def by_vector(self, query: Query) -> dict[Place, float]:
         """Return the nearest chunks by cosine, best first; none for a query without a vector."""
         if query.embedding is None or self._dimension is None:
-            return []
+            return {}
         vector = np.frombuffer(query.embedding, dtype=np.float32).tolist()
         return self._query(query, EdgeQuery.Nearest(vector, DENSE), None)
 
@@ -124,7 +108,7 @@ class QdrantEdgeIndex:
         """Release the shard for other processes."""
         self._shard.close()
 
-    def _query(self, query: Query, nearest: Any, params: SearchParams | None) -> list[Place]:
+    def _query(self, query: Query, nearest: Any, params: SearchParams | None) -> dict[Place, float]:
         request = QueryRequest(
             limit=query.limit * OVERFETCH,
             query=nearest,
@@ -132,7 +116,7 @@ class QdrantEdgeIndex:
             params=params,
             with_payload=["memory", "chunk"],
         )
-        return [_place(point) for point in self._shard.query(request)]
+        return dict(_figure(point) for point in self._shard.query(request))
 
     def _points(self, id_: UUID, record: Record) -> list[Point]:
         payload = _payload(id_, record)
@@ -160,9 +144,9 @@ def _chunks_from(id_: UUID, first: int) -> Filter:
     return Filter(must=[memory, FieldCondition("chunk", range=RangeFloat(gte=first))])
 
 
-def _place(point: ScoredPoint) -> Place:
+def _figure(point: ScoredPoint) -> tuple[Place, float]:
     payload = point.payload or {}
-    return Place(UUID(payload["memory"]), payload["chunk"], float(point.score))
+    return (UUID(payload["memory"]), payload["chunk"]), float(point.score)
 
 
 def _payload(id_: UUID, record: Record) -> dict[str, Any]:
@@ -251,8 +235,8 @@ def _create(path: Path, dimension: int | None, search_threads: int) -> EdgeShard
 class Lookup(Protocol):
     """Turns places of an index into memories, as Postgres has them now."""
 
-    async def fetch(self, query: Query, places: Sequence[tuple[UUID, int]]) -> dict[UUID, Memory]:
-        """Return the memories that exist and that the query may see."""
+    async def fetch(self, query: Query, places: Sequence[Place]) -> dict[Place, Memory]:
+        """Return the memories that exist and that the query may see, with the chunk as their excerpt."""
         ...
 
 
@@ -284,32 +268,14 @@ class NotesHybrid:
         self._min_similarity = min_similarity
 
     async def search(self, query: Query) -> Ranking:
-        """Return notes by 0.3 keyword + 0.7 cosine."""
-        by_words, by_vector = await asyncio.to_thread(
-            lambda: (self._index.by_words(query), self._index.by_vector(query))
-        )
-        near = [place for place in by_vector if place.figure >= self._min_similarity]
-        chunks = best_chunks([*near, *by_words])
-        memories = await self._lookup.fetch(query, list(chunks.items()))
-        bm25 = {place: figure for place, figure in best_figures(by_words).items() if place in memories}
-        cosine = {place: figure for place, figure in best_figures(by_vector).items() if place in memories}
+        """Return notes by 0.3 keyword + 0.7 cosine of their best chunk."""
+        bm25, cosine = await asyncio.to_thread(self._both, query)
+        near = {place for place, figure in cosine.items() if figure >= self._min_similarity}
+        memories = await self._lookup.fetch(query, sorted(near.union(bm25)))
         return _rank_hybrid(query, memories, bm25, cosine)
 
-
-def _rank_hybrid(
-    query: Query, memories: Mapping[UUID, Memory], bm25: Mapping[UUID, float], cosine: Mapping[UUID, float]
-) -> Ranking:
-    keyword = keyword_scores(bm25, {id_: memory.content for id_, memory in memories.items()}, query.words)
-    floor = 0.0 if query.embedding is not None else None
-    hits = [
-        Hit(
-            memory,
-            hybrid_score(keyword.get(id_, 0.0), cosine.get(id_, floor)),
-            _raw(bm25=bm25.get(id_), cosine=cosine.get(id_)),
-        )
-        for id_, memory in memories.items()
-    ]
-    return tuple(sorted(hits, key=_best_first)[: query.limit])
+    def _both(self, query: Query) -> tuple[dict[Place, float], dict[Place, float]]:
+        return self._index.by_words(query), self._index.by_vector(query)
 
 
 class SessionWords:
@@ -327,37 +293,44 @@ class SessionWords:
         self._lookup = lookup
 
     async def search(self, query: Query) -> Ranking:
-        """Return messages by BM25; none where the query asks for tags, which messages lack."""
+        """Return messages by BM25 of their best chunk; none where the query asks for tags, which they lack."""
         if query.filters.tags:
             return ()
-        places = await asyncio.to_thread(self._index.by_words, query)
-        memories = await self._lookup.fetch(query, list(best_chunks(places).items()))
-        bm25 = {id_: figure for id_, figure in best_figures(places).items() if id_ in memories}
-        texts = {id_: f"{memory.name or ''} {memory.content}" for id_, memory in memories.items()}
-        scores = keyword_scores(bm25, texts, query.words)
-        hits = [Hit(memories[id_], scores[id_], {"bm25": bm25[id_]}) for id_ in bm25]
-        return tuple(sorted(hits, key=_best_first)[: query.limit])
+        bm25 = await asyncio.to_thread(self._index.by_words, query)
+        memories = await self._lookup.fetch(query, list(bm25))
+        scores = _keyword_scores(query, memories, bm25)
+        return _best(query, [Hit(memories[place], scores[place], {"bm25": bm25[place]}) for place in memories])
 
 
-def best_chunks(places: Sequence[Place]) -> dict[UUID, int]:
-    """Return the first place's chunk of each memory."""
-    chunks: dict[UUID, int] = {}
-    for place in places:
-        chunks.setdefault(place.memory, place.chunk)
-    return chunks
+def _rank_hybrid(
+    query: Query, memories: Mapping[Place, Memory], bm25: Mapping[Place, float], cosine: Mapping[Place, float]
+) -> Ranking:
+    keyword = _keyword_scores(query, memories, bm25)
+    unknown = None if query.embedding is None else 0.0
+    return _best(
+        query,
+        [
+            Hit(
+                memory,
+                hybrid_score(keyword.get(place, 0.0), cosine.get(place, unknown)),
+                _raw(bm25=bm25.get(place), cosine=cosine.get(place)),
+            )
+            for place, memory in memories.items()
+        ],
+    )
 
 
-def best_figures(places: Sequence[Place]) -> dict[UUID, float]:
-    """Return the highest figure of each memory."""
-    figures: dict[UUID, float] = {}
-    for place in places:
-        figures[place.memory] = max(place.figure, figures.get(place.memory, place.figure))
-    return figures
+def _keyword_scores(query: Query, memories: Mapping[Place, Memory], bm25: Mapping[Place, float]) -> dict[Place, float]:
+    texts = {place: f"{memory.name or ''} {memory.content}" for place, memory in memories.items()}
+    return keyword_scores({place: bm25[place] for place in texts if place in bm25}, texts, query.words)
+
+
+def _best(query: Query, hits: Sequence[Hit]) -> Ranking:
+    """Return each memory once, at its best chunk."""
+    ordered = sorted(hits, key=lambda hit: (-hit.score, hit.memory.id))
+    best = {hit.memory.id: hit for hit in reversed(ordered)}
+    return tuple(hit for hit in ordered if best[hit.memory.id] is hit)[: query.limit]
 
 
 def _raw(**figures: float | None) -> dict[str, float]:
     return {name: figure for name, figure in figures.items() if figure is not None}
-
-
-def _best_first(hit: Hit) -> tuple[float, UUID]:
-    return -hit.score, hit.memory.id

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 from pgvector import Vector
 
-from lamina.queries import Filters, Query
+from lamina.queries import Filters, Place, Query
 from lamina.scope import Scope
 from lamina.stores.postgres.connection import scope_parameters
 
@@ -34,6 +33,6 @@ def list_parameters(scope: Scope, filters: Filters) -> dict[str, Any]:
     }
 
 
-def place_parameters(places: Sequence[tuple[UUID, int]]) -> dict[str, Any]:
+def place_parameters(places: Sequence[Place]) -> dict[str, Any]:
     """Return (memory id, chunk) places as two arrays of equal length."""
     return {"ids": [id_ for id_, _ in places], "chunks": [chunk for _, chunk in places]}

@@ -11,7 +11,7 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from lamina.memories import Chunk, Message, Role
-from lamina.queries import Hit, Memory, Query, Ranking, Source, Tier
+from lamina.queries import Hit, Memory, Place, Query, Ranking, Source, Tier
 from lamina.ranking.relevance import similarity_score
 from lamina.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, lent, scope_parameters, statement
@@ -149,12 +149,12 @@ class Messages:
             cursor = await connection.execute(statement("list_messages"), parameters)
             return [_session_message(row) async for row in cursor]
 
-    async def fetch(self, query: Query, places: Sequence[tuple[UUID, int]]) -> dict[UUID, Memory]:
+    async def fetch(self, query: Query, places: Sequence[Place]) -> dict[Place, Memory]:
         """Return the messages at these (id, chunk) places that the query may see; what is gone is missing."""
         parameters = filter_parameters(query) | place_parameters(places)
         async with lent(self._pool) as connection:
             cursor = await connection.execute(statement("fetch_messages"), parameters)
-            return {row["id"]: _memory(row) async for row in cursor}
+            return {(row["id"], row["chunk"]): _memory(row) async for row in cursor}
 
 
 class SessionVectors:

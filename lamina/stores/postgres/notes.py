@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 
 from lamina.errors import Conflict, NotFound
 from lamina.memories import Category, Chunk, Note, NoteVersion, StoredNote
-from lamina.queries import Filters, Hit, Memory, Query, Ranking, Source, Tier
+from lamina.queries import Filters, Hit, Memory, Place, Query, Ranking, Source, Tier
 from lamina.ranking.relevance import keyword_scores
 from lamina.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, lent, scope_parameters, statement
@@ -197,12 +197,12 @@ class Notes:
             cursor = await connection.execute(statement("list_notes"), parameters)
             return [_stored(row) async for row in cursor]
 
-    async def fetch(self, query: Query, places: Sequence[tuple[UUID, int]]) -> dict[UUID, Memory]:
+    async def fetch(self, query: Query, places: Sequence[Place]) -> dict[Place, Memory]:
         """Return the notes at these (id, chunk) places that the query may see; what is gone is missing."""
         parameters = filter_parameters(query) | place_parameters(places)
         async with lent(self._pool) as connection:
             cursor = await connection.execute(statement("fetch_notes"), parameters)
-            return {row["id"]: _memory(row) async for row in cursor}
+            return {(row["id"], row["chunk"]): _memory(row) async for row in cursor}
 
 
 class NotesWarm:

@@ -1,0 +1,272 @@
+-- What the migrations add up to; written by `make schema`, compared by a test.
+
+CREATE EXTENSION IF NOT EXISTS btree_gin WITH SCHEMA public;
+COMMENT ON EXTENSION btree_gin IS 'support for indexing common datatypes in GIN';
+CREATE EXTENSION IF NOT EXISTS unaccent WITH SCHEMA public;
+COMMENT ON EXTENSION unaccent IS 'text search dictionary that removes accents';
+CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public;
+COMMENT ON EXTENSION vector IS 'vector data type and ivfflat and hnsw access methods';
+CREATE TEXT SEARCH CONFIGURATION public.lamina (
+    PARSER = pg_catalog."default" );
+ALTER TEXT SEARCH CONFIGURATION public.lamina
+    ADD MAPPING FOR asciiword WITH english_stem;
+ALTER TEXT SEARCH CONFIGURATION public.lamina
+    ADD MAPPING FOR word WITH public.unaccent, english_stem;
+ALTER TEXT SEARCH CONFIGURATION public.lamina
+    ADD MAPPING FOR numword WITH simple;
+ALTER TEXT SEARCH CONFIGURATION public.lamina
+    ADD MAPPING FOR email WITH simple;
+ALTER TEXT SEARCH CONFIGURATION public.lamina
+    ADD MAPPING FOR url WITH simple;
+ALTER TEXT SEARCH CONFIGURATION public.lamina
+    ADD MAPPING FOR host WITH simple;
+ALTER TEXT SEARCH CONFIGURATION public.lamina
+    ADD MAPPING FOR sfloat WITH simple;
+ALTER TEXT SEARCH CONFIGURATION public.lamina
+    ADD MAPPING FOR version WITH simple;
+ALTER TEXT SEARCH CONFIGURATION public.lamina
+    ADD MAPPING FOR hword_numpart WITH simple;
+ALTER TEXT SEARCH CONFIGURATION public.lamina
+    ADD MAPPING FOR hword_part WITH public.unaccent, english_stem;
+ALTER TEXT SEARCH CONFIGURATION public.lamina
+    ADD MAPPING FOR hword_asciipart WITH english_stem;
+ALTER TEXT SEARCH CONFIGURATION public.lamina
+    ADD MAPPING FOR numhword WITH simple;
+ALTER TEXT SEARCH CONFIGURATION public.lamina
+    ADD MAPPING FOR asciihword WITH english_stem;
+ALTER TEXT SEARCH CONFIGURATION public.lamina
+    ADD MAPPING FOR hword WITH public.unaccent, english_stem;
+ALTER TEXT SEARCH CONFIGURATION public.lamina
+    ADD MAPPING FOR url_path WITH simple;
+ALTER TEXT SEARCH CONFIGURATION public.lamina
+    ADD MAPPING FOR file WITH simple;
+ALTER TEXT SEARCH CONFIGURATION public.lamina
+    ADD MAPPING FOR "float" WITH simple;
+ALTER TEXT SEARCH CONFIGURATION public.lamina
+    ADD MAPPING FOR "int" WITH simple;
+ALTER TEXT SEARCH CONFIGURATION public.lamina
+    ADD MAPPING FOR uint WITH simple;
+CREATE TABLE public.api_keys (
+    id uuid NOT NULL,
+    tenant text NOT NULL,
+    role text NOT NULL,
+    label text NOT NULL,
+    hint text NOT NULL,
+    hash bytea NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    revoked_at timestamp with time zone,
+    CONSTRAINT api_keys_role_check CHECK ((role = ANY (ARRAY['reader'::text, 'writer'::text, 'admin'::text])))
+);
+CREATE TABLE public.embedding_generations (
+    generation smallint NOT NULL,
+    model text NOT NULL,
+    dimension integer NOT NULL,
+    normalised boolean NOT NULL,
+    is_active boolean DEFAULT true NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT embedding_generations_dimension_check CHECK ((dimension > 0))
+);
+ALTER TABLE public.embedding_generations ALTER COLUMN generation ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.embedding_generations_generation_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+CREATE TABLE public.epochs (
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    namespace text NOT NULL,
+    epoch bigint DEFAULT 1 NOT NULL
+);
+CREATE TABLE public.idempotency_keys (
+    tenant text NOT NULL,
+    key text NOT NULL,
+    request_hash bytea NOT NULL,
+    response jsonb NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL
+);
+CREATE TABLE public.message_chunks (
+    message_id uuid NOT NULL,
+    chunk integer NOT NULL,
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    namespace text NOT NULL,
+    session_id text NOT NULL,
+    user_id text,
+    occurred_at timestamp with time zone NOT NULL,
+    text_start integer NOT NULL,
+    text_end integer NOT NULL,
+    generation smallint NOT NULL,
+    embedding public.vector(384) NOT NULL
+);
+CREATE TABLE public.messages (
+    id uuid NOT NULL,
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    namespace text NOT NULL,
+    session_id text NOT NULL,
+    user_id text,
+    agent_id text,
+    swarm_id text,
+    "position" bigint NOT NULL,
+    role text NOT NULL,
+    name text,
+    ref text,
+    content text NOT NULL,
+    content_hash bytea NOT NULL,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    occurred_at timestamp with time zone NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT messages_role_check CHECK ((role = ANY (ARRAY['user'::text, 'assistant'::text, 'system'::text, 'tool'::text])))
+);
+CREATE TABLE public.note_chunks (
+    note_id uuid NOT NULL,
+    chunk integer NOT NULL,
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    namespace text NOT NULL,
+    text_start integer NOT NULL,
+    text_end integer NOT NULL,
+    tsv tsvector NOT NULL,
+    generation smallint NOT NULL,
+    embedding public.vector(384) NOT NULL
+);
+CREATE TABLE public.note_versions (
+    note_id uuid NOT NULL,
+    version integer NOT NULL,
+    content text NOT NULL,
+    category text NOT NULL,
+    importance double precision NOT NULL,
+    confidence double precision NOT NULL,
+    tags text[] NOT NULL,
+    metadata jsonb NOT NULL,
+    written_at timestamp with time zone NOT NULL
+);
+CREATE TABLE public.notes (
+    id uuid NOT NULL,
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    namespace text NOT NULL,
+    user_id text,
+    agent_id text,
+    session_id text,
+    swarm_id text,
+    category text NOT NULL,
+    content text NOT NULL,
+    content_hash bytea NOT NULL,
+    importance double precision NOT NULL,
+    confidence double precision NOT NULL,
+    tags text[] DEFAULT '{}'::text[] NOT NULL,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    source text NOT NULL,
+    version integer DEFAULT 1 NOT NULL,
+    hits bigint DEFAULT 1 NOT NULL,
+    event_at timestamp with time zone NOT NULL,
+    last_hit_at timestamp with time zone DEFAULT now() NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    deleted_at timestamp with time zone,
+    CONSTRAINT notes_category_check CHECK ((category = ANY (ARRAY['decision'::text, 'outcome'::text, 'strategy'::text, 'note'::text, 'interaction'::text]))),
+    CONSTRAINT notes_confidence_check CHECK (((confidence >= (0)::double precision) AND (confidence <= (1)::double precision))),
+    CONSTRAINT notes_importance_check CHECK (((importance >= (0)::double precision) AND (importance <= (1)::double precision)))
+);
+CREATE TABLE public.outbox (
+    seq bigint NOT NULL,
+    projection text NOT NULL,
+    memory_id uuid NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+ALTER TABLE public.outbox ALTER COLUMN seq ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.outbox_seq_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+CREATE TABLE public.profile_versions (
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    namespace text NOT NULL,
+    user_id text NOT NULL,
+    version integer NOT NULL,
+    patch jsonb NOT NULL,
+    document jsonb NOT NULL,
+    written_at timestamp with time zone DEFAULT now() NOT NULL
+);
+CREATE TABLE public.profiles (
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    namespace text NOT NULL,
+    user_id text NOT NULL,
+    document jsonb NOT NULL,
+    version integer NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL
+);
+CREATE TABLE public.schema_migrations (
+    version integer NOT NULL,
+    name text NOT NULL,
+    checksum text NOT NULL,
+    applied_at timestamp with time zone DEFAULT now() NOT NULL
+);
+CREATE TABLE public.sessions (
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    namespace text NOT NULL,
+    session_id text NOT NULL,
+    next_position bigint DEFAULT 1 NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL
+);
+ALTER TABLE ONLY public.api_keys
+    ADD CONSTRAINT api_keys_hash_key UNIQUE (hash);
+ALTER TABLE ONLY public.api_keys
+    ADD CONSTRAINT api_keys_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.embedding_generations
+    ADD CONSTRAINT embedding_generations_pkey PRIMARY KEY (generation);
+ALTER TABLE ONLY public.epochs
+    ADD CONSTRAINT epochs_pkey PRIMARY KEY (tenant, workspace, namespace);
+ALTER TABLE ONLY public.idempotency_keys
+    ADD CONSTRAINT idempotency_keys_pkey PRIMARY KEY (tenant, key);
+ALTER TABLE ONLY public.message_chunks
+    ADD CONSTRAINT message_chunks_pkey PRIMARY KEY (message_id, generation, chunk);
+ALTER TABLE ONLY public.messages
+    ADD CONSTRAINT messages_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.messages
+    ADD CONSTRAINT messages_tenant_workspace_namespace_session_id_content_hash_key UNIQUE (tenant, workspace, namespace, session_id, content_hash);
+ALTER TABLE ONLY public.messages
+    ADD CONSTRAINT messages_tenant_workspace_namespace_session_id_position_key UNIQUE (tenant, workspace, namespace, session_id, "position");
+ALTER TABLE ONLY public.note_chunks
+    ADD CONSTRAINT note_chunks_pkey PRIMARY KEY (note_id, generation, chunk);
+ALTER TABLE ONLY public.note_versions
+    ADD CONSTRAINT note_versions_pkey PRIMARY KEY (note_id, version);
+ALTER TABLE ONLY public.notes
+    ADD CONSTRAINT notes_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.outbox
+    ADD CONSTRAINT outbox_pkey PRIMARY KEY (seq);
+ALTER TABLE ONLY public.profile_versions
+    ADD CONSTRAINT profile_versions_pkey PRIMARY KEY (tenant, workspace, namespace, user_id, version);
+ALTER TABLE ONLY public.profiles
+    ADD CONSTRAINT profiles_pkey PRIMARY KEY (tenant, workspace, namespace, user_id);
+ALTER TABLE ONLY public.schema_migrations
+    ADD CONSTRAINT schema_migrations_pkey PRIMARY KEY (version);
+ALTER TABLE ONLY public.sessions
+    ADD CONSTRAINT sessions_pkey PRIMARY KEY (tenant, workspace, namespace, session_id);
+CREATE UNIQUE INDEX embedding_generations_one_active ON public.embedding_generations USING btree (is_active) WHERE is_active;
+CREATE INDEX message_chunks_embedding ON public.message_chunks USING hnsw (embedding public.vector_cosine_ops) WITH (m='8', ef_construction='64');
+CREATE INDEX message_chunks_scope ON public.message_chunks USING btree (tenant, workspace, namespace, session_id);
+CREATE INDEX note_chunks_words ON public.note_chunks USING gin (tenant, workspace, namespace, tsv);
+CREATE INDEX notes_by_event ON public.notes USING btree (tenant, workspace, namespace, event_at DESC, id DESC) WHERE (deleted_at IS NULL);
+CREATE UNIQUE INDEX notes_one_of_each ON public.notes USING btree (tenant, workspace, namespace, user_id, content_hash) NULLS NOT DISTINCT WHERE (deleted_at IS NULL);
+CREATE INDEX outbox_by_projection ON public.outbox USING btree (projection, seq);
+ALTER TABLE ONLY public.message_chunks
+    ADD CONSTRAINT message_chunks_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
+ALTER TABLE ONLY public.message_chunks
+    ADD CONSTRAINT message_chunks_message_id_fkey FOREIGN KEY (message_id) REFERENCES public.messages(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.note_chunks
+    ADD CONSTRAINT note_chunks_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
+ALTER TABLE ONLY public.note_chunks
+    ADD CONSTRAINT note_chunks_note_id_fkey FOREIGN KEY (note_id) REFERENCES public.notes(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.note_versions
+    ADD CONSTRAINT note_versions_note_id_fkey FOREIGN KEY (note_id) REFERENCES public.notes(id) ON DELETE CASCADE;

@@ -1,0 +1,91 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from lamina.backends import EmbeddedPostgres, running_url
+from lamina.errors import Misconfigured
+from lamina.settings import EmbeddedPostgresSettings
+from tests.support.service import command_line
+
+SETTINGS = EmbeddedPostgresSettings()
+PARENT = """
+import sys, time
+from pathlib import Path
+from lamina.backends import EmbeddedPostgres
+from lamina.settings import EmbeddedPostgresSettings
+server = EmbeddedPostgres(Path(sys.argv[1]), EmbeddedPostgresSettings())
+server.start()
+print(server.pid, flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_second_start_finds_the_data_of_the_first(tmp_path: Path) -> None:
+    first = EmbeddedPostgres(tmp_path / "pg", SETTINGS)
+    with psycopg.connect(first.start(), autocommit=True) as connection:
+        connection.execute("CREATE TABLE kept (id integer)")
+    first.stop()
+
+    second = EmbeddedPostgres(tmp_path / "pg", SETTINGS)
+    with psycopg.connect(second.start()) as connection:
+        found = connection.execute("SELECT count(*) FROM kept").fetchone()
+    second.stop()
+
+    assert found == (0,)
+    assert "database system was not properly shut down" not in (tmp_path / "pg" / "log").read_text()
+
+
+@pytest.mark.parametrize(("stored", "age"), [("99", "newer"), ("12", "older")])
+def test_data_of_another_version_are_refused_with_the_remedy(tmp_path: Path, stored: str, age: str) -> None:
+    server = EmbeddedPostgres(tmp_path / "pg", SETTINGS)
+    server.start()
+    server.stop()
+    (tmp_path / "pg" / "PG_VERSION").write_text(f"{stored}\n")
+
+    with pytest.raises(Misconfigured, match=rf"data of Postgres {stored}, which is {age}.*another data_dir"):
+        EmbeddedPostgres(tmp_path / "pg", SETTINGS).start()
+
+
+def test_a_server_that_dies_is_started_again_with_its_data(tmp_path: Path) -> None:
+    server = EmbeddedPostgres(tmp_path / "pg", SETTINGS)
+    with psycopg.connect(server.start(), autocommit=True) as connection:
+        connection.execute("CREATE TABLE kept (id integer)")
+    assert server.pid is not None
+    os.kill(server.pid, signal.SIGKILL)
+    while server.pid is not None:
+        time.sleep(0.01)
+
+    revived = server.ensure_running()
+    with psycopg.connect(server.url) as connection:
+        found = connection.execute("SELECT count(*) FROM kept").fetchone()
+    server.stop()
+
+    assert revived
+    assert found == (0,)
+
+
+def test_it_ends_cleanly_when_its_parent_is_killed(tmp_path: Path) -> None:
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, str(tmp_path / "pg")], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    pid = int(parent.stdout.readline())
+
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    deadline = time.monotonic() + 20
+    while command_line(pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+    assert not command_line(pid)
+    assert "database system is shut down" in (tmp_path / "pg" / "log").read_text()
+
+
+def test_asking_for_a_server_that_does_not_run_says_how_to_start_it(tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured, match="start it with `lamina up`"):
+        running_url(tmp_path / "pg")

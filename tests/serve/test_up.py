@@ -1,0 +1,177 @@
+"""`lamina up` on a real Ray: the README's promises, over HTTP and the command line."""
+
+import json
+import signal
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lamina import sample
+from tests.support.service import ROOT, Running, are_gone, descendants, run_cli, running_service, start
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """One instance with the real model and the sample conversation."""
+    with running_service(tmp_path_factory.mktemp("up"), "--sample") as instance:
+        yield instance
+
+
+def test_the_first_start_shows_a_search_and_a_context_with_each_sources_rank(service: Running) -> None:
+    shown = service.output.read_text()
+
+    assert "150 messages of the sample conversation are stored" in shown
+    assert "session_vectors 1" in shown
+    assert "session_words" in shown
+    assert "[Profile: mira]" in shown
+    assert "[Memory: message |" in shown
+
+
+def test_the_sample_questions_find_what_answers_them(service: Running) -> None:
+    conversation = sample.load()
+
+    with service.client(workspace=conversation.workspace, user=conversation.user) as client:
+        found = {
+            question.query: {hit["ref"] for hit in client.search(question.query, limit=10)["results"]}
+            for question in conversation.questions
+        }
+
+    answered = [question for question in conversation.questions if found[question.query] & set(question.expected)]
+    assert len(answered) >= 0.75 * len(conversation.questions)
+
+
+def test_every_part_is_ready_and_the_projections_catch_up(service: Running) -> None:
+    with service.client() as client:
+        ready = client.ready()
+
+    assert ready["ready"]
+    assert ready["parts"] == dict.fromkeys(("postgres", "embedder", "sessions", "notes", "indexer"), "ok")
+    assert set(ready["outbox"]) == {"notes", "messages"}
+
+
+def test_a_note_added_on_the_command_line_is_found_by_it(service: Running) -> None:
+    added = service.cli("add", "The spare key hangs behind the barometer", "-w", "house", "-t", "keys")
+    again = service.cli("add", "The spare key hangs behind the barometer", "-w", "house")
+    found = service.cli("search", "where is the spare key?", "-w", "house")
+    block = service.cli("context", "where is the spare key?", "-w", "house", "--budget", "64")
+    status = service.cli("status")
+
+    assert "stored" in added.stdout
+    assert "existed" in again.stdout
+    assert "behind the barometer" in found.stdout
+    assert "notes_hybrid 1" in found.stdout
+    assert "[Memory: note |" in block.stdout
+    assert status.returncode == 0
+
+
+def test_keys_are_created_listed_and_revoked_on_the_command_line(service: Running) -> None:
+    key = service.cli("keys", "create", "--tenant", "acme", "--role", "reader", "--label", "demo").stdout.strip()
+    line = next(line for line in service.cli("keys", "list").stdout.splitlines() if "demo" in line)
+
+    revoked = service.cli("keys", "revoke", line.split()[0])
+
+    assert key.startswith("lamina_")
+    assert key not in line
+    assert "is revoked" in revoked.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["search", " "], "query: is blank"),
+        (["add", "x", "-c", "gossip"], "category"),
+        (["search", "x", "--key", "wrong"], "no valid API key"),
+        (["search", "x", "--url", "http://127.0.0.1:9"], "start it with `lamina up`"),
+        (["up", "--config", "missing.yaml"], "missing.yaml does not exist"),
+        (["up"], "another Lamina runs on"),
+        (["reindex", "dreams"], "choose one of notes, messages"),
+    ],
+)
+def test_a_wrong_command_is_one_line_of_error(service: Running, arguments: list[str], said: str) -> None:
+    failed = service.cli(*arguments)
+
+    assert failed.returncode == 1
+    assert said in failed.stderr
+    assert "Traceback" not in failed.stderr + failed.stdout
+
+
+def test_a_projection_is_rebuilt_from_postgres(service: Running) -> None:
+    queued = service.cli("reindex", "messages")
+
+    assert "memories are queued" in queued.stdout
+
+
+def test_openapi_describes_every_field(service: Running) -> None:
+    with service.client() as client:
+        described = json.loads(client._http.get("/openapi.json").text)
+
+    own = {name: model for name, model in described["components"]["schemas"].items() if "properties" in model}
+    silent = [
+        f"{name}.{field}"
+        for name, model in own.items()
+        for field, shape in model["properties"].items()
+        if "description" not in shape and name not in {"HTTPValidationError", "ValidationError"}
+    ]
+    parameters = [
+        f"{path} {parameter['name']}"
+        for path, methods in described["paths"].items()
+        for method in methods.values()
+        for parameter in method.get("parameters", [])
+        if "description" not in parameter and parameter["name"] != "id"
+    ]
+    assert silent + parameters == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_however_it_ends_no_process_is_left(tmp_path: Path, number: int) -> None:
+    instance = start(tmp_path, LAMINA_EMBEDDING__KIND="hashing")
+    pids = descendants(instance.process.pid)
+
+    code = instance.stop(number)
+
+    assert code == (-9 if number == signal.SIGKILL else 0)
+    assert len(pids) > 5
+    assert are_gone(pids)
+
+
+def test_a_second_start_after_a_crash_finds_the_data_and_the_key(tmp_path: Path) -> None:
+    instance = start(tmp_path, LAMINA_EMBEDDING__KIND="hashing")
+    with instance.client() as client:
+        client.add("the data survive")
+    instance.stop(signal.SIGKILL)
+
+    with running_service(tmp_path, LAMINA_EMBEDDING__KIND="hashing") as again, again.client() as client:
+        found = [hit["content"] for hit in client.search("the data survive")["results"]]
+
+    assert found == ["the data survive"]
+    assert again.service.key == instance.service.key
+
+
+def test_another_embedding_model_is_refused_at_start_with_the_remedy(service: Running, tmp_path: Path) -> None:
+    with running_service(tmp_path, LAMINA_EMBEDDING__KIND="hashing"):
+        pass
+
+    refused = run_cli(tmp_path, "up", "--port", "0")
+
+    assert refused.returncode == 1
+    assert "the stores hold vectors of hashing-384" in refused.stderr
+    assert "set embedding.model to hashing-384" in refused.stderr
+
+
+def test_the_wheel_holds_the_library_alone_with_its_statements_and_sample(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", tmp_path, ROOT],
+        check=True,
+    )
+    (wheel,) = tmp_path.glob("*.whl")
+
+    names = zipfile.ZipFile(wheel).namelist()
+
+    assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"lamina"}
+    assert "lamina/stores/postgres/sql/insert_note.sql" in names
+    assert "lamina/stores/postgres/migrations/0001_core.sql" in names
+    assert "lamina/sample/conversation.json" in names
