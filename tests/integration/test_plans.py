@@ -20,8 +20,8 @@ from tests.conftest import new_database
 ROWS = 4000
 FILL = """
 INSERT INTO messages (id, tenant, workspace, namespace, session_id, position, role, content, content_hash, occurred_at)
-SELECT gen_random_uuid(), CASE WHEN n %% 100 = 0 THEN 'small' ELSE 'large' END, 'w', 'default', 's' || n %% 50, n, 'user',
-       'message ' || n, sha256(n::text::bytea), now()
+SELECT gen_random_uuid(), CASE WHEN n %% 100 = 0 THEN 'small' ELSE 'large' END, 'w', 'default', 's' || n %% 50, n,
+       'user', 'message ' || n, sha256(n::text::bytea), now()
 FROM generate_series(1, %s) AS n;
 """
 CHUNKS = """
