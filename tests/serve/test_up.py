@@ -40,9 +40,7 @@ def test_the_sample_questions_find_what_answers_them(service: Running) -> None:
             for question in conversation.questions
         }
 
-    answered = {
-        question.query for question in conversation.questions if found[question.query] & set(question.expected)
-    }
+    answered = {question.query for question in conversation.questions if found[question.query] & set(question.expected)}
     assert {"What happened to LFP-2291-07?", "What runs on 5433?"} <= answered
     assert len(answered) >= 6
 

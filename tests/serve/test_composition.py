@@ -1,0 +1,70 @@
+"""The composed application in one process, in Serve's local testing mode: the same deployments, no cluster."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from ray import serve
+
+from deployments.app import build
+from lamina.errors import Misconfigured
+from lamina.settings import EmbeddedPostgresSettings, Settings
+from lamina.stores.postgres.keys import KeyRole, create_key
+from tests.support.application import settings_for
+
+
+@pytest.fixture
+async def client(database: str, tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
+    """An HTTP client of the router, whose parts it reaches through deployment handles."""
+    key = create_key(database, tenant="acme", role=KeyRole.WRITER, label="test")
+    handle = serve.run(build(settings_for(database, tmp_path)), name="lamina", _local_testing_mode=True)
+    router: Any = handle._init_router()._user_callable_wrapper.user_callable  # type: ignore[attr-defined]
+    transport = httpx.ASGITransport(router.__serve_build_asgi_app__())
+    headers = {"Authorization": f"Bearer {key}"}
+    async with httpx.AsyncClient(transport=transport, base_url="http://lamina", headers=headers) as http:
+        yield http
+    await router._services.reads.notes._pool.close()
+
+
+async def test_a_turn_travels_through_every_deployment_and_is_found(client: httpx.AsyncClient) -> None:
+    ready = (await client.get("/readyz")).json()
+    turn = {"session": "s", "user": "ann", "messages": [{"content": "We decided to paint the boat green."}]}
+
+    recorded = await client.post("/v1/turns", json=turn)
+    await _until_indexed(client)
+    found = (await client.post("/v1/search", json={"query": "paint the boat", "explain": True})).json()
+
+    assert ready["parts"] == dict.fromkeys(("postgres", "embedder", "sessions", "notes", "indexer"), "ok")
+    assert recorded.status_code == 200
+    assert found["degraded"] == []
+    assert {hit["tier"] for hit in found["results"]} == {"sessions", "notes"}
+    assert {source for hit in found["results"] for source in hit["explain"]} == {
+        "session_vectors",
+        "session_words",
+        "notes_hybrid",
+        "notes_warm",
+    }
+
+
+async def test_an_error_of_the_library_crosses_a_handle_as_itself(client: httpx.AsyncClient) -> None:
+    answer = await client.post("/v1/search", json={"query": "\u200b"})
+
+    assert answer.status_code == 422
+    assert "is blank" in answer.json()["detail"]
+
+
+def test_embedded_postgres_is_refused_without_lamina_up(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, postgres=EmbeddedPostgresSettings())
+
+    with pytest.raises(Misconfigured, match="which only `lamina up` starts"):
+        build(settings)
+
+
+async def _until_indexed(client: httpx.AsyncClient) -> None:
+    for _ in range(200):
+        outbox = (await client.get("/readyz")).json()["outbox"]
+        if outbox and all(lag["pending"] == 0 for lag in outbox.values()):
+            return
+    pytest.fail("the outbox is not applied")
