@@ -11,8 +11,8 @@ from lamina.client import AsyncClient
 
 Json = dict[str, Any]
 Hits = tuple[Json, ...]
-# A hit that one source alone ranks low can fall out of the fused answer; then a larger one is asked for.
-LARGER_LIMITS = (200, 1000)
+# A hit that one source alone ranks can fall out of the fused answer; then a larger one is asked for.
+LARGER_LIMITS = (50, 200, 1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,81 +29,74 @@ class Manner:
 
     Args:
         tiers: Tiers to search.
-        limit: Fused hits to ask for; each source contributes as many.
-        source_depth: How many hits of each source's own ranking must be known.
+        limit: Fused hits to ask for; each source contributes as many, so the fused ranking depends on it.
         concurrency: Searches in flight.
     """
 
     tiers: tuple[str, ...]
     limit: int
-    source_depth: int = 0
     concurrency: int = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """An answer.
-
-    Args:
-        fused: Hits, best first.
-        by_source: Each source's own hits, best first, down to the depth asked for.
-        degraded: Sources that did not answer.
-        elapsed_ms: Duration of the search that gave ``fused``.
-        requests: Searches sent; more than one where a source's ranking was cut.
-    """
-
-    fused: Hits
-    by_source: dict[str, Hits]
-    degraded: tuple[str, ...]
-    elapsed_ms: float
-    requests: int
-
-
-@dataclass(frozen=True, slots=True)
 class Replies:
-    """All answers, in the order of the questions, and the seconds they took together."""
+    """All answers in the order of the questions, their durations, and the seconds they took together."""
 
-    all: tuple[Reply, ...]
+    answers: tuple[Json, ...]
+    elapsed_ms: tuple[float, ...]
     elapsed_s: float
+
+    def fused(self) -> list[Hits]:
+        """Return each answer's hits, best first."""
+        return [tuple(answer["results"]) for answer in self.answers]
 
     def figures(self) -> dict[str, float]:
         """Return throughput, latency and how many answers lacked a source."""
-        latencies = Latencies.of([reply.elapsed_ms for reply in self.all])
+        latencies = Latencies.of(self.elapsed_ms)
         return {
             "search_p50_ms": latencies.p50_ms,
             "search_p95_ms": latencies.p95_ms,
-            "searches_per_s": sum(reply.requests for reply in self.all) / self.elapsed_s,
-            "degraded": sum(bool(reply.degraded) for reply in self.all),
+            "searches_per_s": len(self.answers) / self.elapsed_s,
+            "degraded": sum(bool(answer["degraded"]) for answer in self.answers),
         }
 
 
 async def ask_all(client: AsyncClient, questions: Sequence[Asked], manner: Manner) -> Replies:
-    """Ask every question."""
+    """Ask every question once."""
     begin = time.perf_counter()
-    replies = await run_all(questions, lambda asked: _ask(client, asked, manner), concurrency=manner.concurrency)
-    return Replies(tuple(replies), time.perf_counter() - begin)
+    replies = await run_all(
+        questions,
+        lambda asked: timed(_search(client, asked, manner.tiers, manner.limit)),
+        concurrency=manner.concurrency,
+    )
+    elapsed_s = time.perf_counter() - begin
+    return Replies(tuple(reply.value for reply in replies), tuple(reply.elapsed_ms for reply in replies), elapsed_s)
 
 
-async def _ask(client: AsyncClient, asked: Asked, manner: Manner) -> Reply:
-    first = await timed(_search(client, asked, manner, manner.limit))
-    answers = [first.value]
+async def rank_by_source(
+    client: AsyncClient, questions: Sequence[Asked], replies: Replies, manner: Manner, *, depth: int
+) -> list[dict[str, Hits]]:
+    """Return each source's own first ``depth`` hits for every question; ask again where an answer was too short."""
+    return await run_all(
+        zip(questions, replies.answers, strict=True),
+        lambda pair: _rank_by_source(client, *pair, manner.tiers, depth),
+        concurrency=manner.concurrency,
+    )
+
+
+async def _rank_by_source(
+    client: AsyncClient, asked: Asked, answer: Json, tiers: Sequence[str], depth: int
+) -> dict[str, Hits]:
+    known = answer
     for limit in LARGER_LIMITS:
-        if shows_sources(answers[-1], manner.source_depth):
+        if shows_sources(known, depth):
             break
-        answers.append(await _search(client, asked, manner, limit))
-    return Reply(
-        fused=tuple(first.value["results"]),
-        by_source=source_rankings(answers[-1], manner.source_depth),
-        degraded=tuple(first.value["degraded"]),
-        elapsed_ms=first.elapsed_ms,
-        requests=len(answers),
-    )
+        known = await _search(client, asked, tiers, limit)
+    return source_rankings(known, depth)
 
 
-async def _search(client: AsyncClient, asked: Asked, manner: Manner, limit: int) -> Json:
-    return await client.search(
-        asked.text, workspace=asked.workspace, tiers=list(manner.tiers), limit=limit, explain=True
-    )
+async def _search(client: AsyncClient, asked: Asked, tiers: Sequence[str], limit: int) -> Json:
+    return await client.search(asked.text, workspace=asked.workspace, tiers=list(tiers), limit=limit, explain=True)
 
 
 def shows_sources(answer: Json, depth: int) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 from rich.table import Table
 
-from benchmarks.asking import Asked, Hits, Manner, Replies, Reply, ask_all
+from benchmarks.asking import Asked, Hits, Manner, Replies, ask_all, rank_by_source
 from benchmarks.report import stage, table
 from benchmarks.scoring import RECALL_DEPTHS, Judged, distinct, mean_recalls
 from benchmarks.timing import run_all, until_indexed
@@ -59,7 +59,7 @@ class Options:
     conversations: int | None = None
     questions: int | None = None
     captions: bool = False
-    limit: int = 50
+    limit: int = 20
     concurrency: int = 4
 
 
@@ -116,11 +116,20 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The measurement: what was written, and every question's answer over sessions alone and over all tiers."""
+    """The measurement.
+
+    Args:
+        data: What was asked.
+        written: What writing gave.
+        sessions: Every question's answer over sessions alone.
+        by_source: Every question's ranking by each source of the sessions.
+        all_tiers: Every question's answer over all tiers.
+    """
 
     data: Locomo
     written: Written
     sessions: Replies
+    by_source: Sequence[Mapping[str, Hits]]
     all_tiers: Replies
 
 
@@ -177,12 +186,14 @@ async def run(client: AsyncClient, options: Options) -> Outcome:
     data = load(options)
     written = await _write(client, data.sessions, options)
     asked = [Asked(_workspace(options, question.conversation), question.text) for question in data.questions]
-    alone = Manner(("sessions",), options.limit, DEEPEST, options.concurrency)
+    alone = Manner(("sessions",), options.limit, options.concurrency)
     sessions = await ask_all(client, asked, alone)
     stage(f"{len(asked)} questions asked over sessions")
-    all_tiers = await ask_all(client, asked, Manner(("sessions", "notes"), options.limit, 0, options.concurrency))
+    by_source = await rank_by_source(client, asked, sessions, alone, depth=DEEPEST)
+    stage("each source's own ranking is known")
+    all_tiers = await ask_all(client, asked, Manner(("sessions", "notes"), options.limit, options.concurrency))
     stage(f"{len(asked)} questions asked over all tiers")
-    return Outcome(data, written, sessions, all_tiers)
+    return Outcome(data, written, sessions, by_source, all_tiers)
 
 
 def _workspace(options: Options, conversation: str) -> str:
@@ -218,37 +229,32 @@ async def _write_session(client: AsyncClient, session: Session, options: Options
     return stored
 
 
-def figures(outcome: Outcome) -> Json:
+def figures(outcome: Outcome, options: Options) -> Json:
     """Return the figures; recalls are fractions."""
     rankings = _rankings(outcome)
     recalls = {name: mean_recalls(judged) for name, judged in rankings.items()}
-    speed = outcome.sessions.figures()
     return {
         **recalls["fused"],
         **{name: recalls[name] for name in RANKINGS if name != "fused"},
         "by_category": _by_category(outcome.data.questions, rankings),
+        "limit": options.limit,
         "questions": len(outcome.data.questions),
         "turns": sum(len(session.messages) for session in outcome.data.sessions),
         "existed": outcome.written.existed,
         "turns_per_s": outcome.written.turns_per_s,
         "indexed_s": outcome.written.indexed_s,
-        **speed,
+        **outcome.sessions.figures(),
         "all_tiers_search": outcome.all_tiers.figures(),
     }
 
 
 def _rankings(outcome: Outcome) -> dict[str, list[Judged]]:
-    alone, everywhere = outcome.sessions.all, outcome.all_tiers.all
-    hits: dict[str, list[Hits]] = {name: [_of_source(reply, SOURCES[name]) for reply in alone] for name in SOURCES}
-    hits |= {"fused": [reply.fused for reply in alone], "all_tiers": [reply.fused for reply in everywhere]}
+    hits = {name: [rankings.get(source, ()) for rankings in outcome.by_source] for name, source in SOURCES.items()}
+    hits |= {"fused": outcome.sessions.fused(), "all_tiers": outcome.all_tiers.fused()}
     return {
         name: [_judge(*pair, outcome) for pair in zip(outcome.data.questions, hits[name], strict=True)]
         for name in RANKINGS
     }
-
-
-def _of_source(reply: Reply, source: str) -> Hits:
-    return reply.by_source.get(source, ())
 
 
 def _judge(question: Question, hits: Hits, outcome: Outcome) -> Judged:
@@ -278,7 +284,8 @@ def tables(found: Json) -> tuple[Table, ...]:
 
 
 def _overall(found: Json) -> Table:
-    title = f"LoCoMo: recall of evidence at {_slashed(RECALL_DEPTHS)}, {found['questions']} questions, per cent"
+    asked = f"{found['questions']} questions, limit {found['limit']}"
+    title = f"LoCoMo: recall of evidence at {_slashed(RECALL_DEPTHS)} in per cent, {asked}"
     shown = table(title, "ranking", "recall", "reference", "", "ratio")
     for name in RANKINGS:
         recalls = found if name == "fused" else found[name]

@@ -21,7 +21,7 @@ def measure(
     locomo_dir: Annotated[Path, typer.Option("--locomo", help="Folder of the LoCoMo data set.")],
     conversations: Annotated[int | None, typer.Option(min=1, help="How many of the conversations.")] = None,
     limit_questions: Annotated[int | None, typer.Option(min=1, help="How many of the questions.")] = None,
-    limit: Annotated[int, typer.Option(min=20, help="Fused hits asked for; recall counts the first 20 turns.")] = 50,
+    limit: Annotated[int, typer.Option(min=20, help="Fused hits asked for; the fused order depends on it.")] = 20,
     concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight.")] = 4,
     workspaces: Annotated[
         str | None, typer.Option(help="Prefix of the workspaces; the same again reuses them. Default: new ones.")
@@ -49,5 +49,5 @@ def measure(
 
 async def _run(endpoint: Endpoint, options: locomo.Options) -> tuple[tuple[Table, ...], Json]:
     async with AsyncClient(*endpoint) as client:
-        found = locomo.figures(await locomo.run(client, options))
+        found = locomo.figures(await locomo.run(client, options), options)
     return locomo.tables(found), {"locomo": found}

@@ -8,6 +8,7 @@ import os
 import secrets
 import socket
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from lamina.settings import Settings
@@ -36,6 +37,7 @@ def ray_environment(settings: Settings, folder: Path, *, ha_proxy: bool) -> dict
         "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "2",
         "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "1",
         "RAY_USAGE_STATS_ENABLED": "0",
+        "SERVE_SOCKET_REUSE_PORT_ENABLED": "0",
         INSTANCE: str(folder),
         **_authentication(os.environ),
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -55,9 +57,16 @@ def can_run_ha_proxy(folder: Path) -> bool:
 
 def free_port(host: str = "127.0.0.1") -> int:
     """Return a port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])
+    return free_ports(1, host)[0]
+
+
+def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
+    """Return different ports that were free a moment ago."""
+    with ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind((host, 0))
+        return [int(probe.getsockname()[1]) for probe in probes]
 
 
 def _authentication(environment: Mapping[str, str]) -> dict[str, str]:
@@ -77,6 +86,7 @@ def _python_path(environment: Mapping[str, str]) -> str:
 
 
 def _ha_proxy(folder: Path) -> dict[str, str]:
+    metrics, stats, fallback_http, fallback_grpc = free_ports(4)
     return {
         "RAY_SERVE_ENABLE_HA_PROXY": "1",
         "RAY_SERVE_HAPROXY_NBTHREAD": "1",
@@ -85,6 +95,10 @@ def _ha_proxy(folder: Path) -> dict[str, str]:
         "RAY_SERVE_HAPROXY_SERVER_STATE_BASE": str(folder),
         "RAY_SERVE_HAPROXY_SERVER_STATE_FILE": str(folder / "server-state"),
         "RAY_SERVE_HAPROXY_METRICS_SOCKET_PATH": str(folder / "metrics.sock"),
-        "RAY_SERVE_HAPROXY_METRICS_PORT": str(free_port()),
-        "RAY_SERVE_HAPROXY_STATS_PORT": str(free_port()),
+        "RAY_SERVE_HAPROXY_METRICS_PORT": str(metrics),
+        "RAY_SERVE_HAPROXY_STATS_PORT": str(stats),
+        # Two instances on one host must never take each other's requests: Ray's defaults are fixed
+        # ports that any number of processes may share.
+        "RAY_SERVE_FALLBACK_PROXY_HTTP_PORT": str(fallback_http),
+        "RAY_SERVE_FALLBACK_PROXY_GRPC_PORT": str(fallback_grpc),
     }

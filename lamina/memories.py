@@ -44,9 +44,16 @@ def new_id() -> UUID:
     return uuid_utils.compat.uuid7()
 
 
-def as_utc(moment: datetime) -> datetime:
-    """Return the moment in UTC; a naive one is taken as UTC, whatever the server's time zone."""
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+def as_utc(moment: datetime, field_path: str) -> datetime:
+    """Return the moment in UTC; a naive one is taken as UTC, whatever the server's time zone.
+
+    Raises:
+        InvalidInput: For a moment whose UTC is before year 1 or after year 9999.
+    """
+    try:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError as error:
+        raise InvalidInput(field_path, f"is {moment.isoformat()}, which has no UTC between years 1 and 9999") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +124,7 @@ def clean_message(message: Message, field_path: str) -> Message:
         content=clean_text(message.content, f"{field_path}.content"),
         name=None if message.name is None else clean_id(message.name, f"{field_path}.name"),
         ref=None if message.ref is None else clean_id(message.ref, f"{field_path}.ref"),
-        occurred_at=None if message.occurred_at is None else as_utc(message.occurred_at),
+        occurred_at=None if message.occurred_at is None else as_utc(message.occurred_at, f"{field_path}.occurred_at"),
         metadata=clean_metadata(message.metadata, f"{field_path}.metadata"),
     )
 
@@ -164,7 +171,7 @@ def clean_note(note: Note, field_path: str = "") -> Note:
         importance=_fraction(note.importance, f"{prefix}importance"),
         confidence=_fraction(note.confidence, f"{prefix}confidence"),
         tags=clean_tags(note.tags, f"{prefix}tags"),
-        event_at=None if note.event_at is None else as_utc(note.event_at),
+        event_at=None if note.event_at is None else as_utc(note.event_at, f"{prefix}event_at"),
         source=clean(note.source, f"{prefix}source"),
         metadata=clean_metadata(note.metadata, f"{prefix}metadata"),
     )

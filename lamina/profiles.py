@@ -1,5 +1,6 @@
 """The law by which a profile takes in a patch."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,17 +25,13 @@ def _merge_value(old: object, new: object) -> object:
             return merge({}, new)
         case list(), list():
             return _ordered_union(old, new)
+        case _, list():
+            return _ordered_union([], new)
         case _:
             return new
 
 
 def _ordered_union(old: list[Any], new: list[Any]) -> list[Any]:
-    union: list[Any] = []
-    for item in (*old, *new):
-        if not any(_is_same(item, known) for known in union):
-            union.append(item)
-    return union
-
-
-def _is_same(one: object, other: object) -> bool:
-    return type(one) is type(other) and one == other
+    """Return each item once, where it came first; items are the same if their JSON is."""
+    union = {json.dumps(item, sort_keys=True): item for item in reversed((*old, *new))}
+    return [union.pop(key) for item in (*old, *new) if (key := json.dumps(item, sort_keys=True)) in union]

@@ -94,7 +94,7 @@ class SearchRequest:
         text: The question or the latest message.
         scope: Where to look.
         limit: How many fused hits to return, best first.
-        per_source: How many hits each source contributes.
+        per_source: How many ranks of each source count in full.
         tiers: Which tiers to search.
         filters: What a hit must be beside relevant.
     """
@@ -130,8 +130,8 @@ def clean_filters(filters: Filters) -> Filters:
     Raises:
         InvalidInput: For an unclean tag, or a window that ends before it starts.
     """
-    since = None if filters.since is None else as_utc(filters.since)
-    until = None if filters.until is None else as_utc(filters.until)
+    since = None if filters.since is None else as_utc(filters.since, "since")
+    until = None if filters.until is None else as_utc(filters.until, "until")
     if since and until and until <= since:
         raise InvalidInput("until", f"is {until.isoformat()}, not after since ({since.isoformat()})")
     tags = tuple(clean_id(tag, f"tags.{place}") for place, tag in enumerate(filters.tags))

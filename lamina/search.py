@@ -91,7 +91,7 @@ class Search:
         failures = {name.value: outcome.reason for name, outcome in outcomes.items() if isinstance(outcome, Failure)}
         if not rankings:
             raise Unavailable("search", "; ".join(f"{name}: {reason}" for name, reason in sorted(failures.items())))
-        fused = fuse_by_reciprocal_rank(rankings, rrf_k=self._rrf_k)
+        fused = fuse_by_reciprocal_rank(rankings, rrf_k=self._rrf_k, depth=request.per_source)
         return Answer(
             hits=fused[: request.limit],
             answered={name: len(ranking) for name, ranking in rankings.items()},

@@ -5,6 +5,7 @@ file, the defaults here.
 """
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,8 +15,10 @@ from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
     YamlConfigSettingsSource,
 )
+from yaml import YAMLError
 
 from lamina.errors import Misconfigured
 
@@ -23,6 +26,7 @@ ENV_PREFIX = "LAMINA_"
 # Read elsewhere: by the CLI, by clients and by the tests.
 OTHER_VARIABLES = ("LAMINA_CONFIG", "LAMINA_URL", "LAMINA_API_KEY", "LAMINA_TEST_")
 PACKAGED_MODEL = "all-MiniLM-L6-v2"
+_PASSWORD = re.compile(r"//[^/@]*@")
 
 
 class _Section(BaseModel):
@@ -79,7 +83,7 @@ class SearchSettings(_Section):
     """How a search is made and fused."""
 
     limit: int = Field(10, ge=1, le=1000, description="Fused hits returned when the request names no limit.")
-    per_source: int = Field(10, ge=1, le=1000, description="Hits each source contributes (`search_top_k`).")
+    per_source: int = Field(10, ge=1, le=1000, description="Ranks of each source that count in full (`search_top_k`).")
     rrf_k: int = Field(60, ge=1, description="Rank offset of reciprocal rank fusion.")
     min_similarity: float = Field(0.25, ge=-1, le=1, description="Vector hits with a lower cosine are not hits at all.")
     min_confidence: float = Field(0.5, ge=0, le=1, description="Notes less sure than this are left out.")
@@ -200,10 +204,15 @@ def load_settings(config: Path | None = None, **overrides: Any) -> Settings:
             raise Misconfigured(f"configuration file {chosen} does not exist", "name an existing file with --config")
         os.environ["LAMINA_CONFIG"] = str(chosen.resolve())
     _refuse_unknown_variables(os.environ)
+    remedy = "correct the configuration file or the environment"
     try:
         return Settings(**overrides)
     except ValidationError as error:
-        raise Misconfigured(_describe(error), "correct the configuration file or the environment") from error
+        raise Misconfigured(_describe(error), remedy) from error
+    except (SettingsError, YAMLError) as error:
+        raise Misconfigured(" ".join(str(error).split()), remedy) from error
+    except (TypeError, ValueError) as error:
+        raise Misconfigured(f"configuration file {chosen} is no mapping of settings", remedy) from error
 
 
 def _config_from_environment() -> Path | None:
@@ -225,6 +234,11 @@ def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
 
 def _describe(error: ValidationError) -> str:
     lines = (
-        f"{'.'.join(map(str, item['loc']))}: {item['msg'].lower()} (is {item['input']!r})" for item in error.errors()
+        f"{'.'.join(map(str, item['loc']))}: {item['msg'].lower()} (is {_without_password(item['input'])})"
+        for item in error.errors()
     )
     return "; ".join(lines)
+
+
+def _without_password(value: object) -> str:
+    return _PASSWORD.sub("//…@", repr(value))

@@ -10,19 +10,22 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+import regex
+
 from lamina.errors import InvalidInput
 
 MAX_ID_CHARS = 128
 MAX_CONTENT_CHARS = 1_000_000
 MAX_QUERY_CHARS = 100_000
+MAX_JSON_DEPTH = 64
 
 # Han, kana, bopomofo and hangul write words without (reliable) spaces; their runs become bigrams.
-_CJK = (
-    r"\u3040-\u30ff\u3100-\u312f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
-)
-_RUN = re.compile(rf"(?P<cjk>[{_CJK}]+)|[^\W{_CJK}]+(?:['\u2019][^\W{_CJK}]+)*")
+# Combining marks belong to the letter before them: vowel signs do not end a word.
+_CJK = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\p{Hangul}\u30fc"
+_LETTER = rf"[[\p{{L}}\p{{M}}\p{{N}}_]--[{_CJK}]]"
+_RUN = regex.compile(rf"(?V1)(?P<cjk>[{_CJK}]+)|{_LETTER}+(?:['\u2019]{_LETTER}+)*")
 _SPACE = re.compile(r"\s+")
-_INVISIBLE = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp", "Cn", "Co", "Cs"})
+_INVISIBLE = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp", "Cs"})
 _CHARS_PER_TOKEN = 4
 
 
@@ -34,11 +37,12 @@ def clean(value: str, field: str, *, limit: int = MAX_CONTENT_CHARS) -> str:
     """
     if "\x00" in value:
         raise InvalidInput(field, "contains a NUL character; remove it")
-    if len(value) > limit:
-        raise InvalidInput(field, f"has {len(value)} characters; at most {limit} are accepted")
     if _has_surrogate(value):
         raise InvalidInput(field, "contains a lone surrogate; send well-formed Unicode")
-    return unicodedata.normalize("NFC", value)
+    composed = unicodedata.normalize("NFC", value)
+    if len(composed) > limit:
+        raise InvalidInput(field, f"has {len(composed)} characters; at most {limit} are accepted")
+    return composed
 
 
 def _has_surrogate(value: str) -> bool:
@@ -77,17 +81,27 @@ def clean_json(value: object, field: str) -> object:
     """Return a JSON value with every string in NFC, keys included.
 
     Raises:
-        InvalidInput: As :func:`clean`, naming the path; also for a number that JSON cannot hold.
+        InvalidInput: As :func:`clean`, naming the path; also for a number that JSON cannot hold,
+            and for more than 64 levels.
     """
+    return _clean_json(value, field, MAX_JSON_DEPTH)
+
+
+def _clean_json(value: object, field: str, depth: int) -> object:
+    if depth == 0:
+        raise InvalidInput(field.split(".", maxsplit=1)[0], f"is nested deeper than {MAX_JSON_DEPTH} levels")
     match value:
         case str():
             return clean(value, field)
         case float() if not math.isfinite(value):
             raise InvalidInput(field, f"is {value}; JSON numbers are finite")
         case dict():
-            return {clean(str(key), f"{field}: key"): clean_json(item, f"{field}.{key}") for key, item in value.items()}
+            return {
+                clean(str(key), f"{field}: key"): _clean_json(item, f"{field}.{key}", depth - 1)
+                for key, item in value.items()
+            }
         case list():
-            return [clean_json(item, f"{field}.{place}") for place, item in enumerate(value)]
+            return [_clean_json(item, f"{field}.{place}", depth - 1) for place, item in enumerate(value)]
         case _:
             return value
 
@@ -107,7 +121,7 @@ def words(text: str) -> list[str]:
     return [word for run in _RUN.finditer(folded) for word in _words_of_run(run)]
 
 
-def _words_of_run(run: re.Match[str]) -> Iterator[str]:
+def _words_of_run(run: "regex.Match[str]") -> Iterator[str]:
     text = run.group()
     if run.group("cjk") is None or len(text) == 1:
         yield text.replace("\u2019", "'")

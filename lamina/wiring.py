@@ -96,11 +96,14 @@ def build_extractor(settings: Settings) -> Extractor | None:
             assert_never(other)
 
 
-def build_index(settings: Settings, name: ProjectionName, dimension: int | None) -> QdrantEdgeIndex:
+def build_index(
+    settings: Settings, name: ProjectionName, dimension: int | None, *, by_session: bool = False
+) -> QdrantEdgeIndex:
     """Open a projection's index in this process; no other process may have it open."""
     match settings.hybrid:
         case QdrantEdgeSettings(search_threads=threads):
-            return QdrantEdgeIndex(index_path(settings, name), dimension=dimension, search_threads=threads)
+            path = index_path(settings, name)
+            return QdrantEdgeIndex(path, dimension=dimension, by_session=by_session, search_threads=threads)
         case _ as other:
             assert_never(other)
 
@@ -121,7 +124,7 @@ class TierParts:
 
 def build_sessions(settings: Settings, pool: Pool) -> TierParts:
     """Build tier 1: vectors on pgvector, words on the hybrid engine."""
-    index = build_index(settings, "messages", None)
+    index = build_index(settings, "messages", None, by_session=True)
     searchers: Sequence[Searcher] = (
         SessionVectors(pool, min_similarity=settings.search.min_similarity),
         SessionWords(index, Messages(pool)),

@@ -105,3 +105,10 @@ async def without_vectors(database: str, tmp_path: Path) -> AsyncIterator[Applic
     embedder = WritesOnly(BatchingEmbedder(HashingModel()))
     async with running(settings_for(database, tmp_path), database, HashingModel(), embedder=embedder) as app:
         yield app
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A directory for servers that run as another user; pytest closes its own to them now and then."""
+    with tempfile.TemporaryDirectory(prefix="lamina-test-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)

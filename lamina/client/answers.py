@@ -44,7 +44,7 @@ def _json(response: httpx.Response) -> dict[str, Any]:
 
 def _error(response: httpx.Response, body: Mapping[str, Any]) -> LaminaError:
     detail = str(body.get("detail") or response.reason_phrase)
-    wait = int(response.headers.get("Retry-After", "1"))
+    wait = _seconds(response.headers.get("Retry-After", ""))
     by_status: dict[int, LaminaError] = {
         401: Unauthenticated(),
         403: Forbidden("too low", detail),
@@ -55,6 +55,11 @@ def _error(response: httpx.Response, body: Mapping[str, Any]) -> LaminaError:
         429: Overloaded("lamina", detail, wait),
     }
     return by_status.get(response.status_code) or Unavailable("lamina", f"{response.status_code} {detail}", wait)
+
+
+def _seconds(retry_after: str) -> int:
+    """Return the seconds to wait; a proxy may name a date instead, which means soon."""
+    return int(retry_after) if retry_after.isascii() and retry_after.isdigit() else 1
 
 
 def _invalid(body: Mapping[str, Any], detail: str) -> InvalidInput:

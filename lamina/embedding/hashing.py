@@ -1,6 +1,7 @@
 """An embedding model without weights: hashed words. For tests of everything but quality."""
 
 import hashlib
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -35,8 +36,9 @@ class HashingModel:
             row[0] = 1
 
     def spans(self, text: str) -> Sequence[tuple[int, int]]:
-        """Cut every 200 words at white space."""
+        """Cut at white space, every 200 words or fewer."""
         if len(words(text)) <= MAX_WORDS:
             return [(0, len(text))]
-        size = MAX_WORDS * 5
-        return [(start, min(start + size, len(text))) for start in range(0, len(text), size)]
+        pieces = [match.span() for match in re.finditer(r"\S+\s*", text)]
+        groups = [pieces[start : start + MAX_WORDS // 2] for start in range(0, len(pieces), MAX_WORDS // 2)]
+        return [(group[0][0], group[-1][1]) for group in groups]

@@ -10,8 +10,9 @@ from typing import Any
 from uuid import UUID
 
 from lamina.memories import Category, Extraction, Message, Note, Role
+from lamina.profiles import merge
 
-_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?]+(?=\s|$)|\n|$|[.!?](?=\S))+")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\s*\n\s*")
 _RULES: tuple[tuple[Category, float, re.Pattern[str]], ...] = tuple(
     (category, importance, re.compile(pattern, re.IGNORECASE))
     for category, importance, pattern in (
@@ -38,7 +39,7 @@ _RULES: tuple[tuple[Category, float, re.Pattern[str]], ...] = tuple(
     )
 )
 _FACTS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("name", re.compile(r"\bmy name is (?P<value>[^\W\d_][\w'’-]*(?: [A-Z][\w'’-]*)?)", re.IGNORECASE)),
+    ("name", re.compile(r"\b(?i:my name is) (?P<value>[^\W\d_][\w'’-]*(?: [A-Z][\w'’-]*)?)")),
     ("name", re.compile(r"\bcall me (?P<value>[A-Z][\w'’-]*)")),
     ("location", re.compile(r"\bI(?:'m| am)? (?:live|based|living) in (?P<value>[A-Z][\w'’-]*(?: [A-Z][\w'’-]*)*)")),
     ("timezone", re.compile(r"\bmy time ?zone is (?P<value>[\w/+:-]+)", re.IGNORECASE)),
@@ -46,7 +47,9 @@ _FACTS: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 _PREFERENCE = re.compile(r"\bI prefer (?P<value>[^.!?,;]+)", re.IGNORECASE)
 _SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
-_RECALLED = re.compile(r"^\[(?:Memory|Profile): .*$(?:\n.+$)*", re.MULTILINE)
+_RECALLED = re.compile(
+    r"^\[Memory: [^\]\n]*\]\n.*?^confidence: [\d.]+$|^\[Profile: [^\]\n]*\]\n.*?$", re.MULTILINE | re.DOTALL
+)
 MAX_NOTE_CHARS = 600
 CONFIDENCE = 0.8
 
@@ -60,7 +63,7 @@ class RuleExtractor:
         profile: dict[str, Any] = {}
         for message in messages:
             if message.role is Role.USER:
-                profile.update(_facts(message.content))
+                profile = merge(profile, _facts(message.content))
         return Extraction(tuple({note.content_hash(): note for note in notes}.values()), profile)
 
 
@@ -71,8 +74,7 @@ def without_recalled(text: str) -> str:
 
 def sentences(text: str) -> list[str]:
     """Split a text at sentence ends and line breaks; every sentence is trimmed and non-empty."""
-    found = (match.group().strip() for match in _SENTENCE.finditer(text))
-    return [sentence for sentence in found if sentence]
+    return [sentence for part in _SENTENCE_END.split(text) if (sentence := part.strip())]
 
 
 def _notes(message: Message, id_: UUID) -> Iterator[Note]:

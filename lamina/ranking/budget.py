@@ -9,6 +9,8 @@ from lamina.memories import Profile
 from lamina.queries import FusedHit
 from lamina.text import estimated_tokens
 
+_SEPARATOR = "\n\n"
+
 
 @dataclass(frozen=True, slots=True)
 class ContextBlock:
@@ -38,7 +40,7 @@ def build_context(hits: Sequence[FusedHit], profile: Profile | None, *, budget_t
     sections = [head] if head and fits else []
     entries = [format_memory(hit) for hit in hits]
     taken = _count_that_fits(sections, entries, budget_tokens)
-    text = "\n\n".join([*sections, *entries[:taken]])
+    text = _SEPARATOR.join([*sections, *entries[:taken]])
     return ContextBlock(text, estimated_tokens(text), tuple(hits[:taken]), tuple(_omitted(fits, len(hits) - taken)))
 
 
@@ -62,9 +64,10 @@ def _profile_section(profile: Profile | None) -> str:
 
 
 def _count_that_fits(sections: Sequence[str], entries: Sequence[str], budget_tokens: int) -> int:
-    start = sum(estimated_tokens(section) + 2 for section in sections)
-    costs = (estimated_tokens(entry) + 2 for entry in entries)
-    totals = list(accumulate(costs, initial=start))[1:]
+    joint = estimated_tokens(_SEPARATOR)
+    parts = [*sections, *entries]
+    costs = (estimated_tokens(part) + (joint if place else 0) for place, part in enumerate(parts))
+    totals = list(accumulate(costs))[len(sections) :]
     return sum(1 for total in totals if total <= budget_tokens)
 
 

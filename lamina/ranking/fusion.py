@@ -9,7 +9,7 @@ from lamina.queries import TIER_OF, FusedHit, Hit, Memory, Placement, Ranking, S
 Key = tuple[Tier, UUID]
 
 
-def fuse_by_reciprocal_rank(rankings: Mapping[Source, Ranking], *, rrf_k: int) -> tuple[FusedHit, ...]:
+def fuse_by_reciprocal_rank(rankings: Mapping[Source, Ranking], *, rrf_k: int, depth: int) -> tuple[FusedHit, ...]:
     """Fuse rankings by the sum of reciprocal ranks, scaled to 0..1.
 
     A memory lives in one tier, so only that tier's sources can rank it: the sum is divided by
@@ -19,6 +19,9 @@ def fuse_by_reciprocal_rank(rankings: Mapping[Source, Ranking], *, rrf_k: int) -
     Args:
         rankings: Hits per source that answered, best first.
         rrf_k: Rank offset; larger flattens the top. 60 in the source.
+        depth: Ranks up to this one count in full. Deeper ones only order what no source ranks
+            higher: with a large offset, two poor ranks would otherwise beat one excellent one,
+            and asking for more hits would make the first ones worse.
 
     Returns:
         Every memory once, best first, ties by tier and id. A score of 1 means first in every
@@ -32,7 +35,7 @@ def fuse_by_reciprocal_rank(rankings: Mapping[Source, Ranking], *, rrf_k: int) -
     fused = [
         FusedHit(
             memory=memory,
-            score=_reciprocal_sum(placements[key], rrf_k) * (rrf_k + 1) / sources[memory.tier],
+            score=_reciprocal_sum(placements[key], rrf_k, depth) / sources[memory.tier],
             placements=placements[key],
         )
         for key, memory in _memories(rankings).items()
@@ -65,8 +68,12 @@ def _sources_per_tier(rankings: Mapping[Source, Ranking]) -> dict[Tier, int]:
     return counts
 
 
-def _reciprocal_sum(placements: Mapping[Source, Placement], rrf_k: int) -> float:
-    return sum(1 / (rrf_k + placement.rank) for placement in placements.values())
+def _reciprocal_sum(placements: Mapping[Source, Placement], rrf_k: int, depth: int) -> float:
+    """Return the sum in units of a first rank."""
+    shares = {place.rank: (rrf_k + 1) / (rrf_k + place.rank) for place in placements.values()}
+    ranks = [place.rank for place in placements.values()]
+    head = sum(shares[rank] for rank in ranks if rank <= depth)
+    return head or sum(shares[rank] for rank in ranks) / (len(TIER_OF) + 1)
 
 
 def _best_first(hit: FusedHit) -> tuple[float, int, UUID]:

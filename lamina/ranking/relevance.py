@@ -1,6 +1,6 @@
 """Turn an engine's own figures into scores that mean the same everywhere: 0..1, higher is better."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from lamina.text import words
@@ -52,3 +52,11 @@ def hybrid_score(keyword: float, similarity: float | None) -> float:
     if similarity is None:
         return keyword
     return KEYWORD_WEIGHT * keyword + VECTOR_WEIGHT * similarity_score(similarity)
+
+
+def widening(limit: int) -> Iterator[int]:
+    """Yield how many chunks to ask for until they belong to ``limit`` memories: 3, 12, 48, 192 times as many.
+
+    Chunks of one long memory share its place, and deleted memories fall out after the look-up.
+    """
+    return (limit * 3 * 4**step for step in range(4))

@@ -1,6 +1,7 @@
 """What a projection promises: it takes over states, in any repetition, and keeps them."""
 
 import asyncio
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ from lamina.stores.hybrid.qdrant_edge import EdgeProjection, QdrantEdgeIndex
 from lamina.text import words
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
+ROOT = Path(__file__).parents[2]
 MODEL = HashingModel(64)
 ACME = Scope("acme")
 ONE, TWO, THREE = (UUID(int=number) for number in (1, 2, 3))
@@ -32,6 +34,16 @@ try:
 except Misconfigured as error:
     print(error)
     sys.exit(3)
+"""
+
+WRITE_AND_DIE = """
+import os, signal, sys
+from pathlib import Path
+from tests.contract.test_projection import ONE, Change, record
+from lamina.stores.hybrid.qdrant_edge import QdrantEdgeIndex
+index = QdrantEdgeIndex(Path(sys.argv[1]), dimension=64)
+index.apply([Change(ONE, record("green tea"))])
+os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
@@ -48,7 +60,10 @@ def asked(text: str, scope: Scope = ACME, limit: int = 10) -> Query:
 def found(index: QdrantEdgeIndex, text: str, scope: Scope = ACME) -> dict[str, list[tuple[UUID, int]]]:
     """The (memory, chunk) places of both rankings."""
     query = asked(text, scope)
-    return {"words": list(index.by_words(query)), "vectors": list(index.by_vector(query))}
+    return {
+        "words": [item.place for item in index.by_words(query)],
+        "vectors": [item.place for item in index.by_vector(query)],
+    }
 
 
 async def apply(index: QdrantEdgeIndex, *changes: Change) -> None:
@@ -171,7 +186,7 @@ async def test_a_search_while_a_memory_is_replaced_never_misses_it(index: Qdrant
     await replacing
 
     assert len(seen) > 1
-    assert all(list(places) == [(ONE, 0)] for places in seen)
+    assert all([item.place for item in places] == [(ONE, 0)] for places in seen)
 
 
 async def _replace(index: QdrantEdgeIndex, times: int) -> None:
@@ -211,7 +226,7 @@ async def test_a_second_opener_in_the_same_process_is_refused_and_the_first_goes
 async def test_a_second_opener_in_another_process_is_refused_with_a_remedy(index: QdrantEdgeIndex, path: Path) -> None:
     await apply(index, Change(ONE, record("green tea")))
 
-    other = await asyncio.to_thread(open_in_another_process, path)
+    other = await asyncio.to_thread(in_another_process, OPEN_IT, path)
 
     assert other.returncode == 3, other.stderr
     assert str(path) in other.stdout
@@ -222,9 +237,20 @@ async def test_a_second_opener_in_another_process_is_refused_with_a_remedy(index
 async def test_another_process_may_open_it_after_it_was_closed(path: Path) -> None:
     QdrantEdgeIndex(path, dimension=64).close()
 
-    other = await asyncio.to_thread(open_in_another_process, path)
+    other = await asyncio.to_thread(in_another_process, OPEN_IT, path)
 
     assert other.returncode == 0, other.stderr
+
+
+async def test_what_was_applied_is_there_after_its_process_was_killed(path: Path) -> None:
+    killed = await asyncio.to_thread(in_another_process, WRITE_AND_DIE, path)
+
+    index = QdrantEdgeIndex(path, dimension=64)
+    places = found(index, "green tea")
+    index.close()
+
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert places == {"words": [(ONE, 0)], "vectors": [(ONE, 0)]}
 
 
 @pytest.mark.parametrize(("made", "opened"), [(64, 32), (64, 384), (64, None), (None, 64)])
@@ -287,17 +313,27 @@ async def test_a_memory_without_words_is_taken_over_too(index: QdrantEdgeIndex, 
 
 async def test_how_often_others_use_a_word_changes_nothing_for_a_tenant(index: QdrantEdgeIndex) -> None:
     await apply(index, Change(ONE, record("green tea")), Change(TWO, record("black tea")))
-    before = index.by_words(asked("green tea"))
+    before = [(item.place, item.bm25) for item in index.by_words(asked("green tea"))]
 
     flood = [Change(UUID(int=number), record("green green tea", tenant="other")) for number in range(10, 60)]
     await apply(index, *flood)
 
-    assert index.by_words(asked("green tea")) == pytest.approx(before)
+    assert [(item.place, item.bm25) for item in index.by_words(asked("green tea"))] == before
 
 
-def open_in_another_process(path: Path) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-c", OPEN_IT, str(path)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+async def test_a_chunk_found_by_its_words_tells_how_near_it_is(index: QdrantEdgeIndex) -> None:
+    await apply(index, Change(ONE, record("green tea")), Change(TWO, record("green tea with milk and honey")))
+
+    by_words, by_vector = index.by_words(asked("green tea")), index.by_vector(asked("green tea"))
+
+    nearness = {item.place: item.cosine for item in by_vector}
+    assert [item.place for item in by_words] == [(ONE, 0), (TWO, 0)]
+    assert all(item.cosine == pytest.approx(nearness[item.place], abs=1e-5) for item in by_words)
+
+
+def in_another_process(code: str, path: Path) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-c", code, str(path)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
 
 
 def _fields(of: Record) -> dict[str, object]:

@@ -84,14 +84,14 @@ async def indexed(instance: Running) -> None:
     raise AssertionError(ready)
 
 
-async def test_killing_processes_during_a_load_loses_no_acknowledged_turn(tmp_path: Path) -> None:
-    first = await asyncio.to_thread(start, tmp_path, **FAST_MODEL)
+async def test_killing_processes_during_a_load_loses_no_acknowledged_turn(home: Path) -> None:
+    first = await asyncio.to_thread(start, home, **FAST_MODEL)
     try:
         acknowledged = await load(first, list(range(TURNS)))
     finally:
         first.stop(signal.SIGKILL)
 
-    second = await asyncio.to_thread(start, tmp_path, **FAST_MODEL)
+    second = await asyncio.to_thread(start, home, **FAST_MODEL)
     try:
         await indexed(second)
         lost = await missing(second, acknowledged)

@@ -98,8 +98,8 @@ async def test_an_index_that_fails_degrades_its_source_only_and_recovers(
 
 
 @pytest.fixture
-def own_postgres(tmp_path: Path) -> EmbeddedPostgres:
-    return EmbeddedPostgres(tmp_path / "postgres", EmbeddedPostgresSettings())
+def own_postgres(home: Path) -> EmbeddedPostgres:
+    return EmbeddedPostgres(home / "postgres", EmbeddedPostgresSettings())
 
 
 @pytest.fixture

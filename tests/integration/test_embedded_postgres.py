@@ -26,34 +26,34 @@ time.sleep(600)
 """
 
 
-def test_a_second_start_finds_the_data_of_the_first(tmp_path: Path) -> None:
-    first = EmbeddedPostgres(tmp_path / "pg", SETTINGS)
+def test_a_second_start_finds_the_data_of_the_first(home: Path) -> None:
+    first = EmbeddedPostgres(home / "pg", SETTINGS)
     with psycopg.connect(first.start(), autocommit=True) as connection:
         connection.execute("CREATE TABLE kept (id integer)")
     first.stop()
 
-    second = EmbeddedPostgres(tmp_path / "pg", SETTINGS)
+    second = EmbeddedPostgres(home / "pg", SETTINGS)
     with psycopg.connect(second.start()) as connection:
         found = connection.execute("SELECT count(*) FROM kept").fetchone()
     second.stop()
 
     assert found == (0,)
-    assert "database system was not properly shut down" not in (tmp_path / "pg" / "log").read_text()
+    assert "database system was not properly shut down" not in (home / "pg" / "log").read_text()
 
 
 @pytest.mark.parametrize(("stored", "age"), [("99", "newer"), ("12", "older")])
-def test_data_of_another_version_are_refused_with_the_remedy(tmp_path: Path, stored: str, age: str) -> None:
-    server = EmbeddedPostgres(tmp_path / "pg", SETTINGS)
+def test_data_of_another_version_are_refused_with_the_remedy(home: Path, stored: str, age: str) -> None:
+    server = EmbeddedPostgres(home / "pg", SETTINGS)
     server.start()
     server.stop()
-    (tmp_path / "pg" / "PG_VERSION").write_text(f"{stored}\n")
+    (home / "pg" / "PG_VERSION").write_text(f"{stored}\n")
 
     with pytest.raises(Misconfigured, match=rf"data of Postgres {stored}, which is {age}.*another data_dir"):
-        EmbeddedPostgres(tmp_path / "pg", SETTINGS).start()
+        EmbeddedPostgres(home / "pg", SETTINGS).start()
 
 
-def test_a_server_that_dies_is_started_again_with_its_data(tmp_path: Path) -> None:
-    server = EmbeddedPostgres(tmp_path / "pg", SETTINGS)
+def test_a_server_that_dies_is_started_again_with_its_data(home: Path) -> None:
+    server = EmbeddedPostgres(home / "pg", SETTINGS)
     with psycopg.connect(server.start(), autocommit=True) as connection:
         connection.execute("CREATE TABLE kept (id integer)")
     assert server.pid is not None
@@ -70,8 +70,8 @@ def test_a_server_that_dies_is_started_again_with_its_data(tmp_path: Path) -> No
     assert found == (0,)
 
 
-def test_it_ends_cleanly_when_its_parent_is_killed(tmp_path: Path) -> None:
-    parent = subprocess.Popen([sys.executable, "-c", PARENT, str(tmp_path / "pg")], stdout=subprocess.PIPE, text=True)
+def test_it_ends_cleanly_when_its_parent_is_killed(home: Path) -> None:
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, str(home / "pg")], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
     pid = int(parent.stdout.readline())
 
@@ -83,9 +83,9 @@ def test_it_ends_cleanly_when_its_parent_is_killed(tmp_path: Path) -> None:
         time.sleep(0.05)
 
     assert not command_line(pid)
-    assert "database system is shut down" in (tmp_path / "pg" / "log").read_text()
+    assert "database system is shut down" in (home / "pg" / "log").read_text()
 
 
-def test_asking_for_a_server_that_does_not_run_says_how_to_start_it(tmp_path: Path) -> None:
+def test_asking_for_a_server_that_does_not_run_says_how_to_start_it(home: Path) -> None:
     with pytest.raises(Misconfigured, match="start it with `lamina up`"):
-        running_url(tmp_path / "pg")
+        running_url(home / "pg")

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,9 +16,12 @@ from tests.support.service import ROOT, Running, are_gone, descendants, run_cli,
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def service() -> Iterator[Running]:
     """One instance with the real model and the sample conversation."""
-    with running_service(tmp_path_factory.mktemp("up"), "--sample") as instance:
+    with (
+        tempfile.TemporaryDirectory(prefix="lamina-test-", ignore_cleanup_errors=True) as folder,
+        running_service(Path(folder), "--sample") as instance,
+    ):
         yield instance
 
 
@@ -128,8 +132,8 @@ def test_openapi_describes_every_field(service: Running) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_however_it_ends_no_process_is_left(tmp_path: Path, number: int) -> None:
-    instance = start(tmp_path, LAMINA_EMBEDDING__KIND="hashing")
+def test_however_it_ends_no_process_is_left(home: Path, number: int) -> None:
+    instance = start(home, LAMINA_EMBEDDING__KIND="hashing")
     pids = descendants(instance.process.pid)
 
     code = instance.stop(number)
@@ -139,24 +143,24 @@ def test_however_it_ends_no_process_is_left(tmp_path: Path, number: int) -> None
     assert are_gone(pids)
 
 
-def test_a_second_start_after_a_crash_finds_the_data_and_the_key(tmp_path: Path) -> None:
-    instance = start(tmp_path, LAMINA_EMBEDDING__KIND="hashing")
+def test_a_second_start_after_a_crash_finds_the_data_and_the_key(home: Path) -> None:
+    instance = start(home, LAMINA_EMBEDDING__KIND="hashing")
     with instance.client() as client:
         client.add("the data survive")
     instance.stop(signal.SIGKILL)
 
-    with running_service(tmp_path, LAMINA_EMBEDDING__KIND="hashing") as again, again.client() as client:
+    with running_service(home, LAMINA_EMBEDDING__KIND="hashing") as again, again.client() as client:
         found = [hit["content"] for hit in client.search("the data survive")["results"]]
 
     assert found == ["the data survive"]
     assert again.service.key == instance.service.key
 
 
-def test_another_embedding_model_is_refused_at_start_with_the_remedy(service: Running, tmp_path: Path) -> None:
-    with running_service(tmp_path, LAMINA_EMBEDDING__KIND="hashing"):
+def test_another_embedding_model_is_refused_at_start_with_the_remedy(service: Running, home: Path) -> None:
+    with running_service(home, LAMINA_EMBEDDING__KIND="hashing"):
         pass
 
-    refused = run_cli(tmp_path, "up", "--port", "0")
+    refused = run_cli(home, "up", "--port", "0")
 
     assert refused.returncode == 1
     assert "the stores hold vectors of hashing-384" in refused.stderr

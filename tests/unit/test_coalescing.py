@@ -10,24 +10,33 @@ PART = "embedder"
 
 
 class Gate:
-    """A call that notes what it is given and answers when the test opens it."""
+    """A call that notes what it is given and answers when the test lets it through."""
 
     def __init__(self, answer: Callable[[Sequence[str]], Sequence[str]] | None = None) -> None:
         self.batches: list[list[str]] = []
-        self.open = asyncio.Event()
+        self._permits = asyncio.Semaphore(0)
         self._answer = answer or (lambda items: [item.upper() for item in items])
 
     async def __call__(self, items: Sequence[str]) -> Sequence[str]:
         self.batches.append(list(items))
-        await self.open.wait()
+        await self._permits.acquire()
         return self._answer(items)
+
+    def let_through(self, batches: int = 100) -> None:
+        for _ in range(batches):
+            self._permits.release()
+
+
+async def settled() -> None:
+    """Let every task get as far as it can."""
+    for _ in range(10):
+        await asyncio.sleep(0)
 
 
 async def submitted(coalescer: Coalescer[str, str], *items: str) -> list[asyncio.Task[str]]:
     """Submit each item from a task of its own and let them all get as far as they can."""
     tasks = [asyncio.create_task(coalescer.submit(item)) for item in items]
-    for _ in range(3):
-        await asyncio.sleep(0)
+    await settled()
     return tasks
 
 
@@ -38,7 +47,7 @@ async def test_a_lone_call_goes_at_once() -> None:
     (task,) = await submitted(coalescer, "a")
 
     assert gate.batches == [["a"]]
-    gate.open.set()
+    gate.let_through()
     assert await task == "A"
 
 
@@ -47,7 +56,7 @@ async def test_what_queues_during_a_call_travels_together_in_its_order() -> None
     coalescer = Coalescer(gate, part=PART, max_in_flight=1)
 
     tasks = await submitted(coalescer, "a", "b", "c", "d")
-    gate.open.set()
+    gate.let_through()
 
     assert await asyncio.gather(*tasks) == ["A", "B", "C", "D"]
     assert gate.batches == [["a"], ["b", "c", "d"]]
@@ -60,7 +69,7 @@ async def test_no_more_calls_are_in_flight_than_allowed() -> None:
     tasks = await submitted(coalescer, "a", "b", "c", "d")
 
     assert gate.batches == [["a"], ["b"]]
-    gate.open.set()
+    gate.let_through()
     await asyncio.gather(*tasks)
     assert gate.batches == [["a"], ["b"], ["c", "d"]]
 
@@ -70,7 +79,7 @@ async def test_a_call_carries_no_more_items_than_allowed() -> None:
     coalescer = Coalescer(gate, part=PART, max_in_flight=1, max_items=2)
 
     tasks = await submitted(coalescer, *"abcdef")
-    gate.open.set()
+    gate.let_through()
     await asyncio.gather(*tasks)
 
     assert gate.batches == [["a"], ["b", "c"], ["d", "e"], ["f"]]
@@ -81,7 +90,7 @@ async def test_items_are_weighed_and_one_that_is_too_heavy_goes_alone() -> None:
     coalescer = Coalescer(gate, part=PART, max_in_flight=1, max_items=4, weigh=len)
 
     tasks = await submitted(coalescer, "first", "aa", "bb", "c", "much too heavy", "d")
-    gate.open.set()
+    gate.let_through()
     await asyncio.gather(*tasks)
 
     assert gate.batches == [["first"], ["aa", "bb"], ["c"], ["much too heavy"], ["d"]]
@@ -90,13 +99,33 @@ async def test_items_are_weighed_and_one_that_is_too_heavy_goes_alone() -> None:
 async def test_a_caller_that_gives_up_leaves_the_others_in_its_batch_answered() -> None:
     gate = Gate()
     coalescer = Coalescer(gate, part=PART, max_in_flight=1)
+    first, second, third, fourth = await submitted(coalescer, "a", "b", "c", "d")
+    gate.let_through(1)
+    await settled()
+
+    second.cancel()
+    await settled()
+    gate.let_through(1)
+
+    assert gate.batches == [["a"], ["b", "c", "d"]]
+    assert await asyncio.gather(first, third, fourth) == ["A", "C", "D"]
+    assert second.cancelled()
+
+
+async def test_the_error_of_a_batch_reaches_those_who_still_wait() -> None:
+    def fail(items: Sequence[str]) -> Sequence[str]:
+        raise ValueError(items[0])
+
+    gate = Gate(fail)
+    coalescer = Coalescer(gate, part=PART, max_in_flight=1)
     first, second, third = await submitted(coalescer, "a", "b", "c")
+    gate.let_through(1)
+    await settled()
 
-    first.cancel()
-    gate.open.set()
+    second.cancel()
+    gate.let_through(1)
 
-    assert await asyncio.gather(second, third) == ["B", "C"]
-    assert first.cancelled()
+    assert [str(error) for error in await asyncio.gather(first, third, return_exceptions=True)] == ["a", "b"]
 
 
 async def test_a_caller_that_gives_up_in_the_queue_is_not_sent() -> None:
@@ -105,7 +134,7 @@ async def test_a_caller_that_gives_up_in_the_queue_is_not_sent() -> None:
     first, second, third = await submitted(coalescer, "a", "b", "c")
 
     second.cancel()
-    gate.open.set()
+    gate.let_through()
 
     assert await asyncio.gather(first, third) == ["A", "C"]
     assert gate.batches == [["a"], ["c"]]
@@ -117,7 +146,7 @@ async def test_if_all_that_waited_gave_up_nothing_is_sent_and_the_next_call_goes
     first, second = await submitted(coalescer, "a", "b")
 
     second.cancel()
-    gate.open.set()
+    gate.let_through()
     await first
 
     assert await coalescer.submit("c") == "C"
@@ -130,7 +159,7 @@ async def test_another_number_of_results_fails_every_caller_of_the_batch(count: 
     coalescer = Coalescer(gate, part=PART, max_in_flight=1)
     first, *batch = await submitted(coalescer, "a", "b", "c", "d")
 
-    gate.open.set()
+    gate.let_through()
     outcomes = await asyncio.gather(*batch, return_exceptions=True)
 
     assert await first == "x"
@@ -148,7 +177,7 @@ async def test_an_exception_reaches_every_caller_of_its_batch_and_no_other() -> 
     coalescer = Coalescer(gate, part=PART, max_in_flight=1)
     first, *batch = await submitted(coalescer, "a", "b", "c")
 
-    gate.open.set()
+    gate.let_through()
     outcomes = await asyncio.gather(*batch, return_exceptions=True)
 
     assert await first == "a"
@@ -164,7 +193,7 @@ async def test_a_full_queue_refuses_the_newest_at_once_and_keeps_the_others() ->
     with pytest.raises(Overloaded, match="2 calls are waiting") as refused:
         await coalescer.submit("d")
 
-    gate.open.set()
+    gate.let_through()
     assert refused.value.part == PART
     assert await asyncio.gather(*tasks) == ["A", "B", "C"]
     assert await coalescer.submit("e") == "E"
@@ -179,7 +208,7 @@ async def test_a_caller_that_gives_up_frees_its_place_in_the_queue() -> None:
     await asyncio.gather(*waiting, return_exceptions=True)
 
     (patient,) = await submitted(coalescer, "d")
-    gate.open.set()
+    gate.let_through()
 
     assert await patient == "D"
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.queries import TIER_OF, Hit, Ranking, Source, Tier
+from lamina.queries import TIER_OF, FusedHit, Hit, Ranking, Source, Tier
 from lamina.ranking.fusion import fuse_by_reciprocal_rank
 from tests.unit.builders import memory, ranking
 
@@ -20,13 +20,17 @@ RANKINGS = st.dictionaries(st.sampled_from(list(Source)), IDS, max_size=4).map(
 OFFSETS = st.integers(1, 1000)
 
 
+def fuse(rankings: Mapping[Source, Ranking], *, rrf_k: int = 60, depth: int = 100) -> tuple[FusedHit, ...]:
+    return fuse_by_reciprocal_rank(rankings, rrf_k=rrf_k, depth=depth)
+
+
 def test_a_memory_that_two_sources_found_goes_before_one_that_one_source_found() -> None:
     rankings = {
         Source.NOTES_HYBRID: ranking(Source.NOTES_HYBRID, 1, 2),
         Source.NOTES_WARM: ranking(Source.NOTES_WARM, 3, 2),
     }
 
-    fused = fuse_by_reciprocal_rank(rankings, rrf_k=60)
+    fused = fuse(rankings)
 
     assert [hit.memory.id.int for hit in fused] == [2, 1, 3]
 
@@ -37,7 +41,7 @@ def test_the_score_is_the_reciprocal_sum_over_its_attainable_maximum() -> None:
         Source.NOTES_WARM: ranking(Source.NOTES_WARM, 8, 7, 5),
     }
 
-    scores = {hit.memory.id.int: hit.score for hit in fuse_by_reciprocal_rank(rankings, rrf_k=60)}
+    scores = {hit.memory.id.int: hit.score for hit in fuse(rankings)}
 
     assert scores[5] == pytest.approx((1 / 62 + 1 / 63) / (2 / 61))
     assert scores[9] == pytest.approx(1 / 2)
@@ -50,7 +54,7 @@ def test_a_tier_that_one_source_answers_for_is_not_put_behind_one_of_two() -> No
         Source.NOTES_WARM: ranking(Source.NOTES_WARM, 2),
     }
 
-    fused = fuse_by_reciprocal_rank(rankings, rrf_k=60)
+    fused = fuse(rankings)
 
     assert [(hit.memory.tier, hit.score) for hit in fused] == [(Tier.SESSIONS, 1.0), (Tier.NOTES, 1.0)]
 
@@ -58,8 +62,8 @@ def test_a_tier_that_one_source_answers_for_is_not_put_behind_one_of_two() -> No
 def test_a_source_that_answered_without_hits_counts_and_one_that_did_not_answer_does_not() -> None:
     alone = {Source.NOTES_HYBRID: ranking(Source.NOTES_HYBRID, 1)}
 
-    (with_empty,) = fuse_by_reciprocal_rank({**alone, Source.NOTES_WARM: ()}, rrf_k=60)
-    (without,) = fuse_by_reciprocal_rank(alone, rrf_k=60)
+    (with_empty,) = fuse({**alone, Source.NOTES_WARM: ()})
+    (without,) = fuse(alone)
 
     assert with_empty.score == 0.5
     assert without.score == 1.0
@@ -71,7 +75,7 @@ def test_every_placement_is_told_with_its_rank_and_figures() -> None:
         Source.NOTES_WARM: ranking(Source.NOTES_WARM, 2),
     }
 
-    placements = {hit.memory.id.int: hit.placements for hit in fuse_by_reciprocal_rank(rankings, rrf_k=60)}
+    placements = {hit.memory.id.int: hit.placements for hit in fuse(rankings)}
 
     assert placements[1].keys() == {Source.NOTES_HYBRID}
     assert {source: place.rank for source, place in placements[2].items()} == {
@@ -88,7 +92,7 @@ def test_the_same_id_in_two_tiers_is_two_memories() -> None:
         Source.NOTES_WARM: ranking(Source.NOTES_WARM, 1),
     }
 
-    assert [hit.memory.tier for hit in fuse_by_reciprocal_rank(rankings, rrf_k=60)] == [Tier.SESSIONS, Tier.NOTES]
+    assert [hit.memory.tier for hit in fuse(rankings)] == [Tier.SESSIONS, Tier.NOTES]
 
 
 def test_ties_go_by_tier_and_id() -> None:
@@ -99,22 +103,22 @@ def test_ties_go_by_tier_and_id() -> None:
         Source.SESSION_VECTORS: ranking(Source.SESSION_VECTORS, 9),
     }
 
-    fused = fuse_by_reciprocal_rank(rankings, rrf_k=60)
+    fused = fuse(rankings)
 
     assert [hit.memory.id.int for hit in fused] == [8, 9, 3, 4]
 
 
 def test_nothing_fuses_to_nothing() -> None:
-    assert fuse_by_reciprocal_rank({}, rrf_k=60) == ()
-    assert fuse_by_reciprocal_rank({Source.NOTES_WARM: ()}, rrf_k=60) == ()
+    assert fuse({}) == ()
+    assert fuse({Source.NOTES_WARM: ()}) == ()
 
 
 def test_the_excerpt_shown_does_not_depend_on_the_order_of_the_sources() -> None:
     first = {Source.NOTES_HYBRID: (Hit(memory(1, content="one stretch"), 1.0, {}),)}
     second = {Source.NOTES_WARM: (Hit(memory(1, content="another stretch"), 1.0, {}),)}
 
-    one = fuse_by_reciprocal_rank(first | second, rrf_k=60)
-    other = fuse_by_reciprocal_rank(second | first, rrf_k=60)
+    one = fuse(first | second)
+    other = fuse(second | first)
 
     assert one == other
 
@@ -126,7 +130,7 @@ def test_the_excerpt_shown_is_that_of_the_source_that_ranks_it_highest() -> None
         Source.NOTES_HYBRID: (Hit(high, 1.0, {}),),
     }
 
-    shown = {hit.memory.id.int: hit.memory.content for hit in fuse_by_reciprocal_rank(rankings, rrf_k=60)}
+    shown = {hit.memory.id.int: hit.memory.content for hit in fuse(rankings)}
 
     assert shown[1] == "the stretch that matches"
 
@@ -136,12 +140,12 @@ def test_fusion_does_not_depend_on_the_order_of_the_sources(rankings: Rankings, 
     shuffled = list(rankings.items())
     random.shuffle(shuffled)
 
-    assert fuse_by_reciprocal_rank(dict(shuffled), rrf_k=rrf_k) == fuse_by_reciprocal_rank(rankings, rrf_k=rrf_k)
+    assert fuse(dict(shuffled), rrf_k=rrf_k) == fuse(rankings, rrf_k=rrf_k)
 
 
 @given(RANKINGS, OFFSETS)
 def test_every_memory_comes_once_best_first_with_a_score_above_0_and_up_to_1(rankings: Rankings, rrf_k: int) -> None:
-    fused = fuse_by_reciprocal_rank(rankings, rrf_k=rrf_k)
+    fused = fuse(rankings, rrf_k=rrf_k)
     keys = [(hit.memory.tier, hit.memory.id) for hit in fused]
     scores = [hit.score for hit in fused]
 
@@ -152,7 +156,7 @@ def test_every_memory_comes_once_best_first_with_a_score_above_0_and_up_to_1(ran
 
 @given(RANKINGS, OFFSETS)
 def test_a_score_of_1_means_first_in_every_source_of_its_tier_that_answered(rankings: Rankings, rrf_k: int) -> None:
-    fused = fuse_by_reciprocal_rank(rankings, rrf_k=rrf_k)
+    fused = fuse(rankings, rrf_k=rrf_k)
 
     for hit in fused:
         assert (hit.score == 1.0) == _is_first_everywhere(hit.memory.tier, hit.memory.id, rankings)
@@ -160,7 +164,7 @@ def test_a_score_of_1_means_first_in_every_source_of_its_tier_that_answered(rank
 
 @given(IDS, st.integers(1, 100))
 def test_one_ranking_keeps_its_order(ids: list[int], rrf_k: int) -> None:
-    fused = fuse_by_reciprocal_rank({Source.NOTES_WARM: ranking(Source.NOTES_WARM, *ids)}, rrf_k=rrf_k)
+    fused = fuse({Source.NOTES_WARM: ranking(Source.NOTES_WARM, *ids)}, rrf_k=rrf_k)
 
     assert [hit.memory.id.int for hit in fused] == ids
 
@@ -169,11 +173,35 @@ def test_one_ranking_keeps_its_order(ids: list[int], rrf_k: int) -> None:
 def test_a_larger_offset_flattens_the_top(place: int, rrf_k: int) -> None:
     hits = {Source.NOTES_WARM: ranking(Source.NOTES_WARM, *range(1, place + 2))}
 
-    steep = fuse_by_reciprocal_rank(hits, rrf_k=rrf_k)[place].score
-    flat = fuse_by_reciprocal_rank(hits, rrf_k=rrf_k + 1)[place].score
+    steep = fuse(hits, rrf_k=rrf_k)[place].score
+    flat = fuse(hits, rrf_k=rrf_k + 1)[place].score
 
     assert flat > steep
     assert math.isclose(steep, (rrf_k + 1) / (rrf_k + place + 1))
+
+
+def test_two_ranks_below_the_depth_do_not_beat_one_above_it() -> None:
+    rankings = {
+        Source.NOTES_HYBRID: ranking(Source.NOTES_HYBRID, 1, 2, 3, 9),
+        Source.NOTES_WARM: ranking(Source.NOTES_WARM, 4, 5, 6, 9),
+    }
+
+    by_depth = {depth: [hit.memory.id.int for hit in fuse(rankings, depth=depth)] for depth in (3, 4)}
+
+    assert by_depth[3][-1] == 9
+    assert by_depth[4][0] == 9
+
+
+@given(RANKINGS, OFFSETS, st.integers(1, 5))
+def test_what_ranks_below_the_depth_does_not_change_the_order_above_it(
+    rankings: Rankings, rrf_k: int, depth: int
+) -> None:
+    heads = {source: found[:depth] for source, found in rankings.items()}
+
+    above = [hit.memory for hit in fuse(heads, rrf_k=rrf_k, depth=depth)]
+    whole = [hit.memory for hit in fuse(rankings, rrf_k=rrf_k, depth=depth)]
+
+    assert whole[: len(above)] == above
 
 
 def _is_first_everywhere(tier: Tier, id_: UUID, rankings: Mapping[Source, Ranking]) -> bool:

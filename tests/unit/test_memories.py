@@ -1,3 +1,5 @@
+import time
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -156,12 +158,22 @@ def test_a_note_is_the_same_whatever_its_white_space_and_fields() -> None:
     assert note.content_hash() != Note("I like coffee").content_hash()
 
 
-def test_a_time_without_an_offset_is_utc() -> None:
-    assert as_utc(datetime(2026, 1, 15, 12)) == NOON  # noqa: DTZ001 - the naive time is the case
+@pytest.fixture
+def server_in_tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("server_in_tokyo")
+def test_a_time_without_an_offset_is_utc_wherever_the_server_stands() -> None:
+    assert as_utc(datetime(2026, 1, 15, 12), "at") == NOON  # noqa: DTZ001 - the naive time is the case
 
 
 def test_a_time_with_an_offset_keeps_its_moment() -> None:
-    moment = as_utc(datetime(2026, 1, 15, 21, tzinfo=TOKYO))
+    moment = as_utc(datetime(2026, 1, 15, 21, tzinfo=TOKYO), "at")
 
     assert moment == NOON
     assert moment.hour == 12

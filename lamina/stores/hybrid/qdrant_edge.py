@@ -8,6 +8,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID, uuid5
@@ -44,15 +45,29 @@ from qdrant_edge import (
 from lamina.errors import Misconfigured
 from lamina.ports import Change, Record
 from lamina.queries import Hit, Memory, Place, Query, Ranking, Source
-from lamina.ranking.relevance import hybrid_score, keyword_scores
+from lamina.ranking.relevance import hybrid_score, keyword_scores, widening
 from lamina.text import words
 
 DENSE, WORDS = "dense", "words"
-OVERFETCH = 3  # Chunks of one memory share its place; deleted memories fall out after the look-up.
 _FORMAT = 1
 _NAMESPACE = UUID("9d1c7e2e-3a0f-5b7e-8c55-0d6a4c1f2b90")
 _KEYWORD_FIELDS = ("tenant", "workspace", "namespace", "user", "session", "tags", "memory")
 _NUMBER_FIELDS = ("occurred_at", "confidence", "chunk")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A chunk that the engine found.
+
+    Args:
+        place: Which memory and which of its chunks.
+        bm25: How well its words match; ``None`` if it was not found by them.
+        cosine: How near it is; ``None`` if the query or the index has no vectors.
+    """
+
+    place: Place
+    bm25: float | None = None
+    cosine: float | None = None
 
 
 class QdrantEdgeIndex:
@@ -63,20 +78,24 @@ class QdrantEdgeIndex:
     Args:
         path: Directory of the shard; created if missing.
         dimension: Length of the dense vectors; ``None`` for an index of words alone.
+        by_session: Whether a query's session narrows it; messages belong to one, notes outlive it.
         search_threads: Threads of the search pool.
 
     Raises:
         Misconfigured: If another process has it open, or it was made for other vectors.
     """
 
-    def __init__(self, path: Path, *, dimension: int | None, search_threads: int = 1) -> None:
+    def __init__(self, path: Path, *, dimension: int | None, by_session: bool = False, search_threads: int = 1) -> None:
         self._bm25 = Bm25(Bm25Config())
         self._dimension = dimension
+        self._by_session = by_session
         self._lock = threading.Lock()
         self._shard = _open(path, dimension, search_threads)
 
     def apply(self, changes: Sequence[Change]) -> None:
         """Replace the chunks of these memories and return when the change is on disk."""
+        if not changes:
+            return
         points = [point for change in changes if change.record for point in self._points(change.id, change.record)]
         with self._lock:
             # First the new, then what is left of the old: a search in between misses nothing.
@@ -85,20 +104,22 @@ class QdrantEdgeIndex:
             self._shard.update(UpdateOperation.delete_points_by_filter(_outdated(changes)))
             self._shard.flush()
 
-    def by_words(self, query: Query) -> dict[Place, float]:
+    def by_words(self, query: Query) -> list[Found]:
         """Return the best chunks by BM25, best first; none for a query without words."""
         sparse = self._bm25.embed_query(" ".join(query.words))
         if not query.words or not sparse.indices:
-            return {}
+            return []
         params = SearchParams(idf=IdfParams(corpus=_scope_filter(query)))
-        return self._query(query, EdgeQuery.Nearest(sparse, WORDS), params)
+        found = self._query(query, EdgeQuery.Nearest(sparse, WORDS), params)
+        return [Found(_place(point), bm25=float(point.score), cosine=_cosine(query, point)) for point in found]
 
-    def by_vector(self, query: Query) -> dict[Place, float]:
+    def by_vector(self, query: Query) -> list[Found]:
         """Return the nearest chunks by cosine, best first; none for a query without a vector."""
         if query.embedding is None or self._dimension is None:
-            return {}
+            return []
         vector = np.frombuffer(query.embedding, dtype=np.float32).tolist()
-        return self._query(query, EdgeQuery.Nearest(vector, DENSE), None)
+        found = self._query(query, EdgeQuery.Nearest(vector, DENSE), None)
+        return [Found(_place(point), cosine=float(point.score)) for point in found]
 
     def count(self) -> int:
         """Return the number of chunks."""
@@ -108,15 +129,30 @@ class QdrantEdgeIndex:
         """Release the shard for other processes."""
         self._shard.close()
 
-    def _query(self, query: Query, nearest: Any, params: SearchParams | None) -> dict[Place, float]:
+    def _query(self, query: Query, nearest: Any, params: SearchParams | None) -> list[ScoredPoint]:
+        """Return chunks of at least ``limit`` memories, if there are so many."""
+        for limit in widening(query.limit):
+            found = self._ask(query, nearest, params, limit)
+            if len(found) < limit or len({_place(point)[0] for point in found}) >= query.limit:
+                break
+        return found
+
+    def _ask(self, query: Query, nearest: Any, params: SearchParams | None, limit: int) -> list[ScoredPoint]:
         request = QueryRequest(
-            limit=query.limit * OVERFETCH,
+            limit=limit,
             query=nearest,
-            filter=_filter(query),
+            filter=self._filter(query),
             params=params,
             with_payload=["memory", "chunk"],
+            with_vector=[DENSE] if self._dimension is not None and params is not None else False,
         )
-        return dict(_figure(point) for point in self._shard.query(request))
+        return list(self._shard.query(request))
+
+    def _filter(self, query: Query) -> Filter:
+        must: list[Any] = [_filter(query)]
+        if self._by_session and query.scope.session is not None:
+            must.append(FieldCondition("session", MatchValue(query.scope.session)))
+        return Filter(must=must)
 
     def _points(self, id_: UUID, record: Record) -> list[Point]:
         payload = _payload(id_, record)
@@ -144,9 +180,17 @@ def _chunks_from(id_: UUID, first: int) -> Filter:
     return Filter(must=[memory, FieldCondition("chunk", range=RangeFloat(gte=first))])
 
 
-def _figure(point: ScoredPoint) -> tuple[Place, float]:
+def _place(point: ScoredPoint) -> Place:
     payload = point.payload or {}
-    return (UUID(payload["memory"]), payload["chunk"]), float(point.score)
+    return UUID(payload["memory"]), payload["chunk"]
+
+
+def _cosine(query: Query, point: ScoredPoint) -> float | None:
+    """Return the cosine of a chunk that was found by its words, if both have a vector."""
+    vectors = point.vector
+    if query.embedding is None or not isinstance(vectors, dict):
+        return None
+    return float(np.frombuffer(query.embedding, dtype=np.float32) @ np.asarray(vectors[DENSE], dtype=np.float32))
 
 
 def _payload(id_: UUID, record: Record) -> dict[str, Any]:
@@ -191,18 +235,33 @@ def _open(path: Path, dimension: int | None, search_threads: int) -> EdgeShard:
     marker = path / "lamina.json"
     description = {"format": _FORMAT, "dimension": dimension}
     try:
-        if marker.exists():
-            _refuse_other(path, json.loads(marker.read_text()), description)
+        if marker.exists() or _holds_data(path):
+            _refuse_other(path, _described(marker), description)
             return EdgeShard.load(str(path), _config(dimension, search_threads))
         path.mkdir(parents=True, exist_ok=True)
         shard = _create(path, dimension, search_threads)
         marker.write_text(json.dumps(description))
-    except (OSError, RuntimeError) as error:
+    except Misconfigured:
+        raise
+    except Exception as error:
         raise Misconfigured(
             f"the index {path} cannot be opened: {error}",
             "stop the process that has it open, or remove it and run `lamina reindex`",
         ) from error
     return shard
+
+
+def _holds_data(path: Path) -> bool:
+    return path.is_dir() and any(path.iterdir())
+
+
+def _described(marker: Path) -> dict[str, Any]:
+    """Return what an index says of itself; nothing if it does not or the text is broken."""
+    try:
+        found = json.loads(marker.read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _refuse_other(path: Path, stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
@@ -269,12 +328,13 @@ class NotesHybrid:
 
     async def search(self, query: Query) -> Ranking:
         """Return notes by 0.3 keyword + 0.7 cosine of their best chunk."""
-        bm25, cosine = await asyncio.to_thread(self._both, query)
-        near = {place for place, figure in cosine.items() if figure >= self._min_similarity}
-        memories = await self._lookup.fetch(query, sorted(near.union(bm25)))
-        return _rank_hybrid(query, memories, bm25, cosine)
+        by_words, by_vector = await asyncio.to_thread(self._both, query)
+        near = [found for found in by_vector if (found.cosine or 0) >= self._min_similarity]
+        found = {item.place: item for item in (*near, *by_words)}
+        memories = await self._lookup.fetch(query, list(found))
+        return _rank(query, memories, found)
 
-    def _both(self, query: Query) -> tuple[dict[Place, float], dict[Place, float]]:
+    def _both(self, query: Query) -> tuple[list[Found], list[Found]]:
         return self._index.by_words(query), self._index.by_vector(query)
 
 
@@ -296,33 +356,24 @@ class SessionWords:
         """Return messages by BM25 of their best chunk; none where the query asks for tags, which they lack."""
         if query.filters.tags:
             return ()
-        bm25 = await asyncio.to_thread(self._index.by_words, query)
-        memories = await self._lookup.fetch(query, list(bm25))
-        scores = _keyword_scores(query, memories, bm25)
-        return _best(query, [Hit(memories[place], scores[place], {"bm25": bm25[place]}) for place in memories])
+        found = {item.place: item for item in await asyncio.to_thread(self._index.by_words, query)}
+        memories = await self._lookup.fetch(query, list(found))
+        return _rank(query, memories, found)
 
 
-def _rank_hybrid(
-    query: Query, memories: Mapping[Place, Memory], bm25: Mapping[Place, float], cosine: Mapping[Place, float]
-) -> Ranking:
-    keyword = _keyword_scores(query, memories, bm25)
-    unknown = None if query.embedding is None else 0.0
-    return _best(
-        query,
-        [
-            Hit(
-                memory,
-                hybrid_score(keyword.get(place, 0.0), cosine.get(place, unknown)),
-                _raw(bm25=bm25.get(place), cosine=cosine.get(place)),
-            )
-            for place, memory in memories.items()
-        ],
-    )
+def _rank(query: Query, memories: Mapping[Place, Memory], found: Mapping[Place, Found]) -> Ranking:
+    keyword = _keyword_scores(query, memories, found)
+    hits = [
+        Hit(memory, hybrid_score(keyword.get(place, 0.0), found[place].cosine), _raw(found[place]))
+        for place, memory in memories.items()
+    ]
+    return _best(query, hits)
 
 
-def _keyword_scores(query: Query, memories: Mapping[Place, Memory], bm25: Mapping[Place, float]) -> dict[Place, float]:
+def _keyword_scores(query: Query, memories: Mapping[Place, Memory], found: Mapping[Place, Found]) -> dict[Place, float]:
     texts = {place: f"{memory.name or ''} {memory.content}" for place, memory in memories.items()}
-    return keyword_scores({place: bm25[place] for place in texts if place in bm25}, texts, query.words)
+    bm25 = {place: figure for place in texts if (figure := found[place].bm25) is not None}
+    return keyword_scores(bm25, texts, query.words)
 
 
 def _best(query: Query, hits: Sequence[Hit]) -> Ranking:
@@ -332,5 +383,6 @@ def _best(query: Query, hits: Sequence[Hit]) -> Ranking:
     return tuple(hit for hit in ordered if best[hit.memory.id] is hit)[: query.limit]
 
 
-def _raw(**figures: float | None) -> dict[str, float]:
+def _raw(found: Found) -> dict[str, float]:
+    figures = {"bm25": found.bm25, "cosine": found.cosine}
     return {name: figure for name, figure in figures.items() if figure is not None}

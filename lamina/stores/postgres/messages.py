@@ -12,12 +12,10 @@ from psycopg.types.json import Jsonb
 
 from lamina.memories import Chunk, Message, Role
 from lamina.queries import Hit, Memory, Place, Query, Ranking, Source, Tier
-from lamina.ranking.relevance import similarity_score
+from lamina.ranking.relevance import similarity_score, widening
 from lamina.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, lent, scope_parameters, statement
 from lamina.stores.postgres.filters import filter_parameters, place_parameters
-
-CANDIDATES_PER_HIT = 3  # A long message can take several places among the candidates.
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,13 +173,23 @@ class SessionVectors:
         """Return the nearest messages; none where the query has no vector or asks for tags."""
         if query.embedding is None or query.filters.tags:
             return ()
-        parameters = filter_parameters(query) | {"candidates": query.limit * CANDIDATES_PER_HIT}
-        async with lent(self._pool) as connection:
-            cursor = await connection.execute(statement("search_message_vectors"), parameters)
-            rows = [row async for row in cursor if row["cosine"] >= self._min_similarity]
+        rows = [row for row in await self._nearest(query) if row["cosine"] >= self._min_similarity]
         best = {row["id"]: row for row in reversed(rows)}
         nearest = sorted(best.values(), key=lambda row: (-row["cosine"], row["id"]))
         return tuple(_vector_hit(row) for row in nearest[: query.limit])
+
+    async def _nearest(self, query: Query) -> list[DictRow]:
+        """Return chunks of at least ``limit`` messages, if there are so many, nearest first."""
+        parameters = filter_parameters(query)
+        async with lent(self._pool) as connection:
+            for candidates in widening(query.limit):
+                cursor = await connection.execute(
+                    statement("search_message_vectors"), parameters | {"candidates": candidates}
+                )
+                rows = await cursor.fetchall()
+                if len(rows) < candidates or len({row["id"] for row in rows}) >= query.limit:
+                    break
+        return rows
 
 
 def _vector_hit(row: DictRow) -> Hit:

@@ -17,7 +17,7 @@ from lamina.ranking.relevance import keyword_scores
 from lamina.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, lent, scope_parameters, statement
 from lamina.stores.postgres.filters import filter_parameters, list_parameters, place_parameters
-from lamina.stores.postgres.messages import CANDIDATES_PER_HIT, chunk_parameters
+from lamina.stores.postgres.messages import chunk_parameters
 from lamina.text import words
 
 
@@ -221,13 +221,12 @@ class NotesWarm:
         """Return the notes that contain every word of the query, by cover density."""
         if not query.words:
             return ()
-        parameters = filter_parameters(query) | {"candidates": query.limit * CANDIDATES_PER_HIT}
+        parameters = filter_parameters(query) | {"limit": query.limit}
         async with lent(self._pool) as connection:
             cursor = await connection.execute(statement("search_notes_warm"), parameters)
             rows = [row async for row in cursor]
-        best = {row["id"]: row for row in reversed(rows)}
-        raw = {id_: float(row["ts_rank_cd"]) for id_, row in best.items()}
-        memories = {id_: _memory(row) for id_, row in best.items()}
+        raw = {row["id"]: float(row["ts_rank_cd"]) for row in rows}
+        memories = {row["id"]: _memory(row) for row in rows}
         scores = keyword_scores(raw, {id_: memory.content for id_, memory in memories.items()}, query.words)
         ordered = sorted(memories, key=lambda id_: (-scores[id_], id_))[: query.limit]
         return tuple(Hit(memories[id_], scores[id_], {"ts_rank_cd": raw[id_]}) for id_ in ordered)

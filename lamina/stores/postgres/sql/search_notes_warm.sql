@@ -1,16 +1,20 @@
--- Literal recall: every word of the query, by cover density.
-SELECT n.id, n.user_id, n.agent_id, n.session_id, n.category, n.content, n.importance, n.confidence, n.tags,
-       n.metadata, n.source, n.event_at, c.chunk, c.text_start, c.text_end,
-       ts_rank_cd(c.tsv, asked)::float8 AS ts_rank_cd
-FROM plainto_tsquery('lamina', %(words)s) AS asked
-JOIN note_chunks c ON c.tsv @@ asked
-JOIN notes n ON n.id = c.note_id
-WHERE c.tenant = %(tenant)s AND c.workspace = %(workspace)s AND c.namespace = %(namespace)s
-  AND c.generation = %(generation)s
-  AND n.deleted_at IS NULL
-  AND (%(user_id)s::text IS NULL OR n.user_id IS NULL OR n.user_id = %(user_id)s)
-  AND n.tags @> %(tags)s::text[] AND n.confidence >= %(min_confidence)s
-  AND (%(since)s::timestamptz IS NULL OR n.event_at >= %(since)s)
-  AND (%(until)s::timestamptz IS NULL OR n.event_at < %(until)s)
-ORDER BY ts_rank_cd DESC, n.id, c.chunk
-LIMIT %(candidates)s
+-- Literal recall: every word of the query, by cover density, each note at its best chunk.
+SELECT * FROM (
+    SELECT DISTINCT ON (n.id)
+           n.id, n.user_id, n.agent_id, n.session_id, n.category, n.content, n.importance, n.confidence, n.tags,
+           n.metadata, n.source, n.event_at, c.chunk, c.text_start, c.text_end,
+           ts_rank_cd(c.tsv, asked)::float8 AS ts_rank_cd
+    FROM plainto_tsquery('lamina', %(words)s) AS asked
+    JOIN note_chunks c ON c.tsv @@ asked
+    JOIN notes n ON n.id = c.note_id
+    WHERE c.tenant = %(tenant)s AND c.workspace = %(workspace)s AND c.namespace = %(namespace)s
+      AND c.generation = %(generation)s
+      AND n.deleted_at IS NULL
+      AND (%(user_id)s::text IS NULL OR n.user_id IS NULL OR n.user_id = %(user_id)s)
+      AND n.tags @> %(tags)s::text[] AND n.confidence >= %(min_confidence)s
+      AND (%(since)s::timestamptz IS NULL OR n.event_at >= %(since)s)
+      AND (%(until)s::timestamptz IS NULL OR n.event_at < %(until)s)
+    ORDER BY n.id, ts_rank_cd DESC, c.chunk
+) best
+ORDER BY ts_rank_cd DESC, id
+LIMIT %(limit)s
