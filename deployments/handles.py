@@ -86,8 +86,12 @@ class TierHandle:
         return await self._queries.submit(query)
 
     async def apply(self, changes: Sequence[Change]) -> None:
-        """Take over the given states and return when they are durable and visible."""
+        """Take over the given states and return when they are visible."""
         await call(self._handle, "apply", self._part, list(changes))
+
+    async def flush(self) -> None:
+        """Return when everything applied so far is durable."""
+        await call(self._handle, "flush", self._part)
 
     async def probe(self) -> None:
         """Return if a replica answers."""

@@ -35,8 +35,12 @@ class Searcher:
         return await asyncio.gather(*(self._parts.searcher.search(query) for query in queries))
 
     async def apply(self, changes: Sequence[Change]) -> None:
-        """Take over the given states and return when they are durable and visible."""
+        """Take over the given states and return when they are visible."""
         await self._parts.projection.apply(changes)
+
+    async def flush(self) -> None:
+        """Return when everything applied so far is durable."""
+        await self._parts.projection.flush()
 
     async def ping(self) -> None:
         """Return at once."""

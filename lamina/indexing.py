@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Mapping
 
 import psycopg
@@ -14,15 +15,16 @@ from lamina.stores.postgres.outbox import CHANNEL, Lag, Outbox, ProjectionName
 logger = logging.getLogger(__name__)
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 5.0
+MAX_UNFLUSHED = 4096
 _LOCK = 0x6F7574626F78  # "outbox"
 
 
 class Indexer:
     """Keeps projections up to date.
 
-    A row leaves the outbox after its projection has the memory's present state on disk. A crash
-    in between repeats the application, which is idempotent. One indexer works at a time: an
-    advisory lock on the listening connection keeps a second one waiting.
+    Changes become visible at once and are flushed together now and then; a row leaves the outbox
+    after the flush. A crash in between repeats the application, which is idempotent. One indexer
+    works at a time: an advisory lock on the listening connection keeps a second one waiting.
 
     Args:
         url: Postgres, for the listening connection.
@@ -30,6 +32,7 @@ class Indexer:
         projections: Where each kind of memory goes.
         batch_size: Most rows applied at once.
         poll_interval_s: Longest sleep without a notification.
+        flush_interval_s: How long applied changes wait to be flushed together.
     """
 
     def __init__(
@@ -40,12 +43,16 @@ class Indexer:
         *,
         batch_size: int,
         poll_interval_s: float,
+        flush_interval_s: float,
     ) -> None:
         self._url = url
         self._outbox = outbox
         self._projections = projections
         self._batch_size = batch_size
         self._poll_interval_s = poll_interval_s
+        self._flush_interval_s = flush_interval_s
+        self._applied: dict[ProjectionName, list[int]] = {name: [] for name in projections}
+        self._flush_at = float("inf")
 
     async def run(self) -> None:
         """Apply the outbox until cancelled, through outages of Postgres and of the projections."""
@@ -68,7 +75,9 @@ class Indexer:
         pause = FIRST_PAUSE_S
         while True:
             try:
-                await self.drain()
+                await self._apply_all()
+                if time.monotonic() >= self._flush_at:
+                    await self._flush_all()
                 pause = FIRST_PAUSE_S
             except Exception as error:  # noqa: BLE001 - the rows stay in the outbox and are tried again
                 logger.warning("indexer: a projection does not take changes, retrying", extra={"error": str(error)})
@@ -78,22 +87,47 @@ class Indexer:
             await self._sleep_until_notified(connection)
 
     async def _sleep_until_notified(self, connection: Connection) -> None:
-        async for _ in connection.notifies(timeout=self._poll_interval_s, stop_after=1):
+        longest = min(self._poll_interval_s, max(0.0, self._flush_at - time.monotonic()))
+        async for _ in connection.notifies(timeout=longest, stop_after=1):
             return
 
     async def drain(self) -> int:
-        """Apply everything that is in the outbox now; return the number of rows."""
-        done = await asyncio.gather(*(self._drain(name) for name in self._projections))
-        return sum(done)
+        """Apply and flush everything that is in the outbox now; return the number of rows applied."""
+        count = await self._apply_all()
+        await self._flush_all()
+        return count
 
-    async def _drain(self, name: ProjectionName) -> int:
+    async def _apply_all(self) -> int:
+        counts = await asyncio.gather(*(self._apply(name) for name in self._projections))
+        if any(self._applied.values()):
+            self._flush_at = min(self._flush_at, time.monotonic() + self._flush_interval_s)
+        return sum(counts)
+
+    async def _apply(self, name: ProjectionName) -> int:
         total = 0
-        while batch := await self._outbox.take(name, self._batch_size):
+        while batch := await self._outbox.take(name, self._batch_size, self._applied[name]):
             changes = await self._outbox.changes(name, [id_ for _, id_ in batch])
             await self._projections[name].apply(changes)
-            await self._outbox.finish([seq for seq, _ in batch])
+            self._applied[name] += [seq for seq, _ in batch]
             total += len(batch)
+            if len(self._applied[name]) >= MAX_UNFLUSHED:
+                await self._flush(name)
         return total
+
+    async def _flush_all(self) -> None:
+        await asyncio.gather(*(self._flush(name) for name in self._projections))
+        self._flush_at = float("inf")
+
+    async def _flush(self, name: ProjectionName) -> None:
+        applied, self._applied[name] = self._applied[name], []
+        if not applied:
+            return
+        try:
+            await self._projections[name].flush()
+            await self._outbox.finish(applied)
+        except BaseException:
+            self._applied[name] += applied
+            raise
 
 
 async def _listen(url: str) -> Connection:

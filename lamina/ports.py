@@ -118,7 +118,11 @@ class Projection(Protocol):
     """A store that is derived from Postgres and can be rebuilt from it."""
 
     async def apply(self, changes: Sequence[Change]) -> None:
-        """Take over the given states and return when they are durable and visible; idempotent."""
+        """Take over the given states and return when they are visible; idempotent."""
+        ...
+
+    async def flush(self) -> None:
+        """Return when everything applied so far survives a loss of power."""
         ...
 
 

@@ -61,6 +61,9 @@ class SentenceTransformersSettings(_Section):
     kind: Literal["sentence_transformers"] = "sentence_transformers"
     model: str = Field(PACKAGED_MODEL, description="The packaged model, or a path or name to load.")
     threads: int = Field(1, ge=1, description="CPU threads of one embedder replica.")
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = Field(
+        "auto", description="Type of the weights; auto is half where the GPU or the CPU computes in it."
+    )
     batch_size: int = Field(64, ge=1, description="Most texts of one forward pass.")
 
 
@@ -103,6 +106,11 @@ class IndexerSettings(_Section):
     """How the outbox is applied to the projections."""
 
     batch_size: int = Field(256, ge=1, description="Most outbox rows applied at once.")
+    flush_interval_s: float = Field(
+        0.5,
+        gt=0,
+        description="Seconds for which applied changes wait to be flushed together; they are visible already.",
+    )
     poll_interval_s: float = Field(2.0, gt=0, description="Longest sleep without a notification, in seconds.")
 
 

@@ -179,6 +179,7 @@ def build_indexer(settings: Settings, pool: Pool, projections: dict[ProjectionNa
         projections,
         batch_size=settings.indexer.batch_size,
         poll_interval_s=settings.indexer.poll_interval_s,
+        flush_interval_s=settings.indexer.flush_interval_s,
     )
 
 

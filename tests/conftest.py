@@ -58,7 +58,7 @@ def minilm() -> Model:
     """The real embedding model, loaded once."""
     from lamina.embedding.sentence_transformers import SentenceTransformerModel
 
-    return SentenceTransformerModel(SentenceTransformersSettings(threads=2), "cpu")
+    return SentenceTransformerModel(SentenceTransformersSettings(threads=2, precision="float32"), "cpu")
 
 
 @pytest.fixture(scope="session")

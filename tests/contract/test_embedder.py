@@ -7,7 +7,9 @@ import pytest
 
 from lamina.embedding.batching import BatchingEmbedder, embed_chunks
 from lamina.embedding.hashing import HashingModel
+from lamina.embedding.sentence_transformers import SentenceTransformerModel
 from lamina.ports import Model
+from lamina.settings import SentenceTransformersSettings
 from lamina.text import words
 
 LENGTH = 100_000
@@ -163,3 +165,13 @@ async def test_the_embedder_gives_each_text_its_own_chunks_and_row(model: Model)
     assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-4)
     assert np.allclose(rows[[0, 2]], model.encode([TEXTS[0], TEXTS[1]]), atol=1e-4)
     assert [len(found) for found in chunks] == [1, len(model.spans(long)), 1]
+
+
+def test_half_precision_points_where_full_precision_does(minilm: Model) -> None:
+    half = SentenceTransformerModel(SentenceTransformersSettings(precision="bfloat16"), "cpu")
+    texts = ["We chose Postgres because it is boring and proven.", "мой кот", "a " * 200]
+
+    cosines = (half.encode(texts) * minilm.encode(texts)).sum(axis=1)
+
+    assert half.identity == minilm.identity
+    assert cosines.min() > 0.999

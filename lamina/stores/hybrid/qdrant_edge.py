@@ -93,7 +93,11 @@ class QdrantEdgeIndex:
         self._shard = _open(path, dimension, search_threads)
 
     def apply(self, changes: Sequence[Change]) -> None:
-        """Replace the chunks of these memories and return when the change is on disk."""
+        """Replace the chunks of these memories; searches see them when the call returns.
+
+        The change is in the write-ahead log, which survives this process; :meth:`flush` makes it
+        survive the machine.
+        """
         if not changes:
             return
         points = [point for change in changes if change.record for point in self._points(change.id, change.record)]
@@ -102,6 +106,10 @@ class QdrantEdgeIndex:
             if points:
                 self._shard.update(UpdateOperation.upsert_points(points))
             self._shard.update(UpdateOperation.delete_points_by_filter(_outdated(changes)))
+
+    def flush(self) -> None:
+        """Write everything applied so far to disk; takes some 20 ms."""
+        with self._lock:
             self._shard.flush()
 
     def by_words(self, query: Query) -> list[Found]:
@@ -306,8 +314,12 @@ class EdgeProjection:
         self._index = index
 
     async def apply(self, changes: Sequence[Change]) -> None:
-        """Take over the given states and return when they are on disk and visible."""
+        """Take over the given states and return when they are visible."""
         await asyncio.to_thread(self._index.apply, changes)
+
+    async def flush(self) -> None:
+        """Return when everything applied so far is on disk."""
+        await asyncio.to_thread(self._index.flush)
 
 
 class NotesHybrid:

@@ -44,10 +44,12 @@ class Outbox:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def take(self, projection: ProjectionName, limit: int) -> list[tuple[int, UUID]]:
-        """Return the oldest (sequence number, memory id) pairs; they stay until :meth:`finish`."""
+    async def take(self, projection: ProjectionName, limit: int, applied: Sequence[int] = ()) -> list[tuple[int, UUID]]:
+        """Return the oldest (sequence number, memory id) pairs beside those applied; they stay until :meth:`finish`."""
         async with lent(self._pool) as connection:
-            cursor = await connection.execute(statement("take_outbox"), {"projection": projection, "limit": limit})
+            cursor = await connection.execute(
+                statement("take_outbox"), {"projection": projection, "limit": limit, "applied": list(applied)}
+            )
             return [(row["seq"], row["memory_id"]) async for row in cursor]
 
     async def changes(self, projection: ProjectionName, ids: Sequence[UUID]) -> list[Change]:
