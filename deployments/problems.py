@@ -49,9 +49,18 @@ def problem(
     detail: str,
     *,
     errors: Sequence[Mapping[str, str]] | None = None,
+    fields: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
-    """Return an error response; the detail names the thing, the value and the remedy."""
+    """Return an error response; the detail names the thing, the value and the remedy.
+
+    Args:
+        status: HTTP status.
+        detail: What is wrong and what would be right.
+        errors: The fields of the request that are wrong, each with its reason.
+        fields: The error's own fields, from which a client makes the same error again.
+        headers: Further headers.
+    """
     body: dict[str, Any] = {
         "type": f"urn:lamina:{status.name.lower().replace('_', '-')}",
         "title": status.phrase,
@@ -60,6 +69,10 @@ def problem(
     }
     if errors:
         body["errors"] = [{name: _printable(text) for name, text in error.items()} for error in errors]
+    if fields:
+        body["fields"] = {
+            name: _printable(value) if isinstance(value, str) else value for name, value in fields.items()
+        }
     return JSONResponse(body, status.value, headers=dict(headers or {}), media_type=MEDIA_TYPE)
 
 
@@ -74,7 +87,7 @@ def install(app: FastAPI) -> None:
 def from_error(error: LaminaError) -> JSONResponse:
     """Return the response for an error of the library."""
     errors = [{"field": error.field, "reason": error.reason}] if isinstance(error, InvalidInput) else None
-    return problem(status_of(error), str(error), errors=errors, headers=_headers(error))
+    return problem(status_of(error), str(error), errors=errors, fields=vars(error), headers=_headers(error))
 
 
 def _headers(error: LaminaError) -> dict[str, str]:

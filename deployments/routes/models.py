@@ -416,3 +416,4 @@ class ProblemOut(BaseModel):
     status: int = Field(description="HTTP status.")
     detail: str = Field(description="What is wrong and what would be right.")
     errors: list[dict[str, str]] | None = Field(None, description="The fields that are wrong: field and reason.")
+    fields: dict[str, Any] | None = Field(None, description="The error's own values: part and reason, kind and id, …")

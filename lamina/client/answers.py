@@ -1,6 +1,7 @@
 """What an HTTP answer means: its JSON, or an error of the library."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -42,19 +43,40 @@ def _json(response: httpx.Response) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
+_CLASSES: Mapping[int, type[LaminaError]] = {
+    401: Unauthenticated,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    422: InvalidInput,
+    429: Overloaded,
+    503: Unavailable,
+}
+
+
 def _error(response: httpx.Response, body: Mapping[str, Any]) -> LaminaError:
+    """Return the error that the service raised, or for a proxy's answer the nearest one."""
+    kind = _CLASSES.get(response.status_code)
+    fields = body.get("fields")
+    if kind is not None and isinstance(fields, dict):
+        with suppress(TypeError):
+            return kind(**fields)
+    return _nearest(response, body)
+
+
+def _nearest(response: httpx.Response, body: Mapping[str, Any]) -> LaminaError:
     detail = str(body.get("detail") or response.reason_phrase)
     wait = _seconds(response.headers.get("Retry-After", ""))
-    by_status: dict[int, LaminaError] = {
+    errors: Mapping[int, LaminaError] = {
         401: Unauthenticated(),
-        403: Forbidden("too low", detail),
+        403: Forbidden("unknown", detail),
         404: NotFound("such thing:", detail),
         409: Conflict(detail),
         413: InvalidInput("request", detail),
         422: _invalid(body, detail),
         429: Overloaded("lamina", detail, wait),
     }
-    return by_status.get(response.status_code) or Unavailable("lamina", f"{response.status_code} {detail}", wait)
+    return errors.get(response.status_code) or Unavailable("lamina", f"{response.status_code} {detail}", wait)
 
 
 def _seconds(retry_after: str) -> int:

@@ -1,12 +1,7 @@
-import warnings
-
 import pytest
 
+from deployments.app import embedder_resources, replicas
 from lamina.settings import EmbedderDeployment
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # Ray Serve's own, at its import.
-    from deployments.app import embedder_resources, replicas
 
 
 @pytest.mark.parametrize("gpus", [1.0, 0.5, 8.0])

@@ -6,6 +6,7 @@ tenant's ranking neither depends on other tenants' texts nor tells of them.
 
 import asyncio
 import json
+import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -49,6 +50,7 @@ from lamina.ranking.relevance import hybrid_score, keyword_scores, widening
 from lamina.text import words
 
 DENSE, WORDS = "dense", "words"
+MARKER = "lamina.json"
 _FORMAT = 1
 _NAMESPACE = UUID("9d1c7e2e-3a0f-5b7e-8c55-0d6a4c1f2b90")
 _KEYWORD_FIELDS = ("tenant", "workspace", "namespace", "user", "session", "tags", "memory")
@@ -240,15 +242,14 @@ def _range(query: Query) -> RangeFloat:
 
 
 def _open(path: Path, dimension: int | None, search_threads: int) -> EdgeShard:
-    marker = path / "lamina.json"
+    marker = path / MARKER
     description = {"format": _FORMAT, "dimension": dimension}
     try:
-        if marker.exists() or _holds_data(path):
+        if _holds_data(path):
             _refuse_other(path, _described(marker), description)
-            return EdgeShard.load(str(path), _config(dimension, search_threads))
-        path.mkdir(parents=True, exist_ok=True)
-        shard = _create(path, dimension, search_threads)
-        marker.write_text(json.dumps(description))
+        else:
+            _create(path, dimension, search_threads, description)
+        return EdgeShard.load(str(path), _config(dimension, search_threads))
     except Misconfigured:
         raise
     except Exception as error:
@@ -256,7 +257,6 @@ def _open(path: Path, dimension: int | None, search_threads: int) -> EdgeShard:
             f"the index {path} cannot be opened: {error}",
             "stop the process that has it open, or remove it and run `lamina reindex`",
         ) from error
-    return shard
 
 
 def _holds_data(path: Path) -> bool:
@@ -288,15 +288,20 @@ def _config(dimension: int | None, search_threads: int) -> EdgeConfig:
     )
 
 
-def _create(path: Path, dimension: int | None, search_threads: int) -> EdgeShard:
-    shard = EdgeShard.create(str(path), _config(dimension, search_threads))
-    for field in _KEYWORD_FIELDS:
-        is_tenant = True if field == "tenant" else None
-        shard.update(UpdateOperation.create_field_index(field, KeywordIndexParams(is_tenant=is_tenant)))
-    for field in _NUMBER_FIELDS:
-        shard.update(UpdateOperation.create_field_index(field, FloatIndexParams()))
-    shard.flush()
-    return shard
+def _create(path: Path, dimension: int | None, search_threads: int, description: Mapping[str, Any]) -> None:
+    """Make an empty index; it appears under its path whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix="new-", ignore_cleanup_errors=True) as folder:
+        shard = EdgeShard.create(folder, _config(dimension, search_threads))
+        for field in _KEYWORD_FIELDS:
+            is_tenant = True if field == "tenant" else None
+            shard.update(UpdateOperation.create_field_index(field, KeywordIndexParams(is_tenant=is_tenant)))
+        for field in _NUMBER_FIELDS:
+            shard.update(UpdateOperation.create_field_index(field, FloatIndexParams()))
+        shard.flush()
+        shard.close()
+        Path(folder, MARKER).write_text(json.dumps(description))
+        Path(folder).rename(path)
 
 
 class Lookup(Protocol):
