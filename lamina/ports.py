@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lamina.memories import Chunk, Extraction, Message
-from lamina.queries import Failure, Query, Ranking, Source
+from lamina.queries import Failure, Neighbour, Query, Ranking, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,14 @@ class TierSearcher(Protocol):
 
     async def search(self, query: Query) -> Mapping[Source, Ranking | Failure]:
         """Return every source's ranking or its failure; never raise for a source."""
+        ...
+
+
+class Neighbourhood(Protocol):
+    """Reads messages with what stands next to them."""
+
+    async def around(self, query: Query, ids: Sequence[UUID]) -> list[Neighbour]:
+        """Return these messages and those right before and after them, as far as the query may see."""
         ...
 
 

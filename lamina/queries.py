@@ -33,6 +33,7 @@ class Source(StrEnum):
 
     SESSION_VECTORS = "session_vectors"
     SESSION_WORDS = "session_words"
+    SESSION_CONTEXT = "session_context"
     NOTES_HYBRID = "notes_hybrid"
     NOTES_WARM = "notes_warm"
 
@@ -40,6 +41,7 @@ class Source(StrEnum):
 TIER_OF: Mapping[Source, Tier] = {
     Source.SESSION_VECTORS: Tier.SESSIONS,
     Source.SESSION_WORDS: Tier.SESSIONS,
+    Source.SESSION_CONTEXT: Tier.SESSIONS,
     Source.NOTES_HYBRID: Tier.NOTES,
     Source.NOTES_WARM: Tier.NOTES,
 }
@@ -184,6 +186,22 @@ class Hit:
 
 Place = tuple[UUID, int]
 """A chunk of a memory: the memory's id and which of its chunks, from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A message near a candidate, or a candidate itself.
+
+    Args:
+        memory: The message, with its best chunk as the excerpt.
+        position: Its place in its session.
+        cosine: Similarity of its best chunk; 0 where the query has no vector.
+    """
+
+    memory: Memory
+    position: int
+    cosine: float
+
 
 Ranking = tuple[Hit, ...]
 """Hits of one source, best first, each memory once."""

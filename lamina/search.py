@@ -60,6 +60,7 @@ class Search:
         tiers: The searchers by tier, with the sources each is expected to answer for.
         generation: The active generation of vectors.
         rrf_k: Rank offset of the fusion.
+        weights: Weight of a source in the fusion, 1 where none is given.
         deadlines: How long to wait.
     """
 
@@ -70,12 +71,14 @@ class Search:
         *,
         generation: int,
         rrf_k: int,
+        weights: Mapping[Source, float] | None = None,
         deadlines: Deadlines,
     ) -> None:
         self._embedder = embedder
         self._tiers = tiers
         self._generation = generation
         self._rrf_k = rrf_k
+        self._weights = weights
         self._deadlines = deadlines
 
     async def search(self, request: SearchRequest) -> Answer:
@@ -91,7 +94,7 @@ class Search:
         failures = {name.value: outcome.reason for name, outcome in outcomes.items() if isinstance(outcome, Failure)}
         if not rankings:
             raise Unavailable("search", "; ".join(f"{name}: {reason}" for name, reason in sorted(failures.items())))
-        fused = fuse_by_reciprocal_rank(rankings, rrf_k=self._rrf_k, depth=request.per_source)
+        fused = fuse_by_reciprocal_rank(rankings, rrf_k=self._rrf_k, depth=request.per_source, weights=self._weights)
         return Answer(
             hits=fused[: request.limit],
             answered={name: len(ranking) for name, ranking in rankings.items()},

@@ -21,6 +21,7 @@ from pydantic_settings import (
 from yaml import YAMLError
 
 from lamina.errors import Misconfigured
+from lamina.queries import Source
 
 ENV_PREFIX = "LAMINA_"
 # Read elsewhere: by the CLI, by clients and by the tests.
@@ -87,6 +88,13 @@ class SearchSettings(_Section):
 
     limit: int = Field(10, ge=1, le=1000, description="Fused hits returned when the request names no limit.")
     per_source: int = Field(10, ge=1, le=1000, description="Ranks of each source that count in full (`search_top_k`).")
+    context_candidates: int = Field(
+        30, ge=1, le=1000, description="Messages each source offers to the ranking with their neighbours."
+    )
+    rrf_weights: dict[Source, Annotated[float, Field(gt=0)]] = Field(
+        {Source.SESSION_VECTORS: 0.1, Source.SESSION_WORDS: 0.1},
+        description="Weight of a source in the fusion; 1 where none is given.",
+    )
     rrf_k: int = Field(60, ge=1, description="Rank offset of reciprocal rank fusion.")
     min_similarity: float = Field(0.25, ge=-1, le=1, description="Vector hits with a lower cosine are not hits at all.")
     min_confidence: float = Field(0.5, ge=0, le=1, description="Notes less sure than this are left out.")

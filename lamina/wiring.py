@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import assert_never
 
+from lamina.conversation import ConversationSearcher
 from lamina.embedding.hashing import HashingModel
 from lamina.errors import Misconfigured
 from lamina.extraction.rules import RuleExtractor
@@ -25,7 +26,7 @@ from lamina.settings import (
 from lamina.stores.hybrid.qdrant_edge import EdgeProjection, NotesHybrid, QdrantEdgeIndex, SessionWords
 from lamina.stores.postgres.connection import Pool, new_pool
 from lamina.stores.postgres.keys import Keys
-from lamina.stores.postgres.messages import Messages, SessionVectors
+from lamina.stores.postgres.messages import Messages, MessagesAround, SessionVectors
 from lamina.stores.postgres.notes import Notes, NotesWarm
 from lamina.stores.postgres.outbox import Outbox, ProjectionName
 from lamina.stores.postgres.profiles import Profiles
@@ -129,7 +130,15 @@ def build_sessions(settings: Settings, pool: Pool) -> TierParts:
         SessionVectors(pool, min_similarity=settings.search.min_similarity),
         SessionWords(index, Messages(pool)),
     )
-    return _tier(settings, searchers, index)
+    limits = settings.search
+    searcher = ConversationSearcher(
+        SourcesOfTier(searchers, deadline_s=limits.source_deadline_s),
+        MessagesAround(pool),
+        candidates=limits.context_candidates,
+        min_similarity=limits.min_similarity,
+        deadline_s=limits.source_deadline_s,
+    )
+    return TierParts(searcher, EdgeProjection(index), index)
 
 
 def build_notes(settings: Settings, pool: Pool, dimension: int) -> TierParts:
@@ -139,10 +148,6 @@ def build_notes(settings: Settings, pool: Pool, dimension: int) -> TierParts:
         NotesHybrid(index, Notes(pool), min_similarity=settings.search.min_similarity),
         NotesWarm(pool),
     )
-    return _tier(settings, searchers, index)
-
-
-def _tier(settings: Settings, searchers: Sequence[Searcher], index: QdrantEdgeIndex) -> TierParts:
     searcher = SourcesOfTier(searchers, deadline_s=settings.search.source_deadline_s)
     return TierParts(searcher, EdgeProjection(index), index)
 
@@ -155,6 +160,7 @@ def build_search(settings: Settings, embedder: Embedder, tiers: dict[Tier, TierS
         tiers,
         generation=generation,
         rrf_k=limits.rrf_k,
+        weights=limits.rrf_weights,
         deadlines=Deadlines(embed_s=limits.embed_deadline_s, tier_s=limits.tier_deadline_s),
     )
 

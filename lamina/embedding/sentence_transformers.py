@@ -109,6 +109,10 @@ def precision(wanted: str, device: str, cpu: Mapping[str, Any]) -> str:
 def _load(settings: SentenceTransformersSettings, device: str) -> Any:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    # Kernels compiled for each shape of a batch: with torch's default of 1 024 the process grew from
+    # 0.5 to 1.9 GB over 1 600 batches of chat messages; with 16 it keeps 0.6 GB at the same speed.
+    os.environ.setdefault("LRU_CACHE_CAPACITY", "16")
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16")
     try:
         import torch  # noqa: PLC0415 - seconds of import that only the embedder pays
         from sentence_transformers import SentenceTransformer  # noqa: PLC0415

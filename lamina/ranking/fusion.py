@@ -1,5 +1,6 @@
 """Fuse the rankings of several sources into one."""
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping
 from uuid import UUID
@@ -9,7 +10,9 @@ from lamina.queries import TIER_OF, FusedHit, Hit, Memory, Placement, Ranking, S
 Key = tuple[Tier, UUID]
 
 
-def fuse_by_reciprocal_rank(rankings: Mapping[Source, Ranking], *, rrf_k: int, depth: int) -> tuple[FusedHit, ...]:
+def fuse_by_reciprocal_rank(
+    rankings: Mapping[Source, Ranking], *, rrf_k: int, depth: int, weights: Mapping[Source, float] | None = None
+) -> tuple[FusedHit, ...]:
     """Fuse rankings by the sum of reciprocal ranks, scaled to 0..1.
 
     A memory lives in one tier, so only that tier's sources can rank it: the sum is divided by
@@ -22,6 +25,7 @@ def fuse_by_reciprocal_rank(rankings: Mapping[Source, Ranking], *, rrf_k: int, d
         depth: Ranks up to this one count in full. Deeper ones only order what no source ranks
             higher: with a large offset, two poor ranks would otherwise beat one excellent one,
             and asking for more hits would make the first ones worse.
+        weights: Weight of each source, 1 where none is given.
 
     Returns:
         Every memory once, best first, ties by tier and id. A score of 1 means first in every
@@ -31,11 +35,12 @@ def fuse_by_reciprocal_rank(rankings: Mapping[Source, Ranking], *, rrf_k: int, d
         Cormack, Clarke, Büttcher, SIGIR 2009.
     """
     placements = _placements(rankings)
-    sources = _sources_per_tier(rankings)
+    weighed = {source: (weights or {}).get(source, 1.0) for source in rankings}
+    attainable = _attainable(weighed)
     fused = [
         FusedHit(
             memory=memory,
-            score=_reciprocal_sum(placements[key], rrf_k, depth) / sources[memory.tier],
+            score=_reciprocal_sum(placements[key], weighed, rrf_k, depth) / attainable[memory.tier],
             placements=placements[key],
         )
         for key, memory in _memories(rankings).items()
@@ -61,19 +66,23 @@ def _placements(rankings: Mapping[Source, Ranking]) -> dict[Key, dict[Source, Pl
     return placements
 
 
-def _sources_per_tier(rankings: Mapping[Source, Ranking]) -> dict[Tier, int]:
-    counts: defaultdict[Tier, int] = defaultdict(int)
-    for source in rankings:
-        counts[TIER_OF[source]] += 1
-    return counts
+def _attainable(weights: Mapping[Source, float]) -> dict[Tier, float]:
+    """Return what a memory of each tier has with rank 1 in each of its sources."""
+    return {
+        tier: math.fsum(weight for source, weight in weights.items() if TIER_OF[source] is tier)
+        for tier in {TIER_OF[source] for source in weights}
+    }
 
 
-def _reciprocal_sum(placements: Mapping[Source, Placement], rrf_k: int, depth: int) -> float:
-    """Return the sum in units of a first rank."""
-    shares = {place.rank: (rrf_k + 1) / (rrf_k + place.rank) for place in placements.values()}
-    ranks = [place.rank for place in placements.values()]
-    head = sum(shares[rank] for rank in ranks if rank <= depth)
-    return head or sum(shares[rank] for rank in ranks) / (len(TIER_OF) + 1)
+def _reciprocal_sum(
+    placements: Mapping[Source, Placement], weights: Mapping[Source, float], rrf_k: int, depth: int
+) -> float:
+    """Return the weighted sum in units of a first rank."""
+    shares = [
+        (place.rank, weights[source] * (rrf_k + 1) / (rrf_k + place.rank)) for source, place in placements.items()
+    ]
+    head = math.fsum(share for rank, share in shares if rank <= depth)
+    return head or math.fsum(share for _, share in shares) / (len(TIER_OF) + 1)
 
 
 def _best_first(hit: FusedHit) -> tuple[float, int, UUID]:

@@ -17,7 +17,7 @@ from lamina.scope import Scope
 from lamina.text import words
 from tests.support.application import Application, running, settings_for
 
-SESSION_SOURCES = (Source.SESSION_VECTORS, Source.SESSION_WORDS)
+SESSION_SOURCES = (Source.SESSION_VECTORS, Source.SESSION_WORDS, Source.SESSION_CONTEXT)
 NOTE_SOURCES = (Source.NOTES_HYBRID, Source.NOTES_WARM)
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 NEAR, FAR = 0.9, 0.5
@@ -136,7 +136,8 @@ async def test_the_identical_text_is_first_with_a_score_near_1_and_an_unrelated_
 async def test_with_the_real_model_the_identical_text_is_first_and_an_unrelated_one_far_below(
     semantic_stage: Stage,
 ) -> None:
-    await semantic_stage.remember(ASKED, *OTHERS)
+    for text in (ASKED, *OTHERS):
+        await semantic_stage.remember(text, session=f"about {text[:20]}")
 
     rankings = {asked: await semantic_stage.ask(asked) for asked in (ASKED, OTHERS[0], OTHERS[1])}
 
@@ -182,7 +183,7 @@ async def test_every_hit_tells_its_tier_and_the_figures_of_its_engine(stage: Sta
     assert hit.memory.user == "ann"
     assert hit.memory.occurred_at == NOON
     assert hit.raw
-    assert hit.raw.keys() <= {"cosine", "bm25", "ts_rank_cd"}
+    assert hit.raw.keys() <= {"cosine", "bm25", "ts_rank_cd", "in_context"}
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,7 @@ async def test_ids_of_every_shape_are_scopes_of_their_own(application: Applicati
         assert [note["metadata"]["of"] for note in notes] == [id_]
         assert set(notes[0]["explain"]) == {"notes_hybrid", "notes_warm"}
         assert [message["ref"] for message in messages] == [id_]
-        assert set(messages[0]["explain"]) == {"session_vectors", "session_words"}
+        assert set(messages[0]["explain"]) == {"session_vectors", "session_words", "session_context"}
 
 
 @pytest.mark.parametrize("bad", ["x" * 129, "", " ", "a\nb", "a\x7fb"])
@@ -231,7 +231,7 @@ async def test_every_part_of_a_long_message_is_found_by_words_and_by_meaning(sem
     query = {"query": "hedgehogs kept by the plumber", "tiers": ["sessions"], "explain": True}
     (hit,) = (await client.post("/v1/search", json=query)).json()["results"]
 
-    assert set(hit["explain"]) == {"session_vectors", "session_words"}
+    assert set(hit["explain"]) == {"session_vectors", "session_words", "session_context"}
     assert secret.strip() in hit["content"]
     assert len(hit["content"]) < 2000
 

@@ -43,6 +43,7 @@ async def test_a_turn_travels_through_every_deployment_and_is_found(client: http
     assert {source for hit in found["results"] for source in hit["explain"]} == {
         "session_vectors",
         "session_words",
+        "session_context",
         "notes_hybrid",
         "notes_warm",
     }

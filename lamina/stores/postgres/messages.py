@@ -11,7 +11,7 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from lamina.memories import Chunk, Message, Role
-from lamina.queries import Hit, Memory, Place, Query, Ranking, Source, Tier
+from lamina.queries import Hit, Memory, Neighbour, Place, Query, Ranking, Source, Tier
 from lamina.ranking.relevance import similarity_score, widening
 from lamina.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, lent, scope_parameters, statement
@@ -153,6 +153,20 @@ class Messages:
         async with lent(self._pool) as connection:
             cursor = await connection.execute(statement("fetch_messages"), parameters)
             return {(row["id"], row["chunk"]): _memory(row) async for row in cursor}
+
+
+class MessagesAround:
+    """Reads messages with what stands next to them in their sessions."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def around(self, query: Query, ids: Sequence[UUID]) -> list[Neighbour]:
+        """Return these messages and those right before and after them, as far as the query may see."""
+        parameters = filter_parameters(query) | {"ids": list(ids)}
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("messages_around"), parameters)
+            return [Neighbour(_memory(row), row["position"], float(row["cosine"])) async for row in cursor]
 
 
 class SessionVectors:

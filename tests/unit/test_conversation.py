@@ -1,0 +1,139 @@
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lamina.conversation import ConversationSearcher
+from lamina.queries import Failure, Hit, Memory, Neighbour, Query, Ranking, Source, Tier
+from lamina.ranking.conversation import Said, context_scores
+from lamina.scope import Scope
+from lamina.search import Outcome
+
+NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
+FIGURES = st.floats(0, 1)
+
+
+def said(*cosines: float, session: str = "s") -> dict[UUID, Said]:
+    return {UUID(int=place): Said(session, place, cosine, 0.0) for place, cosine in enumerate(cosines, start=1)}
+
+
+def test_a_message_between_two_good_ones_beats_an_equal_one_alone() -> None:
+    scores = context_scores(said(0.5, 0.4, 0.5) | {UUID(int=9): Said("s", 9, 0.4, 0.0)})
+
+    assert scores[UUID(int=2)] > scores[UUID(int=9)]
+
+
+def test_a_neighbour_of_another_session_lends_nothing() -> None:
+    alone = context_scores(said(0.4))
+    beside = context_scores(said(0.4) | {UUID(int=2): Said("other", 2, 0.9, 0.0)})
+
+    assert beside[UUID(int=1)] == alone[UUID(int=1)]
+
+
+def test_words_and_meaning_count_four_and_six_tenths() -> None:
+    scores = context_scores({UUID(int=1): Said("s", 1, 0.5, 12.0), UUID(int=2): Said("s", 5, 1.0, 6.0)})
+
+    assert scores[UUID(int=1)] == pytest.approx(0.4 + 0.3)
+    assert scores[UUID(int=2)] == pytest.approx(0.2 + 0.6)
+
+
+@given(st.lists(FIGURES, min_size=1, max_size=20), st.integers(0, 19))
+def test_a_nearer_neighbour_never_lowers_a_score(cosines: list[float], place: int) -> None:
+    before = context_scores(said(*cosines))
+    nearer = [1.0 if at == place % len(cosines) else cosine for at, cosine in enumerate(cosines)]
+
+    after = context_scores(said(*nearer))
+
+    assert all(after[id_] >= before[id_] for id_ in before)
+
+
+class Legs:
+    """Answers with what the test says, and notes how many hits it was asked for."""
+
+    def __init__(self, answer: dict[Source, Outcome]) -> None:
+        self.answer = answer
+        self.limit = 0
+
+    async def search(self, query: Query) -> dict[Source, Outcome]:
+        self.limit = query.limit
+        return self.answer
+
+
+class Around:
+    """A session of messages by position."""
+
+    def __init__(self, *cosines: float) -> None:
+        self.neighbours = [Neighbour(memory(place), place, cosine) for place, cosine in enumerate(cosines, start=1)]
+
+    async def around(self, query: Query, ids: Sequence[UUID]) -> list[Neighbour]:
+        wanted = {id_.int + step for id_ in ids for step in (-1, 0, 1)}
+        return [item for item in self.neighbours if item.position in wanted]
+
+
+class Broken:
+    """Reads nothing."""
+
+    async def around(self, query: Query, ids: Sequence[UUID]) -> list[Neighbour]:
+        raise OSError("disk on fire")
+
+
+def memory(place: int) -> Memory:
+    return Memory(UUID(int=place), Tier.SESSIONS, "message", f"message {place}", NOON, session="s")
+
+
+def found(*places: int) -> Ranking:
+    return tuple(Hit(memory(place), 0.5, {"cosine": 0.5, "bm25": 1.0}) for place in places)
+
+
+def searcher(legs: Legs, around: Around | Broken) -> ConversationSearcher:
+    return ConversationSearcher(legs, around, candidates=30, min_similarity=0.25, deadline_s=1.0)
+
+
+def query(limit: int = 2) -> Query:
+    return Query("q", ("q",), Scope("acme"), limit)
+
+
+async def test_each_leg_offers_more_candidates_than_the_query_wants() -> None:
+    legs = Legs({Source.SESSION_VECTORS: found(1, 2, 3)})
+
+    answer = await searcher(legs, Around(0.5, 0.5, 0.5)).search(query(limit=2))
+
+    assert legs.limit == 30
+    assert answer[Source.SESSION_VECTORS] == found(1, 2)
+
+
+async def test_a_near_neighbour_is_a_hit_and_a_far_one_only_lends() -> None:
+    legs = Legs({Source.SESSION_VECTORS: found(2)})
+
+    ranking = (await searcher(legs, Around(0.3, 0.9, 0.1)).search(query(limit=10)))[Source.SESSION_CONTEXT]
+
+    assert not isinstance(ranking, Failure)
+    assert [hit.memory.id.int for hit in ranking] == [2, 1]
+    assert all(0 <= hit.score <= 1 for hit in ranking)
+
+
+async def test_one_leg_is_enough() -> None:
+    legs = Legs({Source.SESSION_VECTORS: Failure("gone"), Source.SESSION_WORDS: found(2)})
+
+    answer = await searcher(legs, Around(0.0, 0.0, 0.0)).search(query())
+
+    assert answer[Source.SESSION_VECTORS] == Failure("gone")
+    assert [hit.memory.id.int for hit in answer[Source.SESSION_CONTEXT]] == [2]  # type: ignore[union-attr]
+
+
+async def test_without_a_leg_there_is_no_ranking_in_context() -> None:
+    failed: dict[Source, Outcome] = {Source.SESSION_VECTORS: Failure("gone"), Source.SESSION_WORDS: Failure("gone")}
+
+    assert await searcher(Legs(failed), Around()).search(query()) == failed
+
+
+async def test_where_the_neighbours_cannot_be_read_the_legs_answer() -> None:
+    legs = Legs({Source.SESSION_WORDS: found(1)})
+
+    answer = await searcher(legs, Broken()).search(query())
+
+    assert answer[Source.SESSION_WORDS] == found(1)
+    assert answer[Source.SESSION_CONTEXT] == Failure("OSError: disk on fire")
