@@ -5,15 +5,17 @@ Ray reads these flags when it is imported, in every process: set them before tha
 
 import importlib.util
 import os
+import random
 import secrets
 import socket
 from collections.abc import Mapping
-from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 
 from lamina.settings import Settings
 
 INSTANCE = "LM_INSTANCE_FOLDER"  # Every process of an instance carries it; the reaper looks for it.
+PORTS = range(20_000, 30_000)  # Below the ephemeral ports, above those of Ray's workers.
 _NODE_ID_CHARS = 56
 _LONGEST_SOCKET_PATH = 97  # HAProxy's own bound
 _ROOT = Path(__file__).resolve().parent.parent
@@ -61,12 +63,20 @@ def free_port(host: str = "127.0.0.1") -> int:
 
 
 def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
-    """Return different ports that were free a moment ago."""
-    with ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind((host, 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
+    """Return different ports that were free a moment ago, from where the system and Ray hand out none by themselves."""
+    candidates = random.sample(PORTS, len(PORTS))
+    return list(islice((port for port in candidates if is_free(port, host)), count))
+
+
+def is_free(port: int, host: str = "127.0.0.1") -> bool:
+    """Tell whether nobody listens on a port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
 
 
 def _authentication(environment: Mapping[str, str]) -> dict[str, str]:

@@ -7,7 +7,8 @@ from typing import Literal
 from lamina.ports import Change
 from lamina.queries import Failure, Query, Ranking, Source
 from lamina.settings import Settings
-from lamina.wiring import TierParts, build_notes, build_pool, build_sessions
+from lamina.stores.postgres.outbox import enqueue_all
+from lamina.wiring import TierParts, build_notes, build_pool, build_sessions, postgres_url
 
 TierName = Literal["sessions", "notes"]
 
@@ -24,6 +25,9 @@ class Searcher:
     def __init__(self, tier: TierName, settings: Settings, dimension: int) -> None:
         self._pool = build_pool(settings)
         self._parts = self._build(tier, settings, dimension)
+        if self._parts.index.is_new:
+            # A first start, or the files were lost: Postgres has what belongs in here.
+            enqueue_all(postgres_url(settings), "messages" if tier == "sessions" else "notes")
 
     def _build(self, tier: TierName, settings: Settings, dimension: int) -> TierParts:
         if tier == "sessions":

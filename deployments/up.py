@@ -3,14 +3,12 @@
 Ray is imported inside functions: its flags must be in the environment first.
 """
 
-import hashlib
 import logging
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -19,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Self
 
-from deployments.environment import can_run_ha_proxy, free_port, ray_environment
+from deployments.environment import can_run_ha_proxy, free_port, is_free, ray_environment
 from lamina.backends import EmbeddedPostgres
 from lamina.errors import Misconfigured, Unavailable
 from lamina.local import LocalService, claimed, ensure_local_key
@@ -28,6 +26,7 @@ from lamina.stores.postgres.migrate import migrate
 
 OBJECT_STORE_BYTES = 150 * 1024 * 1024
 WATCH_INTERVAL_S = 0.5
+SIGNAL_STEP_S = 0.05
 APPLICATION = "lamina"
 Report = Callable[[str], None]
 
@@ -56,14 +55,14 @@ def run(settings: Settings, report: Report, on_ready: Callable[[Started], None])
     with ExitStack() as stack:
         stop = stack.enter_context(StopSignal())
         stack.enter_context(claimed(settings.data_dir))
+        _refuse_taken_port(settings)
         postgres, url = _start_postgres(settings, stack, report)
         served = settings.model_copy(
             update={"postgres": PostgresServerSettings(url=url), "data_dir": settings.data_dir.resolve()}
         )
         migrate(url)
         key = ensure_local_key(settings.data_dir, url)
-        address = _start_serving(served, stack, report)
-        stop.listen()  # Ray has put its own handlers in the place of ours
+        address = _start_serving(served, stack, report, stop)
         service = LocalService(url=address, key=key, pid=os.getpid())
         stack.enter_context(service.announced(settings.data_dir))
         on_ready(Started(service, time.monotonic() - begin))
@@ -77,7 +76,7 @@ class StopSignal:
     NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
     def __init__(self) -> None:
-        self._event = threading.Event()
+        self._came = False
         self._before = {number: signal.getsignal(number) for number in self.NUMBERS}
 
     def __enter__(self) -> Self:
@@ -95,12 +94,27 @@ class StopSignal:
 
     def wait(self, seconds: float) -> bool:
         """Wait up to some seconds; tell whether to stop."""
-        return self._event.wait(seconds)
+        deadline = time.monotonic() + seconds
+        while not self._came and time.monotonic() < deadline:
+            time.sleep(SIGNAL_STEP_S)
+        return self._came
+
+    def check(self) -> None:
+        """Interrupt the start if a signal came meanwhile."""
+        if self._came:
+            raise KeyboardInterrupt
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signal module's signature
-        if self._event.is_set():
+        # No lock in here: the main thread may hold it when the signal comes.
+        if self._came:
             raise KeyboardInterrupt
-        self._event.set()
+        self._came = True
+
+
+def _refuse_taken_port(settings: Settings) -> None:
+    port, host = settings.serve.port, settings.serve.host
+    if port and not is_free(port, host):
+        raise Misconfigured(f"port {port} of {host} is taken", "stop what listens there, or choose another --port")
 
 
 def _start_postgres(settings: Settings, stack: ExitStack, report: Report) -> tuple[EmbeddedPostgres | None, str]:
@@ -114,8 +128,8 @@ def _start_postgres(settings: Settings, stack: ExitStack, report: Report) -> tup
             return postgres, postgres.start()
 
 
-def _start_serving(settings: Settings, stack: ExitStack, report: Report) -> str:
-    folder = _instance_folder(settings.data_dir)
+def _start_serving(settings: Settings, stack: ExitStack, report: Report, stop: StopSignal) -> str:
+    folder = _instance_folder()
     stack.callback(_start_reaper(folder))
     ha_proxy = settings.serve.ha_proxy and can_run_ha_proxy(folder)
     if settings.serve.ha_proxy and not ha_proxy:
@@ -124,8 +138,13 @@ def _start_serving(settings: Settings, stack: ExitStack, report: Report) -> str:
     report("starting ray")
     _start_ray(settings, folder)
     stack.callback(_stop_ray)
+    stop.listen()  # Ray has put its own handlers in the place of ours
+    stop.check()
     report("starting the deployments")
-    return _deploy(settings)
+    address = _deploy(settings)
+    stop.listen()
+    stop.check()
+    return address
 
 
 def _start_ray(settings: Settings, folder: Path) -> None:
@@ -185,12 +204,9 @@ def _stop_ray() -> None:
     ray.shutdown()
 
 
-def _instance_folder(data_dir: Path) -> Path:
-    # Short: Ray and HAProxy put sockets deep below it, and a socket's path has at most 107 characters.
-    digest = hashlib.sha256(f"{data_dir.resolve()} {os.getpid()}".encode()).hexdigest()[:8]
-    folder = Path(tempfile.gettempdir()) / f"lm-{digest}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
+def _instance_folder() -> Path:
+    """Return a new folder of a short name: Ray and HAProxy put sockets deep below it."""
+    return Path(tempfile.mkdtemp(prefix="lm-"))
 
 
 def _start_reaper(folder: Path) -> Callable[[], None]:

@@ -99,6 +99,7 @@ class EmbeddedPostgres:
     def _prepare_directories(self) -> None:
         for directory in (self.directory, self._sockets):
             directory.mkdir(parents=True, exist_ok=True)
+            _refuse_foreign(directory, self._uid)
             if self._user:
                 os.chown(directory, self._user.pw_uid, self._user.pw_gid)
             directory.chmod(stat.S_IRWXU)
@@ -218,11 +219,21 @@ def _socket_directory(directory: Path) -> Path:
     return path
 
 
+def _refuse_foreign(directory: Path, uid: int | None) -> None:
+    """Refuse a directory that is a link or belongs to another user: its owner could lead us elsewhere."""
+    found = directory.lstat()
+    if stat.S_ISLNK(found.st_mode) or found.st_uid not in {os.geteuid(), uid}:
+        raise Misconfigured(
+            f"{directory} is a link or belongs to another user", "remove it, or choose another data_dir"
+        )
+
+
 def _let_traverse(path: Path) -> None:
     """Let the unprivileged user pass through the parents of a path; nothing becomes readable by it."""
     for parent in path.resolve().parents:
         mode = parent.stat().st_mode
         if not mode & stat.S_IXOTH:
+            logger.warning("%s: letting the user %s pass through, for postgres cannot run as root", parent, SYSTEM_USER)
             parent.chmod(mode | stat.S_IXOTH)
 
 

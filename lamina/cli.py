@@ -2,18 +2,19 @@
 
 import importlib
 import logging
+import os
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 from uuid import UUID
 
 import typer
 from rich.console import Console
 from rich.logging import RichHandler
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from lamina import __version__, sample
 from lamina.backends import running_url
@@ -46,8 +47,19 @@ def main() -> None:
     try:
         app()
     except LaminaError as error:
-        errors.print(f"[bold red]error[/] {escape(str(error))}", highlight=False, soft_wrap=True)
-        sys.exit(1)
+        _fail(str(error))
+    except KeyboardInterrupt:
+        _fail("interrupted", code=130)
+    except Exception as error:
+        if os.environ.get("LAMINA_DEBUG"):
+            raise
+        first = next(iter(str(error).strip().splitlines()), "")
+        _fail(f"unexpected {type(error).__name__}: {first}; LAMINA_DEBUG=1 shows where")
+
+
+def _fail(said: str, code: int = 1) -> NoReturn:
+    errors.print(f"[bold red]error[/] {escape(said)}", highlight=False, soft_wrap=True)
+    sys.exit(code)
 
 
 def _settings(config: Path | None, data_dir: Path | None, **overrides: Any) -> Settings:
@@ -63,6 +75,10 @@ def _client(
         service = find_service(_settings(config, data_dir).data_dir)
         if service is not None:
             return Client(service.url, key or service.key, scope=given)
+        if data_dir is not None:
+            raise Misconfigured(
+                f"no Lamina runs on {data_dir}", "start it with `lamina up --data-dir`, or name its --url"
+            )
     return Client(url, key, scope=given)
 
 
@@ -70,7 +86,9 @@ def _client(
 def up(
     config: ConfigOption = None,
     data_dir: DataDirOption = None,
-    port: Annotated[int | None, typer.Option("--port", help="Port of the HTTP endpoint; 0 takes a free one.")] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", min=0, max=65535, help="Port of the HTTP endpoint; 0 takes a free one.")
+    ] = None,
     *,
     with_sample: Annotated[bool, typer.Option("--sample", help="Load the sample conversation and search it.")] = False,
 ) -> None:
@@ -251,7 +269,8 @@ def create(
 @keys.command("list")
 def show_keys(config: ConfigOption = None, data_dir: DataDirOption = None) -> None:
     """List all keys, without their secrets."""
-    table = Table("id", "tenant", "role", "label", "key", "created", "revoked", box=None)
+    id_column = Column("id", no_wrap=True, min_width=36)  # `lamina keys revoke` needs it whole
+    table = Table(id_column, "tenant", "role", "label", "key", "created", "revoked", box=None)
     for key in list_keys(_database(config, data_dir)):
         revoked = key.revoked_at.isoformat(" ", "seconds") if key.revoked_at else "-"
         created = key.created_at.isoformat(" ", "seconds")

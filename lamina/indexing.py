@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 
 import psycopg
 from psycopg.rows import dict_row
@@ -47,12 +48,11 @@ class Indexer:
     ) -> None:
         self._url = url
         self._outbox = outbox
-        self._projections = projections
-        self._batch_size = batch_size
         self._poll_interval_s = poll_interval_s
-        self._flush_interval_s = flush_interval_s
-        self._applied: dict[ProjectionName, list[int]] = {name: [] for name in projections}
-        self._flush_at = float("inf")
+        self._followers = [
+            Follower(name, outbox, projection, batch_size=batch_size, flush_interval_s=flush_interval_s)
+            for name, projection in projections.items()
+        ]
 
     async def run(self) -> None:
         """Apply the outbox until cancelled, through outages of Postgres and of the projections."""
@@ -63,7 +63,7 @@ class Indexer:
                     pause = FIRST_PAUSE_S
                     await self._follow(connection)
             except (psycopg.Error, OSError) as error:
-                logger.warning("indexer: postgres does not answer, retrying", extra={"error": str(error)})
+                logger.warning("indexer: postgres does not answer, retrying: %s", error)
                 await asyncio.sleep(pause)
                 pause = min(LONGEST_PAUSE_S, pause * 2)
 
@@ -71,63 +71,109 @@ class Indexer:
         """Return how far each projection is behind."""
         return await self._outbox.lag()
 
+    async def drain(self) -> int:
+        """Apply and flush everything that is in the outbox now; return the number of rows applied."""
+        counts = await asyncio.gather(*(follower.drain() for follower in self._followers))
+        return sum(counts)
+
     async def _follow(self, connection: Connection) -> None:
+        """Follow each projection by a task of its own, and end them all with the connection."""
+        tasks = [asyncio.create_task(follower.run()) for follower in self._followers]
+        try:
+            await self._wake_when_notified(connection)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _wake_when_notified(self, connection: Connection) -> None:
+        while True:
+            async for _ in connection.notifies(timeout=self._poll_interval_s, stop_after=1):
+                break
+            await connection.execute("SELECT 1")  # a dead connection notifies nobody
+            for follower in self._followers:
+                follower.wake.set()
+
+
+class Follower:
+    """Keeps one projection up to date; a failing one holds up no other.
+
+    Args:
+        name: Which projection.
+        outbox: The outbox.
+        projection: Where the memories go.
+        batch_size: Most rows applied at once.
+        flush_interval_s: How long applied changes wait to be flushed together.
+    """
+
+    def __init__(
+        self, name: ProjectionName, outbox: Outbox, projection: Projection, *, batch_size: int, flush_interval_s: float
+    ) -> None:
+        self._name = name
+        self._outbox = outbox
+        self._projection = projection
+        self._batch_size = batch_size
+        self._flush_interval_s = flush_interval_s
+        self._applied: list[int] = []
+        self._turn = asyncio.Lock()
+        self.wake = asyncio.Event()
+
+    async def run(self) -> None:
+        """Apply what comes until cancelled; a projection that fails is tried again, ever more slowly."""
         pause = FIRST_PAUSE_S
         while True:
             try:
-                await self._apply_all()
-                if time.monotonic() >= self._flush_at:
-                    await self._flush_all()
+                await self._step()
                 pause = FIRST_PAUSE_S
-            except Exception as error:  # noqa: BLE001 - the rows stay in the outbox and are tried again
-                logger.warning("indexer: a projection does not take changes, retrying", extra={"error": str(error)})
+            except Exception as error:  # noqa: BLE001 - the rows stay in the outbox
+                logger.warning("indexer: %s does not take changes, retrying: %s", self._name, error)
                 await asyncio.sleep(pause)
                 pause = min(LONGEST_PAUSE_S, pause * 2)
-                continue
-            await self._sleep_until_notified(connection)
-
-    async def _sleep_until_notified(self, connection: Connection) -> None:
-        longest = min(self._poll_interval_s, max(0.0, self._flush_at - time.monotonic()))
-        async for _ in connection.notifies(timeout=longest, stop_after=1):
-            return
 
     async def drain(self) -> int:
         """Apply and flush everything that is in the outbox now; return the number of rows applied."""
-        count = await self._apply_all()
-        await self._flush_all()
-        return count
+        async with self._turn:
+            count = await self._apply()
+            await self._flush()
+            return count
 
-    async def _apply_all(self) -> int:
-        counts = await asyncio.gather(*(self._apply(name) for name in self._projections))
-        if any(self._applied.values()):
-            self._flush_at = min(self._flush_at, time.monotonic() + self._flush_interval_s)
-        return sum(counts)
+    async def _step(self) -> None:
+        self.wake.clear()
+        async with self._turn:
+            await self._apply()
+        if not self._applied:
+            await self.wake.wait()
+            return
+        await self._gather_more()
+        async with self._turn:
+            await self._flush()
 
-    async def _apply(self, name: ProjectionName) -> int:
+    async def _gather_more(self) -> None:
+        """Apply what comes within the flush interval, so that one flush serves it all."""
+        deadline = time.monotonic() + self._flush_interval_s
+        while (left := deadline - time.monotonic()) > 0 and len(self._applied) < MAX_UNFLUSHED:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.wake.wait(), left)
+            self.wake.clear()
+            async with self._turn:
+                await self._apply()
+
+    async def _apply(self) -> int:
         total = 0
-        while batch := await self._outbox.take(name, self._batch_size, self._applied[name]):
-            changes = await self._outbox.changes(name, [id_ for _, id_ in batch])
-            await self._projections[name].apply(changes)
-            self._applied[name] += [seq for seq, _ in batch]
+        while batch := await self._outbox.take(self._name, self._batch_size, self._applied):
+            changes = await self._outbox.changes(self._name, [id_ for _, id_ in batch])
+            await self._projection.apply(changes)
+            self._applied += [seq for seq, _ in batch]
             total += len(batch)
-            if len(self._applied[name]) >= MAX_UNFLUSHED:
-                await self._flush(name)
+            if len(self._applied) >= MAX_UNFLUSHED:
+                await self._flush()
         return total
 
-    async def _flush_all(self) -> None:
-        await asyncio.gather(*(self._flush(name) for name in self._projections))
-        self._flush_at = float("inf")
-
-    async def _flush(self, name: ProjectionName) -> None:
-        applied, self._applied[name] = self._applied[name], []
-        if not applied:
-            return
-        try:
-            await self._projections[name].flush()
-            await self._outbox.finish(applied)
-        except BaseException:
-            self._applied[name] += applied
-            raise
+    async def _flush(self) -> None:
+        if self._applied:
+            await self._projection.flush()
+            await self._outbox.finish(self._applied)
+            self._applied = []
 
 
 async def _listen(url: str) -> Connection:

@@ -25,7 +25,7 @@ from lamina.queries import Source
 
 ENV_PREFIX = "LAMINA_"
 # Read elsewhere: by the CLI, by clients and by the tests.
-OTHER_VARIABLES = ("LAMINA_CONFIG", "LAMINA_URL", "LAMINA_API_KEY", "LAMINA_TEST_")
+OTHER_VARIABLES = ("LAMINA_CONFIG", "LAMINA_DEBUG", "LAMINA_URL", "LAMINA_API_KEY", "LAMINA_TEST_")
 PACKAGED_MODEL = "all-MiniLM-L6-v2"
 _PASSWORD = re.compile(r"//[^/@]*@")
 

@@ -5,14 +5,17 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 from ray import serve
 
 from deployments.app import build
+from deployments.searcher import Searcher
+from lamina.embedding.hashing import HashingModel
 from lamina.errors import Misconfigured
 from lamina.settings import EmbeddedPostgresSettings, Settings
 from lamina.stores.postgres.keys import KeyRole, create_key
-from tests.support.application import settings_for
+from tests.support.application import running, settings_for
 
 
 @pytest.fixture
@@ -61,6 +64,19 @@ def test_embedded_postgres_is_refused_without_lamina_up(tmp_path: Path) -> None:
 
     with pytest.raises(Misconfigured, match="which only `lamina up` starts"):
         build(settings)
+
+
+async def test_an_index_whose_files_are_lost_is_filled_again_from_postgres(database: str, tmp_path: Path) -> None:
+    async with running(settings_for(database, tmp_path / "before"), database, HashingModel()) as app:
+        for number in range(3):
+            await app.client().post("/v1/notes", json={"content": f"note {number}"})
+        await app.indexed()
+
+    Searcher("notes", settings_for(database, tmp_path / "lost"), 384)
+
+    with psycopg.connect(database) as connection:
+        queued = connection.execute("SELECT count(*) FROM outbox WHERE projection = 'notes'").fetchone()
+    assert queued == (3,)
 
 
 async def _until_indexed(client: httpx.AsyncClient) -> None:

@@ -94,6 +94,7 @@ def test_keys_are_created_listed_and_revoked_on_the_command_line(service: Runnin
         (["up", "--config", "missing.yaml"], "missing.yaml does not exist"),
         (["up"], "another Lamina runs on"),
         (["reindex", "dreams"], "choose one of notes, messages"),
+        (["search", "x", "--data-dir", "nowhere"], "no Lamina runs on nowhere"),
     ],
 )
 def test_a_wrong_command_is_one_line_of_error(service: Running, arguments: list[str], said: str) -> None:
@@ -102,6 +103,26 @@ def test_a_wrong_command_is_one_line_of_error(service: Running, arguments: list[
     assert failed.returncode == 1
     assert said in failed.stderr
     assert "Traceback" not in failed.stderr + failed.stdout
+
+
+def test_a_taken_port_is_refused_at_once(service: Running, home: Path) -> None:
+    port = service.service.url.rpartition(":")[2]
+
+    refused = run_cli(home, "up", "--port", port)
+
+    assert refused.returncode == 1
+    assert f"port {port} of 127.0.0.1 is taken" in refused.stderr
+
+
+def test_a_wrong_database_url_is_refused_without_telling_its_password(home: Path) -> None:
+    config = home / "config.yaml"
+    config.write_text("postgres: {kind: server, url: 'mysql://me:s3cret@db/x'}")
+
+    refused = run_cli(home, "up", "--config", str(config), "--port", "0")
+
+    assert refused.returncode == 1
+    assert "postgres.url is no URL of a database" in refused.stderr
+    assert "s3cret" not in refused.stderr + refused.stdout
 
 
 def test_a_projection_is_rebuilt_from_postgres(service: Running) -> None:

@@ -92,6 +92,7 @@ class QdrantEdgeIndex:
         self._dimension = dimension
         self._by_session = by_session
         self._lock = threading.Lock()
+        self.is_new = not _holds_data(path)
         self._shard = _open(path, dimension, search_threads)
 
     def apply(self, changes: Sequence[Change]) -> None:

@@ -74,6 +74,12 @@ def migrate(url: str, *, connect_timeout_s: int = 5) -> list[str]:
             url, connect_timeout=connect_timeout_s, autocommit=True, row_factory=dict_row
         ) as connection:
             return _apply_pending(connection)
+    except psycopg.ProgrammingError as error:
+        if error.diag.sqlstate is not None:
+            raise
+        raise Misconfigured(
+            "postgres.url is no URL of a database", "write postgresql://user:password@host:5432/database"
+        ) from None
     except psycopg.OperationalError as error:
         raise Misconfigured(
             f"postgres does not answer: {str(error).strip().splitlines()[0]}",

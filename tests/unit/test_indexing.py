@@ -1,0 +1,121 @@
+import asyncio
+from collections.abc import Sequence
+from uuid import UUID
+
+import pytest
+
+from lamina.indexing import Follower
+from lamina.ports import Change
+
+
+class MemoryOutbox:
+    """An outbox of versions: what was enqueued, and each memory's present version."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, UUID] = {}
+        self.versions: dict[UUID, int] = {}
+
+    def write(self, number: int, version: int) -> None:
+        self.rows[len(self.rows) + 1] = UUID(int=number)
+        self.versions[UUID(int=number)] = version
+
+    async def take(self, name: str, limit: int, applied: Sequence[int]) -> list[tuple[int, UUID]]:
+        return [row for row in self.rows.items() if row[0] not in applied][:limit]
+
+    async def changes(self, name: str, ids: Sequence[UUID]) -> list[Change]:
+        return [Change(id_, self.versions[id_]) for id_ in dict.fromkeys(ids)]  # type: ignore[arg-type]
+
+    async def finish(self, seqs: Sequence[int]) -> None:
+        for seq in seqs:
+            del self.rows[seq]
+
+
+class MemoryProjection:
+    """Keeps what it is given, and fails as often as it is told to."""
+
+    def __init__(self, *, failures: int = 0) -> None:
+        self.failures = failures
+        self.visible: dict[UUID, object] = {}
+        self.durable: dict[UUID, object] = {}
+        self.flushes = 0
+
+    async def apply(self, changes: Sequence[Change]) -> None:
+        await asyncio.sleep(0)
+        if self.failures:
+            self.failures -= 1
+            raise OSError("disk on fire")
+        self.visible |= {change.id: change.record for change in changes}
+
+    async def flush(self) -> None:
+        self.flushes += 1
+        self.durable = dict(self.visible)
+
+
+def follower(outbox: MemoryOutbox, projection: MemoryProjection) -> Follower:
+    return Follower("notes", outbox, projection, batch_size=2, flush_interval_s=0.05)  # type: ignore[arg-type]
+
+
+async def until(condition: object) -> None:
+    assert callable(condition)
+    for _ in range(500):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    pytest.fail("it never happened")
+
+
+async def test_a_change_is_visible_before_it_is_flushed_and_leaves_the_outbox_after() -> None:
+    outbox, projection = MemoryOutbox(), MemoryProjection()
+    outbox.write(1, version=1)
+    task = asyncio.create_task(follower(outbox, projection).run())
+
+    await until(lambda: projection.visible)
+    waiting = dict(outbox.rows)
+    await until(lambda: not outbox.rows)
+    task.cancel()
+
+    assert waiting
+    assert projection.durable == {UUID(int=1): 1}
+
+
+async def test_changes_that_come_close_together_share_a_flush() -> None:
+    outbox, projection = MemoryOutbox(), MemoryProjection()
+    following = follower(outbox, projection)
+    task = asyncio.create_task(following.run())
+
+    for number in range(1, 8):
+        outbox.write(number, version=1)
+        following.wake.set()
+        await asyncio.sleep(0)
+    await until(lambda: not outbox.rows)
+    task.cancel()
+
+    assert len(projection.durable) == 7
+    assert projection.flushes == 1
+
+
+async def test_after_failures_the_last_version_stands() -> None:
+    outbox, projection = MemoryOutbox(), MemoryProjection(failures=2)
+    outbox.write(1, version=1)
+    following = follower(outbox, projection)
+    task = asyncio.create_task(following.run())
+
+    await asyncio.sleep(0.02)
+    outbox.write(1, version=2)
+    following.wake.set()
+    await until(lambda: not outbox.rows)
+    task.cancel()
+
+    assert projection.durable == {UUID(int=1): 2}
+
+
+async def test_two_drains_at_once_apply_one_after_the_other() -> None:
+    outbox, projection = MemoryOutbox(), MemoryProjection()
+    for number in range(1, 6):
+        outbox.write(number, version=1)
+    following = follower(outbox, projection)
+
+    counts = await asyncio.gather(following.drain(), following.drain())
+
+    assert sorted(counts) == [0, 5]
+    assert outbox.rows == {}
