@@ -2,11 +2,12 @@
 
 import fcntl
 import json
-import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import IO
 
 from lamina.errors import Misconfigured
 from lamina.stores.postgres.keys import KeyRole, create_key, key_is_valid
@@ -15,6 +16,8 @@ LOCAL_TENANT = "local"
 _KEY_FILE = "local.key"
 _SERVICE_FILE = "service.json"
 _LOCK_FILE = "lock"
+CLAIM_ATTEMPTS = 10
+CLAIM_PAUSE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +52,19 @@ def find_service(data_dir: Path) -> LocalService | None:
         key = (data_dir / _KEY_FILE).read_text().strip()
     except (FileNotFoundError, json.JSONDecodeError):
         return None
-    return LocalService(found["url"], key, found["pid"]) if _is_alive(found["pid"]) else None
+    return LocalService(found["url"], key, found["pid"]) if _is_claimed(data_dir) else None
 
 
-def _is_alive(pid: int) -> bool:
+def _is_claimed(data_dir: Path) -> bool:
+    """Tell whether a process holds the directory: a lock ends with its process, a process id is given out again."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        with (data_dir / _LOCK_FILE).open("r+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
         return False
-    except PermissionError:
+    except BlockingIOError:
         return True
-    return True
+    return False
 
 
 @contextmanager
@@ -71,13 +76,21 @@ def claimed(data_dir: Path) -> Iterator[None]:
     """
     data_dir.mkdir(parents=True, exist_ok=True)
     with (data_dir / _LOCK_FILE).open("w") as lock:
+        if not _took(lock):
+            raise Misconfigured(f"another Lamina runs on {data_dir.resolve()}", "stop it, or choose another data_dir")
+        yield
+
+
+def _took(lock: IO[str]) -> bool:
+    """Take the lock; whoever only asks whether it is held holds it for a moment, too."""
+    for _ in range(CLAIM_ATTEMPTS):
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise Misconfigured(
-                f"another Lamina runs on {data_dir.resolve()}", "stop it, or choose another data_dir"
-            ) from error
-        yield
+        except BlockingIOError:
+            time.sleep(CLAIM_PAUSE_S)
+        else:
+            return True
+    return False
 
 
 def ensure_local_key(data_dir: Path, url: str) -> str:

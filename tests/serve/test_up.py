@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lamina import sample
-from tests.support.service import ROOT, Running, are_gone, descendants, run_cli, running_service, start
+from tests.support.service import ROOT, Running, descendants, left_of, run_cli, running_service, start
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +161,7 @@ def test_however_it_ends_no_process_is_left(home: Path, number: int) -> None:
 
     assert code == (-9 if number == signal.SIGKILL else 0)
     assert len(pids) > 5
-    assert are_gone(pids)
+    assert left_of(pids) == []
 
 
 def test_a_second_start_after_a_crash_finds_the_data_and_the_key(home: Path) -> None:

@@ -138,11 +138,12 @@ def command_line(pid: int) -> str:
         return ""
 
 
-def are_gone(pids: list[int], within_s: float = 20.0) -> bool:
-    """Tell whether all these processes end within some seconds; a zombie has ended."""
+def left_of(pids: list[int], within_s: float = 60.0) -> list[str]:
+    """Return the command lines of those processes that do not end within some seconds; a zombie has ended."""
     deadline = time.monotonic() + within_s
-    while time.monotonic() < deadline:
-        if not any(command_line(pid) for pid in pids):
-            return True
+    before = {pid: command_line(pid) for pid in pids}
+    while left := [line for pid, line in before.items() if line and command_line(pid) == line]:
+        if time.monotonic() > deadline:
+            return left
         time.sleep(0.1)
-    return False
+    return []
