@@ -1,2 +1,0 @@
-SELECT epoch FROM epochs
-WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
