@@ -41,6 +41,8 @@ def ray_environment(settings: Settings, folder: Path, *, ha_proxy: bool) -> dict
         "RAY_USAGE_STATS_ENABLED": "0",
         "SERVE_SOCKET_REUSE_PORT_ENABLED": "0",
         INSTANCE: str(folder),
+        # Ray's agents would write their titles over their environment, and the reaper not know them.
+        "SPT_NOENV": "1",
         **_authentication(os.environ),
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
         "OMP_NUM_THREADS": str(_threads(settings)),

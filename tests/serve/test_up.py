@@ -11,8 +11,19 @@ from pathlib import Path
 
 import pytest
 
+from deployments.reaper import processes_of
 from lamina import sample
-from tests.support.service import ROOT, Running, descendants, left_of, run_cli, running_service, start
+from tests.support.service import (
+    ROOT,
+    Running,
+    command_line,
+    descendants,
+    instance_folder,
+    left_of,
+    run_cli,
+    running_service,
+    start,
+)
 
 
 @pytest.fixture(scope="module")
@@ -162,6 +173,17 @@ def test_however_it_ends_no_process_is_left(home: Path, number: int) -> None:
     assert code == (-9 if number == signal.SIGKILL else 0)
     assert len(pids) > 5
     assert left_of(pids) == []
+
+
+def test_the_reaper_knows_every_process_that_ray_started(service: Running) -> None:
+    lines = {pid: command_line(pid) for pid in descendants(service.process.pid)}
+    (folder,) = {found for pid in lines if (found := instance_folder(pid))}
+
+    known = processes_of(folder)
+
+    unknown = [line for pid, line in lines.items() if pid not in known and command_line(pid) == line != ""]
+    assert [line for line in unknown if "postgres" not in line and "reaper.py" not in line] == []
+    assert any("ray::DashboardAgent" in lines.get(pid, "") for pid in known)
 
 
 def test_a_second_start_after_a_crash_finds_the_data_and_the_key(home: Path) -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from deployments.environment import INSTANCE
 from lamina.client import Client
 from lamina.local import LocalService, find_service
 
@@ -136,6 +137,16 @@ def command_line(pid: int) -> str:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         return ""
+
+
+def instance_folder(pid: int) -> str:
+    """Return the folder of the instance that a process belongs to; empty if it names none."""
+    try:
+        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    prefix = f"{INSTANCE}=".encode()
+    return next((item.removeprefix(prefix).decode() for item in variables if item.startswith(prefix)), "")
 
 
 def left_of(pids: list[int], within_s: float = 60.0) -> list[str]:
