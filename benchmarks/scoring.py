@@ -1,5 +1,6 @@
 """How good a ranking is: pure functions over ids."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,16 @@ def distinct(ids: Iterable[str]) -> tuple[str, ...]:
 def recall_at(k: int, judged: Judged) -> float:
     """Return the share of the relevant ids among the first ``k``."""
     return len(judged.relevant.intersection(judged.ranking[:k])) / len(judged.relevant)
+
+
+def ndcg_at(k: int, judged: Judged) -> float:
+    """Return the discounted cumulative gain of the first ``k``, as a share of the best possible one.
+
+    Source:
+        Järvelin, Kekäläinen, TOIS 2002, with binary gains.
+    """
+    gain = sum(1 / math.log2(place + 2) for place, id_ in enumerate(judged.ranking[:k]) if id_ in judged.relevant)
+    return gain / sum(1 / math.log2(place + 2) for place in range(min(k, len(judged.relevant))))
 
 
 def mean_recalls(questions: Sequence[Judged]) -> dict[str, float]:

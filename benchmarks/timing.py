@@ -13,7 +13,7 @@ from lamina.errors import Unavailable
 
 INDEX_DEADLINE_S = 600.0
 POLL_INTERVAL_S = 0.25
-PROJECTIONS = ("messages", "notes")
+PROJECTIONS = ("messages", "notes", "documents")
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -74,7 +74,7 @@ async def run_all(items: Iterable[Item], act: Callable[[Item], Awaitable[Result]
 
 
 async def until_indexed(client: AsyncClient) -> float:
-    """Wait until both outboxes are empty and return the seconds it took.
+    """Wait until the outboxes of everything that is searched are empty and return the seconds it took.
 
     Raises:
         Unavailable: If they are not within ten minutes.

@@ -1,12 +1,14 @@
 """The HTTP application, over services that may live anywhere."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deployments import problems
-from deployments.routes import health, reads, writes
+from deployments.routes import audits, documents, graph, health, memory_profiles, procedures, reads, shares, writes
 from deployments.routes.models import ProblemOut
 from deployments.services import Services
 from lamina import __version__
@@ -21,14 +23,30 @@ def build_api(services: Services) -> FastAPI:
     responses: dict[int | str, dict[str, object]] = {
         code: {"model": ProblemOut, "description": HTTPStatus(code).phrase} for code in (401, 403, 422, 503)
     }
-    app = FastAPI(title="Lamina", version=__version__, description=_DESCRIPTION, redoc_url=None)
+    app = FastAPI(title="Lamina", version=__version__, description=_DESCRIPTION, redoc_url=None, lifespan=_lifespan)
     app.state.services = services
     problems.install(app)
-    for router in (writes.router, reads.router):
+    for router in (
+        writes.router,
+        reads.router,
+        graph.router,
+        procedures.router,
+        shares.router,
+        memory_profiles.router,
+        documents.router,
+        audits.router,
+    ):
         app.include_router(router, responses=responses)
     app.include_router(health.router)
     app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
     return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Count the hits that are still in memory when the process is asked to end."""
+    yield
+    await app.state.services.hits.close()
 
 
 class BodyLimit:

@@ -13,7 +13,7 @@ from deployments.searcher import Searcher
 from lamina.settings import EmbedderDeployment, RouterDeployment, Settings
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.migrate import migrate
-from lamina.wiring import model_identity, postgres_url
+from lamina.wiring import model_identity, postgres_url, served_tiers
 
 MAX_ONGOING = 500
 CONSTRUCTOR_ATTEMPTS = 3
@@ -37,10 +37,9 @@ def build(settings: Settings) -> Application:
     dimension = generation.identity.dimension
     device, resources = embedder_resources(settings.serve.embedder, _gpus())
     embedder = _embedder(settings.serve.embedder, resources).bind(settings, device, generation.identity)
-    sessions = _searcher("Sessions").bind("sessions", settings, dimension)
-    notes = _searcher("Notes").bind("notes", settings, dimension)
-    indexer = _indexer().bind(settings, sessions, notes)
-    return _router(settings.serve.router).bind(settings, generation, embedder, sessions, notes, indexer)
+    tiers = {name: _searcher(name.title()).bind(name, settings, dimension) for name in served_tiers(settings)}
+    indexer = _indexer().bind(settings, tiers)
+    return _router(settings.serve.router).bind(settings, generation, embedder, tiers, indexer)
 
 
 def embedder_resources(limits: EmbedderDeployment, gpus: float) -> tuple[str, dict[str, Any]]:

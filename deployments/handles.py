@@ -12,12 +12,15 @@ from ray.exceptions import RayError, RayTaskError
 from ray.serve.exceptions import BackPressureError, RayServeException
 from ray.serve.handle import DeploymentHandle
 
+from lamina.auditing import Drift
 from lamina.coalescing import Coalescer
 from lamina.embedding.batching import mean_vector
 from lamina.errors import LaminaError, Overloaded, Unavailable
+from lamina.links import Followed, Frontier
 from lamina.memories import Chunk
 from lamina.ports import Change
 from lamina.queries import Failure, Query, Ranking, Source
+from lamina.stores.postgres.outbox import ProjectionName
 
 MAX_IN_FLIGHT = 4
 
@@ -67,7 +70,7 @@ class EmbedderHandle:
 
 
 class TierHandle:
-    """The TierSearcher and Projection ports over a tier's deployment.
+    """The TierSearcher port over a tier's deployment, and what follows links where it has a graph.
 
     Args:
         handle: The deployment.
@@ -85,13 +88,10 @@ class TierHandle:
         """Return every source's ranking or its failure."""
         return await self._queries.submit(query)
 
-    async def apply(self, changes: Sequence[Change]) -> None:
-        """Take over the given states and return when they are visible."""
-        await call(self._handle, "apply", self._part, list(changes))
-
-    async def flush(self) -> None:
-        """Return when everything applied so far is durable."""
-        await call(self._handle, "flush", self._part)
+    async def expand(self, frontier: Frontier) -> Sequence[Followed]:
+        """Return the links of the nodes."""
+        followed: Sequence[Followed] = await call(self._handle, "expand", self._part, frontier)
+        return followed
 
     async def probe(self) -> None:
         """Return if a replica answers."""
@@ -102,3 +102,29 @@ class TierHandle:
             self._handle, "search_many", self._part, list(queries)
         )
         return answered
+
+
+class ProjectionHandle:
+    """The Projection port over the deployment that owns it.
+
+    Args:
+        handle: The deployment.
+        projection: Which of its projections.
+    """
+
+    def __init__(self, handle: DeploymentHandle[Any], projection: ProjectionName) -> None:
+        self._handle = handle
+        self._projection = projection
+
+    async def apply(self, changes: Sequence[Change[Any]]) -> None:
+        """Take over the given states and return when they are visible."""
+        await call(self._handle, "apply", self._projection, self._projection, list(changes))
+
+    async def flush(self) -> None:
+        """Return when everything applied so far is durable."""
+        await call(self._handle, "flush", self._projection, self._projection)
+
+    async def audit(self, tenant: str) -> Drift:
+        """Return how the projection differs from Postgres."""
+        drift: Drift = await call(self._handle, "audit", self._projection, self._projection, tenant)
+        return drift

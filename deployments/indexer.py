@@ -1,15 +1,15 @@
 """The indexer as a deployment: one replica follows the outbox."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from ray.serve.handle import DeploymentHandle
 
-from deployments.handles import TierHandle
-from lamina.ports import Projection
+from deployments.handles import ProjectionHandle
+from lamina.queries import TierName
 from lamina.settings import Settings
-from lamina.stores.postgres.outbox import ProjectionName
-from lamina.wiring import build_indexer, build_pool
+from lamina.wiring import PROJECTIONS_OF, build_indexer, build_pool
 
 
 class Indexer:
@@ -17,14 +17,14 @@ class Indexer:
 
     Args:
         settings: Where Postgres is, and how large batches are.
-        sessions: The deployment that owns the messages' projection.
-        notes: The deployment that owns the notes' projection.
+        tiers: The deployments that own the projections, by tier.
     """
 
-    def __init__(self, settings: Settings, sessions: DeploymentHandle[Any], notes: DeploymentHandle[Any]) -> None:
-        projections: dict[ProjectionName, Projection] = {
-            "messages": TierHandle(sessions, "sessions"),
-            "notes": TierHandle(notes, "notes"),
+    def __init__(self, settings: Settings, tiers: Mapping[TierName, DeploymentHandle[Any]]) -> None:
+        projections = {
+            projection: ProjectionHandle(handle, projection)
+            for tier, handle in tiers.items()
+            for projection in PROJECTIONS_OF[tier]
         }
         self._indexer = build_indexer(settings, build_pool(settings), projections)
         self._following: asyncio.Task[None] | None = None

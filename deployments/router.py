@@ -1,17 +1,31 @@
 """The HTTP ingress and fusion as a deployment."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI
 from ray.serve.handle import DeploymentHandle
 
 from deployments.api import build_api
-from deployments.handles import EmbedderHandle, TierHandle, call
+from deployments.handles import EmbedderHandle, ProjectionHandle, TierHandle, call
 from deployments.services import KeyCheck, Probe, Services
-from lamina.queries import Tier
+from lamina.queries import Tier, TierName
 from lamina.settings import Settings
 from lamina.stores.postgres.generations import Generation
-from lamina.wiring import build_pool, build_reads, build_recorder, build_search
+from lamina.wiring import (
+    PROJECTIONS_OF,
+    TIERS,
+    build_document_parts,
+    build_explorer,
+    build_graph_recorder,
+    build_hit_counter,
+    build_pool,
+    build_procedure_parts,
+    build_reads,
+    build_recorder,
+    build_search,
+    build_shares,
+)
 
 
 class Router:
@@ -21,8 +35,7 @@ class Router:
         settings: Limits and defaults.
         generation: The active generation of vectors.
         embedder: The deployment of the model.
-        sessions: The deployment of tier 1.
-        notes: The deployment of tier 2.
+        tiers: The deployments of the tiers.
         indexer: The deployment that feeds the projections.
     """
 
@@ -31,28 +44,39 @@ class Router:
         settings: Settings,
         generation: Generation,
         embedder: DeploymentHandle[Any],
-        sessions: DeploymentHandle[Any],
-        notes: DeploymentHandle[Any],
+        tiers: Mapping[TierName, DeploymentHandle[Any]],
         indexer: DeploymentHandle[Any],
     ) -> None:
         pool = build_pool(settings)
         model = EmbedderHandle(embedder)
-        tiers = {Tier.SESSIONS: TierHandle(sessions, "sessions"), Tier.NOTES: TierHandle(notes, "notes")}
-        reads = build_reads(pool)
+        searchers = {TIERS[name]: TierHandle(handle, name) for name, handle in tiers.items()}
+        reads, shares = build_reads(pool), build_shares(settings, pool)
         probes: dict[str, Probe] = {
             "postgres": reads.outbox.lag,
             "embedder": lambda: call(embedder, "ping", "embedder"),
-            "sessions": tiers[Tier.SESSIONS].probe,
-            "notes": tiers[Tier.NOTES].probe,
+            **{name: searchers[TIERS[name]].probe for name in tiers},
             "indexer": lambda: call(indexer, "ping", "indexer"),
         }
+        explorer = build_explorer(settings, pool, searchers.get(Tier.GRAPH), generation.number)
         self._services = Services(
             settings=settings,
-            search=build_search(settings, model, dict(tiers), generation.number),
+            search=build_search(settings, model, searchers, generation.number, shares),
             recorder=build_recorder(settings, pool, model, generation.number),
+            graph_recorder=build_graph_recorder(settings, pool, model, generation.number),
+            explorer=explorer,
+            hints=explorer if "graph" in tiers else None,
+            procedures=build_procedure_parts(settings, pool, model, generation.number),
+            documents=build_document_parts(settings, pool, model, generation.number),
             reads=reads,
             key_check=KeyCheck(reads.keys, trust_s=settings.write.key_cache_s),
+            hits=build_hit_counter(settings, pool),
+            shares=shares,
             probes=probes,
+            audits={
+                projection: ProjectionHandle(handle, projection).audit
+                for tier, handle in tiers.items()
+                for projection in PROJECTIONS_OF[tier]
+            },
         )
 
     def __serve_build_asgi_app__(self) -> FastAPI:

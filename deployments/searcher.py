@@ -1,16 +1,16 @@
-"""A tier's searcher as a deployment; it also applies the changes of the tier's projection."""
+"""A tier's searcher as a deployment; it also applies the changes of the tier's projections."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any
 
+from lamina.auditing import Drift, audit
+from lamina.links import Followed, Frontier
 from lamina.ports import Change
-from lamina.queries import Failure, Query, Ranking, Source
+from lamina.queries import Failure, Query, Ranking, Source, TierName
 from lamina.settings import Settings
-from lamina.stores.postgres.outbox import enqueue_all
-from lamina.wiring import TierParts, build_notes, build_pool, build_sessions, postgres_url
-
-TierName = Literal["sessions", "notes"]
+from lamina.stores.postgres.outbox import Outbox, ProjectionName, enqueue_all
+from lamina.wiring import build_pool, build_tier, postgres_url
 
 
 class Searcher:
@@ -23,28 +23,32 @@ class Searcher:
     """
 
     def __init__(self, tier: TierName, settings: Settings, dimension: int) -> None:
-        self._pool = build_pool(settings)
-        self._parts = self._build(tier, settings, dimension)
-        if self._parts.index.is_new:
+        pool = build_pool(settings)
+        self._outbox = Outbox(pool)
+        self._parts = build_tier(tier, settings, pool, dimension)
+        for projection in self._parts.new:
             # A first start, or the files were lost: Postgres has what belongs in here.
-            enqueue_all(postgres_url(settings), "messages" if tier == "sessions" else "notes")
-
-    def _build(self, tier: TierName, settings: Settings, dimension: int) -> TierParts:
-        if tier == "sessions":
-            return build_sessions(settings, self._pool)
-        return build_notes(settings, self._pool, dimension)
+            enqueue_all(postgres_url(settings), projection)
 
     async def search_many(self, queries: Sequence[Query]) -> list[Mapping[Source, Ranking | Failure]]:
         """Return every source's ranking or failure, for each query."""
         return await asyncio.gather(*(self._parts.searcher.search(query) for query in queries))
 
-    async def apply(self, changes: Sequence[Change]) -> None:
+    async def apply(self, projection: ProjectionName, changes: Sequence[Change[Any]]) -> None:
         """Take over the given states and return when they are visible."""
-        await self._parts.projection.apply(changes)
+        await self._parts.projections[projection].apply(changes)
 
-    async def flush(self) -> None:
+    async def flush(self, projection: ProjectionName) -> None:
         """Return when everything applied so far is durable."""
-        await self._parts.projection.flush()
+        await self._parts.projections[projection].flush()
+
+    async def audit(self, projection: ProjectionName, tenant: str) -> Drift:
+        """Return how a projection differs from Postgres."""
+        return await audit(self._outbox, projection, self._parts.projections[projection], tenant)
+
+    async def expand(self, frontier: Frontier) -> Sequence[Followed]:
+        """Return the links of the nodes; the graph's searcher alone has some."""
+        return () if self._parts.graph is None else await self._parts.graph.expand(frontier)
 
     async def ping(self) -> None:
         """Return at once."""

@@ -1,7 +1,7 @@
 """What the routes work with, however the parts are spread over processes."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -9,16 +9,25 @@ from cachetools import TTLCache
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from lamina.auditing import Drift
 from lamina.errors import Forbidden, LaminaError, Unauthenticated
+from lamina.exploring import Explorer
+from lamina.graph_recorder import GraphRecorder
+from lamina.hits import HitCounter
+from lamina.ports import Hints
+from lamina.queries import FusedHit, Tier
 from lamina.recorder import Recorder
 from lamina.search import Search
 from lamina.settings import Settings
 from lamina.stores.postgres.keys import Credential, KeyRole, Keys, hash_key
-from lamina.wiring import Reads
+from lamina.stores.postgres.outbox import ProjectionName
+from lamina.stores.postgres.shares import Shares
+from lamina.wiring import DocumentParts, ProcedureParts, Reads
 
 MAX_CACHED_KEYS = 10_000
 PROBE_DEADLINE_S = 2.0
 Probe = Callable[[], Awaitable[object]]
+Audit = Callable[[str], Awaitable[Drift]]
 
 
 class KeyCheck:
@@ -50,19 +59,36 @@ class Services:
 
     Args:
         probes: What readiness asks, by part; a probe that raises or hangs is a part not ready.
+        audits: What compares a tenant's part of each projection with Postgres.
+        hints: What stands next to memories in the graph; ``None`` without a graph.
     """
 
     settings: Settings
     search: Search
     recorder: Recorder
+    graph_recorder: GraphRecorder
+    explorer: Explorer
+    procedures: ProcedureParts
+    documents: DocumentParts
     reads: Reads
     key_check: KeyCheck
+    hits: HitCounter
+    shares: Shares
     probes: Mapping[str, Probe]
+    audits: Mapping[ProjectionName, Audit]
+    hints: Hints | None = None
 
     async def readiness(self) -> dict[str, str]:
         """Return each part's state: ``ok``, or what is wrong with it."""
         states = await asyncio.gather(*(_probe(probe) for probe in self.probes.values()))
         return dict(zip(self.probes, states, strict=True))
+
+    async def count(self, hits: Sequence[FusedHit]) -> None:
+        """Take note of which notes were returned, its own ones; called after the answer is sent."""
+        own = (hit.memory for hit in hits if hit.memory.workspace is None)
+        ids = [memory.id for memory in own if memory.tier is Tier.NOTES]
+        if ids:
+            await self.hits.add(ids)
 
 
 async def _probe(probe: Probe) -> str:
@@ -105,3 +131,4 @@ def needs(role: KeyRole) -> Callable[..., Awaitable[Credential]]:
 
 ReaderDep = Annotated[Credential, Depends(needs(KeyRole.READER))]
 WriterDep = Annotated[Credential, Depends(needs(KeyRole.WRITER))]
+AdminDep = Annotated[Credential, Depends(needs(KeyRole.ADMIN))]

@@ -1,4 +1,4 @@
-"""`lamina up`: embedded Postgres, Ray and the application, in the foreground, until a signal.
+"""`lamina up`: embedded Postgres and FalkorDB, Ray and the application, in the foreground, until a signal.
 
 Ray is imported inside functions: its flags must be in the environment first.
 """
@@ -10,19 +10,29 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Self
 
+import psycopg
+
 from deployments.environment import can_run_ha_proxy, free_port, is_free, ray_environment
-from lamina.backends import EmbeddedPostgres
+from lamina.backends import EmbeddedFalkorDB, EmbeddedPostgres
 from lamina.errors import Misconfigured, Unavailable
 from lamina.local import LocalService, claimed, ensure_local_key
-from lamina.settings import EmbeddedPostgresSettings, PostgresServerSettings, Settings
+from lamina.settings import (
+    EmbeddedFalkorDBSettings,
+    EmbeddedPostgresSettings,
+    FalkorDBServerSettings,
+    GraphSettings,
+    PostgresServerSettings,
+    Settings,
+)
 from lamina.stores.postgres.migrate import migrate
+from lamina.stores.postgres.outbox import enqueue_all
 
 OBJECT_STORE_BYTES = 150 * 1024 * 1024
 WATCH_INTERVAL_S = 0.5
@@ -57,16 +67,21 @@ def run(settings: Settings, report: Report, on_ready: Callable[[Started], None])
         stack.enter_context(claimed(settings.data_dir))
         _refuse_taken_port(settings)
         postgres, url = _start_postgres(settings, stack, report)
-        served = settings.model_copy(
-            update={"postgres": PostgresServerSettings(url=url), "data_dir": settings.data_dir.resolve()}
-        )
         migrate(url)
+        falkordb, graph = _start_graph(settings, stack, report)
+        served = settings.model_copy(
+            update={
+                "postgres": PostgresServerSettings(url=url),
+                "graph": graph,
+                "data_dir": settings.data_dir.resolve(),
+            }
+        )
         key = ensure_local_key(settings.data_dir, url)
         address = _start_serving(served, stack, report, stop)
         service = LocalService(url=address, key=key, pid=os.getpid())
         stack.enter_context(service.announced(settings.data_dir))
         on_ready(Started(service, time.monotonic() - begin))
-        _watch(postgres, stop, report)
+        _watch([_revive_postgres(postgres, report), _revive_graph(falkordb, url, report)], stop)
         report("stopping")
 
 
@@ -126,6 +141,20 @@ def _start_postgres(settings: Settings, stack: ExitStack, report: Report) -> tup
             postgres = EmbeddedPostgres(settings.data_dir / "postgres", chosen)
             stack.callback(postgres.stop)
             return postgres, postgres.start()
+
+
+def _start_graph(settings: Settings, stack: ExitStack, report: Report) -> tuple[EmbeddedFalkorDB | None, GraphSettings]:
+    match settings.graph:
+        case EmbeddedFalkorDBSettings() as chosen:
+            report("starting falkordb")
+            falkordb = EmbeddedFalkorDB(settings.data_dir / "graph", chosen)
+            stack.callback(falkordb.stop)
+            url = falkordb.start()
+            if falkordb.set_aside:
+                report(f"falkordb could not load its data, which are in {falkordb.set_aside} now; the graph is rebuilt")
+            return falkordb, FalkorDBServerSettings(url=url, connections=chosen.connections)
+        case chosen:
+            return None, chosen
 
 
 def _start_serving(settings: Settings, stack: ExitStack, report: Report, stop: StopSignal) -> str:
@@ -223,19 +252,50 @@ def _start_reaper(folder: Path) -> Callable[[], None]:
     return release
 
 
-def _watch(postgres: EmbeddedPostgres | None, stop: StopSignal, report: Report) -> None:
+def _watch(revivals: Sequence[Callable[[], None]], stop: StopSignal) -> None:
     while not stop.wait(WATCH_INTERVAL_S):
-        if postgres is not None and _revived(postgres, report):
-            report("postgres ended and was started again")
+        for revive in revivals:
+            revive()
         if _ray_is_gone():
             raise Unavailable("ray", "one of its processes ended; start Lamina again, nothing acknowledged is lost")
 
 
-def _revived(postgres: EmbeddedPostgres, report: Report) -> bool:
+def _revive_postgres(postgres: EmbeddedPostgres | None, report: Report) -> Callable[[], None]:
+    def revive() -> None:
+        if postgres is not None and _revived(postgres, "postgres", report):
+            report("postgres ended and was started again")
+
+    return revive
+
+
+def _revive_graph(falkordb: EmbeddedFalkorDB | None, postgres_url: str, report: Report) -> Callable[[], None]:
+    """Return what starts FalkorDB again and, where its data were lost, has them written anew."""
+    is_owed = False
+
+    def revive() -> None:
+        nonlocal is_owed
+        if falkordb is not None and _revived(falkordb, "falkordb", report):
+            is_owed = is_owed or falkordb.is_new
+            report(f"falkordb ended and was started again{', empty; the graph is rebuilt' if is_owed else ''}")
+        if is_owed:
+            is_owed = not _enqueued_graph(postgres_url)
+
+    return revive
+
+
+def _enqueued_graph(postgres_url: str) -> bool:
     try:
-        return postgres.ensure_running()
+        enqueue_all(postgres_url, "graph")
+    except psycopg.OperationalError:
+        return False  # Postgres ended with it, and is started again first.
+    return True
+
+
+def _revived(server: EmbeddedPostgres | EmbeddedFalkorDB, name: str, report: Report) -> bool:
+    try:
+        return server.ensure_running()
     except Misconfigured as error:
-        report(f"postgres does not start again yet: {error}")
+        report(f"{name} does not start again yet: {error}")
         return False
 
 

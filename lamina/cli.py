@@ -1,11 +1,13 @@
 """The command line: run Lamina, use it, look after it."""
 
+import asyncio
 import importlib
 import logging
 import os
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 from uuid import UUID
@@ -19,11 +21,14 @@ from rich.table import Column, Table
 from lamina import __version__, sample
 from lamina.backends import running_url
 from lamina.client import Client
+from lamina.client.files import document_of_file, files_of, upload_batches
 from lamina.errors import LaminaError, Misconfigured
 from lamina.local import find_service
 from lamina.settings import EmbeddedPostgresSettings, PostgresServerSettings, Settings, load_settings
+from lamina.stores.postgres.connection import Pool, new_pool
 from lamina.stores.postgres.keys import KeyRole, create_key, list_keys, revoke_key
 from lamina.stores.postgres.outbox import PROJECTIONS, enqueue_all
+from lamina.stores.postgres.temperatures import Sweep, Temperatures
 
 app = typer.Typer(
     name="lamina", help="Tiered memory for swarms of agents.", no_args_is_help=True, pretty_exceptions_enable=False
@@ -193,6 +198,44 @@ def add(
 
 
 @app.command()
+def upload(
+    files: Annotated[
+        list[Path], typer.Argument(help="Text, Markdown, HTML or PDF; a folder stands for all of these in it.")
+    ],
+    tag: Annotated[list[str] | None, typer.Option("--tag", "-t", help="Label; may be repeated.")] = None,
+    workspace: WorkspaceOption = "default",
+    user: UserOption = None,
+    config: ConfigOption = None,
+    data_dir: DataDirOption = None,
+    url: UrlOption = None,
+    key: KeyOption = None,
+) -> None:
+    """Store files as documents; a file of the same path replaces the one before. Exit 1 if one is refused."""
+    found = files_of(files)
+    refused = 0
+    with (
+        _client(config, data_dir, url, key, workspace=workspace, user=user) as client,
+        _progress("documents", len(found)) as advance,
+    ):
+        for batch in upload_batches(found):
+            documents = [document_of_file(path) | {"tags": tag or []} for path in batch]
+            for path, result in zip(batch, client.add_documents(documents)["results"], strict=True):
+                refused += result["status"] == "invalid"
+                _print_uploaded(path, result)
+            advance(len(batch))
+    if refused:
+        _fail(f"{refused} of {len(found)} files are refused")
+
+
+def _print_uploaded(path: Path, result: dict[str, Any]) -> None:
+    if result["status"] == "invalid":
+        console.print(f"[red]refused[/]  {escape(str(path))}: {escape(result['error'])}", highlight=False)
+    else:
+        said = f"{result['id']}  {result['status']:8}  {result['passages']:4} passages  {escape(str(path))}"
+        console.print(said, highlight=False, soft_wrap=True)
+
+
+@app.command()
 def search(
     query: Annotated[str, typer.Argument(help="A question, or words.")],
     limit: LimitOption = 10,
@@ -241,7 +284,7 @@ def status(config: ConfigOption = None, data_dir: DataDirOption = None, url: Url
 
 @app.command()
 def reindex(
-    projection: Annotated[str, typer.Argument(help="notes or messages.")],
+    projection: Annotated[str, typer.Argument(help="messages, notes, cold, documents or graph.")],
     config: ConfigOption = None,
     data_dir: DataDirOption = None,
 ) -> None:
@@ -250,6 +293,50 @@ def reindex(
         raise Misconfigured(f"there is no projection {projection}", f"choose one of {', '.join(PROJECTIONS)}")
     count = enqueue_all(_database(config, data_dir), projection)
     console.print(f"{count} memories are queued; the running service applies them")
+
+
+@app.command()
+def audit(
+    config: ConfigOption = None,
+    data_dir: DataDirOption = None,
+    url: UrlOption = None,
+    key: KeyOption = None,
+    *,
+    repair: Annotated[bool, typer.Option("--repair", help="Have what differs taken over again.")] = False,
+) -> None:
+    """Compare every projection with Postgres, for the key's tenant; exit 1 if one differs. Needs an admin key."""
+    with _client(config, data_dir, url, key) as client:
+        report = client.audit(repair=repair)
+    columns = ("expected", "found", "missing", "surplus", "different", "pending", "repaired")
+    table = Table("projection", *(Column(name, justify="right") for name in columns), box=None)
+    for name, drift in report["projections"].items():
+        table.add_row(name, *(str(drift[column]) for column in columns))
+    console.print(table)
+    console.print("every projection holds what Postgres says" if report["consistent"] else "there is drift")
+    raise typer.Exit(0 if report["consistent"] else 1)
+
+
+@app.command()
+def sweep(
+    config: ConfigOption = None,
+    data_dir: DataDirOption = None,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be demoted.")] = False,
+) -> None:
+    """Demote notes that nobody found for their lifespan to the cold index."""
+    pool = new_pool(_database(config, data_dir), _settings(config, data_dir).pool)
+    swept = asyncio.run(_swept(pool, dry_run=dry_run))
+    if swept.namespaces:
+        table = Table("tenant", "workspace", "namespace", "notes", box=None)
+        for item in swept.namespaces:
+            table.add_row(escape(item.tenant), escape(item.workspace), escape(item.namespace), str(item.notes))
+        console.print(table)
+    console.print(f"{swept.notes} notes {'would be' if dry_run else 'are'} demoted")
+
+
+async def _swept(pool: Pool, *, dry_run: bool) -> Sweep:
+    async with pool:
+        return await Temperatures(pool).sweep(datetime.now(UTC), dry_run=dry_run)
 
 
 @keys.command("create")

@@ -3,15 +3,16 @@
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 import psycopg
 from psycopg.rows import dict_row
 
-from lamina.ports import Projection
+from lamina.ports import Change, Projection
 from lamina.stores.postgres.connection import Connection
-from lamina.stores.postgres.outbox import CHANNEL, Lag, Outbox, ProjectionName
+from lamina.stores.postgres.outbox import CHANNEL, PROJECTIONS, Lag, Outbox, ProjectionName
 
 logger = logging.getLogger(__name__)
 FIRST_PAUSE_S = 0.05
@@ -40,7 +41,7 @@ class Indexer:
         self,
         url: str,
         outbox: Outbox,
-        projections: Mapping[ProjectionName, Projection],
+        projections: Mapping[ProjectionName, Projection[Any]],
         *,
         batch_size: int,
         poll_interval_s: float,
@@ -51,7 +52,8 @@ class Indexer:
         self._poll_interval_s = poll_interval_s
         self._followers = [
             Follower(name, outbox, projection, batch_size=batch_size, flush_interval_s=flush_interval_s)
-            for name, projection in projections.items()
+            for name in PROJECTIONS
+            for projection in (projections.get(name, Discarded()),)
         ]
 
     async def run(self) -> None:
@@ -95,6 +97,16 @@ class Indexer:
                 follower.wake.set()
 
 
+class Discarded:
+    """Stands for a projection that is not kept: its rows leave the outbox, and a later store starts from Postgres."""
+
+    async def apply(self, changes: Sequence[Change[Any]]) -> None:
+        """Do nothing."""
+
+    async def flush(self) -> None:
+        """Do nothing."""
+
+
 class Follower:
     """Keeps one projection up to date; a failing one holds up no other.
 
@@ -107,7 +119,13 @@ class Follower:
     """
 
     def __init__(
-        self, name: ProjectionName, outbox: Outbox, projection: Projection, *, batch_size: int, flush_interval_s: float
+        self,
+        name: ProjectionName,
+        outbox: Outbox,
+        projection: Projection[Any],
+        *,
+        batch_size: int,
+        flush_interval_s: float,
     ) -> None:
         self._name = name
         self._outbox = outbox

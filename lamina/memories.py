@@ -12,7 +12,7 @@ import uuid_utils.compat
 from numpy.typing import NDArray
 
 from lamina.errors import InvalidInput
-from lamina.text import clean, clean_id, clean_json, clean_text, content_hash
+from lamina.text import clean, clean_id, clean_json, clean_text, content_hash, name_key
 
 MAX_TAGS = 64
 MAX_MESSAGES = 256
@@ -142,6 +142,7 @@ class Note:
         event_at: When what it tells of happened, in UTC; the time of writing if not given.
         source: Where it comes from (``api``, or the id of the message it was extracted from).
         metadata: The caller's data, returned untouched.
+        derived_from: Notes that this one was made from; it goes when one of them goes.
     """
 
     content: str
@@ -152,6 +153,7 @@ class Note:
     event_at: datetime | None = None
     source: str = "api"
     metadata: Metadata = field(default_factory=dict)
+    derived_from: tuple[UUID, ...] = ()
 
     def content_hash(self) -> bytes:
         """Return the hash under which a scope holds this note once."""
@@ -174,6 +176,7 @@ def clean_note(note: Note, field_path: str = "") -> Note:
         event_at=None if note.event_at is None else as_utc(note.event_at, f"{prefix}event_at"),
         source=clean(note.source, f"{prefix}source"),
         metadata=clean_metadata(note.metadata, f"{prefix}metadata"),
+        derived_from=tuple(dict.fromkeys(note.derived_from)),
     )
 
 
@@ -217,6 +220,7 @@ class StoredNote:
     created_at: datetime
     updated_at: datetime
     last_hit_at: datetime
+    temperature: str = "warm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,8 +249,62 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
+class Entity:
+    """A person, place, thing or idea that memories mention.
+
+    Args:
+        name: As it was written; entities whose names differ in case, width or composition are one.
+        type: What it is, in lower case (``person``, ``organisation``, ``place``, ``thing``).
+        aliases: Other names.
+        confidence: 0..1, how sure it is that this is one.
+    """
+
+    name: str
+    type: str = "thing"
+    aliases: tuple[str, ...] = ()
+    confidence: float = 0.8
+
+    @property
+    def key(self) -> str:
+        """Return what identifies it within a workspace."""
+        return name_key(self.name)
+
+    def all_keys(self) -> tuple[str, ...]:
+        """Return every key it is known by, its own first, each once."""
+        return tuple(dict.fromkeys((self.key, *map(name_key, self.aliases))))
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A directed statement: the subject, how it stands, to what.
+
+    Args:
+        subject: Name of the entity it starts from.
+        type: How the two stand, in lower case with underscores (``works_at``).
+        object: Name of the entity it points to.
+        strength: 0..1, how much following it carries over.
+        confidence: 0..1, how sure one source of it is.
+    """
+
+    subject: str
+    type: str
+    object: str
+    strength: float = 0.8
+    confidence: float = 0.8
+
+
+@dataclass(frozen=True, slots=True)
 class Extraction:
-    """What a turn teaches: notes, and a patch for the user's profile."""
+    """What a turn teaches.
+
+    Args:
+        notes: What is worth keeping.
+        profile: A patch for the user's profile.
+        entities: Who and what is mentioned.
+        edges: How these stand to each other; entities that only an edge names are implied.
+    """
 
     notes: tuple[Note, ...] = ()
     profile: Metadata = field(default_factory=dict)
+    entities: tuple[Entity, ...] = ()
+    edges: tuple[Edge, ...] = ()

@@ -1,16 +1,21 @@
 """What the core asks of the world: one to four methods a port."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Generic, Protocol, TypeVar
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lamina.links import Followed, Frontier, Node
 from lamina.memories import Chunk, Extraction, Message
 from lamina.queries import Failure, Neighbour, Query, Ranking, Source
+from lamina.scope import Scope
+from lamina.sharing import Share
+
+State = TypeVar("State")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,18 @@ class TierSearcher(Protocol):
         ...
 
 
+class Shares(Protocol):
+    """Knows what other workspaces share with a scope's."""
+
+    async def into(self, scope: Scope, now: datetime) -> tuple[Share, ...]:
+        """Return the shares that may be active at this moment.
+
+        Raises:
+            Unavailable: If they cannot be read.
+        """
+        ...
+
+
 class Neighbourhood(Protocol):
     """Reads messages with what stands next to them."""
 
@@ -89,16 +106,16 @@ class Neighbourhood(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Change(Generic[State]):
     """The state that one memory has now, for a projection to take over.
 
     Args:
-        id: Of the note or message.
-        record: What to index; ``None`` if the memory is gone.
+        id: Of the memory (for the graph, of an entity too).
+        record: What to index; ``None`` if it is gone.
     """
 
     id: UUID
-    record: "Record | None"
+    record: State | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +137,77 @@ class Record:
     confidence: float
     texts: tuple[str, ...]
     embeddings: tuple[bytes, ...]
+    category: str | None = None
+    agent: str | None = None
+    source: str | None = None
+    importance: float = 0.5
 
 
-class Projection(Protocol):
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where a memory belongs, for a projection that keeps an index for each namespace.
+
+    Args:
+        record: What is indexed of it; ``None`` if nothing is, now.
+    """
+
+    tenant: str
+    workspace: str
+    namespace: str
+    record: Record | None
+
+
+@dataclass(frozen=True, slots=True)
+class NoteHits:
+    """How often searches found a note within a while.
+
+    Args:
+        hits: How often, from 1.
+        first_at: When the first of them was, in UTC.
+        last_at: When the last of them was, in UTC.
+    """
+
+    id: UUID
+    hits: int
+    first_at: datetime
+    last_at: datetime
+
+
+class Links(Protocol):
+    """Follows links, one step at a time."""
+
+    async def expand(self, frontier: Frontier) -> Sequence[Followed]:
+        """Return the links of the nodes in both directions, strongest first for each node.
+
+        Raises:
+            Unavailable: If the store does not answer.
+        """
+        ...
+
+
+class GraphStore(Links, Protocol):
+    """A store that follows links fast; a projection of Postgres."""
+
+    async def apply(self, changes: "Sequence[Change[Node]]") -> None:
+        """Put each node and all links that start from it in place of what was known of it; idempotent.
+
+        A link to a node that is not known yet makes a bare node, which its own change completes.
+        """
+        ...
+
+    async def flush(self) -> None:
+        """Return when everything applied so far survives a crash of the store."""
+        ...
+
+    async def nodes(self, after: UUID | None, limit: int) -> Sequence[tuple[UUID, Node]]:
+        """Return nodes with their links in the order of their ids, from the one after ``after`` on; for the audit."""
+        ...
+
+
+class Projection(Protocol[State]):
     """A store that is derived from Postgres and can be rebuilt from it."""
 
-    async def apply(self, changes: Sequence[Change]) -> None:
+    async def apply(self, changes: Sequence[Change[State]]) -> None:
         """Take over the given states and return when they are visible; idempotent."""
         ...
 
@@ -134,11 +216,48 @@ class Projection(Protocol):
         ...
 
 
+class Hints(Protocol):
+    """What stands next to memories in the graph, in words."""
+
+    async def hints(self, scope: Scope, ids: Sequence[UUID]) -> Mapping[UUID, list[str]]:
+        """Return the nearest facts of each memory, strongest first (``Ann works_at Initech``).
+
+        Raises:
+            Unavailable: If the graph does not answer.
+        """
+        ...
+
+
+class Inventory(Protocol):
+    """A projection that can tell everything it holds, for the audit."""
+
+    async def inventory(self, tenant: str, fingerprint: Callable[[Any], str | None]) -> Mapping[UUID, str]:
+        """Return every memory of a tenant in it with the fingerprint of its state.
+
+        Args:
+            tenant: Whose memories.
+            fingerprint: Of a state that can be read back whole; where it cannot, the store builds the same text.
+        """
+        ...
+
+
 class Extractor(Protocol):
     """From what was said to what is worth keeping."""
 
-    def extract(self, messages: Sequence[Message], ids: Sequence[UUID]) -> Extraction:
-        """Return the notes and profile facts of the messages; the notes name their message's id."""
+    async def extract(self, messages: Sequence[Message], ids: Sequence[UUID]) -> Extraction:
+        """Return what the messages teach; the notes name their message's id as ``message:<id>``."""
+        ...
+
+
+class HitStore(Protocol):
+    """Keeps how often notes were found."""
+
+    async def count(self, hits: Sequence[NoteHits]) -> Sequence[UUID]:
+        """Add the hits and return the notes that they made warm.
+
+        Raises:
+            Unavailable: If the store does not answer; nothing is added.
+        """
         ...
 
 

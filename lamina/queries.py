@@ -1,10 +1,10 @@
 """What is asked and what is answered."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import IntEnum, StrEnum
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from lamina.errors import InvalidInput
@@ -13,6 +13,7 @@ from lamina.scope import Scope
 from lamina.text import MAX_QUERY_CHARS, clean_id, clean_text, words
 
 MAX_LIMIT = 1000
+MAX_DEPTH = 3
 
 
 class Tier(IntEnum):
@@ -23,9 +24,19 @@ class Tier(IntEnum):
     PROFILE = 3
     GRAPH = 4
     PROCEDURES = 5
+    DOCUMENTS = 6  # Beside the five: what was uploaded, not lived through.
 
 
-SEARCHED_TIERS = (Tier.SESSIONS, Tier.NOTES)
+TierName = Literal["sessions", "notes", "graph", "procedures", "documents"]
+TIER_NAMES: Mapping[TierName, Tier] = {
+    "sessions": Tier.SESSIONS,
+    "notes": Tier.NOTES,
+    "graph": Tier.GRAPH,
+    "procedures": Tier.PROCEDURES,
+    "documents": Tier.DOCUMENTS,
+}
+"""The tiers that are searched, under the names that callers use."""
+SEARCHED_TIERS = tuple(TIER_NAMES.values())
 
 
 class Source(StrEnum):
@@ -36,6 +47,10 @@ class Source(StrEnum):
     SESSION_CONTEXT = "session_context"
     NOTES_HYBRID = "notes_hybrid"
     NOTES_WARM = "notes_warm"
+    NOTES_COLD = "notes_cold"
+    GRAPH = "graph"
+    PROCEDURES = "procedures"
+    DOCUMENTS = "documents"
 
 
 TIER_OF: Mapping[Source, Tier] = {
@@ -44,24 +59,132 @@ TIER_OF: Mapping[Source, Tier] = {
     Source.SESSION_CONTEXT: Tier.SESSIONS,
     Source.NOTES_HYBRID: Tier.NOTES,
     Source.NOTES_WARM: Tier.NOTES,
+    Source.NOTES_COLD: Tier.NOTES,
+    Source.GRAPH: Tier.GRAPH,
+    Source.PROCEDURES: Tier.PROCEDURES,
+    Source.DOCUMENTS: Tier.DOCUMENTS,
 }
+"""The tier that answers for a source; the graph also ranks memories of other tiers that it leads to."""
+
+
+class FilterField(StrEnum):
+    """What a filter may look at."""
+
+    CATEGORY = "category"
+    OCCURRED_AT = "occurred_at"
+    TAGS = "tags"
+    SOURCE = "source"
+    USER = "user"
+    AGENT = "agent"
+    SESSION = "session"
+    CONFIDENCE = "confidence"
+    IMPORTANCE = "importance"
+
+
+class Operator(StrEnum):
+    """How a filter compares."""
+
+    EQ = "eq"
+    IN = "in"
+    CONTAINS = "contains"
+    GT = "gt"
+    GTE = "gte"
+    LT = "lt"
+    LTE = "lte"
+
+
+FilterValue = str | float | datetime | tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """One comparison; false where the memory has no such value, except ``eq`` with ``None``.
+
+    Args:
+        field: What is looked at. ``tags`` is a set and knows only ``contains``.
+        operator: How; ``in`` takes a tuple of texts.
+        value: Text, number or UTC time, as the field's type asks.
+    """
+
+    field: FilterField
+    operator: Operator
+    value: FilterValue
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """True where every part is; of none, always."""
+
+    parts: "tuple[Condition, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """True where one part is; of none, never."""
+
+    parts: "tuple[Condition, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """True where the part is not."""
+
+    part: "Condition"
+
+
+Condition = Compare | AllOf | AnyOf | Negation
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a hit must be beside relevant.
+    """What a hit must be beside relevant; every source and the graph's expansion obey.
 
     Args:
         tags: All of these, each compared whole. Messages have none.
         since: Not before this moment of the event, in UTC.
         until: Before this moment of the event, in UTC.
-        min_confidence: Notes less sure than this are left out, 0..1.
+        min_confidence: Memories less sure than this are left out, 0..1.
+        where: Any other condition.
+        as_of: Nothing that happened after this moment counts, and ages are counted from it.
+        shared_only: Only what belongs to no user; what another workspace shares is searched so.
     """
 
     tags: tuple[str, ...] = ()
     since: datetime | None = None
     until: datetime | None = None
     min_confidence: float = 0.5
+    where: Condition | None = None
+    as_of: datetime | None = None
+    shared_only: bool = False
+
+    def condition(self) -> Condition:
+        """Return all of it as one condition."""
+        limits: tuple[tuple[FilterField, Operator, FilterValue], ...] = (
+            (FilterField.OCCURRED_AT, Operator.GTE, self.since),
+            (FilterField.OCCURRED_AT, Operator.LT, self.until),
+            (FilterField.OCCURRED_AT, Operator.LTE, self.as_of),
+            (FilterField.CONFIDENCE, Operator.GTE, self.min_confidence or None),
+            *((FilterField.TAGS, Operator.CONTAINS, tag) for tag in self.tags),
+        )
+        parts: tuple[Condition, ...] = tuple(Compare(*limit) for limit in limits if limit[2] is not None)
+        if self.shared_only:
+            parts += (Compare(FilterField.USER, Operator.EQ, None),)
+        return AllOf(parts if self.where is None else (*parts, self.where))
+
+
+class FusionMethod(StrEnum):
+    """How the rankings of the sources become one."""
+
+    RRF = "rrf"
+    WEIGHTED = "weighted"
+    COMPOSITE = "composite"
+
+
+class Normalisation(StrEnum):
+    """How the weighted fusion scales a source's figures to 0..1."""
+
+    MIN_MAX = "min_max"
+    ABSOLUTE = "absolute"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +200,7 @@ class Query:
         filters: What a hit must be beside relevant.
         embedding: Float32 bytes of the unit vector; ``None`` where the embedder did not answer.
         generation: The active embedding generation, whose chunks are searched.
+        depth: How many steps the graph is followed; the configured number if not given.
     """
 
     text: str
@@ -86,6 +210,7 @@ class Query:
     filters: Filters = field(default_factory=Filters)
     embedding: bytes | None = None
     generation: int = 0
+    depth: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +224,10 @@ class SearchRequest:
         per_source: How many ranks of each source count in full.
         tiers: Which tiers to search.
         filters: What a hit must be beside relevant.
+        fusion: How the sources' rankings become one.
+        normalise: How the weighted fusion scales.
+        depth: How many steps the graph is followed, 1 to 3; the configured number if not given.
+        min_score: Hits with a lower fused score are left out, 0..1.
     """
 
     text: str
@@ -107,6 +236,10 @@ class SearchRequest:
     per_source: int
     tiers: tuple[Tier, ...] = SEARCHED_TIERS
     filters: Filters = field(default_factory=Filters)
+    fusion: FusionMethod = FusionMethod.RRF
+    normalise: Normalisation = Normalisation.MIN_MAX
+    depth: int | None = None
+    min_score: float = 0.0
 
     def query(self) -> Query:
         """Return the query for the sources, without its embedding and generation.
@@ -123,6 +256,7 @@ class SearchRequest:
             scope=self.scope,
             limit=max(self.per_source, self.limit),
             filters=clean_filters(self.filters),
+            depth=clean_depth(self.depth),
         )
 
 
@@ -137,7 +271,19 @@ def clean_filters(filters: Filters) -> Filters:
     if since and until and until <= since:
         raise InvalidInput("until", f"is {until.isoformat()}, not after since ({since.isoformat()})")
     tags = tuple(clean_id(tag, f"tags.{place}") for place, tag in enumerate(filters.tags))
-    return Filters(tags=tags, since=since, until=until, min_confidence=filters.min_confidence)
+    as_of = None if filters.as_of is None else as_utc(filters.as_of, "as_of")
+    return replace(filters, tags=tags, since=since, until=until, as_of=as_of)
+
+
+def clean_depth(depth: int | None) -> int | None:
+    """Return the depth.
+
+    Raises:
+        InvalidInput: If it is not 1, 2 or 3.
+    """
+    if depth is not None and not 1 <= depth <= MAX_DEPTH:
+        raise InvalidInput("depth", f"is {depth}; expected 1 to {MAX_DEPTH}")
+    return depth
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +291,18 @@ class Memory:
     """A found memory as a caller sees it, whatever its tier.
 
     Args:
-        id: Of the message or the note.
+        id: Of the message, note, entity, edge, procedure or passage.
         tier: Where it lives.
-        kind: ``message``, or the note's category.
+        kind: ``message``, the note's category, ``entity``, ``fact``, ``procedure`` or ``passage``.
         content: The stretch of its text that matched.
         occurred_at: When it was said or happened, in UTC.
+        last_hit_at: When a search last found it, in UTC, where that is counted.
+        temperature: ``warm`` or ``cold``; notes alone can be cold.
+        title: Of the document that a passage belongs to.
+        document: Id of that document.
+        position: Which of its passages it is, from 1.
+        workspace: Where it comes from, if another workspace shares it.
+        namespace: Its namespace there, if that is not the default one.
     """
 
     id: UUID
@@ -167,6 +320,13 @@ class Memory:
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
     source: str | None = None
+    last_hit_at: datetime | None = None
+    temperature: str = "warm"
+    title: str | None = None
+    document: UUID | None = None
+    position: int | None = None
+    workspace: str | None = None
+    namespace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from lamina.errors import InvalidInput, Unavailable
+from lamina.extraction.reading import read_all
+from lamina.knowledge import Knowledge, PreparedKnowledge, Told
 from lamina.memories import (
     MAX_MESSAGES,
     Chunk,
@@ -23,23 +25,26 @@ from lamina.memories import (
     new_id,
 )
 from lamina.ports import Clock, Embedder, Extractor
+from lamina.queries import Tier
 from lamina.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.idempotency import Json, Once, answer_once
 from lamina.stores.postgres.messages import AppendedMessage, PreparedMessage, append_messages
+from lamina.stores.postgres.near_notes import put_notes
 from lamina.stores.postgres.notes import (
     PreparedNote,
     PutNote,
     delete_note,
-    insert_notes,
+    derive_notes,
     lock_note,
     prepare_note,
     replace_chunks,
     update_note,
 )
-from lamina.stores.postgres.outbox import enqueue
+from lamina.stores.postgres.outbox import enqueue, enqueue_notes
 from lamina.stores.postgres.profiles import patch_profile
+from lamina.stores.postgres.temperatures import warm_up
 
 Result = TypeVar("Result")
 LONG_TEXT_CHARS = 5_000
@@ -52,6 +57,7 @@ class PreparedTurn:
     messages: tuple[PreparedMessage, ...]
     notes: tuple[PreparedNote, ...]
     profile: Metadata
+    knowledge: PreparedKnowledge
 
 
 class Recorder:
@@ -63,28 +69,34 @@ class Recorder:
     Args:
         pool: Connections to Postgres.
         embedder: Embeds messages and notes.
+        knowledge: Links them into the graph.
         extractor: Draws notes and profile facts from messages; ``None`` draws nothing.
         generation: The active generation of vectors.
         clock: The time of day.
         embed_deadline_s: Seconds after which a write gives up on the embedder.
+        near_duplicate: Cosine from which a note that says nothing new raises the old one.
     """
 
     def __init__(
         self,
         pool: Pool,
         embedder: Embedder,
+        knowledge: Knowledge,
         extractor: Extractor | None,
         *,
         generation: int,
         clock: Clock,
         embed_deadline_s: float,
+        near_duplicate: float,
     ) -> None:
         self._pool = pool
         self._embedder = embedder
+        self._knowledge = knowledge
         self._extractor = extractor
         self._generation = generation
         self._clock = clock
         self._embed_deadline_s = embed_deadline_s
+        self._near_duplicate = near_duplicate
 
     async def record_turn(self, scope: Scope, messages: Sequence[Message], once: Once | None = None) -> Json:
         """Append messages to the scope's session, with what they teach.
@@ -99,27 +111,24 @@ class Recorder:
         """
         if scope.session is None:
             raise InvalidInput("session", "is missing; a turn belongs to a session")
-        turn = await self._prepare(_cleaned(messages))
         now = self._clock()
+        turn = await self._prepare(scope, _cleaned(messages), now)
 
         async def act(connection: Connection) -> Json:
             return await answer_once(connection, once, lambda: self._write_turn(connection, scope, turn, now))
 
         return await in_transaction(self._pool, act)
 
-    async def _prepare(self, messages: Sequence[Message]) -> PreparedTurn:
+    async def _prepare(self, scope: Scope, messages: Sequence[Message], now: datetime) -> PreparedTurn:
         ids = [new_id() for _ in messages]
-        extraction = await _off_loop(_size(messages), lambda: self._extract(messages, ids))
+        extraction = await self._extractor.extract(messages, ids) if self._extractor else Extraction()
         texts = [message.text() for message in messages] + [note.content for note in extraction.notes]
         chunks = await self._embed(texts)
-        return PreparedTurn(
-            tuple(map(PreparedMessage, ids, messages, chunks[: len(messages)])),
-            await _prepared(extraction.notes, chunks[len(messages) :]),
-            extraction.profile,
-        )
-
-    def _extract(self, messages: Sequence[Message], ids: Sequence[UUID]) -> Extraction:
-        return self._extractor.extract(messages, ids) if self._extractor else Extraction()
+        said = tuple(map(PreparedMessage, ids, messages, chunks[: len(messages)]))
+        notes = await _prepared(extraction.notes, chunks[len(messages) :])
+        told = [*(_told_message(item, scope, now) for item in said), *(_told_note(item, scope, now) for item in notes)]
+        known = await self._knowledge.prepare(told, extraction.entities, extraction.edges)
+        return PreparedTurn(said, notes, extraction.profile, known)
 
     async def _embed(self, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
         try:
@@ -134,16 +143,25 @@ class Recorder:
         appended = await append_messages(connection, scope, turn.messages, self._generation, now)
         new = {item.id for item in appended if not item.existed}
         taught = [note for note in turn.notes if _is_from(note, new)]
-        notes = await insert_notes(connection, scope, taught, self._generation, now) if taught else []
+        notes = await self._put(connection, scope, taught, now)
         profile = await self._learn(connection, scope, turn.profile if new else {}, now)
-        await enqueue(connection, "messages", [item.id for item in appended if not item.existed])
-        await enqueue(connection, "notes", [note.id for note in notes if not note.existed])
+        fresh = [note.id for note in notes if not note.existed]
+        await enqueue(connection, "messages", sorted(new))
+        await enqueue(connection, "notes", fresh)
+        await self._knowledge.write(connection, scope, turn.knowledge, new.union(fresh))
         return {
             "messages": [_message_json(item) for item in appended],
             "notes": [_note_json(note) for note in notes],
             "profile_version": profile.version if profile else None,
             "epoch": await bump_epoch(connection, scope),
         }
+
+    async def _put(
+        self, connection: Connection, scope: Scope, notes: Sequence[PreparedNote], now: datetime
+    ) -> list[PutNote]:
+        if not notes:
+            return []
+        return await put_notes(connection, scope, notes, self._generation, now, min_cosine=self._near_duplicate)
 
     async def _learn(self, connection: Connection, scope: Scope, facts: Metadata, now: datetime) -> Profile | None:
         if scope.user is None or not facts:
@@ -163,15 +181,25 @@ class Recorder:
         cleaned = [clean_note(note) for note in notes]
         prepared = await _prepared(cleaned, await self._embed([note.content for note in cleaned]))
         now = self._clock()
+        knowledge = await self._read(prepared, scope, now)
 
         async def write(connection: Connection) -> Json:
-            put = await insert_notes(connection, scope, prepared, self._generation, now)
-            await enqueue(connection, "notes", [note.id for note in put if not note.existed])
+            put = await self._put(connection, scope, prepared, now)
+            fresh = [note.id for note in put if not note.existed]
+            await derive_notes(connection, scope, [item for item in prepared if item.id in fresh])
+            await enqueue(connection, "notes", fresh)
+            await self._knowledge.write(connection, scope, knowledge, fresh)
             return {"notes": [_note_json(note) for note in put], "epoch": await bump_epoch(connection, scope)}
 
         return await in_transaction(
             self._pool, lambda connection: answer_once(connection, once, lambda: write(connection))
         )
+
+    async def _read(self, notes: Sequence[PreparedNote], scope: Scope, now: datetime) -> PreparedKnowledge:
+        """Return what explicit notes tell; reading them costs no token."""
+        told = [_told_note(item, scope, now) for item in notes]
+        reading = await _off_loop(_size([item.note for item in notes]), lambda: read_all([item.text for item in told]))
+        return await self._knowledge.prepare(told, reading.entities, reading.edges)
 
     async def change_note(self, tenant: str, id_: UUID, changes: dict[str, Any]) -> StoredNote:
         """Write the next version of a note.
@@ -187,22 +215,29 @@ class Recorder:
         clean_changes = {name: getattr(checked, name) for name in changes}
         is_new_text = "content" in changes
         prepared = await _prepared([checked], await self._embed([checked.content])) if is_new_text else ()
+        texts = tuple(replace(text, id=id_) for text in prepared)
         now = self._clock()
+        knowledge = await self._read(texts, Scope(tenant), now)
 
         async def act(connection: Connection) -> StoredNote:
             old = await lock_note(connection, tenant, id_)
+            if old.temperature == "cold":
+                await warm_up(connection, [id_], now)
             stored = await update_note(connection, id_, replace(old.note, **clean_changes), now)
             scope = Scope(tenant, stored.workspace, stored.namespace)
-            for text in prepared:
-                await replace_chunks(connection, scope, replace(text, id=id_), self._generation)
-            await enqueue(connection, "notes", [id_])
+            for text in texts:
+                await replace_chunks(connection, scope, text, self._generation)
+                await self._knowledge.forget(connection, [id_])
+                await self._knowledge.write(connection, scope, _of_stored(knowledge, stored), [id_])
+            await enqueue_notes(connection, [id_])
+            await enqueue(connection, "graph", [id_])
             await bump_epoch(connection, scope)
             return stored
 
         return await in_transaction(self._pool, act)
 
     async def delete_note(self, tenant: str, id_: UUID) -> None:
-        """Take a note out of every reader's sight.
+        """Take a note, and every note that was made from it, out of every reader's sight.
 
         Raises:
             NotFound: If the tenant has no such note.
@@ -210,8 +245,9 @@ class Recorder:
         now = self._clock()
 
         async def act(connection: Connection) -> None:
-            scope = await delete_note(connection, tenant, id_, now)
-            await enqueue(connection, "notes", [id_])
+            scope, gone = await delete_note(connection, tenant, id_, now)
+            await enqueue_notes(connection, gone)
+            await self._knowledge.forget(connection, gone)
             await bump_epoch(connection, scope)
 
         await in_transaction(self._pool, act)
@@ -255,6 +291,23 @@ def _size(texts: Sequence[Message] | Sequence[Note]) -> int:
     return sum(len(text.content) for text in texts)
 
 
+def _told_message(item: PreparedMessage, scope: Scope, now: datetime) -> Told:
+    message = item.message
+    seen_at = message.occurred_at or now
+    return Told(item.id, Tier.SESSIONS, message.text(), f"message:{item.id}", scope.user, seen_at)
+
+
+def _told_note(item: PreparedNote, scope: Scope, now: datetime) -> Told:
+    note = item.note
+    return Told(item.id, Tier.NOTES, note.content, note.source, scope.user, note.event_at or now)
+
+
+def _of_stored(knowledge: PreparedKnowledge, stored: StoredNote) -> PreparedKnowledge:
+    """Return what a changed text tells as the stored note's: its owner and source were not known before."""
+    seen_at = stored.note.event_at or stored.updated_at
+    return knowledge.told_by(user=stored.user, source=stored.note.source, seen_at=seen_at)
+
+
 def _is_from(note: PreparedNote, messages: set[UUID]) -> bool:
     return any(note.note.source == f"message:{id_}" for id_ in messages)
 
@@ -264,4 +317,4 @@ def _message_json(item: AppendedMessage) -> Json:
 
 
 def _note_json(item: PutNote) -> Json:
-    return {"id": str(item.id), "existed": item.existed}
+    return {"id": str(item.id), "existed": item.existed, "merged": item.merged}

@@ -5,11 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lamina.errors import LaminaError, Unavailable
-from lamina.ports import Embedder, Searcher, TierSearcher
-from lamina.queries import TIER_OF, Answer, Failure, Query, Ranking, SearchRequest, Source, Tier
-from lamina.ranking.fusion import fuse_by_reciprocal_rank
+from lamina.ports import Clock, Embedder, Searcher, Shares, TierSearcher
+from lamina.queries import TIER_OF, Answer, Failure, FusedHit, Query, Ranking, SearchRequest, Source, Tier
+from lamina.ranking.diversity import diversify
+from lamina.ranking.methods import Manner, RankingPolicy, fuse
+from lamina.sharing import ForeignAnswers, foreign_queries, gathered, merged
 
 EMBEDDER = "embedder"
+SHARES = "shares"
 Outcome = Ranking | Failure
 
 
@@ -58,10 +61,12 @@ class Search:
     Args:
         embedder: Makes the query's vector; without it, sources of words still answer.
         tiers: The searchers by tier, with the sources each is expected to answer for.
+        unserved: Why a tier is not among them (``disabled by graph.kind=off``); whoever asks for it is told.
         generation: The active generation of vectors.
-        rrf_k: Rank offset of the fusion.
-        weights: Weight of a source in the fusion, 1 where none is given.
+        policy: How the rankings are fused.
         deadlines: How long to wait.
+        clock: The time of day, from which ages are counted.
+        shares: What other workspaces share; ``None`` if nothing is.
     """
 
     def __init__(
@@ -69,17 +74,21 @@ class Search:
         embedder: Embedder,
         tiers: Mapping[Tier, TierSearcher],
         *,
+        unserved: Mapping[Tier, str] | None = None,
         generation: int,
-        rrf_k: int,
-        weights: Mapping[Source, float] | None = None,
+        policy: RankingPolicy,
         deadlines: Deadlines,
+        clock: Clock,
+        shares: Shares | None = None,
     ) -> None:
         self._embedder = embedder
         self._tiers = tiers
+        self._unserved = unserved or {}
         self._generation = generation
-        self._rrf_k = rrf_k
-        self._weights = weights
+        self._policy = policy
         self._deadlines = deadlines
+        self._clock = clock
+        self._shares = shares
 
     async def search(self, request: SearchRequest) -> Answer:
         """Return the fused answer; what did not answer is named in ``degraded``.
@@ -89,17 +98,39 @@ class Search:
             Unavailable: If no source answered at all.
         """
         query, embedder_failure = await self._embedded(replace(request.query(), generation=self._generation))
-        outcomes = await self._ask(request.tiers, query)
-        rankings = {name: outcome for name, outcome in outcomes.items() if not isinstance(outcome, Failure)}
+        outcomes, foreign = await asyncio.gather(
+            self._ask(request.tiers, query), self._ask_others(request.tiers, query)
+        )
+        own = {name: outcome for name, outcome in outcomes.items() if not isinstance(outcome, Failure)}
+        rankings = merged(own, foreign.rankings, query.limit)
         failures = {name.value: outcome.reason for name, outcome in outcomes.items() if isinstance(outcome, Failure)}
+        failures |= {**self._missing(request.tiers), **foreign.failures}
         if not rankings:
-            raise Unavailable("search", "; ".join(f"{name}: {reason}" for name, reason in sorted(failures.items())))
-        fused = fuse_by_reciprocal_rank(rankings, rrf_k=self._rrf_k, depth=request.per_source, weights=self._weights)
+            raise Unavailable("search", _why_nothing(failures, request.tiers))
         return Answer(
-            hits=fused[: request.limit],
+            hits=self._ranked(rankings, request, query),
             answered={name: len(ranking) for name, ranking in rankings.items()},
             degraded=failures | embedder_failure,
         )
+
+    def _ranked(self, rankings: Mapping[Source, Ranking], request: SearchRequest, query: Query) -> tuple[FusedHit, ...]:
+        manner = Manner(
+            method=request.fusion,
+            normalise=request.normalise,
+            depth=request.per_source,
+            now=query.filters.as_of or self._clock(),
+            has_vector=query.embedding is not None,
+        )
+        fused = fuse(rankings, manner, self._policy)
+        relevant = [hit for hit in fused if hit.score >= request.min_score]
+        return diversify(relevant, self._policy.diversity, enough=request.limit)[: request.limit]
+
+    def _missing(self, wanted: Sequence[Tier]) -> dict[str, str]:
+        return {
+            tier.name.lower(): self._unserved[tier]
+            for tier in wanted
+            if tier in self._unserved and tier not in self._tiers
+        }
 
     async def _embedded(self, query: Query) -> tuple[Query, dict[str, str]]:
         try:
@@ -115,6 +146,20 @@ class Search:
         answers = await asyncio.gather(*(self._ask_tier(tier, query) for tier in tiers))
         return {name: outcome for answer in answers for name, outcome in answer.items()}
 
+    async def _ask_others(self, wanted: Sequence[Tier], query: Query) -> ForeignAnswers:
+        """Ask the workspaces that share something with the query's."""
+        if self._shares is None:
+            return ForeignAnswers({}, {})
+        now = self._clock()
+        try:
+            shares = await asyncio.wait_for(self._shares.into(query.scope, now), self._deadlines.tier_s)
+        except TimeoutError:
+            return ForeignAnswers({}, {SHARES: f"no answer within {self._deadlines.tier_s} s"})
+        except Exception as error:  # noqa: BLE001 - the own workspace answers without them
+            return ForeignAnswers({}, {SHARES: describe(error)})
+        asked = foreign_queries(shares, query, [tier for tier in wanted if tier in self._tiers], now)
+        return gathered(asked, await asyncio.gather(*(self._ask_tier(item.tier, item.query) for item in asked)))
+
     async def _ask_tier(self, tier: Tier, query: Query) -> Mapping[Source, Outcome]:
         try:
             return await asyncio.wait_for(self._tiers[tier].search(query), self._deadlines.tier_s)
@@ -126,3 +171,8 @@ class Search:
 
 def _all_failed(tier: Tier, reason: str) -> dict[Source, Outcome]:
     return {source: Failure(reason) for source, its_tier in TIER_OF.items() if its_tier is tier}
+
+
+def _why_nothing(failures: Mapping[str, str], wanted: Sequence[Tier]) -> str:
+    reasons = "; ".join(f"{name}: {reason}" for name, reason in sorted(failures.items()))
+    return reasons or f"nothing here serves {', '.join(tier.name.lower() for tier in wanted)}"

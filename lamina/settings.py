@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -21,7 +21,7 @@ from pydantic_settings import (
 from yaml import YAMLError
 
 from lamina.errors import Misconfigured
-from lamina.queries import Source
+from lamina.queries import MAX_DEPTH, Source, TierName
 
 ENV_PREFIX = "LAMINA_"
 # Read elsewhere: by the CLI, by clients and by the tests.
@@ -56,6 +56,39 @@ class QdrantEdgeSettings(_Section):
     search_threads: int = Field(1, ge=1, description="Threads of one index's search pool.")
 
 
+class EmbeddedFalkorDBSettings(_Section):
+    """FalkorDB from a wheel, in a process of `lamina up`, on a Unix socket."""
+
+    kind: Literal["embedded"] = "embedded"
+    threads: int = Field(2, ge=1, description="Queries that the server works on at the same time.")
+    connections: int = Field(8, ge=1, description="Most connections of one process to it.")
+
+
+class FalkorDBServerSettings(_Section):
+    """A FalkorDB server (4.0 or later) with its append-only file switched on."""
+
+    kind: Literal["falkordb"] = "falkordb"
+    url: str = Field(description="Connection URL, `redis://user:password@host:6379` or `unix:///path/of/socket`.")
+    connections: int = Field(8, ge=1, description="Most connections of one process to it.")
+
+
+class Neo4jServerSettings(_Section):
+    """A Neo4j server (5.0 or later)."""
+
+    kind: Literal["neo4j"] = "neo4j"
+    url: str = Field(description="Connection URL, `neo4j://host:7687` or `bolt://host:7687`.")
+    user: str = Field("neo4j", description="Who connects.")
+    password: SecretStr = Field(SecretStr(""), description="The user's password.")
+    database: str = Field("neo4j", description="Name of the database that holds Lamina's graph alone.")
+    connections: int = Field(8, ge=1, description="Most connections of one process to it.")
+
+
+class NoGraphSettings(_Section):
+    """No store that follows links: the graph's entities are found, and nothing from there."""
+
+    kind: Literal["off"] = "off"
+
+
 class SentenceTransformersSettings(_Section):
     """A model that sentence-transformers runs."""
 
@@ -83,6 +116,27 @@ class PoolSettings(_Section):
     timeout_s: float = Field(5.0, gt=0, description="Longest wait for a connection, in seconds.")
 
 
+class WeightedSettings(_Section):
+    """The weighted fusion; weights count over what answered (NovaMem, Hybrid fusion)."""
+
+    keyword: float = Field(0.3, ge=0, description="Weight of words.")
+    vector: float = Field(0.6, ge=0, description="Weight of meaning.")
+    graph: float = Field(0.1, ge=0, description="Weight of links.")
+    vector_floor: float = Field(0.25, ge=0, le=1, description="A lower cosine counts as none.")
+    full_figure: float = Field(
+        0.5, gt=0, le=1, description="Min-max makes the best hit 1 only if its cosine, or word score, is at least this."
+    )
+
+
+class CompositeSettings(_Section):
+    """The composite relevance (Siestai, Composite scoring)."""
+
+    similarity: float = Field(0.5, gt=0, description="Weight of the cosine.")
+    importance: float = Field(0.3, ge=0, description="Weight of the importance.")
+    recency: float = Field(0.2, ge=0, description="Weight of how lately it was used.")
+    decay_per_day: float = Field(0.05, ge=0, description="Recency is exp(−decay · days since the last access).")
+
+
 class SearchSettings(_Section):
     """How a search is made and fused."""
 
@@ -92,15 +146,65 @@ class SearchSettings(_Section):
         30, ge=1, le=1000, description="Messages each source offers to the ranking with their neighbours."
     )
     rrf_weights: dict[Source, Annotated[float, Field(gt=0)]] = Field(
-        {Source.SESSION_VECTORS: 0.1, Source.SESSION_WORDS: 0.1},
-        description="Weight of a source in the fusion; 1 where none is given.",
+        {Source.SESSION_VECTORS: 0.1, Source.SESSION_WORDS: 0.1, Source.NOTES_WARM: 0.1, Source.GRAPH: 0.1},
+        description="Weight of a source in reciprocal rank fusion; 1 where none is given.",
+    )
+    tier_weights: dict[TierName, Annotated[float, Field(gt=0, le=1)]] = Field(
+        {"graph": 0.6, "procedures": 0.9, "documents": 0.9},
+        description="What the best place in a tier is worth; 1 where none is given.",
+    )
+    weights: WeightedSettings = WeightedSettings()
+    composite: CompositeSettings = CompositeSettings()
+    diversity_jaccard: float = Field(
+        0.85, gt=0, le=1, description="Hits of a tier whose words overlap this much are alike; 1 switches it off."
+    )
+    diversity_variants: int = Field(
+        3, ge=1, description="Alike hits that differ in a number, name or negation and keep their place."
     )
     rrf_k: int = Field(60, ge=1, description="Rank offset of reciprocal rank fusion.")
     min_similarity: float = Field(0.25, ge=-1, le=1, description="Vector hits with a lower cosine are not hits at all.")
     min_confidence: float = Field(0.5, ge=0, le=1, description="Notes less sure than this are left out.")
+    shares_cache_s: float = Field(
+        5.0, ge=0, description="Seconds after which a search notices at the latest that a share was made or revoked."
+    )
     source_deadline_s: float = Field(1.0, gt=0, description="Seconds after which a source counts as failed.")
     tier_deadline_s: float = Field(1.5, gt=0, description="The same for a whole tier, transport included.")
     embed_deadline_s: float = Field(2.0, gt=0, description="The same for the query's embedding.")
+    hit_flush_s: float = Field(1.0, gt=0, description="Seconds for which hits gather before they are counted together.")
+    graph_depth: int = Field(3, ge=1, le=MAX_DEPTH, description="Steps the graph is followed if no depth is asked.")
+    graph_fan_out: int = Field(32, ge=1, description="Links followed from one node, the strongest first.")
+    graph_max_edges: int = Field(5000, ge=1, description="Links followed for one search.")
+    graph_threshold: float = Field(0.2, ge=0, le=1, description="Paths weaker than this lead nowhere.")
+    graph_min_similarity: float = Field(
+        0.7, ge=0, le=1, description="An entity that the question does not name is a start from this cosine on."
+    )
+    graph_common_mentions: int = Field(
+        1000, ge=2, description="An entity that so many memories mention tells nothing about any of them."
+    )
+
+
+class ColdSettings(_Section):
+    """The index of cold notes."""
+
+    collections: Literal["per_namespace", "shared"] = Field(
+        "per_namespace",
+        description="One collection for each tenant, workspace and namespace, or one for all, which suits very many.",
+    )
+    max_open: int = Field(64, ge=1, description="Most collections open at a time; the least recently used one closes.")
+
+
+class ProceduresSettings(_Section):
+    """How procedures match, beside `search.min_similarity` for their meaning."""
+
+    min_overlap: float = Field(
+        0.5,
+        gt=0,
+        le=1,
+        description="Share of words that trigger and question share to match by keyword; all words of one always do.",
+    )
+    strength_weight: float = Field(
+        0.2, ge=0, le=1, description="Share of its closeness that a match loses where all its outcomes were failures."
+    )
 
 
 class ContextSettings(_Section):
@@ -108,6 +212,11 @@ class ContextSettings(_Section):
 
     budget_tokens: int = Field(8192, ge=16, description="Estimated tokens the block never exceeds.")
     max_chunks: int = Field(20, ge=1, le=1000, description="Most memories in a block.")
+    min_relevance: float = Field(
+        0.5, ge=0, le=1, description="Memories with a lower fused score stay out, unless the request or profile says."
+    )
+    hint_results: int = Field(3, ge=0, le=100, description="Memories of a block that get a line of graph hints.")
+    hint_neighbours: int = Field(2, ge=1, le=100, description="Hints in such a line.")
 
 
 class IndexerSettings(_Section):
@@ -122,12 +231,53 @@ class IndexerSettings(_Section):
     poll_interval_s: float = Field(2.0, gt=0, description="Longest sleep without a notification, in seconds.")
 
 
+class LanguageModelSettings(_Section):
+    """An OpenAI-compatible endpoint that extracts, where `write.extraction` says `language_model`."""
+
+    base_url: str | None = Field(
+        None, pattern="^https?://", description="URL before `/chat/completions`, as in `http://localhost:8000/v1`."
+    )
+    model: str | None = Field(None, description="Name of the model, as the endpoint knows it.")
+    api_key: SecretStr | None = Field(None, description="Bearer token, if the endpoint wants one.")
+    timeout_s: float = Field(20.0, gt=0, description="Longest wait for one answer, in seconds.")
+    deadline_s: float = Field(45.0, gt=0, description="Longest wait for one turn, retries included; then the rules do.")
+    max_retries: int = Field(3, ge=0, description="Further tries after 408, 409, 429, 5xx and broken connections.")
+    backoff_s: float = Field(0.5, gt=0, description="Wait before the first retry; it doubles, with jitter.")
+    max_concurrency: int = Field(8, ge=1, description="Calls in flight of one process.")
+    call_tokens: int = Field(16_000, ge=256, description="Most tokens of one call, answer included.")
+    answer_tokens: int = Field(2_000, ge=64, description="Most tokens of one answer.")
+    daily_tokens: int = Field(2_000_000, ge=0, description="Most tokens of one process in a day of UTC.")
+    temperature: float | None = Field(0.0, ge=0, le=2, description="Sampling temperature; none is sent if not set.")
+    limit_parameter: Literal["max_tokens", "max_completion_tokens"] = Field(
+        "max_tokens", description="What the endpoint calls the limit of an answer."
+    )
+
+
 class WriteSettings(_Section):
     """The write path."""
 
-    extraction: Literal["rules", "off"] = Field("rules", description="How notes are drawn from messages.")
+    extraction: Literal["rules", "off", "language_model"] = Field(
+        "rules", description="How notes, facts and names are drawn from messages; a language model costs tokens."
+    )
+    near_duplicate: float = Field(
+        0.92, gt=0, le=1, description="Cosine from which a note that says nothing new raises the old one; 1: never."
+    )
     embed_deadline_s: float = Field(60.0, gt=0, description="Seconds after which a write gives up on the embedder.")
     key_cache_s: float = Field(5.0, ge=0, description="Seconds for which a checked API key is trusted unasked.")
+
+
+class DocumentsSettings(_Section):
+    """How uploaded documents are read and cut."""
+
+    passage_chars: int = Field(
+        800,
+        ge=50,
+        le=20_000,
+        description="Most characters of a passage; with its title it should fit the model, which reads some 1 000.",
+    )
+    max_bytes: int = Field(20_000_000, ge=1, description="Largest file accepted, in bytes.")
+    max_chars: int = Field(2_000_000, ge=1, description="Most characters of text in one document.")
+    parse_deadline_s: float = Field(30.0, gt=0, description="Seconds after which a document counts as unreadable.")
 
 
 class EmbedderDeployment(_Section):
@@ -163,6 +313,10 @@ class ServeSettings(_Section):
 
 
 PostgresSettings = Annotated[EmbeddedPostgresSettings | PostgresServerSettings, Field(discriminator="kind")]
+GraphSettings = Annotated[
+    EmbeddedFalkorDBSettings | FalkorDBServerSettings | Neo4jServerSettings | NoGraphSettings,
+    Field(discriminator="kind"),
+]
 EmbeddingSettings = Annotated[SentenceTransformersSettings | HashingSettings, Field(discriminator="kind")]
 
 
@@ -180,12 +334,17 @@ class Settings(BaseSettings):
     data_dir: Path = Field(Path(".lamina"), description="Directory of the embedded stores and the local key.")
     postgres: PostgresSettings = EmbeddedPostgresSettings()
     hybrid: QdrantEdgeSettings = QdrantEdgeSettings()
+    graph: GraphSettings = EmbeddedFalkorDBSettings()
     embedding: EmbeddingSettings = SentenceTransformersSettings()
     pool: PoolSettings = PoolSettings()
     search: SearchSettings = SearchSettings()
+    cold: ColdSettings = ColdSettings()
+    procedures: ProceduresSettings = ProceduresSettings()
     context: ContextSettings = ContextSettings()
     write: WriteSettings = WriteSettings()
+    language_model: LanguageModelSettings = LanguageModelSettings()
     indexer: IndexerSettings = IndexerSettings()
+    documents: DocumentsSettings = DocumentsSettings()
     serve: ServeSettings = ServeSettings()
 
     @classmethod
@@ -250,10 +409,15 @@ def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
 
 def _describe(error: ValidationError) -> str:
     lines = (
-        f"{'.'.join(map(str, item['loc']))}: {item['msg'].lower()} (is {_without_password(item['input'])})"
+        f"{'.'.join(map(str, item['loc']))}: {item['msg'].lower()} (is {_shown(item['loc'], item['input'])})"
         for item in error.errors()
     )
     return "; ".join(lines)
+
+
+def _shown(place: tuple[int | str, ...], value: object) -> str:
+    """Return a refused value as it may be told: never a key, whatever the field is misspelt as."""
+    return "…" if any(word in str(part) for part in place for word in ("key", "password")) else _without_password(value)
 
 
 def _without_password(value: object) -> str:

@@ -130,6 +130,15 @@ def _words_of_run(run: "regex.Match[str]") -> Iterator[str]:
         yield text[start : start + 2]
 
 
+def name_key(name: str) -> str:
+    """Return what makes two names one: their words, whatever the case, width or composition.
+
+    >>> name_key("  ZOË  Müller-Lüdenscheidt") == name_key("zoe\u0308 müller lüdenscheidt")
+    True
+    """
+    return " ".join(words(name)) or _SPACE.sub(" ", unicodedata.normalize("NFKC", name).casefold()).strip()
+
+
 def content_hash(text: str) -> bytes:
     """Return the SHA-256 that makes two texts the same memory: NFC, white space squeezed, ends trimmed."""
     squeezed = _SPACE.sub(" ", unicodedata.normalize("NFC", text)).strip()

@@ -7,11 +7,16 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from lamina.backends import EmbeddedPostgres
+from lamina.backends import EmbeddedFalkorDB, EmbeddedPostgres
 from lamina.embedding.batching import BatchingEmbedder
 from lamina.embedding.hashing import HashingModel
 from lamina.ports import Model
-from lamina.settings import EmbeddedPostgresSettings, SentenceTransformersSettings
+from lamina.settings import (
+    EmbeddedFalkorDBSettings,
+    EmbeddedPostgresSettings,
+    FalkorDBServerSettings,
+    SentenceTransformersSettings,
+)
 from lamina.stores.postgres.migrate import migrate
 from tests.support.application import Application, running, settings_for
 from tests.support.embedders import WritesOnly
@@ -28,6 +33,16 @@ def postgres() -> Iterator[EmbeddedPostgres]:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {TEMPLATE}".encode())
         migrate(database_url(url, TEMPLATE))
+        yield server
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def falkordb() -> Iterator[EmbeddedFalkorDB]:
+    """A real FalkorDB of this test run; each test works as a tenant of its own."""
+    with tempfile.TemporaryDirectory(prefix="lamina-test-", ignore_cleanup_errors=True) as folder:
+        server = EmbeddedFalkorDB(Path(folder) / "graph", EmbeddedFalkorDBSettings())
+        server.start()
         yield server
         server.stop()
 
@@ -63,11 +78,12 @@ def minilm() -> Model:
 
 @pytest.fixture(scope="session")
 async def shared_application(
-    postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory
+    postgres: EmbeddedPostgres, falkordb: EmbeddedFalkorDB, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Application]:
     """One application over real stores; its embedding model hashes words, which is fast and exact enough."""
     with new_database(postgres) as url:
-        settings = settings_for(url, tmp_path_factory.mktemp("application"))
+        graph = FalkorDBServerSettings(url=falkordb.url)
+        settings = settings_for(url, tmp_path_factory.mktemp("application"), graph=graph)
         async with running(settings, url, HashingModel()) as app:
             yield app
 
@@ -82,11 +98,13 @@ async def application(shared_application: Application) -> AsyncIterator[Applicat
 
 @pytest.fixture(scope="session")
 async def shared_semantic(
-    postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory, minilm: Model
+    postgres: EmbeddedPostgres, falkordb: EmbeddedFalkorDB, tmp_path_factory: pytest.TempPathFactory, minilm: Model
 ) -> AsyncIterator[Application]:
     """One application with the real embedding model."""
     with new_database(postgres) as url:
-        settings = settings_for(url, tmp_path_factory.mktemp("semantic"), embedding=SentenceTransformersSettings())
+        graph = FalkorDBServerSettings(url=falkordb.url)
+        embedding = SentenceTransformersSettings()
+        settings = settings_for(url, tmp_path_factory.mktemp("semantic"), embedding=embedding, graph=graph)
         async with running(settings, url, minilm) as app:
             yield app
 

@@ -7,19 +7,15 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from lamina.memories import MAX_MESSAGES, Category, Message, Note, NoteVersion, Profile, Role, StoredNote
-from lamina.queries import MAX_LIMIT, Answer, Filters, FusedHit, Tier
-from lamina.ranking.budget import ContextBlock
 from lamina.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE, Scope
 from lamina.stores.postgres.messages import SessionMessage
 
 MAX_BATCH = 1000
-TIER_NAMES: dict[str, Tier] = {"sessions": Tier.SESSIONS, "notes": Tier.NOTES}
 SCOPE_FIELDS = ("workspace", "namespace", "user", "agent", "session", "swarm")
 
 _ABSENT = cast("str", None)  # An id that is left out; null in the request is refused.
 Fraction = Annotated[float, Field(strict=True, ge=0, le=1)]
 Count = Annotated[int, Field(strict=True)]
-TierName = Literal["sessions", "notes"]
 
 
 class Strict(BaseModel):
@@ -83,6 +79,9 @@ class PutResult(BaseModel):
 
     id: UUID = Field(description="Id of the note, or of the equal note that was there before.")
     existed: bool = Field(description="Whether the scope already had a note of this text.")
+    merged: bool = Field(
+        default=False, description="Whether it had one that says the same in other words; that one now matters more."
+    )
 
 
 class TurnOut(BaseModel):
@@ -107,6 +106,11 @@ class NoteFields(Strict):
     )
     source: str = Field("api", description="Where it comes from.")
     metadata: dict[str, Any] = Field(default_factory=dict, description="Your data, returned untouched.")
+    derived_from: list[UUID] = Field(
+        default_factory=list,
+        max_length=MAX_BATCH,
+        description="Notes that this one was made from, as a summary is: it is deleted with any of them.",
+    )
 
     def note(self) -> Note:
         """Return the note as the library knows it."""
@@ -119,6 +123,7 @@ class NoteFields(Strict):
             event_at=self.event_at,
             source=self.source,
             metadata=self.metadata,
+            derived_from=tuple(self.derived_from),
         )
 
 
@@ -189,7 +194,8 @@ class NoteOut(BaseModel):
     hits: int = Field(description="How often it was found, from 1.")
     created_at: datetime = Field(description="When it was stored, UTC.")
     updated_at: datetime = Field(description="When it was last changed, UTC.")
-    last_hit_at: datetime = Field(description="When it was last found, UTC.")
+    last_hit_at: datetime = Field(description="When it was last found or changed, UTC.")
+    temperature: Literal["warm", "cold"] = Field(description="cold after nobody found it for its lifespan.")
 
     @classmethod
     def of(cls, stored: StoredNote) -> Self:
@@ -278,118 +284,6 @@ class ProfileOut(BaseModel):
     def of(cls, profile: Profile) -> Self:
         """Return the profile as the API shows it."""
         return cls(**{name: getattr(profile, name) for name in cls.model_fields})
-
-
-class SearchIn(ScopeIn):
-    """What to look for."""
-
-    query: str = Field(description="A question, or the latest message.")
-    limit: Count = Field(cast("int", None), ge=1, le=MAX_LIMIT, description="Most results. Default: search.limit.")
-    tiers: list[TierName] = Field(["sessions", "notes"], min_length=1, description="Tiers to search.")
-    tags: list[str] = Field(default_factory=list, description="Only memories with all of these tags.")
-    since: datetime = Field(cast("datetime", None), description="Only what happened at or after this time.")
-    until: datetime = Field(cast("datetime", None), description="Only what happened before this time.")
-    min_confidence: Fraction = Field(
-        cast("float", None), description="Only memories at least this sure. Default: search.min_confidence."
-    )
-    explain: bool = Field(default=False, description="Show each source's rank and raw figures with every result.")
-
-    def filters(self, default_confidence: float) -> Filters:
-        """Return the filters, with the configured confidence where none was sent."""
-        sent = self.min_confidence if "min_confidence" in self.model_fields_set else default_confidence
-        return Filters(tuple(self.tags), self.since, self.until, sent)
-
-
-class ContextIn(SearchIn):
-    """What a prompt needs to know."""
-
-    budget_tokens: Count = Field(
-        cast("int", None), ge=16, le=1_000_000, description="Most estimated tokens. Default: context.budget_tokens."
-    )
-
-
-class PlacementOut(BaseModel):
-    """Where one source put a result."""
-
-    rank: int = Field(description="From 1, the best.")
-    score: float = Field(description="The source's score, 0 to 1.")
-    raw: dict[str, float] = Field(description="The engine's own figures: cosine, bm25, ts_rank_cd.")
-
-
-class ResultOut(BaseModel):
-    """A memory that was found."""
-
-    id: UUID = Field(description="Id of the note or message.")
-    tier: str = Field(description="Where it lives: sessions or notes.")
-    kind: str = Field(description="message, or the note's category.")
-    content: str = Field(description="The stretch of its text that matched.")
-    score: float = Field(description="Fused score, 0 to 1; 1 is first in every source of its tier.")
-    occurred_at: datetime = Field(description="When it was said or happened, UTC.")
-    confidence: float = Field(description="How sure it is, 0 to 1.")
-    importance: float = Field(description="How much it matters, 0 to 1.")
-    tags: list[str] = Field(description="Labels of a note.")
-    user: str | None = Field(description="Person it is about.")
-    agent: str | None = Field(description="Agent that wrote it.")
-    session: str | None = Field(description="Conversation it comes from.")
-    name: str | None = Field(description="Speaker of a message.")
-    ref: str | None = Field(description="Your own id of a message.")
-    source: str | None = Field(description="Where a note comes from, or a message's role.")
-    metadata: dict[str, Any] = Field(description="Your data.")
-    explain: dict[str, PlacementOut] | None = Field(None, description="Rank and figures per source, on request.")
-
-    @classmethod
-    def of(cls, hit: FusedHit, *, explain: bool) -> Self:
-        """Return the result as the API shows it."""
-        memory = hit.memory
-        taken = {name: getattr(memory, name) for name in cls.model_fields if hasattr(memory, name)}
-        placements = {
-            source.value: PlacementOut(rank=place.rank, score=place.score, raw=dict(place.raw))
-            for source, place in hit.placements.items()
-        }
-        shown = {"tier": memory.tier.name.lower(), "score": hit.score, "explain": placements if explain else None}
-        return cls(**(taken | shown))
-
-
-class SearchOut(BaseModel):
-    """The fused results."""
-
-    results: list[ResultOut] = Field(description="Best first.")
-    sources: dict[str, int] = Field(description="Hits of each source that answered, before fusion.")
-    degraded: list[str] = Field(description="What did not answer: sources, or embedder.")
-    reasons: dict[str, str] | None = Field(None, description="Why, by source; on request with explain.")
-
-    @classmethod
-    def of(cls, answer: Answer, *, explain: bool) -> Self:
-        """Return the answer as the API shows it."""
-        return cls(
-            results=[ResultOut.of(hit, explain=explain) for hit in answer.hits],
-            sources={source.value: count for source, count in answer.answered.items()},
-            degraded=sorted(answer.degraded),
-            reasons=dict(answer.degraded) if explain else None,
-        )
-
-
-class ContextOut(BaseModel):
-    """A block ready for a prompt."""
-
-    text: str = Field(description="The profile in full, then the memories, best first.")
-    tokens: int = Field(description="Estimated tokens of the text; at most the budget.")
-    budget_tokens: int = Field(description="The budget that held.")
-    results: list[ResultOut] = Field(description="The memories in the text, in their order.")
-    omitted: list[str] = Field(description="What the budget left out.")
-    degraded: list[str] = Field(description="What did not answer.")
-
-    @classmethod
-    def of(cls, block: ContextBlock, budget_tokens: int, degraded: list[str], *, explain: bool) -> Self:
-        """Return the block as the API shows it."""
-        return cls(
-            text=block.text,
-            tokens=block.tokens,
-            budget_tokens=budget_tokens,
-            results=[ResultOut.of(hit, explain=explain) for hit in block.used],
-            omitted=list(block.omitted),
-            degraded=sorted(degraded),
-        )
 
 
 class LagOut(BaseModel):

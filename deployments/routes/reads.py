@@ -4,13 +4,11 @@ from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, BackgroundTasks, Depends, Path, Query
 
+from deployments.asking import context_block, results
 from deployments.routes.models import (
     SCOPE_FIELDS,
-    TIER_NAMES,
-    ContextIn,
-    ContextOut,
     HistoryOut,
     NoteOut,
     NotesOut,
@@ -18,16 +16,14 @@ from deployments.routes.models import (
     NoteVersionsOut,
     ProfileOut,
     ScopeIn,
-    SearchIn,
-    SearchOut,
     SessionMessageOut,
 )
-from deployments.services import ReaderDep, Services, ServicesDep
-from lamina.errors import InvalidInput, LaminaError
-from lamina.memories import Category, Profile
-from lamina.queries import Filters, SearchRequest, clean_filters
-from lamina.ranking.budget import build_context
-from lamina.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE, Scope
+from deployments.routes.search_models import ContextIn, ContextOut, SearchIn, SearchOut
+from deployments.services import ReaderDep, ServicesDep
+from lamina.errors import InvalidInput
+from lamina.memories import Category
+from lamina.queries import Filters, clean_filters
+from lamina.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE
 
 router = APIRouter(prefix="/v1", tags=["read"])
 MAX_OFFSET = 1_000_000
@@ -50,50 +46,27 @@ def scope_in(
 ScopeDep = Annotated[ScopeIn, Depends(scope_in)]
 
 
-def search_request(body: SearchIn, scope: Scope, services: Services, default_limit: int) -> SearchRequest:
-    """Return the library's request, with the configured defaults where nothing was sent."""
-    limits = services.settings.search
-    return SearchRequest(
-        text=body.query,
-        scope=scope,
-        limit=body.limit if "limit" in body.model_fields_set else default_limit,
-        per_source=limits.per_source,
-        tiers=tuple(TIER_NAMES[name] for name in dict.fromkeys(body.tiers)),
-        filters=body.filters(limits.min_confidence),
-    )
-
-
 @router.post("/search")
-async def search(body: SearchIn, services: ServicesDep, credential: ReaderDep) -> SearchOut:
+async def search(
+    body: SearchIn, services: ServicesDep, credential: ReaderDep, afterwards: BackgroundTasks
+) -> SearchOut:
     """Search all tiers at once and return one fused ranking.
 
     A source that fails or runs out of time is named in `degraded`; the others answer.
     """
-    scope = body.scope(credential.tenant)
-    request = search_request(body, scope, services, services.settings.search.limit)
-    return SearchOut.of(await services.search.search(request), explain=body.explain)
+    answer = await results(body, body.scope(credential.tenant), services)
+    afterwards.add_task(services.count, answer.hits)
+    return SearchOut.of(answer, explain=body.explain)
 
 
 @router.post("/context")
-async def context(body: ContextIn, services: ServicesDep, credential: ReaderDep) -> ContextOut:
+async def context(
+    body: ContextIn, services: ServicesDep, credential: ReaderDep, afterwards: BackgroundTasks
+) -> ContextOut:
     """Return what is worth knowing as a block ready for a prompt, within its budget of tokens."""
-    scope = body.scope(credential.tenant)
-    request = search_request(body, scope, services, services.settings.context.max_chunks)
-    answer = await services.search.search(request)
-    profile, degraded = await _profile(services, scope)
-    sent = "budget_tokens" in body.model_fields_set
-    budget = body.budget_tokens if sent else services.settings.context.budget_tokens
-    block = build_context(answer.hits, profile, budget_tokens=budget)
-    return ContextOut.of(block, budget, [*answer.degraded, *degraded], explain=body.explain)
-
-
-async def _profile(services: Services, scope: Scope) -> tuple[Profile | None, list[str]]:
-    if scope.user is None:
-        return None, []
-    try:
-        return await services.reads.profiles.get(scope), []
-    except LaminaError:
-        return None, ["profile"]
+    block, budget, degraded = await context_block(body, body.scope(credential.tenant), services)
+    afterwards.add_task(services.count, block.used)
+    return ContextOut.of(block, budget, degraded, explain=body.explain)
 
 
 @router.get("/notes")

@@ -36,7 +36,8 @@ IdempotencyKey = Annotated[
 ]
 
 
-def _once(tenant: str, key: str | None, body: ScopeIn) -> Once | None:
+def once_of(tenant: str, key: str | None, body: ScopeIn) -> Once | None:
+    """Return what makes this write happen once; nothing without a key."""
     if key is None:
         return None
     return once_for(tenant, clean_id(key, "Idempotency-Key"), body.model_dump(mode="json", exclude_unset=True))
@@ -52,7 +53,7 @@ async def record_turn(
     them, in one transaction. Search finds them by meaning at once, by words within milliseconds.
     """
     scope = body.scope(credential.tenant)
-    once = _once(credential.tenant, idempotency_key, body)
+    once = once_of(credential.tenant, idempotency_key, body)
     recorded = await services.recorder.record_turn(scope, [item.message() for item in body.messages], once)
     return TurnOut.model_validate(recorded)
 
@@ -67,7 +68,7 @@ async def put_note(
 ) -> PutResult:
     """Store one note; a note of the same text in the same scope is returned instead (200)."""
     scope = body.scope(credential.tenant)
-    once = _once(credential.tenant, idempotency_key, body)
+    once = once_of(credential.tenant, idempotency_key, body)
     recorded = await services.recorder.put_notes(scope, [body.note()], once)
     result = PutResult.model_validate(recorded["notes"][0])
     response.status_code = HTTPStatus.OK if result.existed else HTTPStatus.CREATED
@@ -84,7 +85,7 @@ async def put_notes(
     good = [item for item in read if isinstance(item, Note)]
     if not good:
         return BatchOut(results=[item for item in read if isinstance(item, BatchItem)])
-    once = _once(credential.tenant, idempotency_key, body)
+    once = once_of(credential.tenant, idempotency_key, body)
     recorded = await services.recorder.put_notes(scope, good, once)
     stored = iter(recorded["notes"])
     results = [item if isinstance(item, BatchItem) else _stored_item(next(stored)) for item in read]

@@ -1,5 +1,6 @@
 """Requests as values: what both clients send, built once."""
 
+import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -49,6 +50,73 @@ def delete(id_: UUID | str) -> Call:
     return Call("DELETE", f"/v1/notes/{id_}")
 
 
+def add_procedure(trigger: str, action: str, fields: Json, idempotency_key: str | None) -> Call:
+    """Store a procedure."""
+    body = {**fields, "trigger": trigger, "action": action}
+    return Call("POST", "/v1/procedures", body, headers=_once(idempotency_key))
+
+
+def add_procedures(procedures: Sequence[Json], scope: Json, idempotency_key: str | None) -> Call:
+    """Store procedures, with a result per item."""
+    body = {**scope, "procedures": list(procedures)}
+    return Call("POST", "/v1/procedures/batch", body, headers=_once(idempotency_key))
+
+
+def match_procedures(query: str, fields: Json) -> Call:
+    """Return the procedures that a situation calls for."""
+    return Call("POST", "/v1/procedures/match", {**fields, "query": query})
+
+
+def report_outcome(id_: UUID | str, succeeded: bool, fields: Json, idempotency_key: str | None) -> Call:
+    """Report what came of following a procedure."""
+    body = {**fields, "succeeded": succeeded}
+    return Call("POST", f"/v1/procedures/{id_}/outcomes", body, headers=_once(idempotency_key))
+
+
+def add_document(content: str | bytes, fields: Json, idempotency_key: str | None) -> Call:
+    """Store a document: its text, or the bytes of its file."""
+    body = {**fields, **_content(content)}
+    return Call("POST", "/v1/documents", body, headers=_once(idempotency_key))
+
+
+def add_documents(documents: Sequence[Json], scope: Json, idempotency_key: str | None) -> Call:
+    """Store documents, with a result per item."""
+    items = [_with_content(document) for document in documents]
+    return Call("POST", "/v1/documents/batch", {**scope, "documents": items}, headers=_once(idempotency_key))
+
+
+def _with_content(document: Json) -> Json:
+    others = {name: value for name, value in document.items() if name != "content"}
+    return {**others, **_content(document["content"])} if "content" in document else others
+
+
+def _content(content: str | bytes) -> Json:
+    """Return the content as JSON can hold it."""
+    if isinstance(content, str):
+        return {"content": content}
+    return {"content_base64": base64.b64encode(content).decode()}
+
+
+def document(id_: UUID | str, *, content: bool) -> Call:
+    """Return a document."""
+    return Call("GET", f"/v1/documents/{id_}", params={"content": content})
+
+
+def documents(scope: Json) -> Call:
+    """List the documents of a scope."""
+    return Call("GET", "/v1/documents", params=scope)
+
+
+def passages(id_: UUID | str, page: Json) -> Call:
+    """Return the passages of a document."""
+    return Call("GET", f"/v1/documents/{id_}/passages", params=page)
+
+
+def delete_document(id_: UUID | str) -> Call:
+    """Delete a document."""
+    return Call("DELETE", f"/v1/documents/{id_}")
+
+
 def profile(scope: Json) -> Call:
     """Return a user's profile."""
     return Call("GET", "/v1/profile", params=scope)
@@ -67,6 +135,26 @@ def search(query: str, fields: Json) -> Call:
 def context(query: str, fields: Json) -> Call:
     """Return a block ready for a prompt."""
     return Call("POST", "/v1/context", {**fields, "query": query})
+
+
+def audit(*, repair: bool) -> Call:
+    """Compare every projection with Postgres."""
+    return Call("POST", "/v1/audit", {"repair": repair})
+
+
+def neighbours(name: str, scope: Json) -> Call:
+    """Return what an entity is linked to."""
+    return Call("GET", "/v1/graph/neighbours", params={**scope, "name": name})
+
+
+def traverse(names: Sequence[str], fields: Json) -> Call:
+    """Follow links from entities."""
+    return Call("POST", "/v1/graph/traverse", {**fields, "names": list(names)})
+
+
+def state(edges: Sequence[Json], scope: Json, idempotency_key: str | None) -> Call:
+    """State how entities stand to each other."""
+    return Call("POST", "/v1/graph/edges", {**scope, "edges": list(edges)}, headers=_once(idempotency_key))
 
 
 READY = Call("GET", "/readyz")

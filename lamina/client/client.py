@@ -93,6 +93,48 @@ class Client:
         """Delete a note (`DELETE /v1/notes/{id}`)."""
         self.send(calls.delete(id_))
 
+    def add_procedure(self, trigger: str, action: str, *, idempotency_key: str | None = None, **fields: Any) -> Json:
+        """Store a procedure (`POST /v1/procedures`)."""
+        return self.send(calls.add_procedure(trigger, action, {**self._scope, **fields}, idempotency_key))
+
+    def add_procedures(self, procedures: Sequence[Json], *, idempotency_key: str | None = None, **scope: Any) -> Json:
+        """Store procedures, with a result per item (`POST /v1/procedures/batch`)."""
+        return self.send(calls.add_procedures(procedures, {**self._scope, **scope}, idempotency_key))
+
+    def match_procedures(self, query: str, **fields: Any) -> Json:
+        """Return the procedures that a situation calls for (`POST /v1/procedures/match`)."""
+        return self.send(calls.match_procedures(query, {**self._scope, **fields}))
+
+    def report_outcome(
+        self, id_: UUID | str, *, succeeded: bool, idempotency_key: str | None = None, **fields: Any
+    ) -> Json:
+        """Report what came of following a procedure (`POST /v1/procedures/{id}/outcomes`)."""
+        return self.send(calls.report_outcome(id_, succeeded, fields, idempotency_key))
+
+    def add_document(self, content: str | bytes, *, idempotency_key: str | None = None, **fields: Any) -> Json:
+        """Store a document, its text or the bytes of its file (`POST /v1/documents`)."""
+        return self.send(calls.add_document(content, {**self._scope, **fields}, idempotency_key))
+
+    def add_documents(self, documents: Sequence[Json], *, idempotency_key: str | None = None, **scope: Any) -> Json:
+        """Store documents, each with text or bytes as its content (`POST /v1/documents/batch`)."""
+        return self.send(calls.add_documents(documents, {**self._scope, **scope}, idempotency_key))
+
+    def document(self, id_: UUID | str, *, content: bool = True) -> Json:
+        """Return a document, with its text if wanted (`GET /v1/documents/{id}`)."""
+        return self.send(calls.document(id_, content=content))
+
+    def documents(self, **fields: Any) -> Json:
+        """List the documents of a scope (`GET /v1/documents`)."""
+        return self.send(calls.documents({**self._scope, **fields}))
+
+    def passages(self, id_: UUID | str, **page: Any) -> Json:
+        """Return the passages of a document (`GET /v1/documents/{id}/passages`)."""
+        return self.send(calls.passages(id_, page))
+
+    def delete_document(self, id_: UUID | str) -> None:
+        """Delete a document with all its passages (`DELETE /v1/documents/{id}`)."""
+        self.send(calls.delete_document(id_))
+
     def profile(self, **scope: Any) -> Json:
         """Return a user's profile (`GET /v1/profile`)."""
         return self.send(calls.profile({**self._scope, **scope}))
@@ -108,6 +150,22 @@ class Client:
     def context(self, query: str, **fields: Any) -> Json:
         """Return a block ready for a prompt (`POST /v1/context`)."""
         return self.send(calls.context(query, {**self._scope, **fields}))
+
+    def state(self, edges: Sequence[Json], *, idempotency_key: str | None = None, **scope: Any) -> Json:
+        """State how entities stand to each other (`POST /v1/graph/edges`)."""
+        return self.send(calls.state(edges, {**self._scope, **scope}, idempotency_key))
+
+    def neighbours(self, name: str, **scope: Any) -> Json:
+        """Return what an entity is linked to (`GET /v1/graph/neighbours`)."""
+        return self.send(calls.neighbours(name, {**self._scope, **scope}))
+
+    def traverse(self, names: Sequence[str], **fields: Any) -> Json:
+        """Follow links from entities (`POST /v1/graph/traverse`)."""
+        return self.send(calls.traverse(names, {**self._scope, **fields}))
+
+    def audit(self, *, repair: bool = False) -> Json:
+        """Compare every projection with Postgres (`POST /v1/audit`); needs an admin key."""
+        return self.send(calls.audit(repair=repair))
 
     def ready(self) -> Json:
         """Return the state of every part, ready or not (`GET /readyz`)."""
@@ -183,6 +241,54 @@ class AsyncClient:
         """Delete a note (`DELETE /v1/notes/{id}`)."""
         await self.send(calls.delete(id_))
 
+    async def add_procedure(
+        self, trigger: str, action: str, *, idempotency_key: str | None = None, **fields: Any
+    ) -> Json:
+        """Store a procedure (`POST /v1/procedures`)."""
+        return await self.send(calls.add_procedure(trigger, action, {**self._scope, **fields}, idempotency_key))
+
+    async def add_procedures(
+        self, procedures: Sequence[Json], *, idempotency_key: str | None = None, **scope: Any
+    ) -> Json:
+        """Store procedures, with a result per item (`POST /v1/procedures/batch`)."""
+        return await self.send(calls.add_procedures(procedures, {**self._scope, **scope}, idempotency_key))
+
+    async def match_procedures(self, query: str, **fields: Any) -> Json:
+        """Return the procedures that a situation calls for (`POST /v1/procedures/match`)."""
+        return await self.send(calls.match_procedures(query, {**self._scope, **fields}))
+
+    async def report_outcome(
+        self, id_: UUID | str, *, succeeded: bool, idempotency_key: str | None = None, **fields: Any
+    ) -> Json:
+        """Report what came of following a procedure (`POST /v1/procedures/{id}/outcomes`)."""
+        return await self.send(calls.report_outcome(id_, succeeded, fields, idempotency_key))
+
+    async def add_document(self, content: str | bytes, *, idempotency_key: str | None = None, **fields: Any) -> Json:
+        """Store a document, its text or the bytes of its file (`POST /v1/documents`)."""
+        return await self.send(calls.add_document(content, {**self._scope, **fields}, idempotency_key))
+
+    async def add_documents(
+        self, documents: Sequence[Json], *, idempotency_key: str | None = None, **scope: Any
+    ) -> Json:
+        """Store documents, each with text or bytes as its content (`POST /v1/documents/batch`)."""
+        return await self.send(calls.add_documents(documents, {**self._scope, **scope}, idempotency_key))
+
+    async def document(self, id_: UUID | str, *, content: bool = True) -> Json:
+        """Return a document, with its text if wanted (`GET /v1/documents/{id}`)."""
+        return await self.send(calls.document(id_, content=content))
+
+    async def documents(self, **fields: Any) -> Json:
+        """List the documents of a scope (`GET /v1/documents`)."""
+        return await self.send(calls.documents({**self._scope, **fields}))
+
+    async def passages(self, id_: UUID | str, **page: Any) -> Json:
+        """Return the passages of a document (`GET /v1/documents/{id}/passages`)."""
+        return await self.send(calls.passages(id_, page))
+
+    async def delete_document(self, id_: UUID | str) -> None:
+        """Delete a document with all its passages (`DELETE /v1/documents/{id}`)."""
+        await self.send(calls.delete_document(id_))
+
     async def profile(self, **scope: Any) -> Json:
         """Return a user's profile (`GET /v1/profile`)."""
         return await self.send(calls.profile({**self._scope, **scope}))
@@ -198,6 +304,22 @@ class AsyncClient:
     async def context(self, query: str, **fields: Any) -> Json:
         """Return a block ready for a prompt (`POST /v1/context`)."""
         return await self.send(calls.context(query, {**self._scope, **fields}))
+
+    async def state(self, edges: Sequence[Json], *, idempotency_key: str | None = None, **scope: Any) -> Json:
+        """State how entities stand to each other (`POST /v1/graph/edges`)."""
+        return await self.send(calls.state(edges, {**self._scope, **scope}, idempotency_key))
+
+    async def neighbours(self, name: str, **scope: Any) -> Json:
+        """Return what an entity is linked to (`GET /v1/graph/neighbours`)."""
+        return await self.send(calls.neighbours(name, {**self._scope, **scope}))
+
+    async def traverse(self, names: Sequence[str], **fields: Any) -> Json:
+        """Follow links from entities (`POST /v1/graph/traverse`)."""
+        return await self.send(calls.traverse(names, {**self._scope, **fields}))
+
+    async def audit(self, *, repair: bool = False) -> Json:
+        """Compare every projection with Postgres (`POST /v1/audit`); needs an admin key."""
+        return await self.send(calls.audit(repair=repair))
 
     async def ready(self) -> Json:
         """Return the state of every part, ready or not (`GET /readyz`)."""

@@ -1,18 +1,25 @@
 """Extraction without a model: English sentence patterns, no token spent.
 
-It keeps what people state about themselves and what a group decides, did or plans. Questions,
-small talk and other languages pass through unextracted; the messages themselves stay searchable.
+It keeps what people state about themselves and what a group decides, did or plans, the names in it and how they stand
+to each other. Questions and small talk pass through unextracted, and so do other languages, but for the names of
+scripts with capitals; the messages themselves stay searchable.
 """
 
+import asyncio
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from lamina.extraction.dates import event_time
+from lamina.extraction.echo import without_recalled
+from lamina.extraction.reading import read_all
+from lamina.extraction.sentences import sentences
 from lamina.memories import Category, Extraction, Message, Note, Role
 from lamina.profiles import merge
 
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\s*\n\s*")
 _RULES: tuple[tuple[Category, float, re.Pattern[str]], ...] = tuple(
     (category, importance, re.compile(pattern, re.IGNORECASE))
     for category, importance, pattern in (
@@ -46,41 +53,44 @@ _FACTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("employer", re.compile(r"\bI work (?:at|for) (?P<value>[A-Z][\w&'’-]*(?: [A-Z][\w&'’-]*)*)")),
 )
 _PREFERENCE = re.compile(r"\bI prefer (?P<value>[^.!?,;]+)", re.IGNORECASE)
-_SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
-_RECALLED = re.compile(
-    r"^\[Memory: [^\]\n]*\]\n.*?^confidence: [\d.]+$|^\[Profile: [^\]\n]*\]\n.*?$", re.MULTILINE | re.DOTALL
-)
+SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
 MAX_NOTE_CHARS = 600
+LONG_TEXT_CHARS = 5_000
 CONFIDENCE = 0.8
 
 
 class RuleExtractor:
     """The default extractor: deterministic, in process, free."""
 
-    def extract(self, messages: Sequence[Message], ids: Sequence[UUID]) -> Extraction:
-        """Return notes of every spoken message and the facts that users state of themselves."""
-        notes = [note for message, id_ in zip(messages, ids, strict=True) for note in _notes(message, id_)]
-        profile: dict[str, Any] = {}
-        for message in messages:
-            if message.role is Role.USER:
-                profile = merge(profile, _facts(message.content))
-        return Extraction(tuple({note.content_hash(): note for note in notes}.values()), profile)
+    async def extract(self, messages: Sequence[Message], ids: Sequence[UUID]) -> Extraction:
+        """Return notes of every spoken message, the facts that users state of themselves, and who stands how to whom.
+
+        Long texts are read in a thread, so that nobody else waits for it.
+        """
+        if sum(len(message.content) for message in messages) > LONG_TEXT_CHARS:
+            return await asyncio.to_thread(extract, messages, ids)
+        return extract(messages, ids)
 
 
-def without_recalled(text: str) -> str:
-    """Return the text without the memory blocks that an agent was given and echoes back."""
-    return _RECALLED.sub("", text)
+def extract(messages: Sequence[Message], ids: Sequence[UUID]) -> Extraction:
+    """Return what the rules find in the messages, recalled blocks left out."""
+    said = [(own(message), id_) for message, id_ in zip(messages, ids, strict=True) if message.role in SPOKEN]
+    notes = [note for message, id_ in said for note in _notes(message, id_)]
+    profile: dict[str, Any] = {}
+    for message, _ in said:
+        if message.role is Role.USER:
+            profile = merge(profile, _facts(message.content))
+    read = read_all([message.content for message, _ in said], [message.name for message, _ in said])
+    return replace(read, notes=tuple({note.content_hash(): note for note in notes}.values()), profile=profile)
 
 
-def sentences(text: str) -> list[str]:
-    """Split a text at sentence ends and line breaks; every sentence is trimmed and non-empty."""
-    return [sentence for part in _SENTENCE_END.split(text) if (sentence := part.strip())]
+def own(message: Message) -> Message:
+    """Return the message without what its speaker was given and says again."""
+    return replace(message, content=without_recalled(message.content))
 
 
 def _notes(message: Message, id_: UUID) -> Iterator[Note]:
-    if message.role not in _SPOKEN:
-        return
-    for sentence in sentences(without_recalled(message.content)):
+    for sentence in sentences(message.content):
         rule = _matching_rule(sentence)
         if rule is not None:
             category, importance = rule
@@ -89,10 +99,15 @@ def _notes(message: Message, id_: UUID) -> Iterator[Note]:
                 category=category,
                 importance=importance,
                 confidence=CONFIDENCE,
-                event_at=message.occurred_at,
+                event_at=happened_at(sentence, message.occurred_at),
                 source=f"message:{id_}",
                 metadata={"speaker": message.name} if message.name else {},
             )
+
+
+def happened_at(sentence: str, said_at: datetime | None) -> datetime | None:
+    """Return the date that the sentence names, or else when it was said."""
+    return event_time(sentence, said_at) or said_at
 
 
 def _matching_rule(sentence: str) -> tuple[Category, float] | None:
@@ -102,7 +117,7 @@ def _matching_rule(sentence: str) -> tuple[Category, float] | None:
 
 
 def _facts(text: str) -> dict[str, Any]:
-    spoken = [sentence for sentence in sentences(without_recalled(text)) if not sentence.endswith("?")]
+    spoken = [sentence for sentence in sentences(text) if not sentence.endswith("?")]
     facts: dict[str, Any] = {}
     for sentence in spoken:
         for key, pattern in _FACTS:

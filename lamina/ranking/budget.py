@@ -1,15 +1,19 @@
 """The context block: what a prompt receives, never more than its budget of tokens."""
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
+from uuid import UUID
 
 from lamina.memories import Profile
 from lamina.queries import FusedHit
+from lamina.ranking.layout import as_content
 from lamina.text import estimated_tokens
 
 _SEPARATOR = "\n\n"
+_JOINT = estimated_tokens(_SEPARATOR)
+NO_HINTS: Mapping[UUID, tuple[str, ...]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +21,11 @@ class ContextBlock:
     """A block ready for a prompt.
 
     Args:
-        text: The profile in full, then the memories, best first.
+        text: The profile in full, then the memories, best first, then the suffix.
         tokens: Estimated tokens of ``text``; at most the budget.
         used: The hits whose memory is in it.
-        omitted: What the budget left out: ``profile``, or the number of memories as ``memories: 3``.
+        omitted: What the budget left out: ``suffix``, ``profile``, or the number of memories as
+            ``memories: 3``.
     """
 
     text: str
@@ -29,32 +34,76 @@ class ContextBlock:
     omitted: tuple[str, ...]
 
 
-def build_context(hits: Sequence[FusedHit], profile: Profile | None, *, budget_tokens: int) -> ContextBlock:
-    """Lay out the profile and as many of the best hits as the budget holds.
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """What a block has beside memories.
 
-    Memories are taken whole and in order; the first that does not fit ends the block, so that a
-    worse memory never displaces a better one.
+    Args:
+        profile: Of the user, shown in full before everything else.
+        suffix: What an agent wants to read at the end.
+        hints: What stands next to a memory in the graph, by its id.
     """
-    head = _profile_section(profile)
-    fits = estimated_tokens(head) <= budget_tokens
-    sections = [head] if head and fits else []
-    entries = [format_memory(hit) for hit in hits]
-    taken = _count_that_fits(sections, entries, budget_tokens)
-    text = _SEPARATOR.join([*sections, *entries[:taken]])
-    return ContextBlock(text, estimated_tokens(text), tuple(hits[:taken]), tuple(_omitted(fits, len(hits) - taken)))
+
+    profile: Profile | None = None
+    suffix: str = ""
+    hints: Mapping[UUID, Sequence[str]] = field(default_factory=lambda: NO_HINTS)
 
 
-def format_memory(hit: FusedHit) -> str:
-    """Return one memory as the block shows it: tier and date, excerpt, confidence."""
+def build_context(hits: Sequence[FusedHit], extras: Extras, *, budget_tokens: int) -> ContextBlock:
+    """Lay out the profile, as many of the best hits as the budget holds, and the suffix.
+
+    The suffix has the first claim on the budget, then the profile, both in full or not at all.
+    Memories are taken whole and in order; the first that does not fit ends the block, so that a
+    worse memory never displaces a better one. Hints take what is left, the best memory's first.
+    """
+    left = budget_tokens + _JOINT
+    suffix, left = _whole(extras.suffix.strip(), left)
+    profile, left = _whole(_profile_section(extras.profile), left)
+    costs = list(accumulate(_cost(format_memory(hit)) for hit in hits))
+    used = tuple(hits[: sum(1 for cost in costs if cost <= left)])
+    memories = _with_hints(used, extras.hints, left - (costs[len(used) - 1] if used else 0))
+    text = _SEPARATOR.join(section for section in (profile, *memories, suffix) if section)
+    missing = (*_left_out(extras, suffix, profile), *([f"memories: {len(hits) - len(used)}"] * (len(used) < len(hits))))
+    return ContextBlock(text, estimated_tokens(text), used, missing)
+
+
+def format_memory(hit: FusedHit, related: str = "") -> str:
+    """Return one memory as the block shows it: kind and date, excerpt, hints if any, confidence."""
     memory = hit.memory
-    speaker = f"{memory.name}: " if memory.name and not memory.content.startswith(f"{memory.name}: ") else ""
-    return "\n".join(
-        (
-            f"[Memory: {memory.kind} | {memory.occurred_at.date().isoformat()}]",
-            f"{speaker}{memory.content}",
-            f"confidence: {memory.confidence:.2f}",
-        )
+    origin = memory.name or memory.title
+    said_by = f"{origin}: " if origin and not memory.content.startswith(f"{origin}: ") else ""
+    lines = (
+        f"[Memory: {memory.kind} | {memory.occurred_at.date().isoformat()}]",
+        as_content(f"{said_by}{memory.content}"),
+        related,
+        f"confidence: {memory.confidence:.2f}",
     )
+    return "\n".join(line for line in lines if line)
+
+
+def _cost(section: str) -> int:
+    """Return the tokens of a section and of what separates it from another one."""
+    return estimated_tokens(section) + _JOINT
+
+
+def _whole(section: str, left: int) -> tuple[str, int]:
+    """Return the section and what it leaves, or nothing if it does not fit."""
+    if not section or _cost(section) > left:
+        return "", left
+    return section, left - _cost(section)
+
+
+def _with_hints(used: Sequence[FusedHit], hints: Mapping[UUID, Sequence[str]], left: int) -> Iterator[str]:
+    for hit in used:
+        plain = format_memory(hit)
+        hinted = format_memory(hit, _related(hints.get(hit.memory.id, ())))
+        more = estimated_tokens(hinted) - estimated_tokens(plain)
+        yield hinted if more <= left else plain
+        left -= more if more <= left else 0
+
+
+def _related(hints: Sequence[str]) -> str:
+    return f"related: {'; '.join(' '.join(hint.split()) for hint in hints)}" if hints else ""
 
 
 def _profile_section(profile: Profile | None) -> str:
@@ -63,16 +112,8 @@ def _profile_section(profile: Profile | None) -> str:
     return f"[Profile: {profile.user}]\n{json.dumps(profile.document, ensure_ascii=False, sort_keys=True)}"
 
 
-def _count_that_fits(sections: Sequence[str], entries: Sequence[str], budget_tokens: int) -> int:
-    joint = estimated_tokens(_SEPARATOR)
-    parts = [*sections, *entries]
-    costs = (estimated_tokens(part) + (joint if place else 0) for place, part in enumerate(parts))
-    totals = list(accumulate(costs))[len(sections) :]
-    return sum(1 for total in totals if total <= budget_tokens)
-
-
-def _omitted(profile_fits: bool, memories: int) -> Iterator[str]:
-    if not profile_fits:
+def _left_out(extras: Extras, suffix: str, profile: str) -> Iterator[str]:
+    if extras.suffix.strip() and not suffix:
+        yield "suffix"
+    if _profile_section(extras.profile) and not profile:
         yield "profile"
-    if memories:
-        yield f"memories: {memories}"

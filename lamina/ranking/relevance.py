@@ -54,6 +54,13 @@ def hybrid_score(keyword: float, similarity: float | None) -> float:
     return KEYWORD_WEIGHT * keyword + VECTOR_WEIGHT * similarity_score(similarity)
 
 
+def keyword_part(score: float, similarity: float | None) -> float:
+    """Return the keyword score that :func:`hybrid_score` made a score from, 0..1."""
+    if similarity is None:
+        return score
+    return min(1.0, max(0.0, (score - VECTOR_WEIGHT * similarity_score(similarity)) / KEYWORD_WEIGHT))
+
+
 def widening(limit: int) -> Iterator[int]:
     """Yield how many chunks to ask for until they belong to ``limit`` memories: 3, 12, 48, 192 times as many.
 

@@ -1,6 +1,7 @@
 """What a projection promises: it takes over states, in any repetition, and keeps them."""
 
 import asyncio
+import json
 import signal
 import subprocess
 import sys
@@ -11,13 +12,17 @@ from uuid import UUID
 
 import pytest
 
+from deployments.searcher import Searcher
 from lamina.embedding.hashing import HashingModel
 from lamina.errors import Misconfigured
+from lamina.memories import Note
 from lamina.ports import Change, Record
 from lamina.queries import Filters, Query
 from lamina.scope import Scope
 from lamina.stores.hybrid.qdrant_edge import EdgeProjection, QdrantEdgeIndex
 from lamina.text import words
+from lamina.wiring import index_path
+from tests.support.application import running, settings_for
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 ROOT = Path(__file__).parents[2]
@@ -291,6 +296,74 @@ def test_an_index_without_its_description_is_refused_with_a_remedy(path: Path) -
         QdrantEdgeIndex(path, dimension=64)
 
     assert "lamina reindex" in refused.value.remedy
+
+
+def marked(path: Path, **changes: object) -> None:
+    """Make the index say something else of itself."""
+    described = json.loads((path / "lamina.json").read_text())
+    (path / "lamina.json").write_text(json.dumps({**described, **changes}))
+
+
+async def test_an_index_of_an_earlier_format_is_set_aside_and_a_new_one_begun(path: Path) -> None:
+    earlier = QdrantEdgeIndex(path, dimension=64)
+    await apply(earlier, Change(ONE, record("green tea")))
+    earlier.close()
+    marked(path, format=1)
+
+    index = QdrantEdgeIndex(path, dimension=64)
+
+    assert index.is_new
+    assert index.count() == 0
+    await apply(index, Change(TWO, record("black tea")))
+    index.close()
+    marked(path.with_name("notes.format-1"), format=json.loads((path / "lamina.json").read_text())["format"])
+    again, kept = QdrantEdgeIndex(path, dimension=64), QdrantEdgeIndex(path.with_name("notes.format-1"), dimension=64)
+    assert not again.is_new
+    assert (found(again, "tea")["words"], found(kept, "tea")["words"]) == ([(TWO, 0)], [(ONE, 0)])
+    again.close()
+    kept.close()
+
+
+async def test_an_index_of_an_earlier_format_that_a_process_still_has_open_is_refused_and_stays(
+    index: QdrantEdgeIndex, path: Path
+) -> None:
+    marked(path, format=1)
+
+    with pytest.raises(Misconfigured, match="cannot be opened"):
+        QdrantEdgeIndex(path, dimension=64)
+
+    await apply(index, Change(ONE, record("green tea")))
+    assert found(index, "green tea")["words"] == [(ONE, 0)]
+
+
+@pytest.mark.parametrize("changes", [{"format": 99}, {"format": 1, "dimension": 32}, {"format": "1"}])
+def test_an_index_that_differs_by_more_than_an_earlier_format_is_refused_and_stays(
+    path: Path, changes: dict[str, object]
+) -> None:
+    QdrantEdgeIndex(path, dimension=64).close()
+    marked(path, **changes)
+
+    with pytest.raises(Misconfigured) as refused:
+        QdrantEdgeIndex(path, dimension=64)
+
+    assert "lamina reindex" in refused.value.remedy
+    assert [item.name for item in path.parent.iterdir()] == ["notes"]
+
+
+async def test_after_an_upgrade_the_indexes_are_filled_again_from_postgres(database: str, tmp_path: Path) -> None:
+    settings = settings_for(database, tmp_path)
+    async with running(settings, database, HashingModel()) as app:
+        await app.services.recorder.put_notes(Scope("acme"), [Note("green tea"), Note("black tea")])
+        await app.indexed()
+    marked(index_path(settings, "notes"), format=1)
+
+    restarted = await asyncio.to_thread(Searcher, "notes", settings, 384)
+    restarted._parts.close()
+    async with running(settings, database, HashingModel()) as app:
+        await app.indexed()
+        refilled = app.tiers["notes"].projections["notes"]._index.count()  # type: ignore[attr-defined]
+
+    assert refilled == 2
 
 
 async def test_an_index_of_words_alone_finds_words_and_has_no_vectors(path: Path) -> None:

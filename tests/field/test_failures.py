@@ -19,6 +19,7 @@ from tests.support.application import Application, running, settings_for
 from tests.support.embedders import Down, Switchable
 
 DEADLINES = {"source_deadline_s": 0.5, "tier_deadline_s": 0.7, "embed_deadline_s": 0.5}
+TIERS = ["sessions", "notes"]  # These applications run without a graph, which would be named as degraded.
 
 
 async def test_a_write_without_an_embedder_is_unavailable_and_stores_nothing(database: str, tmp_path: Path) -> None:
@@ -51,10 +52,12 @@ async def test_a_search_without_an_embedder_is_answered_by_words_and_recovers(
 
         embedder.state = state
         begin = time.monotonic()
-        degraded = (await client.post("/v1/search", json={"query": "rusty anchor", "explain": True})).json()
+        degraded = (
+            await client.post("/v1/search", json={"query": "rusty anchor", "tiers": TIERS, "explain": True})
+        ).json()
         took_s = time.monotonic() - begin
         embedder.state = "up"
-        healthy = (await client.post("/v1/search", json={"query": "rusty anchor"})).json()
+        healthy = (await client.post("/v1/search", json={"query": "rusty anchor", "tiers": TIERS})).json()
 
     assert degraded["degraded"] == ["embedder"]
     assert len(degraded["results"]) == 2
@@ -83,12 +86,16 @@ async def test_an_index_that_fails_degrades_its_source_only_and_recovers(
         client = app.client()
         await client.post("/v1/notes", json={"content": "the anchor is rusty"})
         await app.indexed()
-        hybrid = app.notes.searcher._searchers[0]  # type: ignore[attr-defined]
+        hybrid = app.tiers["notes"].searcher._searchers[0]  # type: ignore[attr-defined]
 
         with monkeypatch.context() as patched:
             patched.setattr(hybrid, "search", FailingIndex(hangs=hangs).search)
-            degraded = (await client.post("/v1/search", json={"query": "rusty anchor", "explain": True})).json()
-        healthy = (await client.post("/v1/search", json={"query": "rusty anchor", "explain": True})).json()
+            degraded = (
+                await client.post("/v1/search", json={"query": "rusty anchor", "tiers": TIERS, "explain": True})
+            ).json()
+        healthy = (
+            await client.post("/v1/search", json={"query": "rusty anchor", "tiers": TIERS, "explain": True})
+        ).json()
 
     assert degraded["degraded"] == ["notes_hybrid"]
     assert ("0.5 s" if hangs else "disk on fire") in degraded["reasons"]["notes_hybrid"]
@@ -123,13 +130,13 @@ async def test_without_postgres_nothing_is_pretended_and_it_recovers_without_a_r
     own_postgres.stop()
     begin = time.monotonic()
     answers = [
-        await client.post("/v1/search", json={"query": "rusty anchor"}),
+        await client.post("/v1/search", json={"query": "rusty anchor", "tiers": TIERS}),
         await client.post("/v1/notes", json={"content": "lost?"}),
         await client.get("/readyz"),
     ]
     took_s = time.monotonic() - begin
     own_postgres.start()
-    after = await client.post("/v1/search", json={"query": "rusty anchor"})
+    after = await client.post("/v1/search", json={"query": "rusty anchor", "tiers": TIERS})
     written = await client.post("/v1/notes", json={"content": "the chain is new"})
     await _eventually_indexed(fragile)
 

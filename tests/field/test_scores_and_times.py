@@ -43,6 +43,8 @@ async def test_the_identical_text_is_first_with_a_score_near_one_and_others_are_
     for hit in hits:
         for source, place in hit["explain"].items():
             assert 0 <= place["score"] <= 1, source
+            if source == "graph":
+                continue  # A path tells how things hang together, not how alike two texts are.
             assert hit["content"] != subject or place["score"] > 0.9, source
             assert hit["content"] == subject or place["score"] < 0.5, source
 

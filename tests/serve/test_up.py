@@ -13,6 +13,8 @@ import pytest
 
 from deployments.reaper import processes_of
 from lamina import sample
+from lamina.stores.postgres.outbox import PROJECTIONS
+from lamina.wiring import TIERS
 from tests.support.service import (
     ROOT,
     Running,
@@ -65,8 +67,8 @@ def test_every_part_is_ready_and_the_projections_catch_up(service: Running) -> N
         ready = client.ready()
 
     assert ready["ready"]
-    assert ready["parts"] == dict.fromkeys(("postgres", "embedder", "sessions", "notes", "indexer"), "ok")
-    assert set(ready["outbox"]) == {"notes", "messages"}
+    assert ready["parts"] == dict.fromkeys(("postgres", "embedder", *TIERS, "indexer"), "ok")
+    assert set(ready["outbox"]) == set(PROJECTIONS)
 
 
 def test_a_note_added_on_the_command_line_is_found_by_it(service: Running) -> None:

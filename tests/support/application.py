@@ -1,9 +1,10 @@
 """The whole application in this process: the same classes as on Ray, over the same real stores."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +13,31 @@ from fastapi import FastAPI
 
 from deployments.api import build_api
 from deployments.services import KeyCheck, Services
+from lamina.auditing import audit
 from lamina.embedding.batching import BatchingEmbedder
 from lamina.indexing import Indexer
-from lamina.ports import Embedder, Model, TierSearcher
-from lamina.queries import Tier
-from lamina.settings import HashingSettings, PostgresServerSettings, Settings
+from lamina.ports import Embedder, Model
+from lamina.queries import TierName
+from lamina.settings import HashingSettings, NoGraphSettings, PostgresServerSettings, Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.keys import KeyRole, create_key
 from lamina.wiring import (
+    TIERS,
     TierParts,
+    build_document_parts,
+    build_explorer,
+    build_graph_recorder,
+    build_hit_counter,
     build_indexer,
-    build_notes,
     build_pool,
+    build_procedure_parts,
     build_reads,
     build_recorder,
     build_search,
-    build_sessions,
+    build_shares,
+    build_tier,
+    served_tiers,
 )
 
 
@@ -40,8 +49,7 @@ class Application:
     settings: Settings
     model: Model
     pool: Pool
-    sessions: TierParts
-    notes: TierParts
+    tiers: Mapping[TierName, TierParts]
     indexer: Indexer
     services: Services
     api: FastAPI
@@ -74,6 +82,10 @@ class Application:
         """Apply everything that is in the outbox."""
         await self.indexer.drain()
 
+    async def counted(self) -> None:
+        """Write the hits of every answer so far."""
+        await self.services.hits.flush()
+
 
 def settings_for(url: str, data_dir: Path, **overrides: Any) -> Settings:
     """Return settings for a test; `write.key_cache_s` is 0, so that a revoked key is noticed at once."""
@@ -81,6 +93,7 @@ def settings_for(url: str, data_dir: Path, **overrides: Any) -> Settings:
         "postgres": PostgresServerSettings(url=url),
         "data_dir": data_dir,
         "embedding": HashingSettings(),
+        "graph": NoGraphSettings(),
         "pool": {"min_size": 0, "max_size": 8, "timeout_s": 5},
         **overrides,
     }
@@ -102,24 +115,37 @@ async def running(
     """
     generation = claim_generation(url, model.identity)
     pool = build_pool(settings)
-    sessions = build_sessions(settings, pool)
-    notes = build_notes(settings, pool, generation.identity.dimension)
-    indexer = build_indexer(settings, pool, {"messages": sessions.projection, "notes": notes.projection})
+    tiers = {name: build_tier(name, settings, pool, generation.identity.dimension) for name in served_tiers(settings)}
+    indexer = build_indexer(
+        settings, pool, {key: value for parts in tiers.values() for key, value in parts.projections.items()}
+    )
     used = embedder or BatchingEmbedder(model)
-    tiers: dict[Tier, TierSearcher] = {Tier.SESSIONS: sessions.searcher, Tier.NOTES: notes.searcher}
-    reads = build_reads(pool)
+    searchers = {TIERS[name]: parts.searcher for name, parts in tiers.items()}
+    reads, shares = build_reads(pool), build_shares(settings, pool)
+    graph = tiers["graph"].graph if "graph" in tiers else None
+    explorer = build_explorer(settings, pool, graph, generation.number)
     services = Services(
         settings=settings,
-        search=build_search(settings, used, tiers, generation.number),
+        search=build_search(settings, used, searchers, generation.number, shares),
         recorder=build_recorder(settings, pool, used, generation.number),
+        graph_recorder=build_graph_recorder(settings, pool, used, generation.number),
+        explorer=explorer,
+        hints=explorer if "graph" in tiers else None,
+        procedures=build_procedure_parts(settings, pool, used, generation.number),
+        documents=build_document_parts(settings, pool, used, generation.number),
         reads=reads,
         key_check=KeyCheck(reads.keys, trust_s=0),
+        hits=build_hit_counter(settings, pool),
+        shares=shares,
         probes={"postgres": reads.outbox.lag},
+        audits={
+            name: partial(audit, reads.outbox, name, projection)
+            for parts in tiers.values()
+            for name, projection in parts.projections.items()
+        },
     )
     key = create_key(url, tenant="acme", role=KeyRole.WRITER, label="test")
-    application = Application(
-        url, settings, model, pool, sessions, notes, indexer, services, build_api(services), "acme", key
-    )
+    application = Application(url, settings, model, pool, tiers, indexer, services, build_api(services), "acme", key)
     following = asyncio.create_task(indexer.run()) if follow else None
     try:
         yield application
@@ -128,6 +154,8 @@ async def running(
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
         await application.close_clients()
+        await services.hits.close()
         await pool.close()
-        for parts in (sessions, notes):
-            parts.index.close()
+        for parts in tiers.values():
+            parts.close()
+            await parts.aclose()

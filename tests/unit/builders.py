@@ -16,11 +16,15 @@ from lamina.queries import (
     Source,
     Tier,
 )
+from lamina.ranking.methods import RankingPolicy
 from lamina.scope import Scope
+from lamina.settings import SearchSettings
 from lamina.text import words
+from lamina.wiring import ranking_policy
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 ACME = Scope("acme")
+POLICY: RankingPolicy = ranking_policy(SearchSettings())
 
 
 def memory(number: int, *, tier: Tier = Tier.NOTES, content: str = "some text", name: str | None = None) -> Memory:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -6,7 +7,7 @@ from hypothesis import strategies as st
 
 from lamina.memories import Profile
 from lamina.queries import FusedHit, Tier
-from lamina.ranking.budget import build_context, format_memory
+from lamina.ranking.budget import Extras, build_context, format_memory
 from lamina.text import estimated_tokens
 from tests.unit.builders import fused, memory
 
@@ -17,6 +18,7 @@ PLENTY = 10_000
 CONTENTS = st.lists(st.text(min_size=1, max_size=80), max_size=6)
 DOCUMENTS = st.dictionaries(st.text(max_size=8), st.text(max_size=40) | st.integers() | st.lists(st.text(max_size=8)))
 BUDGETS = st.integers(16, 400)
+HINTS = st.lists(st.text(max_size=30), max_size=2)
 
 
 def hits_of(contents: list[str]) -> list[FusedHit]:
@@ -38,7 +40,7 @@ def test_a_message_is_shown_with_its_speaker_once() -> None:
 
 
 def test_the_profile_stands_in_full_before_the_memories_best_first() -> None:
-    block = build_context(hits_of(["first", "second"]), ANN, budget_tokens=PLENTY)
+    block = build_context(hits_of(["first", "second"]), Extras(ANN), budget_tokens=PLENTY)
 
     assert block.text == "\n\n".join([ANN_TEXT, format_memory(fused(0, "first")), format_memory(fused(1, "second"))])
     assert [hit.memory.content for hit in block.used] == ["first", "second"]
@@ -47,7 +49,7 @@ def test_the_profile_stands_in_full_before_the_memories_best_first() -> None:
 
 @pytest.mark.parametrize("profile", [None, Profile("ann", {}, 0)])
 def test_without_anything_known_the_block_is_empty(profile: Profile | None) -> None:
-    block = build_context([], profile, budget_tokens=PLENTY)
+    block = build_context([], Extras(profile), budget_tokens=PLENTY)
 
     assert (block.text, block.tokens, block.used, block.omitted) == ("", 0, (), ())
 
@@ -55,7 +57,7 @@ def test_without_anything_known_the_block_is_empty(profile: Profile | None) -> N
 def test_a_profile_that_does_not_fit_is_left_out_whole_and_named() -> None:
     long = Profile("ann", {"biography": "word " * 500}, 1)
 
-    block = build_context(hits_of(["tea"]), long, budget_tokens=100)
+    block = build_context(hits_of(["tea"]), Extras(long), budget_tokens=100)
 
     assert "Profile" not in block.text
     assert block.omitted == ("profile",)
@@ -65,7 +67,7 @@ def test_a_profile_that_does_not_fit_is_left_out_whole_and_named() -> None:
 def test_the_first_memory_that_does_not_fit_ends_the_block() -> None:
     hits = hits_of(["short", "word " * 500, "short too"])
 
-    block = build_context(hits, None, budget_tokens=200)
+    block = build_context(hits, Extras(None), budget_tokens=200)
 
     assert block.used == (hits[0],)
     assert block.omitted == ("memories: 2",)
@@ -74,38 +76,89 @@ def test_the_first_memory_that_does_not_fit_ends_the_block() -> None:
 def test_both_omissions_are_named() -> None:
     long = Profile("ann", {"biography": "word " * 500}, 1)
 
-    block = build_context(hits_of(["word " * 500]), long, budget_tokens=100)
+    block = build_context(hits_of(["word " * 500]), Extras(long), budget_tokens=100)
 
     assert (block.text, block.tokens, block.used) == ("", 0, ())
     assert block.omitted == ("profile", "memories: 1")
 
 
 def test_a_profile_that_exactly_fills_the_budget_is_shown() -> None:
-    block = build_context([], ANN, budget_tokens=estimated_tokens(ANN_TEXT))
+    block = build_context([], Extras(ANN), budget_tokens=estimated_tokens(ANN_TEXT))
 
     assert block.text == ANN_TEXT
 
 
 def test_a_profile_is_written_as_it_is_in_any_script() -> None:
-    block = build_context([], Profile("анна", {"お茶": "緑茶", "город": "Москва"}, 1), budget_tokens=PLENTY)
+    block = build_context([], Extras(Profile("анна", {"お茶": "緑茶", "город": "Москва"}, 1)), budget_tokens=PLENTY)
 
     assert block.text == '[Profile: анна]\n{"город": "Москва", "お茶": "緑茶"}'
 
 
-@given(CONTENTS, DOCUMENTS, BUDGETS)
-def test_the_budget_is_never_exceeded(contents: list[str], document: dict[str, Any], budget: int) -> None:
-    block = build_context(hits_of(contents), Profile("ann", document, 1), budget_tokens=budget)
+def test_hints_stand_in_one_line_below_the_excerpt() -> None:
+    hints = {fused(1).memory.id: ["Ann works_at Initech", "Initech located\nin Graz"]}
+
+    block = build_context([fused(1, "We chose Rust"), fused(2, "tea")], Extras(hints=hints), budget_tokens=PLENTY)
+
+    assert block.text == (
+        "[Memory: note | 2026-01-15]\nWe chose Rust\nrelated: Ann works_at Initech; Initech located in Graz\n"
+        "confidence: 0.95\n\n[Memory: note | 2026-01-15]\ntea\nconfidence: 0.95"
+    )
+
+
+def test_a_hint_never_displaces_a_memory() -> None:
+    hits = hits_of(["first", "second"])
+    exact = build_context(hits, Extras(), budget_tokens=PLENTY).tokens
+    hints = {hit.memory.id: ["Ann works_at Initech"] for hit in hits}
+
+    full = build_context(hits, Extras(hints=hints), budget_tokens=exact)
+    roomier = build_context(hits, Extras(hints=hints), budget_tokens=exact + 12)
+
+    assert (full.used, "related" in full.text) == (tuple(hits), False)
+    assert (roomier.used, roomier.text.count("related")) == (tuple(hits), 1)
+    assert roomier.text.index("related") < roomier.text.index("second")
+
+
+def test_the_suffix_stands_last() -> None:
+    block = build_context([fused(1, "tea")], Extras(ANN, "Prefer the newest."), budget_tokens=PLENTY)
+
+    assert block.text == f"{ANN_TEXT}\n\n{format_memory(fused(1, 'tea'))}\n\nPrefer the newest."
+
+
+def test_a_suffix_that_does_not_fit_is_left_out_whole_and_named() -> None:
+    block = build_context([fused(1, "tea")], Extras(suffix="word " * 500), budget_tokens=100)
+
+    assert block.omitted == ("suffix",)
+    assert block.text == format_memory(fused(1, "tea"))
+
+
+def test_a_passage_is_shown_with_the_title_of_its_document() -> None:
+    passage = replace(memory(1, content="Ring the bell."), kind="passage", title="Handbook")
+
+    shown = format_memory(FusedHit(passage, 1, {}))
+
+    assert shown == "[Memory: passage | 2026-01-15]\nHandbook: Ring the bell.\nconfidence: 0.95"
+
+
+@given(CONTENTS, DOCUMENTS, st.text(max_size=60), HINTS, BUDGETS)
+def test_the_budget_is_never_exceeded(
+    contents: list[str], document: dict[str, Any], suffix: str, hints: list[str], budget: int
+) -> None:
+    hits = hits_of(contents)
+    extras = Extras(Profile("ann", document, 1), suffix, {hit.memory.id: hints for hit in hits})
+
+    block = build_context(hits, extras, budget_tokens=budget)
 
     assert block.tokens == estimated_tokens(block.text)
     assert block.tokens <= budget
+    assert "suffix" in block.omitted or block.text.endswith(suffix.strip())
 
 
 @given(CONTENTS, DOCUMENTS, BUDGETS)
 def test_the_profile_is_in_full_or_named_as_omitted(contents: list[str], document: dict[str, Any], budget: int) -> None:
     profile = Profile("ann", document, 1)
-    whole = build_context([], profile, budget_tokens=10**6).text
+    whole = build_context([], Extras(profile), budget_tokens=10**6).text
 
-    block = build_context(hits_of(contents), profile, budget_tokens=budget)
+    block = build_context(hits_of(contents), Extras(profile), budget_tokens=budget)
 
     assert block.text.startswith(whole) != ("profile" in block.omitted)
 
@@ -117,7 +170,7 @@ def test_the_memories_are_the_longest_best_prefix_that_fits(
     hits = hits_of(contents)
     profile = ANN if has_profile else None
 
-    block = build_context(hits, profile, budget_tokens=budget)
+    block = build_context(hits, Extras(profile), budget_tokens=budget)
 
     taken = len(block.used)
     head = [ANN_TEXT] if has_profile and "profile" not in block.omitted else []

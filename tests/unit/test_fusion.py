@@ -1,5 +1,6 @@
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from uuid import UUID
 
@@ -9,19 +10,35 @@ from hypothesis import strategies as st
 
 from lamina.queries import TIER_OF, FusedHit, Hit, Ranking, Source, Tier
 from lamina.ranking.fusion import fuse_by_reciprocal_rank
-from tests.unit.builders import memory, ranking
+from tests.unit.builders import POLICY, memory, ranking
 
 Rankings = dict[Source, Ranking]
 
 IDS = st.lists(st.integers(1, 8), unique=True, max_size=6)
-RANKINGS = st.dictionaries(st.sampled_from(list(Source)), IDS, max_size=4).map(
+# Sources that can hold a warm memory; tests of their own look at cold ones.
+WARM = [source for source in Source if source is not Source.NOTES_COLD]
+RANKINGS = st.dictionaries(st.sampled_from(WARM), IDS, max_size=4).map(
     lambda drawn: {source: ranking(source, *ids) for source, ids in drawn.items()}
 )
+# The graph leads to notes as well.
+LED_TO = st.lists(st.integers(1, 8), unique=True, max_size=6).map(lambda ids: of_notes(Source.GRAPH, ids))
 OFFSETS = st.integers(1, 1000)
 
 
 def fuse(rankings: Mapping[Source, Ranking], *, rrf_k: int = 60, depth: int = 100) -> tuple[FusedHit, ...]:
     return fuse_by_reciprocal_rank(rankings, rrf_k=rrf_k, depth=depth)
+
+
+def of_notes(source: Source, ids: Sequence[int], *, temperature: str = "warm") -> Ranking:
+    """A source's ranking of notes, whatever tier the source answers for."""
+    hits = ranking(source, *ids)
+    return tuple(
+        replace(hit, memory=replace(hit.memory, tier=Tier.NOTES, kind="note", temperature=temperature)) for hit in hits
+    )
+
+
+def scores_of(fused: Sequence[FusedHit]) -> dict[int, float]:
+    return {hit.memory.id.int: hit.score for hit in fused}
 
 
 def test_a_memory_that_two_sources_found_goes_before_one_that_one_source_found() -> None:
@@ -202,6 +219,117 @@ def test_what_ranks_below_the_depth_does_not_change_the_order_above_it(
     whole = [hit.memory for hit in fuse(rankings, rrf_k=rrf_k, depth=depth)]
 
     assert whole[: len(above)] == above
+
+
+@given(RANKINGS, LED_TO, st.integers(1, 8))
+def test_being_led_to_by_the_graph_lowers_nothing(rankings: Rankings, led_to: Ranking, depth: int) -> None:
+    without = {source: found for source, found in rankings.items() if source is not Source.GRAPH}
+
+    before = fuse(without, depth=depth)
+    after = {
+        (hit.memory.tier, hit.memory.id): hit.score for hit in fuse({**without, Source.GRAPH: led_to}, depth=depth)
+    }
+
+    assert all(after[hit.memory.tier, hit.memory.id] >= hit.score for hit in before)
+
+
+@given(IDS, IDS, st.integers(0, 4))
+def test_a_better_rank_in_a_source_never_lowers_a_score(first: list[int], second: list[int], place: int) -> None:
+    low = {
+        Source.NOTES_HYBRID: of_notes(Source.NOTES_HYBRID, [*first, 9]),
+        Source.GRAPH: of_notes(Source.GRAPH, second),
+    }
+    high = {**low, Source.NOTES_HYBRID: of_notes(Source.NOTES_HYBRID, [*first[:place], 9, *first[place:]])}
+
+    assert scores_of(fuse(high, depth=3))[9] >= scores_of(fuse(low, depth=3))[9]
+
+
+def test_the_graph_raises_a_note_by_its_weight() -> None:
+    hybrid = of_notes(Source.NOTES_HYBRID, [1, 2])
+    weights = {Source.GRAPH: 0.1}
+
+    fused = fuse_by_reciprocal_rank(
+        {Source.NOTES_HYBRID: hybrid, Source.GRAPH: of_notes(Source.GRAPH, [2])}, rrf_k=60, depth=10, weights=weights
+    )
+
+    assert [hit.memory.id.int for hit in fused] == [2, 1]
+    assert [hit.score for hit in fused] == [1.0, 1.0]
+
+
+def test_what_the_graph_alone_led_to_counts_as_its_facts_do() -> None:
+    fact = ranking(Source.GRAPH, 7)
+    rankings = {
+        Source.NOTES_HYBRID: of_notes(Source.NOTES_HYBRID, [1]),
+        Source.GRAPH: (*fact, *of_notes(Source.GRAPH, [2])),
+    }
+
+    fused = fuse_by_reciprocal_rank(
+        rankings, rrf_k=60, depth=10, weights={Source.GRAPH: 0.1}, tier_weights={Tier.GRAPH: 0.6}
+    )
+
+    assert scores_of(fused) == pytest.approx({1: 1.0, 7: 0.6, 2: 0.6 * 61 / 62})
+
+
+def test_a_memory_whose_own_tier_was_not_asked_is_found_by_the_graph() -> None:
+    fused = fuse_by_reciprocal_rank(
+        {Source.GRAPH: of_notes(Source.GRAPH, [2])}, rrf_k=60, depth=10, tier_weights={Tier.GRAPH: 0.6}
+    )
+
+    assert scores_of(fused) == {2: 0.6}
+
+
+def test_a_cold_note_is_not_lowered_by_the_index_of_warm_ones_nor_a_warm_one_by_the_cold() -> None:
+    rankings = {
+        Source.NOTES_HYBRID: of_notes(Source.NOTES_HYBRID, [1]),
+        Source.NOTES_COLD: of_notes(Source.NOTES_COLD, [2], temperature="cold"),
+    }
+
+    assert scores_of(fuse(rankings)) == {1: 1.0, 2: 1.0}
+
+
+def test_a_note_that_just_changed_its_temperature_is_found_and_within_the_scale() -> None:
+    moving = of_notes(Source.NOTES_COLD, [1])
+
+    assert scores_of(fuse({Source.NOTES_COLD: moving})) == {1: 1.0}
+    assert scores_of(fuse({Source.NOTES_COLD: moving, Source.NOTES_HYBRID: moving})) == {1: 1.0}
+
+
+@given(RANKINGS)
+def test_a_tiers_weight_multiplies_its_scores(rankings: Rankings) -> None:
+    halved = fuse_by_reciprocal_rank(rankings, rrf_k=60, depth=100, tier_weights={Tier.DOCUMENTS: 0.5})
+
+    plain = {(hit.memory.tier, hit.memory.id): hit.score for hit in fuse(rankings)}
+    expected = {key: score * (0.5 if key[0] is Tier.DOCUMENTS else 1) for key, score in plain.items()}
+    assert {(hit.memory.tier, hit.memory.id): hit.score for hit in halved} == expected
+
+
+def test_with_unequal_weights_too_no_deep_rank_beats_one_within_the_depth() -> None:
+    weights = {Source.SESSION_WORDS: 0.05}
+    rankings = {
+        Source.SESSION_WORDS: ranking(Source.SESSION_WORDS, 1, 2),
+        Source.SESSION_CONTEXT: ranking(Source.SESSION_CONTEXT, 3, 4, 9),
+    }
+
+    fused = fuse_by_reciprocal_rank(rankings, rrf_k=60, depth=2, weights=weights)
+
+    assert [hit.memory.id.int for hit in fused] == [3, 4, 1, 2, 9]
+
+
+def test_the_order_of_messages_is_the_one_that_was_measured_on_locomo() -> None:
+    """Whoever changes this order runs `python -m benchmarks locomo` again."""
+    rankings = {
+        Source.SESSION_VECTORS: ranking(Source.SESSION_VECTORS, 7, 3, 12, 5, 9, 1, 14, 8, 2, 10),
+        Source.SESSION_WORDS: ranking(Source.SESSION_WORDS, 3, 11, 7, 4, 13, 6, 5, 15, 9, 16),
+        Source.SESSION_CONTEXT: ranking(Source.SESSION_CONTEXT, 3, 4, 7, 12, 5, 17, 1, 11, 8, 9),
+    }
+
+    fused = fuse_by_reciprocal_rank(
+        rankings, rrf_k=POLICY.rrf_k, depth=10, weights=POLICY.rrf_weights, tier_weights=POLICY.tier_weights
+    )
+
+    assert [hit.memory.id.int for hit in fused] == [3, 7, 5, 4, 9, 12, 1, 11, 8, 17, 13, 6, 14, 15, 2, 10, 16]
+    assert fused[0].score == pytest.approx(0.9987, abs=1e-4)
+    assert POLICY.rrf_weights[Source.SESSION_VECTORS] == POLICY.rrf_weights[Source.SESSION_WORDS] == 0.1
 
 
 def _is_first_everywhere(tier: Tier, id_: UUID, rankings: Mapping[Source, Ranking]) -> bool:

@@ -4,7 +4,9 @@ from uuid import UUID
 
 import pytest
 
-from lamina.extraction.rules import MAX_NOTE_CHARS, RuleExtractor, sentences, without_recalled
+from lamina.extraction.echo import without_recalled
+from lamina.extraction.rules import LONG_TEXT_CHARS, MAX_NOTE_CHARS, RuleExtractor, extract
+from lamina.extraction.sentences import sentences
 from lamina.memories import Category, Extraction, Message, Role, new_id
 from lamina.ranking.budget import format_memory
 from tests.unit.builders import fused
@@ -14,7 +16,7 @@ NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 
 def extracted(*messages: Message | str) -> Extraction:
     said = [Message(Role.USER, item) if isinstance(item, str) else item for item in messages]
-    return RuleExtractor().extract(said, [new_id() for _ in said])
+    return extract(said, [new_id() for _ in said])
 
 
 def notes_of(*messages: Message | str) -> list[str]:
@@ -66,7 +68,9 @@ def test_a_sentence_is_kept_under_its_category(sentence: str, category: Category
     ],
 )
 def test_questions_and_small_talk_are_not_kept(sentence: str) -> None:
-    assert extracted(sentence) == Extraction()
+    found = extracted(sentence)
+
+    assert (found.notes, found.profile, found.edges) == ((), {}, ())
 
 
 def test_a_message_of_one_sentence_is_kept_word_for_word() -> None:
@@ -108,7 +112,7 @@ def test_a_note_tells_where_it_comes_from() -> None:
     id_ = UUID(int=7)
     message = Message(Role.USER, "We chose Rust.", name="Ann", occurred_at=NOON)
 
-    (note,) = RuleExtractor().extract([message], [id_]).notes
+    (note,) = extract([message], [id_]).notes
 
     assert note.source == f"message:{id_}"
     assert note.event_at == NOON
@@ -206,12 +210,20 @@ def test_extraction_is_deterministic() -> None:
     messages = [Message(Role.USER, "We chose Rust. I prefer tea.")]
     ids = [UUID(int=1)]
 
-    assert RuleExtractor().extract(messages, ids) == RuleExtractor().extract(messages, ids)
+    assert extract(messages, ids) == extract(messages, ids)
 
 
 def test_every_message_needs_its_id() -> None:
     with pytest.raises(ValueError, match="zip"):
-        RuleExtractor().extract([Message(Role.USER, "hello")], [])
+        extract([Message(Role.USER, "hello")], [])
+
+
+@pytest.mark.parametrize("length", [1, LONG_TEXT_CHARS])
+async def test_the_extractor_finds_what_the_rules_find_in_short_and_long_texts(length: int) -> None:
+    messages = [Message(Role.USER, "We chose Rust. I prefer tea." + " Yes." * length)]
+    ids = [UUID(int=1)]
+
+    assert await RuleExtractor().extract(messages, ids) == extract(messages, ids)
 
 
 @pytest.mark.parametrize("text", ["?" * 50_000, "a." * 25_000, "\n" * 50_000, "I " * 25_000, "[Memory: x\n\n" * 5_000])

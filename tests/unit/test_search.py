@@ -1,6 +1,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -9,9 +10,9 @@ from numpy.typing import NDArray
 from lamina.errors import InvalidInput, Unavailable
 from lamina.memories import Chunk
 from lamina.ports import Embedder, TierSearcher
-from lamina.queries import Failure, Query, Ranking, Source, Tier
+from lamina.queries import Failure, Filters, FusionMethod, Hit, Query, Ranking, Source, Tier
 from lamina.search import Deadlines, Search, SourcesOfTier, describe
-from tests.unit.builders import query, ranking, request
+from tests.unit.builders import NOON, POLICY, memory, query, ranking, request
 
 SOON = 0.02
 NEVER = 3600.0
@@ -29,6 +30,12 @@ class Answers:
     async def search(self, query: Query) -> Ranking:
         self.asked.append(query)
         return self._ranking
+
+
+class AnswersWith(Answers):
+    def __init__(self, source: Source, found: Ranking) -> None:
+        super().__init__(source)
+        self._ranking = found
 
 
 class Hangs(Answers):
@@ -90,9 +97,19 @@ class Embeds:
         raise NotImplementedError
 
 
-def search_over(tiers: Mapping[Tier, TierSearcher], embedder: Embedder | None = None) -> Search:
+def search_over(
+    tiers: Mapping[Tier, TierSearcher], embedder: Embedder | None = None, *, unserved: Mapping[Tier, str] | None = None
+) -> Search:
     deadlines = Deadlines(embed_s=SOON, tier_s=SOON)
-    return Search(embedder or Embeds(), tiers, generation=3, rrf_k=60, deadlines=deadlines)
+    return Search(
+        embedder or Embeds(),
+        tiers,
+        unserved=unserved,
+        generation=3,
+        policy=POLICY,
+        deadlines=deadlines,
+        clock=lambda: NOON,
+    )
 
 
 def tier_of(*sources: Answers) -> SourcesOfTier:
@@ -243,7 +260,7 @@ async def test_a_tier_that_hangs_or_fails_degrades_all_its_sources_and_the_other
 
     assert [hit.memory.id.int for hit in answer.hits] == [1]
     assert answer.answered == {Source.SESSION_WORDS: 1}
-    assert answer.degraded.keys() == {"notes_hybrid", "notes_warm"}
+    assert answer.degraded.keys() == {"notes_hybrid", "notes_warm", "notes_cold"}
 
 
 async def test_a_source_that_fails_is_named_with_its_reason() -> None:
@@ -302,3 +319,63 @@ async def test_a_search_that_hangs_everywhere_ends_within_its_deadlines() -> Non
 )
 def test_an_error_is_described_as_it_is_or_with_its_type(error: Exception, text: str) -> None:
     assert describe(error) == text
+
+
+async def test_a_tier_that_is_switched_off_is_named_with_what_does_so_if_it_is_asked_for() -> None:
+    off = {Tier.GRAPH: "disabled by graph.kind=off"}
+    search = search_over({Tier.NOTES: tier_of(Answers(Source.NOTES_HYBRID, 1))}, unserved=off)
+
+    with_graph = await search.search(request())
+    without = await search.search(request(tiers=(Tier.NOTES,)))
+
+    assert with_graph.degraded == {"graph": "disabled by graph.kind=off"}
+    assert without.degraded == {}
+
+
+async def test_if_only_what_is_switched_off_is_asked_for_the_search_says_so() -> None:
+    search = search_over({}, unserved={Tier.GRAPH: "disabled by graph.kind=off"})
+
+    with pytest.raises(Unavailable, match=r"graph: disabled by graph\.kind=off"):
+        await search.search(request(tiers=(Tier.GRAPH,)))
+    with pytest.raises(Unavailable, match="nothing here serves documents"):
+        await search.search(request(tiers=(Tier.DOCUMENTS,)))
+
+
+async def test_hits_below_the_least_score_are_left_out() -> None:
+    search = search_over({Tier.NOTES: tier_of(Answers(Source.NOTES_HYBRID, 1, 2, 3))})
+
+    answer = await search.search(replace(request(), min_score=61 / 62))
+
+    assert [hit.memory.id.int for hit in answer.hits] == [1, 2]
+
+
+async def test_each_call_chooses_its_fusion() -> None:
+    search = search_over({Tier.NOTES: tier_of(Answers(Source.NOTES_HYBRID, 1, 2))})
+
+    by_method = {method: await search.search(replace(request(), fusion=method)) for method in FusionMethod}
+
+    scores = {method: [round(hit.score, 3) for hit in answer.hits] for method, answer in by_method.items()}
+    assert scores == {
+        FusionMethod.RRF: [1.0, 0.984],
+        FusionMethod.WEIGHTED: [0.667, 0.0],
+        FusionMethod.COMPOSITE: [0.85, 0.6],
+    }
+
+
+async def test_ages_are_counted_from_the_date_that_is_asked_for() -> None:
+    search = search_over({Tier.NOTES: tier_of(Answers(Source.NOTES_HYBRID, 1))})
+    later = replace(request(), fusion=FusionMethod.COMPOSITE, filters=Filters(as_of=NOON + timedelta(days=60)))
+
+    answer = await search.search(later)
+
+    assert answer.hits[0].score == pytest.approx(0.5 + 0.15 + 0.2 * 0.0498, abs=1e-4)
+
+
+async def test_near_identical_hits_go_behind_distinct_ones_before_the_answer_is_cut() -> None:
+    repeated = tuple(Hit(memory(number, content=f"tea{'!' * number}"), 1.0, {"cosine": 1.0}) for number in range(1, 5))
+    other = Hit(memory(9, content="coffee"), 0.5, {"cosine": 0.5})
+    search = search_over({Tier.NOTES: tier_of(AnswersWith(Source.NOTES_HYBRID, (*repeated, other)))})
+
+    answer = await search.search(request(limit=2))
+
+    assert [hit.memory.id.int for hit in answer.hits] == [1, 9]

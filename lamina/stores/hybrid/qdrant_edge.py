@@ -6,9 +6,12 @@ tenant's ranking neither depends on other tenants' texts nor tells of them.
 
 import asyncio
 import json
+import logging
+import shutil
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,16 +29,14 @@ from qdrant_edge import (
     EdgeVectorParams,
     FieldCondition,
     Filter,
-    FloatIndexParams,
     IdfParams,
-    IsEmptyCondition,
-    KeywordIndexParams,
     MatchValue,
     Modifier,
     Point,
     QueryRequest,
     RangeFloat,
     ScoredPoint,
+    ScrollRequest,
     SearchParams,
     UpdateOperation,
 )
@@ -47,14 +48,16 @@ from lamina.errors import Misconfigured
 from lamina.ports import Change, Record
 from lamina.queries import Hit, Memory, Place, Query, Ranking, Source
 from lamina.ranking.relevance import hybrid_score, keyword_scores, widening
+from lamina.stores.hybrid.edge_filters import INDEXES, payload, query_filter, scope_filter
 from lamina.text import words
+
+logger = logging.getLogger(__name__)
 
 DENSE, WORDS = "dense", "words"
 MARKER = "lamina.json"
-_FORMAT = 1
+FORMAT = 2
+SCROLL_PAGE = 1000
 _NAMESPACE = UUID("9d1c7e2e-3a0f-5b7e-8c55-0d6a4c1f2b90")
-_KEYWORD_FIELDS = ("tenant", "workspace", "namespace", "user", "session", "tags", "memory")
-_NUMBER_FIELDS = ("occurred_at", "confidence", "chunk")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,8 @@ class Found:
 class QdrantEdgeIndex:
     """One shard on disk: chunks of memories with their words and, if it has any, their vectors.
 
-    One process may open a shard. Calls block; changes are applied one batch at a time.
+    One process may open a shard. Calls block; changes are applied one batch at a time. A shard that
+    an earlier release made is set aside and a new one begun, which Postgres has everything for.
 
     Args:
         path: Directory of the shard; created if missing.
@@ -84,7 +88,7 @@ class QdrantEdgeIndex:
         search_threads: Threads of the search pool.
 
     Raises:
-        Misconfigured: If another process has it open, or it was made for other vectors.
+        Misconfigured: If another process has it open, or it was made for other vectors or by a later release.
     """
 
     def __init__(self, path: Path, *, dimension: int | None, by_session: bool = False, search_threads: int = 1) -> None:
@@ -92,10 +96,11 @@ class QdrantEdgeIndex:
         self._dimension = dimension
         self._by_session = by_session
         self._lock = threading.Lock()
-        self.is_new = not _holds_data(path)
         self._shard = _open(path, dimension, search_threads)
+        # Not by its files: a process may have ended between making them and asking for what belongs in them.
+        self.is_new = self.count() == 0
 
-    def apply(self, changes: Sequence[Change]) -> None:
+    def apply(self, changes: Sequence[Change[Record]]) -> None:
         """Replace the chunks of these memories; searches see them when the call returns.
 
         The change is in the write-ahead log, which survives this process; :meth:`flush` makes it
@@ -120,7 +125,7 @@ class QdrantEdgeIndex:
         sparse = self._bm25.embed_query(" ".join(query.words))
         if not query.words or not sparse.indices:
             return []
-        params = SearchParams(idf=IdfParams(corpus=_scope_filter(query)))
+        params = SearchParams(idf=IdfParams(corpus=scope_filter(query.scope)))
         found = self._query(query, EdgeQuery.Nearest(sparse, WORDS), params)
         return [Found(_place(point), bm25=float(point.score), cosine=_cosine(query, point)) for point in found]
 
@@ -135,6 +140,19 @@ class QdrantEdgeIndex:
     def count(self) -> int:
         """Return the number of chunks."""
         return int(self._shard.count(CountRequest(exact=True)))
+
+    def chunks(self, tenant: str) -> Counter[UUID]:
+        """Return every memory of a tenant with the number of its chunks."""
+        own = Filter(must=[FieldCondition("tenant", MatchValue(tenant))])
+        counts: Counter[UUID] = Counter()
+        offset: Any = None
+        while True:
+            points, offset = self._shard.scroll(
+                ScrollRequest(offset=offset, limit=SCROLL_PAGE, filter=own, with_payload=["memory"], with_vector=False)
+            )
+            counts.update(UUID((point.payload or {})["memory"]) for point in points)
+            if offset is None:
+                return counts
 
     def close(self) -> None:
         """Release the shard for other processes."""
@@ -152,23 +170,17 @@ class QdrantEdgeIndex:
         request = QueryRequest(
             limit=limit,
             query=nearest,
-            filter=self._filter(query),
+            filter=query_filter(query, by_session=self._by_session),
             params=params,
             with_payload=["memory", "chunk"],
             with_vector=[DENSE] if self._dimension is not None and params is not None else False,
         )
         return list(self._shard.query(request))
 
-    def _filter(self, query: Query) -> Filter:
-        must: list[Any] = [_filter(query)]
-        if self._by_session and query.scope.session is not None:
-            must.append(FieldCondition("session", MatchValue(query.scope.session)))
-        return Filter(must=must)
-
     def _points(self, id_: UUID, record: Record) -> list[Point]:
-        payload = _payload(id_, record)
+        fields = payload(id_, record)
         return [
-            Point(uuid5(_NAMESPACE, f"{id_}/{chunk}"), self._vectors(record, chunk), {**payload, "chunk": chunk})
+            Point(uuid5(_NAMESPACE, f"{id_}/{chunk}"), self._vectors(record, chunk), {**fields, "chunk": chunk})
             for chunk in range(len(record.texts))
         ]
 
@@ -179,7 +191,7 @@ class QdrantEdgeIndex:
         return vectors
 
 
-def _outdated(changes: Sequence[Change]) -> Filter:
+def _outdated(changes: Sequence[Change[Record]]) -> Filter:
     """Return the chunks that a memory no longer has: all of a deleted one."""
     return Filter(
         should=[_chunks_from(change.id, len(change.record.texts) if change.record else 0) for change in changes]
@@ -192,8 +204,8 @@ def _chunks_from(id_: UUID, first: int) -> Filter:
 
 
 def _place(point: ScoredPoint) -> Place:
-    payload = point.payload or {}
-    return UUID(payload["memory"]), payload["chunk"]
+    fields = point.payload or {}
+    return UUID(fields["memory"]), fields["chunk"]
 
 
 def _cosine(query: Query, point: ScoredPoint) -> float | None:
@@ -204,50 +216,13 @@ def _cosine(query: Query, point: ScoredPoint) -> float | None:
     return float(np.frombuffer(query.embedding, dtype=np.float32) @ np.asarray(vectors[DENSE], dtype=np.float32))
 
 
-def _payload(id_: UUID, record: Record) -> dict[str, Any]:
-    payload = {
-        "memory": str(id_),
-        "tenant": record.tenant,
-        "workspace": record.workspace,
-        "namespace": record.namespace,
-        "user": record.user,
-        "session": record.session,
-        "tags": list(record.tags),
-        "occurred_at": record.occurred_at.timestamp(),
-        "confidence": record.confidence,
-    }
-    return {key: value for key, value in payload.items() if value is not None}
-
-
-def _scope_filter(query: Query) -> Filter:
-    scope = query.scope
-    fields = {"tenant": scope.tenant, "workspace": scope.workspace, "namespace": scope.namespace}
-    return Filter(must=[FieldCondition(key, MatchValue(value)) for key, value in fields.items()])
-
-
-def _filter(query: Query) -> Filter:
-    must: list[Any] = [_scope_filter(query)]
-    if query.scope.user is not None:
-        mine = FieldCondition("user", MatchValue(query.scope.user))
-        must.append(Filter(should=[mine, IsEmptyCondition("user")]))
-    must += [FieldCondition("tags", MatchValue(tag)) for tag in query.filters.tags]
-    if query.filters.since or query.filters.until:
-        must.append(FieldCondition("occurred_at", range=_range(query)))
-    must.append(FieldCondition("confidence", range=RangeFloat(gte=query.filters.min_confidence)))
-    return Filter(must=must)
-
-
-def _range(query: Query) -> RangeFloat:
-    since, until = query.filters.since, query.filters.until
-    return RangeFloat(gte=since.timestamp() if since else None, lt=until.timestamp() if until else None)
-
-
 def _open(path: Path, dimension: int | None, search_threads: int) -> EdgeShard:
-    marker = path / MARKER
-    description = {"format": _FORMAT, "dimension": dimension}
+    description = {"format": FORMAT, "dimension": dimension}
     try:
+        if _is_of_an_earlier_format(path, description):
+            _set_aside(path)
         if _holds_data(path):
-            _refuse_other(path, _described(marker), description)
+            _refuse_other(path, _described(path), description)
         else:
             _create(path, dimension, search_threads, description)
         return EdgeShard.load(str(path), _config(dimension, search_threads))
@@ -260,15 +235,34 @@ def _open(path: Path, dimension: int | None, search_threads: int) -> EdgeShard:
         ) from error
 
 
+def _is_of_an_earlier_format(path: Path, wanted: Mapping[str, Any]) -> bool:
+    """Tell whether the index differs from what is wanted by an earlier format alone."""
+    stored = _described(path)
+    match stored.get("format"):
+        case int(number) if number < FORMAT:
+            return stored == {**wanted, "format": number}
+        case _:
+            return False
+
+
+def _set_aside(path: Path) -> None:
+    """Rename the index, unless a process of the earlier release still has it open."""
+    EdgeShard.load(str(path)).close()
+    aside = path.with_name(f"{path.name}.format-{_described(path)['format']}")
+    shutil.rmtree(aside, ignore_errors=True)
+    path.rename(aside)
+    logger.warning("index %s has an earlier format: kept as %s, which may be removed; building a new one", path, aside)
+
+
 def _holds_data(path: Path) -> bool:
     return path.is_dir() and any(path.iterdir())
 
 
-def _described(marker: Path) -> dict[str, Any]:
+def _described(path: Path) -> dict[str, Any]:
     """Return what an index says of itself; nothing if it does not or the text is broken."""
     try:
-        found = json.loads(marker.read_text())
-    except (FileNotFoundError, ValueError):
+        found = json.loads((path / MARKER).read_text())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -294,11 +288,8 @@ def _create(path: Path, dimension: int | None, search_threads: int, description:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix="new-", ignore_cleanup_errors=True) as folder:
         shard = EdgeShard.create(folder, _config(dimension, search_threads))
-        for field in _KEYWORD_FIELDS:
-            is_tenant = True if field == "tenant" else None
-            shard.update(UpdateOperation.create_field_index(field, KeywordIndexParams(is_tenant=is_tenant)))
-        for field in _NUMBER_FIELDS:
-            shard.update(UpdateOperation.create_field_index(field, FloatIndexParams()))
+        for field, index in INDEXES.items():
+            shard.update(UpdateOperation.create_field_index(field, index))
         shard.flush()
         shard.close()
         Path(folder, MARKER).write_text(json.dumps(description))
@@ -319,7 +310,7 @@ class EdgeProjection:
     def __init__(self, index: QdrantEdgeIndex) -> None:
         self._index = index
 
-    async def apply(self, changes: Sequence[Change]) -> None:
+    async def apply(self, changes: Sequence[Change[Record]]) -> None:
         """Take over the given states and return when they are visible."""
         await asyncio.to_thread(self._index.apply, changes)
 
@@ -327,25 +318,36 @@ class EdgeProjection:
         """Return when everything applied so far is on disk."""
         await asyncio.to_thread(self._index.flush)
 
+    async def inventory(
+        self,
+        tenant: str,
+        fingerprint: Callable[[Any], str | None],  # noqa: ARG002 - an index does not give texts back
+    ) -> Mapping[UUID, str]:
+        """Return every memory of the tenant with its number of chunks."""
+        return {id_: str(count) for id_, count in (await asyncio.to_thread(self._index.chunks, tenant)).items()}
 
-class NotesHybrid:
-    """Notes by words and by meaning at once.
+
+class Hybrid:
+    """Memories by words and by meaning at once.
+
+    Over the abstracts of SciFact this formula finds better (nDCG@10 0.733) than reciprocal rank
+    fusion of the two rankings (0.720), words alone (0.679) or vectors alone (0.675).
 
     Args:
-        index: The notes' index.
-        lookup: Reads the notes that were found.
-        min_similarity: A note that shares no word is a hit only from this cosine on.
+        source: What it ranks: notes, or passages of documents.
+        index: Their index.
+        lookup: Reads those that were found.
+        min_similarity: One that shares no word is a hit only from this cosine on.
     """
 
-    source = Source.NOTES_HYBRID
-
-    def __init__(self, index: QdrantEdgeIndex, lookup: Lookup, *, min_similarity: float) -> None:
+    def __init__(self, source: Source, index: QdrantEdgeIndex, lookup: Lookup, *, min_similarity: float) -> None:
+        self.source = source
         self._index = index
         self._lookup = lookup
         self._min_similarity = min_similarity
 
     async def search(self, query: Query) -> Ranking:
-        """Return notes by 0.3 keyword + 0.7 cosine of their best chunk."""
+        """Return memories by 0.3 keyword + 0.7 cosine of their best chunk."""
         by_words, by_vector = await asyncio.to_thread(self._both, query)
         near = [found for found in by_vector if (found.cosine or 0) >= self._min_similarity]
         found = {item.place: item for item in (*near, *by_words)}
@@ -389,7 +391,7 @@ def _rank(query: Query, memories: Mapping[Place, Memory], found: Mapping[Place, 
 
 
 def _keyword_scores(query: Query, memories: Mapping[Place, Memory], found: Mapping[Place, Found]) -> dict[Place, float]:
-    texts = {place: f"{memory.name or ''} {memory.content}" for place, memory in memories.items()}
+    texts = {place: f"{memory.name or memory.title or ''} {memory.content}" for place, memory in memories.items()}
     bm25 = {place: figure for place in texts if (figure := found[place].bm25) is not None}
     return keyword_scores(bm25, texts, query.words)
 

@@ -1,35 +1,91 @@
-"""A query's scope and filters as statement parameters."""
+"""A query's scope and filters as statements with parameters."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import count
+from typing import Any, assert_never
 
 import numpy as np
 from pgvector import Vector
 
-from lamina.queries import Filters, Place, Query
-from lamina.scope import Scope
-from lamina.stores.postgres.connection import scope_parameters
+from lamina.queries import AllOf, AnyOf, Compare, Condition, FilterField, Filters, Negation, Operator, Place, Query
+from lamina.stores.postgres.connection import scope_parameters, statement
+
+MARKER = "/*filters*/ true"
+Columns = Mapping[FilterField, str]
+"""The expression that stands for each field in one statement; ours alone, never from input."""
+
+_COMPARISONS = {Operator.GT: ">", Operator.GTE: ">=", Operator.LT: "<", Operator.LTE: "<="}
 
 
-def filter_parameters(query: Query) -> dict[str, Any]:
-    """Return everything that a searching statement may refer to."""
+def filtered(name: str, filters: Filters, columns: Columns) -> tuple[bytes, dict[str, Any]]:
+    """Return a statement with the filters in the place of its marker, and their parameters."""
+    template = statement(name)
+    assert MARKER.encode() in template, f"{name}.sql ignores the filters"  # noqa: S101 - a statement of ours
+    text, parameters = _compiled(filters.condition(), columns, (f"filter_{place}" for place in count()))
+    return template.replace(MARKER.encode(), f"({text})".encode()), parameters
+
+
+def _compiled(condition: Condition, columns: Columns, names: Iterator[str]) -> tuple[str, dict[str, Any]]:
+    match condition:
+        case Compare():
+            return _comparison(condition, columns[condition.field], next(names))
+        case AllOf(parts=parts):
+            return _joined([_compiled(part, columns, names) for part in parts], "AND", "true")
+        case AnyOf(parts=parts):
+            return _joined([_compiled(part, columns, names) for part in parts], "OR", "false")
+        case Negation(part=part):
+            text, parameters = _compiled(part, columns, names)
+            # A comparison with a missing value is null, which counts as false here and in a WHERE.
+            return f"({text}) IS NOT TRUE", parameters
+        case _ as other:
+            assert_never(other)
+
+
+def _joined(parts: Sequence[tuple[str, dict[str, Any]]], word: str, empty: str) -> tuple[str, dict[str, Any]]:
+    text = f" {word} ".join(f"({text})" for text, _ in parts)
+    return text or empty, {name: value for _, parameters in parts for name, value in parameters.items()}
+
+
+def _comparison(compare: Compare, column: str, name: str) -> tuple[str, dict[str, Any]]:
+    if compare.value is None:
+        return f"{column} IS NULL", {}
+    value = list(compare.value) if isinstance(compare.value, tuple) else compare.value
+    return _text(compare, column, f"%({name})s::{_sql_type(compare)}"), {name: value}
+
+
+def _text(compare: Compare, column: str, parameter: str) -> str:
+    match compare.operator:
+        case Operator.EQ:
+            return f"{column} = {parameter}"
+        case Operator.IN:
+            return f"{column} = ANY({parameter})"
+        case Operator.CONTAINS:
+            return f"{column} @> ARRAY[{parameter}]"
+        case _ as operator:
+            return f"{column} {_COMPARISONS[operator]} {parameter}"
+
+
+def _sql_type(compare: Compare) -> str:
+    if compare.operator is Operator.IN:
+        return "text[]"
+    match compare.value:
+        case datetime():
+            return "timestamptz"
+        case float() | int():
+            return "float8"
+        case _:
+            return "text"
+
+
+def query_parameters(query: Query) -> dict[str, Any]:
+    """Return what a searching statement may refer to, beside its filters."""
     embedding = None if query.embedding is None else Vector(np.frombuffer(query.embedding, dtype=np.float32))
     return {
-        **list_parameters(query.scope, query.filters),
+        **scope_parameters(query.scope),
         "embedding": embedding,
         "generation": query.generation,
         "words": " ".join(query.words),
-    }
-
-
-def list_parameters(scope: Scope, filters: Filters) -> dict[str, Any]:
-    """Return everything that a listing statement may refer to."""
-    return {
-        **scope_parameters(scope),
-        "tags": list(filters.tags),
-        "since": filters.since,
-        "until": filters.until,
-        "min_confidence": filters.min_confidence,
     }
 
 

@@ -11,11 +11,32 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from lamina.memories import Chunk, Message, Role
-from lamina.queries import Hit, Memory, Neighbour, Place, Query, Ranking, Source, Tier
+from lamina.queries import FilterField, Hit, Memory, Neighbour, Place, Query, Ranking, Source, Tier
 from lamina.ranking.relevance import similarity_score, widening
 from lamina.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, lent, scope_parameters, statement
-from lamina.stores.postgres.filters import filter_parameters, place_parameters
+from lamina.stores.postgres.filters import Columns, filtered, place_parameters, query_parameters
+
+# A message has no category and no tags, and nobody doubts that it was said.
+COLUMNS: Columns = {
+    FilterField.CATEGORY: "NULL::text",
+    FilterField.OCCURRED_AT: "m.occurred_at",
+    FilterField.TAGS: "'{}'::text[]",
+    FilterField.SOURCE: "m.role",
+    FilterField.USER: "m.user_id",
+    FilterField.AGENT: "m.agent_id",
+    FilterField.SESSION: "m.session_id",
+    FilterField.CONFIDENCE: "1.0",
+    FilterField.IMPORTANCE: "0.5",
+}
+CHUNK_COLUMNS: Columns = {
+    **COLUMNS,
+    FilterField.OCCURRED_AT: "occurred_at",
+    FilterField.SOURCE: "(SELECT m.role FROM messages m WHERE m.id = message_id)",
+    FilterField.USER: "user_id",
+    FilterField.AGENT: "(SELECT m.agent_id FROM messages m WHERE m.id = message_id)",
+    FilterField.SESSION: "session_id",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +170,11 @@ class Messages:
 
     async def fetch(self, query: Query, places: Sequence[Place]) -> dict[Place, Memory]:
         """Return the messages at these (id, chunk) places that the query may see; what is gone is missing."""
-        parameters = filter_parameters(query) | place_parameters(places)
+        text, values = filtered("fetch_messages", query.filters, COLUMNS)
+        parameters = query_parameters(query) | values | place_parameters(places)
         async with lent(self._pool) as connection:
-            cursor = await connection.execute(statement("fetch_messages"), parameters)
-            return {(row["id"], row["chunk"]): _memory(row) async for row in cursor}
+            cursor = await connection.execute(text, parameters)
+            return {(row["id"], row["chunk"]): memory_of(row) async for row in cursor}
 
 
 class MessagesAround:
@@ -163,10 +185,11 @@ class MessagesAround:
 
     async def around(self, query: Query, ids: Sequence[UUID]) -> list[Neighbour]:
         """Return these messages and those right before and after them, as far as the query may see."""
-        parameters = filter_parameters(query) | {"ids": list(ids)}
+        text, values = filtered("messages_around", query.filters, COLUMNS)
+        parameters = query_parameters(query) | values | {"ids": list(ids)}
         async with lent(self._pool) as connection:
-            cursor = await connection.execute(statement("messages_around"), parameters)
-            return [Neighbour(_memory(row), row["position"], float(row["cosine"])) async for row in cursor]
+            cursor = await connection.execute(text, parameters)
+            return [Neighbour(memory_of(row), row["position"], float(row["cosine"])) async for row in cursor]
 
 
 class SessionVectors:
@@ -194,12 +217,11 @@ class SessionVectors:
 
     async def _nearest(self, query: Query) -> list[DictRow]:
         """Return chunks of at least ``limit`` messages, if there are so many, nearest first."""
-        parameters = filter_parameters(query)
+        text, values = filtered("search_message_vectors", query.filters, CHUNK_COLUMNS)
+        parameters = query_parameters(query) | values
         async with lent(self._pool) as connection:
             for candidates in widening(query.limit):
-                cursor = await connection.execute(
-                    statement("search_message_vectors"), parameters | {"candidates": candidates}
-                )
+                cursor = await connection.execute(text, parameters | {"candidates": candidates})
                 rows = await cursor.fetchall()
                 if len(rows) < candidates or len({row["id"] for row in rows}) >= query.limit:
                     break
@@ -208,7 +230,7 @@ class SessionVectors:
 
 def _vector_hit(row: DictRow) -> Hit:
     cosine = float(row["cosine"])
-    return Hit(_memory(row), similarity_score(cosine), {"cosine": cosine})
+    return Hit(memory_of(row), similarity_score(cosine), {"cosine": cosine})
 
 
 def _excerpt(row: DictRow) -> str:
@@ -217,7 +239,8 @@ def _excerpt(row: DictRow) -> str:
     return row["content"] if covers_all else text[row["text_start"] : row["text_end"]]
 
 
-def _memory(row: DictRow) -> Memory:
+def memory_of(row: DictRow) -> Memory:
+    """Return a row of a searching statement as a found message."""
     return Memory(
         id=row["id"],
         tier=Tier.SESSIONS,

@@ -1,7 +1,7 @@
 """Tier 2: notes, their versions and their warm full text."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -10,15 +10,42 @@ import psycopg
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
-from lamina.errors import Conflict, NotFound
+from lamina.errors import Conflict, InvalidInput, NotFound
+from lamina.lifecycle.lifespan import Temperature
 from lamina.memories import Category, Chunk, Note, NoteVersion, StoredNote
-from lamina.queries import Filters, Hit, Memory, Place, Query, Ranking, Source, Tier
+from lamina.queries import (
+    AllOf,
+    Compare,
+    Condition,
+    FilterField,
+    Filters,
+    Hit,
+    Memory,
+    Operator,
+    Place,
+    Query,
+    Ranking,
+    Source,
+    Tier,
+)
 from lamina.ranking.relevance import keyword_scores
 from lamina.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, lent, scope_parameters, statement
-from lamina.stores.postgres.filters import filter_parameters, list_parameters, place_parameters
+from lamina.stores.postgres.filters import Columns, filtered, place_parameters, query_parameters
 from lamina.stores.postgres.messages import chunk_parameters
 from lamina.text import words
+
+COLUMNS: Columns = {
+    FilterField.CATEGORY: "n.category",
+    FilterField.OCCURRED_AT: "n.event_at",
+    FilterField.TAGS: "n.tags",
+    FilterField.SOURCE: "n.source",
+    FilterField.USER: "n.user_id",
+    FilterField.AGENT: "n.agent_id",
+    FilterField.SESSION: "n.session_id",
+    FilterField.CONFIDENCE: "n.confidence",
+    FilterField.IMPORTANCE: "n.importance",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +75,12 @@ class PutNote:
     Args:
         id: Its id, or that of the equal note the scope already has.
         existed: Whether the scope already had it.
+        merged: Whether the scope had it in other words, so that this text was not stored.
     """
 
     id: UUID
     existed: bool
+    merged: bool = False
 
 
 async def insert_notes(
@@ -65,7 +94,7 @@ async def insert_notes(
     inserted = [item for item in in_order if await _insert(connection, scope, item, now)]
     await insert_chunks(connection, scope, inserted, generation)
     new = {item.id for item in inserted}
-    ids = await _ids_by_hash(connection, scope, [item.note.content_hash() for item in prepared])
+    ids = await ids_by_hash(connection, scope, [item.note.content_hash() for item in prepared])
     return [PutNote(ids[item.note.content_hash()], existed=item.id not in new) for item in prepared]
 
 
@@ -89,7 +118,8 @@ def _columns(note: Note, now: datetime) -> dict[str, Any]:
     }
 
 
-async def _ids_by_hash(connection: Connection, scope: Scope, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
+async def ids_by_hash(connection: Connection, scope: Scope, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
+    """Return the id of each note of exactly this scope that has one of these texts, by the hash of the text."""
     cursor = await connection.execute(statement("known_notes"), scope_parameters(scope) | {"hashes": list(hashes)})
     return {bytes(row["content_hash"]): row["id"] async for row in cursor}
 
@@ -145,17 +175,40 @@ async def replace_chunks(connection: Connection, scope: Scope, prepared: Prepare
     await insert_chunks(connection, scope, [prepared], generation)
 
 
-async def delete_note(connection: Connection, tenant: str, id_: UUID, now: datetime) -> Scope:
-    """Take the note out of every reader's sight and return where it was.
+async def derive_notes(connection: Connection, scope: Scope, prepared: Sequence[PreparedNote]) -> None:
+    """Store what new notes were made from, and keep that from being deleted until the transaction ends.
+
+    Raises:
+        InvalidInput: If the scope has no such note.
+    """
+    pairs = [(item.id, source) for item in prepared for source in item.note.derived_from]
+    if not pairs:
+        return
+    wanted = sorted({source for _, source in pairs})
+    cursor = await connection.execute(statement("lock_note_sources"), {**scope_parameters(scope), "ids": wanted})
+    known = {row["id"] async for row in cursor}
+    for source in wanted:
+        if source not in known:
+            raise InvalidInput("derived_from", f"names {source}, which is no note of this scope")
+    async with connection.cursor() as many:
+        rows = [{"note_id": note, "source_id": source} for note, source in pairs]
+        await many.executemany(statement("insert_note_source"), rows)
+
+
+async def delete_note(connection: Connection, tenant: str, id_: UUID, now: datetime) -> tuple[Scope, list[UUID]]:
+    """Take the note, and every note made from it, out of every reader's sight.
+
+    Returns:
+        Where it was, and the ids of all that went.
 
     Raises:
         NotFound: If the tenant has no such note.
     """
     cursor = await connection.execute(statement("delete_note"), {"id": id_, "tenant": tenant, "now": now})
-    row = await cursor.fetchone()
-    if row is None:
+    rows = [row async for row in cursor]
+    if not rows:
         raise NotFound("note", str(id_))
-    return Scope(tenant, row["workspace"], row["namespace"])
+    return Scope(tenant, rows[0]["workspace"], rows[0]["namespace"]), sorted(row["id"] for row in rows)
 
 
 class Notes:
@@ -192,17 +245,38 @@ class Notes:
         self, scope: Scope, filters: Filters, category: Category | None, *, limit: int, offset: int
     ) -> list[StoredNote]:
         """Return the scope's notes, the latest event first."""
-        parameters = list_parameters(scope, filters) | {"category": category, "limit": limit, "offset": offset}
+        wanted = filters if category is None else replace(filters, where=_also(filters.where, category))
+        text, values = filtered("list_notes", wanted, COLUMNS)
+        parameters = scope_parameters(scope) | values | {"limit": limit, "offset": offset}
         async with lent(self._pool) as connection:
-            cursor = await connection.execute(statement("list_notes"), parameters)
+            cursor = await connection.execute(text, parameters)
             return [_stored(row) async for row in cursor]
 
     async def fetch(self, query: Query, places: Sequence[Place]) -> dict[Place, Memory]:
         """Return the notes at these (id, chunk) places that the query may see; what is gone is missing."""
-        parameters = filter_parameters(query) | place_parameters(places)
+        text, values = filtered("fetch_notes", query.filters, COLUMNS)
+        parameters = query_parameters(query) | values | place_parameters(places)
         async with lent(self._pool) as connection:
-            cursor = await connection.execute(statement("fetch_notes"), parameters)
-            return {(row["id"], row["chunk"]): _memory(row) async for row in cursor}
+            cursor = await connection.execute(text, parameters)
+            return {(row["id"], row["chunk"]): memory_of(row) async for row in cursor}
+
+
+class NotesAt:
+    """Reads notes of one temperature, whatever an index that lags behind still holds.
+
+    Args:
+        notes: Reads notes of any temperature.
+        temperature: The only one that is returned.
+    """
+
+    def __init__(self, notes: Notes, temperature: Temperature) -> None:
+        self._notes = notes
+        self._temperature = temperature
+
+    async def fetch(self, query: Query, places: Sequence[Place]) -> dict[Place, Memory]:
+        """Return the notes at these places that the query may see and that have the temperature."""
+        found = await self._notes.fetch(query, places)
+        return {place: memory for place, memory in found.items() if memory.temperature == self._temperature}
 
 
 class NotesWarm:
@@ -221,18 +295,25 @@ class NotesWarm:
         """Return the notes that contain every word of the query, by cover density."""
         if not query.words:
             return ()
-        parameters = filter_parameters(query) | {"limit": query.limit}
+        text, values = filtered("search_notes_warm", query.filters, COLUMNS)
+        parameters = query_parameters(query) | values | {"limit": query.limit}
         async with lent(self._pool) as connection:
-            cursor = await connection.execute(statement("search_notes_warm"), parameters)
+            cursor = await connection.execute(text, parameters)
             rows = [row async for row in cursor]
         raw = {row["id"]: float(row["ts_rank_cd"]) for row in rows}
-        memories = {row["id"]: _memory(row) for row in rows}
+        memories = {row["id"]: memory_of(row) for row in rows}
         scores = keyword_scores(raw, {id_: memory.content for id_, memory in memories.items()}, query.words)
         ordered = sorted(memories, key=lambda id_: (-scores[id_], id_))[: query.limit]
         return tuple(Hit(memories[id_], scores[id_], {"ts_rank_cd": raw[id_]}) for id_ in ordered)
 
 
-def _memory(row: DictRow) -> Memory:
+def _also(where: Condition | None, category: Category) -> Condition:
+    is_category = Compare(FilterField.CATEGORY, Operator.EQ, category.value)
+    return is_category if where is None else AllOf((where, is_category))
+
+
+def memory_of(row: DictRow) -> Memory:
+    """Return a row of a searching statement as a found note."""
     return Memory(
         id=row["id"],
         tier=Tier.NOTES,
@@ -247,6 +328,8 @@ def _memory(row: DictRow) -> Memory:
         tags=tuple(row["tags"]),
         metadata=row["metadata"],
         source=row["source"],
+        last_hit_at=row["last_hit_at"],
+        temperature=row["temperature"],
     )
 
 
@@ -274,6 +357,7 @@ def _stored(row: DictRow) -> StoredNote:
         created_at=row["created_at"],
         updated_at=row["updated_at"],
         last_hit_at=row["last_hit_at"],
+        temperature=row["temperature"],
     )
 
 

@@ -2,20 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, get_args
 from uuid import UUID
 
-import numpy as np
 import psycopg
-from psycopg.rows import DictRow
 
-from lamina.memories import Message, Role
-from lamina.ports import Change, Record
+from lamina.ports import Change
 from lamina.stores.postgres.connection import Connection, Pool, lent, statement
+from lamina.stores.postgres.records import RECORD_OF
 
-ProjectionName = Literal["notes", "messages"]
-PROJECTIONS: tuple[ProjectionName, ...] = ("notes", "messages")
+ProjectionName = Literal["messages", "notes", "cold", "documents", "graph"]
+PROJECTIONS: tuple[ProjectionName, ...] = get_args(ProjectionName)
 CHANNEL = "lamina_outbox"
+NOTE_PROJECTIONS: tuple[ProjectionName, ...] = ("notes", "cold")
+"""What takes over a note: one while it is warm, the other while it is cold, both whenever it changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,12 @@ async def enqueue(connection: Connection, projection: ProjectionName, ids: Seque
         await connection.execute(f"NOTIFY {CHANNEL}".encode())
 
 
+async def enqueue_notes(connection: Connection, ids: Sequence[UUID]) -> None:
+    """Mark notes as changed or deleted, warm or cold, inside the transaction that changes them."""
+    for projection in NOTE_PROJECTIONS:
+        await enqueue(connection, projection, ids)
+
+
 class Outbox:
     """Reads and clears the outbox of one projection at a time."""
 
@@ -52,15 +58,25 @@ class Outbox:
             )
             return [(row["seq"], row["memory_id"]) async for row in cursor]
 
-    async def changes(self, projection: ProjectionName, ids: Sequence[UUID]) -> list[Change]:
+    async def changes(self, projection: ProjectionName, ids: Sequence[UUID]) -> list[Change[Any]]:
         """Return the present state of each memory, each once; a deleted one has no record."""
-        name = "note_records" if projection == "notes" else "message_records"
-        read = _note_record if projection == "notes" else _message_record
         distinct = list(dict.fromkeys(ids))
         async with lent(self._pool) as connection:
-            cursor = await connection.execute(statement(name), {"ids": distinct})
-            records = {row["id"]: read(row) async for row in cursor}
+            cursor = await connection.execute(statement(f"{projection}_records"), {"ids": distinct})
+            records = {row["id"]: RECORD_OF[projection](row) async for row in cursor}
         return [Change(id_, records.get(id_)) for id_ in distinct]
+
+    async def ids(self, projection: ProjectionName, tenant: str, after: UUID | None, limit: int) -> list[UUID]:
+        """Return ids of a tenant's memories that belong in the projection, in order, from after ``after`` on."""
+        parameters = {"tenant": tenant, "after": after, "limit": limit}
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement(f"{projection}_ids"), parameters)
+            return [row["id"] async for row in cursor]
+
+    async def enqueue(self, projection: ProjectionName, ids: Sequence[UUID]) -> None:
+        """Have the projection take over these memories again."""
+        async with lent(self._pool) as connection, connection.transaction():
+            await enqueue(connection, projection, ids)
 
     async def finish(self, seqs: Sequence[int]) -> None:
         """Remove applied rows."""
@@ -81,37 +97,3 @@ def enqueue_all(url: str, projection: ProjectionName) -> int:
         count = connection.execute(statement(f"enqueue_all_{projection}")).rowcount
         connection.execute(f"NOTIFY {CHANNEL}".encode())
     return count
-
-
-def _note_record(row: DictRow) -> Record:
-    return Record(
-        tenant=row["tenant"],
-        workspace=row["workspace"],
-        namespace=row["namespace"],
-        user=row["user_id"],
-        session=row["session_id"],
-        tags=tuple(row["tags"]),
-        occurred_at=row["event_at"],
-        confidence=row["confidence"],
-        texts=_chunks(row, row["content"]),
-        embeddings=tuple(np.asarray(vector, dtype=np.float32).tobytes() for vector in row["embeddings"]),
-    )
-
-
-def _message_record(row: DictRow) -> Record:
-    return Record(
-        tenant=row["tenant"],
-        workspace=row["workspace"],
-        namespace=row["namespace"],
-        user=row["user_id"],
-        session=row["session_id"],
-        tags=(),
-        occurred_at=row["occurred_at"],
-        confidence=1.0,
-        texts=_chunks(row, Message(Role.USER, row["content"], name=row["name"]).text()),
-        embeddings=(),
-    )
-
-
-def _chunks(row: DictRow, text: str) -> tuple[str, ...]:
-    return tuple(text[start:end] for start, end in zip(row["starts"], row["ends"], strict=True))

@@ -12,6 +12,5 @@ WHERE wanted.id = ANY(%(ids)s)
   AND m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s
   AND (%(session_id)s::text IS NULL OR m.session_id = %(session_id)s)
   AND (%(user_id)s::text IS NULL OR m.user_id IS NULL OR m.user_id = %(user_id)s)
-  AND (%(since)s::timestamptz IS NULL OR m.occurred_at >= %(since)s)
-  AND (%(until)s::timestamptz IS NULL OR m.occurred_at < %(until)s)
+  AND /*filters*/ true
 ORDER BY m.id, cosine DESC, c.chunk

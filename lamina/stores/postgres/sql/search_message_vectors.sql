@@ -8,8 +8,7 @@ FROM (
       AND generation = %(generation)s
       AND (%(session_id)s::text IS NULL OR session_id = %(session_id)s)
       AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s)
-      AND (%(since)s::timestamptz IS NULL OR occurred_at >= %(since)s)
-      AND (%(until)s::timestamptz IS NULL OR occurred_at < %(until)s)
+      AND /*filters*/ true
     ORDER BY embedding <=> %(embedding)s
     LIMIT %(candidates)s
 ) c

@@ -1,4 +1,4 @@
-SELECT m.id, m.tenant, m.workspace, m.namespace, m.user_id, m.session_id, m.occurred_at, m.name, m.content,
+SELECT m.id, m.tenant, m.workspace, m.namespace, m.user_id, m.agent_id, m.session_id, m.role, m.occurred_at, m.name, m.content,
        array_agg(c.text_start ORDER BY c.chunk) AS starts,
        array_agg(c.text_end ORDER BY c.chunk) AS ends
 FROM messages m

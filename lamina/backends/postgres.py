@@ -1,6 +1,5 @@
 """Embedded Postgres: a child process of `lamina up`, on a Unix socket of its own."""
 
-import hashlib
 import importlib.util
 import logging
 import os
@@ -9,15 +8,12 @@ import shutil
 import signal
 import stat
 import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Callable
-from ctypes import CDLL
 from pathlib import Path
 
 import psycopg
 
+from lamina.backends.children import STOP_TIMEOUT_S, die_with_parent, end, refuse_foreign, socket_directory
 from lamina.errors import Misconfigured
 from lamina.settings import EmbeddedPostgresSettings
 
@@ -25,10 +21,7 @@ logger = logging.getLogger(__name__)
 SYSTEM_USER = "lamina_postgres"
 DATABASE_USER = "postgres"
 START_TIMEOUT_S = 30.0
-STOP_TIMEOUT_S = 20.0
-_PR_SET_PDEATHSIG = 1
 _SOCKET_NAME = ".s.PGSQL.5432"
-_LONGEST_SOCKET_PATH = 100
 
 
 class EmbeddedPostgres:
@@ -51,7 +44,7 @@ class EmbeddedPostgres:
         self._settings = settings
         self._binaries = binaries()
         self._user = _unprivileged_user()
-        self._sockets = _socket_directory(self.directory)
+        self._sockets = socket_directory(self.directory, _SOCKET_NAME)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -88,18 +81,13 @@ class EmbeddedPostgres:
         process, self._process = self._process, None
         if process is None or process.poll() is not None:
             return
-        process.send_signal(signal.SIGINT)
-        try:
-            process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGQUIT)
-            process.wait()
+        end(process, signal.SIGINT, signal.SIGQUIT)
         shutil.rmtree(self._sockets, ignore_errors=True)
 
     def _prepare_directories(self) -> None:
         for directory in (self.directory, self._sockets):
             directory.mkdir(parents=True, exist_ok=True)
-            _refuse_foreign(directory, self._uid)
+            refuse_foreign(directory, self._uid)
             if self._user:
                 os.chown(directory, self._user.pw_uid, self._user.pw_gid)
             directory.chmod(stat.S_IRWXU)
@@ -152,7 +140,7 @@ class EmbeddedPostgres:
                 stdout=log,
                 stderr=log,
                 cwd="/",
-                preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509 - calls one system call
+                preexec_fn=die_with_parent(os.getpid(), signal.SIGINT),  # noqa: PLW1509 - calls one system call
                 process_group=0,
                 user=self._uid,
                 group=self._gid,
@@ -209,25 +197,6 @@ def _unprivileged_user() -> pwd.struct_passwd | None:
         return pwd.getpwnam(SYSTEM_USER)
 
 
-def _socket_directory(directory: Path) -> Path:
-    digest = hashlib.sha256(str(directory).encode()).hexdigest()[:12]
-    path = Path(tempfile.gettempdir()) / f"lamina-{digest}"
-    if len(str(path / _SOCKET_NAME)) > _LONGEST_SOCKET_PATH:
-        raise Misconfigured(
-            f"the temporary directory {tempfile.gettempdir()} is too long for a socket", "set TMPDIR to a shorter path"
-        )
-    return path
-
-
-def _refuse_foreign(directory: Path, uid: int | None) -> None:
-    """Refuse a directory that is a link or belongs to another user: its owner could lead us elsewhere."""
-    found = directory.lstat()
-    if stat.S_ISLNK(found.st_mode) or found.st_uid not in {os.geteuid(), uid}:
-        raise Misconfigured(
-            f"{directory} is a link or belongs to another user", "remove it, or choose another data_dir"
-        )
-
-
 def _let_traverse(path: Path) -> None:
     """Let the unprivileged user pass through the parents of a path; nothing becomes readable by it."""
     for parent in path.resolve().parents:
@@ -271,27 +240,13 @@ def _has_living_parent(pid: int) -> bool:
     return parent not in (0, 1) and b"lamina" in Path(f"/proc/{parent}/cmdline").read_bytes()
 
 
-def _die_with_parent(parent: int) -> Callable[[], None] | None:
-    """Return what a child runs first so that the kernel ends it, cleanly, when its parent ends."""
-    if not sys.platform.startswith("linux"):
-        return None
-    prctl = CDLL(None).prctl
-
-    def before_exec() -> None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return before_exec
-
-
 def running_url(directory: Path) -> str:
     """Return the URL of the server that runs on a data directory.
 
     Raises:
         Misconfigured: If none does.
     """
-    sockets = _socket_directory(directory.resolve())
+    sockets = socket_directory(directory.resolve(), _SOCKET_NAME)
     if not (sockets / _SOCKET_NAME).exists():
         raise Misconfigured(f"no embedded postgres runs on {directory}", "start it with `lamina up`")
     return _url(sockets)

@@ -1,0 +1,210 @@
+"""The shapes of requests and answers about documents."""
+
+import base64
+import binascii
+import json
+from datetime import datetime
+from typing import Any, Literal, Self, cast
+from uuid import UUID
+
+from fastapi import UploadFile
+from pydantic import BaseModel, Field
+
+from deployments.routes.models import ScopeIn, Strict
+from lamina.documents.media import media_type_of
+from lamina.documents.values import DEFAULT_MEDIA_TYPE, StoredDocument, StoredPassage, Upload
+from lamina.errors import InvalidInput
+from lamina.memories import Metadata
+
+MAX_DOCUMENTS = 256
+_ABSENT = cast("str", None)
+
+
+class DocumentFields(Strict):
+    """What a document consists of."""
+
+    content: str = Field(_ABSENT, description="Its text.")
+    content_base64: str = Field(_ABSENT, description="The bytes of its file in base64, instead of `content`.")
+    media_type: str = Field(
+        DEFAULT_MEDIA_TYPE,
+        description="text/plain, text/markdown, text/html or application/pdf, perhaps with a charset.",
+    )
+    key: str = Field(_ABSENT, description="Your own id: the same key replaces the document. Default: hash of its text.")
+    title: str = Field(_ABSENT, description="Default: the title that it gives itself.")
+    tags: list[str] = Field(default_factory=list, description="Labels, each compared whole.")
+    occurred_at: datetime = Field(
+        cast("datetime", None),
+        description="When what it tells of happened, ISO 8601; without an offset it is UTC. Default: now.",
+    )
+    source: str = Field("api", description="Where it comes from.")
+    metadata: dict[str, Any] = Field(default_factory=dict, description="Your data, returned untouched.")
+
+    def upload(self, field_path: str = "") -> Upload:
+        """Return the document as the library knows it.
+
+        Raises:
+            InvalidInput: Unless it has one content, in well-formed base64 if in any.
+        """
+        prefix = f"{field_path}." if field_path else ""
+        return Upload(
+            content=self._content(prefix),
+            media_type=self.media_type,
+            key=self.key,
+            title=self.title,
+            tags=tuple(self.tags),
+            event_at=self.occurred_at,
+            source=self.source,
+            metadata=self.metadata,
+        )
+
+    def _content(self, prefix: str) -> str | bytes:
+        sent = {"content", "content_base64"} & self.model_fields_set
+        if len(sent) != 1:
+            state = "is sent with content_base64; send one of them" if sent else "is missing; send it or content_base64"
+            raise InvalidInput(f"{prefix}content", state)
+        if "content" in sent:
+            return self.content
+        try:
+            return base64.b64decode(self.content_base64, validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise InvalidInput(f"{prefix}content_base64", f"is no base64: {error}") from error
+
+
+class DocumentIn(ScopeIn, DocumentFields):
+    """A document to store."""
+
+
+class DocumentsIn(ScopeIn):
+    """Documents to store together; an item that is wrong does not stop the others."""
+
+    documents: list[Any] = Field(
+        min_length=1, max_length=MAX_DOCUMENTS, description="Each an object with the fields of a document."
+    )
+
+
+class FileIn(ScopeIn):
+    """A file to store, as a form."""
+
+    file: UploadFile = Field(description="The file.")
+    media_type: str = Field(_ABSENT, description="What it is written in. Default: what the file or its name says.")
+    key: str = Field(_ABSENT, description="Your own id: the same key replaces the document. Default: hash of its text.")
+    title: str = Field(_ABSENT, description="Default: the title that it gives itself.")
+    tags: list[str] = Field(default_factory=list, description="Labels, each compared whole; may be repeated.")
+    occurred_at: datetime = Field(cast("datetime", None), description="When what it tells of happened. Default: now.")
+    source: str = Field(_ABSENT, description="Where it comes from. Default: the file's name.")
+    metadata: str = Field("{}", description="Your data, as a JSON object.")
+
+    async def upload(self) -> Upload:
+        """Return the document as the library knows it.
+
+        Raises:
+            InvalidInput: If the metadata are no JSON object.
+        """
+        name = self.file.filename or ""
+        return Upload(
+            content=await self.file.read(),
+            media_type=self.media_type or media_type_of(name, self.file.content_type),
+            key=self.key,
+            title=self.title,
+            tags=tuple(self.tags),
+            event_at=self.occurred_at,
+            source=self.source or name or "api",
+            metadata=self._metadata(),
+        )
+
+    def _metadata(self) -> Metadata:
+        try:
+            found = json.loads(self.metadata)
+        except (ValueError, RecursionError) as error:
+            raise InvalidInput("metadata", "is no JSON; send a JSON object") from error
+        if not isinstance(found, dict):
+            raise InvalidInput("metadata", "is no JSON object")
+        return found
+
+
+class PutDocumentOut(BaseModel):
+    """What became of a document."""
+
+    id: UUID = Field(description="Id of the document; it stays when the document is replaced.")
+    key: str = Field(description="What names it within its scope.")
+    status: Literal["created", "replaced", "existed"] = Field(
+        description="existed: the scope had the same one, and nothing was written."
+    )
+    version: int = Field(description="1 at first, one more whenever it is replaced.")
+    passages: int = Field(description="How many passages it is found by.")
+
+
+class DocumentItem(BaseModel):
+    """What became of one item of a batch."""
+
+    status: Literal["created", "replaced", "existed", "invalid"] = Field(description="What became of it.")
+    id: UUID | None = Field(None, description="Id of the document; none for an invalid item.")
+    key: str | None = Field(None, description="What names it within its scope.")
+    version: int | None = Field(None, description="1 at first, one more whenever it is replaced.")
+    passages: int | None = Field(None, description="How many passages it is found by.")
+    error: str | None = Field(None, description="What is wrong with an invalid item, naming its field.")
+
+
+class PutDocumentsOut(BaseModel):
+    """One result an item, in their order."""
+
+    results: list[DocumentItem] = Field(description="One entry an item, in their order.")
+    epoch: int | None = Field(None, description="The namespace's epoch; none if nothing was stored.")
+
+
+class DocumentOut(BaseModel):
+    """A stored document."""
+
+    id: UUID = Field(description="Id of the document.")
+    key: str = Field(description="What names it within its scope.")
+    title: str = Field(description="Its title.")
+    media_type: str = Field(description="What it was written in.")
+    content: str | None = Field(description="Its text; none in lists, or where it was not asked for.")
+    characters: int = Field(description="Length of its text.")
+    passages: int = Field(description="How many passages it is found by.")
+    tags: list[str] = Field(description="Labels.")
+    occurred_at: datetime = Field(description="When what it tells of happened, UTC.")
+    source: str = Field(description="Where it comes from.")
+    metadata: dict[str, Any] = Field(description="Your data.")
+    workspace: str = Field(description="Project it belongs to.")
+    namespace: str = Field(description="Subdivision of the workspace.")
+    user: str | None = Field(description="Person it belongs to; none for a shared one.")
+    agent: str | None = Field(description="Agent that wrote it.")
+    version: int = Field(description="1 at first, one more whenever it is replaced.")
+    created_at: datetime = Field(description="When it was stored first, UTC.")
+    updated_at: datetime = Field(description="When it was last replaced, UTC.")
+
+    @classmethod
+    def of(cls, stored: StoredDocument) -> Self:
+        """Return the document as the API shows it."""
+        taken = {name: getattr(stored, name) for name in cls.model_fields if hasattr(stored, name)}
+        return cls(occurred_at=stored.event_at, **taken)
+
+
+class DocumentsOut(BaseModel):
+    """A page of documents."""
+
+    documents: list[DocumentOut] = Field(description="The latest event first, without their text.")
+
+
+class PassageOut(BaseModel):
+    """A passage of a document."""
+
+    id: UUID = Field(description="Id of the passage, as search returns it.")
+    position: int = Field(description="Which of the document's passages it is, from 1.")
+    content: str = Field(description="Its text.")
+    start: int = Field(description="First character in the document's text, from 0.")
+    end: int = Field(description="One past the last character.")
+    heading: str | None = Field(description="The headings above it, outermost first.")
+    page: int | None = Field(description="The page it is on, from 1.")
+
+    @classmethod
+    def of(cls, passage: StoredPassage) -> Self:
+        """Return the passage as the API shows it."""
+        return cls(**{name: getattr(passage, name) for name in cls.model_fields})
+
+
+class PassagesOut(BaseModel):
+    """Passages of a document."""
+
+    passages: list[PassageOut] = Field(description="In their order; together they are the whole text.")

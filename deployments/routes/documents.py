@@ -1,0 +1,167 @@
+"""Documents: upload, replace, read and delete; search finds their passages."""
+
+import asyncio
+import hashlib
+from datetime import datetime
+from http import HTTPStatus
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Form, Query, Response
+from pydantic import ValidationError
+
+from deployments.problems import field_path
+from deployments.routes.document_models import (
+    DocumentFields,
+    DocumentIn,
+    DocumentItem,
+    DocumentOut,
+    DocumentsIn,
+    DocumentsOut,
+    FileIn,
+    PassageOut,
+    PassagesOut,
+    PutDocumentOut,
+    PutDocumentsOut,
+)
+from deployments.routes.reads import PageLimit, PageOffset, ScopeDep
+from deployments.routes.writes import IdempotencyKey, once_of
+from deployments.services import ReaderDep, Services, ServicesDep, WriterDep
+from lamina.documents.values import Document, Upload
+from lamina.errors import InvalidInput
+from lamina.queries import Filters, clean_filters
+from lamina.scope import Scope
+from lamina.stores.postgres.idempotency import Once, once_for
+from lamina.text import clean_id
+
+router = APIRouter(prefix="/v1/documents", tags=["documents"])
+_NOT_NEW: dict[int | str, dict[str, Any]] = {200: {"model": PutDocumentOut, "description": "Replaced or existed"}}
+
+
+@router.post("", status_code=HTTPStatus.CREATED, responses=_NOT_NEW)
+async def put_document(
+    body: DocumentIn,
+    services: ServicesDep,
+    credential: WriterDep,
+    response: Response,
+    idempotency_key: IdempotencyKey = None,
+) -> PutDocumentOut:
+    """Store a document in place of the one that the scope has under its key (200), or as a new one.
+
+    It is split into passages, which search finds within milliseconds; the old ones leave every index.
+    """
+    once = once_of(credential.tenant, idempotency_key, body)
+    return await _put(services, body.scope(credential.tenant), body.upload(), once, response)
+
+
+@router.post("/upload", status_code=HTTPStatus.CREATED, responses=_NOT_NEW)
+async def upload_document(
+    form: Annotated[FileIn, Form(media_type="multipart/form-data")],
+    services: ServicesDep,
+    credential: WriterDep,
+    response: Response,
+    idempotency_key: IdempotencyKey = None,
+) -> PutDocumentOut:
+    """Store a file, sent as a form."""
+    upload = await form.upload()
+    once = _once_of_file(credential.tenant, idempotency_key, form, upload)
+    return await _put(services, form.scope(credential.tenant), upload, once, response)
+
+
+def _once_of_file(tenant: str, key: str | None, form: FileIn, upload: Upload) -> Once | None:
+    if key is None:
+        return None
+    assert isinstance(upload.content, bytes)  # noqa: S101 - a file's content
+    request = form.model_dump(mode="json", exclude_unset=True, exclude={"file"})
+    file = hashlib.sha256(upload.content).hexdigest()
+    return once_for(tenant, clean_id(key, "Idempotency-Key"), [request, upload.media_type, upload.source, file])
+
+
+async def _put(
+    services: Services, scope: Scope, upload: Upload, once: Once | None, response: Response
+) -> PutDocumentOut:
+    document = await services.documents.recorder.read(upload)
+    stored = await services.documents.recorder.put(scope, [document], once)
+    result = PutDocumentOut.model_validate(stored["documents"][0])
+    response.status_code = HTTPStatus.CREATED if result.status == "created" else HTTPStatus.OK
+    return result
+
+
+@router.post("/batch")
+async def put_documents(
+    body: DocumentsIn, services: ServicesDep, credential: WriterDep, idempotency_key: IdempotencyKey = None
+) -> PutDocumentsOut:
+    """Store many documents in one transaction; each item has a result of its own."""
+    scope = body.scope(credential.tenant)
+    reading = (_read_item(services, item, f"documents.{place}") for place, item in enumerate(body.documents))
+    read = await asyncio.gather(*reading)
+    good = [item for item in read if isinstance(item, Document)]
+    if not good:
+        return PutDocumentsOut(results=[item for item in read if isinstance(item, DocumentItem)])
+    once = once_of(credential.tenant, idempotency_key, body)
+    recorded = await services.documents.recorder.put(scope, good, once)
+    stored = iter(recorded["documents"])
+    results = [item if isinstance(item, DocumentItem) else DocumentItem(**next(stored)) for item in read]
+    return PutDocumentsOut(results=results, epoch=recorded["epoch"])
+
+
+async def _read_item(services: Services, item: Any, path: str) -> Document | DocumentItem:
+    try:
+        upload = DocumentFields.model_validate(item).upload(path)
+        return await services.documents.recorder.read(upload, path)
+    except ValidationError as error:
+        reasons = (f"{path}.{field_path(part['loc'])}: {part['msg'].lower()}" for part in error.errors())
+        return DocumentItem(status="invalid", error="; ".join(reasons))
+    except InvalidInput as error:
+        return DocumentItem(status="invalid", error=str(error))
+
+
+@router.get("")
+async def list_documents(
+    services: ServicesDep,
+    credential: ReaderDep,
+    ids: ScopeDep,
+    key: Annotated[str | None, Query(description="Only the one that you named so.")] = None,
+    tag: Annotated[list[str] | None, Query(description="Only documents with all of these tags.")] = None,
+    since: Annotated[datetime | None, Query(description="Only events at or after this time.")] = None,
+    until: Annotated[datetime | None, Query(description="Only events before this time.")] = None,
+    limit: PageLimit = 100,
+    offset: PageOffset = 0,
+) -> DocumentsOut:
+    """List the documents of a scope, the latest event first."""
+    filters = clean_filters(Filters(tuple(tag or ()), since, until, 0.0))
+    wanted = None if key is None else clean_id(key, "key")
+    scope = ids.scope(credential.tenant)
+    found = await services.documents.reads.page(scope, filters, wanted, limit=limit, offset=offset)
+    return DocumentsOut(documents=[DocumentOut.of(document) for document in found])
+
+
+@router.get("/{id}")
+async def get_document(
+    id: UUID,  # noqa: A002
+    services: ServicesDep,
+    credential: ReaderDep,
+    *,
+    content: Annotated[bool, Query(description="Whether its text is wanted.")] = True,
+) -> DocumentOut:
+    """Return one document, whole."""
+    return DocumentOut.of(await services.documents.reads.get(credential.tenant, id, with_content=content))
+
+
+@router.get("/{id}/passages")
+async def list_passages(
+    id: UUID,  # noqa: A002
+    services: ServicesDep,
+    credential: ReaderDep,
+    limit: PageLimit = 100,
+    offset: PageOffset = 0,
+) -> PassagesOut:
+    """Return a document's passages in order."""
+    found = await services.documents.reads.passages(credential.tenant, id, limit=limit, offset=offset)
+    return PassagesOut(passages=[PassageOut.of(passage) for passage in found])
+
+
+@router.delete("/{id}", status_code=HTTPStatus.NO_CONTENT)
+async def delete_document(id: UUID, services: ServicesDep, credential: WriterDep) -> None:  # noqa: A002
+    """Delete a document with all its passages; no search returns them from now on."""
+    await services.documents.recorder.delete(credential.tenant, id)

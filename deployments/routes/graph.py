@@ -1,0 +1,84 @@
+"""The knowledge graph: state entities and edges, look at neighbours, follow links."""
+
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+
+from deployments.routes.graph_models import (
+    EdgesIn,
+    EntitiesIn,
+    NeighboursOut,
+    PutNodeOut,
+    PutNodesOut,
+    TraverseIn,
+    TraverseOut,
+)
+from deployments.routes.reads import ScopeDep
+from deployments.routes.writes import IdempotencyKey, once_of
+from deployments.services import ReaderDep, ServicesDep, WriterDep
+from lamina.exploring import Start
+from lamina.graph_recorder import StatedEdge
+from lamina.memories import as_utc
+
+router = APIRouter(prefix="/v1/graph", tags=["graph"])
+
+
+@router.post("/entities")
+async def put_entities(
+    body: EntitiesIn, services: ServicesDep, credential: WriterDep, idempotency_key: IdempotencyKey = None
+) -> PutNodesOut:
+    """State entities; memories that already name them are linked to them."""
+    scope = body.scope(credential.tenant)
+    once = once_of(credential.tenant, idempotency_key, body)
+    stated = await services.graph_recorder.put_entities(scope, [item.entity() for item in body.entities], once)
+    return PutNodesOut(results=[PutNodeOut.model_validate(item) for item in stated["results"]])
+
+
+@router.post("/edges")
+async def put_edges(
+    body: EdgesIn, services: ServicesDep, credential: WriterDep, idempotency_key: IdempotencyKey = None
+) -> PutNodesOut:
+    """State how entities stand to each other; seen again, an edge becomes surer and starts to decay anew."""
+    scope = body.scope(credential.tenant)
+    once = once_of(credential.tenant, idempotency_key, body)
+    edges = [StatedEdge(item.edge(), item.source) for item in body.edges]
+    stated = await services.graph_recorder.put_edges(scope, edges, once)
+    return PutNodesOut(results=[PutNodeOut.model_validate(item) for item in stated["results"]])
+
+
+@router.get("/neighbours")
+async def neighbours(
+    services: ServicesDep,
+    credential: ReaderDep,
+    ids: ScopeDep,
+    name: Annotated[str | None, Query(description="Name of an entity.")] = None,
+    id: Annotated[UUID | None, Query(description="Id of an entity or a memory, instead of a name.")] = None,  # noqa: A002
+    kind: Annotated[list[str] | None, Query(description="Only these kinds of link; all if not given.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000, description="Most neighbours.")] = 50,
+    as_of: Annotated[datetime | None, Query(description="Only what was seen until then.")] = None,
+) -> NeighboursOut:
+    """Return what an entity or a memory is linked to, in both directions, the strongest first."""
+    start = Start((name,) if name is not None else (), (id,) if id is not None else ())
+    scope = ids.scope(credential.tenant)
+    moment = None if as_of is None else as_utc(as_of, "as_of")
+    found = await services.explorer.neighbours(scope, start, kinds=tuple(kind or ()), limit=limit, as_of=moment)
+    return NeighboursOut.of(found)
+
+
+@router.post("/traverse")
+async def traverse(body: TraverseIn, services: ServicesDep, credential: ReaderDep) -> TraverseOut:
+    """Follow links from some entities or memories, up to three steps.
+
+    The score of a path is the product of its strengths, that of a node the best of its paths.
+    """
+    found = await services.explorer.traverse(
+        body.scope(credential.tenant),
+        Start(tuple(body.names), tuple(body.ids)),
+        depth=body.depth,
+        kinds=tuple(body.kinds),
+        limit=body.limit,
+        as_of=body.moment(),
+    )
+    return TraverseOut.of(found)

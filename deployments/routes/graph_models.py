@@ -1,0 +1,185 @@
+"""The shapes of the graph's requests and answers."""
+
+from datetime import datetime
+from typing import Any, Self, cast
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from deployments.routes.models import Count, Fraction, ScopeIn, Strict
+from lamina.exploring import Neighbours, Shown, Traversal
+from lamina.links import Followed
+from lamina.memories import Edge, Entity, as_utc
+from lamina.queries import MAX_DEPTH, MAX_LIMIT
+from lamina.ranking.paths import Reached
+from lamina.stores.postgres.knowledge import StoredEntity
+
+MAX_ITEMS = 500
+
+
+class EntityFields(Strict):
+    """A person, place, thing or idea."""
+
+    name: str = Field(description="Its name; names that differ in case, width or composition are one entity.")
+    type: str = Field("thing", description="What it is: person, organisation, place, thing, or a word of your own.")
+    aliases: list[str] = Field(default_factory=list, description="Other names.")
+    confidence: Fraction = Field(1.0, description="How sure it is, 0 to 1.")
+
+    def entity(self) -> Entity:
+        """Return the entity as the library knows it."""
+        return Entity(self.name, self.type, tuple(self.aliases), self.confidence)
+
+
+class EntitiesIn(ScopeIn):
+    """Entities to state."""
+
+    entities: list[EntityFields] = Field(min_length=1, max_length=MAX_ITEMS, description="The entities.")
+
+
+class EdgeFields(Strict):
+    """A directed statement between two entities."""
+
+    subject: str = Field(description="Name of the entity it starts from.")
+    type: str = Field(description="How they stand, in lower case with underscores: works_at, married_to.")
+    object: str = Field(description="Name of the entity it points to.")
+    strength: Fraction = Field(0.8, description="How much following it carries over, 0 to 1.")
+    confidence: Fraction = Field(0.9, description="How sure this source is of it, 0 to 1.")
+    source: str = Field("api", description="Where you have it from; one source counts once, however often it is sent.")
+
+    def edge(self) -> Edge:
+        """Return the edge as the library knows it."""
+        return Edge(self.subject, self.type, self.object, self.strength, self.confidence)
+
+
+class EdgesIn(ScopeIn):
+    """Edges to state; entities that are not known yet are made."""
+
+    edges: list[EdgeFields] = Field(min_length=1, max_length=MAX_ITEMS, description="The edges.")
+
+
+class PutNodeOut(BaseModel):
+    """What became of an entity or an edge."""
+
+    id: UUID = Field(description="Its id, or that of the one that was there before.")
+    existed: bool = Field(description="Whether it was there before.")
+
+
+class PutNodesOut(BaseModel):
+    """One result an item, in their order."""
+
+    results: list[PutNodeOut] = Field(description="One entry an item, in their order.")
+
+
+class EntityOut(BaseModel):
+    """An entity."""
+
+    id: UUID = Field(description="Id of the entity.")
+    name: str = Field(description="As it was first written.")
+    type: str = Field(description="What it is.")
+    aliases: list[str] = Field(description="Other names.")
+    confidence: float = Field(description="How sure it is, 0 to 1.")
+    mentions: int = Field(description="How many memories mention it that you may see.")
+    first_seen_at: datetime = Field(description="When it was first mentioned, UTC.")
+    last_seen_at: datetime = Field(description="When it was last mentioned, UTC.")
+
+    @classmethod
+    def of(cls, stored: StoredEntity) -> Self:
+        """Return the entity as the API shows it."""
+        own = {name: getattr(stored.entity, name) for name in ("name", "type", "confidence")}
+        rest = {name: getattr(stored, name) for name in ("id", "mentions", "first_seen_at", "last_seen_at")}
+        return cls(**own, **rest, aliases=list(stored.entity.aliases))
+
+
+class NeighbourOut(BaseModel):
+    """A link to something else."""
+
+    kind: str = Field(description="about, mentions, similar, or the type of an edge.")
+    direction: str = Field(description="out if it points away from what was asked, in if it points to it.")
+    strength: float = Field(description="How much following it carries over, 0 to 1.")
+    id: UUID = Field(description="What is at the other side.")
+    tier: str = Field(description="Where that lives: graph for an entity, else the memory's tier.")
+    content: str = Field(description="Its name, or the beginning of its text.")
+
+
+class NeighboursOut(BaseModel):
+    """What is directly linked."""
+
+    entity: EntityOut | None = Field(description="The entity that was asked; none if a memory was.")
+    neighbours: list[NeighbourOut] = Field(description="The strongest first.")
+    is_capped: bool = Field(description="Whether there are more than were asked for.")
+
+    @classmethod
+    def of(cls, found: Neighbours) -> Self:
+        """Return the neighbours as the API shows them."""
+        links = [
+            NeighbourOut(**_link(link), tier=_tier(found.shown[link.end]), content=found.shown[link.end].content)
+            for link in found.links
+        ]
+        entity = EntityOut.of(found.entity) if found.entity else None
+        return cls(entity=entity, neighbours=links, is_capped=found.is_capped)
+
+
+class TraverseIn(ScopeIn):
+    """Where to start and how far to go."""
+
+    names: list[str] = Field(default_factory=list, max_length=MAX_ITEMS, description="Names of entities to start from.")
+    ids: list[UUID] = Field(
+        default_factory=list, max_length=MAX_ITEMS, description="Entities or memories to start from."
+    )
+    depth: Count = Field(2, ge=1, le=MAX_DEPTH, description="How many links to follow, 1 to 3.")
+    kinds: list[str] = Field(
+        default_factory=list, max_length=64, description="Kinds of link that may be followed; none allows all."
+    )
+    as_of: datetime = Field(cast("datetime", None), description="Follow only what was seen until then.")
+    limit: Count = Field(50, ge=1, le=MAX_LIMIT, description="Most nodes to return.")
+
+    def moment(self) -> datetime | None:
+        """Return the moment in UTC, if one was sent."""
+        return as_utc(self.as_of, "as_of") if "as_of" in self.model_fields_set else None
+
+
+class StepOut(BaseModel):
+    """One link of a path."""
+
+    kind: str = Field(description="Kind of the link.")
+    direction: str = Field(description="out if it was followed in its direction, else in.")
+    strength: float = Field(description="Its strength, 0 to 1.")
+    id: UUID = Field(description="The node it led to.")
+
+
+class NodeOut(BaseModel):
+    """A node that was reached."""
+
+    id: UUID = Field(description="Id of the entity or memory.")
+    tier: str = Field(description="graph for an entity, else the memory's tier.")
+    content: str = Field(description="Its name, or the beginning of its text.")
+    score: float = Field(description="Product of the strengths along the best path, 0 to 1.")
+    path: list[StepOut] = Field(description="The best path; empty for a start.")
+
+
+class TraverseOut(BaseModel):
+    """What was reached."""
+
+    nodes: list[NodeOut] = Field(description="Best first, the starts included.")
+    visited: int = Field(description="Links that were followed.")
+    is_capped: bool = Field(description="Whether links were left out because there were too many.")
+
+    @classmethod
+    def of(cls, found: Traversal) -> Self:
+        """Return the traversal as the API shows it."""
+        nodes = [_node(node, found.shown[node.id]) for node in found.nodes]
+        return cls(nodes=nodes, visited=found.visited, is_capped=found.is_capped)
+
+
+def _node(node: Reached, shown: Shown) -> NodeOut:
+    path = [StepOut(**_link(link)) for link in node.path]
+    return NodeOut(id=node.id, tier=_tier(shown), content=shown.content, score=node.score, path=path)
+
+
+def _link(link: Followed) -> dict[str, Any]:
+    direction = "out" if link.is_forward else "in"
+    return {"kind": link.kind, "direction": direction, "strength": link.strength, "id": link.end}
+
+
+def _tier(shown: Shown) -> str:
+    return shown.tier.name.lower()

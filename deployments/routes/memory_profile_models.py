@@ -1,0 +1,58 @@
+"""The shapes of memory profiles."""
+
+from datetime import datetime
+from typing import Self, cast
+
+from pydantic import BaseModel, Field
+
+from deployments.routes.models import Count, Fraction, ScopeIn
+from lamina.memory_profiles import MAX_TTL_DAYS, Defaults, MemoryProfile
+from lamina.queries import MAX_LIMIT, TIER_NAMES, TierName
+
+
+class MemoryProfileIn(ScopeIn):
+    """How an agent wants to remember; it takes the place of all that was said before."""
+
+    tiers: list[TierName] = Field(
+        list(TIER_NAMES), min_length=1, description="Tiers that are searched if a request names none."
+    )
+    max_context_chunks: Count = Field(
+        cast("int", None), ge=1, le=MAX_LIMIT, description="Most memories in a block. Default: context.max_chunks."
+    )
+    min_relevance: Fraction = Field(
+        cast("float", None), description="The least fused score, 0 to 1. Default: context.min_relevance."
+    )
+    ttl_days: float | None = Field(
+        None, gt=0, le=MAX_TTL_DAYS, strict=True, description="Days after which a memory is not for it any more."
+    )
+    prompt_suffix: str = Field("", description="What its context block ends with; it counts in the budget.")
+
+    def profile(self, defaults: Defaults) -> MemoryProfile:
+        """Return the profile, with the configured numbers where none was sent."""
+        sent = self.model_fields_set
+        return MemoryProfile(
+            tiers=tuple(TIER_NAMES[name] for name in self.tiers),
+            max_context_chunks=self.max_context_chunks if "max_context_chunks" in sent else defaults.limit,
+            min_relevance=self.min_relevance if "min_relevance" in sent else defaults.min_score,
+            ttl_days=self.ttl_days,
+            prompt_suffix=self.prompt_suffix,
+        )
+
+
+class MemoryProfileOut(BaseModel):
+    """How an agent remembers."""
+
+    agent: str = Field(description="Whose profile it is.")
+    tiers: list[TierName] = Field(description="Tiers that are searched if a request names none.")
+    max_context_chunks: int = Field(description="Most memories in a context block.")
+    min_relevance: float = Field(description="The least fused score.")
+    ttl_days: float | None = Field(description="Days after which a memory is not for it any more; none for no limit.")
+    prompt_suffix: str = Field(description="What its context block ends with.")
+    updated_at: datetime | None = Field(description="When it was written, UTC; none where these are the defaults.")
+
+    @classmethod
+    def of(cls, agent: str, profile: MemoryProfile) -> Self:
+        """Return the profile as the API shows it."""
+        fields = {name: getattr(profile, name) for name in cls.model_fields if hasattr(profile, name)}
+        tiers = [name for name, tier in TIER_NAMES.items() if tier in profile.tiers]
+        return cls(**(fields | {"agent": agent, "tiers": tiers}))

@@ -1,0 +1,49 @@
+"""How each agent wants to remember."""
+
+from http import HTTPStatus
+
+from fastapi import APIRouter
+
+from deployments.asking import defaults
+from deployments.routes.memory_profile_models import MemoryProfileIn, MemoryProfileOut
+from deployments.routes.reads import ScopeDep
+from deployments.services import ReaderDep, Services, ServicesDep, WriterDep
+from lamina.errors import InvalidInput
+from lamina.memory_profiles import MemoryProfile, Purpose
+from lamina.scope import Scope
+from lamina.wiring import utc_now
+
+router = APIRouter(prefix="/v1", tags=["memory profiles"])
+
+
+@router.get("/memory-profile")
+async def get_memory_profile(services: ServicesDep, credential: ReaderDep, ids: ScopeDep) -> MemoryProfileOut:
+    """Return how an agent remembers in a workspace; the defaults, never written, if it has no profile."""
+    scope = ids.scope(credential.tenant)
+    stored = await services.reads.memory_profiles.get(scope)
+    return MemoryProfileOut.of(_agent(scope), stored or _default(services))
+
+
+@router.put("/memory-profile")
+async def put_memory_profile(body: MemoryProfileIn, services: ServicesDep, credential: WriterDep) -> MemoryProfileOut:
+    """Say how an agent remembers in a workspace; searches and contexts that name it follow from now on."""
+    scope = body.scope(credential.tenant)
+    profile = body.profile(defaults(services, Purpose.CONTEXT))
+    return MemoryProfileOut.of(_agent(scope), await services.reads.memory_profiles.put(scope, profile, utc_now()))
+
+
+@router.delete("/memory-profile", status_code=HTTPStatus.NO_CONTENT)
+async def delete_memory_profile(services: ServicesDep, credential: WriterDep, ids: ScopeDep) -> None:
+    """Give an agent the defaults back."""
+    await services.reads.memory_profiles.delete(ids.scope(credential.tenant))
+
+
+def _agent(scope: Scope) -> str:
+    if scope.agent is None:
+        raise InvalidInput("agent", "is missing; a memory profile belongs to an agent")
+    return scope.agent
+
+
+def _default(services: Services) -> MemoryProfile:
+    held = defaults(services, Purpose.CONTEXT)
+    return MemoryProfile(held.tiers, held.limit, held.min_score)

@@ -1,0 +1,197 @@
+"""The shapes of the procedures' requests and answers."""
+
+from datetime import datetime
+from typing import Annotated, Any, Self, cast
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from deployments.routes.models import MAX_BATCH, Count, Fraction, ScopeIn, Strict
+from lamina.filtering import parse
+from lamina.procedure_matcher import Matched
+from lamina.procedures import Match, Outcome, Procedure, Stage, StoredProcedure
+from lamina.queries import MAX_LIMIT, Filters
+from lamina.stores.postgres.procedures import ReportedOutcome
+
+_ABSENT = cast("str", None)  # A text that is left out; null in the request is refused.
+
+
+class ProcedureFields(Strict):
+    """What a procedure consists of."""
+
+    trigger: str = Field(description="When to do it: the situation, as it is met or asked about.")
+    action: str = Field(description="What to do then.")
+    tags: list[str] = Field(default_factory=list, description="Labels, each compared whole.")
+    metadata: dict[str, Any] = Field(default_factory=dict, description="Your data, returned untouched.")
+    source: str = Field("api", description="Where it comes from.")
+
+    def procedure(self) -> Procedure:
+        """Return the procedure as the library knows it."""
+        return Procedure(self.trigger, self.action, tuple(self.tags), self.metadata, self.source)
+
+
+class ProcedureIn(ScopeIn, ProcedureFields):
+    """A procedure to store; it belongs to the workspace, and the agent that writes it is kept."""
+
+
+class PutProcedureOut(BaseModel):
+    """What became of a procedure."""
+
+    id: UUID = Field(description="Id of the procedure, or of the equal one that was there before.")
+    existed: bool = Field(description="Whether the workspace already had this trigger with this action.")
+
+
+class ProcedureBatchIn(ScopeIn):
+    """Procedures to store together; an item that is wrong does not stop the others."""
+
+    procedures: list[Any] = Field(
+        min_length=1,
+        max_length=MAX_BATCH,
+        description="Each an object with the fields of a procedure (trigger, action, tags, …).",
+    )
+
+
+class ProcedurePatch(Strict):
+    """Fields of a procedure to change; what is left out stays, its outcomes too."""
+
+    trigger: str = Field(_ABSENT, description="New trigger; it is embedded and indexed again.")
+    action: str = Field(_ABSENT, description="New action.")
+    tags: list[str] = Field(cast("list[str]", None), description="New tags, in place of all old ones.")
+    metadata: dict[str, Any] = Field(cast("dict[str, Any]", None), description="New metadata, in place of the old.")
+
+    def changes(self) -> dict[str, Any]:
+        """Return the fields that were sent."""
+        sent = {name: getattr(self, name) for name in self.model_fields_set}
+        return sent | ({"tags": tuple(sent["tags"])} if "tags" in sent else {})
+
+
+class ProcedureOut(BaseModel):
+    """A stored procedure."""
+
+    id: UUID = Field(description="Id of the procedure.")
+    trigger: str = Field(description="When to do it.")
+    action: str = Field(description="What to do then.")
+    tags: list[str] = Field(description="Labels.")
+    metadata: dict[str, Any] = Field(description="Your data.")
+    source: str = Field(description="Where it comes from.")
+    workspace: str = Field(description="Project it belongs to.")
+    namespace: str = Field(description="Subdivision of the workspace.")
+    agent: str | None = Field(description="Agent that wrote it.")
+    strength: float = Field(description="What its outcomes make of it, 0 to 1; 0.5 while untried.")
+    successes: int = Field(description="How many runs succeeded with it.")
+    failures: int = Field(description="How many runs failed with it.")
+    created_at: datetime = Field(description="When it was stored, UTC.")
+    updated_at: datetime = Field(description="When it was last changed, UTC.")
+    last_used_at: datetime | None = Field(description="When an outcome was last reported, UTC.")
+
+    @classmethod
+    def of(cls, stored: StoredProcedure) -> Self:
+        """Return the procedure as the API shows it."""
+        return cls(**_shown(stored))
+
+
+class ProceduresOut(BaseModel):
+    """A page of procedures."""
+
+    procedures: list[ProcedureOut] = Field(description="The latest first.")
+
+
+class MatchIn(ScopeIn):
+    """A situation to find procedures for."""
+
+    query: str = Field(description="What is asked, or what the situation is.")
+    limit: Count = Field(cast("int", None), ge=1, le=MAX_LIMIT, description="Most matches. Default: search.limit.")
+    min_score: Fraction = Field(0.0, description="Only matches with at least this score, 0 to 1.")
+    tags: list[str] = Field(default_factory=list, description="Only procedures with all of these tags.")
+    filters: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Any other condition, as in a search; importance is a procedure's strength.",
+    )
+
+    def all_filters(self) -> Filters:
+        """Return every filter of the request.
+
+        Raises:
+            InvalidInput: Naming the part of ``filters`` that is no condition.
+        """
+        where = parse(self.filters, "filters") if self.filters else None
+        return Filters(tuple(self.tags), min_confidence=0.0, where=where)
+
+
+class MatchOut(ProcedureOut):
+    """A procedure that matches."""
+
+    stage: Stage = Field(description="How it matched: prefix, keyword or semantic; earlier stages come first.")
+    score: float = Field(description="0 to 1: from 0.8 by prefix, from 0.5 by keyword, below 0.5 by meaning.")
+    figures: dict[str, float] = Field(description="Share of the prefix and of common words, and the cosine.")
+
+    @classmethod
+    def of_match(cls, match: Match) -> Self:
+        """Return the match as the API shows it."""
+        return cls(**_shown(match.stored), stage=match.stage, score=match.score, figures=dict(match.figures))
+
+
+class MatchesOut(BaseModel):
+    """The procedures that match."""
+
+    matches: list[MatchOut] = Field(description="Best first.")
+    degraded: list[str] = Field(description="What did not answer: embedder, without which nothing matches by meaning.")
+
+    @classmethod
+    def of(cls, matched: Matched, *, min_score: float) -> Self:
+        """Return the matches that score well enough."""
+        enough = [MatchOut.of_match(match) for match in matched.matches if match.score >= min_score]
+        return cls(matches=enough, degraded=sorted(matched.degraded))
+
+
+class OutcomeIn(Strict):
+    """What came of following a procedure."""
+
+    succeeded: Annotated[bool, Field(strict=True)] = Field(description="Whether it worked.")
+    run: str = Field(_ABSENT, description="Your id of the run: it counts once. Without it, each report counts.")
+    comment: str = Field(_ABSENT, description="What there is to say about it.")
+    agent: str = Field(_ABSENT, description="Agent that reports.")
+
+    def outcome(self) -> Outcome:
+        """Return the outcome as the library knows it."""
+        return Outcome(self.succeeded, self.run, self.comment)
+
+
+class ReinforcedOut(BaseModel):
+    """The procedure after a report."""
+
+    id: UUID = Field(description="Id of the procedure.")
+    existed: bool = Field(description="Whether the run had been reported before; then nothing changed.")
+    strength: float = Field(description="What its outcomes make of it now, 0 to 1.")
+    successes: int = Field(description="How many runs succeeded with it.")
+    failures: int = Field(description="How many runs failed with it.")
+
+
+class OutcomeOut(BaseModel):
+    """A reported outcome."""
+
+    id: UUID = Field(description="Id of the report.")
+    succeeded: bool = Field(description="Whether it worked.")
+    run: str | None = Field(description="Your id of the run.")
+    comment: str | None = Field(description="What was said about it.")
+    agent: str | None = Field(description="Agent that reported.")
+    reported_at: datetime = Field(description="When it was reported, UTC.")
+
+    @classmethod
+    def of(cls, reported: ReportedOutcome) -> Self:
+        """Return the outcome as the API shows it."""
+        outcome = reported.outcome
+        given = {"succeeded": outcome.succeeded, "run": outcome.run, "comment": outcome.comment}
+        return cls(id=reported.id, agent=reported.agent, reported_at=reported.reported_at, **given)
+
+
+class OutcomesOut(BaseModel):
+    """A page of outcomes."""
+
+    outcomes: list[OutcomeOut] = Field(description="The latest first.")
+
+
+def _shown(stored: StoredProcedure) -> dict[str, Any]:
+    names = ProcedureOut.model_fields
+    fields = {name: getattr(stored, name) for name in names if hasattr(stored, name)}
+    return fields | {name: getattr(stored.procedure, name) for name in names if hasattr(stored.procedure, name)}

@@ -1,0 +1,175 @@
+"""Procedures: store them, match them with a situation, report what came of them."""
+
+from http import HTTPStatus
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Response
+from pydantic import ValidationError
+
+from deployments.problems import field_path
+from deployments.routes.models import BatchItem, BatchOut
+from deployments.routes.procedure_models import (
+    MatchesOut,
+    MatchIn,
+    OutcomeIn,
+    OutcomeOut,
+    OutcomesOut,
+    ProcedureBatchIn,
+    ProcedureFields,
+    ProcedureIn,
+    ProcedureOut,
+    ProcedurePatch,
+    ProceduresOut,
+    PutProcedureOut,
+    ReinforcedOut,
+)
+from deployments.routes.reads import PageLimit, PageOffset, ScopeDep
+from deployments.routes.writes import IdempotencyKey, once_of
+from deployments.services import ReaderDep, ServicesDep, WriterDep
+from lamina.errors import InvalidInput
+from lamina.procedures import Procedure, clean_procedure
+from lamina.queries import Filters, SearchRequest, clean_filters
+from lamina.scope import Scope
+from lamina.stores.postgres.idempotency import once_for
+from lamina.text import clean_id
+
+router = APIRouter(prefix="/v1/procedures", tags=["procedures"])
+
+
+@router.post("", status_code=HTTPStatus.CREATED, responses={200: {"model": PutProcedureOut, "description": "Existed"}})
+async def put_procedure(
+    body: ProcedureIn,
+    services: ServicesDep,
+    credential: WriterDep,
+    response: Response,
+    idempotency_key: IdempotencyKey = None,
+) -> PutProcedureOut:
+    """Store one procedure; one of the same trigger and action in the same workspace is returned instead (200)."""
+    scope = body.scope(credential.tenant)
+    once = once_of(credential.tenant, idempotency_key, body)
+    recorded = await services.procedures.recorder.put(scope, [body.procedure()], once)
+    result = PutProcedureOut.model_validate(recorded["procedures"][0])
+    response.status_code = HTTPStatus.OK if result.existed else HTTPStatus.CREATED
+    return result
+
+
+@router.post("/batch")
+async def put_procedures(
+    body: ProcedureBatchIn, services: ServicesDep, credential: WriterDep, idempotency_key: IdempotencyKey = None
+) -> BatchOut:
+    """Store many procedures in one transaction; each item has a result of its own."""
+    scope = body.scope(credential.tenant)
+    read = [_read_item(item, f"procedures.{place}") for place, item in enumerate(body.procedures)]
+    good = [item for item in read if isinstance(item, Procedure)]
+    if not good:
+        return BatchOut(results=[item for item in read if isinstance(item, BatchItem)])
+    once = once_of(credential.tenant, idempotency_key, body)
+    recorded = await services.procedures.recorder.put(scope, good, once)
+    stored = iter(recorded["procedures"])
+    results = [item if isinstance(item, BatchItem) else _stored_item(next(stored)) for item in read]
+    return BatchOut(results=results, epoch=recorded["epoch"])
+
+
+def _read_item(item: Any, path: str) -> Procedure | BatchItem:
+    try:
+        return clean_procedure(ProcedureFields.model_validate(item).procedure(), path)
+    except ValidationError as error:
+        reasons = (f"{field_path((path, *part['loc']))}: {part['msg'].lower()}" for part in error.errors())
+        return BatchItem(status="invalid", error="; ".join(reasons))
+    except InvalidInput as error:
+        return BatchItem(status="invalid", error=str(error))
+
+
+def _stored_item(stored: dict[str, Any]) -> BatchItem:
+    return BatchItem(status="existed" if stored["existed"] else "created", id=stored["id"])
+
+
+@router.get("")
+async def list_procedures(
+    services: ServicesDep,
+    credential: ReaderDep,
+    ids: ScopeDep,
+    tag: Annotated[list[str] | None, Query(description="Only procedures with all of these tags.")] = None,
+    limit: PageLimit = 100,
+    offset: PageOffset = 0,
+) -> ProceduresOut:
+    """List the procedures of a workspace, the latest first."""
+    filters = clean_filters(Filters(tuple(tag or ()), min_confidence=0.0))
+    scope = ids.scope(credential.tenant)
+    found = await services.procedures.reads.page(scope, filters, limit=limit, offset=offset)
+    return ProceduresOut(procedures=[ProcedureOut.of(item) for item in found])
+
+
+@router.post("/match")
+async def match_procedures(body: MatchIn, services: ServicesDep, credential: ReaderDep) -> MatchesOut:
+    """Return the procedures that a situation calls for: by prefix, then by keyword, then by meaning.
+
+    Within a stage closer triggers come first, and of about equally close ones the one that worked.
+    """
+    limits = services.settings.search
+    request = SearchRequest(
+        text=body.query,
+        scope=body.scope(credential.tenant),
+        limit=body.limit if "limit" in body.model_fields_set else limits.limit,
+        per_source=limits.per_source,
+        filters=body.all_filters(),
+    )
+    return MatchesOut.of(await services.procedures.matcher.match(request), min_score=body.min_score)
+
+
+@router.get("/{id}")
+async def get_procedure(id: UUID, services: ServicesDep, credential: ReaderDep) -> ProcedureOut:  # noqa: A002
+    """Return one procedure."""
+    return ProcedureOut.of(await services.procedures.reads.get(credential.tenant, id))
+
+
+@router.patch("/{id}")
+async def change_procedure(
+    id: UUID,  # noqa: A002
+    body: ProcedurePatch,
+    services: ServicesDep,
+    credential: WriterDep,
+) -> ProcedureOut:
+    """Change fields of a procedure; what was reported of it stays."""
+    return ProcedureOut.of(await services.procedures.recorder.change(credential.tenant, id, body.changes()))
+
+
+@router.delete("/{id}", status_code=HTTPStatus.NO_CONTENT)
+async def delete_procedure(id: UUID, services: ServicesDep, credential: WriterDep) -> None:  # noqa: A002
+    """Delete a procedure; nothing matches it from now on."""
+    await services.procedures.recorder.delete(credential.tenant, id)
+
+
+@router.post("/{id}/outcomes")
+async def report_outcome(
+    id: UUID,  # noqa: A002
+    body: OutcomeIn,
+    services: ServicesDep,
+    credential: WriterDep,
+    idempotency_key: IdempotencyKey = None,
+) -> ReinforcedOut:
+    """Report what came of following a procedure; it becomes stronger or weaker.
+
+    A run counts once: reporting it again changes nothing, and with the other result it is refused (409).
+    """
+    scope = Scope(credential.tenant, **({"agent": body.agent} if "agent" in body.model_fields_set else {}))
+    once = None
+    if idempotency_key is not None:
+        request = {"procedure": str(id), **body.model_dump(mode="json", exclude_unset=True)}
+        once = once_for(credential.tenant, clean_id(idempotency_key, "Idempotency-Key"), request)
+    reported = await services.procedures.recorder.report(scope, id, body.outcome(), once)
+    return ReinforcedOut.model_validate(reported)
+
+
+@router.get("/{id}/outcomes")
+async def list_outcomes(
+    id: UUID,  # noqa: A002
+    services: ServicesDep,
+    credential: ReaderDep,
+    limit: PageLimit = 100,
+    offset: PageOffset = 0,
+) -> OutcomesOut:
+    """List what was reported of a procedure, the latest first."""
+    found = await services.procedures.reads.outcomes(credential.tenant, id, limit=limit, offset=offset)
+    return OutcomesOut(outcomes=[OutcomeOut.of(item) for item in found])

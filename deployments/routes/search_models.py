@@ -1,0 +1,190 @@
+"""The shapes of searching: what is asked, and what is found."""
+
+from datetime import datetime
+from typing import Any, Self, cast
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from deployments.routes.models import Count, Fraction, ScopeIn
+from lamina.filtering import parse
+from lamina.memory_profiles import WISHES, Wishes
+from lamina.queries import (
+    MAX_DEPTH,
+    MAX_LIMIT,
+    TIER_NAMES,
+    Answer,
+    Filters,
+    FusedHit,
+    FusionMethod,
+    Normalisation,
+    TierName,
+)
+from lamina.ranking.budget import ContextBlock
+
+
+class SearchIn(ScopeIn):
+    """What to look for."""
+
+    query: str = Field(description="A question, or the latest message.")
+    limit: Count = Field(cast("int", None), ge=1, le=MAX_LIMIT, description="Most results. Default: search.limit.")
+    tiers: list[TierName] = Field(
+        list(TIER_NAMES), min_length=1, description="Tiers to search. Default: the agent's memory profile, then all."
+    )
+    tags: list[str] = Field(default_factory=list, description="Only memories with all of these tags.")
+    since: datetime = Field(cast("datetime", None), description="Only what happened at or after this time.")
+    until: datetime = Field(cast("datetime", None), description="Only what happened before this time.")
+    min_confidence: Fraction = Field(
+        cast("float", None), description="Only memories at least this sure. Default: search.min_confidence."
+    )
+    as_of: datetime = Field(
+        cast("datetime", None), description="Search as if it were this time: later memories do not exist. Default: now."
+    )
+    min_score: Fraction = Field(
+        cast("float", None),
+        description=(
+            "Leave out what has a lower fused score. Default: the agent's memory profile, then 0 for a search and "
+            "context.min_relevance for a context."
+        ),
+    )
+    fusion: FusionMethod = Field(
+        FusionMethod.RRF,
+        description=(
+            "rrf: by the ranks in all sources; weighted: by words, meaning and links; composite: by nearness, "
+            "importance and how lately it was used."
+        ),
+    )
+    normalise: Normalisation = Field(
+        Normalisation.MIN_MAX,
+        description="How weighted scales: min_max between the worst and the best found, absolute not at all.",
+    )
+    depth: Count = Field(
+        cast("int", None), ge=1, le=MAX_DEPTH, description="Steps the graph is followed. Default: search.graph_depth."
+    )
+    filters: dict[str, Any] = Field(
+        default_factory=dict,
+        description=(
+            "Any other condition: `and`, `or`, `not` over category, occurred_at, tags, source, user, agent, session, "
+            'confidence and importance, e.g. {"or": [{"category": {"in": ["decision", "outcome"]}}, '
+            '{"not": {"occurred_at": {"lt": "2026-03-01T10:00Z"}}}]}.'
+        ),
+    )
+    explain: bool = Field(default=False, description="Show each source's rank and raw figures with every result.")
+
+    def all_filters(self, default_confidence: float) -> Filters:
+        """Return every filter of the request, with the configured confidence where none was sent.
+
+        Raises:
+            InvalidInput: Naming the part of ``filters`` that is no condition.
+        """
+        sent = self.min_confidence if "min_confidence" in self.model_fields_set else default_confidence
+        where = parse(self.filters, "filters") if self.filters else None
+        return Filters(tuple(self.tags), self.since, self.until, sent, where, self.as_of)
+
+    def wishes(self) -> Wishes:
+        """Return what was sent of that which a memory profile may decide."""
+        sent = {name: getattr(self, name) for name in WISHES if name in self.model_fields_set}
+        if "tiers" in sent:
+            sent["tiers"] = tuple(TIER_NAMES[name] for name in dict.fromkeys(self.tiers))
+        return Wishes(**sent)
+
+
+class ContextIn(SearchIn):
+    """What a prompt needs to know."""
+
+    budget_tokens: Count = Field(
+        cast("int", None), ge=16, le=1_000_000, description="Most estimated tokens. Default: context.budget_tokens."
+    )
+
+
+class PlacementOut(BaseModel):
+    """Where one source put a result."""
+
+    rank: int = Field(description="From 1, the best.")
+    score: float = Field(description="The source's score, 0 to 1.")
+    raw: dict[str, float] = Field(description="The engine's own figures: cosine, bm25, ts_rank_cd, path.")
+
+
+class ResultOut(BaseModel):
+    """A memory that was found."""
+
+    id: UUID = Field(description="Id of the message, note, entity, fact, procedure or passage.")
+    tier: str = Field(description="Where it lives: sessions, notes, graph, procedures or documents.")
+    kind: str = Field(description="message, the note's category, entity, fact, procedure or passage.")
+    content: str = Field(description="The stretch of its text that matched.")
+    score: float = Field(description="Fused score, 0 to 1.")
+    occurred_at: datetime = Field(description="When it was said or happened, UTC.")
+    confidence: float = Field(description="How sure it is, 0 to 1.")
+    importance: float = Field(description="How much it matters, 0 to 1.")
+    tags: list[str] = Field(description="Labels of a note.")
+    user: str | None = Field(description="Person it is about.")
+    agent: str | None = Field(description="Agent that wrote it.")
+    session: str | None = Field(description="Conversation it comes from.")
+    name: str | None = Field(description="Speaker of a message.")
+    ref: str | None = Field(description="Your own id of a message.")
+    source: str | None = Field(description="Where a note comes from, or a message's role.")
+    metadata: dict[str, Any] = Field(description="Your data.")
+    temperature: str = Field(description="warm, or cold for a note that nobody asked for in a while.")
+    last_hit_at: datetime | None = Field(description="When a search last found it, UTC, where that is counted.")
+    title: str | None = Field(description="Title of the document that a passage belongs to.")
+    document: UUID | None = Field(description="Id of that document.")
+    position: int | None = Field(description="Which of its passages it is, from 1.")
+    workspace: str | None = Field(description="Where it comes from, if another workspace shares it.")
+    namespace: str | None = Field(description="Its subdivision there, if that is not the default one.")
+    explain: dict[str, PlacementOut] | None = Field(None, description="Rank and figures per source, on request.")
+
+    @classmethod
+    def of(cls, hit: FusedHit, *, explain: bool) -> Self:
+        """Return the result as the API shows it."""
+        memory = hit.memory
+        taken = {name: getattr(memory, name) for name in cls.model_fields if hasattr(memory, name)}
+        placements = {
+            source.value: PlacementOut(rank=place.rank, score=place.score, raw=dict(place.raw))
+            for source, place in hit.placements.items()
+        }
+        shown = {"tier": memory.tier.name.lower(), "score": hit.score, "explain": placements if explain else None}
+        return cls(**(taken | shown))
+
+
+class SearchOut(BaseModel):
+    """The fused results."""
+
+    results: list[ResultOut] = Field(
+        description="Best first; what repeats a better one in nearly the same words comes last."
+    )
+    sources: dict[str, int] = Field(description="Hits of each source that answered, before fusion.")
+    degraded: list[str] = Field(description="What did not answer: sources, tiers that are off, or embedder.")
+    reasons: dict[str, str] | None = Field(None, description="Why, by source; on request with explain.")
+
+    @classmethod
+    def of(cls, answer: Answer, *, explain: bool) -> Self:
+        """Return the answer as the API shows it."""
+        return cls(
+            results=[ResultOut.of(hit, explain=explain) for hit in answer.hits],
+            sources={source.value: count for source, count in answer.answered.items()},
+            degraded=sorted(answer.degraded),
+            reasons=dict(answer.degraded) if explain else None,
+        )
+
+
+class ContextOut(BaseModel):
+    """A block ready for a prompt."""
+
+    text: str = Field(description="The profile in full, then the memories, best first, then the suffix.")
+    tokens: int = Field(description="Estimated tokens of the text; at most the budget.")
+    budget_tokens: int = Field(description="The budget that held.")
+    results: list[ResultOut] = Field(description="The memories in the text, in their order.")
+    omitted: list[str] = Field(description="What the budget left out.")
+    degraded: list[str] = Field(description="What did not answer.")
+
+    @classmethod
+    def of(cls, block: ContextBlock, budget_tokens: int, degraded: list[str], *, explain: bool) -> Self:
+        """Return the block as the API shows it."""
+        return cls(
+            text=block.text,
+            tokens=block.tokens,
+            budget_tokens=budget_tokens,
+            results=[ResultOut.of(hit, explain=explain) for hit in block.used],
+            omitted=list(block.omitted),
+            degraded=sorted(degraded),
+        )

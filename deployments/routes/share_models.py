@@ -1,0 +1,75 @@
+"""The shapes of requests and answers about shares."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Self, cast
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from deployments.routes.models import Strict
+from lamina.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE
+from lamina.sharing import Segment, Share, ShareState
+
+
+class ShareIn(Strict):
+    """What to share, and with whom."""
+
+    workspace: str = Field(DEFAULT_WORKSPACE, description="Project whose memories are shared.")
+    namespace: str = Field(DEFAULT_NAMESPACE, description="Subdivision of it that is shared.")
+    to_workspace: str = Field(description="Project of the same tenant that may search them.")
+    segment: Segment = Field(description="notes, graph, procedures or documents.")
+    tags: list[str] = Field(default_factory=list, description="Only memories with all of these tags.")
+    expires_at: datetime = Field(
+        cast("datetime", None), description="When it ends, ISO 8601; without an offset it is UTC. Default: never."
+    )
+    label: str = Field("", description="What it is for.")
+
+    def share(self, id_: UUID, now: datetime) -> Share:
+        """Return the share as the library knows it."""
+        return Share(
+            id=id_,
+            workspace=self.workspace,
+            namespace=self.namespace,
+            to_workspace=self.to_workspace,
+            segment=self.segment,
+            tags=tuple(self.tags),
+            label=self.label,
+            created_at=now,
+            expires_at=self.expires_at,
+        )
+
+
+class ShareOut(BaseModel):
+    """A share."""
+
+    id: UUID = Field(description="Id of the share.")
+    workspace: str = Field(description="Project whose memories are shared.")
+    namespace: str = Field(description="Subdivision of it.")
+    to_workspace: str = Field(description="Project that may search them.")
+    segment: Segment = Field(description="What is shared.")
+    tags: list[str] = Field(description="Tags that a memory must have to be shared.")
+    label: str = Field(description="What it is for.")
+    state: ShareState = Field(description="active, expired or revoked.")
+    created_at: datetime = Field(description="When it was made, UTC.")
+    expires_at: datetime | None = Field(description="When it ends, UTC.")
+    revoked_at: datetime | None = Field(description="When it was revoked, UTC.")
+
+    @classmethod
+    def of(cls, share: Share, now: datetime) -> Self:
+        """Return the share as the API shows it."""
+        fields = {name: getattr(share, name) for name in cls.model_fields if name not in {"state", "tags"}}
+        return cls(**fields, state=share.state(now), tags=list(share.tags))
+
+
+class SharesOut(BaseModel):
+    """A page of a workspace's shares in both directions."""
+
+    given: list[ShareOut] = Field(description="What the workspace lets others search, the latest first.")
+    received: list[ShareOut] = Field(description="What others let the workspace search, the latest first.")
+
+    @classmethod
+    def of(cls, shares: Sequence[Share], workspace: str, now: datetime) -> Self:
+        """Return the shares as the API shows them."""
+        given = [ShareOut.of(share, now) for share in shares if share.workspace == workspace]
+        return cls(given=given, received=[ShareOut.of(share, now) for share in shares if share.workspace != workspace])

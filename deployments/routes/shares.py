@@ -1,0 +1,57 @@
+"""Shares between workspaces."""
+
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+
+from deployments.routes.reads import PageLimit, PageOffset
+from deployments.routes.share_models import ShareIn, ShareOut, SharesOut
+from deployments.routes.writes import IdempotencyKey
+from deployments.services import AdminDep, ReaderDep, ServicesDep
+from lamina.memories import new_id
+from lamina.scope import DEFAULT_WORKSPACE
+from lamina.sharing import clean_share
+from lamina.stores.postgres.idempotency import once_for
+from lamina.text import clean_id
+
+router = APIRouter(prefix="/v1", tags=["share"])
+
+
+@router.post("/shares", status_code=HTTPStatus.CREATED)
+async def share(
+    body: ShareIn, services: ServicesDep, credential: AdminDep, idempotency_key: IdempotencyKey = None
+) -> ShareOut:
+    """Let another workspace search a segment of this one; it can change nothing here.
+
+    Memories that belong to a user are never shared. The same share again is renewed: its expiry and
+    label are replaced. Needs an admin's key.
+    """
+    now = datetime.now(UTC)
+    wanted = clean_share(body.share(new_id(), now), now)
+    key = None if idempotency_key is None else clean_id(idempotency_key, "Idempotency-Key")
+    once = None if key is None else once_for(credential.tenant, key, {"share": body.model_dump(mode="json")})
+    stored = await services.shares.put(credential.tenant, wanted, once)
+    return ShareOut.of(await services.shares.get(credential.tenant, stored), now)
+
+
+@router.get("/shares")
+async def list_shares(
+    services: ServicesDep,
+    credential: ReaderDep,
+    workspace: Annotated[str, Query(description="Project.")] = DEFAULT_WORKSPACE,
+    limit: PageLimit = 100,
+    offset: PageOffset = 0,
+) -> SharesOut:
+    """List what a workspace shares and what is shared with it, the latest first."""
+    asked = clean_id(workspace, "workspace")
+    found = await services.shares.page(credential.tenant, asked, limit=limit, offset=offset)
+    return SharesOut.of(found, asked, datetime.now(UTC))
+
+
+@router.delete("/shares/{id}", status_code=HTTPStatus.NO_CONTENT)
+async def revoke_share(id: UUID, services: ServicesDep, credential: AdminDep) -> None:  # noqa: A002
+    """Revoke a share; every search notices within `search.shares_cache_s`. Needs an admin's key."""
+    await services.shares.revoke(credential.tenant, id, datetime.now(UTC))

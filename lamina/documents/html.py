@@ -1,0 +1,147 @@
+"""HTML as a reader sees it: its text, block by block, and where its headings stand."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from selectolax.lexbor import LexborHTMLParser
+
+_DROPPED = frozenset(
+    """head script style template noscript iframe object embed applet svg canvas audio video dialog""".split()  # noqa: SIM905
+)
+_BLOCKS = frozenset(
+    """address article aside blockquote body caption center dd details dir div dl dt fieldset figcaption figure footer
+    form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav ol optgroup option p pre section summary
+    table tbody tfoot thead tr ul""".split()  # noqa: SIM905 - one tag a line would fill a page
+)
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_CELLS = frozenset(("td", "th"))
+_KEEPS_SPACE = frozenset(("pre", "textarea"))
+_SPACE = re.compile(r"[ \t\n\f\r]+")
+# Tags that nest; what HTML closes by itself does not.
+_NESTING = re.compile(
+    r"<(/?)(?!(?:p|li|dt|dd|tr|td|th|option|br|hr|img|input|meta|link|wbr|col|source)\b)[a-z]", re.IGNORECASE
+)
+_TEXT, _LINE, _CELL = "-text", "\n", " | "
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a page shows.
+
+    Args:
+        title: Of its head.
+        text: Blocks on lines of their own, headings and paragraphs after a blank line.
+        headings: (start, end, level) of each heading in the text.
+    """
+
+    title: str | None
+    text: str
+    headings: tuple[tuple[int, int, int], ...]
+
+
+def read_html(source: str) -> Page:
+    """Return what a page shows; scripts, styles, embedded objects and hidden elements are dropped."""
+    tree = LexborHTMLParser(source)
+    writer = _Writer()
+    for node, is_entered in _walk(tree.root):
+        writer.take(node, is_entered=is_entered)
+    title = tree.css_first("head > title")
+    return Page(title.text() if title else None, writer.text(), tuple(writer.headings))
+
+
+def nesting(source: str) -> int:
+    """Return how deep the tags of a page nest at most; the time to parse it grows with the square of that."""
+    depth = deepest = 0
+    for tag in _NESTING.finditer(source):
+        depth = max(0, depth + (-1 if tag.group(1) else 1))
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _walk(root: Any) -> Iterator[tuple[Any, bool]]:
+    """Yield each node when it is entered and when it is left; without recursion, whatever the depth."""
+    waiting: list[tuple[Any, bool]] = [(root, True)] if root is not None else []
+    while waiting:
+        node, is_entered = waiting.pop()
+        yield node, is_entered
+        if is_entered and not _is_dropped(node):
+            waiting.append((node, False))
+            waiting += [(child, True) for child in reversed(list(_children(node)))]
+
+
+def _children(node: Any) -> Iterator[Any]:
+    child = node.child
+    while child is not None:
+        yield child
+        child = child.next
+
+
+def _is_dropped(node: Any) -> bool:
+    return node.tag in _DROPPED or node.tag == _TEXT or "hidden" in (node.attributes or {})
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Collects the text of a page in order."""
+
+    parts: list[str] = field(default_factory=list)
+    headings: list[tuple[int, int, int]] = field(default_factory=list)
+    length: int = 0
+    tail: str = _LINE
+    begun: int = 0
+    preformatted: int = 0
+
+    def take(self, node: Any, *, is_entered: bool) -> None:
+        tag = node.tag
+        if tag == _TEXT:
+            self._write(node.text_content or "")
+        elif tag == "br" and is_entered:
+            self._break()
+        elif tag == "img" and is_entered:
+            self._write((node.attributes or {}).get("alt") or "")
+        elif tag in _CELLS and is_entered:
+            self._part_cells()
+        elif tag in _BLOCKS:
+            self._bound(tag, is_entered=is_entered)
+
+    def text(self) -> str:
+        return "".join(self.parts).rstrip()
+
+    def _bound(self, tag: str, *, is_entered: bool) -> None:
+        self.preformatted += (1 if is_entered else -1) if tag in _KEEPS_SPACE else 0
+        if tag in _HEADINGS and not is_entered:
+            self._end_heading(_HEADINGS[tag])
+        self._break(blank=tag in _HEADINGS or tag == "p")
+        if tag in _HEADINGS and is_entered:
+            self.begun = self.length
+
+    def _end_heading(self, level: int) -> None:
+        if self.length > self.begun:
+            self.headings.append((self.begun, self.length, level))
+
+    def _write(self, text: str) -> None:
+        shown = text if self.preformatted else _SPACE.sub(" ", text)
+        if not self.preformatted and self._ends_with(" ", _LINE):
+            shown = shown.lstrip(" ")
+        self._add(shown)
+
+    def _part_cells(self) -> None:
+        if not self._ends_with(_LINE):
+            self._add("" if self._ends_with(_CELL) else _CELL)
+
+    def _break(self, *, blank: bool = False) -> None:
+        if self.parts and not self._ends_with(_LINE):
+            self._add(_LINE)
+        if self.parts and blank and not self._ends_with("\n\n"):
+            self._add(_LINE)
+
+    def _ends_with(self, *ends: str) -> bool:
+        return self.tail.endswith(ends)
+
+    def _add(self, text: str) -> None:
+        if text:
+            self.parts.append(text)
+            self.length += len(text)
+            self.tail = (self.tail + text[-len(_CELL) :])[-len(_CELL) :]

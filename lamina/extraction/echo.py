@@ -1,0 +1,48 @@
+"""Recalled text that an agent was given and says again: it teaches nothing new.
+
+The block is the one that :mod:`lamina.ranking.budget` lays out. A memory starts with its header and ends with its
+last ``confidence:`` line before the next header, ``related:`` lines included, so that paragraphs inside a memory
+belong to it and what is said after it does not. Quoted with ``>``, listed or indented, it is the same block.
+"""
+
+import re
+from itertools import pairwise
+
+from lamina.ranking.layout import END, HEADER, PROFILE
+
+_INLINE = re.compile(r"\[Memory: [^\]\n|]{1,200}\| \d{4}-\d\d-\d\d\][^\n]*")
+_PARAGRAPH_END = re.compile(r"\n[ \t>]*\n|\Z")
+
+
+def without_recalled(text: str) -> str:
+    """Return the text without the memory blocks that an agent was given and echoes back.
+
+    A header whose memory has lost its ``confidence:`` line takes the rest of its paragraph with it; a memory quoted
+    within a line takes the rest of that line.
+    """
+    spans = _spans(text)
+    kept = [text[end:start] for (_, end), (start, _) in zip([(0, 0), *spans], [*spans, (len(text), 0)], strict=True)]
+    return _INLINE.sub("", "\n".join(kept))
+
+
+def _spans(text: str) -> list[tuple[int, int]]:
+    """Return the stretches that are recalled, in order, none overlapping."""
+    headers = [match.start() for match in HEADER.finditer(text)]
+    memories = [_memory(text, start, end) for start, end in pairwise((*headers, len(text)))]
+    profiles = [match.span() for match in PROFILE.finditer(text)]
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted([*memories, *profiles]):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _memory(text: str, start: int, limit: int) -> tuple[int, int]:
+    """Return where the memory whose header starts here ends; the next header, or the text's end, limits it."""
+    ends = [match.end() for match in END.finditer(text, start, limit)]
+    if ends:
+        return start, ends[-1]
+    paragraph = _PARAGRAPH_END.search(text, start, limit)
+    return start, paragraph.start() if paragraph else limit

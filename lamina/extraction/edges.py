@@ -1,0 +1,159 @@
+"""Statements between two names: what stands between them tells the relation. English only."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from lamina.extraction.entities import Mention
+from lamina.memories import Edge
+
+CONFIDENCE = 0.7
+MAX_GAP_CHARS = 80
+
+_RELATIVE = (
+    "wife|husband|partner|spouse|mother|father|son|daughter|brother|sister|boss|manager|friend|cousin|aunt|uncle|"
+    "grandmother|grandfather|mentor|colleague|roommate"
+)
+_ROLE = "director|founder|co-founder|author|ceo|cto|cfo|head|chair|president|owner|producer|composer|member|capital"
+_LEAD = (
+    r"(?:,? who)?(?:['’](?:s|m|ve|re)| is| am| are| was| has| have| had| been| also| now|"
+    r" currently| recently| just| still| later| first| then| already)*"
+)
+_THE = r"(?: the| a| an| my| our)?"
+
+
+@dataclass(frozen=True, slots=True)
+class _Relation:
+    """A pattern of the whole text between two names.
+
+    Args:
+        type: Of the edge; ``None`` if the match's ``role`` names it.
+        is_reversed: Whether the second name is the subject.
+    """
+
+    pattern: re.Pattern[str]
+    type: str
+    is_reversed: bool = False
+
+
+def _between(middle: str) -> re.Pattern[str]:
+    return re.compile(rf"{_LEAD} (?:{middle}){_THE} ", re.IGNORECASE)
+
+
+_RELATIONS: tuple[_Relation, ...] = (
+    _Relation(_between("(?:works?|working) (?:at|for)|employed (?:at|by)"), "works_at"),
+    _Relation(_between("(?:used to work|worked) (?:at|for)"), "worked_at"),
+    _Relation(_between("join(?:s|ed)?"), "joined"),
+    _Relation(_between("left|leaves|quit|quits|resigned from"), "left"),
+    _Relation(_between("married(?: to)?|engaged to"), "married_to"),
+    _Relation(_between("(?:lives?|living|based|resides?) in"), "lives_in"),
+    _Relation(_between("(?:used to live|lived) in"), "lived_in"),
+    _Relation(_between("(?:moved|moving|moves)(?: back)? to"), "moved_to"),
+    _Relation(_between("born in"), "born_in"),
+    _Relation(_between("(?:co-?)?founded(?! by)"), "founded"),
+    _Relation(_between("(?:co-?)?founded by"), "founded", is_reversed=True),
+    _Relation(_between("directed by"), "director_of", is_reversed=True),
+    _Relation(_between("directed(?! by)"), "director_of"),
+    _Relation(_between("written by"), "author_of", is_reversed=True),
+    _Relation(_between("(?:works?|working|collaborates?|collaborating) with"), "works_with"),
+    _Relation(_between("(?:reports?|reporting) to"), "reports_to"),
+    _Relation(_between("uses?|using"), "uses"),
+    _Relation(_between("met(?: with)?|meets"), "met"),
+    _Relation(_between("knows?"), "knows"),
+)
+_IS_ROLE_OF = re.compile(rf"(?:,| (?:is|was|became))(?: the| an?)? (?P<role>{_ROLE}) of(?: the)? ", re.IGNORECASE)
+_HAS_RELATIVE = re.compile(
+    rf"(?:['’]s| has an?)(?: \w+)? (?P<role>{_RELATIVE})(?:,| is| was| named| called)? ", re.IGNORECASE
+)
+_IS_RELATIVE_OF = re.compile(rf"(?:,| (?:is|was))(?: the| an?)? (?P<role>{_RELATIVE}) of ", re.IGNORECASE)
+_IS_RELATIVE = re.compile(rf"['’]s (?P<role>{_RELATIVE})$", re.IGNORECASE)
+_IS = re.compile(r" (?:is|was) $", re.IGNORECASE)
+_MINE = re.compile(rf"\b(?P<who>my) (?P<role>{_RELATIVE})(?:,| is| was| named| called)? $", re.IGNORECASE)
+_SPEAKER = re.compile(r"(?<![\w'’.])I(?=['’ ])")
+_IMPLIED = re.compile(
+    r"^(?:(?:just|also|now) )?(?:works?|worked|joined|left|lives?|moved|uses?|met|founded|married)\b", re.IGNORECASE
+)
+
+
+def edges(sentence: str, mentions: Sequence[Mention], speaker: str | None) -> tuple[Edge, ...]:
+    """Return the statements of one sentence whose both sides are names; the speaker stands for "I".
+
+    The speaker is also the subject of a sentence that opens with its verb ("left Initech, joined Hooli"), and a
+    subject goes on over a comma or an "and". A question states nothing.
+
+    Args:
+        sentence: One sentence.
+        mentions: The names in it, in order, none inside another; their places count from its start.
+        speaker: Who says it.
+    """
+    if sentence.rstrip().endswith("?"):
+        return ()
+    found = [*_relations(sentence, _subjects(sentence, mentions, speaker))]
+    found += _relatives(sentence, mentions, speaker)
+    return tuple(dict.fromkeys(found))
+
+
+def _subjects(sentence: str, mentions: Sequence[Mention], speaker: str | None) -> list[Mention]:
+    """Return the names and the places where the speaker speaks of himself, in order."""
+    if speaker is None:
+        return list(mentions)
+    said = [
+        Mention(match.start(), match.end(), speaker, "person", is_sure=True) for match in _SPEAKER.finditer(sentence)
+    ]
+    implied = [Mention(0, 0, speaker, "person", is_sure=True)] if _IMPLIED.match(sentence) else []
+    free = [own for own in said if not any(mention.start <= own.start < mention.end for mention in mentions)]
+    return implied + sorted([*mentions, *free], key=lambda mention: mention.start)
+
+
+def _relations(sentence: str, names: Sequence[Mention]) -> Iterator[Edge]:
+    subject: Mention | None = None
+    for left, right in pairwise(names):
+        gap = _gap(sentence, left, right)
+        edge = _stated(gap, left, right)
+        if edge is None and subject is not None and _goes_on(gap):
+            edge = _stated(_goes_on(gap), subject, right)
+        else:
+            subject = left if edge is not None and edge.subject == left.name else None
+        if edge is not None:
+            yield edge
+
+
+def _gap(sentence: str, left: Mention, right: Mention) -> str:
+    gap = sentence[left.end : right.start]
+    return (" " if left.end == 0 else "") + gap.lstrip('”»"').rstrip('“«"') if len(gap) <= MAX_GAP_CHARS else ""
+
+
+def _goes_on(gap: str) -> str:
+    """Return the gap as it would stand behind its subject, if a comma or an "and" takes the subject up again."""
+    match = re.match(r"(?:, (?:and |then |but )?|,? and (?:then )?|,? then )(?=\w)", gap)
+    return f" {gap[match.end() :]}" if match else ""
+
+
+def _stated(gap: str, left: Mention, right: Mention) -> Edge | None:
+    for relation in _RELATIONS:
+        if relation.pattern.fullmatch(gap):
+            return _edge(relation.type, left, right, is_reversed=relation.is_reversed)
+    if match := _IS_ROLE_OF.fullmatch(gap):
+        return _edge(f"{match['role'].lower().replace('-', '_')}_of", left, right)
+    if match := _HAS_RELATIVE.fullmatch(gap):
+        return _edge(f"has_{match['role'].lower()}", left, right)
+    if match := _IS_RELATIVE_OF.fullmatch(gap):
+        return _edge(f"has_{match['role'].lower()}", left, right, is_reversed=True)
+    return None
+
+
+def _edge(type_: str, left: Mention, right: Mention, *, is_reversed: bool = False) -> Edge:
+    subject, object_ = (right, left) if is_reversed else (left, right)
+    return Edge(subject.name, type_, object_.name, confidence=CONFIDENCE)
+
+
+def _relatives(sentence: str, mentions: Sequence[Mention], speaker: str | None) -> Iterator[Edge]:
+    """Yield "my wife Eve", "my boss is Eve", and "Eve is Ann's mother"."""
+    for mention in mentions:
+        if speaker and (match := _MINE.search(sentence[max(0, mention.start - 40) : mention.start])):
+            yield Edge(speaker, f"has_{match['role'].lower()}", mention.name, confidence=CONFIDENCE)
+    for left, right in pairwise(mentions):
+        behind = re.match(rf"['’]s (?P<role>{_RELATIVE})\b", sentence[right.end :], re.IGNORECASE)
+        if behind and _IS.fullmatch(sentence[left.end : right.start]):
+            yield Edge(right.name, f"has_{behind['role'].lower()}", left.name, confidence=CONFIDENCE)

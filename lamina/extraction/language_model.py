@@ -1,0 +1,160 @@
+"""Extraction by any OpenAI-compatible endpoint that answers in JSON of a schema."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from pydantic import ValidationError
+
+from lamina.errors import Unavailable
+from lamina.extraction import rules
+from lamina.extraction.answers import SCHEMA, Answer, Said, believed, conversation
+from lamina.extraction.chat import UNANSWERED, ChatEndpoint
+from lamina.extraction.echo import without_recalled
+from lamina.extraction.entities import distinct
+from lamina.extraction.token_budget import TokenBudget
+from lamina.memories import Extraction, Message
+from lamina.ports import Clock
+from lamina.profiles import merge
+from lamina.settings import LanguageModelSettings
+from lamina.text import estimated_tokens, is_blank
+
+TRIES = 2
+_SCHEMA_TOKENS = estimated_tokens(str(SCHEMA))
+logger = logging.getLogger(__name__)
+
+
+class NotSpent(Exception):
+    """The model was not asked, or its answer is of no use: the rules read the messages instead.
+
+    Args:
+        reason: Why, in one word that a counter is named by.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class LanguageModelExtractor:
+    """Asks a model for notes, facts, names and statements; where it cannot, the rules answer.
+
+    Messages of tools and systems and recalled blocks are never sent. The messages of a turn go in as few calls as
+    ``call_tokens`` allows, each with one further try if the answer does not fit the schema.
+
+    Args:
+        settings: The endpoint, its patience and its budget.
+        clock: The time of day, for the daily budget.
+
+    Raises:
+        Misconfigured: If the settings name no endpoint or no model.
+    """
+
+    def __init__(self, settings: LanguageModelSettings, clock: Clock) -> None:
+        self._settings = settings
+        self._endpoint = ChatEndpoint(settings)
+        self._budget = TokenBudget(settings.daily_tokens, clock)
+        self._fallbacks: Counter[str] = Counter()
+
+    @property
+    def fallbacks(self) -> Mapping[str, int]:
+        """Return how often the rules stood in, by reason: call_budget, daily_budget, timeout, unavailable, invalid."""
+        return dict(self._fallbacks)
+
+    async def extract(self, messages: Sequence[Message], ids: Sequence[UUID]) -> Extraction:
+        """Return what the model finds in the messages, or the rules where the model does not answer in time."""
+        said = list(_said(messages, ids))
+        groups = _groups(said, self._settings.call_tokens - self._settings.answer_tokens)
+        return joined(await asyncio.gather(*map(self._extract, groups)))
+
+    async def close(self) -> None:
+        """Close the connections to the endpoint."""
+        await self._endpoint.close()
+
+    async def _extract(self, said: Sequence[Said]) -> Extraction:
+        try:
+            async with asyncio.timeout(self._settings.deadline_s):
+                return believed(await self._ask(conversation(said)), said)
+        except NotSpent as error:
+            reason = error.reason
+        except TimeoutError:
+            reason = "timeout"
+        except Unavailable as error:
+            logger.warning("%s", error)
+            reason = "unavailable"
+        self._fallbacks[reason] += 1
+        logger.warning("extraction by rules in place of the language model (%s)", reason)
+        return await rules.RuleExtractor().extract([item.message for item in said], [item.id for item in said])
+
+    async def _ask(self, asked: list[dict[str, str]]) -> Answer:
+        """Return a valid answer; an invalid one is sent back once with what is wrong with it."""
+        for _ in range(TRIES):
+            text = await self._spend(asked)
+            try:
+                return Answer.model_validate_json(text)
+            except ValidationError as error:
+                asked = [*asked, {"role": "assistant", "content": text}, {"role": "user", "content": _repair(error)}]
+        raise NotSpent("invalid")
+
+    async def _spend(self, asked: Sequence[dict[str, Any]]) -> str:
+        cost = _cost(asked) + self._settings.answer_tokens
+        if cost > self._settings.call_tokens:
+            raise NotSpent("call_budget")
+        if not self._budget.take(cost):
+            raise NotSpent("daily_budget")
+        used = cost
+        try:
+            reply = await self._endpoint.ask(asked, SCHEMA)
+            used = cost if reply.tokens is None else reply.tokens
+        except Unavailable as error:
+            used = cost if error.reason == UNANSWERED else 0  # who was asked and not awaited may have worked
+            raise
+        finally:
+            self._budget.settle(cost, used)
+        return reply.text
+
+
+def joined(extractions: Sequence[Extraction]) -> Extraction:
+    """Return what several calls found, each note, name and statement once, later facts over earlier ones."""
+    profile: dict[str, Any] = {}
+    for extraction in extractions:
+        profile = merge(profile, extraction.profile)
+    notes = {note.content_hash(): note for extraction in extractions for note in extraction.notes}
+    edges = {(edge.subject, edge.type, edge.object): edge for extraction in extractions for edge in extraction.edges}
+    named = distinct([entity for extraction in extractions for entity in extraction.entities])
+    return Extraction(tuple(notes.values()), profile, named, tuple(edges.values()))
+
+
+def _said(messages: Sequence[Message], ids: Sequence[UUID]) -> Iterator[Said]:
+    for message, id_ in zip(messages, ids, strict=True):
+        own = replace(message, content=without_recalled(message.content).strip())
+        if message.role in rules.SPOKEN and not is_blank(own.content):
+            yield Said(id_, own)
+
+
+def _groups(said: Sequence[Said], most_tokens: int) -> list[list[Said]]:
+    """Return the messages in order, in groups that fit a call; one that fits none is a group of its own."""
+    groups: list[list[Said]] = []
+    room = 0
+    fixed = _cost(conversation([]))
+    for item in said:
+        cost = _cost(conversation([item])) - fixed
+        if not groups or cost > room:
+            groups.append([])
+            room = most_tokens - fixed
+        groups[-1].append(item)
+        room -= cost
+    return groups
+
+
+def _cost(asked: Sequence[Mapping[str, str]]) -> int:
+    return _SCHEMA_TOKENS + sum(estimated_tokens(message["content"]) for message in asked)
+
+
+def _repair(error: ValidationError) -> str:
+    wrong = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()[:5])
+    return f"That is not JSON of the schema ({wrong}). Answer again, with the JSON alone."

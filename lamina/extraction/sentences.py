@@ -1,0 +1,13 @@
+"""Where sentences end."""
+
+import re
+
+# The dot of an initial ("George W. Bush") or of a short title ("Dr. Lee") ends nothing.
+_SENTENCE_END = re.compile(
+    r"(?<=[.!?])(?<!\b[A-HJ-Z]\.)(?<!\b(?:Mr|Ms|Dr|St|Mt)\.)(?<!\bMrs\.)(?<!\bProf\.)(?<!\b[ei]\.[ge]\.)\s+|\s*\n\s*"
+)
+
+
+def sentences(text: str) -> list[str]:
+    """Split a text at sentence ends and line breaks; every sentence is trimmed and non-empty."""
+    return [sentence for part in _SENTENCE_END.split(text) if (sentence := part.strip())]

@@ -1,0 +1,3 @@
+MATCH (n:Node)
+RETURN n.id
+LIMIT 1

@@ -1,0 +1,1 @@
+CREATE INDEX FOR (n:Node) ON (n.id)

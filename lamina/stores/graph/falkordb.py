@@ -1,0 +1,114 @@
+"""The graph store on FalkorDB, through its own client."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+from falkordb.asyncio.graph import AsyncGraph
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import ExponentialBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError, ResponseError
+
+from lamina.errors import Unavailable
+from lamina.stores.graph.store import CypherGraph, statement
+from lamina.stores.graph.values import Parameters, Row
+
+logger = logging.getLogger(__name__)
+GRAPH = "lamina"
+PART = "graph"
+CONNECT_TIMEOUT_S = 2.0
+WRITE_TIMEOUT_S = 30.0
+# The server ends a statement itself at its deadline; the client waits a little longer for the answer.
+GRACE_S = 0.1
+
+
+class FalkorDBEngine:
+    """Runs Cypher on a FalkorDB server; made in any thread, used in one event loop.
+
+    Args:
+        url: ``redis://…``, ``rediss://…`` or ``unix:///path/of/socket``.
+        connections: Most connections; callers wait their turn.
+        read_deadline_s: Seconds after which a read is given up, by the server too.
+    """
+
+    def __init__(self, url: str, *, connections: int, read_deadline_s: float) -> None:
+        pool = BlockingConnectionPool.from_url(
+            url,
+            max_connections=connections,
+            timeout=CONNECT_TIMEOUT_S,
+            decode_responses=True,
+            socket_timeout=WRITE_TIMEOUT_S,
+            socket_connect_timeout=CONNECT_TIMEOUT_S,
+            # A restarted server is met once by each connection of before. Statements may be repeated.
+            retry=Retry(ExponentialBackoff(cap=0.1, base=0.01), 3, supported_errors=(RedisConnectionError,)),
+        )
+        # Their client's own class asks the server about clusters, blocking, whenever it is made.
+        self._client: Any = Redis.from_pool(pool)
+        self._graph: Any = AsyncGraph(self._client, GRAPH)
+        self._read_deadline_s = read_deadline_s
+
+    async def read(self, text: str, parameters: Parameters) -> Sequence[Row]:
+        """Return the rows of a statement; none from a server that knows of no graph yet."""
+        timeout_ms = max(1, int(self._read_deadline_s * 1000))
+        async with _answered(self._read_deadline_s + GRACE_S):
+            try:
+                result = await self._graph.ro_query(text, dict(parameters), timeout=timeout_ms)
+            except ResponseError as error:
+                if "empty key" not in str(error):
+                    raise
+                return []
+            return cast("Sequence[Row]", result.result_set)
+
+    async def write(self, text: str, parameters: Parameters) -> None:
+        """Run a statement."""
+        async with _answered(WRITE_TIMEOUT_S):
+            await self._graph.query(text, dict(parameters))
+
+    async def index_nodes(self) -> None:
+        """Make the index over the ids of nodes; a server that was started empty meanwhile lacks it, unnoticed."""
+        async with _answered(WRITE_TIMEOUT_S):
+            try:
+                await self._graph.query(statement("index_nodes"))
+            except ResponseError as error:
+                if "already indexed" not in str(error):
+                    raise
+
+    async def flush(self) -> None:
+        """Return when everything written so far is on the server's disk.
+
+        A server without an append-only file has no such moment: then the call returns at once, with a warning.
+        """
+        async with _answered(WRITE_TIMEOUT_S):
+            try:
+                written, _ = await self._client.execute_command("WAITAOF", 1, 0, int(WRITE_TIMEOUT_S * 1000))
+            except ResponseError as error:
+                if "appendonly is disabled" not in str(error):
+                    raise
+                logger.warning("graph: the server keeps no append-only file, a crash of it loses what was applied")
+                return
+        if not written:
+            raise Unavailable(PART, f"the server has not written to its disk within {WRITE_TIMEOUT_S:g} s")
+
+    async def close(self) -> None:
+        """Release the connections."""
+        await self._client.aclose()
+
+
+def falkordb_graph(url: str, *, connections: int, read_deadline_s: float) -> CypherGraph:
+    """Return the graph store of a FalkorDB server, which is connected to at need."""
+    return CypherGraph(FalkorDBEngine(url, connections=connections, read_deadline_s=read_deadline_s))
+
+
+@asynccontextmanager
+async def _answered(deadline_s: float) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(deadline_s):
+            yield
+    except TimeoutError as error:
+        raise Unavailable(PART, f"no answer within {deadline_s:g} s") from error
+    except (RedisError, OSError) as error:
+        raise Unavailable(PART, f"{type(error).__name__}: {error}") from error

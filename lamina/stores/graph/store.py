@@ -1,0 +1,175 @@
+"""The graph store over any engine that runs the statements in ``cypher/``.
+
+Every node is a ``:Node`` with the id of its memory or entity; the other properties come with its own
+change, and until then it is the bare target of a link, which nobody sees. Links are
+``RELATES {kind, strength, users, shared, seen_at}``. Values are parameters, always.
+"""
+
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from importlib import resources
+from itertools import islice
+from typing import Protocol, TypeVar
+from uuid import UUID
+
+from lamina.links import Followed, Frontier, Node
+from lamina.ports import Change
+from lamina.stores.graph.values import (
+    Parameters,
+    Row,
+    followed_links,
+    frontier_parameters,
+    link_parameters,
+    node_parameters,
+    read_nodes,
+)
+
+ROWS_OF_A_STATEMENT = 1000
+Item = TypeVar("Item")
+
+
+class Engine(Protocol):
+    """Something that runs Cypher; each failure to answer is an ``Unavailable``."""
+
+    async def read(self, text: str, parameters: Parameters) -> Sequence[Row]:
+        """Return the rows of a statement that changes nothing, or give up at the deadline of a source."""
+        ...
+
+    async def write(self, text: str, parameters: Parameters) -> None:
+        """Run a statement; what it changed is visible when the call returns."""
+        ...
+
+    async def index_nodes(self) -> None:
+        """Make the index over the ids of nodes, if it is missing."""
+        ...
+
+    async def flush(self) -> None:
+        """Return when everything written so far survives a crash of the engine."""
+        ...
+
+    async def close(self) -> None:
+        """Release the connections."""
+        ...
+
+
+@cache
+def statement(name: str) -> str:
+    """Return the text of ``cypher/<name>.cypher`` without its comments."""
+    text = resources.files(__package__).joinpath("cypher", f"{name}.cypher").read_text(encoding="utf-8")
+    return "\n".join(line for line in text.splitlines() if not line.startswith("//"))
+
+
+class CypherGraph:
+    """Nodes and links, followed and kept; one process applies changes at a time.
+
+    Deleting a node takes the links of others to it along. It has them again only after the changes
+    of those others: the ids of deleted memories never come back, and an entity that is found anew
+    gets a new id.
+
+    Args:
+        engine: What runs the statements.
+        rows: Most nodes or links of one statement.
+    """
+
+    def __init__(self, engine: Engine, *, rows: int = ROWS_OF_A_STATEMENT) -> None:
+        self._engine = engine
+        self._rows = rows
+
+    async def expand(self, frontier: Frontier) -> list[Followed]:
+        """Return the links of the nodes in both directions, in the order of the nodes, strongest first.
+
+        At most ``fan_out`` of each node, ties by the id of the other side. Links that lead back to
+        where they start are left out. A hub with 50 000 links costs some 20 ms.
+
+        Raises:
+            Unavailable: If the store does not answer in time.
+        """
+        if not frontier.ids:
+            return []
+        rows = await self._engine.read(statement("expand"), frontier_parameters(frontier))
+        return followed_links(frontier, rows)
+
+    async def apply(self, changes: Sequence[Change[Node]]) -> None:
+        """Put each node and all links that start from it in place of what was known of it; idempotent.
+
+        First the new, then what is left of the old: a search in between misses nothing that was
+        there before and is there after.
+
+        Raises:
+            Unavailable: If the store does not answer; part of the changes may be in.
+        """
+        await self._engine.index_nodes()
+        for name, parameters in self._statements({change.id: change for change in changes}):
+            await self._engine.write(statement(name), parameters)
+
+    async def flush(self) -> None:
+        """Return when everything applied so far survives a crash of the store.
+
+        Raises:
+            Unavailable: If the store does not answer.
+        """
+        await self._engine.flush()
+
+    async def nodes(self, after: UUID | None, limit: int) -> list[tuple[UUID, Node]]:
+        """Return nodes with their links in the order of their ids, from the one after ``after`` on.
+
+        Targets of links that have not been applied themselves are no nodes yet. Links stand in the
+        order of their targets and kinds; FalkorDB tells strengths to 15 significant digits.
+
+        Raises:
+            Unavailable: If the store does not answer in time.
+        """
+        parameters = {"after": "" if after is None else str(after), "limit": limit}
+        nodes = await self._engine.read(statement("list_nodes"), parameters)
+        if not nodes:
+            return []
+        links = await self._engine.read(statement("list_links"), {"ids": [row[0] for row in nodes]})
+        return read_nodes(nodes, links)
+
+    async def inventory(self, tenant: str, fingerprint: Callable[[Node], str | None]) -> dict[UUID, str]:
+        """Return every node of the tenant with the fingerprint of its state.
+
+        Raises:
+            Unavailable: If the store does not answer in time.
+        """
+        known: dict[UUID, str] = {}
+        after: UUID | None = None
+        while page := await self.nodes(after, self._rows):
+            own = ((id_, fingerprint(node)) for id_, node in page if node.tenant == tenant)
+            known |= {id_: state for id_, state in own if state is not None}
+            after = page[-1][0]
+        return known
+
+    async def is_empty(self) -> bool:
+        """Tell whether there is no node at all: Postgres has what belongs in here.
+
+        Raises:
+            Unavailable: If the store does not answer in time.
+        """
+        return not await self._engine.read(statement("any_node"), {})
+
+    async def close(self) -> None:
+        """Release the connections."""
+        await self._engine.close()
+
+    def _statements(self, changes: dict[UUID, Change[Node]]) -> Iterator[tuple[str, Parameters]]:
+        """Yield what brings the changes about, in order: by name, with parameters."""
+        last = list(changes.values())
+        gone = [str(change.id) for change in last if change.record is None]
+        kept = [str(change.id) for change in last if change.record is not None]
+        mark = secrets.randbits(62)
+        for ids in _slices(gone, self._rows):
+            yield "drop_nodes", {"ids": ids}
+        for nodes in _slices(node_parameters(last), self._rows):
+            yield "put_nodes", {"nodes": nodes}
+        for links in _slices(link_parameters(last), self._rows):
+            yield "put_links", {"links": links, "round": mark}
+        for ids in _slices(kept, self._rows):
+            yield "drop_links", {"ids": ids, "round": mark}
+
+
+def _slices(items: Sequence[Item], size: int) -> Iterator[list[Item]]:
+    left = iter(items)
+    while part := list(islice(left, size)):
+        yield part

@@ -1,0 +1,113 @@
+"""Between the graph's values and those of the engines: texts, whole numbers, fractions and lists of them."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from lamina.links import Followed, Frontier, Link, Node, NodeLabel
+from lamina.ports import Change
+
+Parameters = Mapping[str, Any]
+Row = Sequence[Any]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def frontier_parameters(frontier: Frontier) -> Parameters:
+    """Return what ``expand`` asks for.
+
+    Without a user in the scope everything of the namespace is seen; ``shared_only`` then sees as a
+    user does whom nobody knows.
+    """
+    scope = frontier.scope
+    return {
+        "ids": [str(id_) for id_ in dict.fromkeys(frontier.ids)],
+        "tenant": scope.tenant,
+        "workspace": scope.workspace,
+        "namespace": scope.namespace,
+        "everyone": scope.user is None and not frontier.shared_only,
+        "user": None if frontier.shared_only else scope.user,
+        "every_kind": not frontier.kinds,
+        "kinds": list(frontier.kinds),
+        "always": frontier.as_of is None,
+        "until": 0 if frontier.as_of is None else _microseconds(frontier.as_of),
+        "fan_out": frontier.fan_out,
+    }
+
+
+def followed_links(frontier: Frontier, rows: Iterable[Row]) -> list[Followed]:
+    """Return the links that ``expand`` found: in the order of the frontier, of each node the strongest first."""
+    place = {id_: number for number, id_ in reversed(list(enumerate(frontier.ids)))}
+    links = [_followed(row) for row in rows]
+    return sorted(links, key=lambda link: (place[link.start], -link.strength, link.end, link.kind, link.is_forward))
+
+
+def node_parameters(changes: Sequence[Change[Node]]) -> list[Parameters]:
+    """Return the properties of the changed nodes."""
+    return [
+        {
+            "id": str(change.id),
+            "label": change.record.label.value,
+            "tenant": change.record.tenant,
+            "workspace": change.record.workspace,
+            "namespace": change.record.namespace,
+            "tier": change.record.tier,
+            "user": change.record.user,
+            "name": change.record.name,
+            "seen_at": _microseconds(change.record.seen_at),
+        }
+        for change in changes
+        if change.record
+    ]
+
+
+def link_parameters(changes: Sequence[Change[Node]]) -> list[Parameters]:
+    """Return the properties of every link that starts from the changed nodes."""
+    return [
+        {
+            "source": str(change.id),
+            "target": str(link.target),
+            "kind": link.kind,
+            "strength": link.strength,
+            "users": list(link.users or ()),
+            "shared": link.users is None,
+            "seen_at": _microseconds(link.seen_at),
+        }
+        for change in changes
+        if change.record
+        for link in change.record.links
+    ]
+
+
+def read_nodes(nodes: Iterable[Row], links: Iterable[Row]) -> list[tuple[UUID, Node]]:
+    """Return the nodes of ``list_nodes`` with their links of ``list_links``, in the same order."""
+    links_of: dict[str, list[Link]] = defaultdict(list)
+    for row in links:
+        links_of[row[0]].append(_link(row))
+    return [(UUID(row[0]), _node(row, links_of[row[0]])) for row in nodes]
+
+
+def _followed(row: Row) -> Followed:
+    start, end, label, tier, kind, strength, is_forward = row
+    return Followed(UUID(start), UUID(end), NodeLabel(label), tier, kind, float(strength), is_forward)
+
+
+def _link(row: Row) -> Link:
+    source, target, kind, strength, users, shared, seen_at = row
+    found = None if shared else tuple(users)
+    return Link(UUID(source), UUID(target), kind, float(strength), found, _moment(seen_at))
+
+
+def _node(row: Row, links: Sequence[Link]) -> Node:
+    _, label, tenant, workspace, namespace, tier, user, name, seen_at = row
+    return Node(NodeLabel(label), tenant, workspace, namespace, tier, user, name, _moment(seen_at), tuple(links))
+
+
+def _microseconds(moment: datetime) -> int:
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def _moment(microseconds: int) -> datetime:
+    return _EPOCH + microseconds * _MICROSECOND

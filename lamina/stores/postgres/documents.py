@@ -1,0 +1,283 @@
+"""Documents and their passages."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from psycopg.rows import DictRow
+from psycopg.types.json import Jsonb
+
+from lamina.documents.values import Document, Span, StoredDocument, StoredPassage
+from lamina.errors import NotFound
+from lamina.memories import Chunk
+from lamina.queries import FilterField, Filters, Memory, Place, Query, Tier
+from lamina.scope import Scope
+from lamina.stores.postgres.connection import Connection, Pool, lent, scope_parameters, statement
+from lamina.stores.postgres.filters import Columns, filtered, place_parameters, query_parameters
+from lamina.stores.postgres.messages import chunk_parameters
+
+# A document has no category, belongs to no session, and nobody doubts what it says.
+COLUMNS: Columns = {
+    FilterField.CATEGORY: "NULL::text",
+    FilterField.OCCURRED_AT: "d.event_at",
+    FilterField.TAGS: "d.tags",
+    FilterField.SOURCE: "d.source",
+    FilterField.USER: "d.user_id",
+    FilterField.AGENT: "d.agent_id",
+    FilterField.SESSION: "NULL::text",
+    FilterField.CONFIDENCE: "1.0",
+    FilterField.IMPORTANCE: "0.5",
+}
+Status = Literal["created", "replaced", "existed"]
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedPassage:
+    """A passage with its id, vectors and words, ready for one transaction.
+
+    Args:
+        text: What is embedded and indexed of it; the chunks are stretches of that.
+        words: The words of each chunk, joined by spaces.
+    """
+
+    id: UUID
+    span: Span
+    text: str
+    chunks: tuple[Chunk, ...]
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedDocument:
+    """A document with its id and passages, ready for one transaction."""
+
+    id: UUID
+    document: Document
+    passages: tuple[PreparedPassage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDocument:
+    """What a scope holds under a key."""
+
+    id: UUID
+    content_hash: bytes
+    version: int
+    passages: int
+
+
+@dataclass(frozen=True, slots=True)
+class PutDocument:
+    """What became of a document.
+
+    Args:
+        id: Its id; it stays when the document is replaced.
+        passages: How many passages it has now.
+        new: Passages that were written.
+        gone: Passages of the document that was replaced.
+    """
+
+    id: UUID
+    key: str
+    status: Status
+    version: int
+    passages: int
+    new: tuple[UUID, ...] = ()
+    gone: tuple[UUID, ...] = ()
+
+
+async def known_documents(connection: Connection, scope: Scope, keys: Sequence[str]) -> dict[str, KnownDocument]:
+    """Return what the scope holds under these keys."""
+    cursor = await connection.execute(statement("known_documents"), scope_parameters(scope) | {"keys": list(keys)})
+    return {
+        row["key"]: KnownDocument(row["id"], bytes(row["content_hash"]), row["version"], row["passages"])
+        async for row in cursor
+    }
+
+
+async def put_document(
+    connection: Connection, scope: Scope, prepared: PreparedDocument, generation: int, now: datetime
+) -> PutDocument:
+    """Store a document in place of what the scope held under its key; the constraint decides between writers."""
+    document = prepared.document
+    row = scope_parameters(scope) | _columns(document, now) | {"id": prepared.id}
+    written = await (await connection.execute(statement("put_document"), row)).fetchone()
+    if written is None:
+        known = (await known_documents(connection, scope, [document.key]))[document.key]
+        return PutDocument(known.id, document.key, "existed", known.version, known.passages)
+    gone = await _delete_passages(connection, written["id"])
+    await _insert_passages(connection, scope, written["id"], prepared, generation)
+    return PutDocument(
+        id=written["id"],
+        key=document.key,
+        status="created" if written["version"] == 1 else "replaced",
+        version=written["version"],
+        passages=len(prepared.passages),
+        new=tuple(passage.id for passage in prepared.passages),
+        gone=gone,
+    )
+
+
+def _columns(document: Document, now: datetime) -> dict[str, Any]:
+    return {
+        "key": document.key,
+        "title": document.title,
+        "media_type": document.media_type,
+        "content": document.content,
+        "content_hash": document.content_hash(),
+        "characters": len(document.content),
+        "tags": list(document.tags),
+        "metadata": Jsonb(document.metadata),
+        "source": document.source,
+        "event_at": document.event_at or now,
+        "now": now,
+    }
+
+
+async def _delete_passages(connection: Connection, document: UUID) -> tuple[UUID, ...]:
+    cursor = await connection.execute(statement("delete_passages"), {"id": document})
+    return tuple([row["id"] async for row in cursor])
+
+
+async def _insert_passages(
+    connection: Connection, scope: Scope, document: UUID, prepared: PreparedDocument, generation: int
+) -> None:
+    ids = scope_parameters(scope)
+    async with connection.cursor() as cursor:
+        await cursor.executemany(
+            statement("insert_passage"),
+            [
+                ids | _passage_columns(passage, prepared.document) | {"document_id": document, "position": position}
+                for position, passage in enumerate(prepared.passages, start=1)
+            ],
+        )
+        await cursor.executemany(
+            statement("insert_passage_chunk"),
+            [
+                ids | chunk_parameters(place, chunk, generation) | {"id": passage.id, "words": passage.words[place]}
+                for passage in prepared.passages
+                for place, chunk in enumerate(passage.chunks)
+            ],
+        )
+
+
+def _passage_columns(passage: PreparedPassage, document: Document) -> dict[str, Any]:
+    span = passage.span
+    return {
+        "id": passage.id,
+        "content": document.content[span.start : span.end],
+        "heading": span.heading,
+        "page": span.page,
+        "text_start": span.start,
+        "text_end": span.end,
+    }
+
+
+async def delete_document(connection: Connection, tenant: str, id_: UUID) -> tuple[Scope, tuple[UUID, ...]]:
+    """Delete a document with all its passages; return where it was, and the passages.
+
+    Raises:
+        NotFound: If the tenant has no such document.
+    """
+    name = {"id": id_, "tenant": tenant}
+    row = await (await connection.execute(statement("lock_document"), name)).fetchone()
+    if row is None:
+        raise NotFound("document", str(id_))
+    gone = await _delete_passages(connection, id_)
+    await connection.execute(statement("delete_document"), name)
+    return Scope(tenant, row["workspace"], row["namespace"]), gone
+
+
+class Documents:
+    """Reads documents."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def known(self, scope: Scope, keys: Sequence[str]) -> dict[str, KnownDocument]:
+        """Return what the scope holds under these keys."""
+        async with lent(self._pool) as connection:
+            return await known_documents(connection, scope, keys)
+
+    async def get(self, tenant: str, id_: UUID, *, with_content: bool = True) -> StoredDocument:
+        """Return the document.
+
+        Raises:
+            NotFound: If the tenant has no such document.
+        """
+        parameters = {"id": id_, "tenant": tenant, "with_content": with_content}
+        async with lent(self._pool) as connection:
+            row = await (await connection.execute(statement("get_document"), parameters)).fetchone()
+        if row is None:
+            raise NotFound("document", str(id_))
+        return _stored(row)
+
+    async def page(
+        self, scope: Scope, filters: Filters, key: str | None, *, limit: int, offset: int
+    ) -> list[StoredDocument]:
+        """Return the scope's documents without their text, the latest event first."""
+        text, values = filtered("list_documents", filters, COLUMNS)
+        parameters = scope_parameters(scope) | values | {"key": key, "limit": limit, "offset": offset}
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(text, parameters)
+            return [_stored(row) async for row in cursor]
+
+    async def passages(self, tenant: str, id_: UUID, *, limit: int, offset: int) -> list[StoredPassage]:
+        """Return the document's passages in order.
+
+        Raises:
+            NotFound: If the tenant has no such document.
+        """
+        await self.get(tenant, id_, with_content=False)
+        parameters = {"id": id_, "tenant": tenant, "limit": limit, "offset": offset}
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("list_passages"), parameters)
+            return [_passage(row) async for row in cursor]
+
+    async def fetch(self, query: Query, places: Sequence[Place]) -> dict[Place, Memory]:
+        """Return the passages at these (id, chunk) places that the query may see; what is gone is missing."""
+        text, values = filtered("fetch_documents", query.filters, COLUMNS)
+        parameters = query_parameters(query) | values | place_parameters(places)
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(text, parameters)
+            return {(row["id"], row["chunk"]): memory_of(row) async for row in cursor}
+
+
+def memory_of(row: DictRow) -> Memory:
+    """Return a row of a searching statement as a found passage."""
+    where = {"heading": row["heading"], "page": row["page"]}
+    return Memory(
+        id=row["id"],
+        tier=Tier.DOCUMENTS,
+        kind="passage",
+        content=row["content"].strip(),
+        occurred_at=row["event_at"],
+        user=row["user_id"],
+        agent=row["agent_id"],
+        ref=row["key"],
+        tags=tuple(row["tags"]),
+        metadata={name: value for name, value in where.items() if value is not None} | row["metadata"],
+        source=row["source"],
+        title=row["title"],
+        document=row["document_id"],
+        position=row["position"],
+    )
+
+
+def _stored(row: DictRow) -> StoredDocument:
+    fields = {name: row[name] for name in row if name not in ("user_id", "agent_id", "tags")}
+    return StoredDocument(user=row["user_id"], agent=row["agent_id"], tags=tuple(row["tags"]), **fields)
+
+
+def _passage(row: DictRow) -> StoredPassage:
+    return StoredPassage(
+        id=row["id"],
+        position=row["position"],
+        content=row["content"],
+        start=row["text_start"],
+        end=row["text_end"],
+        heading=row["heading"],
+        page=row["page"],
+    )

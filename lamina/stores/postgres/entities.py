@@ -1,0 +1,166 @@
+"""Tier 4: entities, the names they are known by, and the edges between them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from pgvector import Vector
+
+from lamina.memories import Edge, Entity, new_id
+from lamina.scope import Scope
+from lamina.stores.postgres.connection import Connection, scope_parameters, statement
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedEntity:
+    """An entity with the vector of its name.
+
+    Args:
+        entity: The entity.
+        embedding: Float32 bytes of a unit vector.
+        seen_at: When it was mentioned, in UTC.
+        is_asserted: Whether somebody stated it, rather than a text mentioning it.
+    """
+
+    entity: Entity
+    embedding: bytes
+    seen_at: datetime
+    is_asserted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What an edge rests on.
+
+    Args:
+        edge: The edge.
+        source: Where it was read; the same source counts once, whoever repeats it.
+        memory: The memory that says so, with which the evidence goes; ``None`` if it was stated.
+        user: Who alone may see it; ``None`` for everybody.
+        seen_at: When it was said, in UTC.
+    """
+
+    edge: Edge
+    source: str
+    memory: UUID | None
+    user: str | None
+    seen_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """What became of an entity or an edge.
+
+    Args:
+        id: Its id, or that of the equal one the workspace already has.
+        existed: Whether it was there before.
+    """
+
+    id: UUID
+    existed: bool
+
+
+async def put_entities(
+    connection: Connection, scope: Scope, prepared: Sequence[PreparedEntity], generation: int
+) -> dict[str, Put]:
+    """Store entities by key, each once, with every name they are known by.
+
+    Rows are locked in the order of their keys, so that two writers of the same names cannot deadlock.
+    """
+    put: dict[str, Put] = {}
+    for item in sorted(prepared, key=lambda item: item.entity.key):
+        cursor = await connection.execute(statement("upsert_entity"), _entity_row(scope, item, generation))
+        row = await cursor.fetchone()
+        assert row is not None  # noqa: S101 - the upsert returns its row
+        put[item.entity.key] = Put(row["id"], existed=not row["is_new"])
+    names = [
+        {**scope_parameters(scope), "key": key, "entity_id": put[item.entity.key].id}
+        for item in prepared
+        for key in item.entity.all_keys()
+    ]
+    await _execute_many(connection, "insert_entity_name", sorted(names, key=lambda row: (row["key"], row["entity_id"])))
+    return put
+
+
+def _entity_row(scope: Scope, item: PreparedEntity, generation: int) -> dict[str, Any]:
+    entity = item.entity
+    return {
+        **scope_parameters(scope),
+        "id": new_id(),
+        "key": entity.key,
+        "name": entity.name,
+        "type": entity.type,
+        "aliases": list(entity.aliases),
+        "confidence": entity.confidence,
+        "is_asserted": item.is_asserted,
+        "generation": generation,
+        "embedding": Vector(np.frombuffer(item.embedding, dtype=np.float32)),
+        "seen_at": item.seen_at,
+    }
+
+
+async def find_names(connection: Connection, scope: Scope, keys: Sequence[str]) -> dict[str, tuple[UUID, ...]]:
+    """Return the entities known by each of these keys; unknown keys are missing."""
+    cursor = await connection.execute(statement("find_entity_names"), {**scope_parameters(scope), "keys": list(keys)})
+    found: dict[str, tuple[UUID, ...]] = {}
+    async for row in cursor:
+        found[row["key"]] = (*found.get(row["key"], ()), row["entity_id"])
+    return found
+
+
+async def put_edges(
+    connection: Connection, scope: Scope, evidence: Sequence[Evidence], ids: Mapping[str, UUID]
+) -> dict[tuple[str, str, str], Put]:
+    """Store edges with what they rest on, and weigh them by it.
+
+    Args:
+        connection: Inside the transaction.
+        scope: Where they belong.
+        evidence: Each with its edge; an edge may come several times.
+        ids: The entity of each name's key.
+
+    Returns:
+        What became of each (subject key, type, object key).
+    """
+    put: dict[tuple[str, str, str], Put] = {}
+    for item in sorted(evidence, key=lambda item: edge_key(item.edge)):
+        row = _edge_row(scope, item, ids)
+        cursor = await connection.execute(statement("upsert_edge"), row)
+        stored = await cursor.fetchone()
+        assert stored is not None  # noqa: S101 - the upsert returns its row
+        put.setdefault(edge_key(item.edge), Put(stored["id"], existed=not stored["is_new"]))
+        await connection.execute(statement("insert_edge_evidence"), {**row, "edge_id": stored["id"]})
+    if put:
+        await connection.execute(statement("weigh_edges"), {"ids": sorted({item.id for item in put.values()})})
+    return put
+
+
+def edge_key(edge: Edge) -> tuple[str, str, str]:
+    """Return what makes two edges one: subject, type and object, in this direction."""
+    return Entity(edge.subject).key, edge.type, Entity(edge.object).key
+
+
+def _edge_row(scope: Scope, item: Evidence, ids: Mapping[str, UUID]) -> dict[str, Any]:
+    subject, type_, object_ = edge_key(item.edge)
+    return {
+        **scope_parameters(scope),
+        "id": new_id(),
+        "from_id": ids[subject],
+        "to_id": ids[object_],
+        "type": type_,
+        "strength": item.edge.strength,
+        "confidence": item.edge.confidence,
+        "source": item.source,
+        "memory_id": item.memory,
+        "owner": item.user,
+        "seen_at": item.seen_at,
+    }
+
+
+async def _execute_many(connection: Connection, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    if rows:
+        async with connection.cursor() as cursor:
+            await cursor.executemany(statement(name), rows)

@@ -1,0 +1,188 @@
+"""Reads what the graph leads to: entities, edges as facts, and memories."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg.rows import DictRow
+
+from lamina.memories import Entity
+from lamina.queries import FilterField, Filters, Memory, Query, Tier
+from lamina.scope import Scope
+from lamina.stores.postgres import documents, messages, notes
+from lamina.stores.postgres.connection import Pool, lent, scope_parameters, statement
+from lamina.stores.postgres.entities import find_names
+from lamina.stores.postgres.filters import Columns, filtered, query_parameters
+
+# Nobody owns an entity or an edge, and neither has a category or tags.
+_BARE: Columns = {
+    FilterField.CATEGORY: "NULL::text",
+    FilterField.TAGS: "'{}'::text[]",
+    FilterField.SOURCE: "NULL::text",
+    FilterField.USER: "NULL::text",
+    FilterField.AGENT: "NULL::text",
+    FilterField.SESSION: "NULL::text",
+}
+ENTITY_COLUMNS: Columns = {
+    **_BARE,
+    FilterField.OCCURRED_AT: "n.last_seen_at",
+    FilterField.CONFIDENCE: "n.confidence",
+    FilterField.IMPORTANCE: "0.5",
+}
+EDGE_COLUMNS: Columns = {
+    **_BARE,
+    FilterField.OCCURRED_AT: "e.last_seen_at",
+    FilterField.CONFIDENCE: "e.confidence",
+    FilterField.IMPORTANCE: "e.strength",
+}
+EdgeKey = tuple[UUID, str, UUID]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEntity:
+    """An entity as a reader sees it.
+
+    Args:
+        mentions: How many memories mention it that the reader may see.
+        is_asserted: Whether somebody stated it, rather than a text mentioning it.
+    """
+
+    id: UUID
+    entity: Entity
+    mentions: int
+    is_asserted: bool
+    first_seen_at: datetime
+    last_seen_at: datetime
+
+    def memory(self) -> Memory:
+        """Return the entity as something that was found."""
+        entity = self.entity
+        aliases = f", also {', '.join(entity.aliases)}" if entity.aliases else ""
+        return Memory(
+            id=self.id,
+            tier=Tier.GRAPH,
+            kind="entity",
+            content=f"{entity.name} ({entity.type}){aliases}",
+            occurred_at=self.last_seen_at,
+            confidence=entity.confidence,
+            name=entity.name,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedMemory:
+    """A memory that the graph leads to, at its chunk nearest to the query.
+
+    Args:
+        memory: The memory.
+        cosine: Of that chunk; 0 where the query has no vector.
+    """
+
+    memory: Memory
+    cosine: float
+
+
+class KnowledgeReader:
+    """Reads the graph's tables."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def named(self, scope: Scope, keys: Sequence[str]) -> dict[str, tuple[UUID, ...]]:
+        """Return the entities known by each of these keys; unknown keys are missing."""
+        async with lent(self._pool) as connection:
+            return await find_names(connection, scope, keys)
+
+    async def nearest(self, query: Query, *, limit: int, min_similarity: float) -> dict[UUID, float]:
+        """Return the entities whose name is near the query, with the cosine; none without a vector."""
+        if query.embedding is None:
+            return {}
+        parameters = {**query_parameters(query), "limit": limit, "min_similarity": min_similarity}
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("nearest_entities"), parameters)
+            return {row["id"]: float(row["cosine"]) async for row in cursor}
+
+    async def mentions(self, ids: Sequence[UUID], limit: int) -> dict[UUID, int]:
+        """Return how many memories mention each entity, counted up to ``limit``."""
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("entity_mentions"), {"ids": list(ids), "limit": limit})
+            return {row["id"]: row["mentions"] async for row in cursor}
+
+    async def entities(self, scope: Scope, filters: Filters, ids: Sequence[UUID]) -> dict[UUID, StoredEntity]:
+        """Return these entities as far as the scope's user may know of them."""
+        rows = await self._rows("linked_entities", scope, filters, ENTITY_COLUMNS, {"ids": list(ids)})
+        return {row["id"]: _entity(row) for row in rows}
+
+    async def facts(self, scope: Scope, filters: Filters, keys: Sequence[EdgeKey]) -> dict[EdgeKey, Memory]:
+        """Return these edges, as far as the scope's user may know what they rest on."""
+        wanted = {
+            "from_ids": [key[0] for key in keys],
+            "types": [key[1] for key in keys],
+            "to_ids": [key[2] for key in keys],
+        }
+        rows = await self._rows("linked_edges", scope, filters, EDGE_COLUMNS, wanted)
+        return {(row["from_id"], row["type"], row["to_id"]): _fact(row) for row in rows}
+
+    async def facts_of(self, scope: Scope, filters: Filters, ids: Sequence[UUID], limit: int) -> dict[EdgeKey, Memory]:
+        """Return the edges at these entities, the surest first."""
+        rows = await self._rows("edges_of", scope, filters, EDGE_COLUMNS, {"ids": list(ids), "limit": limit})
+        return {(row["from_id"], row["type"], row["to_id"]): _fact(row) for row in rows}
+
+    async def named_in(self, scope: Scope, memories: Sequence[UUID]) -> dict[UUID, list[UUID]]:
+        """Return the entities that each memory names, the rarest first."""
+        parameters = {**scope_parameters(scope), "ids": list(memories)}
+        found: dict[UUID, list[UUID]] = {}
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("mentions_of"), parameters)
+            async for row in cursor:
+                found.setdefault(row["from_id"], []).append(row["to_id"])
+        return found
+
+    async def memories(self, query: Query, ids: Mapping[Tier, Sequence[UUID]]) -> dict[UUID, LinkedMemory]:
+        """Return these memories as far as the query may see them."""
+        found: dict[UUID, LinkedMemory] = {}
+        async with lent(self._pool) as connection:
+            for tier, (name, columns, memory_of) in _MEMORIES.items():
+                if not ids.get(tier):
+                    continue
+                text, values = filtered(name, query.filters, columns)
+                cursor = await connection.execute(text, query_parameters(query) | values | {"ids": list(ids[tier])})
+                found |= {row["id"]: LinkedMemory(memory_of(row), float(row["cosine"])) async for row in cursor}
+        return found
+
+    async def _rows(
+        self, name: str, scope: Scope, filters: Filters, columns: Columns, parameters: Mapping[str, Any]
+    ) -> list[DictRow]:
+        text, values = filtered(name, filters, columns)
+        own = {**scope_parameters(scope), "shared_only": filters.shared_only}
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(text, {**own, **values, **parameters})
+            return await cursor.fetchall()
+
+
+_MEMORIES = {
+    Tier.SESSIONS: ("linked_messages", messages.COLUMNS, messages.memory_of),
+    Tier.NOTES: ("linked_notes", notes.COLUMNS, notes.memory_of),
+    Tier.DOCUMENTS: ("linked_passages", documents.COLUMNS, documents.memory_of),
+}
+
+
+def _entity(row: DictRow) -> StoredEntity:
+    entity = Entity(row["name"], row["type"], tuple(row["aliases"]), row["confidence"])
+    return StoredEntity(
+        row["id"], entity, row["mentions"], row["is_asserted"], row["first_seen_at"], row["last_seen_at"]
+    )
+
+
+def _fact(row: DictRow) -> Memory:
+    return Memory(
+        id=row["id"],
+        tier=Tier.GRAPH,
+        kind="fact",
+        content=f"{row['subject']} {row['type']} {row['object']}",
+        occurred_at=row["last_seen_at"],
+        confidence=row["confidence"],
+        importance=row["strength"],
+    )

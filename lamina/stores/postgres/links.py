@@ -1,0 +1,128 @@
+"""Links of memories: to the entities they mention, and to the memories nearest to them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from lamina.links import LinkKind
+from lamina.queries import Tier
+from lamina.scope import Scope
+from lamina.stores.postgres.connection import Connection, scope_parameters, statement
+
+SIMILAR_FAN_OUT = 3
+MIN_SIMILARITY = 0.5
+_SIMILAR = {Tier.NOTES: "link_similar_notes", Tier.DOCUMENTS: "link_similar_passages"}
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A memory that names an entity.
+
+    Args:
+        memory: The memory.
+        tier: Where it lives.
+        entity: The entity.
+        kind: ``about`` if the memory is titled after it, else ``mentions``.
+        source: Where the memory's text was read; the same source counts once as evidence.
+        user: Whose memory it is; ``None`` for a shared one.
+        seen_at: When it happened, in UTC.
+        strength: 0..1, how much following it carries over.
+    """
+
+    memory: UUID
+    tier: Tier
+    entity: UUID
+    kind: LinkKind
+    source: str
+    user: str | None
+    seen_at: datetime
+    strength: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Untold:
+    """A note or passage that is older than an entity whose name it holds."""
+
+    id: UUID
+    tier: Tier
+    content: str
+    user: str | None
+    source: str
+    seen_at: datetime
+
+
+async def put_mentions(connection: Connection, scope: Scope, mentions: Sequence[Mention]) -> None:
+    """Store the mentions; an entity becomes surer with every source that had not mentioned it."""
+    if not mentions:
+        return
+    in_order = sorted(mentions, key=lambda item: (item.entity, item.memory, item.kind))
+    await connection.execute(
+        statement("raise_entity_confidence"),
+        {
+            "entity_ids": [item.entity for item in in_order],
+            "memory_ids": [item.memory for item in in_order],
+            "sources": [item.source for item in in_order],
+            "times": [item.seen_at for item in in_order],
+        },
+    )
+    rows = [
+        {
+            **scope_parameters(scope),
+            "from_id": item.memory,
+            "to_id": item.entity,
+            "kind": item.kind.value,
+            "tier": int(item.tier),
+            "owner": item.user,
+            "source": item.source,
+            "strength": item.strength,
+            "seen_at": item.seen_at,
+        }
+        for item in in_order
+    ]
+    async with connection.cursor() as cursor:
+        await cursor.executemany(statement("insert_memory_link"), rows)
+
+
+async def link_similar(connection: Connection, tier: Tier, ids: Sequence[UUID], generation: int) -> None:
+    """Link new memories of a tier to their three nearest neighbours; messages and procedures have none."""
+    if tier in _SIMILAR and ids:
+        await connection.execute(
+            statement(_SIMILAR[tier]),
+            {
+                "ids": list(ids),
+                "generation": generation,
+                "fan_out": SIMILAR_FAN_OUT,
+                "min_similarity": MIN_SIMILARITY,
+            },
+        )
+
+
+async def forget(connection: Connection, ids: Sequence[UUID]) -> set[UUID]:
+    """Remove the links of memories, the edges that they alone caused and the entities that nothing else mentions.
+
+    Returns:
+        Every node of the graph that changed by it, beside the memories.
+    """
+    cursor = await connection.execute(statement("forget_evidence"), {"ids": list(ids)})
+    evidence = [row async for row in cursor]
+    await connection.execute(statement("weigh_edges"), {"ids": [row["edge_id"] for row in evidence]})
+    await connection.execute(statement("delete_unfounded_edges"), {"ids": [row["edge_id"] for row in evidence]})
+    cursor = await connection.execute(statement("forget_links"), {"ids": list(ids)})
+    links = [row async for row in cursor]
+    entities = {row["to_id"] for row in links if row["kind"] != LinkKind.SIMILAR}
+    entities |= {id_ for row in evidence for id_ in (row["from_id"], row["to_id"])}
+    await connection.execute(statement("delete_unmentioned_entities"), {"ids": sorted(entities)})
+    lost = {row["from_id"] for row in links if row["kind"] == LinkKind.SIMILAR}
+    return (entities | lost) - set(ids)
+
+
+async def untold(connection: Connection, scope: Scope, keys: Sequence[str], limit: int) -> list[Untold]:
+    """Return memories that hold the words of one of these names in a row, at most ``limit`` a tier and name."""
+    cursor = await connection.execute(
+        statement("find_untold"), {**scope_parameters(scope), "keys": list(keys), "limit": limit}
+    )
+    return [
+        Untold(row["id"], Tier(row["tier"]), row["content"], row["user_id"], row["source"], row["seen_at"])
+        async for row in cursor
+    ]

@@ -1,0 +1,75 @@
+"""How each agent wants to remember, by workspace."""
+
+from dataclasses import asdict, replace
+from datetime import datetime
+from typing import Any
+
+from psycopg.rows import DictRow
+
+from lamina.errors import InvalidInput, NotFound
+from lamina.memory_profiles import MemoryProfile, clean_memory_profile
+from lamina.queries import TIER_NAMES
+from lamina.scope import Scope
+from lamina.stores.postgres.connection import Connection, Pool, in_transaction, lent, scope_parameters, statement
+
+
+class MemoryProfiles:
+    """Reads and writes memory profiles; a write raises the epochs of the workspace, since it changes what is found.
+
+    Args:
+        pool: Connections to Postgres.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def get(self, scope: Scope) -> MemoryProfile | None:
+        """Return the agent's profile in this workspace; ``None`` if it has none."""
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("get_memory_profile"), _parameters(scope))
+            row = await cursor.fetchone()
+        return None if row is None else _profile(row)
+
+    async def put(self, scope: Scope, profile: MemoryProfile, now: datetime) -> MemoryProfile:
+        """Put the profile in place of what the agent had, and return it as stored.
+
+        Raises:
+            InvalidInput: Naming the field that is out of range or unclean.
+        """
+        stored = replace(clean_memory_profile(profile), updated_at=now)
+        names = [tier.name.lower() for tier in stored.tiers]
+        parameters = _parameters(scope) | asdict(stored) | {"tiers": names, "now": now}
+
+        async def act(connection: Connection) -> None:
+            await connection.execute(statement("put_memory_profile"), parameters)
+            await connection.execute(statement("bump_workspace_epochs"), parameters)
+
+        await in_transaction(self._pool, act)
+        return stored
+
+    async def delete(self, scope: Scope) -> None:
+        """Give the agent the defaults back.
+
+        Raises:
+            NotFound: If it has no profile in this workspace.
+        """
+        parameters = _parameters(scope)
+
+        async def act(connection: Connection) -> None:
+            cursor = await connection.execute(statement("delete_memory_profile"), parameters)
+            if cursor.rowcount == 0:
+                raise NotFound("memory profile of agent", scope.agent or "")
+            await connection.execute(statement("bump_workspace_epochs"), parameters)
+
+        await in_transaction(self._pool, act)
+
+
+def _parameters(scope: Scope) -> dict[str, Any]:
+    if scope.agent is None:
+        raise InvalidInput("agent", "is missing; a memory profile belongs to an agent")
+    return scope_parameters(scope)
+
+
+def _profile(row: DictRow) -> MemoryProfile:
+    tiers = tuple(tier for name, tier in TIER_NAMES.items() if name in row["tiers"])
+    return MemoryProfile(**{**row, "tiers": tiers})

@@ -1,0 +1,363 @@
+"""Tier 5: procedures, the outcomes that reinforce them, and how they are matched."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from pgvector import Vector
+from psycopg.rows import DictRow
+from psycopg.types.json import Jsonb
+
+from lamina.errors import Conflict, NotFound
+from lamina.memories import new_id
+from lamina.procedures import (
+    Candidate,
+    Match,
+    MatchPolicy,
+    Outcome,
+    Procedure,
+    StoredProcedure,
+    index_key,
+    key_prefixes,
+    rank_matches,
+    strength,
+)
+from lamina.queries import FilterField, Filters, Hit, Memory, Query, Ranking, Source, Tier
+from lamina.scope import Scope
+from lamina.stores.postgres.connection import Connection, Pool, lent, scope_parameters, statement
+from lamina.stores.postgres.filters import Columns, filtered, query_parameters
+from lamina.text import name_key, words
+
+# A procedure belongs to a workspace and to nobody in it; its outcomes, not an author's doubt, weigh it.
+COLUMNS: Columns = {
+    FilterField.CATEGORY: "NULL::text",
+    FilterField.OCCURRED_AT: "p.created_at",
+    FilterField.TAGS: "p.tags",
+    FilterField.SOURCE: "p.source",
+    FilterField.USER: "NULL::text",
+    FilterField.AGENT: "p.agent_id",
+    FilterField.SESSION: "NULL::text",
+    FilterField.CONFIDENCE: "1.0",
+    FilterField.IMPORTANCE: "p.strength",
+}
+# Each stage offers so many procedures, so that their strength can still change the order.
+LEAST_CANDIDATES = 100
+CANDIDATES_PER_HIT = 4
+MAX_ASKED_WORDS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedProcedure:
+    """A procedure with its id and its trigger's vector, ready for one transaction.
+
+    Args:
+        embedding: Float32 vector of length 1.
+    """
+
+    id: UUID
+    procedure: Procedure
+    embedding: Vector
+
+
+@dataclass(frozen=True, slots=True)
+class PutProcedure:
+    """What became of a procedure.
+
+    Args:
+        id: Its id, or that of the equal procedure the scope already has.
+        existed: Whether the scope already had it.
+    """
+
+    id: UUID
+    existed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """What became of a report.
+
+    Args:
+        stored: The procedure after it.
+        existed: Whether the run had been reported before; then nothing changed.
+    """
+
+    stored: StoredProcedure
+    existed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedOutcome:
+    """An outcome as Postgres holds it."""
+
+    id: UUID
+    outcome: Outcome
+    agent: str | None
+    reported_at: datetime
+
+
+async def insert_procedures(
+    connection: Connection, scope: Scope, prepared: Sequence[PreparedProcedure], generation: int, now: datetime
+) -> list[PutProcedure]:
+    """Insert what the scope does not have yet; the constraint decides between concurrent writers.
+
+    Rows go in in the order of their hashes, so that two writers of the same procedures cannot deadlock.
+    """
+    ids: dict[bytes, UUID] = {}
+    for item in sorted(prepared, key=lambda item: item.procedure.content_hash()):
+        row = _columns(item.procedure, now) | _index_columns(item, generation) | {"id": item.id}
+        written = {"source": item.procedure.source, "strength": strength(0, 0)}
+        cursor = await connection.execute(statement("insert_procedure"), scope_parameters(scope) | row | written)
+        ids[row["content_hash"]] = (await _the_row(cursor))["id"]
+    stored = [ids[item.procedure.content_hash()] for item in prepared]
+    return [PutProcedure(id_, existed=id_ != item.id) for id_, item in zip(stored, prepared, strict=True)]
+
+
+def _columns(procedure: Procedure, now: datetime) -> dict[str, Any]:
+    return {
+        "trigger": procedure.trigger,
+        "action": procedure.action,
+        "content_hash": procedure.content_hash(),
+        "tags": list(procedure.tags),
+        "metadata": Jsonb(procedure.metadata),
+        "now": now,
+    }
+
+
+def _index_columns(item: PreparedProcedure, generation: int) -> dict[str, Any]:
+    trigger = item.procedure.trigger
+    return {
+        "trigger_key": index_key(name_key(trigger)),
+        "words": " ".join(words(trigger)),
+        "generation": generation,
+        "embedding": item.embedding,
+    }
+
+
+async def lock_procedure(connection: Connection, tenant: str, id_: UUID) -> StoredProcedure:
+    """Return the procedure and keep others from changing it until the transaction ends.
+
+    Raises:
+        NotFound: If the tenant has no such procedure.
+    """
+    cursor = await connection.execute(statement("get_procedure_for_update"), {"id": id_, "tenant": tenant})
+    return _found(await cursor.fetchone(), id_)
+
+
+async def update_procedure(connection: Connection, id_: UUID, procedure: Procedure, now: datetime) -> StoredProcedure:
+    """Write what the procedure is now; its outcomes stay.
+
+    Raises:
+        Conflict: If another procedure of the scope already has this trigger and action.
+    """
+    try:
+        cursor = await connection.execute(statement("update_procedure"), {"id": id_, **_columns(procedure, now)})
+    except psycopg.errors.UniqueViolation as error:
+        reason = "another procedure of this scope has the same trigger and action; change or delete that one"
+        raise Conflict(reason) from error
+    return _stored(await _the_row(cursor))
+
+
+async def index_procedure(connection: Connection, item: PreparedProcedure, generation: int) -> None:
+    """Index a changed trigger in place of the old one."""
+    await connection.execute(statement("index_procedure"), {"id": item.id, **_index_columns(item, generation)})
+
+
+async def delete_procedure(connection: Connection, tenant: str, id_: UUID, now: datetime) -> Scope:
+    """Take the procedure out of every reader's sight and return where it was.
+
+    Raises:
+        NotFound: If the tenant has no such procedure.
+    """
+    cursor = await connection.execute(statement("delete_procedure"), {"id": id_, "tenant": tenant, "now": now})
+    row = await cursor.fetchone()
+    if row is None:
+        raise NotFound("procedure", str(id_))
+    return Scope(tenant, row["workspace"], row["namespace"])
+
+
+async def report_outcome(connection: Connection, scope: Scope, id_: UUID, outcome: Outcome, now: datetime) -> Reported:
+    """Count an outcome and weigh the procedure anew; reports on one procedure happen one after another.
+
+    Args:
+        connection: In a transaction.
+        scope: Whose procedure it is, by its tenant, and which agent reports.
+        id_: The procedure.
+        outcome: What came of it; a run that was reported before changes nothing.
+        now: When it is reported, in UTC.
+
+    Raises:
+        NotFound: If the tenant has no such procedure.
+        Conflict: If the run was reported with the other result.
+    """
+    old = await lock_procedure(connection, scope.tenant, id_)
+    row = {
+        "id": new_id(),
+        "procedure_id": id_,
+        "run": outcome.run,
+        "succeeded": outcome.succeeded,
+        "comment": outcome.comment,
+        "agent_id": scope.agent,
+        "now": now,
+    }
+    cursor = await connection.execute(statement("insert_outcome"), row)
+    if cursor.rowcount == 0:
+        await _agree(connection, id_, outcome)
+        return Reported(old, existed=True)
+    return Reported(await _reinforce(connection, old, outcome, now), existed=False)
+
+
+async def _agree(connection: Connection, id_: UUID, outcome: Outcome) -> None:
+    cursor = await connection.execute(statement("get_outcome"), {"procedure_id": id_, "run": outcome.run})
+    before = (await _the_row(cursor))["succeeded"]
+    if before != outcome.succeeded:
+        said = "a success" if before else "a failure"
+        raise Conflict(f"run {outcome.run!r} was reported as {said} before; report another run, or leave it at that")
+
+
+async def _reinforce(connection: Connection, old: StoredProcedure, outcome: Outcome, now: datetime) -> StoredProcedure:
+    successes, failures = old.successes + outcome.succeeded, old.failures + (not outcome.succeeded)
+    counts = {"successes": successes, "failures": failures, "strength": strength(successes, failures)}
+    cursor = await connection.execute(statement("reinforce_procedure"), {"id": old.id, "now": now, **counts})
+    return _stored(await _the_row(cursor))
+
+
+class Procedures:
+    """Reads procedures.
+
+    Args:
+        pool: Connections to Postgres.
+        policy: What counts as a match.
+    """
+
+    def __init__(self, pool: Pool, policy: MatchPolicy) -> None:
+        self._pool = pool
+        self._policy = policy
+
+    async def get(self, tenant: str, id_: UUID) -> StoredProcedure:
+        """Return the procedure.
+
+        Raises:
+            NotFound: If the tenant has no such procedure.
+        """
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("get_procedure"), {"id": id_, "tenant": tenant})
+            return _found(await cursor.fetchone(), id_)
+
+    async def page(self, scope: Scope, filters: Filters, *, limit: int, offset: int) -> list[StoredProcedure]:
+        """Return the scope's procedures, the latest first."""
+        text, values = filtered("list_procedures", filters, COLUMNS)
+        parameters = scope_parameters(scope) | values | {"limit": limit, "offset": offset}
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(text, parameters)
+            return [_stored(row) async for row in cursor]
+
+    async def outcomes(self, tenant: str, id_: UUID, *, limit: int, offset: int) -> list[ReportedOutcome]:
+        """Return what was reported of the procedure, the latest first.
+
+        Raises:
+            NotFound: If the tenant has no such procedure.
+        """
+        await self.get(tenant, id_)
+        parameters = {"procedure_id": id_, "limit": limit, "offset": offset}
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("list_outcomes"), parameters)
+            return [_reported(row) async for row in cursor]
+
+    async def match(self, query: Query) -> tuple[Match, ...]:
+        """Return the procedures whose triggers match, by prefix, then by words, then by meaning.
+
+        A query without a vector is matched by prefix and words alone.
+        """
+        key = _asked_key(query)
+        text, values = filtered("search_procedures", query.filters, COLUMNS)
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(text, query_parameters(query) | values | _asked(query, key))
+            candidates = [_candidate(row) async for row in cursor]
+        return rank_matches(key, candidates, self._policy, limit=query.limit)
+
+
+class ProceduresSearcher:
+    """Search over procedures: their matches as memories.
+
+    Args:
+        procedures: Finds the matches.
+    """
+
+    source = Source.PROCEDURES
+
+    def __init__(self, procedures: Procedures) -> None:
+        self._procedures = procedures
+
+    async def search(self, query: Query) -> Ranking:
+        """Return the procedures that match, best first."""
+        return tuple(
+            Hit(_memory(match.stored), match.score, match.figures) for match in await self._procedures.match(query)
+        )
+
+
+def _asked_key(query: Query) -> str:
+    return " ".join(query.words) or name_key(query.text)
+
+
+def _asked(query: Query, key: str) -> dict[str, Any]:
+    indexed = index_key(key)
+    return {
+        "key": indexed,
+        "key_prefixes": list(key_prefixes(indexed)),
+        "words": " ".join(list(dict.fromkeys(query.words))[:MAX_ASKED_WORDS]),
+        "candidates": max(LEAST_CANDIDATES, CANDIDATES_PER_HIT * query.limit),
+    }
+
+
+def _candidate(row: DictRow) -> Candidate:
+    counts = {name: row[name] for name in ("trigger_words", "asked_words", "shared_words", "cosine")}
+    return Candidate(_stored(row), **counts)
+
+
+def _memory(stored: StoredProcedure) -> Memory:
+    return Memory(
+        id=stored.id,
+        tier=Tier.PROCEDURES,
+        kind="procedure",
+        content=stored.procedure.text(),
+        occurred_at=stored.created_at,
+        importance=stored.strength,
+        agent=stored.agent,
+        tags=stored.procedure.tags,
+        metadata=stored.procedure.metadata,
+        source=stored.procedure.source,
+        last_hit_at=stored.last_used_at,
+    )
+
+
+async def _the_row(cursor: "psycopg.AsyncCursor[DictRow]") -> DictRow:
+    row = await cursor.fetchone()
+    assert row is not None  # noqa: S101 - the statement returns its row, or the row is locked
+    return row
+
+
+def _found(row: DictRow | None, id_: UUID) -> StoredProcedure:
+    if row is None:
+        raise NotFound("procedure", str(id_))
+    return _stored(row)
+
+
+def _stored(row: DictRow) -> StoredProcedure:
+    procedure = Procedure(
+        trigger=row["trigger"],
+        action=row["action"],
+        tags=tuple(row["tags"]),
+        metadata=row["metadata"],
+        source=row["source"],
+    )
+    names = ("id", "workspace", "namespace", "strength", "successes", "failures", "created_at", "updated_at")
+    fields = {name: row[name] for name in (*names, "last_used_at")}
+    return StoredProcedure(procedure=procedure, agent=row["agent_id"], **fields)
+
+
+def _reported(row: DictRow) -> ReportedOutcome:
+    outcome = Outcome(row["succeeded"], row["run"], row["comment"])
+    return ReportedOutcome(row["id"], outcome, row["agent_id"], row["reported_at"])

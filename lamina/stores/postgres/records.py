@@ -1,0 +1,111 @@
+"""Rows of the `…_records` statements as what the projections take over."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from psycopg.rows import DictRow
+
+from lamina.documents.values import passage_text
+from lamina.links import Link, Node, NodeLabel
+from lamina.memories import Message, Role
+from lamina.ports import Placed, Record
+
+
+def note_record(row: DictRow) -> Record:
+    """Return what an index of words and vectors takes over of a note."""
+    return Record(
+        tenant=row["tenant"],
+        workspace=row["workspace"],
+        namespace=row["namespace"],
+        user=row["user_id"],
+        session=row["session_id"],
+        tags=tuple(row["tags"]),
+        occurred_at=row["event_at"],
+        confidence=row["confidence"],
+        category=row["category"],
+        agent=row["agent_id"],
+        source=row["source"],
+        importance=row["importance"],
+        texts=_chunks(row, row["content"]),
+        embeddings=tuple(np.asarray(vector, dtype=np.float32).tobytes() for vector in row["embeddings"]),
+    )
+
+
+def message_record(row: DictRow) -> Record:
+    """Return what the index of words takes over of a message."""
+    return Record(
+        tenant=row["tenant"],
+        workspace=row["workspace"],
+        namespace=row["namespace"],
+        user=row["user_id"],
+        session=row["session_id"],
+        tags=(),
+        occurred_at=row["occurred_at"],
+        confidence=1.0,
+        agent=row["agent_id"],
+        source=row["role"],
+        texts=_chunks(row, Message(Role.USER, row["content"], name=row["name"]).text()),
+        embeddings=(),
+    )
+
+
+def cold_record(row: DictRow) -> Placed:
+    """Return what the index of its namespace takes over of a note."""
+    record = note_record(row) if row["is_cold"] else None
+    return Placed(row["tenant"], row["workspace"], row["namespace"], record)
+
+
+def graph_node(row: DictRow) -> Node:
+    """Return what the graph takes over of a memory or an entity."""
+    links = [_link(row["id"], *fields) for fields in row["links"]]
+    return Node(
+        label=NodeLabel(row["label"]),
+        tenant=row["tenant"],
+        workspace=row["workspace"],
+        namespace=row["namespace"],
+        tier=row["tier"],
+        user=row["user_id"],
+        name=row["name"],
+        seen_at=row["seen_at"],
+        links=tuple(links),
+    )
+
+
+def _link(source: UUID, target: str, kind: str, strength: float, users: list[str] | None, seen_s: float) -> Link:
+    seen_at = datetime.fromtimestamp(seen_s, UTC)
+    return Link(source, UUID(target), kind, float(strength), None if users is None else tuple(users), seen_at)
+
+
+def passage_record(row: DictRow) -> Record:
+    """Return what an index of words and vectors takes over of a document's passage."""
+    return Record(
+        tenant=row["tenant"],
+        workspace=row["workspace"],
+        namespace=row["namespace"],
+        user=row["user_id"],
+        session=None,
+        tags=tuple(row["tags"]),
+        occurred_at=row["event_at"],
+        confidence=1.0,
+        agent=row["agent_id"],
+        source=row["source"],
+        texts=_chunks(row, passage_text(row["title"], row["heading"], row["content"])),
+        embeddings=tuple(np.asarray(vector, dtype=np.float32).tobytes() for vector in row["embeddings"]),
+    )
+
+
+def _chunks(row: DictRow, text: str) -> tuple[str, ...]:
+    return tuple(text[start:end] for start, end in zip(row["starts"], row["ends"], strict=True))
+
+
+RECORD_OF: Mapping[str, Callable[[DictRow], Any]] = {
+    "messages": message_record,
+    "notes": note_record,
+    "cold": cold_record,
+    "documents": passage_record,
+    "graph": graph_node,
+}
+"""How a row of each projection's statement is read."""

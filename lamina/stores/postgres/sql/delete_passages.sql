@@ -1,0 +1,2 @@
+DELETE FROM passages WHERE document_id = %(id)s
+RETURNING id

@@ -1,0 +1,4 @@
+SELECT id FROM passages
+WHERE tenant = %(tenant)s AND (%(after)s::uuid IS NULL OR id > %(after)s)
+ORDER BY id
+LIMIT %(limit)s

@@ -1,0 +1,2 @@
+SELECT workspace, namespace FROM documents WHERE id = %(id)s AND tenant = %(tenant)s
+FOR UPDATE

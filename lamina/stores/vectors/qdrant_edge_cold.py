@@ -1,0 +1,283 @@
+"""Cold notes on Qdrant Edge: a collection for each (tenant, workspace, namespace), or one for all."""
+
+import asyncio
+import hashlib
+import json
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import Any, Literal
+from uuid import UUID
+
+from lamina.errors import Misconfigured
+from lamina.ports import Change, Placed, Record
+from lamina.queries import Hit, Memory, Place, Query, Ranking, Source
+from lamina.ranking.relevance import similarity_score
+from lamina.scope import Scope
+from lamina.stores.hybrid.qdrant_edge import FORMAT, Found, Lookup, QdrantEdgeIndex
+from lamina.stores.vectors.open_ones import OpenOnes
+
+MARKER = "lamina.json"
+SHARD = "edge"
+_REMEDY = "remove it; it is built anew from Postgres when Lamina starts"
+Layout = Literal["per_namespace", "shared"]
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """Whose cold notes lie together; without ids everybody's do."""
+
+    tenant: str | None = None
+    workspace: str | None = None
+    namespace: str | None = None
+
+    def folder(self) -> str:
+        """Return the name of its folder: a hash of the ids, which may hold anything but are never mixed up."""
+        digest = hashlib.blake2b(digest_size=16)
+        for part in (part for part in astuple(self) if part is not None):
+            digest.update(len(part.encode()).to_bytes(8, "big") + part.encode())
+        return digest.hexdigest()
+
+
+SHARED = Collection()
+
+
+class ColdIndex:
+    """A directory of Qdrant Edge shards, of which some are open.
+
+    One process may use the directory. Calls block. A collection appears with its first cold note; reading
+    creates nothing, and the directory itself appears with the first collection.
+
+    Args:
+        root: The directory.
+        dimension: Length of the vectors.
+        layout: A collection for each namespace, or one for all.
+        max_open: Most shards open at a time.
+        search_threads: Threads of one shard's search pool.
+
+    Raises:
+        Misconfigured: If the directory was made for other vectors or with another layout.
+    """
+
+    def __init__(self, root: Path, *, dimension: int, layout: Layout, max_open: int, search_threads: int = 1) -> None:
+        self._root = root
+        self._dimension = dimension
+        self._layout = layout
+        self._search_threads = search_threads
+        self._description = {"format": FORMAT, "dimension": dimension, "collections": layout}
+        self._shards: OpenOnes[Collection, QdrantEdgeIndex] = OpenOnes(
+            self._open, self._close, most=max_open, part="cold index"
+        )
+        self._unflushed: set[Collection] = set()
+        self._lock = threading.Lock()
+        self.is_new = _is_new(root, self._description)
+
+    def apply(self, changes: Sequence[Change[Placed]]) -> None:
+        """Take over the given states; searches see them when the call returns.
+
+        A memory of which nothing is known any more, not even where it was, is removed from every collection.
+        """
+        for collection, part in self._by_collection(changes).items():
+            if self._holds(collection) or any(change.record for change in part):
+                self._apply_to(collection, part)
+
+    def flush(self) -> None:
+        """Write everything applied so far to disk."""
+        for collection in self._unflushed.copy():
+            with self._shards.lent(collection) as shard:
+                self._flush(collection, shard)
+
+    def by_vector(self, query: Query) -> list[Found]:
+        """Return the nearest chunks by cosine, best first; none where nothing is cold."""
+        collection = self._collection(query.scope.tenant, query.scope.workspace, query.scope.namespace)
+        if query.embedding is None or not self._holds(collection):
+            return []
+        with self._shards.lent(collection) as shard:
+            return shard.by_vector(query)
+
+    def collections(self) -> list[Collection]:
+        """Return every collection on disk."""
+        folders = sorted(path.parent for path in self._root.glob(f"*/{SHARD}"))
+        return [Collection(*_read(folder / MARKER).get("ids", ())) for folder in folders]
+
+    def count(self, scope: Scope) -> int:
+        """Return the number of chunks in the collection that holds a scope's cold notes."""
+        collection = self._collection(scope.tenant, scope.workspace, scope.namespace)
+        if not self._holds(collection):
+            return 0
+        with self._shards.lent(collection) as shard:
+            return shard.count()
+
+    def chunks(self, tenant: str) -> Counter[UUID]:
+        """Return every memory of a tenant in any collection with the number of its chunks."""
+        counts: Counter[UUID] = Counter()
+        for collection in self.collections():
+            with self._shards.lent(collection) as shard:
+                counts.update(shard.chunks(tenant))
+        return counts
+
+    def open_count(self) -> int:
+        """Return how many shards are open."""
+        return len(self._shards)
+
+    def close(self) -> None:
+        """Flush and release every shard."""
+        self._shards.close()
+
+    def _by_collection(self, changes: Sequence[Change[Placed]]) -> dict[Collection, list[Change[Record]]]:
+        grouped: dict[Collection, list[Change[Record]]] = {}
+        everywhere = self.collections() if any(change.record is None for change in changes) else []
+        for change in changes:
+            placed = change.record
+            here = [self._collection(placed.tenant, placed.workspace, placed.namespace)] if placed else everywhere
+            for collection in here:
+                state = Change(change.id, placed.record if placed else None)
+                grouped.setdefault(collection, []).append(state)
+        return grouped
+
+    def _apply_to(self, collection: Collection, changes: Sequence[Change[Record]]) -> None:
+        with self._lock:
+            _begin(self._root, self._description)
+        with self._shards.lent(collection) as shard:
+            with self._lock:
+                self._unflushed.add(collection)
+            shard.apply(changes)
+
+    def _flush(self, collection: Collection, shard: QdrantEdgeIndex) -> None:
+        with self._lock:
+            self._unflushed.discard(collection)
+        try:
+            shard.flush()
+        except BaseException:
+            with self._lock:
+                self._unflushed.add(collection)
+            raise
+
+    def _collection(self, tenant: str, workspace: str, namespace: str) -> Collection:
+        return SHARED if self._layout == "shared" else Collection(tenant, workspace, namespace)
+
+    def _holds(self, collection: Collection) -> bool:
+        return (self._root / collection.folder() / SHARD).is_dir()
+
+    def _open(self, collection: Collection) -> QdrantEdgeIndex:
+        folder = self._root / collection.folder()
+        ids = {"ids": [part for part in astuple(collection) if part is not None]}
+        if not (folder / SHARD).exists():
+            _write(folder / MARKER, ids)
+        _refuse_other(folder, ids)
+        return QdrantEdgeIndex(folder / SHARD, dimension=self._dimension, search_threads=self._search_threads)
+
+    def _close(self, collection: Collection, shard: QdrantEdgeIndex) -> None:
+        try:
+            if collection in self._unflushed:
+                self._flush(collection, shard)
+        finally:
+            shard.close()
+
+
+def _is_new(root: Path, description: Mapping[str, Any]) -> bool:
+    """Tell whether nothing was ever applied; a directory of an earlier format is set aside."""
+    stored = _read(root / MARKER)
+    number = stored.get("format")
+    if isinstance(number, int) and number < FORMAT and stored == {**description, "format": number}:
+        root.rename(root.with_name(f"{root.name}.format-{number}"))
+    if not (root / MARKER).exists() and not any(root.glob(f"*/{SHARD}")):
+        return True
+    _refuse_other(root, description)
+    return False
+
+
+def _begin(root: Path, description: Mapping[str, Any]) -> None:
+    if not (root / MARKER).exists():
+        _write(root / MARKER, description)
+
+
+def _refuse_other(folder: Path, wanted: Mapping[str, Any]) -> None:
+    stored = _read(folder / MARKER)
+    if stored != dict(wanted):
+        raise Misconfigured(f"the cold index {folder} is {stored}, expected {dict(wanted)}", _REMEDY)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """Return what a marker says; nothing if there is none or it is broken."""
+    try:
+        found = json.loads(file.read_text())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _write(file: Path, said: Mapping[str, Any]) -> None:
+    """Write a marker, whole or not at all."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    draft = file.with_suffix(".new")
+    with draft.open("w") as opened:
+        json.dump(said, opened)
+        opened.flush()
+        os.fsync(opened.fileno())
+    draft.rename(file)
+
+
+class ColdProjection:
+    """The cold index as a projection."""
+
+    def __init__(self, index: ColdIndex) -> None:
+        self._index = index
+
+    async def apply(self, changes: Sequence[Change[Placed]]) -> None:
+        """Take over the given states and return when they are visible."""
+        await asyncio.to_thread(self._index.apply, changes)
+
+    async def flush(self) -> None:
+        """Return when everything applied so far is on disk."""
+        await asyncio.to_thread(self._index.flush)
+
+    async def inventory(
+        self,
+        tenant: str,
+        fingerprint: Callable[[Any], str | None],  # noqa: ARG002 - an index does not give texts back
+    ) -> Mapping[UUID, str]:
+        """Return every memory of the tenant with its number of chunks."""
+        return {id_: str(count) for id_, count in (await asyncio.to_thread(self._index.chunks, tenant)).items()}
+
+
+class NotesCold:
+    """Cold notes by their meaning alone.
+
+    Args:
+        index: The cold index.
+        lookup: Reads the notes that were found and are cold.
+        min_similarity: Hits with a lower cosine are left out.
+    """
+
+    source = Source.NOTES_COLD
+
+    def __init__(self, index: ColdIndex, lookup: Lookup, *, min_similarity: float) -> None:
+        self._index = index
+        self._lookup = lookup
+        self._min_similarity = min_similarity
+
+    async def search(self, query: Query) -> Ranking:
+        """Return the nearest cold notes; none where the query has no vector."""
+        near = [found for found in await asyncio.to_thread(self._index.by_vector, query) if self._is_near(found)]
+        if not near:
+            return ()
+        memories = await self._lookup.fetch(query, [found.place for found in near])
+        return _ranked(near, memories)[: query.limit]
+
+    def _is_near(self, found: Found) -> bool:
+        return found.cosine is not None and found.cosine >= self._min_similarity
+
+
+def _ranked(found: Sequence[Found], memories: Mapping[Place, Memory]) -> Ranking:
+    """Return each memory once, at its nearest chunk."""
+    best: dict[UUID, Hit] = {}
+    for item in sorted(found, key=lambda item: -(item.cosine or 0.0)):
+        memory = memories.get(item.place)
+        if memory is not None and memory.id not in best:
+            cosine = item.cosine or 0.0
+            best[memory.id] = Hit(memory, similarity_score(cosine), {"cosine": cosine})
+    return tuple(sorted(best.values(), key=lambda hit: (-hit.score, hit.memory.id)))

@@ -1,0 +1,38 @@
+"""A summary must not outlive what it summarises."""
+
+from uuid import uuid4
+
+from tests.support.application import Application
+
+
+async def test_a_summary_goes_with_any_of_the_notes_it_was_made_from(application: Application) -> None:
+    client = application.client()
+    ids = [
+        (await client.post("/v1/notes", json={"content": text})).json()["id"] for text in ("first fact", "second one")
+    ]
+    summary = {"content": "both facts in short", "derived_from": ids}
+    summary_id = (await client.post("/v1/notes", json=summary)).json()["id"]
+    headline = {"content": "the shortest form", "derived_from": [summary_id]}
+    headline_id = (await client.post("/v1/notes", json=headline)).json()["id"]
+    await application.indexed()
+
+    assert (await client.delete(f"/v1/notes/{ids[1]}")).status_code == 204
+    await application.indexed()
+
+    statuses = {id_: (await client.get(f"/v1/notes/{id_}")).status_code for id_ in (*ids, summary_id, headline_id)}
+    assert statuses == {ids[0]: 200, ids[1]: 404, summary_id: 404, headline_id: 404}
+    for query in ("both facts in short", "the shortest form"):
+        found = (await client.post("/v1/search", json={"query": query, "tiers": ["notes"]})).json()["results"]
+        assert {hit["id"] for hit in found} <= {ids[0]}
+
+
+async def test_a_note_cannot_be_made_from_what_its_scope_does_not_have(application: Application) -> None:
+    client = application.client()
+    elsewhere = await client.post("/v1/notes", json={"content": "of another place", "workspace": "other"})
+
+    for unknown in (str(uuid4()), elsewhere.json()["id"]):
+        refused = await client.post("/v1/notes", json={"content": "a summary", "derived_from": [unknown]})
+        assert refused.status_code == 422
+        assert unknown in refused.json()["detail"]
+    listed = (await client.get("/v1/notes")).json()["notes"]
+    assert listed == []

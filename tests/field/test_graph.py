@@ -1,0 +1,145 @@
+"""What users of other memory systems met in their graphs, with the right values."""
+
+import asyncio
+import unicodedata
+from typing import Any
+from uuid import UUID
+
+import httpx
+import psycopg
+import pytest
+
+from tests.support.application import Application
+
+Json = dict[str, Any]
+
+
+async def state(client: httpx.AsyncClient, *edges: tuple[str, str, str], **fields: Any) -> list[Json]:
+    body = [{"subject": subject, "type": type_, "object": object_, **fields} for subject, type_, object_ in edges]
+    response = await client.post("/v1/graph/edges", json={"edges": body})
+    assert response.status_code == 200, response.text
+    return list(response.json()["results"])
+
+
+async def neighbours(client: httpx.AsyncClient, name: str, **params: Any) -> set[tuple[str, str, str]]:
+    response = await client.get("/v1/graph/neighbours", params={"name": name, **params})
+    assert response.status_code == 200, response.text
+    return {(item["direction"], item["kind"], item["content"]) for item in response.json()["neighbours"]}
+
+
+async def test_one_name_in_any_spelling_is_one_entity_and_a_longer_name_another(application: Application) -> None:
+    client = application.client()
+    names = ["Zoë", unicodedata.normalize("NFD", "Zoë"), "ZOË", "Ann", "Annapolis"]
+
+    response = await client.post("/v1/graph/entities", json={"entities": [{"name": name} for name in names]})
+
+    ids = [item["id"] for item in response.json()["results"]]
+    assert ids[0] == ids[1] == ids[2]
+    assert len(set(ids)) == 3
+
+
+async def test_an_edge_and_its_reverse_are_two_each_with_its_direction(application: Application) -> None:
+    client = application.client()
+
+    first, second = await state(client, ("A1", "works_with", "B1"), ("B1", "works_with", "A1"))
+    await application.indexed()
+
+    assert first["id"] != second["id"]
+    assert await neighbours(client, "A1") == {("out", "works_with", "B1"), ("in", "works_with", "B1")}
+
+
+async def test_parallel_upserts_of_overlapping_edges_all_succeed_each_edge_once(application: Application) -> None:
+    client = application.client()
+    ring = [(f"N{place}", "next_to", f"N{(place + 1) % 6}") for place in range(6)]
+
+    answers = await asyncio.gather(*(state(client, *ring[turn % 6 :], *ring[: turn % 6]) for turn in range(16)))
+
+    ids = {item["id"] for answer in answers for item in answer}
+    assert len(ids) == 6
+    assert all(len(answer) == 6 for answer in answers)
+
+
+async def test_five_agents_repeating_one_source_count_once_as_evidence(application: Application) -> None:
+    client = application.client()
+
+    for _ in range(5):
+        await state(client, ("Ann", "works_at", "Initech"), source="wiki page 17", confidence=0.5)
+    repeated = await confidence(application, "works_at")
+    await state(client, ("Ann", "works_at", "Initech"), source="the pay slip", confidence=0.5)
+
+    assert repeated == pytest.approx(0.5)
+    assert await confidence(application, "works_at") == pytest.approx(0.75)
+
+
+async def confidence(application: Application, type_: str) -> float:
+    async with await psycopg.AsyncConnection.connect(application.url) as connection:
+        cursor = await connection.execute(
+            "SELECT confidence FROM edges WHERE tenant = %s AND type = %s", (application.tenant, type_)
+        )
+        (row,) = await cursor.fetchall()
+    return float(row[0])
+
+
+async def test_a_deleted_note_takes_its_links_and_what_it_alone_caused_along(application: Application) -> None:
+    client = application.client()
+    mine = await remember(client, "Marta Keller works at Initech", user="marta")
+    theirs = await remember(client, "Marta Keller works at Initech", user="otto")
+    only = await remember(client, "The lamp of Quentin Zorg is blue", user="marta")
+    await application.indexed()
+    before = await neighbours(client, "Marta Keller")
+    assert ("in", "mentions", "Marta Keller works at Initech") in before
+
+    for id_ in (mine, only):
+        assert (await client.delete(f"/v1/notes/{id_}")).status_code == 204
+    await application.indexed()
+
+    found = (await client.get("/v1/graph/neighbours", params={"name": "Marta Keller"})).json()["neighbours"]
+    assert [item["id"] for item in found if item["kind"] == "mentions"] == [theirs]
+    assert (await client.get("/v1/graph/neighbours", params={"name": "Quentin Zorg"})).status_code == 404
+    assert (await client.get("/v1/graph/neighbours", params={"id": mine})).status_code == 404
+    kept = await nodes_of(application)
+    assert UUID(mine) not in kept
+    assert UUID(only) not in kept
+    assert UUID(theirs) in kept
+
+
+async def remember(client: httpx.AsyncClient, content: str, **ids: str) -> str:
+    response = await client.post("/v1/notes", json={"content": content, **ids})
+    assert response.status_code == 201, response.text
+    return str(response.json()["id"])
+
+
+async def nodes_of(application: Application) -> set[UUID]:
+    graph = application.tiers["graph"].graph
+    assert graph is not None
+    found = await graph.nodes(None, 100_000)
+    return {id_ for id_, node in found if node.tenant == application.tenant}
+
+
+async def test_a_time_window_applies_to_what_the_graph_adds(application: Application) -> None:
+    client = application.client()
+    for year in (2024, 2026):
+        body = {"content": f"Petra Nowak moved the server in {year}", "event_at": f"{year}-05-01T12:00:00Z"}
+        await client.post("/v1/notes", json=body)
+    await application.indexed()
+
+    asked = {"query": "what about Petra Nowak?", "tiers": ["graph"], "since": "2026-01-01T00:00:00Z"}
+    found = (await client.post("/v1/search", json=asked)).json()
+
+    assert found.get("degraded") == [], found
+    assert [hit["content"] for hit in found["results"]] == ["Petra Nowak moved the server in 2026"]
+
+
+async def test_what_a_private_memory_says_is_followed_by_its_owner_alone(application: Application) -> None:
+    client = application.client()
+    await remember(client, "Rolf Brandt hides the key at Mill Lane", user="rolf")
+    await application.indexed()
+
+    asked = {"query": "Rolf Brandt", "tiers": ["graph"]}
+    own = (await client.post("/v1/search", json={**asked, "user": "rolf"})).json()["results"]
+    other = (await client.post("/v1/search", json={**asked, "user": "otto"})).json()["results"]
+
+    assert [hit["content"] for hit in own] == ["Rolf Brandt hides the key at Mill Lane"]
+    assert other == []
+    hidden = await client.get("/v1/graph/neighbours", params={"name": "Rolf Brandt", "user": "otto"})
+    assert hidden.status_code == 404

@@ -1,0 +1,82 @@
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lamina.links import Followed, NodeLabel
+from lamina.ranking.paths import Walk, advance, begin, room
+
+A, B, C, D = (UUID(int=number) for number in range(1, 5))
+
+
+def link(start: UUID, end: UUID, strength: float, kind: str = "knows") -> Followed:
+    return Followed(start, end, NodeLabel.ENTITY, 4, kind, strength, is_forward=True)
+
+
+def walked(links: list[Followed], seeds: dict[UUID, float], depth: int, least: float = 0.0) -> Walk:
+    """Walk over fixed links as over a store."""
+    walk = begin(seeds)
+    for _ in range(depth):
+        asked = room(walk, fan_out=10, max_links=1000)
+        leaving = [item for item in links if item.start in asked]
+        walk = advance(walk, leaving, asked, weigh=lambda item: item.strength, least=least)
+    return walk
+
+
+def test_a_path_is_worth_the_product_of_its_strengths() -> None:
+    walk = walked([link(A, B, 0.5), link(B, C, 0.4)], {A: 0.9}, depth=2)
+
+    assert {id_: node.score for id_, node in walk.nodes.items()} == pytest.approx({A: 0.9, B: 0.45, C: 0.18})
+    assert [step.end for step in walk.nodes[C].path] == [B, C]
+
+
+def test_a_node_is_worth_its_best_path_even_a_longer_one() -> None:
+    walk = walked([link(A, C, 0.3), link(A, B, 0.9), link(B, C, 0.9), link(C, D, 1.0)], {A: 1.0}, depth=3)
+
+    assert walk.nodes[C].score == pytest.approx(0.81)
+    assert walk.nodes[D].score == pytest.approx(0.81)
+
+
+@pytest.mark.parametrize(("depth", "reached"), [(1, {A, B}), (2, {A, B, C}), (3, {A, B, C, D})])
+def test_depth_is_the_number_of_links(depth: int, reached: set[UUID]) -> None:
+    chain = [link(A, B, 1.0), link(B, C, 1.0), link(C, D, 1.0)]
+
+    assert set(walked(chain, {A: 1.0}, depth).nodes) == reached
+
+
+def test_a_path_weaker_than_the_threshold_leads_nowhere() -> None:
+    walk = walked([link(A, B, 0.5), link(B, C, 0.5), link(C, D, 1.0)], {A: 1.0}, depth=3, least=0.3)
+
+    assert set(walk.nodes) == {A, B}
+
+
+def test_no_more_nodes_are_expanded_than_links_may_be_visited() -> None:
+    walk = begin({A: 0.5, B: 0.9, C: 0.7})
+
+    assert room(walk, fan_out=10, max_links=20) == (B, C)
+    capped = advance(walk, [], (B, C), weigh=lambda item: item.strength)
+    assert capped.is_capped
+    assert not advance(walk, [], (B, C, A), weigh=lambda item: item.strength).is_capped
+
+
+strengths = st.floats(0, 1)
+graphs = st.lists(st.builds(link, st.sampled_from([A, B, C, D]), st.sampled_from([A, B, C, D]), strengths), max_size=12)
+
+
+@given(graphs, st.integers(1, 3))
+def test_scores_stay_within_0_and_1_and_do_not_depend_on_the_order_of_links(links: list[Followed], depth: int) -> None:
+    shuffled = list(reversed(links))
+
+    first, second = (walked(order, {A: 1.0}, depth) for order in (links, shuffled))
+
+    scores = {id_: node.score for id_, node in first.nodes.items()}
+    assert scores == {id_: node.score for id_, node in second.nodes.items()}
+    assert all(0 <= score <= 1 for score in scores.values())
+
+
+@given(graphs)
+def test_going_further_never_makes_a_node_worse(links: list[Followed]) -> None:
+    near, far = (walked(links, {A: 1.0}, depth).nodes for depth in (1, 3))
+
+    assert all(far[id_].score >= node.score for id_, node in near.items())
