@@ -61,7 +61,7 @@ def _digest(node: Node) -> str:
 
 def _fields(link: Link) -> tuple[str, ...]:
     users = None if link.users is None else sorted(link.users)
-    seen_at = link.seen_at.isoformat(timespec="milliseconds")
+    seen_at = link.seen_at.isoformat()
     return str(link.target), link.kind, f"{link.strength:.{_DIGITS}f}", repr(users), seen_at
 
 

@@ -121,7 +121,7 @@ def are_near_duplicates(first: str, second: str, cosine: float, *, min_cosine: f
     return (
         left.numbers == right.numbers
         and left.negations == right.negations
-        and True
+        and left.sides == right.sides
         and _names(left, right) == _names(right, left)
         and not _differs_in_content(left.content, right.content)
     )

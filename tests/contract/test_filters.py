@@ -41,8 +41,8 @@ TIMES = (
     TEN + MICROSECOND,
     TEN - timedelta(hours=5, minutes=30),
     datetime(1, 1, 1, tzinfo=UTC),
-    datetime(9998, 12, 31, 23, 59, 59, 999_998, tzinfo=UTC),
-    datetime(9998, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
+    datetime(9999, 12, 31, 23, 59, 59, 999_998, tzinfo=UTC),
+    datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
 )
 TAGS = ("red", "redder", "salt, pepper", "a') OR 1=1 --", "%", "été", "NULL")
 USERS = (None, "ann", "Ann", "john_doe", "%", "日本")
@@ -206,7 +206,7 @@ PICKED: tuple[dict[str, Any], ...] = (
     {"occurred_at": "2026-03-01T10:00"},
     {"occurred_at": {"gte": "2026-03-01T10:00", "lt": "2026-03-01T10:00:00.000001Z"}},
     {"occurred_at": {"gte": "2026-03-01T10:00+05:30", "lte": "2026-03-01T04:30Z"}},
-    {"occurred_at": {"lt": "9998-12-31T23:59:59.999999"}},
+    {"occurred_at": {"lt": "9999-12-31T23:59:59.999999"}},
     {"and": [{"category": {"in": ["note"]}}, {"not": {"occurred_at": {"lt": "2026-03-01"}}}]},
 )
 MANY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -179,8 +179,8 @@ async def test_each_node_gives_its_strongest_links_up_to_the_fan_out(store: Cyph
 
 async def test_links_of_equal_strength_come_in_the_order_of_ids(store: CypherGraph, world: World) -> None:
     hub, *notes = ids(6)
+    await put(store, dict.fromkeys(reversed(notes), world.memory()))
     await put(store, {hub: world.entity(*(link(hub, note) for note in reversed(notes)))})
-    await put(store, dict.fromkeys(notes, world.memory()))
 
     assert ends(await store.expand(world.frontier(hub, fan_out=3))) == notes[:3]
 

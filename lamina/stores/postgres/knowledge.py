@@ -27,13 +27,13 @@ _BARE: Columns = {
 }
 ENTITY_COLUMNS: Columns = {
     **_BARE,
-    FilterField.OCCURRED_AT: "n.last_seen_at",
+    FilterField.OCCURRED_AT: "n.first_seen_at",
     FilterField.CONFIDENCE: "n.confidence",
     FilterField.IMPORTANCE: "0.5",
 }
 EDGE_COLUMNS: Columns = {
     **_BARE,
-    FilterField.OCCURRED_AT: "e.last_seen_at",
+    FilterField.OCCURRED_AT: "e.first_seen_at",
     FilterField.CONFIDENCE: "e.confidence",
     FilterField.IMPORTANCE: "e.strength",
 }
@@ -65,7 +65,7 @@ class StoredEntity:
             tier=Tier.GRAPH,
             kind="entity",
             content=f"{entity.name} ({entity.type}){aliases}",
-            occurred_at=self.last_seen_at,
+            occurred_at=self.first_seen_at,
             confidence=entity.confidence,
             name=entity.name,
         )
@@ -182,7 +182,7 @@ def _fact(row: DictRow) -> Memory:
         tier=Tier.GRAPH,
         kind="fact",
         content=f"{row['subject']} {row['type']} {row['object']}",
-        occurred_at=row["last_seen_at"],
+        occurred_at=row["first_seen_at"],
         confidence=row["confidence"],
         importance=row["strength"],
     )

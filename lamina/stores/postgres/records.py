@@ -1,7 +1,7 @@
 """Rows of the `…_records` statements as what the projections take over."""
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +12,8 @@ from lamina.documents.values import passage_text
 from lamina.links import Link, Node, NodeLabel
 from lamina.memories import Message, Role
 from lamina.ports import Placed, Record
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def note_record(row: DictRow) -> Record:
@@ -74,8 +76,8 @@ def graph_node(row: DictRow) -> Node:
     )
 
 
-def _link(source: UUID, target: str, kind: str, strength: float, users: list[str] | None, seen_s: float) -> Link:
-    seen_at = datetime.fromtimestamp(seen_s, UTC)
+def _link(source: UUID, target: str, kind: str, strength: float, users: list[str] | None, seen_us: int) -> Link:
+    seen_at = _EPOCH + timedelta(microseconds=seen_us)
     return Link(source, UUID(target), kind, float(strength), None if users is None else tuple(users), seen_at)
 
 
