@@ -30,10 +30,13 @@ DEEPEST = max(RECALL_DEPTHS)
 REFERENCES: Mapping[str, tuple[str, tuple[float, ...]]] = {
     "words": ("BM25", (0.483, 0.573, 0.653)),
     "vectors": ("MiniLM", (0.331, 0.425, 0.521)),
-    "fused": ("RRF of both", (0.451, 0.548, 0.636)),
+    "all_tiers": ("RRF of both", (0.451, 0.548, 0.636)),
 }
 SOURCES = {"words": "session_words", "vectors": "session_vectors"}
-RANKINGS = ("words", "vectors", "fused", "all_tiers")
+RANKINGS = ("words", "vectors", "sessions", "all_tiers")
+TIERS = ("sessions", "notes", "graph", "procedures", "documents")
+HALVES = ("even", "odd")
+HEADLINE_DEPTH = 10
 _SESSION = re.compile(r"session_\d+")
 _TIME_FORMAT = "%I:%M %p on %d %B, %Y"
 
@@ -191,7 +194,7 @@ async def run(client: AsyncClient, options: Options) -> Outcome:
     stage(f"{len(asked)} questions asked over sessions")
     by_source = await rank_by_source(client, asked, sessions, alone, depth=DEEPEST)
     stage("each source's own ranking is known")
-    all_tiers = await ask_all(client, asked, Manner(("sessions", "notes"), options.limit, options.concurrency))
+    all_tiers = await ask_all(client, asked, Manner(TIERS, options.limit, options.concurrency))
     stage(f"{len(asked)} questions asked over all tiers")
     return Outcome(data, written, sessions, by_source, all_tiers)
 
@@ -234,8 +237,10 @@ def figures(outcome: Outcome, options: Options) -> Json:
     rankings = _rankings(outcome)
     recalls = {name: mean_recalls(judged) for name, judged in rankings.items()}
     return {
-        **recalls["fused"],
-        **{name: recalls[name] for name in RANKINGS if name != "fused"},
+        **recalls["all_tiers"],
+        **{name: recalls[name] for name in RANKINGS if name != "all_tiers"},
+        "by_tier": _by_tier(outcome),
+        "halves": _halves(outcome.data.questions, rankings["all_tiers"]),
         "by_category": _by_category(outcome.data.questions, rankings),
         "limit": options.limit,
         "questions": len(outcome.data.questions),
@@ -243,14 +248,14 @@ def figures(outcome: Outcome, options: Options) -> Json:
         "existed": outcome.written.existed,
         "turns_per_s": outcome.written.turns_per_s,
         "indexed_s": outcome.written.indexed_s,
-        **outcome.sessions.figures(),
-        "all_tiers_search": outcome.all_tiers.figures(),
+        **outcome.all_tiers.figures(),
+        "sessions_search": outcome.sessions.figures(),
     }
 
 
 def _rankings(outcome: Outcome) -> dict[str, list[Judged]]:
     hits = {name: [rankings.get(source, ()) for rankings in outcome.by_source] for name, source in SOURCES.items()}
-    hits |= {"fused": outcome.sessions.fused(), "all_tiers": outcome.all_tiers.fused()}
+    hits |= {"sessions": outcome.sessions.fused(), "all_tiers": outcome.all_tiers.fused()}
     return {
         name: [_judge(*pair, outcome) for pair in zip(outcome.data.questions, hits[name], strict=True)]
         for name in RANKINGS
@@ -262,9 +267,46 @@ def _judge(question: Question, hits: Hits, outcome: Outcome) -> Judged:
 
 
 def _ref(hit: Json, refs: Mapping[str, str]) -> str:
-    """Return the ref of the turn that a hit is, or that it was drawn from."""
-    id_ = hit["id"] if hit["tier"] == "sessions" else hit["source"].removeprefix("message:")
-    return refs[id_]
+    """Return the ref of the turn that a hit is, or that it was drawn from; a fact of the graph stands for itself."""
+    id_ = hit["id"] if hit["tier"] == "sessions" else (hit["source"] or "").removeprefix("message:")
+    return refs.get(id_, hit["id"])
+
+
+def _by_tier(outcome: Outcome) -> Json:
+    """Return what each tier gives to the first ten hits of a search over all of them.
+
+    ``hits`` a question, the ``evidence`` found through them as a fraction of all, and how many
+    of these hits the graph placed, whatever tier they live in.
+    """
+    tops = [hits[:HEADLINE_DEPTH] for hits in outcome.all_tiers.fused()]
+    pairs = list(zip(outcome.data.questions, tops, strict=True))
+    return {tier: _of_tier(tier, pairs, outcome.written.refs) for tier in TIERS}
+
+
+def _of_tier(tier: str, pairs: Sequence[tuple[Question, Hits]], refs: Mapping[str, str]) -> Json:
+    own = [(question, [hit for hit in hits if hit["tier"] == tier]) for question, hits in pairs]
+    found = [question.evidence.intersection(_ref(hit, refs) for hit in hits) for question, hits in own]
+    shares = [len(refs_) / len(question.evidence) for refs_, (question, _) in zip(found, own, strict=True)]
+    return {
+        "hits": sum(len(hits) for _, hits in own) / max(1, len(pairs)),
+        "evidence": sum(shares) / max(1, len(pairs)),
+        "placed_by_graph": sum("graph" in hit["explain"] for _, hits in own for hit in hits) / max(1, len(pairs)),
+    }
+
+
+def _halves(questions: Sequence[Question], judged: Sequence[Judged]) -> Json:
+    """Return the recalls over every second conversation, and over the others."""
+    names = list(dict.fromkeys(question.conversation for question in questions))
+    return {
+        half: mean_recalls(
+            [
+                item
+                for question, item in zip(questions, judged, strict=True)
+                if names.index(question.conversation) % 2 == start
+            ]
+        )
+        for start, half in enumerate(HALVES)
+    }
 
 
 def _by_category(questions: Sequence[Question], rankings: Mapping[str, Sequence[Judged]]) -> dict[str, Json]:
@@ -280,7 +322,7 @@ def _of_category(category: str, questions: Sequence[Question], rankings: Mapping
 
 def tables(found: Json) -> tuple[Table, ...]:
     """Return the tables of the figures."""
-    return _overall(found), _categories(found), _speed(found)
+    return _overall(found), _tiers(found), _categories(found), _speed(found)
 
 
 def _overall(found: Json) -> Table:
@@ -288,12 +330,21 @@ def _overall(found: Json) -> Table:
     title = f"LoCoMo: recall of evidence at {_slashed(RECALL_DEPTHS)} in per cent, {asked}"
     shown = table(title, "ranking", "recall", "reference", "", "ratio")
     for name in RANKINGS:
-        recalls = found if name == "fused" else found[name]
+        recalls = found if name == "all_tiers" else found[name]
         reference, expected = REFERENCES.get(name, ("", ()))
         ratios = [value / right for value, right in zip(_values(recalls), expected, strict=False)]
         shown.add_row(
             name.replace("_", " "), _percent(_values(recalls)), reference, _percent(expected), _decimals(ratios)
         )
+    return shown
+
+
+def _tiers(found: Json) -> Table:
+    title = "What each tier gives to the first ten hits over all tiers"
+    shown = table(title, "tier", "hits a question", "evidence, per cent", "placed by the graph")
+    for tier, share in found["by_tier"].items():
+        figures_ = (f"{share['hits']:.2f}", f"{100 * share['evidence']:.1f}", f"{share['placed_by_graph']:.2f}")
+        shown.add_row(tier, *figures_)
     return shown
 
 
@@ -308,7 +359,7 @@ def _categories(found: Json) -> Table:
 def _speed(found: Json) -> Table:
     shown = table("Speed", "", "a second", "p50 ms", "p95 ms", "degraded")
     shown.add_row("turns written", f"{found['turns_per_s']:.0f}", "", "", "")
-    for name, speed in (("searches, sessions", found), ("searches, all tiers", found["all_tiers_search"])):
+    for name, speed in (("searches, sessions", found["sessions_search"]), ("searches, all tiers", found)):
         times = (f"{speed[key]:.1f}" for key in ("searches_per_s", "search_p50_ms", "search_p95_ms"))
         shown.add_row(name, *times, str(speed["degraded"]))
     return shown

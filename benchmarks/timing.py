@@ -13,7 +13,7 @@ from lamina.errors import Unavailable
 
 INDEX_DEADLINE_S = 600.0
 POLL_INTERVAL_S = 0.25
-PROJECTIONS = ("messages", "notes", "documents")
+PROJECTIONS = ("messages", "notes", "documents", "graph")
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -146,7 +146,7 @@ class SearchSettings(_Section):
         30, ge=1, le=1000, description="Messages each source offers to the ranking with their neighbours."
     )
     rrf_weights: dict[Source, Annotated[float, Field(gt=0)]] = Field(
-        {Source.SESSION_VECTORS: 0.1, Source.SESSION_WORDS: 0.1, Source.NOTES_WARM: 0.1, Source.GRAPH: 0.1},
+        {Source.SESSION_VECTORS: 0.1, Source.SESSION_WORDS: 0.1, Source.NOTES_WARM: 0.1, Source.GRAPH: 1.2},
         description="Weight of a source in reciprocal rank fusion; 1 where none is given.",
     )
     tier_weights: dict[TierName, Annotated[float, Field(gt=0, le=1)]] = Field(

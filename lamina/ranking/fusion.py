@@ -26,6 +26,9 @@ def fuse_by_reciprocal_rank(
     divisor, so that being led to by the graph raises a memory and not being led to lowers none;
     what the graph alone found counts as its facts do. Sums above 1 still order, and show as 1.
 
+    What is less sure counts less: the score is multiplied by the memory's confidence, so that a
+    note that rules drew from a message does not displace the messages themselves.
+
     Args:
         rankings: Hits per source that answered, best first.
         rrf_k: Rank offset; larger flattens the top. 60 in the source.
@@ -55,6 +58,10 @@ class _ReciprocalRank:
     answered: tuple[Source, ...]
 
     def score(self, item: Placed) -> float:
+        """Return what the ranks give, as far as the memory is sure."""
+        return item.memory.confidence * self._by_ranks(item)
+
+    def _by_ranks(self, item: Placed) -> float:
         graph = item.placements.get(Source.GRAPH)
         by_graph = self._sum([(graph.rank, 1.0)], [1.0]) if graph else 0.0
         of_graph = self.tier_weights.get(Tier.GRAPH, 1.0)

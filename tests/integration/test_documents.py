@@ -162,6 +162,28 @@ async def test_of_many_writers_of_one_key_all_are_kept_in_turn(application: Appl
     assert [hit["document"] for hit in hits] == [last["id"]]
 
 
+async def test_of_many_who_send_the_same_document_one_stores_it(application: Application) -> None:
+    answers = await asyncio.gather(*(put(application, key="guide") for _ in range(10)))
+
+    assert sorted(answer["status"] for answer in answers) == ["created", *["existed"] * 9]
+    assert {(answer["id"], answer["version"]) for answer in answers} == {(answers[0]["id"], 1)}
+
+
+async def test_a_document_that_changes_and_changes_back_in_one_batch_is_what_it_was(application: Application) -> None:
+    stored = await put(application, "Axolotl", key="a", media_type="text/plain")
+    documents = [{"key": "a", "content": content} for content in ("Olm", "Axolotl")]
+
+    answer = await application.client().post("/v1/documents/batch", json={"documents": documents})
+    await application.indexed()
+
+    assert [(item["status"], item["version"]) for item in answer.json()["results"]] == [
+        ("replaced", 2),
+        ("replaced", 3),
+    ]
+    assert [hit["content"] for hit in await found(application, "axolotl olm")] == ["Axolotl"]
+    assert answer.json()["results"][0]["id"] == stored["id"]
+
+
 async def test_a_document_that_is_deleted_while_it_is_sent_again_comes_back_whole(application: Application) -> None:
     for _ in range(5):
         stored = await put(application, key="guide")

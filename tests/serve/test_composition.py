@@ -11,18 +11,21 @@ from ray import serve
 
 from deployments.app import build
 from deployments.searcher import Searcher
+from lamina.backends import EmbeddedFalkorDB
 from lamina.embedding.hashing import HashingModel
 from lamina.errors import Misconfigured
-from lamina.settings import EmbeddedPostgresSettings, Settings
+from lamina.settings import EmbeddedPostgresSettings, FalkorDBServerSettings, Settings
 from lamina.stores.postgres.keys import KeyRole, create_key
+from lamina.wiring import TIERS
 from tests.support.application import running, settings_for
 
 
 @pytest.fixture
-async def client(database: str, tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
+async def client(database: str, falkordb: EmbeddedFalkorDB, tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
     """An HTTP client of the router, whose parts it reaches through deployment handles."""
     key = create_key(database, tenant="acme", role=KeyRole.WRITER, label="test")
-    handle = serve.run(build(settings_for(database, tmp_path)), name="lamina", _local_testing_mode=True)
+    settings = settings_for(database, tmp_path, graph=FalkorDBServerSettings(url=falkordb.url))
+    handle = serve.run(build(settings), name="lamina", _local_testing_mode=True)
     router: Any = handle._init_router()._user_callable_wrapper.user_callable  # type: ignore[attr-defined]
     transport = httpx.ASGITransport(router.__serve_build_asgi_app__())
     headers = {"Authorization": f"Bearer {key}"}
@@ -39,7 +42,7 @@ async def test_a_turn_travels_through_every_deployment_and_is_found(client: http
     await _until_indexed(client)
     found = (await client.post("/v1/search", json={"query": "paint the boat", "explain": True})).json()
 
-    assert ready["parts"] == dict.fromkeys(("postgres", "embedder", "sessions", "notes", "indexer"), "ok")
+    assert ready["parts"] == dict.fromkeys(("postgres", "embedder", *TIERS, "indexer"), "ok")
     assert recorded.status_code == 200
     assert found["degraded"] == []
     assert {hit["tier"] for hit in found["results"]} == {"sessions", "notes"}

@@ -58,9 +58,9 @@ def variables(database: str, tmp_path: Path) -> Iterator[tuple[Path, dict[str, s
         folder = Path(name)
         settings = Settings(data_dir=tmp_path)
         own = ray_environment(settings, folder, ha_proxy=False) | {"RAY_AUTH_MODE": "disabled"}
-        database_variables = {"LAMINA_POSTGRES__KIND": "server", "LAMINA_POSTGRES__URL": database}
+        stores = {"LAMINA_POSTGRES__KIND": "server", "LAMINA_POSTGRES__URL": database, "LAMINA_GRAPH__KIND": "off"}
         model = {"LAMINA_EMBEDDING__KIND": "hashing"}
-        yield folder, environment(tmp_path) | own | database_variables | model
+        yield folder, environment(tmp_path) | own | stores | model
 
 
 def test_the_configuration_file_deploys_on_a_cluster(

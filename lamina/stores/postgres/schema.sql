@@ -57,6 +57,51 @@ CREATE TABLE public.api_keys (
     revoked_at timestamp with time zone,
     CONSTRAINT api_keys_role_check CHECK ((role = ANY (ARRAY['reader'::text, 'writer'::text, 'admin'::text])))
 );
+CREATE TABLE public.documents (
+    id uuid NOT NULL,
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    namespace text NOT NULL,
+    user_id text,
+    agent_id text,
+    key text NOT NULL,
+    title text NOT NULL,
+    media_type text NOT NULL,
+    content text NOT NULL,
+    content_hash bytea NOT NULL,
+    characters integer NOT NULL,
+    tags text[] DEFAULT '{}'::text[] NOT NULL,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    source text NOT NULL,
+    version integer DEFAULT 1 NOT NULL,
+    event_at timestamp with time zone NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL
+);
+CREATE TABLE public.edge_evidence (
+    edge_id uuid NOT NULL,
+    source text NOT NULL,
+    memory_id uuid,
+    user_id text,
+    confidence double precision NOT NULL,
+    seen_at timestamp with time zone NOT NULL,
+    CONSTRAINT edge_evidence_confidence_check CHECK (((confidence >= (0)::double precision) AND (confidence <= (1)::double precision)))
+);
+CREATE TABLE public.edges (
+    id uuid NOT NULL,
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    namespace text NOT NULL,
+    from_id uuid NOT NULL,
+    to_id uuid NOT NULL,
+    type text NOT NULL,
+    strength double precision NOT NULL,
+    confidence double precision NOT NULL,
+    first_seen_at timestamp with time zone NOT NULL,
+    last_seen_at timestamp with time zone NOT NULL,
+    CONSTRAINT edges_confidence_check CHECK (((confidence >= (0)::double precision) AND (confidence <= (1)::double precision))),
+    CONSTRAINT edges_strength_check CHECK (((strength >= (0)::double precision) AND (strength <= (1)::double precision)))
+);
 CREATE TABLE public.embedding_generations (
     generation smallint NOT NULL,
     model text NOT NULL,
@@ -74,6 +119,30 @@ ALTER TABLE public.embedding_generations ALTER COLUMN generation ADD GENERATED A
     NO MAXVALUE
     CACHE 1
 );
+CREATE TABLE public.entities (
+    id uuid NOT NULL,
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    namespace text NOT NULL,
+    key text NOT NULL,
+    name text NOT NULL,
+    type text NOT NULL,
+    aliases text[] DEFAULT '{}'::text[] NOT NULL,
+    confidence double precision NOT NULL,
+    is_asserted boolean DEFAULT false NOT NULL,
+    generation smallint NOT NULL,
+    embedding public.vector(384) NOT NULL,
+    first_seen_at timestamp with time zone NOT NULL,
+    last_seen_at timestamp with time zone NOT NULL,
+    CONSTRAINT entities_confidence_check CHECK (((confidence >= (0)::double precision) AND (confidence <= (1)::double precision)))
+);
+CREATE TABLE public.entity_names (
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    namespace text NOT NULL,
+    key text NOT NULL,
+    entity_id uuid NOT NULL
+);
 CREATE TABLE public.epochs (
     tenant text NOT NULL,
     workspace text NOT NULL,
@@ -86,6 +155,35 @@ CREATE TABLE public.idempotency_keys (
     request_hash bytea NOT NULL,
     response jsonb NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL
+);
+CREATE TABLE public.memory_links (
+    from_id uuid NOT NULL,
+    to_id uuid NOT NULL,
+    kind text NOT NULL,
+    from_tier smallint NOT NULL,
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    namespace text NOT NULL,
+    user_id text,
+    source text NOT NULL,
+    strength double precision NOT NULL,
+    seen_at timestamp with time zone NOT NULL,
+    CONSTRAINT memory_links_kind_check CHECK ((kind = ANY (ARRAY['about'::text, 'mentions'::text, 'similar'::text]))),
+    CONSTRAINT memory_links_strength_check CHECK (((strength >= (0)::double precision) AND (strength <= (1)::double precision)))
+);
+CREATE TABLE public.memory_profiles (
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    agent_id text NOT NULL,
+    tiers text[] NOT NULL,
+    max_context_chunks integer NOT NULL,
+    min_relevance double precision NOT NULL,
+    ttl_days double precision,
+    prompt_suffix text DEFAULT ''::text NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT memory_profiles_max_context_chunks_check CHECK ((max_context_chunks > 0)),
+    CONSTRAINT memory_profiles_min_relevance_check CHECK (((min_relevance >= (0)::double precision) AND (min_relevance <= (1)::double precision))),
+    CONSTRAINT memory_profiles_ttl_days_check CHECK ((ttl_days > (0)::double precision))
 );
 CREATE TABLE public.message_chunks (
     message_id uuid NOT NULL,
@@ -129,9 +227,13 @@ CREATE TABLE public.note_chunks (
     namespace text NOT NULL,
     text_start integer NOT NULL,
     text_end integer NOT NULL,
-    tsv tsvector NOT NULL,
+    tsv tsvector,
     generation smallint NOT NULL,
     embedding public.vector(384) NOT NULL
+);
+CREATE TABLE public.note_sources (
+    note_id uuid NOT NULL,
+    source_id uuid NOT NULL
 );
 CREATE TABLE public.note_versions (
     note_id uuid NOT NULL,
@@ -168,10 +270,14 @@ CREATE TABLE public.notes (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
     deleted_at timestamp with time zone,
+    temperature text DEFAULT 'warm'::text NOT NULL,
+    temperature_changed_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT notes_category_check CHECK ((category = ANY (ARRAY['decision'::text, 'outcome'::text, 'strategy'::text, 'note'::text, 'interaction'::text]))),
     CONSTRAINT notes_confidence_check CHECK (((confidence >= (0)::double precision) AND (confidence <= (1)::double precision))),
-    CONSTRAINT notes_importance_check CHECK (((importance >= (0)::double precision) AND (importance <= (1)::double precision)))
-);
+    CONSTRAINT notes_importance_check CHECK (((importance >= (0)::double precision) AND (importance <= (1)::double precision))),
+    CONSTRAINT notes_temperature_check CHECK ((temperature = ANY (ARRAY['warm'::text, 'cold'::text])))
+)
+WITH (fillfactor='90');
 CREATE TABLE public.outbox (
     seq bigint NOT NULL,
     projection text NOT NULL,
@@ -185,6 +291,67 @@ ALTER TABLE public.outbox ALTER COLUMN seq ADD GENERATED ALWAYS AS IDENTITY (
     NO MINVALUE
     NO MAXVALUE
     CACHE 1
+);
+CREATE TABLE public.passage_chunks (
+    passage_id uuid NOT NULL,
+    chunk integer NOT NULL,
+    text_start integer NOT NULL,
+    text_end integer NOT NULL,
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    namespace text NOT NULL,
+    user_id text,
+    tsv tsvector DEFAULT ''::tsvector NOT NULL,
+    generation smallint NOT NULL,
+    embedding public.vector(384) NOT NULL
+);
+CREATE TABLE public.passages (
+    id uuid NOT NULL,
+    document_id uuid NOT NULL,
+    "position" integer NOT NULL,
+    content text NOT NULL,
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    namespace text NOT NULL,
+    user_id text,
+    heading text,
+    page integer,
+    text_start integer NOT NULL,
+    text_end integer NOT NULL
+);
+CREATE TABLE public.procedure_outcomes (
+    id uuid NOT NULL,
+    procedure_id uuid NOT NULL,
+    run text,
+    succeeded boolean NOT NULL,
+    comment text,
+    agent_id text,
+    reported_at timestamp with time zone DEFAULT now() NOT NULL
+);
+CREATE TABLE public.procedures (
+    id uuid NOT NULL,
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    namespace text NOT NULL,
+    agent_id text,
+    trigger text NOT NULL,
+    trigger_key text NOT NULL,
+    action text NOT NULL,
+    content_hash bytea NOT NULL,
+    tags text[] DEFAULT '{}'::text[] NOT NULL,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    source text NOT NULL,
+    strength double precision DEFAULT 0.5 NOT NULL,
+    successes bigint DEFAULT 0 NOT NULL,
+    failures bigint DEFAULT 0 NOT NULL,
+    tsv tsvector NOT NULL,
+    generation smallint NOT NULL,
+    embedding public.vector(384) NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    last_used_at timestamp with time zone,
+    deleted_at timestamp with time zone,
+    CONSTRAINT procedures_strength_check CHECK (((strength >= (0)::double precision) AND (strength <= (1)::double precision)))
 );
 CREATE TABLE public.profile_versions (
     tenant text NOT NULL,
@@ -219,16 +386,48 @@ CREATE TABLE public.sessions (
     next_position bigint DEFAULT 1 NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL
 );
+CREATE TABLE public.shares (
+    id uuid NOT NULL,
+    tenant text NOT NULL,
+    from_workspace text NOT NULL,
+    from_namespace text NOT NULL,
+    to_workspace text NOT NULL,
+    segment text NOT NULL,
+    tags text[] DEFAULT '{}'::text[] NOT NULL,
+    label text DEFAULT ''::text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    expires_at timestamp with time zone,
+    revoked_at timestamp with time zone,
+    CONSTRAINT shares_segment_check CHECK ((segment = ANY (ARRAY['notes'::text, 'graph'::text, 'procedures'::text, 'documents'::text])))
+);
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_hash_key UNIQUE (hash);
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.documents
+    ADD CONSTRAINT documents_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.edge_evidence
+    ADD CONSTRAINT edge_evidence_edge_id_source_memory_id_user_id_key UNIQUE NULLS NOT DISTINCT (edge_id, source, memory_id, user_id);
+ALTER TABLE ONLY public.edges
+    ADD CONSTRAINT edges_from_id_to_id_type_key UNIQUE (from_id, to_id, type);
+ALTER TABLE ONLY public.edges
+    ADD CONSTRAINT edges_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.embedding_generations
     ADD CONSTRAINT embedding_generations_pkey PRIMARY KEY (generation);
+ALTER TABLE ONLY public.entities
+    ADD CONSTRAINT entities_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.entities
+    ADD CONSTRAINT entities_tenant_workspace_namespace_key_key UNIQUE (tenant, workspace, namespace, key);
+ALTER TABLE ONLY public.entity_names
+    ADD CONSTRAINT entity_names_pkey PRIMARY KEY (tenant, workspace, namespace, key, entity_id);
 ALTER TABLE ONLY public.epochs
     ADD CONSTRAINT epochs_pkey PRIMARY KEY (tenant, workspace, namespace);
 ALTER TABLE ONLY public.idempotency_keys
     ADD CONSTRAINT idempotency_keys_pkey PRIMARY KEY (tenant, key);
+ALTER TABLE ONLY public.memory_links
+    ADD CONSTRAINT memory_links_pkey PRIMARY KEY (from_id, to_id, kind);
+ALTER TABLE ONLY public.memory_profiles
+    ADD CONSTRAINT memory_profiles_pkey PRIMARY KEY (tenant, workspace, agent_id);
 ALTER TABLE ONLY public.message_chunks
     ADD CONSTRAINT message_chunks_pkey PRIMARY KEY (message_id, generation, chunk);
 ALTER TABLE ONLY public.messages
@@ -239,12 +438,26 @@ ALTER TABLE ONLY public.messages
     ADD CONSTRAINT messages_tenant_workspace_namespace_session_id_position_key UNIQUE (tenant, workspace, namespace, session_id, "position");
 ALTER TABLE ONLY public.note_chunks
     ADD CONSTRAINT note_chunks_pkey PRIMARY KEY (note_id, generation, chunk);
+ALTER TABLE ONLY public.note_sources
+    ADD CONSTRAINT note_sources_pkey PRIMARY KEY (note_id, source_id);
 ALTER TABLE ONLY public.note_versions
     ADD CONSTRAINT note_versions_pkey PRIMARY KEY (note_id, version);
 ALTER TABLE ONLY public.notes
     ADD CONSTRAINT notes_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.outbox
     ADD CONSTRAINT outbox_pkey PRIMARY KEY (seq);
+ALTER TABLE ONLY public.passage_chunks
+    ADD CONSTRAINT passage_chunks_pkey PRIMARY KEY (passage_id, generation, chunk);
+ALTER TABLE ONLY public.passages
+    ADD CONSTRAINT passages_document_id_position_key UNIQUE (document_id, "position");
+ALTER TABLE ONLY public.passages
+    ADD CONSTRAINT passages_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.procedure_outcomes
+    ADD CONSTRAINT procedure_outcomes_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.procedure_outcomes
+    ADD CONSTRAINT procedure_outcomes_procedure_id_run_key UNIQUE (procedure_id, run);
+ALTER TABLE ONLY public.procedures
+    ADD CONSTRAINT procedures_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.profile_versions
     ADD CONSTRAINT profile_versions_pkey PRIMARY KEY (tenant, workspace, namespace, user_id, version);
 ALTER TABLE ONLY public.profiles
@@ -253,13 +466,41 @@ ALTER TABLE ONLY public.schema_migrations
     ADD CONSTRAINT schema_migrations_pkey PRIMARY KEY (version);
 ALTER TABLE ONLY public.sessions
     ADD CONSTRAINT sessions_pkey PRIMARY KEY (tenant, workspace, namespace, session_id);
+ALTER TABLE ONLY public.shares
+    ADD CONSTRAINT shares_pkey PRIMARY KEY (id);
+CREATE UNIQUE INDEX documents_one_of_each ON public.documents USING btree (tenant, workspace, namespace, user_id, key) NULLS NOT DISTINCT;
+CREATE INDEX edge_evidence_by_memory ON public.edge_evidence USING btree (memory_id) WHERE (memory_id IS NOT NULL);
+CREATE INDEX edges_to ON public.edges USING btree (to_id);
 CREATE UNIQUE INDEX embedding_generations_one_active ON public.embedding_generations USING btree (is_active) WHERE is_active;
+CREATE INDEX entities_embedding ON public.entities USING hnsw (embedding public.vector_cosine_ops) WITH (m='24', ef_construction='128');
+CREATE INDEX entity_names_by_entity ON public.entity_names USING btree (entity_id);
+CREATE INDEX memory_links_to ON public.memory_links USING btree (to_id, kind);
 CREATE INDEX message_chunks_embedding ON public.message_chunks USING hnsw (embedding public.vector_cosine_ops) WITH (m='8', ef_construction='64');
 CREATE INDEX message_chunks_scope ON public.message_chunks USING btree (tenant, workspace, namespace, session_id);
-CREATE INDEX note_chunks_words ON public.note_chunks USING gin (tenant, workspace, namespace, tsv);
+CREATE INDEX note_chunks_embedding ON public.note_chunks USING hnsw (embedding public.vector_cosine_ops) WITH (m='16', ef_construction='64') WHERE (tsv IS NOT NULL);
+CREATE INDEX note_chunks_words ON public.note_chunks USING gin (tenant, workspace, namespace, tsv) WHERE (tsv IS NOT NULL);
+CREATE INDEX note_sources_by_source ON public.note_sources USING btree (source_id);
 CREATE INDEX notes_by_event ON public.notes USING btree (tenant, workspace, namespace, event_at DESC, id DESC) WHERE (deleted_at IS NULL);
 CREATE UNIQUE INDEX notes_one_of_each ON public.notes USING btree (tenant, workspace, namespace, user_id, content_hash) NULLS NOT DISTINCT WHERE (deleted_at IS NULL);
 CREATE INDEX outbox_by_projection ON public.outbox USING btree (projection, seq);
+CREATE INDEX passage_chunks_embedding ON public.passage_chunks USING hnsw (embedding public.vector_cosine_ops) WITH (m='16', ef_construction='64');
+CREATE INDEX passage_chunks_words ON public.passage_chunks USING gin (tenant, workspace, namespace, tsv);
+CREATE INDEX procedures_embedding ON public.procedures USING hnsw (embedding public.vector_cosine_ops) WITH (m='16', ef_construction='64');
+CREATE UNIQUE INDEX procedures_one_of_each ON public.procedures USING btree (tenant, workspace, namespace, content_hash) WHERE (deleted_at IS NULL);
+CREATE INDEX procedures_prefix ON public.procedures USING btree (tenant, workspace, namespace, trigger_key text_pattern_ops) WHERE (deleted_at IS NULL);
+CREATE INDEX procedures_words ON public.procedures USING gin (tenant, workspace, namespace, tsv) WHERE (deleted_at IS NULL);
+CREATE INDEX shares_into ON public.shares USING btree (tenant, to_workspace) WHERE (revoked_at IS NULL);
+CREATE UNIQUE INDEX shares_one_of_each ON public.shares USING btree (tenant, from_workspace, from_namespace, to_workspace, segment, tags) WHERE (revoked_at IS NULL);
+ALTER TABLE ONLY public.edge_evidence
+    ADD CONSTRAINT edge_evidence_edge_id_fkey FOREIGN KEY (edge_id) REFERENCES public.edges(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.edges
+    ADD CONSTRAINT edges_from_id_fkey FOREIGN KEY (from_id) REFERENCES public.entities(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.edges
+    ADD CONSTRAINT edges_to_id_fkey FOREIGN KEY (to_id) REFERENCES public.entities(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.entities
+    ADD CONSTRAINT entities_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
+ALTER TABLE ONLY public.entity_names
+    ADD CONSTRAINT entity_names_entity_id_fkey FOREIGN KEY (entity_id) REFERENCES public.entities(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.message_chunks
     ADD CONSTRAINT message_chunks_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
 ALTER TABLE ONLY public.message_chunks
@@ -268,5 +509,19 @@ ALTER TABLE ONLY public.note_chunks
     ADD CONSTRAINT note_chunks_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
 ALTER TABLE ONLY public.note_chunks
     ADD CONSTRAINT note_chunks_note_id_fkey FOREIGN KEY (note_id) REFERENCES public.notes(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.note_sources
+    ADD CONSTRAINT note_sources_note_id_fkey FOREIGN KEY (note_id) REFERENCES public.notes(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.note_sources
+    ADD CONSTRAINT note_sources_source_id_fkey FOREIGN KEY (source_id) REFERENCES public.notes(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.note_versions
     ADD CONSTRAINT note_versions_note_id_fkey FOREIGN KEY (note_id) REFERENCES public.notes(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.passage_chunks
+    ADD CONSTRAINT passage_chunks_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
+ALTER TABLE ONLY public.passage_chunks
+    ADD CONSTRAINT passage_chunks_passage_id_fkey FOREIGN KEY (passage_id) REFERENCES public.passages(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.passages
+    ADD CONSTRAINT passages_document_id_fkey FOREIGN KEY (document_id) REFERENCES public.documents(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.procedure_outcomes
+    ADD CONSTRAINT procedure_outcomes_procedure_id_fkey FOREIGN KEY (procedure_id) REFERENCES public.procedures(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.procedures
+    ADD CONSTRAINT procedures_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
