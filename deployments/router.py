@@ -8,24 +8,11 @@ from ray.serve.handle import DeploymentHandle
 
 from deployments.api import build_api
 from deployments.handles import EmbedderHandle, ProjectionHandle, TierHandle, call
-from deployments.services import KeyCheck, Probe, Services
+from deployments.services import Parts, Probe, build_services
 from lamina.queries import Tier, TierName
 from lamina.settings import Settings
 from lamina.stores.postgres.generations import Generation
-from lamina.wiring import (
-    PROJECTIONS_OF,
-    TIERS,
-    build_document_parts,
-    build_explorer,
-    build_graph_recorder,
-    build_hit_counter,
-    build_pool,
-    build_procedure_parts,
-    build_reads,
-    build_recorder,
-    build_search,
-    build_shares,
-)
+from lamina.wiring import PROJECTIONS_OF, TIERS, build_pool, build_reads
 
 
 class Router:
@@ -50,34 +37,20 @@ class Router:
         pool = build_pool(settings)
         model = EmbedderHandle(embedder)
         searchers = {TIERS[name]: TierHandle(handle, name) for name, handle in tiers.items()}
-        reads, shares = build_reads(pool), build_shares(settings, pool)
+        reads = build_reads(pool)
         probes: dict[str, Probe] = {
             "postgres": reads.outbox.lag,
             "embedder": lambda: call(embedder, "ping", "embedder"),
             **{name: searchers[TIERS[name]].probe for name in tiers},
             "indexer": lambda: call(indexer, "ping", "indexer"),
         }
-        explorer = build_explorer(settings, pool, searchers.get(Tier.GRAPH), generation.number)
-        self._services = Services(
-            settings=settings,
-            search=build_search(settings, model, searchers, generation.number, shares),
-            recorder=build_recorder(settings, pool, model, generation.number),
-            graph_recorder=build_graph_recorder(settings, pool, model, generation.number),
-            explorer=explorer,
-            hints=explorer if "graph" in tiers else None,
-            procedures=build_procedure_parts(settings, pool, model, generation.number),
-            documents=build_document_parts(settings, pool, model, generation.number),
-            reads=reads,
-            key_check=KeyCheck(reads.keys, trust_s=settings.write.key_cache_s),
-            hits=build_hit_counter(settings, pool),
-            shares=shares,
-            probes=probes,
-            audits={
-                projection: ProjectionHandle(handle, projection).audit
-                for tier, handle in tiers.items()
-                for projection in PROJECTIONS_OF[tier]
-            },
-        )
+        audits = {
+            projection: ProjectionHandle(handle, projection).audit
+            for tier, handle in tiers.items()
+            for projection in PROJECTIONS_OF[tier]
+        }
+        parts = Parts(pool, model, searchers, searchers.get(Tier.GRAPH), generation.number)
+        self._services = build_services(settings, parts, reads, probes=probes, audits=audits)
 
     def __serve_build_asgi_app__(self) -> FastAPI:
         """Return the HTTP application; called once by Serve after the constructor."""

@@ -11,18 +11,31 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from lamina.auditing import Drift
 from lamina.errors import Forbidden, LaminaError, Unauthenticated
-from lamina.exploring import Explorer
-from lamina.graph_recorder import GraphRecorder
-from lamina.hits import HitCounter
-from lamina.ports import Hints
+from lamina.ports import Embedder, Hints, Links, TierSearcher
 from lamina.queries import FusedHit, Tier
-from lamina.recorder import Recorder
-from lamina.search import Search
+from lamina.reading.exploring import Explorer
+from lamina.reading.search import Search
+from lamina.recording.graph import GraphRecorder
+from lamina.recording.hits import HitCounter
+from lamina.recording.turns import Recorder
 from lamina.settings import Settings
+from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.keys import Credential, KeyRole, Keys, hash_key
 from lamina.stores.postgres.outbox import ProjectionName
 from lamina.stores.postgres.shares import Shares
-from lamina.wiring import DocumentParts, ProcedureParts, Reads
+from lamina.wiring import (
+    DocumentParts,
+    ProcedureParts,
+    Reads,
+    build_document_parts,
+    build_explorer,
+    build_graph_recorder,
+    build_hit_counter,
+    build_procedure_parts,
+    build_recorder,
+    build_search,
+    build_shares,
+)
 
 MAX_CACHED_KEYS = 10_000
 PROBE_DEADLINE_S = 2.0
@@ -89,6 +102,53 @@ class Services:
         ids = [memory.id for memory in own if memory.tier is Tier.NOTES]
         if ids:
             await self.hits.add(ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the services stand on, in this process or behind deployment handles.
+
+    Args:
+        tiers: The searchers of the tiers that are served.
+        links: Follows the graph's links; ``None`` without a graph.
+        generation: The active generation of vectors.
+    """
+
+    pool: Pool
+    embedder: Embedder
+    tiers: Mapping[Tier, TierSearcher]
+    links: Links | None
+    generation: int
+
+
+def build_services(
+    settings: Settings,
+    parts: Parts,
+    reads: Reads,
+    *,
+    probes: Mapping[str, Probe],
+    audits: Mapping[ProjectionName, Audit],
+) -> Services:
+    """Build everything that a route may call."""
+    pool, embedder, generation = parts.pool, parts.embedder, parts.generation
+    shares = build_shares(settings, pool)
+    explorer = build_explorer(settings, pool, parts.links, generation)
+    return Services(
+        settings=settings,
+        search=build_search(settings, embedder, parts.tiers, generation, shares),
+        recorder=build_recorder(settings, pool, embedder, generation),
+        graph_recorder=build_graph_recorder(settings, pool, embedder, generation),
+        explorer=explorer,
+        hints=None if parts.links is None else explorer,
+        procedures=build_procedure_parts(settings, pool, embedder, generation),
+        documents=build_document_parts(settings, pool, embedder, generation),
+        reads=reads,
+        key_check=KeyCheck(reads.keys, trust_s=settings.write.key_cache_s),
+        hits=build_hit_counter(settings, pool),
+        shares=shares,
+        probes=probes,
+        audits=audits,
+    )
 
 
 async def _probe(probe: Probe) -> str:

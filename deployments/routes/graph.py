@@ -18,9 +18,9 @@ from deployments.routes.graph_models import (
 from deployments.routes.reads import ScopeDep
 from deployments.routes.writes import IdempotencyKey, once_of
 from deployments.services import ReaderDep, ServicesDep, WriterDep
-from lamina.exploring import Start
-from lamina.graph_recorder import StatedEdge
 from lamina.memories import as_utc
+from lamina.reading.exploring import Start
+from lamina.recording.graph import StatedEdge
 
 router = APIRouter(prefix="/v1/graph", tags=["graph"])
 

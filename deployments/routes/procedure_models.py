@@ -8,9 +8,9 @@ from pydantic import BaseModel, Field
 
 from deployments.routes.models import MAX_BATCH, Count, Fraction, ScopeIn, Strict
 from lamina.filtering import parse
-from lamina.procedure_matcher import Matched
 from lamina.procedures import Match, Outcome, Procedure, Stage, StoredProcedure
 from lamina.queries import MAX_LIMIT, Filters
+from lamina.reading.procedures import Matched
 from lamina.stores.postgres.procedures import ReportedOutcome
 
 _ABSENT = cast("str", None)  # A text that is left out; null in the request is refused.

@@ -13,9 +13,9 @@ import pytest
 from lamina.documents.values import Upload
 from lamina.embedding.hashing import HashingModel
 from lamina.memories import Message, Note, Role
-from lamina.procedure_recorder import ProcedureRecorder
 from lamina.procedures import Procedure
 from lamina.queries import TIER_NAMES, TIER_OF, Failure, Filters, Hit, Query, Ranking, Source, Tier
+from lamina.recording.procedures import ProcedureRecorder
 from lamina.scope import Scope
 from lamina.stores.postgres.temperatures import Temperatures
 from lamina.text import words

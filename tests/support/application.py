@@ -12,7 +12,7 @@ import httpx
 from fastapi import FastAPI
 
 from deployments.api import build_api
-from deployments.services import KeyCheck, Services
+from deployments.services import Parts, Services, build_services
 from lamina.auditing import audit
 from lamina.embedding.batching import BatchingEmbedder
 from lamina.indexing import Indexer
@@ -25,17 +25,9 @@ from lamina.stores.postgres.keys import KeyRole, create_key
 from lamina.wiring import (
     TIERS,
     TierParts,
-    build_document_parts,
-    build_explorer,
-    build_graph_recorder,
-    build_hit_counter,
     build_indexer,
     build_pool,
-    build_procedure_parts,
     build_reads,
-    build_recorder,
-    build_search,
-    build_shares,
     build_tier,
     served_tiers,
 )
@@ -94,6 +86,7 @@ def settings_for(url: str, data_dir: Path, **overrides: Any) -> Settings:
         "data_dir": data_dir,
         "embedding": HashingSettings(),
         "graph": NoGraphSettings(),
+        "write": {"key_cache_s": 0},
         "pool": {"min_size": 0, "max_size": 8, "timeout_s": 5},
         **overrides,
     }
@@ -121,29 +114,15 @@ async def running(
     )
     used = embedder or BatchingEmbedder(model)
     searchers = {TIERS[name]: parts.searcher for name, parts in tiers.items()}
-    reads, shares = build_reads(pool), build_shares(settings, pool)
+    reads = build_reads(pool)
+    audits = {
+        name: partial(audit, reads.outbox, name, projection)
+        for parts in tiers.values()
+        for name, projection in parts.projections.items()
+    }
     graph = tiers["graph"].graph if "graph" in tiers else None
-    explorer = build_explorer(settings, pool, graph, generation.number)
-    services = Services(
-        settings=settings,
-        search=build_search(settings, used, searchers, generation.number, shares),
-        recorder=build_recorder(settings, pool, used, generation.number),
-        graph_recorder=build_graph_recorder(settings, pool, used, generation.number),
-        explorer=explorer,
-        hints=explorer if "graph" in tiers else None,
-        procedures=build_procedure_parts(settings, pool, used, generation.number),
-        documents=build_document_parts(settings, pool, used, generation.number),
-        reads=reads,
-        key_check=KeyCheck(reads.keys, trust_s=0),
-        hits=build_hit_counter(settings, pool),
-        shares=shares,
-        probes={"postgres": reads.outbox.lag},
-        audits={
-            name: partial(audit, reads.outbox, name, projection)
-            for parts in tiers.values()
-            for name, projection in parts.projections.items()
-        },
-    )
+    parts_of_it = Parts(pool, used, searchers, graph, generation.number)
+    services = build_services(settings, parts_of_it, reads, probes={"postgres": reads.outbox.lag}, audits=audits)
     key = create_key(url, tenant="acme", role=KeyRole.WRITER, label="test")
     application = Application(url, settings, model, pool, tiers, indexer, services, build_api(services), "acme", key)
     following = asyncio.create_task(indexer.run()) if follow else None

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.knowledge import source_of, title_entity
-from lamina.knowledge_search import fact_scores, specificity, weight
 from lamina.links import Followed, LinkKind, NodeLabel
 from lamina.ranking.paths import advance, begin
+from lamina.reading.graph import fact_scores, specificity, weight
+from lamina.recording.knowledge import source_of, title_entity
 
 ANN, BOB, NOTE = (UUID(int=number) for number in range(1, 4))
 

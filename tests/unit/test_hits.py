@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.hits import HitBuffer, HitCounter, one_hit_each
 from lamina.ports import NoteHits
+from lamina.recording.hits import HitBuffer, HitCounter, one_hit_each
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 ONE, TWO, THREE = (UUID(int=number) for number in (1, 2, 3))

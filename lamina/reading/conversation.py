@@ -8,7 +8,7 @@ from uuid import UUID
 from lamina.ports import Neighbourhood, TierSearcher
 from lamina.queries import Failure, Hit, Memory, Neighbour, Query, Ranking, Source
 from lamina.ranking.conversation import Said, context_scores
-from lamina.search import Outcome, describe
+from lamina.reading.search import Outcome, describe
 
 
 class ConversationSearcher:

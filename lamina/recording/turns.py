@@ -9,7 +9,6 @@ from uuid import UUID
 
 from lamina.errors import InvalidInput, Unavailable
 from lamina.extraction.reading import read_all
-from lamina.knowledge import Knowledge, PreparedKnowledge, Told
 from lamina.memories import (
     MAX_MESSAGES,
     Chunk,
@@ -26,6 +25,7 @@ from lamina.memories import (
 )
 from lamina.ports import Clock, Embedder, Extractor
 from lamina.queries import Tier
+from lamina.recording.knowledge import Knowledge, PreparedKnowledge, Told
 from lamina.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from lamina.ports import Embedder
 from lamina.procedures import Match
 from lamina.queries import Query, SearchRequest
-from lamina.search import EMBEDDER, describe
+from lamina.reading.search import EMBEDDER, describe
 from lamina.stores.postgres.procedures import Procedures
 
 

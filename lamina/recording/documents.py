@@ -11,10 +11,10 @@ from lamina.documents.parsing import Limits, known_media_type, parse
 from lamina.documents.splitting import split
 from lamina.documents.values import Document, Upload, clean_upload, document_of
 from lamina.errors import InvalidInput, Unavailable
-from lamina.knowledge import Knowledge, PreparedKnowledge, Told
 from lamina.memories import Chunk, new_id
 from lamina.ports import Clock, Embedder
 from lamina.queries import Tier
+from lamina.recording.knowledge import Knowledge, PreparedKnowledge, Told
 from lamina.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.documents import (

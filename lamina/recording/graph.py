@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lamina.errors import InvalidInput
-from lamina.knowledge import Knowledge
 from lamina.memories import Edge, Entity
 from lamina.ports import Clock
+from lamina.recording.knowledge import Knowledge
 from lamina.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.entities import Evidence, Put, edge_key

@@ -1,0 +1,1 @@
+"""The write path: clean, extract, embed, then one transaction; one module for each kind of write."""

@@ -1,0 +1,259 @@
+"""What reads and writes over the tiers, and the indexer that feeds their projections."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from lamina.documents.parsing import Limits
+from lamina.errors import Unavailable
+from lamina.extraction.language_model import LanguageModelExtractor
+from lamina.extraction.rules import RuleExtractor
+from lamina.indexing import Indexer
+from lamina.links import Followed, Frontier
+from lamina.ports import (
+    Embedder,
+    Extractor,
+    Links,
+    Projection,
+    TierSearcher,
+)
+from lamina.queries import TIER_NAMES, Tier
+from lamina.ranking.composite import CompositePolicy
+from lamina.ranking.diversity import DiversityPolicy
+from lamina.ranking.methods import RankingPolicy
+from lamina.ranking.weighted import Modality, WeightedPolicy
+from lamina.reading.exploring import Explorer
+from lamina.reading.procedures import ProcedureMatcher
+from lamina.reading.search import Deadlines, Search
+from lamina.recording.documents import DocumentPolicy, DocumentRecorder
+from lamina.recording.graph import GraphRecorder
+from lamina.recording.hits import HitCounter
+from lamina.recording.knowledge import Knowledge
+from lamina.recording.procedures import ProcedureRecorder
+from lamina.recording.turns import Recorder
+from lamina.settings import (
+    SearchSettings,
+    Settings,
+)
+from lamina.stores.postgres.connection import Pool
+from lamina.stores.postgres.documents import Documents
+from lamina.stores.postgres.keys import Keys
+from lamina.stores.postgres.knowledge import KnowledgeReader
+from lamina.stores.postgres.memory_profiles import MemoryProfiles
+from lamina.stores.postgres.messages import Messages
+from lamina.stores.postgres.notes import Notes
+from lamina.stores.postgres.outbox import Outbox, ProjectionName
+from lamina.stores.postgres.procedures import Procedures
+from lamina.stores.postgres.profiles import Profiles
+from lamina.stores.postgres.shares import Shares
+from lamina.stores.postgres.temperatures import Temperatures
+from lamina.wiring.stores import build_procedure_reads, postgres_url, utc_now
+from lamina.wiring.tiers import unserved_tiers
+
+
+def build_extractor(settings: Settings) -> Extractor | None:
+    """Return what draws notes from messages."""
+    match settings.write.extraction:
+        case "rules":
+            return RuleExtractor()
+        case "off":
+            return None
+        case "language_model":
+            return LanguageModelExtractor(settings.language_model, utc_now)
+        case _ as other:
+            assert_never(other)
+
+
+def build_document_recorder(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> DocumentRecorder:
+    """Build what writes documents over any embedder."""
+    chosen = settings.documents
+    return DocumentRecorder(
+        pool,
+        embedder,
+        build_knowledge(settings, embedder, generation),
+        DocumentPolicy(
+            Limits(max_bytes=chosen.max_bytes, max_chars=chosen.max_chars),
+            passage_chars=chosen.passage_chars,
+            parse_deadline_s=chosen.parse_deadline_s,
+        ),
+        generation=generation,
+        clock=utc_now,
+        embed_deadline_s=settings.write.embed_deadline_s,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentParts:
+    """What routes do with documents."""
+
+    reads: Documents
+    recorder: DocumentRecorder
+
+
+def build_document_parts(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> DocumentParts:
+    """Build what reads and writes documents over any embedder."""
+    return DocumentParts(Documents(pool), build_document_recorder(settings, pool, embedder, generation))
+
+
+def build_procedure_matcher(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> ProcedureMatcher:
+    """Build what matches procedures over any embedder."""
+    return ProcedureMatcher(
+        build_procedure_reads(settings, pool),
+        embedder,
+        generation=generation,
+        embed_deadline_s=settings.search.embed_deadline_s,
+    )
+
+
+def build_procedure_recorder(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> ProcedureRecorder:
+    """Build what writes procedures and their outcomes."""
+    return ProcedureRecorder(
+        pool,
+        embedder,
+        generation=generation,
+        clock=utc_now,
+        embed_deadline_s=settings.write.embed_deadline_s,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ProcedureParts:
+    """What routes do with procedures."""
+
+    reads: Procedures
+    matcher: ProcedureMatcher
+    recorder: ProcedureRecorder
+
+
+def build_procedure_parts(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> ProcedureParts:
+    """Build what reads, matches and writes procedures over any embedder."""
+    return ProcedureParts(
+        build_procedure_reads(settings, pool),
+        build_procedure_matcher(settings, pool, embedder, generation),
+        build_procedure_recorder(settings, pool, embedder, generation),
+    )
+
+
+def build_knowledge(settings: Settings, embedder: Embedder, generation: int) -> Knowledge:
+    """Build what writes the graph's tables."""
+    return Knowledge(embedder, generation=generation, deadline_s=settings.write.embed_deadline_s)
+
+
+def build_graph_recorder(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> GraphRecorder:
+    """Build what writes entities and edges that callers state."""
+    return GraphRecorder(pool, build_knowledge(settings, embedder, generation), clock=utc_now)
+
+
+class NoLinks:
+    """Stands where no graph store is configured."""
+
+    async def expand(self, frontier: Frontier) -> Sequence[Followed]:  # noqa: ARG002 - the port's signature
+        """Refuse: a failure is never an empty success."""
+        raise Unavailable("graph", "graph.kind is off")
+
+
+def build_explorer(settings: Settings, pool: Pool, links: Links | None, generation: int) -> Explorer:
+    """Build what reads the graph directly, over anything that follows links."""
+    limits = settings.search
+    return Explorer(
+        KnowledgeReader(pool),
+        links or NoLinks(),
+        generation=generation,
+        fan_out=limits.graph_fan_out,
+        max_links=limits.graph_max_edges,
+    )
+
+
+def build_hit_counter(settings: Settings, pool: Pool) -> HitCounter:
+    """Build what counts the notes that searches return."""
+    return HitCounter(Temperatures(pool), utc_now, flush_interval_s=settings.search.hit_flush_s)
+
+
+def build_search(
+    settings: Settings,
+    embedder: Embedder,
+    tiers: Mapping[Tier, TierSearcher],
+    generation: int,
+    shares: Shares | None = None,
+) -> Search:
+    """Build the read path over any searchers."""
+    limits = settings.search
+    return Search(
+        embedder,
+        tiers,
+        unserved=unserved_tiers(settings),
+        generation=generation,
+        policy=ranking_policy(limits),
+        deadlines=Deadlines(embed_s=limits.embed_deadline_s, tier_s=limits.tier_deadline_s),
+        clock=utc_now,
+        shares=shares,
+    )
+
+
+def ranking_policy(limits: SearchSettings) -> RankingPolicy:
+    """Return every number that ranks."""
+    figures, composite = limits.weights, limits.composite
+    tier_weights = {TIER_NAMES[name]: weight for name, weight in limits.tier_weights.items()}
+    return RankingPolicy(
+        rrf_k=limits.rrf_k,
+        rrf_weights=limits.rrf_weights,
+        tier_weights=tier_weights,
+        weighted=WeightedPolicy(
+            weights={modality: getattr(figures, modality.value) for modality in Modality},
+            vector_floor=figures.vector_floor,
+            full_figure=figures.full_figure,
+            tier_weights=tier_weights,
+        ),
+        composite=CompositePolicy(
+            **composite.model_dump(), min_similarity=limits.min_similarity, tier_weights=tier_weights
+        ),
+        diversity=DiversityPolicy(limits.diversity_jaccard, limits.diversity_variants),
+    )
+
+
+def build_shares(settings: Settings, pool: Pool) -> Shares:
+    """Build what knows which workspace shares what with which."""
+    return Shares(pool, cache_s=settings.search.shares_cache_s)
+
+
+def build_recorder(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> Recorder:
+    """Build the write path over any embedder."""
+    return Recorder(
+        pool,
+        embedder,
+        build_knowledge(settings, embedder, generation),
+        build_extractor(settings),
+        generation=generation,
+        clock=utc_now,
+        embed_deadline_s=settings.write.embed_deadline_s,
+        near_duplicate=settings.write.near_duplicate,
+    )
+
+
+def build_indexer(settings: Settings, pool: Pool, projections: Mapping[ProjectionName, Projection[Any]]) -> Indexer:
+    """Build what applies the outbox to any projections."""
+    return Indexer(
+        postgres_url(settings),
+        Outbox(pool),
+        projections,
+        batch_size=settings.indexer.batch_size,
+        poll_interval_s=settings.indexer.poll_interval_s,
+        flush_interval_s=settings.indexer.flush_interval_s,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """What the service reads beside searching."""
+
+    notes: Notes
+    messages: Messages
+    profiles: Profiles
+    keys: Keys
+    outbox: Outbox
+    memory_profiles: MemoryProfiles
+
+
+def build_reads(pool: Pool) -> Reads:
+    """Build the plain reads."""
+    return Reads(Notes(pool), Messages(pool), Profiles(pool), Keys(pool), Outbox(pool), MemoryProfiles(pool))

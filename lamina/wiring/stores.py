@@ -1,0 +1,181 @@
+"""The adapters of stores and models that the settings choose."""
+
+import asyncio
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import assert_never
+
+from lamina.embedding.hashing import HashingModel
+from lamina.errors import Misconfigured, Unavailable
+from lamina.ports import (
+    Model,
+    ModelIdentity,
+)
+from lamina.procedures import MatchPolicy
+from lamina.settings import (
+    EmbeddedFalkorDBSettings,
+    EmbeddedPostgresSettings,
+    FalkorDBServerSettings,
+    HashingSettings,
+    Neo4jServerSettings,
+    NoGraphSettings,
+    PostgresServerSettings,
+    QdrantEdgeSettings,
+    SentenceTransformersSettings,
+    Settings,
+)
+from lamina.stores.graph.store import CypherGraph
+from lamina.stores.hybrid.qdrant_edge import QdrantEdgeIndex
+from lamina.stores.postgres.connection import Pool, new_pool
+from lamina.stores.postgres.outbox import ProjectionName
+from lamina.stores.postgres.procedures import Procedures
+from lamina.stores.vectors.qdrant_edge_cold import ColdIndex
+
+logger = logging.getLogger(__name__)
+
+
+def utc_now() -> datetime:
+    """Return the time of day in UTC."""
+    return datetime.now(UTC)
+
+
+def postgres_url(settings: Settings) -> str:
+    """Return the URL of the database.
+
+    Raises:
+        Misconfigured: If Postgres is embedded but `lamina up` did not start it.
+    """
+    match settings.postgres:
+        case PostgresServerSettings(url=url):
+            return url
+        case EmbeddedPostgresSettings():
+            raise Misconfigured(
+                "postgres.kind is embedded, which only `lamina up` starts",
+                "run `lamina up`, or set postgres.kind to server and postgres.url",
+            )
+        case _ as other:
+            assert_never(other)
+
+
+def build_pool(settings: Settings) -> Pool:
+    """Return this process's closed pool of connections."""
+    return new_pool(postgres_url(settings), settings.pool)
+
+
+def build_model(settings: Settings, device: str) -> Model:
+    """Return the embedding model, loaded on ``cpu`` or ``cuda``."""
+    match settings.embedding:
+        case SentenceTransformersSettings() as chosen:
+            from lamina.embedding.sentence_transformers import SentenceTransformerModel  # noqa: PLC0415 - imports torch
+
+            return SentenceTransformerModel(chosen, device)
+        case HashingSettings(dimension=dimension):
+            return HashingModel(dimension)
+        case _ as other:
+            assert_never(other)
+
+
+def model_identity(settings: Settings) -> ModelIdentity:
+    """Return what the configured model's vectors are, without loading its weights where its files tell."""
+    match settings.embedding:
+        case SentenceTransformersSettings() as chosen:
+            from lamina.embedding.sentence_transformers import identity_of  # noqa: PLC0415 - imports torch at need
+
+            return identity_of(chosen)
+        case HashingSettings(dimension=dimension):
+            return HashingModel(dimension).identity
+        case _ as other:
+            assert_never(other)
+
+
+def build_index(
+    settings: Settings, name: ProjectionName, dimension: int | None, *, by_session: bool = False
+) -> QdrantEdgeIndex:
+    """Open a projection's index in this process; no other process may have it open."""
+    match settings.hybrid:
+        case QdrantEdgeSettings(search_threads=threads):
+            path = index_path(settings, name)
+            return QdrantEdgeIndex(path, dimension=dimension, by_session=by_session, search_threads=threads)
+        case _ as other:
+            assert_never(other)
+
+
+def index_path(settings: Settings, name: ProjectionName) -> Path:
+    """Return where a projection's index lies."""
+    return settings.data_dir.resolve() / "edge" / name
+
+
+def build_cold_index(settings: Settings, dimension: int) -> ColdIndex:
+    """Open the index of cold notes in this process; no other process may use it."""
+    match settings.hybrid:
+        case QdrantEdgeSettings(search_threads=threads):
+            return ColdIndex(
+                index_path(settings, "cold"),
+                dimension=dimension,
+                layout=settings.cold.collections,
+                max_open=settings.cold.max_open,
+                search_threads=threads,
+            )
+        case _ as other:
+            assert_never(other)
+
+
+def build_graph_store(settings: Settings) -> CypherGraph | None:
+    """Return the store that follows links, which connects at need; ``None`` if it is switched off.
+
+    Raises:
+        Misconfigured: If FalkorDB is embedded but `lamina up` did not start it.
+    """
+    deadline_s = settings.search.source_deadline_s
+    match settings.graph:
+        case FalkorDBServerSettings(url=url, connections=connections):
+            from lamina.stores.graph.falkordb import falkordb_graph  # noqa: PLC0415 - installed where it is chosen
+
+            return falkordb_graph(url, connections=connections, read_deadline_s=deadline_s)
+        case Neo4jServerSettings() as chosen:
+            from lamina.stores.graph.neo4j import neo4j_graph  # noqa: PLC0415 - installed where it is chosen
+
+            return neo4j_graph(chosen, read_deadline_s=deadline_s)
+        case EmbeddedFalkorDBSettings():
+            raise Misconfigured(
+                "graph.kind is embedded, which only `lamina up` starts",
+                "run `lamina up`, set graph.kind to falkordb or neo4j and graph.url, or set graph.kind to off",
+            )
+        case NoGraphSettings():
+            return None
+        case _ as other:
+            assert_never(other)
+
+
+def graph_is_new(settings: Settings) -> bool:
+    """Tell whether the graph store is empty, so that Postgres has what belongs in there; blocks.
+
+    One that does not answer counts as empty: to apply everything again costs time, to miss something costs answers.
+    """
+
+    async def is_empty() -> bool:
+        store = build_graph_store(settings)
+        if store is None:
+            return False
+        try:
+            return await store.is_empty()
+        except Unavailable as error:
+            logger.warning("the graph is rebuilt: %s", error)
+            return True
+        finally:
+            await store.close()
+
+    with ThreadPoolExecutor(1) as thread:  # The caller's thread may have a loop of its own.
+        return thread.submit(asyncio.run, is_empty()).result()
+
+
+def build_procedure_reads(settings: Settings, pool: Pool) -> Procedures:
+    """Build what reads and matches procedures."""
+    policy = MatchPolicy(
+        min_overlap=settings.procedures.min_overlap,
+        min_similarity=settings.search.min_similarity,
+        strength_weight=settings.procedures.strength_weight,
+    )
+    return Procedures(pool, policy)
