@@ -11,7 +11,7 @@ from deployments.services import Services
 from lamina.errors import LaminaError
 from lamina.memories import Profile
 from lamina.memory_profiles import Defaults, MemoryProfile, Purpose, settle
-from lamina.queries import SEARCHED_TIERS, Answer, FusedHit, SearchRequest, Tier
+from lamina.queries import SEARCHED_TIERS, Answer, FusedHit, SearchRequest, Tier, clean_filters
 from lamina.ranking.budget import ContextBlock, Extras, build_context
 from lamina.scope import Scope
 from lamina.wiring import utc_now
@@ -90,7 +90,9 @@ async def graph_hints(
     ids = [hit.memory.id for hit in hits[: limits.hint_results]]
     if services.hints is None or not ids or Tier.GRAPH not in request.tiers:
         return {}, {}
-    found, degraded = await _within(services, "hints", services.hints.hints(request.scope, ids))
+    found, degraded = await _within(
+        services, "hints", services.hints.hints(request.scope, clean_filters(request.filters), ids)
+    )
     return {id_: tuple(lines[: limits.hint_neighbours]) for id_, lines in (found or {}).items()}, degraded
 
 

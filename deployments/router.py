@@ -37,7 +37,7 @@ class Router:
         pool = build_pool(settings)
         model = EmbedderHandle(embedder)
         searchers = {TIERS[name]: TierHandle(handle, name) for name, handle in tiers.items()}
-        reads = build_reads(pool)
+        reads = build_reads(settings, pool)
         probes: dict[str, Probe] = {
             "postgres": reads.outbox.lag,
             "embedder": lambda: call(embedder, "ping", "embedder"),

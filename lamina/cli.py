@@ -312,6 +312,8 @@ def audit(
     for name, drift in report["projections"].items():
         table.add_row(name, *(str(drift[column]) for column in columns))
     console.print(table)
+    for name, reason in report["failed"].items():
+        console.print(f"[red]{name}: {escape(reason)}[/]")
     console.print("every projection holds what Postgres says" if report["consistent"] else "there is drift")
     raise typer.Exit(0 if report["consistent"] else 1)
 

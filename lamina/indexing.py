@@ -3,16 +3,16 @@
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 import psycopg
 from psycopg.rows import dict_row
 
-from lamina.ports import Change, Projection
+from lamina.ports import Projection
 from lamina.stores.postgres.connection import Connection
-from lamina.stores.postgres.outbox import CHANNEL, PROJECTIONS, Lag, Outbox, ProjectionName
+from lamina.stores.postgres.outbox import CHANNEL, Lag, Outbox, ProjectionName
 
 logger = logging.getLogger(__name__)
 FIRST_PAUSE_S = 0.05
@@ -31,7 +31,7 @@ class Indexer:
     Args:
         url: Postgres, for the listening connection.
         outbox: The outbox.
-        projections: Where each kind of memory goes.
+        projections: Where each kind of memory goes. Rows of others stay in the outbox until something keeps them.
         batch_size: Most rows applied at once.
         poll_interval_s: Longest sleep without a notification.
         flush_interval_s: How long applied changes wait to be flushed together.
@@ -52,8 +52,7 @@ class Indexer:
         self._poll_interval_s = poll_interval_s
         self._followers = [
             Follower(name, outbox, projection, batch_size=batch_size, flush_interval_s=flush_interval_s)
-            for name in PROJECTIONS
-            for projection in (projections.get(name, Discarded()),)
+            for name, projection in projections.items()
         ]
 
     async def run(self) -> None:
@@ -95,16 +94,6 @@ class Indexer:
             await connection.execute("SELECT 1")  # a dead connection notifies nobody
             for follower in self._followers:
                 follower.wake.set()
-
-
-class Discarded:
-    """Stands for a projection that is not kept: its rows leave the outbox, and a later store starts from Postgres."""
-
-    async def apply(self, changes: Sequence[Change[Any]]) -> None:
-        """Do nothing."""
-
-    async def flush(self) -> None:
-        """Do nothing."""
 
 
 class Follower:

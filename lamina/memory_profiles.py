@@ -1,7 +1,7 @@
 """Memory profiles: how one agent wants to remember; what a request, a profile and the settings make together."""
 
 from dataclasses import dataclass, fields
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import TypeVar
 
@@ -152,9 +152,17 @@ def _since(wishes: Wishes, ttl_days: float | None, now: datetime) -> datetime | 
     if ttl_days is None:
         return since
     reference = now if wishes.as_of is None else as_utc(wishes.as_of, "as_of")
-    born = reference - timedelta(days=ttl_days)
+    born = _before(reference, timedelta(days=ttl_days))
     later = born if since is None else max(since, born)
     if wishes.until is None or later == since:
         return later
     # A window that ended before the oldest memory the agent may see holds nothing; that is no error of the caller's.
-    return min(later, as_utc(wishes.until, "until") - timedelta.resolution)
+    return min(later, _before(as_utc(wishes.until, "until"), timedelta.resolution))
+
+
+def _before(moment: datetime, age: timedelta) -> datetime:
+    """Return the moment that is older by some age, or the oldest there is."""
+    try:
+        return moment - age
+    except OverflowError:
+        return datetime.min.replace(tzinfo=UTC)

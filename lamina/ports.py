@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lamina.links import Followed, Frontier, Node
 from lamina.memories import Chunk, Extraction, Message
-from lamina.queries import Failure, Neighbour, Query, Ranking, Source
+from lamina.queries import Failure, Filters, Neighbour, Query, Ranking, Source
 from lamina.scope import Scope
 from lamina.sharing import Share
 
@@ -199,7 +199,7 @@ class GraphStore(Links, Protocol):
         """Return when everything applied so far survives a crash of the store."""
         ...
 
-    async def nodes(self, after: UUID | None, limit: int) -> Sequence[tuple[UUID, Node]]:
+    async def nodes(self, after: UUID | None, limit: int, tenant: str | None = None) -> Sequence[tuple[UUID, Node]]:
         """Return nodes with their links in the order of their ids, from the one after ``after`` on; for the audit."""
         ...
 
@@ -219,8 +219,8 @@ class Projection(Protocol[State]):
 class Hints(Protocol):
     """What stands next to memories in the graph, in words."""
 
-    async def hints(self, scope: Scope, ids: Sequence[UUID]) -> Mapping[UUID, list[str]]:
-        """Return the nearest facts of each memory, strongest first (``Ann works_at Initech``).
+    async def hints(self, scope: Scope, filters: Filters, ids: Sequence[UUID]) -> Mapping[UUID, list[str]]:
+        """Return the facts next to each memory that pass the filters, strongest first (``Ann works_at Initech``).
 
         Raises:
             Unavailable: If the graph does not answer.

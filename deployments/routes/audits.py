@@ -6,8 +6,9 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from deployments.routes.models import Strict
-from deployments.services import AdminDep, ServicesDep
+from deployments.services import AdminDep, Audit, ServicesDep
 from lamina.auditing import Drift
+from lamina.errors import LaminaError
 from lamina.stores.postgres.outbox import Lag
 
 router = APIRouter(prefix="/v1", tags=["operations"])
@@ -35,7 +36,8 @@ class AuditOut(BaseModel):
     """The audit's report."""
 
     consistent: bool = Field(description="Whether every projection holds what Postgres says.")
-    projections: dict[str, DriftOut] = Field(description="One entry a projection.")
+    projections: dict[str, DriftOut] = Field(description="One entry a projection that answered.")
+    failed: dict[str, str] = Field(description="Projections that could not be compared, and why.")
 
 
 @router.post("/audit")
@@ -45,13 +47,23 @@ async def audit(body: AuditIn, services: ServicesDep, credential: AdminDep) -> A
     A memory that is still in the outbox shows as drift; audit when nothing is pending.
     """
     lag = await services.reads.outbox.lag()
-    drifts = await asyncio.gather(*(check(credential.tenant) for check in services.audits.values()))
-    report = dict(zip(services.audits, drifts, strict=True))
+    drifts = await asyncio.gather(*(_audited(check, credential.tenant) for check in services.audits.values()))
+    outcomes = dict(zip(services.audits, drifts, strict=True))
+    report = {name: drift for name, drift in outcomes.items() if isinstance(drift, Drift)}
+    failed = {name: reason for name, reason in outcomes.items() if isinstance(reason, str)}
     if body.repair:
         for projection, drift in report.items():
             await services.reads.outbox.enqueue(projection, drift.ids())
     shown = {name: _shown(drift, lag[name], is_repaired=body.repair) for name, drift in report.items()}
-    return AuditOut(consistent=not any(drift.ids() for drift in drifts), projections=shown)
+    consistent = not failed and not any(drift.ids() for drift in report.values())
+    return AuditOut(consistent=consistent, projections=shown, failed=failed)
+
+
+async def _audited(check: Audit, tenant: str) -> Drift | str:
+    try:
+        return await check(tenant)
+    except LaminaError as error:
+        return str(error)
 
 
 def _shown(drift: Drift, lag: Lag, *, is_repaired: bool) -> DriftOut:

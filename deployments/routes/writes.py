@@ -40,7 +40,11 @@ def once_of(tenant: str, key: str | None, body: ScopeIn) -> Once | None:
     """Return what makes this write happen once; nothing without a key."""
     if key is None:
         return None
-    return once_for(tenant, clean_id(key, "Idempotency-Key"), body.model_dump(mode="json", exclude_unset=True))
+    return once_for(
+        tenant,
+        clean_id(key, "Idempotency-Key"),
+        {"request": type(body).__name__, **body.model_dump(mode="json", exclude_unset=True)},
+    )
 
 
 @router.post("/turns")

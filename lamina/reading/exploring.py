@@ -12,7 +12,7 @@ from lamina.queries import Filters, Query, Tier
 from lamina.ranking.paths import Reached, Walk, advance, begin, room
 from lamina.scope import Scope
 from lamina.stores.postgres.knowledge import KnowledgeReader, StoredEntity
-from lamina.text import name_key
+from lamina.text import clean_id, name_key
 
 EXCERPT_CHARS = 200
 HINTED_ENTITIES = 3
@@ -86,7 +86,7 @@ class Explorer:
         if len(start.names) + len(start.ids) != 1:
             raise InvalidInput("name", "is missing; give either the name of an entity or an id")
         ids = await self._ids(scope, start)
-        followed = await self._links.expand(Frontier(scope, ids, tuple(kinds), limit + 1, as_of))
+        followed = await self._links.expand(Frontier(scope, ids, clean_kinds(kinds), limit + 1, as_of))
         seen = tuple(sorted(followed, key=lambda link: (-link.strength, link.end, link.kind)))[:limit]
         shown = await self._shown(scope, [link.end for link in seen])
         entity = (await self._reader.entities(scope, _ALL, ids)).get(ids[0])
@@ -105,27 +105,28 @@ class Explorer:
         """
         if not start.names and not start.ids:
             raise InvalidInput("names", "is empty; give names of entities, or ids")
+        allowed = clean_kinds(kinds)
         walk = begin(dict.fromkeys(await self._ids(scope, start), 1.0))
         for _ in range(depth):
             asked = room(walk, fan_out=self._fan_out, max_links=self._max_links)
             if not asked:
                 break
-            frontier = Frontier(scope, asked, tuple(kinds), self._fan_out, as_of)
+            frontier = Frontier(scope, asked, allowed, self._fan_out, as_of)
             walk = advance(walk, await self._links.expand(frontier), asked, weigh=lambda link: link.strength)
         return await self._traversal(scope, walk, limit)
 
-    async def hints(self, scope: Scope, ids: Sequence[UUID]) -> Mapping[UUID, list[str]]:
+    async def hints(self, scope: Scope, filters: Filters, ids: Sequence[UUID]) -> Mapping[UUID, list[str]]:
         """Return the surest facts about what each of these memories names; memories without any are missing."""
         named = await self._reader.named_in(scope, ids)
         hints: dict[UUID, list[str]] = {}
         for memory, entities in named.items():
-            facts = await self._reader.facts_of(scope, _ALL, entities[:HINTED_ENTITIES], HINTED_ENTITIES)
+            facts = await self._reader.facts_of(scope, filters, entities[:HINTED_ENTITIES], HINTED_ENTITIES)
             if facts:
                 hints[memory] = [fact.content for fact in facts.values()]
         return hints
 
     async def _ids(self, scope: Scope, start: Start) -> tuple[UUID, ...]:
-        keys = [name_key(name) for name in start.names]
+        keys = [name_key(clean_id(name, "name")) for name in start.names]
         found = await self._reader.named(scope, keys)
         visible = await self._reader.entities(scope, _ALL, sorted({id_ for ids in found.values() for id_ in ids}))
         for name, key in zip(start.names, keys, strict=True):
@@ -157,3 +158,12 @@ class Explorer:
             **{id_: Shown(Tier.GRAPH, entity.entity.name) for id_, entity in entities.items()},
             **{id_: Shown(item.memory.tier, item.memory.content[:EXCERPT_CHARS]) for id_, item in memories.items()},
         }
+
+
+def clean_kinds(kinds: Sequence[str]) -> tuple[str, ...]:
+    """Return the kinds of link.
+
+    Raises:
+        InvalidInput: For one that is not 1 to 128 printable characters.
+    """
+    return tuple(clean_id(kind, "kind") for kind in kinds)

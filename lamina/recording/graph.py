@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lamina.errors import InvalidInput
+from lamina.extraction.entities import distinct
+from lamina.links import LinkKind
 from lamina.memories import Edge, Entity
 from lamina.ports import Clock
 from lamina.recording.knowledge import Knowledge
@@ -16,6 +18,7 @@ from lamina.stores.postgres.idempotency import Json, Once, answer_once
 from lamina.text import clean, clean_id, name_key
 
 MAX_ALIASES = 64
+MAX_SOURCE_CHARS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +47,13 @@ class GraphRecorder:
         """Store entities, each once per workspace and namespace; return ``results`` in their order.
 
         Raises:
-            InvalidInput: For an unclean name, type or alias.
+            InvalidInput: For an unclean name, type or alias, or a scope of one user.
             Unavailable: If the embedder or Postgres does not answer; nothing is written.
         """
+        if scope.user is not None:
+            raise InvalidInput("user", "is not accepted: an entity belongs to the workspace; an edge can be one user's")
         cleaned = [clean_entity(entity, f"entities.{place}") for place, entity in enumerate(entities)]
-        distinct = {entity.key: entity for entity in cleaned}
-        prepared = await self._knowledge.embedded(tuple(distinct.values()), self._clock(), is_asserted=True)
+        prepared = await self._knowledge.embedded(distinct(cleaned), self._clock(), is_asserted=True)
 
         async def write(connection: Connection) -> Json:
             put = await self._knowledge.assert_entities(connection, scope, prepared)
@@ -104,10 +108,16 @@ def _clean_edge(stated: StatedEdge, path: str) -> StatedEdge:
     subject, object_ = clean_id(edge.subject, f"{path}.subject"), clean_id(edge.object, f"{path}.object")
     if name_key(subject) == name_key(object_):
         raise InvalidInput(f"{path}.object", f"is {object_}, the subject itself; an edge joins two entities")
-    type_ = "_".join(clean_id(edge.type, f"{path}.type").lower().split())
-    return StatedEdge(
-        Edge(subject, type_, object_, edge.strength, edge.confidence), clean(stated.source, f"{path}.source")
-    )
+    source = clean(stated.source, f"{path}.source", limit=MAX_SOURCE_CHARS)
+    return StatedEdge(Edge(subject, _clean_type(edge.type, path), object_, edge.strength, edge.confidence), source)
+
+
+def _clean_type(type_: str, path: str) -> str:
+    """Return the type of an edge in lower case with underscores."""
+    cleaned = "_".join(clean_id(type_, f"{path}.type").lower().split())
+    if cleaned in set(LinkKind):
+        raise InvalidInput(f"{path}.type", f"is {cleaned}, which names links of memories; choose another word")
+    return cleaned
 
 
 def _evidence(stated: StatedEdge, scope: Scope, now: datetime) -> Evidence:

@@ -48,7 +48,7 @@ from lamina.stores.postgres.profiles import Profiles
 from lamina.stores.postgres.shares import Shares
 from lamina.stores.postgres.temperatures import Temperatures
 from lamina.wiring.stores import build_procedure_reads, postgres_url, utc_now
-from lamina.wiring.tiers import unserved_tiers
+from lamina.wiring.tiers import kept_projections, unserved_tiers
 
 
 def build_extractor(settings: Settings) -> Extractor | None:
@@ -234,7 +234,7 @@ def build_indexer(settings: Settings, pool: Pool, projections: Mapping[Projectio
     """Build what applies the outbox to any projections."""
     return Indexer(
         postgres_url(settings),
-        Outbox(pool),
+        Outbox(pool, tuple(projections)),
         projections,
         batch_size=settings.indexer.batch_size,
         poll_interval_s=settings.indexer.poll_interval_s,
@@ -254,6 +254,7 @@ class Reads:
     memory_profiles: MemoryProfiles
 
 
-def build_reads(pool: Pool) -> Reads:
+def build_reads(settings: Settings, pool: Pool) -> Reads:
     """Build the plain reads."""
-    return Reads(Notes(pool), Messages(pool), Profiles(pool), Keys(pool), Outbox(pool), MemoryProfiles(pool))
+    outbox = Outbox(pool, kept_projections(settings))
+    return Reads(Notes(pool), Messages(pool), Profiles(pool), Keys(pool), outbox, MemoryProfiles(pool))

@@ -81,6 +81,11 @@ def served_tiers(settings: Settings) -> tuple[TierName, ...]:
     return tuple(name for name in TIERS if not (is_off and TIERS[name] is Tier.GRAPH))
 
 
+def kept_projections(settings: Settings) -> tuple[ProjectionName, ...]:
+    """Return the projections that the served tiers keep."""
+    return tuple(projection for name in served_tiers(settings) for projection in PROJECTIONS_OF[name])
+
+
 def unserved_tiers(settings: Settings) -> dict[Tier, str]:
     """Return the tiers that the settings switch off, with what does so."""
     served = served_tiers(settings)

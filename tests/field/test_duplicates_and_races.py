@@ -138,3 +138,13 @@ def _count(application: Application, query: str) -> int:
     with psycopg.connect(application.url) as connection:
         row = connection.execute(query.encode(), (application.tenant,)).fetchone()
     return int(row[0]) if row else 0
+
+
+async def test_one_idempotency_key_cannot_stand_for_two_kinds_of_write(application: Application) -> None:
+    client = application.client()
+    once = {"Idempotency-Key": "the same"}
+
+    first = await client.post("/v1/notes", json={"content": "x"}, headers=once)
+    second = await client.post("/v1/documents", json={"content": "x"}, headers=once)
+
+    assert (first.status_code, second.status_code) == (201, 409)

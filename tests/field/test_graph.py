@@ -143,3 +143,59 @@ async def test_what_a_private_memory_says_is_followed_by_its_owner_alone(applica
     assert other == []
     hidden = await client.get("/v1/graph/neighbours", params={"name": "Rolf Brandt", "user": "otto"})
     assert hidden.status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("edges", {"edges": [{"subject": "A", "type": "mentions", "object": "B"}]}),
+        ("edges", {"edges": [{"subject": "A", "type": "knows", "object": " a "}]}),
+        ("edges", {"edges": [{"subject": "A", "type": "knows", "object": "B", "source": "x" * 2000}]}),
+        ("edges", {"edges": [{"subject": "A\u0000", "type": "knows", "object": "B"}]}),
+        ("entities", {"entities": [{"name": "A"}], "user": "ann"}),
+        ("entities", {"entities": [{"name": ""}]}),
+        ("traverse", {"names": ["\u0000"]}),
+        ("traverse", {"names": ["A"], "kinds": ["\u0000"]}),
+        ("traverse", {"names": []}),
+        ("traverse", {"names": ["A"], "depth": 4}),
+    ],
+)
+async def test_what_the_graph_cannot_hold_is_refused_by_name(application: Application, path: str, body: Json) -> None:
+    client = application.client()
+    await state(client, ("A", "next_to", "B"))
+
+    refused = await client.post(f"/v1/graph/{path}", json=body)
+
+    assert refused.status_code == 422, refused.text
+
+
+async def test_a_name_that_nobody_can_write_is_refused(application: Application) -> None:
+    refused = await application.client().get("/v1/graph/neighbours", params={"name": "\u0000"})
+
+    assert refused.status_code == 422
+
+
+async def test_the_hints_of_a_context_obey_its_filters(application: Application) -> None:
+    client = application.client()
+    await state(client, ("Petra Nowak", "works_at", "Initech"))
+    body = {"content": "Petra Nowak moved the server", "event_at": "2020-01-01T00:00:00Z"}
+    await client.post("/v1/notes", json=body)
+    await application.indexed()
+
+    asked = {"query": "Petra Nowak moved the server", "min_score": 0}
+    now = (await client.post("/v1/context", json=asked)).json()["text"]
+    then = (await client.post("/v1/context", json={**asked, "as_of": "2021-01-01T00:00:00Z"})).json()["text"]
+
+    assert "Petra Nowak works_at Initech" in now
+    assert "moved the server" in then
+    assert "works_at" not in then
+
+
+async def test_aliases_of_one_name_sent_twice_are_all_kept(application: Application) -> None:
+    client = application.client()
+    entities = [{"name": "Robert Hall", "aliases": ["Bob"]}, {"name": "robert hall", "aliases": ["Bobby"]}]
+
+    await client.post("/v1/graph/entities", json={"entities": entities})
+
+    known = (await client.get("/v1/graph/neighbours", params={"name": "Bobby"})).json()["entity"]
+    assert sorted(known["aliases"]) == ["Bob", "Bobby"]

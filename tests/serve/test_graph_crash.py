@@ -51,4 +51,4 @@ def test_a_graph_killed_during_a_load_loses_nothing_and_an_emptied_one_is_rebuil
         assert "memories are queued" in emptied.stdout
         wait_until_indexed(client)
         assert service.cli("audit").returncode == 0
-        assert client.traverse(["Control Room"], depth=1)["nodes"]
+        assert client.traverse(["Control Room 3"], depth=1)["nodes"]

@@ -114,7 +114,7 @@ async def running(
     )
     used = embedder or BatchingEmbedder(model)
     searchers = {TIERS[name]: parts.searcher for name, parts in tiers.items()}
-    reads = build_reads(pool)
+    reads = build_reads(settings, pool)
     audits = {
         name: partial(audit, reads.outbox, name, projection)
         for parts in tiers.values()

@@ -1,5 +1,5 @@
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -89,3 +89,11 @@ def test_a_profile_out_of_range_is_refused_by_field(change: dict[str, object], f
 
 def test_a_clean_profile_names_each_tier_once() -> None:
     assert clean_memory_profile(replace(PROFILE, tiers=(Tier.NOTES, Tier.GRAPH, Tier.NOTES))) == PROFILE
+
+
+def test_memories_older_than_time_itself_are_asked_for_without_an_error() -> None:
+    wishes = Wishes(as_of=datetime(1, 6, 1))  # noqa: DTZ001 - naive ones come from callers
+
+    settled = settle(wishes, replace(PROFILE, ttl_days=36_500.0), DEFAULTS, Purpose.CONTEXT, NOON)
+
+    assert settled.since == datetime.min.replace(tzinfo=UTC)

@@ -19,9 +19,11 @@ from lamina.stores.graph.values import Parameters, Row
 
 logger = logging.getLogger(__name__)
 GRAPH = "lamina"
+FLUSHED = "lamina:flushed"
 PART = "graph"
 CONNECT_TIMEOUT_S = 2.0
 WRITE_TIMEOUT_S = 30.0
+LONG_READ_TIMEOUT_S = 30.0
 # The server ends a statement itself at its deadline; the client waits a little longer for the answer.
 GRACE_S = 0.1
 
@@ -51,10 +53,11 @@ class FalkorDBEngine:
         self._graph: Any = AsyncGraph(self._client, GRAPH)
         self._read_deadline_s = read_deadline_s
 
-    async def read(self, text: str, parameters: Parameters) -> Sequence[Row]:
+    async def read(self, text: str, parameters: Parameters, *, is_long: bool = False) -> Sequence[Row]:
         """Return the rows of a statement; none from a server that knows of no graph yet."""
-        timeout_ms = max(1, int(self._read_deadline_s * 1000))
-        async with _answered(self._read_deadline_s + GRACE_S):
+        deadline_s = LONG_READ_TIMEOUT_S if is_long else self._read_deadline_s
+        timeout_ms = max(1, int(deadline_s * 1000))
+        async with _answered(deadline_s + GRACE_S):
             try:
                 result = await self._graph.ro_query(text, dict(parameters), timeout=timeout_ms)
             except ResponseError as error:
@@ -82,9 +85,11 @@ class FalkorDBEngine:
 
         A server without an append-only file has no such moment: then the call returns at once, with a warning.
         """
-        async with _answered(WRITE_TIMEOUT_S):
+        async with _answered(WRITE_TIMEOUT_S), self._client.client() as one:
+            # The server waits for the writes of the asking connection alone; of this one, all before are older.
+            await one.set(FLUSHED, 1)
             try:
-                written, _ = await self._client.execute_command("WAITAOF", 1, 0, int(WRITE_TIMEOUT_S * 1000))
+                written, _ = await one.execute_command("WAITAOF", 1, 0, int(WRITE_TIMEOUT_S * 1000))
             except ResponseError as error:
                 if "appendonly is disabled" not in str(error):
                     raise

@@ -16,6 +16,7 @@ from lamina.stores.graph.values import Parameters, Row
 PART = "graph"
 CONNECT_TIMEOUT_S = 2.0
 WRITE_TIMEOUT_S = 30.0
+LONG_READ_TIMEOUT_S = 30.0
 # The server ends a statement itself at its deadline; the client waits a little longer for the answer.
 GRACE_S = 0.1
 
@@ -42,10 +43,11 @@ class Neo4jEngine:
         self._read_deadline_s = read_deadline_s
         self._is_indexed = False
 
-    async def read(self, text: str, parameters: Parameters) -> Sequence[Row]:
+    async def read(self, text: str, parameters: Parameters, *, is_long: bool = False) -> Sequence[Row]:
         """Return the rows of a statement."""
-        async with _answered(self._read_deadline_s + GRACE_S), self._session() as session:
-            result = await session.run(neo4j.Query(text, timeout=self._read_deadline_s), dict(parameters))
+        deadline_s = LONG_READ_TIMEOUT_S if is_long else self._read_deadline_s
+        async with _answered(deadline_s + GRACE_S), self._session() as session:
+            result = await session.run(neo4j.Query(text, timeout=deadline_s), dict(parameters))
             return [record.values() async for record in result]
 
     async def write(self, text: str, parameters: Parameters) -> None:

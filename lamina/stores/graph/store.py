@@ -26,14 +26,15 @@ from lamina.stores.graph.values import (
 )
 
 ROWS_OF_A_STATEMENT = 1000
+PAGE_OF_AN_AUDIT = 5000
 Item = TypeVar("Item")
 
 
 class Engine(Protocol):
     """Something that runs Cypher; each failure to answer is an ``Unavailable``."""
 
-    async def read(self, text: str, parameters: Parameters) -> Sequence[Row]:
-        """Return the rows of a statement that changes nothing, or give up at the deadline of a source."""
+    async def read(self, text: str, parameters: Parameters, *, is_long: bool = False) -> Sequence[Row]:
+        """Return the rows of a statement that changes nothing, or give up: at a source's deadline, or a longer one."""
         ...
 
     async def write(self, text: str, parameters: Parameters) -> None:
@@ -111,7 +112,7 @@ class CypherGraph:
         """
         await self._engine.flush()
 
-    async def nodes(self, after: UUID | None, limit: int) -> list[tuple[UUID, Node]]:
+    async def nodes(self, after: UUID | None, limit: int, tenant: str | None = None) -> list[tuple[UUID, Node]]:
         """Return nodes with their links in the order of their ids, from the one after ``after`` on.
 
         Targets of links that have not been applied themselves are no nodes yet. Links stand in the
@@ -120,11 +121,11 @@ class CypherGraph:
         Raises:
             Unavailable: If the store does not answer in time.
         """
-        parameters = {"after": "" if after is None else str(after), "limit": limit}
-        nodes = await self._engine.read(statement("list_nodes"), parameters)
+        parameters = {"after": "" if after is None else str(after), "limit": limit, "tenant": tenant}
+        nodes = await self._engine.read(statement("list_nodes"), parameters, is_long=True)
         if not nodes:
             return []
-        links = await self._engine.read(statement("list_links"), {"ids": [row[0] for row in nodes]})
+        links = await self._engine.read(statement("list_links"), {"ids": [row[0] for row in nodes]}, is_long=True)
         return read_nodes(nodes, links)
 
     async def inventory(self, tenant: str, fingerprint: Callable[[Node], str | None]) -> dict[UUID, str]:
@@ -135,8 +136,8 @@ class CypherGraph:
         """
         known: dict[UUID, str] = {}
         after: UUID | None = None
-        while page := await self.nodes(after, self._rows):
-            own = ((id_, fingerprint(node)) for id_, node in page if node.tenant == tenant)
+        while page := await self.nodes(after, PAGE_OF_AN_AUDIT, tenant):
+            own = ((id_, fingerprint(node)) for id_, node in page)
             known |= {id_: state for id_, state in own if state is not None}
             after = page[-1][0]
         return known

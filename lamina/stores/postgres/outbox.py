@@ -45,10 +45,16 @@ async def enqueue_notes(connection: Connection, ids: Sequence[UUID]) -> None:
 
 
 class Outbox:
-    """Reads and clears the outbox of one projection at a time."""
+    """Reads and clears the outbox of one projection at a time.
 
-    def __init__(self, pool: Pool) -> None:
+    Args:
+        pool: Connections to Postgres.
+        kept: The projections whose lag counts; what nothing keeps waits without being behind.
+    """
+
+    def __init__(self, pool: Pool, kept: Sequence[ProjectionName] = PROJECTIONS) -> None:
         self._pool = pool
+        self._kept = kept
 
     async def take(self, projection: ProjectionName, limit: int, applied: Sequence[int] = ()) -> list[tuple[int, UUID]]:
         """Return the oldest (sequence number, memory id) pairs beside those applied; they stay until :meth:`finish`."""
@@ -84,11 +90,11 @@ class Outbox:
             await connection.execute(statement("finish_outbox"), {"seqs": list(seqs)})
 
     async def lag(self) -> Mapping[str, Lag]:
-        """Return the lag of every projection."""
+        """Return the lag of every projection that is kept."""
         async with lent(self._pool) as connection:
             cursor = await connection.execute(statement("outbox_lag"))
             found = {row["projection"]: Lag(row["pending"], max(0.0, row["oldest_s"])) async for row in cursor}
-        return {name: found.get(name, Lag(0, 0.0)) for name in PROJECTIONS}
+        return {name: found.get(name, Lag(0, 0.0)) for name in self._kept}
 
 
 def enqueue_all(url: str, projection: ProjectionName) -> int:
