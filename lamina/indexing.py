@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -18,6 +18,7 @@ logger = logging.getLogger(__name__)
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 5.0
 MAX_UNFLUSHED = 4096
+CANCEL_STEP_S = 1.0
 _LOCK = 0x6F7574626F78  # "outbox"
 
 
@@ -83,9 +84,7 @@ class Indexer:
         try:
             await self._wake_when_notified(connection)
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await _ended(tasks)
 
     async def _wake_when_notified(self, connection: Connection) -> None:
         while True:
@@ -159,8 +158,10 @@ class Follower:
         """Apply what comes within the flush interval, so that one flush serves it all."""
         deadline = time.monotonic() + self._flush_interval_s
         while (left := deadline - time.monotonic()) > 0 and len(self._applied) < MAX_UNFLUSHED:
+            # Not wait_for: in Python 3.11 it loses a cancellation that comes together with the event.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.wake.wait(), left)
+                async with asyncio.timeout(left):
+                    await self.wake.wait()
             self.wake.clear()
             async with self._turn:
                 await self._apply()
@@ -181,6 +182,14 @@ class Follower:
             await self._projection.flush()
             await self._outbox.finish(self._applied)
             self._applied = []
+
+
+async def _ended(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Cancel tasks until they have ended: one that swallows a cancellation must not hold up the others' successors."""
+    while pending := [task for task in tasks if not task.done()]:
+        for task in pending:
+            task.cancel()
+        await asyncio.wait(pending, timeout=CANCEL_STEP_S)
 
 
 async def _listen(url: str) -> Connection:

@@ -15,6 +15,7 @@ from lamina.errors import InvalidInput
 from lamina.text import clean, clean_id, clean_json, clean_text, content_hash, name_key
 
 MAX_TAGS = 64
+MAX_SOURCE_CHARS = 1024
 MAX_MESSAGES = 256
 
 Metadata = dict[str, Any]
@@ -140,7 +141,8 @@ class Note:
         confidence: 0..1, how sure it is.
         tags: Free labels, compared whole.
         event_at: When what it tells of happened, in UTC; the time of writing if not given.
-        source: Where it comes from (``api``, or the id of the message it was extracted from).
+        source: Where it comes from (``api``, or the id of the message it was extracted from), at most 1 024
+            characters.
         metadata: The caller's data, returned untouched.
         derived_from: Notes that this one was made from; it goes when one of them goes.
     """
@@ -174,7 +176,7 @@ def clean_note(note: Note, field_path: str = "") -> Note:
         confidence=_fraction(note.confidence, f"{prefix}confidence"),
         tags=clean_tags(note.tags, f"{prefix}tags"),
         event_at=None if note.event_at is None else as_utc(note.event_at, f"{prefix}event_at"),
-        source=clean(note.source, f"{prefix}source"),
+        source=clean(note.source, f"{prefix}source", limit=MAX_SOURCE_CHARS),
         metadata=clean_metadata(note.metadata, f"{prefix}metadata"),
         derived_from=tuple(dict.fromkeys(note.derived_from)),
     )

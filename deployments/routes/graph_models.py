@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from deployments.routes.models import Count, Fraction, ScopeIn, Strict
+from lamina.extraction.entities import MAX_ENTITIES
 from lamina.links import Followed
 from lamina.memories import Edge, Entity, as_utc
 from lamina.queries import MAX_DEPTH, MAX_LIMIT
@@ -33,7 +34,7 @@ class EntityFields(Strict):
 class EntitiesIn(ScopeIn):
     """Entities to state."""
 
-    entities: list[EntityFields] = Field(min_length=1, max_length=MAX_ITEMS, description="The entities.")
+    entities: list[EntityFields] = Field(min_length=1, max_length=MAX_ENTITIES, description="The entities.")
 
 
 class EdgeFields(Strict):
@@ -44,7 +45,7 @@ class EdgeFields(Strict):
     object: str = Field(description="Name of the entity it points to.")
     strength: Fraction = Field(0.8, description="How much following it carries over, 0 to 1.")
     confidence: Fraction = Field(0.9, description="How sure this source is of it, 0 to 1.")
-    source: str = Field("api", description="Where you have it from; one source counts once, however often it is sent.")
+    source: str = Field("api", description="Where it is from, at most 1 024 characters; one source counts once.")
 
     def edge(self) -> Edge:
         """Return the edge as the library knows it."""

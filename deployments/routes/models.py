@@ -104,7 +104,7 @@ class NoteFields(Strict):
     event_at: datetime = Field(
         cast("datetime", None), description="When it happened, ISO 8601; without an offset it is UTC. Default: now."
     )
-    source: str = Field("api", description="Where it comes from.")
+    source: str = Field("api", description="Where it comes from, at most 1 024 characters.")
     metadata: dict[str, Any] = Field(default_factory=dict, description="Your data, returned untouched.")
     derived_from: list[UUID] = Field(
         default_factory=list,

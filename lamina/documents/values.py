@@ -7,12 +7,11 @@ from datetime import datetime
 from uuid import UUID
 
 from lamina.documents.media import TEXT
-from lamina.memories import Metadata, as_utc, clean_metadata, clean_tags
+from lamina.memories import MAX_SOURCE_CHARS, Metadata, as_utc, clean_metadata, clean_tags
 from lamina.text import clean, clean_id, clean_text, content_hash, is_blank
 
 MAX_TITLE_CHARS = 500
 OPENING_CHARS = 120
-MAX_SOURCE_CHARS = 1_000
 DEFAULT_MEDIA_TYPE = TEXT
 
 
@@ -27,7 +26,7 @@ class Upload:
         title: Without it, the title that the document gives itself.
         tags: Free labels, compared whole.
         event_at: When what it tells of happened, in UTC; the time of writing if not given.
-        source: Where it comes from.
+        source: Where it comes from, at most 1 024 characters.
         metadata: The owner's data, returned untouched.
     """
 

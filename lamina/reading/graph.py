@@ -1,12 +1,13 @@
 """Tier 4 as a source: from the names in a question along links to facts and memories."""
 
+import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
 
-from lamina.extraction.linking import longest, name_candidates
+from lamina.extraction.linking import Span, longest, read, stretches
 from lamina.links import Followed, Frontier, LinkKind, NodeLabel
 from lamina.ports import Links
 from lamina.queries import Hit, Query, Ranking, Source, Tier
@@ -17,6 +18,8 @@ MENTIONS = 0.9
 MENTIONED = 0.5
 SIMILAR = 0.5
 NEAREST_NAMES = 5
+QUESTION_WORDS = 512
+LONG_QUESTION_CHARS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,8 @@ class GraphSearcher:
 
     async def _seeds(self, query: Query) -> dict[UUID, float]:
         """Return the entities that the question names, or almost names, by how much their names tell."""
-        candidates = name_candidates(query.text)
+        is_long = len(query.text) > LONG_QUESTION_CHARS
+        candidates = await asyncio.to_thread(names_asked, query.text) if is_long else names_asked(query.text)
         names = await self._reader.named(query.scope, list(candidates))
         named = {entity: 1 / len(names[key]) for key in longest(candidates, names) for entity in names[key]}
         near = await self._reader.nearest(query, limit=NEAREST_NAMES, min_similarity=self._limits.min_similarity)
@@ -135,6 +139,12 @@ class GraphSearcher:
             for id_, entity in known.items()
             if entity.is_asserted
         ]
+
+
+def names_asked(text: str) -> dict[str, tuple[Span, ...]]:
+    """Return what may be a name in a question's first 512 words, by its key, with where it stands."""
+    first = next(stretches(read(text), QUESTION_WORDS), None)
+    return first.candidates() if first else {}
 
 
 def frontier_of(query: Query, ids: Sequence[UUID], kinds: Sequence[str], fan_out: int) -> Frontier:

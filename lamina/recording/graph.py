@@ -7,7 +7,7 @@ from datetime import datetime
 from lamina.errors import InvalidInput
 from lamina.extraction.entities import distinct
 from lamina.links import LinkKind
-from lamina.memories import Edge, Entity
+from lamina.memories import MAX_SOURCE_CHARS, Edge, Entity
 from lamina.ports import Clock
 from lamina.recording.knowledge import Knowledge
 from lamina.scope import Scope
@@ -18,7 +18,6 @@ from lamina.stores.postgres.idempotency import Json, Once, answer_once
 from lamina.text import clean, clean_id, name_key
 
 MAX_ALIASES = 64
-MAX_SOURCE_CHARS = 1024
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,21 @@
 
 import asyncio
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import accumulate
 from uuid import UUID
 
 from cachetools import LRUCache
 
 from lamina.errors import Unavailable
-from lamina.extraction.linking import Span, longest, name_candidates
+from lamina.extraction.linking import Reading, places_of, read
 from lamina.links import LinkKind
 from lamina.memories import Edge, Entity
 from lamina.ports import Embedder
 from lamina.queries import Tier
+from lamina.recording.naming import Names, names_at, names_in
 from lamina.scope import Scope
 from lamina.stores.postgres.connection import Connection
 from lamina.stores.postgres.entities import Evidence, PreparedEntity, Put, find_names, put_edges, put_entities
@@ -23,12 +25,12 @@ from lamina.stores.postgres.outbox import enqueue
 from lamina.text import content_hash, name_key
 
 MAX_UNTOLD = 50
+MAX_OLDER_CHARS = 5_000_000
+MAX_TITLE_CHARS = 128
 NAME_CACHE = 8192
 TITLE_TYPE = "title"
 _TRAILING_PARENTHESIS = re.compile(r"\s*\([^()]*\)\s*$")
 _OWN_SOURCES = ("api", "message:")
-Candidates = Mapping[str, Sequence[Span]]
-"""What may be a name in a text, by its key, with the words where it stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Told:
         memory: Id of the message, note or passage.
         tier: Where it lives.
         text: What it says.
-        source: Where that was read; the same source counts once as evidence.
+        source: Where that was read; the same source counts once as evidence; ``message:<id>`` is that message.
         user: Whose memory it is; ``None`` for a shared one.
         seen_at: When it happened, in UTC.
         title: What it is about, if it has a title.
@@ -59,16 +61,16 @@ class PreparedKnowledge:
     """Texts with everything that can be known of them before the transaction."""
 
     told: tuple[Told, ...] = ()
-    candidates: tuple[Candidates, ...] = ()
+    readings: tuple[Reading, ...] = ()
     entities: tuple[PreparedEntity, ...] = ()
     evidence: tuple[Evidence, ...] = ()
 
     def told_by(self, *, user: str | None, source: str, seen_at: datetime) -> "PreparedKnowledge":
         """Return the same knowledge from another mouth."""
-        told = tuple(replace(item, user=user, source=source, seen_at=seen_at) for item in self.told)
-        texts = {item.memory: item.text for item in told}
+        told = _as_sources([replace(item, user=user, source=source, seen_at=seen_at) for item in self.told])
+        sources = {item.memory: item.source for item in told}
         evidence = tuple(
-            replace(item, user=user, source=source_of(source, texts[item.memory]), seen_at=seen_at)
+            replace(item, user=user, source=sources[item.memory], seen_at=seen_at)
             for item in self.evidence
             if item.memory is not None
         )
@@ -80,8 +82,19 @@ def source_of(source: str, text: str) -> str:
     return content_hash(text).hex() if source.startswith(_OWN_SOURCES) else source
 
 
-def title_entity(title: str) -> Entity:
-    """Return the entity that a titled text is about; `Mercury (planet)` is also known as `Mercury`."""
+def _as_sources(told: Sequence[Told]) -> tuple[Told, ...]:
+    """Return the texts with what counts as their source: a note that was drawn from a message is no second one."""
+    messages = {f"message:{item.memory}": item.text for item in told}
+    return tuple(replace(item, source=source_of(item.source, messages.get(item.source, item.text))) for item in told)
+
+
+def title_entity(title: str | None) -> Entity | None:
+    """Return the entity that a titled text is about; `Mercury (planet)` is also known as `Mercury`.
+
+    A title of more than 128 characters is a sentence rather than a name, and no entity.
+    """
+    if not title or len(title) > MAX_TITLE_CHARS:
+        return None
     short = _TRAILING_PARENTHESIS.sub("", title)
     return Entity(title, TITLE_TYPE, (short,) if short and short != title else ())
 
@@ -111,16 +124,12 @@ class Knowledge:
         """
         if not told:
             return PreparedKnowledge()
-        candidates = await asyncio.to_thread(lambda: tuple(name_candidates(item.text) for item in told))
+        sources = _as_sources(told)
+        readings, evidence = await asyncio.to_thread(_read, sources, edges)
         seen_at = max(item.seen_at for item in told)
-        titles = [title_entity(item.title) for item in told if item.title]
-        distinct = {entity.key: entity for entity in (*_named(edges), *entities, *titles)}
-        return PreparedKnowledge(
-            tuple(told),
-            candidates,
-            await self.embedded(tuple(distinct.values()), seen_at),
-            tuple(_evidence(told, candidates, edges)),
-        )
+        distinct = {entity.key: entity for entity in (*_named(edges), *entities, *_titles(told))}
+        embedded = await self.embedded(tuple(distinct.values()), seen_at)
+        return PreparedKnowledge(sources, readings, embedded, tuple(evidence))
 
     async def embedded(
         self, entities: Sequence[Entity], seen_at: datetime, *, is_asserted: bool = False
@@ -150,16 +159,16 @@ class Knowledge:
         self, connection: Connection, scope: Scope, knowledge: PreparedKnowledge, new: Collection[UUID]
     ) -> None:
         """Store what the new ones among the texts tell, inside the transaction that stores them."""
-        known = [pair for pair in zip(knowledge.told, knowledge.candidates, strict=True) if pair[0].memory in new]
+        known = [pair for pair in zip(knowledge.told, knowledge.readings, strict=True) if pair[0].memory in new]
         if not known:
             return
         told = [item for item, _ in known]
         put = await put_entities(connection, scope, knowledge.entities, self._generation)
-        await self._mention(connection, scope, told, [keys for _, keys in known])
+        await self._mention(connection, scope, told, [reading for _, reading in known])
         evidence = [item for item in knowledge.evidence if item.memory in new]
         ids = {key: item.id for key, item in put.items()}
         edges = await put_edges(connection, scope, evidence, ids)
-        titles = {title_entity(item.title).key for item in told if item.title}
+        titles = {entity.key for entity in _titles(told)}
         older = await self._mention_in_older(connection, scope, knowledge.entities, put, titles)
         for tier in sorted({item.tier for item in told}):
             ids_of_tier = [item.memory for item in told if item.tier is tier]
@@ -191,15 +200,13 @@ class Knowledge:
         await enqueue(connection, "graph", [*memories, *sorted(changed)])
 
     async def _mention(
-        self, connection: Connection, scope: Scope, told: Sequence[Told], candidates: Sequence[Candidates]
+        self, connection: Connection, scope: Scope, told: Sequence[Told], readings: Sequence[Reading]
     ) -> None:
-        names = await find_names(connection, scope, list(dict.fromkeys(key for keys in candidates for key in keys)))
-        mentions = [
-            mention for item, keys in zip(told, candidates, strict=True) for mention in _mentions(item, keys, names)
-        ]
-        abouts = await find_names(connection, scope, [name_key(item.title) for item in told if item.title])
-        titled = [(item, abouts.get(name_key(item.title), ())) for item in told if item.title]
-        own = [_mention(item, entity, LinkKind.ABOUT) for item, entities in titled for entity in entities]
+        names = await names_in(connection, scope, readings)
+        mentions = [mention for item, found in zip(told, names, strict=True) for mention in _mentions(item, found)]
+        titled = [(item, entity.key) for item in told if (entity := title_entity(item.title))]
+        abouts = await find_names(connection, scope, sorted({key for _, key in titled}))
+        own = [_mention(item, entity, LinkKind.ABOUT) for item, key in titled for entity in abouts.get(key, ())]
         await put_mentions(connection, scope, [*mentions, *own])
 
     async def _mention_in_older(
@@ -210,18 +217,30 @@ class Knowledge:
         put: dict[str, Put],
         wanted: Collection[str],
     ) -> set[UUID]:
-        """Link memories to entities that are newer than they are; return those memories."""
+        """Link memories to entities that are newer than they are; return those memories.
+
+        Of at most 500 memories, five million characters are read.
+        """
         new = [item.entity for item in entities if item.entity.key in wanted and not put[item.entity.key].existed]
         keys = sorted({key for entity in new for key in entity.all_keys()})
         if not keys:
             return set()
-        found = await untold(connection, scope, keys, MAX_UNTOLD)
-        names = await find_names(connection, scope, keys)
-        mentions = [
-            mention for item in found for mention in _mentions(_told(item), name_candidates(item.content), names)
-        ]
+        older = _within([_told(item) for item in await untold(connection, scope, keys, MAX_UNTOLD)])
+        readings = await asyncio.to_thread(lambda: [read(item.text) for item in older])
+        names = await names_at(connection, scope, readings, frozenset(keys))
+        mentions = [mention for item, found in zip(older, names, strict=True) for mention in _mentions(item, found)]
         await put_mentions(connection, scope, mentions)
         return {item.memory for item in mentions}
+
+
+def _titles(told: Sequence[Told]) -> list[Entity]:
+    return [entity for item in told if (entity := title_entity(item.title))]
+
+
+def _within(told: Sequence[Told]) -> list[Told]:
+    """Return the first of the texts, as many as may be read while a transaction waits."""
+    ends = accumulate(len(item.text) for item in told)
+    return [item for item, end in zip(told, ends, strict=True) if end <= MAX_OLDER_CHARS]
 
 
 def _named(edges: Sequence[Edge]) -> list[Entity]:
@@ -229,29 +248,34 @@ def _named(edges: Sequence[Edge]) -> list[Entity]:
 
 
 def _told(item: Untold) -> Told:
-    return Told(item.id, item.tier, item.content, item.source, item.user, item.seen_at)
+    source = source_of(item.source, item.content)
+    return Told(item.id, item.tier, item.content, source, item.user, item.seen_at)
 
 
-def _mentions(told: Told, candidates: Candidates, names: Mapping[str, tuple[UUID, ...]]) -> list[Mention]:
-    named = {entity for key in longest(candidates, names) for entity in names[key]}
+def _mentions(told: Told, names: Names) -> list[Mention]:
+    named = {entity for entities in names.values() for entity in entities}
     return [_mention(told, entity, LinkKind.MENTIONS) for entity in sorted(named)]
 
 
 def _mention(told: Told, entity: UUID, kind: LinkKind) -> Mention:
-    source = source_of(told.source, told.text)
-    return Mention(told.memory, told.tier, entity, kind, source, told.user, told.seen_at)
+    return Mention(told.memory, told.tier, entity, kind, told.source, told.user, told.seen_at)
 
 
-def _evidence(told: Sequence[Told], candidates: Sequence[Candidates], edges: Sequence[Edge]) -> list[Evidence]:
-    return [
-        Evidence(edge, source_of(item.source, item.text), item.memory, item.user, item.seen_at)
+def _read(told: Sequence[Told], edges: Sequence[Edge]) -> tuple[tuple[Reading, ...], list[Evidence]]:
+    """Return the words of the texts, and which of them tell the edges; a long text takes a second."""
+    readings = tuple(read(item.text) for item in told)
+    ends = {name_key(name) for edge in edges for name in (edge.subject, edge.object)}
+    named = [frozenset(places_of(reading, ends, limit=1)) for reading in readings]
+    evidence = [
+        Evidence(edge, item.source, item.memory, item.user, item.seen_at)
         for edge in edges
-        for item in _tellers(told, candidates, edge)
+        for item in _tellers(told, named, edge)
     ]
+    return readings, evidence
 
 
-def _tellers(told: Sequence[Told], candidates: Sequence[Candidates], edge: Edge) -> Sequence[Told]:
+def _tellers(told: Sequence[Told], named: Sequence[frozenset[str]], edge: Edge) -> Sequence[Told]:
     """Return the texts that name both ends of an edge; the first text where none does."""
     ends = {name_key(edge.subject), name_key(edge.object)}
-    both = [item for item, keys in zip(told, candidates, strict=True) if ends <= keys.keys()]
+    both = [item for item, keys in zip(told, named, strict=True) if ends <= keys]
     return both or told[:1]

@@ -28,10 +28,10 @@ from lamina.queries import (
     Query,
     Source,
     Tier,
+    TierName,
 )
 from lamina.scope import Scope
 from lamina.text import words
-from lamina.wiring import TierName
 from tests.support.application import Application
 
 MICROSECOND = timedelta(microseconds=1)
@@ -48,7 +48,7 @@ TAGS = ("red", "redder", "salt, pepper", "a') OR 1=1 --", "%", "été", "NULL")
 USERS = (None, "ann", "Ann", "john_doe", "%", "日本")
 AGENTS = (None, "planner", "a') OR 1=1 --")
 SESSIONS = ("s1", "s2", "s%")
-SOURCES = ("api", "", "message:1", "x" * 2_000)
+SOURCES = ("api", "", "message:1", "x" * 1_024)
 FRACTIONS = (0.0, 0.1, 0.1 + 0.2, 0.3, 0.5, 1.0)
 ASKED = "the anchor is rusty"
 

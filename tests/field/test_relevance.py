@@ -11,6 +11,7 @@ import pytest
 
 from deployments.api import build_api
 from lamina.embedding.hashing import HashingModel
+from lamina.queries import Filters
 from lamina.scope import Scope
 from lamina.settings import NoGraphSettings
 from lamina.stores.postgres.keys import KeyRole
@@ -351,7 +352,7 @@ class Knows:
         self.asked: list[UUID] = []
         self._error = error
 
-    async def hints(self, scope: Scope, ids: Sequence[UUID]) -> Mapping[UUID, list[str]]:
+    async def hints(self, scope: Scope, filters: Filters, ids: Sequence[UUID]) -> Mapping[UUID, list[str]]:
         self.asked += ids
         if self._error:
             raise self._error

@@ -29,7 +29,7 @@ def test_a_database_of_a_newer_release_is_refused_with_the_remedy(database: str)
 def test_a_failing_migration_leaves_nothing_behind(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from lamina.stores.postgres import migrate as module
 
-    broken = module.Migration(2, "0002_broken.sql", "CREATE TABLE half_done (id integer); SELECT 1 / 0;")
+    broken = module.Migration(9999, "9999_broken.sql", "CREATE TABLE half_done (id integer); SELECT 1 / 0;")
     monkeypatch.setattr(module, "migrations", lambda: [*migrations(), broken])
 
     with pytest.raises(psycopg.errors.DivisionByZero):

@@ -29,7 +29,7 @@ POLICY: RankingPolicy = ranking_policy(SearchSettings())
 
 def memory(number: int, *, tier: Tier = Tier.NOTES, content: str = "some text", name: str | None = None) -> Memory:
     kind = "message" if tier is Tier.SESSIONS else "note"
-    return Memory(UUID(int=number), tier, kind, content, NOON, confidence=0.95, name=name)
+    return Memory(UUID(int=number), tier, kind, content, NOON, name=name)
 
 
 def ranking(source: Source, *numbers: int) -> Ranking:

@@ -28,14 +28,14 @@ def hits_of(contents: list[str]) -> list[FusedHit]:
 def test_a_memory_is_shown_with_kind_date_excerpt_and_confidence() -> None:
     shown = format_memory(fused(1, "We chose Rust"))
 
-    assert shown == "[Memory: note | 2026-01-15]\nWe chose Rust\nconfidence: 0.95"
+    assert shown == "[Memory: note | 2026-01-15]\nWe chose Rust\nconfidence: 1.00"
 
 
 def test_a_message_is_shown_with_its_speaker_once() -> None:
     plain = FusedHit(memory(1, tier=Tier.SESSIONS, content="hello", name="Ann"), 1, {})
     excerpt = FusedHit(memory(1, tier=Tier.SESSIONS, content="Ann: hello", name="Ann"), 1, {})
 
-    assert format_memory(plain) == "[Memory: message | 2026-01-15]\nAnn: hello\nconfidence: 0.95"
+    assert format_memory(plain) == "[Memory: message | 2026-01-15]\nAnn: hello\nconfidence: 1.00"
     assert format_memory(plain) == format_memory(excerpt)
 
 
@@ -101,7 +101,7 @@ def test_hints_stand_in_one_line_below_the_excerpt() -> None:
 
     assert block.text == (
         "[Memory: note | 2026-01-15]\nWe chose Rust\nrelated: Ann works_at Initech; Initech located in Graz\n"
-        "confidence: 0.95\n\n[Memory: note | 2026-01-15]\ntea\nconfidence: 0.95"
+        "confidence: 1.00\n\n[Memory: note | 2026-01-15]\ntea\nconfidence: 1.00"
     )
 
 
@@ -136,7 +136,7 @@ def test_a_passage_is_shown_with_the_title_of_its_document() -> None:
 
     shown = format_memory(FusedHit(passage, 1, {}))
 
-    assert shown == "[Memory: passage | 2026-01-15]\nHandbook: Ring the bell.\nconfidence: 0.95"
+    assert shown == "[Memory: passage | 2026-01-15]\nHandbook: Ring the bell.\nconfidence: 1.00"
 
 
 @given(CONTENTS, DOCUMENTS, st.text(max_size=60), HINTS, BUDGETS)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lamina.links import Followed, LinkKind, NodeLabel
 from lamina.ranking.paths import advance, begin
-from lamina.reading.graph import fact_scores, specificity, weight
+from lamina.reading.graph import QUESTION_WORDS, fact_scores, names_asked, specificity, weight
 from lamina.recording.knowledge import source_of, title_entity
 
 ANN, BOB, NOTE = (UUID(int=number) for number in range(1, 4))
@@ -67,9 +67,30 @@ def test_links_of_memories_are_no_facts() -> None:
 
 
 def test_a_title_is_also_known_without_what_tells_it_from_its_namesakes() -> None:
-    assert title_entity("Mercury (planet)").all_keys() == ("mercury planet", "mercury")
-    assert title_entity("Mercury").all_keys() == ("mercury",)
-    assert title_entity("(untitled)").all_keys() == ("untitled",)
+    assert keys_of("Mercury (planet)") == ("mercury planet", "mercury")
+    assert keys_of("Mercury") == ("mercury",)
+    assert keys_of("(untitled)") == ("untitled",)
+
+
+def keys_of(title: str | None) -> tuple[str, ...]:
+    entity = title_entity(title)
+    return entity.all_keys() if entity else ()
+
+
+def test_a_title_that_is_longer_than_a_name_is_no_entity() -> None:
+    assert len(keys_of("題" * 128)) == 1
+    assert keys_of("題" * 129) == keys_of("") == keys_of(None) == ()
+
+
+def test_only_the_first_words_of_a_long_question_are_looked_up() -> None:
+    question = " ".join(f"w{place}" for place in range(20_000))
+
+    found = names_asked(question)
+
+    assert f"w{QUESTION_WORDS - 1} w{QUESTION_WORDS}" in found
+    assert f"w{QUESTION_WORDS}" not in found
+    assert len(found) <= 16 * QUESTION_WORDS
+    assert names_asked("?!") == {}
 
 
 def test_a_text_without_a_named_source_is_its_own_source() -> None:

@@ -119,3 +119,22 @@ async def test_two_drains_at_once_apply_one_after_the_other() -> None:
 
     assert sorted(counts) == [0, 5]
     assert outbox.rows == {}
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 3])
+async def test_a_follower_that_is_told_to_end_while_it_gathers_ends_even_if_a_change_comes_with_it(steps: int) -> None:
+    outbox, projection = MemoryOutbox(), MemoryProjection()
+    outbox.write(1, version=1)
+    following = Follower("notes", outbox, projection, batch_size=10, flush_interval_s=30)  # type: ignore[arg-type]
+    task = asyncio.create_task(following.run())
+    await until(lambda: projection.visible)
+    await asyncio.sleep(0.01)
+
+    following.wake.set()
+    for _ in range(steps):  # At one of them the waiter has its answer and has not read it.
+        await asyncio.sleep(0)
+    task.cancel()
+    done, _ = await asyncio.wait([task], timeout=2)
+
+    assert done == {task}
+    assert task.cancelled()

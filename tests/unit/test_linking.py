@@ -1,8 +1,21 @@
+from collections.abc import Container, Iterable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.extraction.linking import MAX_NAME_WORDS, longest_matches, name_candidates
+from lamina.extraction.linking import (
+    MAX_NAME_WORDS,
+    Span,
+    Stretch,
+    around,
+    longest,
+    longest_matches,
+    name_candidates,
+    places_of,
+    read,
+    stretches,
+)
 from lamina.text import name_key, words
 
 
@@ -71,3 +84,76 @@ def test_candidates_grow_with_the_text_and_stand_within_it(parts: list[str]) -> 
 
     assert sum(map(len, found.values())) <= 2 * MAX_NAME_WORDS * count
     assert all(0 <= start < end <= count for spans in found.values() for start, end in spans)
+
+
+PARTS = st.lists(
+    st.sampled_from(["Ann", "ann's", "met", "Bob's", "hope", "the", "in", "New", "York", "東京都", "2"]), max_size=60
+)
+
+
+def together(pieces: Iterable[Stretch], openings: Container[str] | None = None) -> dict[str, list[Span]]:
+    spans: dict[str, list[Span]] = {}
+    for piece in pieces:
+        for key, where in piece.candidates(openings).items():
+            spans.setdefault(key, []).extend(where)
+    return spans
+
+
+@given(PARTS, st.integers(1, 20))
+def test_a_text_in_stretches_has_the_candidates_of_the_whole_text(parts: list[str], size: int) -> None:
+    text = " ".join(parts)
+    whole = together(stretches(read(text), 1_000))
+
+    assert together(stretches(read(text), size)) == whole
+    assert {key: tuple(where) for key, where in whole.items()} == name_candidates(text)
+
+
+@given(PARTS, st.integers(1, 20))
+def test_what_begins_with_a_known_word_is_found_without_looking_at_the_rest(parts: list[str], size: int) -> None:
+    whole = name_candidates(" ".join(parts))
+    pieces = list(stretches(read(" ".join(parts)), size))
+
+    openings = set().union(*(piece.openings() for piece in pieces))
+    found = together(pieces, {"ann", "new"})
+
+    assert {key.split(" ")[0] for key in whole} <= openings
+    assert found.keys() >= {key for key in whole if key.split(" ")[0] in {"ann", "new"}}
+    assert not any(key.startswith(("bob", "york")) for key in found)
+
+
+@given(PARTS, st.lists(st.sampled_from(["ann", "ann met", "new york", "york", "bob", "hope", "京都", "the"])))
+def test_the_places_of_keys_are_those_of_all_candidates(parts: list[str], keys: list[str]) -> None:
+    whole = name_candidates(" ".join(parts))
+
+    assert places_of(read(" ".join(parts)), keys) == {key: where for key, where in whole.items() if key in keys}
+
+
+def test_only_the_first_places_of_a_key_are_kept_when_that_is_asked() -> None:
+    reading = read("Ann met " * 5_000)
+
+    assert places_of(reading, ["ann"], limit=3) == {"ann": ((0, 1), (2, 3), (4, 5))}
+
+
+@given(PARTS)
+def test_what_stands_around_a_name_decides_as_the_whole_text_does(parts: list[str]) -> None:
+    known = {"new york", "ann", "york ann", "bob"}
+    whole = name_candidates(" ".join(parts))
+    places = {span for key in known for span in whole.get(key, ())}
+
+    assert longest(together(around(read(" ".join(parts)), places)), known) == longest(whole, known)
+
+
+def test_a_piece_of_a_million_characters_is_no_larger_than_one_of_a_page() -> None:
+    text = "".join(chr(0x4E00 + place * 7919 % 20_000) for place in range(1_000_000))
+
+    pieces = stretches(read(text))
+    first = next(pieces)
+
+    assert len(first.candidates()) <= 2 * MAX_NAME_WORDS * 2_000
+    assert sum(piece.length for piece in pieces) + first.length == 999_999
+
+
+def test_what_stands_around_a_name_is_little_of_a_long_text() -> None:
+    reading = read("word " * 100_000 + "Ann met Bob")
+
+    assert sum(piece.length for piece in around(reading, [(100_000, 100_001)])) <= 3 * MAX_NAME_WORDS

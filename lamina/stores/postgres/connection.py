@@ -14,7 +14,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from lamina.errors import Unavailable
+from lamina.errors import InvalidInput, Unavailable
 from lamina.scope import Scope
 from lamina.settings import PoolSettings
 
@@ -82,6 +82,7 @@ async def lent(pool: Pool) -> AsyncIterator[Connection]:
     """Lend a connection in autocommit.
 
     Raises:
+        InvalidInput: If a value is too long for an index: no retry would help.
         Unavailable: If none is free in time, or the server does not answer.
     """
     await _open(pool)
@@ -90,6 +91,8 @@ async def lent(pool: Pool) -> AsyncIterator[Connection]:
             yield connection
     except PoolTimeout as error:
         raise Unavailable("postgres", f"no connection within {pool.timeout} s") from error
+    except psycopg.errors.ProgramLimitExceeded as error:
+        raise _too_long() from error
     except psycopg.OperationalError as error:
         raise Unavailable("postgres", _first_line(error)) from error
 
@@ -98,6 +101,7 @@ async def in_transaction(pool: Pool, act: Callable[[Connection], Awaitable[Resul
     """Return what ``act`` returns, after its changes are durable; on a deadlock, run it again.
 
     Raises:
+        InvalidInput: If a value is too long for an index: no retry would help.
         Unavailable: If the server does not answer, or the deadlock outlives six attempts.
     """
     await _open(pool)
@@ -111,6 +115,8 @@ async def in_transaction(pool: Pool, act: Callable[[Connection], Awaitable[Resul
             await asyncio.sleep(random.uniform(0, 0.02 * 2**attempt))  # noqa: S311 - jitter
         except PoolTimeout as error:
             raise Unavailable("postgres", f"no connection within {pool.timeout} s") from error
+        except psycopg.errors.ProgramLimitExceeded as error:
+            raise _too_long() from error
         except psycopg.OperationalError as error:
             raise Unavailable("postgres", _first_line(error)) from error
     raise AssertionError  # the loop returns or raises
@@ -124,3 +130,7 @@ async def _open(pool: Pool) -> None:
 
 def _first_line(error: BaseException) -> str:
     return str(error).strip().split("\n")[0] or type(error).__name__
+
+
+def _too_long() -> InvalidInput:
+    return InvalidInput("request", "holds a value too long to index; shorten it")

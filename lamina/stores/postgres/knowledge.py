@@ -45,7 +45,7 @@ class StoredEntity:
     """An entity as a reader sees it.
 
     Args:
-        mentions: How many memories mention it that the reader may see.
+        mentions: How many memories mention it that the reader may see, counted up to 10 000.
         is_asserted: Whether somebody stated it, rather than a text mentioning it.
     """
 

@@ -1,9 +1,11 @@
 """Links of memories: to the entities they mention, and to the memories nearest to them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
+
+from psycopg.rows import DictRow
 
 from lamina.links import LinkKind
 from lamina.queries import Tier
@@ -12,6 +14,7 @@ from lamina.stores.postgres.connection import Connection, scope_parameters, stat
 
 SIMILAR_FAN_OUT = 3
 MIN_SIMILARITY = 0.5
+MAX_UNTOLD_IN_ALL = 500
 _SIMILAR = {Tier.NOTES: "link_similar_notes", Tier.DOCUMENTS: "link_similar_passages"}
 
 
@@ -53,10 +56,12 @@ class Untold:
 
 
 async def put_mentions(connection: Connection, scope: Scope, mentions: Sequence[Mention]) -> None:
-    """Store the mentions; an entity becomes surer with every source that had not mentioned it."""
-    if not mentions:
+    """Store the mentions of entities that are still there; each becomes surer with every new source."""
+    kept = await _keep_entities(connection, scope, {item.entity for item in mentions})
+    known = (item for item in mentions if item.entity in kept)
+    in_order = sorted(known, key=lambda item: (item.entity, item.memory, item.kind))
+    if not in_order:
         return
-    in_order = sorted(mentions, key=lambda item: (item.entity, item.memory, item.kind))
     await connection.execute(
         statement("raise_entity_confidence"),
         {
@@ -84,6 +89,14 @@ async def put_mentions(connection: Connection, scope: Scope, mentions: Sequence[
         await cursor.executemany(statement("insert_memory_link"), rows)
 
 
+async def _keep_entities(connection: Connection, scope: Scope, ids: Collection[UUID]) -> set[UUID]:
+    """Return the entities that are still there; none of them goes before the transaction ends."""
+    if not ids:
+        return set()
+    cursor = await connection.execute(statement("keep_entities"), {**scope_parameters(scope), "ids": list(ids)})
+    return {row["id"] async for row in cursor}
+
+
 async def link_similar(connection: Connection, tier: Tier, ids: Sequence[UUID], generation: int) -> None:
     """Link new memories of a tier to their three nearest neighbours; messages and procedures have none."""
     if tier in _SIMILAR and ids:
@@ -106,23 +119,40 @@ async def forget(connection: Connection, ids: Sequence[UUID]) -> set[UUID]:
     """
     cursor = await connection.execute(statement("forget_evidence"), {"ids": list(ids)})
     evidence = [row async for row in cursor]
-    await connection.execute(statement("weigh_edges"), {"ids": [row["edge_id"] for row in evidence]})
-    await connection.execute(statement("delete_unfounded_edges"), {"ids": [row["edge_id"] for row in evidence]})
     cursor = await connection.execute(statement("forget_links"), {"ids": list(ids)})
     links = [row async for row in cursor]
     entities = {row["to_id"] for row in links if row["kind"] != LinkKind.SIMILAR}
     entities |= {id_ for row in evidence for id_ in (row["from_id"], row["to_id"])}
-    await connection.execute(statement("delete_unmentioned_entities"), {"ids": sorted(entities)})
+    await _prune(connection, sorted(entities), sorted({row["edge_id"] for row in evidence}))
     lost = {row["from_id"] for row in links if row["kind"] == LinkKind.SIMILAR}
     return (entities | lost) - set(ids)
 
 
+async def _prune(connection: Connection, entities: Sequence[UUID], edges: Sequence[UUID]) -> None:
+    """Weigh edges anew, and delete what nothing founds any more.
+
+    A statement that waits for a row goes on with what it saw before the wait. So all rows are
+    locked first, entities before edges as their writers do, and looked at afterwards.
+    """
+    await connection.execute(statement("lock_entities"), {"ids": entities})
+    await connection.execute(statement("lock_edges"), {"ids": edges})
+    await connection.execute(statement("weigh_edges"), {"ids": edges})
+    await connection.execute(statement("delete_unfounded_edges"), {"ids": edges})
+    await connection.execute(statement("delete_unmentioned_entities"), {"ids": entities})
+
+
 async def untold(connection: Connection, scope: Scope, keys: Sequence[str], limit: int) -> list[Untold]:
-    """Return memories that hold the words of one of these names in a row, at most ``limit`` a tier and name."""
-    cursor = await connection.execute(
-        statement("find_untold"), {**scope_parameters(scope), "keys": list(keys), "limit": limit}
-    )
-    return [
-        Untold(row["id"], Tier(row["tier"]), row["content"], row["user_id"], row["source"], row["seen_at"])
-        async for row in cursor
-    ]
+    """Return memories that hold the words of a name in a row, at most ``limit`` a tier and name, 500 in all.
+
+    None of them is deleted or rewritten before the transaction ends.
+    """
+    wanted = {**scope_parameters(scope), "keys": list(keys), "limit": limit, "limit_in_all": MAX_UNTOLD_IN_ALL}
+    cursor = await connection.execute(statement("find_untold"), wanted)
+    kept = {**scope_parameters(scope), "ids": [row["id"] async for row in cursor]}
+    notes = await connection.execute(statement("keep_untold_notes"), kept)
+    passages = await connection.execute(statement("keep_untold_passages"), kept)
+    return [_untold(row) for row in (*await notes.fetchall(), *await passages.fetchall())]
+
+
+def _untold(row: DictRow) -> Untold:
+    return Untold(row["id"], Tier(row["tier"]), row["content"], row["user_id"], row["source"], row["seen_at"])

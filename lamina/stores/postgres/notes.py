@@ -204,11 +204,16 @@ async def delete_note(connection: Connection, tenant: str, id_: UUID, now: datet
     Raises:
         NotFound: If the tenant has no such note.
     """
+    note = await lock_note(connection, tenant, id_)
+    gone: list[UUID] = []
+    while more := await _delete_derived(connection, tenant, id_, now):
+        gone += more
+    return Scope(tenant, note.workspace, note.namespace), sorted(gone)
+
+
+async def _delete_derived(connection: Connection, tenant: str, id_: UUID, now: datetime) -> list[UUID]:
     cursor = await connection.execute(statement("delete_note"), {"id": id_, "tenant": tenant, "now": now})
-    rows = [row async for row in cursor]
-    if not rows:
-        raise NotFound("note", str(id_))
-    return Scope(tenant, rows[0]["workspace"], rows[0]["namespace"]), sorted(row["id"] for row in rows)
+    return [row["id"] async for row in cursor]
 
 
 class Notes:

@@ -6,6 +6,12 @@ CREATE EXTENSION IF NOT EXISTS unaccent WITH SCHEMA public;
 COMMENT ON EXTENSION unaccent IS 'text search dictionary that removes accents';
 CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public;
 COMMENT ON EXTENSION vector IS 'vector data type and ivfflat and hnsw access methods';
+CREATE FUNCTION public.sha256_of(texts text[]) RETURNS bytea
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN sha256(convert_to((array_to_json(texts))::text, 'UTF8'::name));
+CREATE FUNCTION public.sha256_of(value text) RETURNS bytea
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN sha256(convert_to(value, 'UTF8'::name));
 CREATE TEXT SEARCH CONFIGURATION public.lamina (
     PARSER = pg_catalog."default" );
 ALTER TEXT SEARCH CONFIGURATION public.lamina
@@ -83,9 +89,11 @@ CREATE TABLE public.edge_evidence (
     source text NOT NULL,
     memory_id uuid,
     user_id text,
+    strength double precision NOT NULL,
     confidence double precision NOT NULL,
     seen_at timestamp with time zone NOT NULL,
-    CONSTRAINT edge_evidence_confidence_check CHECK (((confidence >= (0)::double precision) AND (confidence <= (1)::double precision)))
+    CONSTRAINT edge_evidence_confidence_check CHECK (((confidence >= (0)::double precision) AND (confidence <= (1)::double precision))),
+    CONSTRAINT edge_evidence_strength_check CHECK (((strength >= (0)::double precision) AND (strength <= (1)::double precision)))
 );
 CREATE TABLE public.edges (
     id uuid NOT NULL,
@@ -406,8 +414,6 @@ ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.documents
     ADD CONSTRAINT documents_pkey PRIMARY KEY (id);
-ALTER TABLE ONLY public.edge_evidence
-    ADD CONSTRAINT edge_evidence_edge_id_source_memory_id_user_id_key UNIQUE NULLS NOT DISTINCT (edge_id, source, memory_id, user_id);
 ALTER TABLE ONLY public.edges
     ADD CONSTRAINT edges_from_id_to_id_type_key UNIQUE (from_id, to_id, type);
 ALTER TABLE ONLY public.edges
@@ -416,10 +422,6 @@ ALTER TABLE ONLY public.embedding_generations
     ADD CONSTRAINT embedding_generations_pkey PRIMARY KEY (generation);
 ALTER TABLE ONLY public.entities
     ADD CONSTRAINT entities_pkey PRIMARY KEY (id);
-ALTER TABLE ONLY public.entities
-    ADD CONSTRAINT entities_tenant_workspace_namespace_key_key UNIQUE (tenant, workspace, namespace, key);
-ALTER TABLE ONLY public.entity_names
-    ADD CONSTRAINT entity_names_pkey PRIMARY KEY (tenant, workspace, namespace, key, entity_id);
 ALTER TABLE ONLY public.epochs
     ADD CONSTRAINT epochs_pkey PRIMARY KEY (tenant, workspace, namespace);
 ALTER TABLE ONLY public.idempotency_keys
@@ -470,10 +472,15 @@ ALTER TABLE ONLY public.shares
     ADD CONSTRAINT shares_pkey PRIMARY KEY (id);
 CREATE UNIQUE INDEX documents_one_of_each ON public.documents USING btree (tenant, workspace, namespace, user_id, key) NULLS NOT DISTINCT;
 CREATE INDEX edge_evidence_by_memory ON public.edge_evidence USING btree (memory_id) WHERE (memory_id IS NOT NULL);
+CREATE UNIQUE INDEX edge_evidence_one_of_each ON public.edge_evidence USING btree (edge_id, public.sha256_of(source), memory_id, user_id) NULLS NOT DISTINCT;
 CREATE INDEX edges_to ON public.edges USING btree (to_id);
 CREATE UNIQUE INDEX embedding_generations_one_active ON public.embedding_generations USING btree (is_active) WHERE is_active;
 CREATE INDEX entities_embedding ON public.entities USING hnsw (embedding public.vector_cosine_ops) WITH (m='24', ef_construction='128');
+CREATE UNIQUE INDEX entities_one_of_each ON public.entities USING btree (tenant, workspace, namespace, public.sha256_of(key));
 CREATE INDEX entity_names_by_entity ON public.entity_names USING btree (entity_id);
+CREATE UNIQUE INDEX entity_names_one_of_each ON public.entity_names USING btree (tenant, workspace, namespace, public.sha256_of(key), entity_id);
+CREATE INDEX entity_names_openings ON public.entity_names USING btree (tenant, workspace, namespace, public.sha256_of(split_part(key, ' '::text, 1)));
+CREATE INDEX memory_links_by_source ON public.memory_links USING btree (to_id, public.sha256_of(source));
 CREATE INDEX memory_links_to ON public.memory_links USING btree (to_id, kind);
 CREATE INDEX message_chunks_embedding ON public.message_chunks USING hnsw (embedding public.vector_cosine_ops) WITH (m='8', ef_construction='64');
 CREATE INDEX message_chunks_scope ON public.message_chunks USING btree (tenant, workspace, namespace, session_id);
@@ -490,7 +497,7 @@ CREATE UNIQUE INDEX procedures_one_of_each ON public.procedures USING btree (ten
 CREATE INDEX procedures_prefix ON public.procedures USING btree (tenant, workspace, namespace, trigger_key text_pattern_ops) WHERE (deleted_at IS NULL);
 CREATE INDEX procedures_words ON public.procedures USING gin (tenant, workspace, namespace, tsv) WHERE (deleted_at IS NULL);
 CREATE INDEX shares_into ON public.shares USING btree (tenant, to_workspace) WHERE (revoked_at IS NULL);
-CREATE UNIQUE INDEX shares_one_of_each ON public.shares USING btree (tenant, from_workspace, from_namespace, to_workspace, segment, tags) WHERE (revoked_at IS NULL);
+CREATE UNIQUE INDEX shares_one_of_each ON public.shares USING btree (tenant, from_workspace, from_namespace, to_workspace, segment, public.sha256_of(tags)) WHERE (revoked_at IS NULL);
 ALTER TABLE ONLY public.edge_evidence
     ADD CONSTRAINT edge_evidence_edge_id_fkey FOREIGN KEY (edge_id) REFERENCES public.edges(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.edges

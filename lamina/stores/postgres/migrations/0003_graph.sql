@@ -1,5 +1,12 @@
 -- Tier 4: entities, edges between them, and the links of memories. Nothing here is derived from the
 -- graph store: it is a projection of these tables.
+
+-- What stands in an index for a text that may be longer than an index can hold. `convert_to` counts as
+-- changeable only because a database's encoding might; that of a database never does.
+CREATE FUNCTION sha256_of(value text) RETURNS bytea
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN sha256(convert_to(value, 'UTF8'));
+
 CREATE TABLE entities (
     id uuid PRIMARY KEY,
     tenant text NOT NULL,
@@ -14,9 +21,9 @@ CREATE TABLE entities (
     generation smallint NOT NULL REFERENCES embedding_generations,
     embedding vector(384) NOT NULL,
     first_seen_at timestamptz NOT NULL,
-    last_seen_at timestamptz NOT NULL,
-    UNIQUE (tenant, workspace, namespace, key)
+    last_seen_at timestamptz NOT NULL
 );
+CREATE UNIQUE INDEX entities_one_of_each ON entities (tenant, workspace, namespace, sha256_of(key));
 CREATE INDEX entities_embedding ON entities
     USING hnsw (embedding vector_cosine_ops) WITH (m = 24, ef_construction = 128);
 
@@ -26,9 +33,10 @@ CREATE TABLE entity_names (
     workspace text NOT NULL,
     namespace text NOT NULL,
     key text NOT NULL,
-    entity_id uuid NOT NULL REFERENCES entities ON DELETE CASCADE,
-    PRIMARY KEY (tenant, workspace, namespace, key, entity_id)
+    entity_id uuid NOT NULL REFERENCES entities ON DELETE CASCADE
 );
+CREATE UNIQUE INDEX entity_names_one_of_each
+    ON entity_names (tenant, workspace, namespace, sha256_of(key), entity_id);
 CREATE INDEX entity_names_by_entity ON entity_names (entity_id);
 
 -- A memory (message, note, passage) to an entity (about, mentions) or to a similar memory.
@@ -47,6 +55,7 @@ CREATE TABLE memory_links (
     PRIMARY KEY (from_id, to_id, kind)
 );
 CREATE INDEX memory_links_to ON memory_links (to_id, kind);
+CREATE INDEX memory_links_by_source ON memory_links (to_id, sha256_of(source));
 
 CREATE TABLE edges (
     id uuid PRIMARY KEY,
@@ -70,8 +79,10 @@ CREATE TABLE edge_evidence (
     source text NOT NULL,
     memory_id uuid,
     user_id text,
+    strength double precision NOT NULL CHECK (strength BETWEEN 0 AND 1),
     confidence double precision NOT NULL CHECK (confidence BETWEEN 0 AND 1),
-    seen_at timestamptz NOT NULL,
-    UNIQUE NULLS NOT DISTINCT (edge_id, source, memory_id, user_id)
+    seen_at timestamptz NOT NULL
 );
+CREATE UNIQUE INDEX edge_evidence_one_of_each
+    ON edge_evidence (edge_id, sha256_of(source), memory_id, user_id) NULLS NOT DISTINCT;
 CREATE INDEX edge_evidence_by_memory ON edge_evidence (memory_id) WHERE memory_id IS NOT NULL;

@@ -1,3 +1,8 @@
+-- What stands in an index for texts that may together be longer than an index can hold.
+CREATE FUNCTION sha256_of(texts text[]) RETURNS bytea
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN sha256(convert_to(array_to_json(texts)::text, 'UTF8'));
+
 -- What one workspace lets another one see, until it expires or is revoked.
 CREATE TABLE shares (
     id uuid PRIMARY KEY,
@@ -13,7 +18,8 @@ CREATE TABLE shares (
     revoked_at timestamptz
 );
 CREATE INDEX shares_into ON shares (tenant, to_workspace) WHERE revoked_at IS NULL;
-CREATE UNIQUE INDEX shares_one_of_each ON shares (tenant, from_workspace, from_namespace, to_workspace, segment, tags)
+CREATE UNIQUE INDEX shares_one_of_each
+    ON shares (tenant, from_workspace, from_namespace, to_workspace, segment, sha256_of(tags))
     WHERE revoked_at IS NULL;
 
 -- How an agent wants to remember.

@@ -1,9 +1,13 @@
--- These entities as far as the query may see them: stated ones, and those that a visible memory mentions.
+-- These entities as far as the query may see them: stated ones, and those that a visible memory mentions. Counting stops where
+-- nobody counts any more.
 SELECT n.id, n.name, n.type, n.aliases, n.confidence, n.is_asserted, n.first_seen_at, n.last_seen_at,
-       (SELECT count(*) FROM memory_links l
-        WHERE l.to_id = n.id AND l.kind = 'mentions'
-          AND (%(user_id)s::text IS NULL OR l.user_id IS NULL OR l.user_id = %(user_id)s)
-          AND (NOT %(shared_only)s OR l.user_id IS NULL)) AS mentions
+       (SELECT count(*) FROM (
+            SELECT FROM memory_links l
+            WHERE l.to_id = n.id AND l.kind = 'mentions'
+              AND (%(user_id)s::text IS NULL OR l.user_id IS NULL OR l.user_id = %(user_id)s)
+              AND (NOT %(shared_only)s OR l.user_id IS NULL)
+            LIMIT 10000
+        ) counted) AS mentions
 FROM entities n
 WHERE n.id = ANY(%(ids)s)
   AND n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s

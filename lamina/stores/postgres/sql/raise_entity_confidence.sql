@@ -7,7 +7,8 @@ FROM (
          AS told (entity_id, memory_id, source, seen_at)
     WHERE NOT EXISTS (
         SELECT FROM memory_links l
-        WHERE l.to_id = told.entity_id AND l.source = told.source AND NOT l.from_id = ANY(%(memory_ids)s::uuid[])
+        WHERE l.to_id = told.entity_id AND sha256_of(l.source) = sha256_of(told.source)
+          AND NOT l.from_id = ANY(%(memory_ids)s::uuid[])
     )
     GROUP BY entity_id
     ORDER BY entity_id

@@ -6,7 +6,7 @@ INSERT INTO entities AS e (
     %(id)s, %(tenant)s, %(workspace)s, %(namespace)s, %(key)s, %(name)s, %(type)s, %(aliases)s, %(confidence)s,
     %(is_asserted)s, %(generation)s, %(embedding)s, %(seen_at)s, %(seen_at)s
 )
-ON CONFLICT (tenant, workspace, namespace, key) DO UPDATE
+ON CONFLICT (tenant, workspace, namespace, sha256_of(key)) DO UPDATE
 SET type = CASE WHEN e.type = 'thing' OR excluded.is_asserted THEN excluded.type ELSE e.type END,
     aliases = ARRAY(SELECT DISTINCT unnest(e.aliases || excluded.aliases) ORDER BY 1),
     confidence = CASE WHEN excluded.is_asserted THEN excluded.confidence ELSE e.confidence END,
