@@ -28,7 +28,7 @@ from lamina.stores.postgres.messages import Messages, MessagesAround, SessionVec
 from lamina.stores.postgres.notes import Notes, NotesAt, NotesWarm
 from lamina.stores.postgres.outbox import ProjectionName
 from lamina.stores.postgres.procedures import ProceduresSearcher
-from lamina.stores.vectors.qdrant_edge_cold import ColdIndex, ColdProjection, NotesCold
+from lamina.stores.vectors.qdrant_edge_cold import ColdIndex, NotesCold
 from lamina.wiring.stores import build_cold_index, build_graph_store, build_index, build_procedure_reads, graph_is_new
 
 
@@ -143,7 +143,7 @@ def build_notes(settings: Settings, pool: Pool, dimension: int) -> TierParts:
 
     return TierParts(
         SourcesOfTier(searchers, deadline_s=limits.source_deadline_s),
-        {"notes": EdgeProjection(index), "cold": ColdProjection(cold)},
+        {"notes": EdgeProjection(index), "cold": EdgeProjection(cold)},
         tuple(name for name, is_new in _new(index, cold) if is_new),
         close=close,
     )

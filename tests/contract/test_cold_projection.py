@@ -14,7 +14,8 @@ import pytest
 from lamina.errors import Misconfigured
 from lamina.ports import Change, Placed
 from lamina.scope import Scope
-from lamina.stores.vectors.qdrant_edge_cold import MARKER, SHARD, ColdIndex, ColdProjection, Collection, Layout
+from lamina.stores.hybrid.qdrant_edge import EdgeProjection
+from lamina.stores.vectors.qdrant_edge_cold import MARKER, SHARD, ColdIndex, Collection, Layout
 from tests.contract.test_projection import ONE, THREE, TWO, asked, in_another_process, record
 
 LAYOUTS: tuple[Layout, ...] = ("per_namespace", "shared")
@@ -66,7 +67,7 @@ def shards(path: Path) -> list[Path] | None:
 
 
 async def apply(index: ColdIndex, *changes: Change[Placed]) -> None:
-    await ColdProjection(index).apply(changes)
+    await EdgeProjection(index).apply(changes)
 
 
 @pytest.fixture
@@ -232,7 +233,7 @@ async def test_reading_what_is_not_there_creates_nothing(index: ColdIndex, path:
 
 async def test_removing_what_was_never_there_creates_nothing(index: ColdIndex, path: Path) -> None:
     await apply(index, Change(ONE, gone()), Change(TWO, None))
-    await ColdProjection(index).flush()
+    await EdgeProjection(index).flush()
 
     assert shards(path) is None
 
@@ -249,7 +250,7 @@ async def test_at_most_so_many_collections_are_open_and_all_are_found(path: Path
     index = open_cold(path, max_open=2)
     scopes = [Scope("acme", f"w{number}") for number in range(5)]
     await apply(index, *(Change(UUID(int=n), placed(f"note {n}", scope=scope)) for n, scope in enumerate(scopes)))
-    await ColdProjection(index).flush()
+    await EdgeProjection(index).flush()
 
     seen = []
     for scope in (*scopes, *reversed(scopes)):

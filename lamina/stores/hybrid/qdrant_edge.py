@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol
 from uuid import UUID, uuid5
 
 import numpy as np
@@ -45,7 +45,7 @@ from qdrant_edge import (
 )
 
 from lamina.errors import Misconfigured
-from lamina.ports import Change, Record
+from lamina.ports import Change, Record, State
 from lamina.queries import Hit, Memory, Place, Query, Ranking, Source
 from lamina.ranking.relevance import hybrid_score, keyword_scores, widening
 from lamina.stores.hybrid.edge_filters import INDEXES, payload, query_filter, scope_filter
@@ -304,13 +304,29 @@ class Lookup(Protocol):
         ...
 
 
-class EdgeProjection:
-    """The index as a projection."""
+class EdgeIndex(Protocol[State]):
+    """An index in this process, of one shard or of many; its calls block."""
 
-    def __init__(self, index: QdrantEdgeIndex) -> None:
+    def apply(self, changes: Sequence[Change[State]]) -> None:
+        """Take over the given states; searches see them when the call returns."""
+        ...
+
+    def flush(self) -> None:
+        """Write everything applied so far to disk."""
+        ...
+
+    def chunks(self, tenant: str) -> Counter[UUID]:
+        """Return every memory of a tenant with the number of its chunks."""
+        ...
+
+
+class EdgeProjection(Generic[State]):
+    """An index as a projection."""
+
+    def __init__(self, index: EdgeIndex[State]) -> None:
         self._index = index
 
-    async def apply(self, changes: Sequence[Change[Record]]) -> None:
+    async def apply(self, changes: Sequence[Change[State]]) -> None:
         """Take over the given states and return when they are visible."""
         await asyncio.to_thread(self._index.apply, changes)
 

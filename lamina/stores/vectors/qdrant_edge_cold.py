@@ -6,7 +6,7 @@ import json
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -219,29 +219,6 @@ def _write(file: Path, said: Mapping[str, Any]) -> None:
         opened.flush()
         os.fsync(opened.fileno())
     draft.rename(file)
-
-
-class ColdProjection:
-    """The cold index as a projection."""
-
-    def __init__(self, index: ColdIndex) -> None:
-        self._index = index
-
-    async def apply(self, changes: Sequence[Change[Placed]]) -> None:
-        """Take over the given states and return when they are visible."""
-        await asyncio.to_thread(self._index.apply, changes)
-
-    async def flush(self) -> None:
-        """Return when everything applied so far is on disk."""
-        await asyncio.to_thread(self._index.flush)
-
-    async def inventory(
-        self,
-        tenant: str,
-        fingerprint: Callable[[Any], str | None],  # noqa: ARG002 - an index does not give texts back
-    ) -> Mapping[UUID, str]:
-        """Return every memory of the tenant with its number of chunks."""
-        return {id_: str(count) for id_, count in (await asyncio.to_thread(self._index.chunks, tenant)).items()}
 
 
 class NotesCold:
