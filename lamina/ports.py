@@ -9,6 +9,8 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from lamina.caching.layers import Found, Layer, Probe, Space
+from lamina.caching.tally import News, ShardStats
 from lamina.links import Followed, Frontier, Node
 from lamina.memories import Chunk, Extraction, Message
 from lamina.queries import Failure, Filters, Neighbour, Query, Ranking, Source
@@ -258,6 +260,46 @@ class HitStore(Protocol):
         Raises:
             Unavailable: If the store does not answer; nothing is added.
         """
+        ...
+
+
+class CacheShard(Protocol):
+    """One shard of the caches that every replica and sub-agent shares, wherever it lives; nothing in it is the truth.
+
+    Every method may raise or hang: whoever calls it goes on without.
+    """
+
+    async def find(self, probes: Sequence[Probe]) -> Sequence[Found]:
+        """Return what is known for each probe, in their order."""
+        ...
+
+    async def keep(self, news: News) -> None:
+        """Take over entries, agents and counts."""
+        ...
+
+    async def purge(self, tenant: str, workspace: str | None, layers: Sequence[Layer]) -> int:
+        """Forget the layers' entries of a workspace, or of all workspaces of a tenant; return how many."""
+        ...
+
+    async def stats(self) -> ShardStats:
+        """Return what the shard holds and what was counted."""
+        ...
+
+
+class CachedResponses(Protocol):
+    """Waits for a response that somebody else was asked to make; a capability of a shard."""
+
+    async def claim(self, space: Space, digest: bytes, lease_s: float, wait_s: float) -> bool:
+        """Tell whether the caller is to make the response itself.
+
+        The first caller is, at once. Another one is kept waiting, at most ``wait_s``: it is told
+        ``False`` when the first one's response was kept (:meth:`settle`), and becomes the first
+        when the first one's lease of ``lease_s`` ends without.
+        """
+        ...
+
+    async def settle(self, space: Space, digest: bytes) -> None:
+        """Wake those who wait for this response."""
         ...
 
 

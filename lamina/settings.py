@@ -26,6 +26,7 @@ from lamina.queries import MAX_DEPTH, Source, TierName
 ENV_PREFIX = "LAMINA_"
 # Read elsewhere: by the CLI, by clients and by the tests.
 OTHER_VARIABLES = ("LAMINA_CONFIG", "LAMINA_DEBUG", "LAMINA_URL", "LAMINA_API_KEY", "LAMINA_TEST_")
+MIB = 1024 * 1024
 PACKAGED_MODEL = "all-MiniLM-L6-v2"
 _PASSWORD = re.compile(r"//[^/@]*@")
 
@@ -280,6 +281,109 @@ class DocumentsSettings(_Section):
     parse_deadline_s: float = Field(30.0, gt=0, description="Seconds after which a document counts as unreadable.")
 
 
+class FrontCacheSettings(_Section):
+    """A router replica's own copies of what it served from the shared caches; each is proven fresh by its epoch."""
+
+    enabled: bool = Field(default=True, description="Whether it is used.")
+    entries: int = Field(256, ge=1, description="Most answers.")
+    max_bytes: int = Field(8 * MIB, ge=1, description="Most bytes.")
+
+
+class AgentFilterSettings(_Section):
+    """Layer 1: the agents that have cached responses; nobody else's lookup is embedded."""
+
+    enabled: bool = Field(default=True, description="Whether it is used.")
+    workspaces: int = Field(10_000, ge=1, description="Most workspaces of one shard.")
+    ttl_s: float = Field(300.0, gt=0, description="Seconds for which a list of agents counts as complete.")
+
+
+class TurnHashSettings(_Section):
+    """Layer 2: answers to exactly the same request."""
+
+    enabled: bool = Field(default=True, description="Whether it is used.")
+    ttl_s: float = Field(300.0, gt=0, description="Seconds an answer lives.")
+    entries: int = Field(10_000, ge=1, description="Most answers of one shard.")
+    max_bytes: int = Field(32 * MIB, ge=1, description="Most bytes of one shard.")
+
+
+class SemanticCacheSettings(_Section):
+    """Layer 3: a model's responses, found again by the meaning of what was asked."""
+
+    enabled: bool = Field(default=True, description="Whether it is used.")
+    threshold: float = Field(0.97, gt=0, le=1, description="Least cosine of two questions with the same response.")
+    guard: bool = Field(
+        default=True, description="Whether a difference in numbers, negations or names makes it another question."
+    )
+    ttl_s: float = Field(3600.0, gt=0, description="Seconds a response lives before hit rates are known.")
+    ttl_min_s: float = Field(600.0, gt=0, description="The same where hardly anything is hit.")
+    ttl_max_s: float = Field(7200.0, gt=0, description="The same where everything is hit.")
+    grace_s: float = Field(300.0, ge=0, description="Seconds after its end for which a response is served as stale.")
+    lease_s: float = Field(30.0, gt=0, description="Seconds one caller has to refresh before the next one is asked.")
+    budget_bytes: int = Field(50_000_000, ge=1, description="Most bytes of one workspace's responses.")
+    evict_share: float = Field(
+        0.25, gt=0, le=1, description="Share of them, least recently used first, that goes when the budget is spent."
+    )
+    invalidate: Literal["agent", "workspace"] = Field(
+        "agent", description="Whose responses a memory write ends: the writing agent's, or everybody's."
+    )
+    max_response_bytes: int = Field(1_000_000, ge=1, description="Largest response accepted, in bytes.")
+    max_wait_s: float = Field(60.0, ge=0, description="Longest a lookup may ask to wait for another one's response.")
+
+
+class NegativeCacheSettings(_Section):
+    """Layer 4: requests that found nothing."""
+
+    enabled: bool = Field(default=True, description="Whether it is used.")
+    ttl_s: float = Field(30.0, gt=0, description="Seconds nothing stays nothing; a write ends it at once.")
+    entries: int = Field(10_000, ge=1, description="Most of them in one shard.")
+
+
+class GraphCacheSettings(_Section):
+    """Layer 5: what walks through the graph found."""
+
+    enabled: bool = Field(default=True, description="Whether it is used.")
+    ttl_s: float = Field(120.0, gt=0, description="Seconds a walk's findings live.")
+    entries: int = Field(1000, ge=1, description="Most walks of one shard.")
+    max_bytes: int = Field(16 * MIB, ge=1, description="Most bytes of one shard.")
+
+
+class SwarmCacheSettings(_Section):
+    """Layer 6: answers that the agents of one swarm share."""
+
+    enabled: bool = Field(default=True, description="Whether it is used.")
+    ttl_s: float = Field(300.0, gt=0, description="Seconds an answer lives.")
+    entries: int = Field(200, ge=1, description="Most answers of one swarm.")
+    swarms: int = Field(1000, ge=1, description="Most swarms of one shard; the least recently used one goes.")
+    max_bytes: int = Field(32 * MIB, ge=1, description="Most bytes of all swarms of one shard.")
+
+
+class EmbeddingCacheSettings(_Section):
+    """Layer 7: embeddings of texts that were embedded before."""
+
+    enabled: bool = Field(default=True, description="Whether it is used.")
+    entries: int = Field(2048, ge=1, description="Most embeddings in the memory of one shard.")
+    table: bool = Field(default=True, description="Whether questions' embeddings are kept in Postgres, too.")
+    window_s: float = Field(0.1, ge=0, description="Seconds for which new ones gather before one INSERT.")
+    ttl_days: float = Field(30.0, gt=0, description="Days after its last use that one stays in Postgres.")
+
+
+class CachesSettings(_Section):
+    """The cache stack; every layer has its switch, and an error in any of them is a miss."""
+
+    shards: int = Field(1, ge=1, le=256, description="Actors that share the workspaces among them.")
+    deadline_s: float = Field(0.1, gt=0, description="Seconds after which a cache that does not answer is a miss.")
+    failures: int = Field(5, ge=1, description="Failures in a row after which a shard is left alone for a while.")
+    pause_s: float = Field(2.0, gt=0, description="How long it is left alone, in seconds.")
+    front: FrontCacheSettings = FrontCacheSettings()
+    agent_filter: AgentFilterSettings = AgentFilterSettings()
+    turn_hash: TurnHashSettings = TurnHashSettings()
+    semantic: SemanticCacheSettings = SemanticCacheSettings()
+    negative: NegativeCacheSettings = NegativeCacheSettings()
+    graph: GraphCacheSettings = GraphCacheSettings()
+    swarm: SwarmCacheSettings = SwarmCacheSettings()
+    embeddings: EmbeddingCacheSettings = EmbeddingCacheSettings()
+
+
 class EmbedderDeployment(_Section):
     """The Ray Serve deployment of the embedding model."""
 
@@ -345,6 +449,7 @@ class Settings(BaseSettings):
     language_model: LanguageModelSettings = LanguageModelSettings()
     indexer: IndexerSettings = IndexerSettings()
     documents: DocumentsSettings = DocumentsSettings()
+    caches: CachesSettings = CachesSettings()
     serve: ServeSettings = ServeSettings()
 
     @classmethod

@@ -384,7 +384,8 @@ async def test_a_share_is_a_write_that_caches_of_the_other_workspace_notice(bay:
 async def _epoch(bay: Bay) -> int:
     with psycopg.connect(bay.app.url) as connection:
         row = connection.execute(
-            "SELECT epoch FROM epochs WHERE tenant = %s AND workspace = 'desk'", (bay.app.tenant,)
+            "SELECT epoch FROM epochs WHERE tenant = %s AND workspace = 'desk' AND namespace = 'default'",
+            (bay.app.tenant,),
         ).fetchone()
     assert row is not None
     return int(row[0])

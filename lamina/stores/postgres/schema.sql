@@ -155,7 +155,8 @@ CREATE TABLE public.epochs (
     tenant text NOT NULL,
     workspace text NOT NULL,
     namespace text NOT NULL,
-    epoch bigint DEFAULT 1 NOT NULL
+    epoch bigint DEFAULT 1 NOT NULL,
+    outbox_seq bigint DEFAULT 0 NOT NULL
 );
 CREATE TABLE public.idempotency_keys (
     tenant text NOT NULL,

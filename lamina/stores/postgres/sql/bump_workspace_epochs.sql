@@ -1,9 +1,14 @@
--- What an agent's profile changes is seen in every namespace; in the order of the key, so that two of these do not deadlock.
-UPDATE epochs e SET epoch = e.epoch + 1
-FROM (
+-- What an agent's profile or a share changes is seen in every namespace, those without a row included; in the order
+-- of the key, so that two of these do not deadlock.
+WITH whole AS (
+    INSERT INTO epochs AS e (tenant, workspace, namespace) VALUES (%(tenant)s, %(workspace)s, '')
+    ON CONFLICT (tenant, workspace, namespace) DO UPDATE SET epoch = e.epoch + 1
+), locked AS (
     SELECT tenant, workspace, namespace FROM epochs
-    WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+    WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace <> ''
     ORDER BY namespace
     FOR UPDATE
-) locked
+)
+UPDATE epochs e SET epoch = e.epoch + 1
+FROM locked
 WHERE (e.tenant, e.workspace, e.namespace) = (locked.tenant, locked.workspace, locked.namespace)

@@ -26,10 +26,12 @@ WITH due AS (
     INSERT INTO outbox (projection, memory_id)
     SELECT projection, demoted.id FROM demoted CROSS JOIN unnest(%(projections)s::text[]) AS projection
     ORDER BY demoted.id
+    RETURNING seq
 ), bumped AS (
-    INSERT INTO epochs AS e (tenant, workspace, namespace)
-    SELECT DISTINCT tenant, workspace, namespace FROM demoted ORDER BY tenant, workspace, namespace
-    ON CONFLICT (tenant, workspace, namespace) DO UPDATE SET epoch = e.epoch + 1
+    INSERT INTO epochs AS e (tenant, workspace, namespace, outbox_seq)
+    SELECT DISTINCT tenant, workspace, namespace, (SELECT coalesce(max(seq), 0) FROM queued) FROM demoted
+    ORDER BY tenant, workspace, namespace
+    ON CONFLICT (tenant, workspace, namespace) DO UPDATE SET epoch = e.epoch + 1, outbox_seq = excluded.outbox_seq
 )
 SELECT tenant, workspace, namespace, count(*) AS notes
 FROM due

@@ -1,0 +1,107 @@
+"""The layers of the cache stack, and what is asked of a shard and answered by it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Layer(StrEnum):
+    """What may answer in place of the work itself, outer to inner; ``FRONT`` is a replica's own copy of the others."""
+
+    FRONT = "front"
+    AGENTS = "agent_filter"
+    TURN = "turn_hash"
+    SEMANTIC = "semantic"
+    NEGATIVE = "negative"
+    GRAPH = "graph"
+    SWARM = "swarm_l1"
+    EMBEDDINGS = "embeddings"
+
+
+SHARED_LAYERS = tuple(layer for layer in Layer if layer not in {Layer.FRONT, Layer.SEMANTIC})
+"""The layers that live in shards."""
+Space = tuple[str, str]
+"""A tenant and one of its workspaces: what a shard owns as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Under which something is kept.
+
+    Args:
+        layer: In which layer.
+        digest: SHA-256 of everything that its value depends on, the epochs among it.
+        swarm: Whose entries these are; the swarm layer alone has some.
+    """
+
+    layer: Layer
+    digest: bytes
+    swarm: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something to keep.
+
+    Args:
+        space: Whose it is.
+        key: Under what.
+        value: Anything that can travel between processes; nobody changes it.
+        size_bytes: About how much memory it takes.
+    """
+
+    space: Space
+    key: Key
+    value: Any
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Everything that one request wants to know of a shard, in one round trip.
+
+    Args:
+        space: Whose caches.
+        answers: Keys of whole answers, the outermost layer first; the first that is there is enough.
+        pieces: Keys of what an answer is made from, looked at where no whole answer is there.
+        agent: Whose responses are looked for, if responses are.
+    """
+
+    space: Space
+    answers: tuple[Key, ...] = ()
+    pieces: tuple[Key, ...] = ()
+    agent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a shard knows.
+
+    Args:
+        answer: Key and value of the whole answer.
+        pieces: Values by key.
+        has_responses: Whether the agent has responses in the semantic cache; ``None`` if the shard cannot tell.
+    """
+
+    answer: tuple[Key, Any] | None = None
+    pieces: Mapping[Key, Any] = field(default_factory=dict)
+    has_responses: bool | None = None
+
+
+NOTHING = Found()
+
+
+@dataclass(frozen=True, slots=True)
+class Agents:
+    """Agents that have responses in the semantic cache.
+
+    Args:
+        space: Where.
+        agents: Who.
+        is_all: Whether nobody else there has any; otherwise these are added to those known.
+    """
+
+    space: Space
+    agents: Sequence[str]
+    is_all: bool = False
