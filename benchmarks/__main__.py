@@ -5,7 +5,7 @@ import sys
 import typer
 from rich.markup import escape
 
-from benchmarks import agent_runs, freshness, latency, retrieval
+from benchmarks import agent_runs, cache, freshness, latency, retrieval
 from benchmarks.report import errors
 from lamina.errors import LaminaError
 
@@ -18,6 +18,7 @@ app = typer.Typer(
 app.command("retrieval")(retrieval.measure)
 app.command("freshness")(freshness.measure)
 app.command("latency")(latency.measure)
+app.command("cache")(cache.measure)
 app.command("procedures")(agent_runs.measure)
 
 

@@ -118,7 +118,7 @@ async def _ask_live(client: AsyncClient, _: Wording) -> Json:
 
 
 async def _ask_search(client: AsyncClient, wording: Wording) -> Json:
-    return await client.search(wording.question())
+    return await client.search(wording.question(), cache=False)
 
 
 async def _load(clients: list[AsyncClient], request: Request, seconds: float) -> Load:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -31,8 +31,13 @@ class Endpoint(NamedTuple):
 
 
 @contextmanager
-def service(url: str | None, key: str | None) -> Iterator[Endpoint]:
+def service(url: str | None, key: str | None, **variables: str) -> Iterator[Endpoint]:
     """Give the running service that is named, or start one on a temporary folder and stop it afterwards.
+
+    Args:
+        url: Where one runs already.
+        key: Its key.
+        variables: Settings of the one that is started, by environment variable.
 
     Raises:
         Unavailable: If the service that was started does not answer in time.
@@ -40,18 +45,26 @@ def service(url: str | None, key: str | None) -> Iterator[Endpoint]:
     if url is not None:
         yield Endpoint(url, key or "")
         return
-    with tempfile.TemporaryDirectory(prefix="lamina-benchmark-") as folder, _started(Path(folder)) as endpoint:
+    with (
+        tempfile.TemporaryDirectory(prefix="lamina-benchmark-") as folder,
+        _started(Path(folder), variables) as endpoint,
+    ):
         yield endpoint
 
 
 @contextmanager
-def _started(folder: Path) -> Iterator[Endpoint]:
+def _started(folder: Path, variables: Mapping[str, str]) -> Iterator[Endpoint]:
     data_dir, log = folder / "data", folder / "log"
     command = [str(LAMINA), "up", "--port", "0", "--data-dir", str(data_dir)]
     with log.open("wb") as output:
         # A session of its own: a Ctrl-C in the terminal reaches the benchmark, which then stops the service once.
         process = subprocess.Popen(  # noqa: S603 - our own command line
-            command, cwd=REPOSITORY, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            command,
+            cwd=REPOSITORY,
+            env={**os.environ, **variables},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
         try:
             yield _announced(process, data_dir, log)

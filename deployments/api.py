@@ -8,7 +8,22 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deployments import problems
-from deployments.routes import audits, documents, graph, health, memory_profiles, procedures, reads, shares, writes
+from deployments.routes import (
+    audits,
+    caches,
+    documents,
+    graph,
+    health,
+    memory_profiles,
+    procedures,
+    providers,
+    reads,
+    shares,
+    writes,
+)
+from deployments.routes import (
+    responses as response_routes,
+)
 from deployments.routes.models import ProblemOut
 from deployments.services import Services
 from lamina import __version__
@@ -35,6 +50,9 @@ def build_api(services: Services) -> FastAPI:
         memory_profiles.router,
         documents.router,
         audits.router,
+        response_routes.router,
+        providers.router,
+        caches.router,
     ):
         app.include_router(router, responses=responses)
     app.include_router(health.router)
@@ -44,9 +62,9 @@ def build_api(services: Services) -> FastAPI:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Count the hits that are still in memory when the process is asked to end."""
+    """Write what is still in memory when the process is asked to end."""
     yield
-    await app.state.services.hits.close()
+    await app.state.services.close()
 
 
 class BodyLimit:

@@ -6,14 +6,15 @@ import ray
 from ray import serve
 from ray.serve import Application
 
+from actors.directory import make, names, retire
 from deployments.embedder import Embedder
 from deployments.indexer import Indexer
 from deployments.router import Router
 from deployments.searcher import Searcher
 from lamina.settings import EmbedderDeployment, RouterDeployment, Settings
-from lamina.stores.postgres.generations import claim_generation
+from lamina.stores.postgres.generations import Generation, claim_generation
 from lamina.stores.postgres.migrate import migrate
-from lamina.wiring import model_identity, postgres_url, served_tiers
+from lamina.wiring import model_identity, postgres_url, served_tiers, shard_limits, shards_namespace
 
 MAX_ONGOING = 500
 CONSTRUCTOR_ATTEMPTS = 3
@@ -35,11 +36,21 @@ def build(settings: Settings) -> Application:
     migrate(url)
     generation = claim_generation(url, model_identity(settings))
     dimension = generation.identity.dimension
+    _start_caches(settings, generation)
     device, resources = embedder_resources(settings.serve.embedder, _gpus())
     embedder = _embedder(settings.serve.embedder, resources).bind(settings, device, generation.identity)
     tiers = {name: _searcher(name.title()).bind(name, settings, dimension) for name in served_tiers(settings)}
     indexer = _indexer().bind(settings, tiers)
     return _router(settings.serve.router).bind(settings, generation, embedder, tiers, indexer)
+
+
+def _start_caches(settings: Settings, generation: Generation) -> None:
+    """Make the cache shards, which come up while the deployments do, and end those that nobody asks any more."""
+    if ray.is_initialized():
+        count, namespace = settings.caches.shards, shards_namespace(settings, generation)
+        for name in names(count):
+            make(name, namespace, shard_limits(settings.caches))
+        retire(count, namespace)
 
 
 def embedder_resources(limits: EmbedderDeployment, gpus: float) -> tuple[str, dict[str, Any]]:

@@ -3,24 +3,28 @@
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
-from deployments.routes.search_models import ContextIn, SearchIn
-from deployments.services import Services
+from deployments.routes.models import SCOPE_FIELDS, ScopeIn
+from deployments.routes.search_models import ContextIn, ContextOut, SearchIn, SearchOut
+from deployments.services import Services, own_notes
 from lamina.errors import LaminaError
 from lamina.memories import Profile
 from lamina.memory_profiles import Defaults, MemoryProfile, Purpose, settle
-from lamina.queries import SEARCHED_TIERS, Answer, FusedHit, SearchRequest, Tier, clean_filters
+from lamina.queries import SEARCHED_TIERS, FusedHit, Ranking, SearchRequest, Source, Tier, clean_filters
 from lamina.ranking.budget import ContextBlock, Extras, build_context
+from lamina.reading.answers import Asked, Compute, Computed, Served
+from lamina.reading.search import NOTHING_KNOWN, Known
 from lamina.scope import Scope
+from lamina.stamps import Stamp
 from lamina.wiring import utc_now
 
 Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedFor:
     """A request as it will be searched.
 
     Args:
@@ -33,9 +37,68 @@ class Asked:
     degraded: Mapping[str, str] = field(default_factory=dict)
 
 
-async def asked(body: SearchIn, scope: Scope, services: Services, purpose: Purpose) -> Asked:
+async def searched(body: SearchIn, scope: Scope, services: Services) -> Served:
+    """Return the fused answer to a search as it is sent, from a cache where one has it."""
+    stamp = await services.caches.answers.stamp(scope)
+    wanted = await asked(body, scope, services, Purpose.RESULTS, stamp)
+
+    async def compute(known: Known) -> Computed:
+        answer = await services.search.search(wanted.request, known)
+        shown = replace(answer, degraded={**answer.degraded, **wanted.degraded})
+        return Computed(
+            body=_json(SearchOut.of(shown, explain=body.explain)),
+            found=own_notes(answer.hits),
+            is_empty=not answer.hits,
+            is_whole=not services.search.lacks(shown),
+            graph=answer.graph,
+        )
+
+    return await _served("search", body, wanted.request, stamp, compute, services)
+
+
+async def contextualised(body: ContextIn, scope: Scope, services: Services) -> Served:
+    """Return a context block as it is sent, from a cache where one has it."""
+    stamp = await services.caches.answers.stamp(scope)
+    wanted = await asked(body, scope, services, Purpose.CONTEXT, stamp)
+
+    async def compute(known: Known) -> Computed:
+        block = await _context_block(body, wanted, services, known)
+        return Computed(
+            body=_json(ContextOut.of(block.block, block.budget_tokens, block.degraded, explain=body.explain)),
+            found=own_notes(block.block.used),
+            is_empty=not block.block.text,
+            is_whole=block.is_whole,
+            graph=block.graph,
+        )
+
+    return await _served("context", body, wanted.request, stamp, compute, services)
+
+
+async def _served(
+    kind: str, body: SearchIn, request: SearchRequest, stamp: Stamp | None, compute: Compute, services: Services
+) -> Served:
+    query = request.query()
+    if stamp is None or not body.cache:
+        return Served(await compute(NOTHING_KNOWN if stamp is None else Known(shares=stamp.shares())))
+    sent = sent_of(body)
+    # A repr tells values apart as well as JSON does, and knows conditions and times.
+    walk = repr((query.text, query.scope.session, query.limit, query.filters, query.depth))
+    graph = walk if Tier.GRAPH in request.tiers else None
+    return await services.caches.answers.serve(Asked(kind, request.scope, sent, query.text, graph), stamp, compute)
+
+
+def sent_of(body: ScopeIn) -> dict[str, Any]:
+    """Return all that was sent beside the scope, as JSON."""
+    return body.model_dump(mode="json", exclude_unset=True, exclude={*SCOPE_FIELDS, "cache"})
+
+
+def _json(answer: SearchOut | ContextOut) -> bytes:
+    return answer.model_dump_json(exclude={"cache"}).encode()
+
+
+async def asked(body: SearchIn, scope: Scope, services: Services, purpose: Purpose, stamp: Stamp | None) -> AskedFor:
     """Return what to search; a memory profile that cannot be read counts as none and is named as degraded."""
-    profile, degraded = await _memory_profile(services, scope)
+    profile, degraded = (stamp.profile, {}) if stamp else await _memory_profile(services, scope)
     settled = settle(body.wishes(), profile, defaults(services, purpose), purpose, utc_now())
     limits = services.settings.search
     request = SearchRequest(
@@ -51,7 +114,7 @@ async def asked(body: SearchIn, scope: Scope, services: Services, purpose: Purpo
         depth=body.depth,
         min_score=settled.min_score,
     )
-    return Asked(request, settled.suffix, degraded)
+    return AskedFor(request, settled.suffix, degraded)
 
 
 def defaults(services: Services, purpose: Purpose) -> Defaults:
@@ -62,24 +125,34 @@ def defaults(services: Services, purpose: Purpose) -> Defaults:
     return Defaults(SEARCHED_TIERS, settings.search.limit, 0.0)
 
 
-async def context_block(body: ContextIn, scope: Scope, services: Services) -> tuple[ContextBlock, int, list[str]]:
-    """Return the block of what is worth knowing, the budget that held, and what did not answer."""
-    wanted = await asked(body, scope, services, Purpose.CONTEXT)
-    answer = await services.search.search(wanted.request)
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A context block and what is said about it.
+
+    Args:
+        degraded: What did not answer.
+        is_whole: Whether all answered that is switched on.
+        graph: What the graph's sources said.
+    """
+
+    block: ContextBlock
+    budget_tokens: int
+    degraded: list[str]
+    is_whole: bool
+    graph: Mapping[Source, Ranking] | None
+
+
+async def _context_block(body: ContextIn, wanted: AskedFor, services: Services, known: Known) -> _Block:
+    answer = await services.search.search(wanted.request, known)
     (profile, no_profile), (hints, no_hints) = await asyncio.gather(
-        _user_profile(services, scope), graph_hints(services, wanted.request, answer.hits)
+        _user_profile(services, wanted.request.scope), graph_hints(services, wanted.request, answer.hits)
     )
     sent = "budget_tokens" in body.model_fields_set
     budget = body.budget_tokens if sent else services.settings.context.budget_tokens
     block = build_context(answer.hits, Extras(profile, wanted.suffix, hints), budget_tokens=budget)
-    return block, budget, sorted({*answer.degraded, *wanted.degraded, *no_profile, *no_hints})
-
-
-async def results(body: SearchIn, scope: Scope, services: Services) -> Answer:
-    """Return the fused answer to a request."""
-    wanted = await asked(body, scope, services, Purpose.RESULTS)
-    answer = await services.search.search(wanted.request)
-    return replace(answer, degraded={**answer.degraded, **wanted.degraded})
+    failed = {**answer.degraded, **wanted.degraded, **no_profile, **no_hints}
+    is_whole = not services.search.lacks(replace(answer, degraded=failed))
+    return _Block(block, budget, sorted(failed), is_whole, answer.graph)
 
 
 async def graph_hints(

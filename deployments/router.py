@@ -6,13 +6,14 @@ from typing import Any
 from fastapi import FastAPI
 from ray.serve.handle import DeploymentHandle
 
+from actors.directory import shards
 from deployments.api import build_api
 from deployments.handles import EmbedderHandle, ProjectionHandle, TierHandle, call
 from deployments.services import Parts, Probe, build_services
 from lamina.queries import Tier, TierName
 from lamina.settings import Settings
 from lamina.stores.postgres.generations import Generation
-from lamina.wiring import PROJECTIONS_OF, TIERS, build_pool, build_reads
+from lamina.wiring import PROJECTIONS_OF, TIERS, build_pool, build_reads, shard_limits, shards_namespace
 
 
 class Router:
@@ -49,7 +50,8 @@ class Router:
             for tier, handle in tiers.items()
             for projection in PROJECTIONS_OF[tier]
         }
-        parts = Parts(pool, model, searchers, searchers.get(Tier.GRAPH), generation.number)
+        caches = shards(settings.caches.shards, shards_namespace(settings, generation), shard_limits(settings.caches))
+        parts = Parts(pool, model, searchers, searchers.get(Tier.GRAPH), generation, caches)
         self._services = build_services(settings, parts, reads, probes=probes, audits=audits)
 
     def __serve_build_asgi_app__(self) -> FastAPI:

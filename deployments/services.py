@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
+from uuid import UUID
 
 from cachetools import TTLCache
 from fastapi import Depends, Request, Security
@@ -15,18 +16,22 @@ from lamina.ports import Embedder, Hints, Links, TierSearcher
 from lamina.queries import FusedHit, Tier
 from lamina.reading.exploring import Explorer
 from lamina.reading.search import Search
+from lamina.reading.shared_caches import Shards
 from lamina.recording.graph import GraphRecorder
 from lamina.recording.hits import HitCounter
 from lamina.recording.turns import Recorder
 from lamina.settings import Settings
 from lamina.stores.postgres.connection import Pool
+from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.keys import Credential, KeyRole, Keys, hash_key
 from lamina.stores.postgres.outbox import ProjectionName
 from lamina.stores.postgres.shares import Shares
 from lamina.wiring import (
+    CacheParts,
     DocumentParts,
     ProcedureParts,
     Reads,
+    build_caches,
     build_document_parts,
     build_explorer,
     build_graph_recorder,
@@ -34,7 +39,6 @@ from lamina.wiring import (
     build_procedure_parts,
     build_recorder,
     build_search,
-    build_shares,
 )
 
 MAX_CACHED_KEYS = 10_000
@@ -89,6 +93,7 @@ class Services:
     shares: Shares
     probes: Mapping[str, Probe]
     audits: Mapping[ProjectionName, Audit]
+    caches: CacheParts
     hints: Hints | None = None
 
     async def readiness(self) -> dict[str, str]:
@@ -96,12 +101,21 @@ class Services:
         states = await asyncio.gather(*(_probe(probe) for probe in self.probes.values()))
         return dict(zip(self.probes, states, strict=True))
 
-    async def count(self, hits: Sequence[FusedHit]) -> None:
-        """Take note of which notes were returned, its own ones; called after the answer is sent."""
-        own = (hit.memory for hit in hits if hit.memory.workspace is None)
-        ids = [memory.id for memory in own if memory.tier is Tier.NOTES]
-        if ids:
-            await self.hits.add(ids)
+    async def count(self, notes: Sequence[UUID]) -> None:
+        """Take note of which notes were returned; called after the answer is sent."""
+        if notes:
+            await self.hits.add(notes)
+
+    async def close(self) -> None:
+        """Write and hand over what is still in memory."""
+        await self.hits.close()
+        await self.caches.close()
+
+
+def own_notes(hits: Sequence[FusedHit]) -> tuple[UUID, ...]:
+    """Return the notes among the hits that are the workspace's own, for those are counted."""
+    own = (hit.memory for hit in hits if hit.memory.workspace is None)
+    return tuple(memory.id for memory in own if memory.tier is Tier.NOTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +126,15 @@ class Parts:
         tiers: The searchers of the tiers that are served.
         links: Follows the graph's links; ``None`` without a graph.
         generation: The active generation of vectors.
+        shards: The cache shards by name.
     """
 
     pool: Pool
     embedder: Embedder
     tiers: Mapping[Tier, TierSearcher]
     links: Links | None
-    generation: int
+    generation: Generation
+    shards: Mapping[str, Shards]
 
 
 def build_services(
@@ -130,17 +146,18 @@ def build_services(
     audits: Mapping[ProjectionName, Audit],
 ) -> Services:
     """Build everything that a route may call."""
-    pool, embedder, generation = parts.pool, parts.embedder, parts.generation
-    shares = build_shares(settings, pool)
+    pool, embedder, generation = parts.pool, parts.embedder, parts.generation.number
+    caches = build_caches(settings, pool, embedder, parts.generation, parts.shards)
+    shares = Shares(pool)
     explorer = build_explorer(settings, pool, parts.links, generation)
     return Services(
         settings=settings,
-        search=build_search(settings, embedder, parts.tiers, generation, shares),
-        recorder=build_recorder(settings, pool, embedder, generation),
+        search=build_search(settings, caches.embedder, parts.tiers, generation, shares),
+        recorder=build_recorder(settings, pool, embedder, caches.embedder, generation),
         graph_recorder=build_graph_recorder(settings, pool, embedder, generation),
         explorer=explorer,
         hints=None if parts.links is None else explorer,
-        procedures=build_procedure_parts(settings, pool, embedder, generation),
+        procedures=build_procedure_parts(settings, pool, embedder, caches.embedder, generation),
         documents=build_document_parts(settings, pool, embedder, generation),
         reads=reads,
         key_check=KeyCheck(reads.keys, trust_s=settings.write.key_cache_s),
@@ -148,6 +165,7 @@ def build_services(
         shares=shares,
         probes=probes,
         audits=audits,
+        caches=caches,
     )
 
 
@@ -163,7 +181,7 @@ async def _probe(probe: Probe) -> str:
     return "ok"
 
 
-def services_of(request: Request) -> Services:
+async def services_of(request: Request) -> Services:  # Not plain: FastAPI would send it through a thread.
     """Return the services that the application was built with."""
     services = request.app.state.services
     assert isinstance(services, Services)  # noqa: S101 - set by build_api

@@ -69,6 +69,30 @@ class Embedder(Protocol):
         ...
 
 
+class QuestionEmbedder(Protocol):
+    """Embeds questions, from a cache where it can."""
+
+    async def embed_question(self, scope: Scope, text: str) -> bytes:
+        """Return float32 bytes of the unit vector.
+
+        Raises:
+            Unavailable: If the model does not answer.
+        """
+        ...
+
+
+class TextEmbedder(Protocol):
+    """Embeds what is written, from a cache where it can."""
+
+    async def embed_texts(self, scope: Scope, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
+        """Return the embedded chunks of each text.
+
+        Raises:
+            Unavailable: If the model does not answer.
+        """
+        ...
+
+
 class Searcher(Protocol):
     """One source of one tier."""
 

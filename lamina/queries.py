@@ -406,8 +406,10 @@ class Answer:
         hits: Best first.
         answered: Hits per source that answered, before fusion.
         degraded: What did not answer and why, by source (or ``embedder``).
+        graph: What the graph's sources said of the own workspace, before fusion; ``None`` where one of them did not.
     """
 
     hits: tuple[FusedHit, ...]
     answered: Mapping[Source, int]
     degraded: Mapping[str, str]
+    graph: Mapping[Source, Ranking] | None = None

@@ -165,9 +165,6 @@ class SearchSettings(_Section):
     rrf_k: int = Field(60, ge=1, description="Rank offset of reciprocal rank fusion.")
     min_similarity: float = Field(0.25, ge=-1, le=1, description="Vector hits with a lower cosine are not hits at all.")
     min_confidence: float = Field(0.5, ge=0, le=1, description="Notes less sure than this are left out.")
-    shares_cache_s: float = Field(
-        5.0, ge=0, description="Seconds after which a search notices at the latest that a share was made or revoked."
-    )
     source_deadline_s: float = Field(1.0, gt=0, description="Seconds after which a source counts as failed.")
     tier_deadline_s: float = Field(1.5, gt=0, description="The same for a whole tier, transport included.")
     embed_deadline_s: float = Field(2.0, gt=0, description="The same for the query's embedding.")
@@ -367,6 +364,12 @@ class EmbeddingCacheSettings(_Section):
     ttl_days: float = Field(30.0, gt=0, description="Days after its last use that one stays in Postgres.")
 
 
+class ProviderMetricsSettings(_Section):
+    """What callers report of their model providers' own caches."""
+
+    ttl_days: float = Field(90.0, gt=0, description="Days that a report stays.")
+
+
 class CachesSettings(_Section):
     """The cache stack; every layer has its switch, and an error in any of them is a miss."""
 
@@ -382,6 +385,7 @@ class CachesSettings(_Section):
     graph: GraphCacheSettings = GraphCacheSettings()
     swarm: SwarmCacheSettings = SwarmCacheSettings()
     embeddings: EmbeddingCacheSettings = EmbeddingCacheSettings()
+    providers: ProviderMetricsSettings = ProviderMetricsSettings()
 
 
 class EmbedderDeployment(_Section):

@@ -53,7 +53,7 @@ async def audit(body: AuditIn, services: ServicesDep, credential: AdminDep) -> A
     failed = {name: reason for name, reason in outcomes.items() if isinstance(reason, str)}
     if body.repair:
         for projection, drift in report.items():
-            await services.reads.outbox.enqueue(projection, drift.ids())
+            await services.reads.outbox.enqueue(projection, credential.tenant, drift.ids())
     shown = {name: _shown(drift, lag[name], is_repaired=body.repair) for name, drift in report.items()}
     consistent = not failed and not any(drift.ids() for drift in report.values())
     return AuditOut(consistent=consistent, projections=shown, failed=failed)

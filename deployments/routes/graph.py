@@ -4,8 +4,9 @@ from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 
+from deployments.asking import sent_of
 from deployments.routes.graph_models import (
     EdgesIn,
     EntitiesIn,
@@ -19,7 +20,9 @@ from deployments.routes.reads import ScopeDep
 from deployments.routes.writes import IdempotencyKey, once_of
 from deployments.services import ReaderDep, ServicesDep, WriterDep
 from lamina.memories import as_utc
+from lamina.reading.answers import Asked, Computed, Served
 from lamina.reading.exploring import Start
+from lamina.reading.search import NOTHING_KNOWN, Known
 from lamina.recording.graph import StatedEdge
 
 router = APIRouter(prefix="/v1/graph", tags=["graph"])
@@ -67,18 +70,29 @@ async def neighbours(
     return NeighboursOut.of(found)
 
 
-@router.post("/traverse")
-async def traverse(body: TraverseIn, services: ServicesDep, credential: ReaderDep) -> TraverseOut:
+@router.post("/traverse", response_model=TraverseOut)
+async def traverse(body: TraverseIn, services: ServicesDep, credential: ReaderDep) -> Response:
     """Follow links from some entities or memories, up to three steps.
 
     The score of a path is the product of its strengths, that of a node the best of its paths.
     """
-    found = await services.explorer.traverse(
-        body.scope(credential.tenant),
-        Start(tuple(body.names), tuple(body.ids)),
-        depth=body.depth,
-        kinds=tuple(body.kinds),
-        limit=body.limit,
-        as_of=body.moment(),
-    )
-    return TraverseOut.of(found)
+    scope = body.scope(credential.tenant)
+
+    async def compute(_: Known) -> Computed:
+        found = await services.explorer.traverse(
+            scope,
+            Start(tuple(body.names), tuple(body.ids)),
+            depth=body.depth,
+            kinds=tuple(body.kinds),
+            limit=body.limit,
+            as_of=body.moment(),
+        )
+        return Computed(TraverseOut.of(found).model_dump_json(exclude={"cache"}).encode())
+
+    stamp = await services.caches.answers.stamp(scope) if body.cache else None
+    if stamp is None:
+        served = Served(await compute(NOTHING_KNOWN))
+    else:
+        asked = Asked("traverse", scope, sent_of(body))
+        served = await services.caches.answers.walked(asked, stamp, compute)
+    return Response(served.body(), media_type="application/json")

@@ -133,6 +133,7 @@ class TraverseIn(ScopeIn):
     )
     as_of: datetime = Field(cast("datetime", None), description="Follow only what was seen until then.")
     limit: Count = Field(50, ge=1, le=MAX_LIMIT, description="Most nodes to return.")
+    cache: bool = Field(default=True, description="Let the cache of walks answer; false walks anew.")
 
     def moment(self) -> datetime | None:
         """Return the moment in UTC, if one was sent."""
@@ -164,6 +165,7 @@ class TraverseOut(BaseModel):
     nodes: list[NodeOut] = Field(description="Best first, the starts included.")
     visited: int = Field(description="Links that were followed.")
     is_capped: bool = Field(description="Whether links were left out because there were too many.")
+    cache: list[str] = Field(default_factory=list, description="graph, if the answer comes from the cache of walks.")
 
     @classmethod
     def of(cls, found: Traversal) -> Self:

@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, BackgroundTasks, Depends, Path, Query
+from fastapi import APIRouter, BackgroundTasks, Depends, Path, Query, Response
 
-from deployments.asking import context_block, results
+from deployments.asking import contextualised, searched
 from deployments.routes.models import (
     SCOPE_FIELDS,
     HistoryOut,
@@ -19,10 +19,11 @@ from deployments.routes.models import (
     SessionMessageOut,
 )
 from deployments.routes.search_models import ContextIn, ContextOut, SearchIn, SearchOut
-from deployments.services import ReaderDep, ServicesDep
+from deployments.services import ReaderDep, Services, ServicesDep
 from lamina.errors import InvalidInput
 from lamina.memories import Category
 from lamina.queries import Filters, clean_filters
+from lamina.reading.answers import Served
 from lamina.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE
 
 router = APIRouter(prefix="/v1", tags=["read"])
@@ -31,7 +32,7 @@ PageLimit = Annotated[int, Query(ge=1, le=1000, description="Most entries of the
 PageOffset = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="Entries to skip.")]
 
 
-def scope_in(
+async def scope_in(
     workspace: Annotated[str, Query(description="Project.")] = DEFAULT_WORKSPACE,
     namespace: Annotated[str, Query(description="Subdivision of the workspace.")] = DEFAULT_NAMESPACE,
     user: Annotated[str | None, Query(description="Person.")] = None,
@@ -46,27 +47,26 @@ def scope_in(
 ScopeDep = Annotated[ScopeIn, Depends(scope_in)]
 
 
-@router.post("/search")
-async def search(
-    body: SearchIn, services: ServicesDep, credential: ReaderDep, afterwards: BackgroundTasks
-) -> SearchOut:
+@router.post("/search", response_model=SearchOut)
+async def search(body: SearchIn, services: ServicesDep, credential: ReaderDep, afterwards: BackgroundTasks) -> Response:
     """Search all tiers at once and return one fused ranking.
 
     A source that fails or runs out of time is named in `degraded`; the others answer.
     """
-    answer = await results(body, body.scope(credential.tenant), services)
-    afterwards.add_task(services.count, answer.hits)
-    return SearchOut.of(answer, explain=body.explain)
+    return _sent(await searched(body, body.scope(credential.tenant), services), services, afterwards)
 
 
-@router.post("/context")
+@router.post("/context", response_model=ContextOut)
 async def context(
     body: ContextIn, services: ServicesDep, credential: ReaderDep, afterwards: BackgroundTasks
-) -> ContextOut:
+) -> Response:
     """Return what is worth knowing as a block ready for a prompt, within its budget of tokens."""
-    block, budget, degraded = await context_block(body, body.scope(credential.tenant), services)
-    afterwards.add_task(services.count, block.used)
-    return ContextOut.of(block, budget, degraded, explain=body.explain)
+    return _sent(await contextualised(body, body.scope(credential.tenant), services), services, afterwards)
+
+
+def _sent(served: Served, services: Services, afterwards: BackgroundTasks) -> Response:
+    afterwards.add_task(services.count, served.computed.found)
+    return Response(served.body(), media_type="application/json")
 
 
 @router.get("/notes")

@@ -70,6 +70,7 @@ class SearchIn(ScopeIn):
         ),
     )
     explain: bool = Field(default=False, description="Show each source's rank and raw figures with every result.")
+    cache: bool = Field(default=True, description="Let the caches answer; false searches anew and keeps nothing.")
 
     def all_filters(self, default_confidence: float) -> Filters:
         """Return every filter of the request, with the configured confidence where none was sent.
@@ -155,6 +156,11 @@ class SearchOut(BaseModel):
     sources: dict[str, int] = Field(description="Hits of each source that answered, before fusion.")
     degraded: list[str] = Field(description="What did not answer: sources, tiers that are off, or embedder.")
     reasons: dict[str, str] | None = Field(None, description="Why, by source; on request with explain.")
+    cache: list[str] = Field(
+        default_factory=list,
+        description="Cache layers that the answer, or a part of it, comes from: turn_hash, negative, swarm_l1; "
+        "graph, embeddings.",
+    )
 
     @classmethod
     def of(cls, answer: Answer, *, explain: bool) -> Self:
@@ -176,6 +182,11 @@ class ContextOut(BaseModel):
     results: list[ResultOut] = Field(description="The memories in the text, in their order.")
     omitted: list[str] = Field(description="What the budget left out.")
     degraded: list[str] = Field(description="What did not answer.")
+    cache: list[str] = Field(
+        default_factory=list,
+        description="Cache layers that the answer, or a part of it, comes from: turn_hash, negative, swarm_l1; "
+        "graph, embeddings.",
+    )
 
     @classmethod
     def of(cls, block: ContextBlock, budget_tokens: int, degraded: list[str], *, explain: bool) -> Self:

@@ -53,5 +53,5 @@ async def list_shares(
 
 @router.delete("/shares/{id}", status_code=HTTPStatus.NO_CONTENT)
 async def revoke_share(id: UUID, services: ServicesDep, credential: AdminDep) -> None:  # noqa: A002
-    """Revoke a share; every search notices within `search.shares_cache_s`. Needs an admin's key."""
+    """Revoke a share; every search that begins afterwards notices. Needs an admin's key."""
     await services.shares.revoke(credential.tenant, id, datetime.now(UTC))

@@ -1,8 +1,9 @@
 """Counting what each layer does, so that counts of many replicas add up."""
 
 import bisect
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
@@ -53,10 +54,11 @@ class Tally:
 
     def __init__(self) -> None:
         self._counts: dict[Layer, Counts] = {}
+        self._seen: defaultdict[Layer, _Seen] = defaultdict(_Seen)
 
     def observe(self, layer: Layer, outcome: Outcome, elapsed_s: float | None = None) -> None:
         """Count one asking of a layer, and how long it took, if that was measured."""
-        self.add({layer: _one(outcome, elapsed_s)})
+        self._seen[layer].observe(outcome, elapsed_s)
 
     def add(self, counts: Mapping[Layer, Counts]) -> None:
         """Add counts to those that are there."""
@@ -65,26 +67,34 @@ class Tally:
 
     def take(self) -> Mapping[Layer, Counts]:
         """Return the counts and begin anew."""
-        taken, self._counts = self._counts, {}
+        taken = self.read()
+        self._counts = {}
         return taken
 
     def read(self) -> Mapping[Layer, Counts]:
         """Return the counts so far."""
+        seen, self._seen = self._seen, defaultdict(_Seen)
+        self.add({layer: one.counts() for layer, one in seen.items()})
         return dict(self._counts)
 
 
-def _one(outcome: Outcome, elapsed_s: float | None) -> Counts:
-    counts = Counts(
-        hits=int(outcome is Outcome.HIT),
-        misses=int(outcome is Outcome.MISS),
-        stale=int(outcome is Outcome.STALE),
-        errors=int(outcome is Outcome.ERROR),
-    )
-    if elapsed_s is None:
-        return counts
-    place = bisect.bisect_left(LATENCY_BOUNDS_S, elapsed_s)
-    buckets = tuple(int(number == place) for number in range(len(LATENCY_BOUNDS_S) + 1))
-    return replace(counts, buckets=buckets, seconds=elapsed_s)
+class _Seen:
+    """What one layer did since the counts were looked at; it changes in place, for every asking comes here."""
+
+    def __init__(self) -> None:
+        self._outcomes = dict.fromkeys(Outcome, 0)
+        self._buckets = [0] * (len(LATENCY_BOUNDS_S) + 1)
+        self._seconds = 0.0
+
+    def observe(self, outcome: Outcome, elapsed_s: float | None) -> None:
+        self._outcomes[outcome] += 1
+        if elapsed_s is not None:
+            self._buckets[bisect.bisect_left(LATENCY_BOUNDS_S, elapsed_s)] += 1
+            self._seconds += elapsed_s
+
+    def counts(self) -> Counts:
+        counts = {outcome.value: count for outcome, count in self._outcomes.items()}
+        return Counts(**counts, buckets=tuple(self._buckets), seconds=self._seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,6 +157,35 @@ def state(edges: Sequence[Json], scope: Json, idempotency_key: str | None) -> Ca
     return Call("POST", "/v1/graph/edges", {**scope, "edges": list(edges)}, headers=_once(idempotency_key))
 
 
+def look_up_response(query: str, fields: Json) -> Call:
+    """Look for the response to a question."""
+    return Call("POST", "/v1/responses/lookup", {**fields, "query": query})
+
+
+def put_response(query: str, response: Any, fields: Json) -> Call:
+    """Keep the response to a question."""
+    return Call("POST", "/v1/responses", {**fields, "query": query, "response": response})
+
+
+def cache_stats(workspace: str | None) -> Call:
+    """Tell what the caches hold and did."""
+    return Call("GET", "/cache/stats", params=_given(workspace=workspace))
+
+
+def clear_caches(workspace: str | None, agent: str | None) -> Call:
+    """Clear the caches of an agent, a workspace or the tenant."""
+    return Call("DELETE", "/cache", params=_given(workspace=workspace, agent=agent))
+
+
+def purge_expired_caches() -> Call:
+    """Remove what has expired from the caches' tables."""
+    return Call("DELETE", "/cache/stats/expired")
+
+
+def _given(**ids: str | None) -> Json:
+    return {name: id_ for name, id_ in ids.items() if id_ is not None}
+
+
 READY = Call("GET", "/readyz")
 
 

@@ -167,6 +167,26 @@ class Client:
         """Compare every projection with Postgres (`POST /v1/audit`); needs an admin key."""
         return self.send(calls.audit(repair=repair))
 
+    def look_up_response(self, query: str, **fields: Any) -> Json:
+        """Look for the response to a question that was put before (`POST /v1/responses/lookup`)."""
+        return self.send(calls.look_up_response(query, {**self._scope, **fields}))
+
+    def put_response(self, query: str, response: Any, **fields: Any) -> Json:
+        """Keep the response to a question (`POST /v1/responses`)."""
+        return self.send(calls.put_response(query, response, {**self._scope, **fields}))
+
+    def cache_stats(self, workspace: str | None = None) -> Json:
+        """Return what the caches hold and did (`GET /cache/stats`)."""
+        return self.send(calls.cache_stats(workspace))
+
+    def clear_caches(self, workspace: str | None = None, agent: str | None = None) -> Json:
+        """Clear the caches of an agent, a workspace or the tenant (`DELETE /cache`); needs an admin key."""
+        return self.send(calls.clear_caches(workspace, agent))
+
+    def purge_expired_caches(self) -> Json:
+        """Remove what has expired from the caches' tables (`DELETE /cache/stats/expired`); needs an admin key."""
+        return self.send(calls.purge_expired_caches())
+
     def ready(self) -> Json:
         """Return the state of every part, ready or not (`GET /readyz`)."""
         return self.send(calls.READY)
@@ -320,6 +340,26 @@ class AsyncClient:
     async def audit(self, *, repair: bool = False) -> Json:
         """Compare every projection with Postgres (`POST /v1/audit`); needs an admin key."""
         return await self.send(calls.audit(repair=repair))
+
+    async def look_up_response(self, query: str, **fields: Any) -> Json:
+        """Look for the response to a question that was put before (`POST /v1/responses/lookup`)."""
+        return await self.send(calls.look_up_response(query, {**self._scope, **fields}))
+
+    async def put_response(self, query: str, response: Any, **fields: Any) -> Json:
+        """Keep the response to a question (`POST /v1/responses`)."""
+        return await self.send(calls.put_response(query, response, {**self._scope, **fields}))
+
+    async def cache_stats(self, workspace: str | None = None) -> Json:
+        """Return what the caches hold and did (`GET /cache/stats`)."""
+        return await self.send(calls.cache_stats(workspace))
+
+    async def clear_caches(self, workspace: str | None = None, agent: str | None = None) -> Json:
+        """Clear the caches of an agent, a workspace or the tenant (`DELETE /cache`); needs an admin key."""
+        return await self.send(calls.clear_caches(workspace, agent))
+
+    async def purge_expired_caches(self) -> Json:
+        """Remove what has expired from the caches' tables (`DELETE /cache/stats/expired`); needs an admin key."""
+        return await self.send(calls.purge_expired_caches())
 
     async def ready(self) -> Json:
         """Return the state of every part, ready or not (`GET /readyz`)."""

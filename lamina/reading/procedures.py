@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from lamina.ports import Embedder
+from lamina.ports import QuestionEmbedder
 from lamina.procedures import Match
 from lamina.queries import Query, SearchRequest
 from lamina.reading.search import EMBEDDER, describe
@@ -34,7 +34,9 @@ class ProcedureMatcher:
         embed_deadline_s: Seconds after which the query is matched without a vector.
     """
 
-    def __init__(self, procedures: Procedures, embedder: Embedder, *, generation: int, embed_deadline_s: float) -> None:
+    def __init__(
+        self, procedures: Procedures, embedder: QuestionEmbedder, *, generation: int, embed_deadline_s: float
+    ) -> None:
         self._procedures = procedures
         self._embedder = embedder
         self._generation = generation
@@ -53,9 +55,11 @@ class ProcedureMatcher:
 
     async def _embedded(self, query: Query) -> tuple[Query, dict[str, str]]:
         try:
-            rows = await asyncio.wait_for(self._embedder.embed([query.text]), self._embed_deadline_s)
+            embedding = await asyncio.wait_for(
+                self._embedder.embed_question(query.scope, query.text), self._embed_deadline_s
+            )
         except TimeoutError:
             return query, {EMBEDDER: f"no answer within {self._embed_deadline_s} s"}
         except Exception as error:  # noqa: BLE001 - prefixes and words are matched without it
             return query, {EMBEDDER: describe(error)}
-        return replace(query, embedding=rows[0].tobytes()), {}
+        return replace(query, embedding=embedding), {}

@@ -3,13 +3,15 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from lamina.errors import LaminaError, Unavailable
-from lamina.ports import Clock, Embedder, Searcher, Shares, TierSearcher
+from lamina.ports import Clock, Embedder, QuestionEmbedder, Searcher, Shares, TierSearcher
 from lamina.queries import TIER_OF, Answer, Failure, FusedHit, Query, Ranking, SearchRequest, Source, Tier
 from lamina.ranking.diversity import diversify
 from lamina.ranking.methods import Manner, RankingPolicy, fuse
-from lamina.sharing import ForeignAnswers, foreign_queries, gathered, merged
+from lamina.scope import Scope
+from lamina.sharing import ForeignAnswers, Share, foreign_queries, gathered, merged
 
 EMBEDDER = "embedder"
 SHARES = "shares"
@@ -55,6 +57,39 @@ class Deadlines:
     tier_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a search need not find out any more, because somebody read it for this very request.
+
+    Args:
+        embedding: Float32 bytes of the question's unit vector.
+        graph: What the graph's sources say.
+        shares: What other workspaces share.
+    """
+
+    embedding: bytes | None = None
+    graph: Mapping[Source, Ranking] | None = None
+    shares: tuple[Share, ...] | None = None
+
+
+NOTHING_KNOWN = Known()
+
+
+class Uncached:
+    """Embeds every question anew.
+
+    Args:
+        embedder: Does it.
+    """
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+
+    async def embed_question(self, scope: Scope, text: str) -> bytes:  # noqa: ARG002 - the port's signature
+        """Return float32 bytes of the unit vector."""
+        return bytes((await self._embedder.embed([text]))[0].tobytes())
+
+
 class Search:
     """Search over all tiers.
 
@@ -71,7 +106,7 @@ class Search:
 
     def __init__(
         self,
-        embedder: Embedder,
+        embedder: QuestionEmbedder,
         tiers: Mapping[Tier, TierSearcher],
         *,
         unserved: Mapping[Tier, str] | None = None,
@@ -90,16 +125,16 @@ class Search:
         self._clock = clock
         self._shares = shares
 
-    async def search(self, request: SearchRequest) -> Answer:
+    async def search(self, request: SearchRequest, known: Known = NOTHING_KNOWN) -> Answer:
         """Return the fused answer; what did not answer is named in ``degraded``.
 
         Raises:
             InvalidInput: If the query is blank or a number is out of range.
             Unavailable: If no source answered at all.
         """
-        query, embedder_failure = await self._embedded(replace(request.query(), generation=self._generation))
+        query, embedder_failure = await self._embedded(replace(request.query(), generation=self._generation), known)
         outcomes, foreign = await asyncio.gather(
-            self._ask(request.tiers, query), self._ask_others(request.tiers, query)
+            self._ask(request.tiers, query, known), self._ask_others(request.tiers, query, known)
         )
         own = {name: outcome for name, outcome in outcomes.items() if not isinstance(outcome, Failure)}
         rankings = merged(own, foreign.rankings, query.limit)
@@ -111,7 +146,12 @@ class Search:
             hits=self._ranked(rankings, request, query),
             answered={name: len(ranking) for name, ranking in rankings.items()},
             degraded=failures | embedder_failure,
+            graph=None if embedder_failure else _of_graph(outcomes),
         )
+
+    def lacks(self, answer: Answer) -> bool:
+        """Tell whether something failed that would have answered on another day: what is switched off never does."""
+        return bool(set(answer.degraded) - {tier.name.lower() for tier in self._unserved})
 
     def _ranked(self, rankings: Mapping[Source, Ranking], request: SearchRequest, query: Query) -> tuple[FusedHit, ...]:
         manner = Manner(
@@ -132,33 +172,44 @@ class Search:
             if tier in self._unserved and tier not in self._tiers
         }
 
-    async def _embedded(self, query: Query) -> tuple[Query, dict[str, str]]:
+    async def _embedded(self, query: Query, known: Known) -> tuple[Query, dict[str, str]]:
+        if known.embedding is not None:
+            return replace(query, embedding=known.embedding), {}
         try:
-            rows = await asyncio.wait_for(self._embedder.embed([query.text]), self._deadlines.embed_s)
+            embedding = await asyncio.wait_for(
+                self._embedder.embed_question(query.scope, query.text), self._deadlines.embed_s
+            )
         except TimeoutError:
             return query, {EMBEDDER: f"no answer within {self._deadlines.embed_s} s"}
         except Exception as error:  # noqa: BLE001 - words are searched without it
             return query, {EMBEDDER: describe(error)}
-        return replace(query, embedding=rows[0].tobytes()), {}
+        return replace(query, embedding=embedding), {}
 
-    async def _ask(self, wanted: Sequence[Tier], query: Query) -> dict[Source, Outcome]:
+    async def _ask(self, wanted: Sequence[Tier], query: Query, known: Known) -> dict[Source, Outcome]:
         tiers = [tier for tier in wanted if tier in self._tiers]
-        answers = await asyncio.gather(*(self._ask_tier(tier, query) for tier in tiers))
-        return {name: outcome for answer in answers for name, outcome in answer.items()}
+        told = known.graph if Tier.GRAPH in tiers else None
+        asked = tiers if told is None else [tier for tier in tiers if tier is not Tier.GRAPH]
+        answers = await asyncio.gather(*(self._ask_tier(tier, query) for tier in asked))
+        return {name: outcome for answer in (*answers, told or {}) for name, outcome in answer.items()}
 
-    async def _ask_others(self, wanted: Sequence[Tier], query: Query) -> ForeignAnswers:
+    async def _ask_others(self, wanted: Sequence[Tier], query: Query, known: Known) -> ForeignAnswers:
         """Ask the workspaces that share something with the query's."""
-        if self._shares is None:
-            return ForeignAnswers({}, {})
         now = self._clock()
         try:
-            shares = await asyncio.wait_for(self._shares.into(query.scope, now), self._deadlines.tier_s)
+            shares = await self._shares_into(query.scope, known, now)
         except TimeoutError:
             return ForeignAnswers({}, {SHARES: f"no answer within {self._deadlines.tier_s} s"})
         except Exception as error:  # noqa: BLE001 - the own workspace answers without them
             return ForeignAnswers({}, {SHARES: describe(error)})
         asked = foreign_queries(shares, query, [tier for tier in wanted if tier in self._tiers], now)
         return gathered(asked, await asyncio.gather(*(self._ask_tier(item.tier, item.query) for item in asked)))
+
+    async def _shares_into(self, scope: Scope, known: Known, now: datetime) -> tuple[Share, ...]:
+        if self._shares is None:
+            return ()
+        if known.shares is not None:
+            return known.shares
+        return await asyncio.wait_for(self._shares.into(scope, now), self._deadlines.tier_s)
 
     async def _ask_tier(self, tier: Tier, query: Query) -> Mapping[Source, Outcome]:
         try:
@@ -167,6 +218,13 @@ class Search:
             return _all_failed(tier, f"no answer within {self._deadlines.tier_s} s")
         except Exception as error:  # noqa: BLE001 - a tier may fail, the answer may not
             return _all_failed(tier, describe(error))
+
+
+def _of_graph(outcomes: Mapping[Source, Outcome]) -> Mapping[Source, Ranking] | None:
+    """Return what the graph's sources said; nothing if one of them failed, or none was asked."""
+    said = {source: outcome for source, outcome in outcomes.items() if TIER_OF[source] is Tier.GRAPH}
+    rankings = {source: outcome for source, outcome in said.items() if not isinstance(outcome, Failure)}
+    return rankings if said and len(rankings) == len(said) else None
 
 
 def _all_failed(tier: Tier, reason: str) -> dict[Source, Outcome]:

@@ -156,7 +156,7 @@ class DocumentRecorder:
         async def act(connection: Connection) -> None:
             scope, gone = await delete_document(connection, tenant, id_)
             await self._leave(connection, gone)
-            await bump_epoch(connection, scope)
+            await bump_epoch(connection, scope, teaches=True)
 
         await in_transaction(self._pool, act)
 
@@ -220,7 +220,8 @@ class DocumentRecorder:
             connection, scope, batch.told, [id_ for item in put.values() for id_ in item.new if id_ not in gone]
         )
         answers = [_json(put[place]) for place in range(len(batch.documents))]
-        return {"documents": answers, "epoch": await bump_epoch(connection, scope)}
+        is_news = any(item.status != "existed" for item in put.values())
+        return {"documents": answers, "epoch": await bump_epoch(connection, scope, teaches=is_news)}
 
     async def _write_one(
         self, connection: Connection, scope: Scope, batch: _Batch, place: int, now: datetime

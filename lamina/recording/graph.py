@@ -57,7 +57,7 @@ class GraphRecorder:
         async def write(connection: Connection) -> Json:
             put = await self._knowledge.assert_entities(connection, scope, prepared)
             results = [_json(put[entity.key]) for entity in cleaned]
-            return {"results": results, "epoch": await bump_epoch(connection, scope)}
+            return {"results": results, "epoch": await bump_epoch(connection, scope, teaches=True)}
 
         return await in_transaction(
             self._pool, lambda connection: answer_once(connection, once, lambda: write(connection))
@@ -79,7 +79,7 @@ class GraphRecorder:
         async def write(connection: Connection) -> Json:
             put = await self._knowledge.assert_edges(connection, scope, prepared, evidence)
             results = [_json(put[edge_key(stated.edge)]) for stated in cleaned]
-            return {"results": results, "epoch": await bump_epoch(connection, scope)}
+            return {"results": results, "epoch": await bump_epoch(connection, scope, teaches=True)}
 
         return await in_transaction(
             self._pool, lambda connection: answer_once(connection, once, lambda: write(connection))

@@ -68,7 +68,8 @@ class ProcedureRecorder:
         async def write(connection: Connection) -> Json:
             put = await insert_procedures(connection, scope, prepared, self._generation, now)
             items = [{"id": str(item.id), "existed": item.existed} for item in put]
-            return {"procedures": items, "epoch": await bump_epoch(connection, scope)}
+            is_news = not all(item.existed for item in put)
+            return {"procedures": items, "epoch": await bump_epoch(connection, scope, teaches=is_news)}
 
         return await in_transaction(
             self._pool, lambda connection: answer_once(connection, once, lambda: write(connection))
@@ -93,7 +94,7 @@ class ProcedureRecorder:
             stored = await update_procedure(connection, id_, replace(old.procedure, **clean_changes), now)
             for item in prepared:
                 await index_procedure(connection, item, self._generation)
-            await bump_epoch(connection, _scope(tenant, stored))
+            await bump_epoch(connection, _scope(tenant, stored), teaches=True)
             return stored
 
         return await in_transaction(self._pool, act)
@@ -107,7 +108,7 @@ class ProcedureRecorder:
         now = self._clock()
 
         async def act(connection: Connection) -> None:
-            await bump_epoch(connection, await delete_procedure(connection, tenant, id_, now))
+            await bump_epoch(connection, await delete_procedure(connection, tenant, id_, now), teaches=True)
 
         await in_transaction(self._pool, act)
 

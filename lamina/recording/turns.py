@@ -23,7 +23,7 @@ from lamina.memories import (
     clean_note,
     new_id,
 )
-from lamina.ports import Clock, Embedder, Extractor
+from lamina.ports import Clock, Extractor, TextEmbedder
 from lamina.queries import Tier
 from lamina.recording.knowledge import Knowledge, PreparedKnowledge, Told
 from lamina.scope import Scope
@@ -80,7 +80,7 @@ class Recorder:
     def __init__(
         self,
         pool: Pool,
-        embedder: Embedder,
+        embedder: TextEmbedder,
         knowledge: Knowledge,
         extractor: Extractor | None,
         *,
@@ -123,16 +123,16 @@ class Recorder:
         ids = [new_id() for _ in messages]
         extraction = await self._extractor.extract(messages, ids) if self._extractor else Extraction()
         texts = [message.text() for message in messages] + [note.content for note in extraction.notes]
-        chunks = await self._embed(texts)
+        chunks = await self._embed(scope, texts)
         said = tuple(map(PreparedMessage, ids, messages, chunks[: len(messages)]))
         notes = await _prepared(extraction.notes, chunks[len(messages) :])
         told = [*(_told_message(item, scope, now) for item in said), *(_told_note(item, scope, now) for item in notes)]
         known = await self._knowledge.prepare(told, extraction.entities, extraction.edges)
         return PreparedTurn(said, notes, extraction.profile, known)
 
-    async def _embed(self, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
+    async def _embed(self, scope: Scope, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
         try:
-            chunks = await asyncio.wait_for(self._embedder.embed_chunks(texts), self._embed_deadline_s)
+            chunks = await asyncio.wait_for(self._embedder.embed_texts(scope, texts), self._embed_deadline_s)
         except TimeoutError as error:
             raise Unavailable("embedder", f"no answer within {self._embed_deadline_s} s") from error
         if len(chunks) != len(texts):
@@ -153,7 +153,7 @@ class Recorder:
             "messages": [_message_json(item) for item in appended],
             "notes": [_note_json(note) for note in notes],
             "profile_version": profile.version if profile else None,
-            "epoch": await bump_epoch(connection, scope),
+            "epoch": await bump_epoch(connection, scope, teaches=bool(fresh) or _is_changed(profile)),
         }
 
     async def _put(
@@ -179,7 +179,7 @@ class Recorder:
             Unavailable: If the embedder or Postgres does not answer; none is stored.
         """
         cleaned = [clean_note(note) for note in notes]
-        prepared = await _prepared(cleaned, await self._embed([note.content for note in cleaned]))
+        prepared = await _prepared(cleaned, await self._embed(scope, [note.content for note in cleaned]))
         now = self._clock()
         knowledge = await self._read(prepared, scope, now)
 
@@ -189,7 +189,8 @@ class Recorder:
             await derive_notes(connection, scope, [item for item in prepared if item.id in fresh])
             await enqueue(connection, "notes", fresh)
             await self._knowledge.write(connection, scope, knowledge, fresh)
-            return {"notes": [_note_json(note) for note in put], "epoch": await bump_epoch(connection, scope)}
+            epoch = await bump_epoch(connection, scope, teaches=bool(fresh))
+            return {"notes": [_note_json(note) for note in put], "epoch": epoch}
 
         return await in_transaction(
             self._pool, lambda connection: answer_once(connection, once, lambda: write(connection))
@@ -214,7 +215,9 @@ class Recorder:
         checked = clean_note(replace(Note(content="-"), **changes))
         clean_changes = {name: getattr(checked, name) for name in changes}
         is_new_text = "content" in changes
-        prepared = await _prepared([checked], await self._embed([checked.content])) if is_new_text else ()
+        prepared = (
+            await _prepared([checked], await self._embed(Scope(tenant), [checked.content])) if is_new_text else ()
+        )
         texts = tuple(replace(text, id=id_) for text in prepared)
         now = self._clock()
         knowledge = await self._read(texts, Scope(tenant), now)
@@ -231,7 +234,7 @@ class Recorder:
                 await self._knowledge.write(connection, scope, _of_stored(knowledge, stored), [id_])
             await enqueue_notes(connection, [id_])
             await enqueue(connection, "graph", [id_])
-            await bump_epoch(connection, scope)
+            await bump_epoch(connection, scope, teaches=True)
             return stored
 
         return await in_transaction(self._pool, act)
@@ -248,7 +251,7 @@ class Recorder:
             scope, gone = await delete_note(connection, tenant, id_, now)
             await enqueue_notes(connection, gone)
             await self._knowledge.forget(connection, gone)
-            await bump_epoch(connection, scope)
+            await bump_epoch(connection, scope, teaches=True)
 
         await in_transaction(self._pool, act)
 
@@ -265,7 +268,7 @@ class Recorder:
 
         async def act(connection: Connection) -> Profile:
             profile = await patch_profile(connection, scope, cleaned, now)
-            await bump_epoch(connection, scope)
+            await bump_epoch(connection, scope, teaches=_is_changed(profile))
             return profile
 
         return await in_transaction(self._pool, act)
@@ -306,6 +309,11 @@ def _of_stored(knowledge: PreparedKnowledge, stored: StoredNote) -> PreparedKnow
     """Return what a changed text tells as the stored note's: its owner and source were not known before."""
     seen_at = stored.note.event_at or stored.updated_at
     return knowledge.told_by(user=stored.user, source=stored.note.source, seen_at=seen_at)
+
+
+def _is_changed(profile: Profile | None) -> bool:
+    """Tell whether a patch changed the profile: one that did not tells no time."""
+    return profile is not None and profile.updated_at is not None
 
 
 def _is_from(note: PreparedNote, messages: set[UUID]) -> bool:

@@ -1,5 +1,12 @@
 """The only place that constructs adapters: settings in, ports out."""
 
+from lamina.wiring.caches import (
+    CacheParts,
+    build_caches,
+    enabled_layers,
+    shard_limits,
+    shards_namespace,
+)
 from lamina.wiring.services import (
     DocumentParts,
     NoLinks,
@@ -19,7 +26,6 @@ from lamina.wiring.services import (
     build_reads,
     build_recorder,
     build_search,
-    build_shares,
     ranking_policy,
 )
 from lamina.wiring.stores import (
@@ -54,12 +60,14 @@ from lamina.wiring.tiers import (
 __all__ = [
     "PROJECTIONS_OF",
     "TIERS",
+    "CacheParts",
     "DocumentParts",
     "KeptProjection",
     "NoLinks",
     "ProcedureParts",
     "Reads",
     "TierParts",
+    "build_caches",
     "build_cold_index",
     "build_document_parts",
     "build_document_recorder",
@@ -85,8 +93,8 @@ __all__ = [
     "build_recorder",
     "build_search",
     "build_sessions",
-    "build_shares",
     "build_tier",
+    "enabled_layers",
     "graph_is_new",
     "graph_limits",
     "index_path",
@@ -94,6 +102,8 @@ __all__ = [
     "postgres_url",
     "ranking_policy",
     "served_tiers",
+    "shard_limits",
+    "shards_namespace",
     "unserved_tiers",
     "utc_now",
 ]

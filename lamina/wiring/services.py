@@ -15,6 +15,8 @@ from lamina.ports import (
     Extractor,
     Links,
     Projection,
+    QuestionEmbedder,
+    TextEmbedder,
     TierSearcher,
 )
 from lamina.queries import TIER_NAMES, Tier
@@ -95,11 +97,13 @@ def build_document_parts(settings: Settings, pool: Pool, embedder: Embedder, gen
     return DocumentParts(Documents(pool), build_document_recorder(settings, pool, embedder, generation))
 
 
-def build_procedure_matcher(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> ProcedureMatcher:
-    """Build what matches procedures over any embedder."""
+def build_procedure_matcher(
+    settings: Settings, pool: Pool, questions: QuestionEmbedder, generation: int
+) -> ProcedureMatcher:
+    """Build what matches procedures over anything that embeds questions."""
     return ProcedureMatcher(
         build_procedure_reads(settings, pool),
-        embedder,
+        questions,
         generation=generation,
         embed_deadline_s=settings.search.embed_deadline_s,
     )
@@ -125,11 +129,13 @@ class ProcedureParts:
     recorder: ProcedureRecorder
 
 
-def build_procedure_parts(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> ProcedureParts:
+def build_procedure_parts(
+    settings: Settings, pool: Pool, embedder: Embedder, questions: QuestionEmbedder, generation: int
+) -> ProcedureParts:
     """Build what reads, matches and writes procedures over any embedder."""
     return ProcedureParts(
         build_procedure_reads(settings, pool),
-        build_procedure_matcher(settings, pool, embedder, generation),
+        build_procedure_matcher(settings, pool, questions, generation),
         build_procedure_recorder(settings, pool, embedder, generation),
     )
 
@@ -171,7 +177,7 @@ def build_hit_counter(settings: Settings, pool: Pool) -> HitCounter:
 
 def build_search(
     settings: Settings,
-    embedder: Embedder,
+    embedder: QuestionEmbedder,
     tiers: Mapping[Tier, TierSearcher],
     generation: int,
     shares: Shares | None = None,
@@ -211,16 +217,13 @@ def ranking_policy(limits: SearchSettings) -> RankingPolicy:
     )
 
 
-def build_shares(settings: Settings, pool: Pool) -> Shares:
-    """Build what knows which workspace shares what with which."""
-    return Shares(pool, cache_s=settings.search.shares_cache_s)
-
-
-def build_recorder(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> Recorder:
+def build_recorder(
+    settings: Settings, pool: Pool, embedder: Embedder, texts: TextEmbedder, generation: int
+) -> Recorder:
     """Build the write path over any embedder."""
     return Recorder(
         pool,
-        embedder,
+        texts,
         build_knowledge(settings, embedder, generation),
         build_extractor(settings),
         generation=generation,

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -14,13 +14,12 @@ import pytest
 
 from lamina.embedding.hashing import HashingModel
 from lamina.errors import Unavailable
-from lamina.memories import new_id
 from lamina.ports import Shares as SharesPort
 from lamina.queries import Failure, Query, Ranking, Source, Tier
 from lamina.scope import Scope
 from lamina.sharing import Segment, Share
+from lamina.stamps import Stamp
 from lamina.stores.postgres.keys import KeyRole
-from lamina.stores.postgres.shares import Shares
 from tests.support.application import Application, running, settings_for
 
 ASKED = "the anchor is rusty"
@@ -253,19 +252,14 @@ async def test_a_revoked_share_ends_at_once_where_it_was_revoked(bay: Bay) -> No
     assert await bay.listed("library") == {"given": [(id_, "revoked")], "received": []}
 
 
-async def test_an_expired_share_has_no_effect_though_it_is_still_cached(bay: Bay) -> None:
+async def test_an_expired_share_has_no_effect_though_its_answer_is_cached(bay: Bay) -> None:
     shared = await bay.remember(ASKED, workspace="library")
     id_ = await bay.share(expires_at="2999-01-01T00:00:00")
-    assert await bay.found() == {shared}
-
-    search = bay.app.services.search
-    cached = await bay.app.services.shares.into(Scope(bay.app.tenant, "desk"), datetime.now(UTC))
-    later = replace(cached[0], expires_at=datetime.now(UTC) - timedelta(microseconds=1))
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(search, "_shares", Fixed((later,)))
-        assert await bay.found() == set()
+    await bay.app.indexed()
+    assert await bay.found() == await bay.found() == {shared}
 
     bay.execute("UPDATE shares SET expires_at = now() - interval '1 s' WHERE id = %(id)s", id=id_)
+    assert await bay.found() == set()
     assert await bay.listed("desk") == {"given": [], "received": [(id_, "expired")]}
 
 
@@ -391,16 +385,14 @@ async def _epoch(bay: Bay) -> int:
     return int(row[0])
 
 
-class Fixed(SharesPort):
-    """Shares that a test made up, or no answer at all."""
-
-    def __init__(self, shares: tuple[Share, ...] | None) -> None:
-        self._shares = shares
+class Away(SharesPort):
+    """Postgres, when it does not answer."""
 
     async def into(self, scope: Scope, now: datetime) -> tuple[Share, ...]:
-        if self._shares is None:
-            raise Unavailable("postgres", "it is away")
-        return self._shares
+        raise Unavailable("postgres", "it is away")
+
+    async def of(self, scope: Scope) -> Stamp:
+        raise Unavailable("postgres", "it is away")
 
 
 class Broken:
@@ -447,54 +439,13 @@ async def test_shares_that_cannot_be_read_degrade_the_answer_and_do_not_prevent_
     own = await bay.remember(ASKED, workspace="desk")
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(bay.app.services.search, "_shares", Fixed(None))
+        patched.setattr(bay.app.services.caches.answers, "_stamps", Away())
+        patched.setattr(bay.app.services.search, "_shares", Away())
         answer = await bay.search(explain=True)
 
     assert [result["id"] for result in answer["results"]] == [own]
     assert answer["degraded"] == ["shares"]
     assert "it is away" in answer["reasons"]["shares"]
-
-
-def made_up(**changes: Any) -> Share:
-    return replace(Share(new_id(), "library", "default", "desk", Segment.NOTES, (), "", NOON), **changes)
-
-
-async def test_another_replica_notices_a_change_when_its_cache_has_grown_old(application: Application) -> None:
-    here, there = Shares(application.pool, cache_s=5), Shares(application.pool, cache_s=5)
-    desk = Scope(application.tenant, "desk")
-    assert await there.into(desk, NOON) == ()
-
-    id_ = await here.put(application.tenant, made_up())
-
-    assert [share.id for share in await here.into(desk, NOON)] == [id_]
-    assert await here.into(Scope(application.tenant, "library"), NOON) == ()
-    assert await there.into(desk, NOON + timedelta(seconds=4.9)) == ()
-    assert [share.id for share in await there.into(desk, NOON + timedelta(seconds=5))] == [id_]
-    await here.revoke(application.tenant, id_, NOON)
-    assert await here.into(desk, NOON + timedelta(seconds=5)) == ()
-    assert len(await there.into(desk, NOON + timedelta(seconds=9))) == 1
-    assert await there.into(desk, NOON + timedelta(seconds=10)) == ()
-    assert await there.into(Scope(application.tenant, "desk"), NOON - timedelta(days=1)) == ()
-
-
-async def test_a_cached_answer_costs_no_round_trip_and_caching_can_be_switched_off(
-    application: Application, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cached, uncached = Shares(application.pool, cache_s=5), Shares(application.pool, cache_s=0)
-    reads = {"cached": 0, "uncached": 0}
-
-    for name, shares in (("cached", cached), ("uncached", uncached)):
-        read = shares._read
-
-        async def counted(workspace: tuple[str, str], now: datetime, name: str = name, read: Any = read) -> Any:
-            reads[name] += 1
-            return await read(workspace, now)
-
-        monkeypatch.setattr(shares, "_read", counted)
-        for _ in range(3):
-            await shares.into(Scope(application.tenant, "desk"), NOON)
-
-    assert reads == {"cached": 1, "uncached": 3}
 
 
 async def test_an_unknown_share_cannot_be_read_or_revoked(bay: Bay) -> None:

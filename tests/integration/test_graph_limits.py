@@ -92,7 +92,7 @@ async def test_an_edge_from_the_longest_source_is_stored_and_counts_once(connect
 async def test_a_share_of_as_many_long_tags_as_a_note_may_have_is_stored_once(pool: Pool) -> None:
     text = scattered(64 * 128)
     tags = tuple(text[start : start + 128] for start in range(0, len(text), 128))
-    shares = Shares(pool, cache_s=0)
+    shares = Shares(pool)
 
     def share() -> Share:
         return Share(new_id(), LONG.workspace, LONG.namespace, "desk", Segment.NOTES, tags, "all", NOON)

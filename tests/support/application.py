@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
+from actors.cache import CacheShard
 from deployments.api import build_api
 from deployments.services import Parts, Services, build_services
 from lamina.auditing import audit
@@ -18,6 +19,7 @@ from lamina.embedding.batching import BatchingEmbedder
 from lamina.indexing import Indexer
 from lamina.ports import Embedder, Model
 from lamina.queries import TierName
+from lamina.reading.shared_caches import Shards
 from lamina.settings import HashingSettings, NoGraphSettings, PostgresServerSettings, Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import claim_generation
@@ -30,6 +32,7 @@ from lamina.wiring import (
     build_reads,
     build_tier,
     served_tiers,
+    shard_limits,
 )
 
 
@@ -95,7 +98,13 @@ def settings_for(url: str, data_dir: Path, **overrides: Any) -> Settings:
 
 @asynccontextmanager
 async def running(
-    settings: Settings, url: str, model: Model, *, embedder: Embedder | None = None, follow: bool = True
+    settings: Settings,
+    url: str,
+    model: Model,
+    *,
+    embedder: Embedder | None = None,
+    follow: bool = True,
+    shards: Mapping[str, Shards] | None = None,
 ) -> AsyncIterator[Application]:
     """Run the application.
 
@@ -105,6 +114,7 @@ async def running(
         model: Its embedding model.
         embedder: In place of the one over the model.
         follow: Whether the indexer follows the outbox; otherwise ``indexed`` applies it.
+        shards: In place of one cache shard of its own.
     """
     generation = claim_generation(url, model.identity)
     pool = build_pool(settings)
@@ -121,7 +131,9 @@ async def running(
         for name, projection in parts.projections.items()
     }
     graph = tiers["graph"].graph if "graph" in tiers else None
-    parts_of_it = Parts(pool, used, searchers, graph, generation.number)
+    parts_of_it = Parts(
+        pool, used, searchers, graph, generation, shards or {"cache-0": CacheShard(shard_limits(settings.caches))}
+    )
     services = build_services(settings, parts_of_it, reads, probes={"postgres": reads.outbox.lag}, audits=audits)
     key = create_key(url, tenant="acme", role=KeyRole.WRITER, label="test")
     application = Application(url, settings, model, pool, tiers, indexer, services, build_api(services), "acme", key)
@@ -133,8 +145,28 @@ async def running(
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
         await application.close_clients()
-        await services.hits.close()
+        await services.close()
         await pool.close()
         for parts in tiers.values():
             parts.close()
             await parts.aclose()
+
+
+@asynccontextmanager
+async def another_router(one: Application, shards: Mapping[str, Shards]) -> AsyncIterator[Application]:
+    """Run a second router replica over the same database, tiers and cache shards as a running application."""
+    settings = one.settings
+    pool = build_pool(settings)
+    searchers = {TIERS[name]: parts.searcher for name, parts in one.tiers.items()}
+    graph = one.tiers["graph"].graph if "graph" in one.tiers else None
+    generation = claim_generation(one.url, one.model.identity)
+    parts = Parts(pool, BatchingEmbedder(one.model), searchers, graph, generation, shards)
+    reads = build_reads(settings, pool)
+    services = build_services(settings, parts, reads, probes={"postgres": reads.outbox.lag}, audits={})
+    application = replace(one, pool=pool, services=services, api=build_api(services), clients=[])
+    try:
+        yield application
+    finally:
+        await application.close_clients()
+        await services.close()
+        await pool.close()

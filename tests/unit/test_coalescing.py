@@ -1,12 +1,19 @@
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lamina.coalescing import Coalescer
+from lamina.coalescing import Coalescer, WriteBehind
 from lamina.errors import Overloaded, Unavailable
 
 PART = "embedder"
+LONG_S = 3600.0
+SOON_S = 0.02
+PATIENCE_S = 5.0
 
 
 class Gate:
@@ -236,3 +243,346 @@ async def test_under_load_every_caller_gets_its_own_answer() -> None:
 
     assert answers == [number * number for number in range(500)]
     assert not coalescer._in_flight
+
+
+class Table:
+    """A place to write to, which notes its batches; it can fail, or wait until the test lets it go on."""
+
+    def __init__(self, *, failures: int = 0, hangs: bool = False) -> None:
+        self.batches: list[str] = []
+        self.failures = failures
+        self.go_on = asyncio.Event()
+        if not hangs:
+            self.go_on.set()
+
+    async def __call__(self, items: Sequence[str]) -> None:
+        await self.go_on.wait()
+        if self.failures > 0:
+            self.failures -= 1
+            raise OSError("gone")
+        self.batches.append("".join(items))
+
+
+@asynccontextmanager
+async def behind(table: Table, **changes: Any) -> AsyncIterator[WriteBehind[str]]:
+    """A buffer before the table, with a window that does not end by itself."""
+    before = asyncio.all_tasks()
+    buffer = WriteBehind[str](table, part="table", **{"window_s": LONG_S, **changes})
+    yield buffer
+    await asyncio.wait_for(buffer.close(), PATIENCE_S)
+    await settled()
+    assert asyncio.all_tasks() == before
+
+
+def add(buffer: WriteBehind[str], items: str) -> None:
+    for item in items:
+        buffer.add(item)
+
+
+async def until(table: Table, *batches: str) -> None:
+    """Wait until the table has just these batches."""
+    for _ in range(round(PATIENCE_S / SOON_S)):
+        if table.batches == list(batches):
+            return
+        await asyncio.sleep(SOON_S)
+    assert table.batches == list(batches)
+
+
+async def test_what_comes_within_a_window_is_written_by_one_call_in_its_order() -> None:
+    table = Table()
+    async with behind(table, window_s=SOON_S) as buffer:
+        add(buffer, "ab")
+        await settled()
+        add(buffer, "cd")
+        assert table.batches == []
+
+        await until(table, "abcd")
+
+        add(buffer, "e")
+        await until(table, "abcd", "e")
+
+
+async def test_without_a_window_items_of_one_turn_are_written_in_the_next() -> None:
+    table = Table()
+    async with behind(table, window_s=0.0) as buffer:
+        add(buffer, "abc")
+        assert table.batches == []
+
+        await asyncio.sleep(0)
+
+        assert table.batches == ["abc"]
+
+
+async def test_no_task_runs_where_there_is_nothing_to_write() -> None:
+    before = asyncio.all_tasks()
+    async with behind(Table(), window_s=0.0) as buffer:
+        assert asyncio.all_tasks() == before
+
+        add(buffer, "a")
+        assert len(asyncio.all_tasks()) == len(before) + 1
+
+        await settled()
+        assert asyncio.all_tasks() == before
+
+
+async def test_a_full_batch_is_written_without_waiting_and_the_rest_gathers_on() -> None:
+    table = Table()
+    async with behind(table, max_items=3) as buffer:
+        add(buffer, "ab")
+        await settled()
+        assert table.batches == []
+
+        add(buffer, "cdefgh")
+        await settled()
+
+        assert table.batches == ["abc", "def"]
+        add(buffer, "i")
+        await settled()
+        assert table.batches == ["abc", "def", "ghi"]
+
+
+async def test_a_flush_writes_all_that_is_there_in_its_order() -> None:
+    table = Table()
+    async with behind(table, max_items=3) as buffer:
+        add(buffer, "abcdefgh")
+
+        await asyncio.wait_for(buffer.flush(), PATIENCE_S)
+
+        assert table.batches == ["abc", "def", "gh"]
+
+
+async def test_a_flush_waits_for_the_batch_that_is_being_written() -> None:
+    table = Table(hangs=True)
+    async with behind(table, max_items=2) as buffer:
+        add(buffer, "ab")
+        await settled()
+
+        flush = asyncio.create_task(buffer.flush())
+        await settled()
+        assert not flush.done()
+        table.go_on.set()
+        await asyncio.wait_for(flush, PATIENCE_S)
+
+        assert table.batches == ["ab"]
+
+
+async def test_after_a_flush_the_next_items_have_a_window_again() -> None:
+    table = Table(hangs=True)
+    async with behind(table, max_items=2) as buffer:
+        add(buffer, "ab")
+        await settled()
+        flush = asyncio.create_task(buffer.flush())
+        await settled()
+        table.go_on.set()
+        await flush
+
+        add(buffer, "c")
+        await settled()
+
+        assert table.batches == ["ab"]
+
+
+async def test_a_flush_does_not_wait_for_what_comes_after_it() -> None:
+    table = Table()
+
+    async def write(items: Sequence[str]) -> None:
+        await table(items)
+        buffer.add("more")
+
+    buffer = WriteBehind[str](write, part="table", window_s=0.0)
+    buffer.add("a")
+
+    await asyncio.wait_for(buffer.flush(), PATIENCE_S)
+
+    assert table.batches[0] == "a"
+    await asyncio.wait_for(buffer.close(), PATIENCE_S)
+
+
+async def test_a_flush_of_nothing_calls_nobody() -> None:
+    table = Table()
+    async with behind(table) as buffer:
+        await asyncio.wait_for(buffer.flush(), PATIENCE_S)
+
+    assert table.batches == []
+
+
+async def test_a_batch_that_fails_is_reported_and_dropped_and_the_next_one_is_written(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    table, errors = Table(failures=1), list[Exception]()
+    async with behind(table, max_items=2, on_error=errors.append) as buffer:
+        add(buffer, "abc")
+
+        await asyncio.wait_for(buffer.flush(), PATIENCE_S)
+
+        assert table.batches == ["c"]
+        assert [str(error) for error in errors] == ["gone"]
+        assert "table: 2 items are not written: OSError('gone')" in caplog.text
+
+
+async def test_a_batch_that_hangs_is_given_up_at_its_deadline() -> None:
+    table, errors = Table(hangs=True), list[Exception]()
+    async with behind(table, window_s=0.0, deadline_s=SOON_S, on_error=errors.append) as buffer:
+        add(buffer, "a")
+
+        await asyncio.wait_for(buffer.flush(), PATIENCE_S)
+
+        assert [type(error) for error in errors] == [TimeoutError]
+        table.go_on.set()
+        add(buffer, "b")
+        await until(table, "b")
+
+
+async def test_beyond_the_capacity_the_newest_is_dropped_and_counted() -> None:
+    table = Table()
+    async with behind(table, capacity=3) as buffer:
+        add(buffer, "abcde")
+
+        await asyncio.wait_for(buffer.flush(), PATIENCE_S)
+        add(buffer, "f")
+        await asyncio.wait_for(buffer.flush(), PATIENCE_S)
+
+        assert (table.batches, buffer.dropped) == (["abc", "f"], 2)
+
+
+async def test_while_the_table_hangs_adding_returns_at_once_and_memory_stays_bounded() -> None:
+    table = Table(hangs=True)
+    async with behind(table, window_s=0.0, max_items=2, capacity=3) as buffer:
+        add(buffer, "ab")
+        await settled()
+
+        add(buffer, "cdefg")
+
+        assert buffer.dropped == 2
+        table.go_on.set()
+        await until(table, "ab", "cd", "e")
+
+
+async def test_the_end_writes_what_is_left_and_takes_nothing_more() -> None:
+    table = Table()
+    async with behind(table, max_items=2) as buffer:
+        add(buffer, "abc")
+
+        await asyncio.wait_for(buffer.close(), PATIENCE_S)
+        add(buffer, "d")
+        await settled()
+
+        assert (table.batches, buffer.dropped) == (["ab", "c"], 1)
+
+
+async def test_the_end_does_not_wait_for_a_table_that_hangs(caplog: pytest.LogCaptureFixture) -> None:
+    table = Table(hangs=True)
+    async with behind(table, max_items=1, deadline_s=SOON_S) as buffer:
+        add(buffer, "abcdefgh")
+
+        await asyncio.wait_for(buffer.close(), PATIENCE_S)
+        await asyncio.wait_for(buffer.flush(), PATIENCE_S)
+
+        assert table.batches == []
+        assert buffer.dropped > 0
+        assert "items stay unwritten at the end" in caplog.text
+
+
+async def test_a_caller_that_gives_up_its_flush_leaves_the_batch_to_be_written() -> None:
+    table = Table(hangs=True)
+    async with behind(table) as buffer:
+        add(buffer, "a")
+        flush = asyncio.create_task(buffer.flush())
+        await settled()
+
+        flush.cancel()
+        await settled()
+        assert flush.cancelled()
+        table.go_on.set()
+
+        await until(table, "a")
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_a_flush_is_never_deaf_to_a_cancellation(turns: int) -> None:
+    table = Table()
+    async with behind(table, max_items=1) as buffer:
+        add(buffer, "abcdefgh")
+        flush = asyncio.create_task(buffer.flush())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+
+        flush.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait_for(flush, PATIENCE_S)
+
+        assert flush.cancelled()
+        await until(table, *"abcdefgh")
+
+
+async def test_an_end_that_is_cancelled_ends_the_task_all_the_same() -> None:
+    before = asyncio.all_tasks()
+    table = Table(hangs=True)
+    buffer = WriteBehind[str](table, part="table", window_s=0.0)
+    add(buffer, "a")
+    await settled()
+    end = asyncio.create_task(buffer.close())
+    await settled()
+
+    end.cancel()
+    await settled()
+
+    assert end.cancelled()
+    assert asyncio.all_tasks() == before
+
+
+async def test_a_task_that_is_cancelled_while_it_gathers_loses_nothing() -> None:
+    table = Table()
+    async with behind(table) as buffer:
+        add(buffer, "a")
+        await settled()
+        assert buffer._writing is not None
+        buffer._writing.cancel()
+        await settled()
+
+        add(buffer, "b")
+        await asyncio.wait_for(buffer.flush(), PATIENCE_S)
+
+        assert table.batches == ["ab"]
+
+
+async def test_a_task_that_is_cancelled_while_it_writes_holds_up_no_flush() -> None:
+    table = Table(hangs=True)
+    async with behind(table, max_items=1) as buffer:
+        add(buffer, "ab")
+        await settled()
+        flush = asyncio.create_task(buffer.flush())
+        await settled()
+        assert buffer._writing is not None
+        buffer._writing.cancel()
+        table.go_on.set()
+
+        await asyncio.wait_for(flush, PATIENCE_S)
+
+        assert table.batches == ["b"]
+
+
+@given(st.lists(st.integers(0, 5), max_size=12), st.integers(1, 4), st.booleans())
+def test_whatever_comes_when_is_written_once_and_in_its_order(
+    bursts: list[int],
+    max_items: int,
+    has_window: bool,
+) -> None:
+    async def run() -> None:
+        written: list[int] = []
+
+        async def write(items: Sequence[int]) -> None:
+            assert 1 <= len(items) <= max_items
+            await asyncio.sleep(0)
+            written.extend(items)
+
+        buffer = WriteBehind(write, part="table", window_s=LONG_S if has_window else 0.0, max_items=max_items)
+        numbers = iter(range(sum(bursts)))
+        for burst in bursts:
+            for _ in range(burst):
+                buffer.add(next(numbers))
+            await asyncio.sleep(0)
+        await buffer.close()
+        assert written == list(range(sum(bursts)))
+
+    asyncio.run(run())

@@ -11,7 +11,7 @@ from lamina.errors import InvalidInput, Unavailable
 from lamina.memories import Chunk
 from lamina.ports import Embedder, TierSearcher
 from lamina.queries import Failure, Filters, FusionMethod, Hit, Query, Ranking, Source, Tier
-from lamina.reading.search import Deadlines, Search, SourcesOfTier, describe
+from lamina.reading.search import Deadlines, Search, SourcesOfTier, Uncached, describe
 from tests.unit.builders import NOON, POLICY, memory, query, ranking, request
 
 SOON = 0.02
@@ -102,7 +102,7 @@ def search_over(
 ) -> Search:
     deadlines = Deadlines(embed_s=SOON, tier_s=SOON)
     return Search(
-        embedder or Embeds(),
+        Uncached(embedder or Embeds()),
         tiers,
         unserved=unserved,
         generation=3,

@@ -4,9 +4,9 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import cache
+from functools import cache, partial
 from importlib import resources
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import psycopg
 from pgvector.psycopg import register_vector_async
@@ -21,6 +21,7 @@ from lamina.settings import PoolSettings
 Connection = AsyncConnection[DictRow]
 Pool = AsyncConnectionPool[Connection]
 Result = TypeVar("Result")
+Plans = Literal["custom", "generic"]
 
 MAX_ATTEMPTS = 6
 HNSW_EF_SEARCH = 32
@@ -28,7 +29,6 @@ HNSW_EF_SEARCH = 32
 # must not starve an approximate index. UTC: the server's time zone changes nothing.
 _SESSION = f"""
 SET TimeZone = 'UTC';
-SET plan_cache_mode = force_custom_plan;
 SET hnsw.ef_search = {HNSW_EF_SEARCH};
 SET hnsw.iterative_scan = relaxed_order;
 """
@@ -53,11 +53,17 @@ def scope_parameters(scope: Scope) -> dict[str, Any]:
     }
 
 
-def new_pool(url: str, settings: PoolSettings) -> Pool:
+def new_pool(url: str, settings: PoolSettings, *, plans: Plans = "custom") -> Pool:
     """Return a closed pool; open it inside the event loop that uses it.
 
     A connection is checked when it is lent, so that a restarted server is noticed before a
     statement fails on it.
+
+    Args:
+        url: The database.
+        settings: How many connections.
+        plans: ``custom`` plans each statement anew, for its values; ``generic`` once, for any, which saves a small
+            statement by primary keys more time than it takes.
     """
     return AsyncConnectionPool(
         url,
@@ -67,13 +73,13 @@ def new_pool(url: str, settings: PoolSettings) -> Pool:
         reconnect_timeout=settings.timeout_s,
         open=False,
         kwargs={"row_factory": dict_row, "autocommit": True, "connect_timeout": 5, "application_name": "lamina"},
-        configure=_configure,
+        configure=partial(_configure, plans=plans),
         check=AsyncConnectionPool.check_connection,
     )
 
 
-async def _configure(connection: Connection) -> None:
-    await connection.execute(_SESSION.encode())
+async def _configure(connection: Connection, plans: Plans) -> None:
+    await connection.execute(f"{_SESSION} SET plan_cache_mode = force_{plans}_plan".encode())
     await register_vector_async(connection)
 
 

@@ -1,11 +1,36 @@
-"""The epoch of a scope: how often it was written."""
+"""The epoch of a scope: how often it was written; and of an agent: how often it learnt something."""
 
 from lamina.scope import Scope
-from lamina.stores.postgres.connection import Connection, scope_parameters, statement
+from lamina.stores.postgres.connection import Connection, Pool, in_transaction, scope_parameters, statement
 
 
-async def bump_epoch(connection: Connection, scope: Scope) -> int:
-    """Raise the epoch of the scope's namespace; call it last, its row is locked until the commit."""
-    cursor = await connection.execute(statement("bump_epoch"), scope_parameters(scope))
+async def bump_epoch(connection: Connection, scope: Scope, *, teaches: bool = False) -> int:
+    """Raise the epoch of the scope's namespace; call it last, its row is locked until the commit.
+
+    Args:
+        connection: In the transaction of the write.
+        scope: Where was written, and by which agent.
+        teaches: Whether its agent, or everybody if it names none, now knows something else than before: the responses
+            that were made before are over. What only changes an order or a count teaches nothing, nor do the messages
+            of a conversation, which would otherwise end them with every turn.
+    """
+    parameters = {**scope_parameters(scope), "teaches": teaches}
+    cursor = await connection.execute(statement("bump_epoch"), parameters)
     row = await cursor.fetchone()
+    if teaches:
+        # A statement of its own sees the rows of a response that was put while the one above waited.
+        await connection.execute(statement("end_responses"), parameters)
     return int(row["epoch"]) if row else 0
+
+
+async def raise_epochs(pool: Pool, tenant: str, workspace: str | None) -> None:
+    """Raise the epochs of a whole workspace, or of all that a tenant has: nothing kept before is used again.
+
+    Raises:
+        Unavailable: If Postgres does not answer.
+    """
+
+    async def act(connection: Connection) -> None:
+        await connection.execute(statement("raise_epochs"), {"tenant": tenant, "workspace": workspace})
+
+    await in_transaction(pool, act)

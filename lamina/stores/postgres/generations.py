@@ -1,6 +1,7 @@
 """Embedding generations: which model's vectors the stores hold."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 import psycopg
 from psycopg.rows import dict_row
@@ -12,10 +13,17 @@ from lamina.stores.postgres.connection import statement
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The active generation of vectors."""
+    """The active generation of vectors.
+
+    Args:
+        number: From 1.
+        identity: The model that makes them.
+        began_at: When this database took its first vector; no other database has the same, nor this one made anew.
+    """
 
     number: int
     identity: ModelIdentity
+    began_at: datetime | None = None
 
 
 def claim_generation(url: str, identity: ModelIdentity) -> Generation:
@@ -36,7 +44,7 @@ def claim_generation(url: str, identity: ModelIdentity) -> Generation:
         raise Misconfigured("no embedding generation is active", "restore the row in embedding_generations")
     stored = ModelIdentity(row["model"], row["dimension"], row["normalised"])
     _refuse_other_model(identity, stored)
-    return Generation(row["generation"], stored)
+    return Generation(row["generation"], stored, row["created_at"])
 
 
 def _refuse_other_dimension(identity: ModelIdentity, dimension: int) -> None:

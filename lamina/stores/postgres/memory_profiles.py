@@ -43,6 +43,7 @@ class MemoryProfiles:
         async def act(connection: Connection) -> None:
             await connection.execute(statement("put_memory_profile"), parameters)
             await connection.execute(statement("bump_workspace_epochs"), parameters)
+            await connection.execute(statement("end_responses"), parameters)
 
         await in_transaction(self._pool, act)
         return stored
@@ -60,6 +61,7 @@ class MemoryProfiles:
             if cursor.rowcount == 0:
                 raise NotFound("memory profile of agent", scope.agent or "")
             await connection.execute(statement("bump_workspace_epochs"), parameters)
+            await connection.execute(statement("end_responses"), parameters)
 
         await in_transaction(self._pool, act)
 

@@ -79,10 +79,13 @@ class Outbox:
             cursor = await connection.execute(statement(f"{projection}_ids"), parameters)
             return [row["id"] async for row in cursor]
 
-    async def enqueue(self, projection: ProjectionName, ids: Sequence[UUID]) -> None:
-        """Have the projection take over these memories again."""
+    async def enqueue(self, projection: ProjectionName, tenant: str, ids: Sequence[UUID]) -> None:
+        """Have the projection take over these memories of a tenant again; what was computed from it is over."""
+        if not ids:
+            return
         async with lent(self._pool) as connection, connection.transaction():
             await enqueue(connection, projection, ids)
+            await connection.execute(statement("unsettle"), {"tenant": tenant})
 
     async def finish(self, seqs: Sequence[int]) -> None:
         """Remove applied rows."""
@@ -101,5 +104,6 @@ def enqueue_all(url: str, projection: ProjectionName) -> int:
     """Mark every memory of a projection as changed, so that it is rebuilt; return how many."""
     with psycopg.connect(url) as connection:
         count = connection.execute(statement(f"enqueue_all_{projection}")).rowcount
+        connection.execute(statement("unsettle"), {"tenant": None})
         connection.execute(f"NOTIFY {CHANNEL}".encode())
     return count

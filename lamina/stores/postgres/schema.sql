@@ -110,6 +110,15 @@ CREATE TABLE public.edges (
     CONSTRAINT edges_confidence_check CHECK (((confidence >= (0)::double precision) AND (confidence <= (1)::double precision))),
     CONSTRAINT edges_strength_check CHECK (((strength >= (0)::double precision) AND (strength <= (1)::double precision)))
 );
+CREATE TABLE public.embedding_cache (
+    tenant text NOT NULL,
+    generation smallint NOT NULL,
+    text_hash bytea NOT NULL,
+    embedding bytea NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    last_used_at timestamp with time zone DEFAULT now() NOT NULL
+);
+ALTER TABLE ONLY public.embedding_cache ALTER COLUMN embedding SET STORAGE EXTERNAL;
 CREATE TABLE public.embedding_generations (
     generation smallint NOT NULL,
     model text NOT NULL,
@@ -156,7 +165,8 @@ CREATE TABLE public.epochs (
     workspace text NOT NULL,
     namespace text NOT NULL,
     epoch bigint DEFAULT 1 NOT NULL,
-    outbox_seq bigint DEFAULT 0 NOT NULL
+    outbox_seq bigint DEFAULT 0 NOT NULL,
+    taught_at timestamp with time zone
 );
 CREATE TABLE public.idempotency_keys (
     tenant text NOT NULL,
@@ -381,6 +391,56 @@ CREATE TABLE public.profiles (
     version integer NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL
 );
+CREATE TABLE public.provider_cache_metrics (
+    id uuid NOT NULL,
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    agent text,
+    provider text NOT NULL,
+    model text NOT NULL,
+    input_tokens bigint NOT NULL,
+    cached_tokens bigint NOT NULL,
+    hit_rate double precision GENERATED ALWAYS AS (((cached_tokens)::double precision / (NULLIF(input_tokens, 0))::double precision)) STORED,
+    recorded_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT provider_cache_metrics_check CHECK (((cached_tokens >= 0) AND (cached_tokens <= input_tokens))),
+    CONSTRAINT provider_cache_metrics_input_tokens_check CHECK ((input_tokens >= 0))
+);
+CREATE TABLE public.response_agents (
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    agent text NOT NULL,
+    epoch bigint NOT NULL,
+    writes bigint NOT NULL,
+    prompt_version text,
+    lookups bigint DEFAULT 0 NOT NULL,
+    hits bigint DEFAULT 0 NOT NULL,
+    bytes bigint DEFAULT 0 NOT NULL,
+    put_at timestamp with time zone NOT NULL
+);
+CREATE TABLE public.responses (
+    id uuid NOT NULL,
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    namespace text NOT NULL,
+    agent text NOT NULL,
+    user_id text,
+    circumstances bytea NOT NULL,
+    digest bytea NOT NULL,
+    query text NOT NULL,
+    response json NOT NULL,
+    generation smallint NOT NULL,
+    embedding public.vector(384) NOT NULL,
+    agent_epoch bigint NOT NULL,
+    workspace_epoch bigint NOT NULL,
+    workspace_writes bigint NOT NULL,
+    size_bytes bigint NOT NULL,
+    hits bigint DEFAULT 0 NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    last_used_at timestamp with time zone NOT NULL,
+    lease_until timestamp with time zone
+);
+ALTER TABLE ONLY public.responses ALTER COLUMN embedding SET STORAGE PLAIN;
 CREATE TABLE public.schema_migrations (
     version integer NOT NULL,
     name text NOT NULL,
@@ -419,6 +479,8 @@ ALTER TABLE ONLY public.edges
     ADD CONSTRAINT edges_from_id_to_id_type_key UNIQUE (from_id, to_id, type);
 ALTER TABLE ONLY public.edges
     ADD CONSTRAINT edges_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.embedding_cache
+    ADD CONSTRAINT embedding_cache_pkey PRIMARY KEY (tenant, generation, text_hash);
 ALTER TABLE ONLY public.embedding_generations
     ADD CONSTRAINT embedding_generations_pkey PRIMARY KEY (generation);
 ALTER TABLE ONLY public.entities
@@ -465,6 +527,12 @@ ALTER TABLE ONLY public.profile_versions
     ADD CONSTRAINT profile_versions_pkey PRIMARY KEY (tenant, workspace, namespace, user_id, version);
 ALTER TABLE ONLY public.profiles
     ADD CONSTRAINT profiles_pkey PRIMARY KEY (tenant, workspace, namespace, user_id);
+ALTER TABLE ONLY public.provider_cache_metrics
+    ADD CONSTRAINT provider_cache_metrics_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.response_agents
+    ADD CONSTRAINT response_agents_pkey PRIMARY KEY (tenant, workspace, agent);
+ALTER TABLE ONLY public.responses
+    ADD CONSTRAINT responses_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.schema_migrations
     ADD CONSTRAINT schema_migrations_pkey PRIMARY KEY (version);
 ALTER TABLE ONLY public.sessions
@@ -475,6 +543,7 @@ CREATE UNIQUE INDEX documents_one_of_each ON public.documents USING btree (tenan
 CREATE INDEX edge_evidence_by_memory ON public.edge_evidence USING btree (memory_id) WHERE (memory_id IS NOT NULL);
 CREATE UNIQUE INDEX edge_evidence_one_of_each ON public.edge_evidence USING btree (edge_id, public.sha256_of(source), memory_id, user_id) NULLS NOT DISTINCT;
 CREATE INDEX edges_to ON public.edges USING btree (to_id);
+CREATE INDEX embedding_cache_last_used ON public.embedding_cache USING btree (last_used_at);
 CREATE UNIQUE INDEX embedding_generations_one_active ON public.embedding_generations USING btree (is_active) WHERE is_active;
 CREATE INDEX entities_embedding ON public.entities USING hnsw (embedding public.vector_cosine_ops) WITH (m='24', ef_construction='128');
 CREATE UNIQUE INDEX entities_one_of_each ON public.entities USING btree (tenant, workspace, namespace, public.sha256_of(key));
@@ -497,6 +566,10 @@ CREATE INDEX procedures_embedding ON public.procedures USING hnsw (embedding pub
 CREATE UNIQUE INDEX procedures_one_of_each ON public.procedures USING btree (tenant, workspace, namespace, content_hash) WHERE (deleted_at IS NULL);
 CREATE INDEX procedures_prefix ON public.procedures USING btree (tenant, workspace, namespace, trigger_key text_pattern_ops) WHERE (deleted_at IS NULL);
 CREATE INDEX procedures_words ON public.procedures USING gin (tenant, workspace, namespace, tsv) WHERE (deleted_at IS NULL);
+CREATE INDEX provider_cache_metrics_by_time ON public.provider_cache_metrics USING brin (recorded_at);
+CREATE INDEX provider_cache_metrics_of_tenant ON public.provider_cache_metrics USING btree (tenant, recorded_at);
+CREATE INDEX responses_of_agent ON public.responses USING btree (tenant, workspace, agent, circumstances);
+CREATE UNIQUE INDEX responses_one_of_each ON public.responses USING btree (digest);
 CREATE INDEX shares_into ON public.shares USING btree (tenant, to_workspace) WHERE (revoked_at IS NULL);
 CREATE UNIQUE INDEX shares_one_of_each ON public.shares USING btree (tenant, from_workspace, from_namespace, to_workspace, segment, public.sha256_of(tags)) WHERE (revoked_at IS NULL);
 ALTER TABLE ONLY public.edge_evidence
@@ -505,6 +578,8 @@ ALTER TABLE ONLY public.edges
     ADD CONSTRAINT edges_from_id_fkey FOREIGN KEY (from_id) REFERENCES public.entities(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.edges
     ADD CONSTRAINT edges_to_id_fkey FOREIGN KEY (to_id) REFERENCES public.entities(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.embedding_cache
+    ADD CONSTRAINT embedding_cache_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
 ALTER TABLE ONLY public.entities
     ADD CONSTRAINT entities_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
 ALTER TABLE ONLY public.entity_names
@@ -533,3 +608,5 @@ ALTER TABLE ONLY public.procedure_outcomes
     ADD CONSTRAINT procedure_outcomes_procedure_id_fkey FOREIGN KEY (procedure_id) REFERENCES public.procedures(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.procedures
     ADD CONSTRAINT procedures_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
+ALTER TABLE ONLY public.responses
+    ADD CONSTRAINT responses_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);

@@ -1,11 +1,10 @@
 """What one workspace lets another one see."""
 
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from cachetools import LRUCache
 from psycopg.rows import DictRow
 
 from lamina.errors import Conflict, NotFound
@@ -14,39 +13,24 @@ from lamina.sharing import MAX_SHARES_INTO, Segment, Share
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction, lent, statement
 from lamina.stores.postgres.idempotency import Json, Once, answer_once
 
-MAX_CACHED_WORKSPACES = 10_000
-Workspace = tuple[str, str]
-"""A tenant and one of its workspaces."""
-
 
 class Shares:
-    """Writes shares, and tells searches of them without asking Postgres each time.
+    """Reads and writes shares.
 
     Args:
         pool: Connections to Postgres.
-        cache_s: Seconds after which a change that another replica made is seen, at most.
     """
 
-    def __init__(self, pool: Pool, *, cache_s: float) -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._cache_for = timedelta(seconds=cache_s)
-        self._cached: LRUCache[Workspace, tuple[datetime, tuple[Share, ...]]] = LRUCache(MAX_CACHED_WORKSPACES)
 
     async def into(self, scope: Scope, now: datetime) -> tuple[Share, ...]:
-        """Return the shares into the scope's workspace that were active within the last ``cache_s``.
+        """Return the shares into the scope's workspace that are active now; for a search whose stamp has none.
 
         Raises:
-            Unavailable: If they are not cached and Postgres does not answer.
+            Unavailable: If Postgres does not answer.
         """
-        workspace = (scope.tenant, scope.workspace)
-        read_at, shares = self._cached.get(workspace, (None, ()))
-        if read_at is None or not timedelta(0) <= now - read_at < self._cache_for:
-            shares = await self._read(workspace, now)
-            self._cached[workspace] = (now, shares)
-        return shares
-
-    async def _read(self, workspace: Workspace, now: datetime) -> tuple[Share, ...]:
-        parameters = {"tenant": workspace[0], "workspace": workspace[1], "now": now}
+        parameters = {"tenant": scope.tenant, "workspace": scope.workspace, "now": now}
         async with lent(self._pool) as connection:
             cursor = await connection.execute(statement("shares_into"), parameters)
             return tuple([_share(row) async for row in cursor])
@@ -78,7 +62,6 @@ class Shares:
         written = await in_transaction(
             self._pool, lambda connection: answer_once(connection, once, lambda: write(connection))
         )
-        self._forget(tenant, share.to_workspace)
         return UUID(written["id"])
 
     async def get(self, tenant: str, id_: UUID) -> Share:
@@ -95,24 +78,20 @@ class Shares:
         return _share(row)
 
     async def revoke(self, tenant: str, id_: UUID, now: datetime) -> None:
-        """End a share: at once for searches of this replica, within ``cache_s`` for all.
+        """End a share: for every search that begins from now on.
 
         Raises:
             NotFound: If the tenant has no such share.
         """
 
-        async def act(connection: Connection) -> str:
+        async def act(connection: Connection) -> None:
             cursor = await connection.execute(statement("revoke_share"), {"tenant": tenant, "id": id_, "now": now})
             row = await cursor.fetchone()
             if row is None:
                 raise NotFound("share", str(id_))
             await _bump_epochs(connection, tenant, row["to_workspace"])
-            return str(row["to_workspace"])
 
-        self._forget(tenant, await in_transaction(self._pool, act))
-
-    def _forget(self, tenant: str, workspace: str) -> None:
-        self._cached.pop((tenant, workspace), None)
+        await in_transaction(self._pool, act)
 
 
 async def _refuse_too_many(connection: Connection, tenant: str, share: Share) -> None:
@@ -126,7 +105,9 @@ async def _refuse_too_many(connection: Connection, tenant: str, share: Share) ->
 
 async def _bump_epochs(connection: Connection, tenant: str, workspace: str) -> None:
     """Make answers that were cached for the workspace invalid."""
-    await connection.execute(statement("bump_workspace_epochs"), {"tenant": tenant, "workspace": workspace})
+    whole = {"tenant": tenant, "workspace": workspace, "agent_id": None}
+    await connection.execute(statement("bump_workspace_epochs"), whole)
+    await connection.execute(statement("end_responses"), whole)
 
 
 def _share(row: DictRow) -> Share:

@@ -1,0 +1,72 @@
+"""What the caches did and hold, as Prometheus reads it; collected when it is asked for."""
+
+from collections.abc import Iterable, Mapping
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from lamina.caching.layers import Layer
+from lamina.caching.tally import LATENCY_BOUNDS_S, Counts, Holding, Outcome, ShardStats
+
+
+class CacheCollector(Collector):
+    """Turns figures into metrics; the layer is their only label beside the outcome, so that there are always as many.
+
+    Args:
+        stats: Of all shards together; every replica's counts are in there.
+        unreachable: Shards that did not answer.
+    """
+
+    def __init__(self, stats: ShardStats, unreachable: int) -> None:
+        self._stats = stats
+        self._unreachable = unreachable
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield every metric with a sample for each layer."""
+        counts = {layer: self._stats.counts.get(layer, Counts()) for layer in Layer}
+        yield from (_requests(counts), _seconds(counts))
+        yield from _holdings(self._stats.holdings)
+        yield GaugeMetricFamily(
+            "lamina_cache_shards_unreachable", "Cache shards that do not answer.", self._unreachable
+        )
+
+
+def exposition(stats: ShardStats, unreachable: int) -> bytes:
+    """Return the metrics in Prometheus's text format."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(CacheCollector(stats, unreachable))
+    return generate_latest(registry)
+
+
+def _requests(counts: Mapping[Layer, Counts]) -> Metric:
+    family = CounterMetricFamily(
+        "lamina_cache_requests", "What came of asking a cache layer.", labels=["layer", "outcome"]
+    )
+    for layer, item in counts.items():
+        for outcome in Outcome:
+            family.add_metric([layer.value, outcome.value], getattr(item, outcome.value))
+    return family
+
+
+def _seconds(counts: Mapping[Layer, Counts]) -> Metric:
+    family = HistogramMetricFamily(
+        "lamina_cache_seconds", "How long a cache layer took to answer, in seconds.", labels=["layer"]
+    )
+    for layer, item in counts.items():
+        bounds = (*map(str, LATENCY_BOUNDS_S), "+Inf")
+        sums = [sum(item.buckets[: place + 1]) for place in range(len(bounds))]
+        family.add_metric([layer.value], list(zip(bounds, sums, strict=True)), item.seconds)
+    return family
+
+
+def _holdings(holdings: Mapping[Layer, Holding]) -> Iterable[Metric]:
+    entries = GaugeMetricFamily("lamina_cache_entries", "Entries that a cache layer holds.", labels=["layer"])
+    size = GaugeMetricFamily("lamina_cache_bytes", "Bytes that they take, about.", labels=["layer"])
+    evictions = CounterMetricFamily("lamina_cache_evictions", "Entries given up for want of room.", labels=["layer"])
+    for layer, holding in holdings.items():
+        entries.add_metric([layer.value], holding.entries)
+        size.add_metric([layer.value], holding.size_bytes)
+        evictions.add_metric([layer.value], holding.evictions)
+    return entries, size, evictions

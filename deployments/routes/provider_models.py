@@ -1,0 +1,70 @@
+"""The shapes of requests and answers about providers of models."""
+
+from collections.abc import Sequence
+from typing import Self, cast
+
+from pydantic import BaseModel, Field
+
+from deployments.routes.models import MAX_BATCH, Count, Strict
+from lamina.scope import DEFAULT_WORKSPACE
+from lamina.stores.postgres.provider_metrics import HitRates, InferenceCall
+
+
+class InferenceCallIn(Strict):
+    """What a provider said about one call of a model."""
+
+    provider: str = Field(description="Who runs the model.")
+    model: str = Field(description="Its name there.")
+    input_tokens: Count = Field(ge=0, description="Tokens of the prompt, those from the provider's cache among them.")
+    cached_tokens: Count = Field(ge=0, description="How many of them came from the provider's cache.")
+    workspace: str = Field(DEFAULT_WORKSPACE, description="Project that the call was made for.")
+    agent: str = Field(cast("str", None), description="Agent that made it.")
+
+    def call(self) -> InferenceCall:
+        """Return the call as the library knows it."""
+        return InferenceCall(**self.model_dump())
+
+
+class InferenceCallsIn(Strict):
+    """Calls that were just made."""
+
+    calls: list[InferenceCallIn] = Field(
+        min_length=1, max_length=MAX_BATCH, description="One or more calls; if one is wrong, none is recorded."
+    )
+
+
+class RecordedOut(BaseModel):
+    """What became of the calls."""
+
+    recorded: int = Field(description="How many were recorded.")
+
+
+class HitRatesOut(BaseModel):
+    """How much one model of a provider took from the provider's cache."""
+
+    provider: str = Field(description="Who runs the model.")
+    model: str = Field(description="Its name there.")
+    calls: int = Field(description="How many calls were made.")
+    input_tokens: int = Field(description="Tokens of their prompts.")
+    cached_tokens: int = Field(description="How many of them came from the cache.")
+    avg_hit_rate: float | None = Field(
+        description="Mean of the calls' shares of cached tokens, 0 to 1; none if no call had input."
+    )
+    token_hit_rate: float | None = Field(description="Share of cached tokens among all, 0 to 1.")
+
+    @classmethod
+    def of(cls, rates: HitRates) -> Self:
+        """Return the rates as the API shows them."""
+        return cls(**{name: getattr(rates, name) for name in cls.model_fields})
+
+
+class ProviderRatesOut(BaseModel):
+    """How much models took from their providers' caches."""
+
+    days: int = Field(description="Over how many days until now.")
+    rates: list[HitRatesOut] = Field(description="By provider and model, the highest avg_hit_rate first.")
+
+    @classmethod
+    def of(cls, days: int, rates: Sequence[HitRates]) -> Self:
+        """Return the rates as the API shows them."""
+        return cls(days=days, rates=[HitRatesOut.of(item) for item in rates])

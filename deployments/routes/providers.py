@@ -1,0 +1,41 @@
+"""What providers of models answered from their own caches."""
+
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from deployments.routes.provider_models import InferenceCallsIn, ProviderRatesOut, RecordedOut
+from deployments.routes.writes import IdempotencyKey
+from deployments.services import ReaderDep, ServicesDep, WriterDep
+from lamina.stores.postgres.idempotency import once_for
+from lamina.text import clean_id
+
+MAX_DAYS = 3650
+router = APIRouter(prefix="/v1/providers", tags=["providers"])
+
+
+@router.post("/cache-metrics", status_code=HTTPStatus.CREATED)
+async def record_cache_metrics(
+    body: InferenceCallsIn, services: ServicesDep, credential: WriterDep, idempotency_key: IdempotencyKey = None
+) -> RecordedOut:
+    """Record how much of their prompts calls of models took from the provider's cache."""
+    key = None if idempotency_key is None else clean_id(idempotency_key, "Idempotency-Key")
+    once = None if key is None else once_for(credential.tenant, key, {"provider calls": body.model_dump(mode="json")})
+    calls = [item.call() for item in body.calls]
+    recorded = await services.caches.providers.record(credential.tenant, calls, datetime.now(UTC), once)
+    return RecordedOut(recorded=recorded)
+
+
+@router.get("/cache-metrics")
+async def list_cache_metrics(
+    services: ServicesDep,
+    credential: ReaderDep,
+    days: Annotated[int, Query(ge=1, le=MAX_DAYS, description="Over how many days until now.")] = 7,
+    workspace: Annotated[str | None, Query(description="Project. Default: all of them.")] = None,
+) -> ProviderRatesOut:
+    """Return how much each provider and model took from the provider's cache, the highest mean rate first."""
+    asked = None if workspace is None else clean_id(workspace, "workspace")
+    since = datetime.now(UTC) - timedelta(days=days)
+    return ProviderRatesOut.of(days, await services.caches.providers.rates(credential.tenant, since, asked))

@@ -1,0 +1,96 @@
+"""The shapes of the response cache's requests and answers."""
+
+from typing import Annotated, Any, Literal, Self, cast
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from deployments.routes.models import ScopeIn
+from lamina.caching.responses import LookedUp, PutResponse, Question, Refusal, State, clean_question
+
+_ABSENT = cast("str", None)  # A text that is left out; null in the request is refused.
+
+
+class QuestionIn(ScopeIn):
+    """What a model is asked; `agent` is required, `session` and `swarm` do not matter."""
+
+    query: str = Field(description="The question.")
+    system_prompt: str = Field(
+        _ABSENT, description="The agent's system prompt, of which a hash is kept; another one ends its responses."
+    )
+    system_prompt_version: str = Field(_ABSENT, description="Your version of the system prompt, instead of its text.")
+    model: str = Field(_ABSENT, description="Which model answers; responses of another one do not.")
+    variant: Any = Field(None, description="Any JSON that must be equal too: tools, temperature, locale.")
+
+    def question(self, tenant: str) -> Question:
+        """Return the question as the library knows it.
+
+        Raises:
+            InvalidInput: Naming the field that is missing or unclean.
+        """
+        return clean_question(
+            self.scope(tenant),
+            self.query,
+            system_prompt=self.system_prompt,
+            prompt_version=self.system_prompt_version,
+            model=self.model,
+            variant=self.variant,
+        )
+
+
+class LookupIn(QuestionIn):
+    """A question that may have been answered before."""
+
+    wait_s: Annotated[float, Field(strict=True, ge=0)] = Field(
+        0.0,
+        description="Seconds to wait, on a miss, for the response to the same request that another caller, who sent "
+        "wait_s too, is making at this moment.",
+    )
+
+
+class LookupOut(BaseModel):
+    """What the cache knows."""
+
+    state: State = Field(description="hit; stale: served for a while after its end; miss: make it, and put it.")
+    response: Any = Field(description="What was put.")
+    id: UUID | None = Field(description="Id of the response.")
+    similarity: float | None = Field(description="Cosine of the two questions; 1 for the same one.")
+    layer: Literal["turn_hash", "semantic"] | None = Field(description="Which layer had it.")
+    age_s: float | None = Field(description="Seconds since it was put.")
+    expires_in_s: float | None = Field(description="Seconds until it becomes stale; below 0 where it is.")
+    refresh: bool = Field(description="Whether you, and nobody else for now, should make a stale one anew and put it.")
+    epoch: int = Field(description="Send it back with the response that you make: it proves that nothing changed.")
+
+    @classmethod
+    def of(cls, found: LookedUp) -> Self:
+        """Return what was found as the API shows it."""
+        fields = {name: getattr(found, name) for name in cls.model_fields if hasattr(found, name)}
+        return cls(**fields, refresh=found.is_to_refresh)
+
+
+class PutResponseIn(QuestionIn):
+    """A response to keep."""
+
+    response: Any = Field(description="Any JSON value; it is returned as it is.")
+    epoch: Annotated[int, Field(strict=True)] = Field(
+        cast("int", None),
+        description="From the lookup that missed: if the agent's memory changed since, the response is not stored.",
+    )
+
+
+class PutResponseOut(BaseModel):
+    """What became of a response."""
+
+    id: UUID | None = Field(description="Id of the stored response.")
+    stored: bool = Field(description="Whether it is stored.")
+    reason: Refusal | None = Field(
+        description="Why it is not: memory_changed since the lookup, over_budget, or switched_off."
+    )
+    expires_in_s: float | None = Field(description="Seconds until it becomes stale.")
+    evicted: int = Field(description="How many other responses of the workspace had to go.")
+
+    @classmethod
+    def of(cls, put: PutResponse) -> Self:
+        """Return what became of it as the API shows it."""
+        stored = put.refusal is None
+        return cls(id=put.id, stored=stored, reason=put.refusal, expires_in_s=put.expires_in_s, evicted=put.evicted)

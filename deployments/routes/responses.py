@@ -1,0 +1,25 @@
+"""Responses of models: look before asking the model, put what it said."""
+
+from fastapi import APIRouter
+
+from deployments.routes.response_models import LookupIn, LookupOut, PutResponseIn, PutResponseOut
+from deployments.services import ReaderDep, ServicesDep, WriterDep
+
+router = APIRouter(prefix="/v1/responses", tags=["responses"])
+
+
+@router.post("/lookup")
+async def look_up_response(body: LookupIn, services: ServicesDep, credential: ReaderDep) -> LookupOut:
+    """Return the response to the same question, or to one that means the same, if the agent's memory is as it was.
+
+    It never fails because a cache does: that is a miss.
+    """
+    found = await services.caches.responses.lookup(body.question(credential.tenant), wait_s=body.wait_s)
+    return LookupOut.of(found)
+
+
+@router.post("")
+async def put_response(body: PutResponseIn, services: ServicesDep, credential: WriterDep) -> PutResponseOut:
+    """Keep a response for the same question, in place of the one that was there."""
+    put = await services.caches.responses.put(body.question(credential.tenant), body.response, body.epoch)
+    return PutResponseOut.of(put)

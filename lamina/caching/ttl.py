@@ -1,0 +1,47 @@
+"""How long a response lives: the more of an agent's lookups are hits, the longer."""
+
+import math
+from dataclasses import dataclass
+
+PRIOR_RATE = math.sqrt(2) - 1
+"""The hit rate at which a response lives exactly as long as the policy's base says: 2 · log2(1 + rate) is 1."""
+PRIOR_LOOKUPS = 16
+"""As many lookups as this have to contradict the prior rate before they weigh as much as it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class TtlPolicy:
+    """How long responses live, in seconds.
+
+    Args:
+        base_s: Where nothing is known of the hit rate.
+        least_s: At least, whatever the rate.
+        most_s: At most, whatever the rate.
+    """
+
+    base_s: float
+    least_s: float
+    most_s: float
+
+
+def smoothed_rate(hits: int, lookups: int) -> float:
+    """Return the hit rate, 0 to 1, drawn towards the prior rate while there are few lookups."""
+    return (hits + PRIOR_LOOKUPS * PRIOR_RATE) / (lookups + PRIOR_LOOKUPS)
+
+
+def adaptive_ttl(hits: int, lookups: int, policy: TtlPolicy) -> float:
+    """Return for how many seconds a new response lives: base · 2 · log2(1 + rate), within the policy's bounds.
+
+    Without evidence that is the base; an agent whose every lookup is a hit approaches twice the base.
+
+    Args:
+        hits: Lookups of the agent that found a response, of late.
+        lookups: All its lookups in that time, at least as many.
+        policy: The base and the bounds.
+
+    Source:
+        Open Astra, response cache: the time to live grows with the base-2 logarithm of the hit rate. The prior and
+        the factor that makes it meet the base are ours.
+    """
+    wanted_s = policy.base_s * 2 * math.log2(1 + smoothed_rate(hits, lookups))
+    return min(policy.most_s, max(policy.least_s, wanted_s))

@@ -1,0 +1,121 @@
+"""Clearing the caches, purging what expired, and what their tables hold."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from lamina.caching.layers import Layer
+from lamina.reading.shared_caches import SharedCaches
+from lamina.stores.postgres.connection import Pool
+from lamina.stores.postgres.embedding_cache import EmbeddingTable
+from lamina.stores.postgres.epochs import raise_epochs
+from lamina.stores.postgres.provider_metrics import HitRates, ProviderMetrics
+from lamina.stores.postgres.responses import Responses
+
+PREFETCHED = (Layer.TURN, Layer.NEGATIVE)
+"""What answers a whole request before anything is searched."""
+WEEK = timedelta(days=7)
+Step = Callable[[], Awaitable[int]]
+
+
+class Cascade:
+    """Clears caches from the inside out, so that no layer is filled again from one that is still to be cleared.
+
+    The epochs are raised first, in Postgres: from then on no replica serves anything that was kept
+    before, whatever shard cannot be reached.
+
+    Args:
+        pool: Connections to Postgres.
+        caches: The shards.
+        responses: The semantic cache.
+    """
+
+    def __init__(self, pool: Pool, caches: SharedCaches, responses: Responses) -> None:
+        self._pool = pool
+        self._caches = caches
+        self._responses = responses
+
+    async def clear(self, tenant: str, workspace: str | None = None, agent: str | None = None) -> Mapping[str, int]:
+        """Clear the caches of a tenant or one of its workspaces, or the responses of one agent.
+
+        Returns:
+            How many entries each step removed, in the order of the steps.
+
+        Raises:
+            Unavailable: If Postgres does not answer; what was cleared by then stays so.
+        """
+        if agent is None:
+            await raise_epochs(self._pool, tenant, workspace)
+        steps = self._steps(tenant, workspace, agent)
+        return {name: await step() for name, step in steps.items()}
+
+    def _steps(self, tenant: str, workspace: str | None, agent: str | None) -> Mapping[str, Step]:
+        async def semantic() -> int:
+            count = await self._responses.purge(tenant, workspace, agent)
+            await self._caches.purge(tenant, workspace, (Layer.AGENTS,))
+            return count
+
+        if agent is not None:
+            return {"semantic": semantic}
+        return {
+            "graph": lambda: self._caches.purge(tenant, workspace, (Layer.GRAPH,)),
+            "swarm": lambda: self._caches.purge(tenant, workspace, (Layer.SWARM,)),
+            "prefetch": lambda: self._caches.purge(tenant, workspace, PREFETCHED),
+            "semantic": semantic,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TableFigures:
+    """What the caches' tables hold of a tenant.
+
+    Args:
+        tables: Figures by table.
+        providers: Hit rates of the providers' own caches, of a week, the best first.
+    """
+
+    tables: Mapping[str, Mapping[str, Any]]
+    providers: tuple[HitRates, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CacheTables:
+    """The tables behind the caches.
+
+    Args:
+        embedding_days: Days after its last use that an embedding stays.
+        provider_days: Days that a provider's figures stay.
+    """
+
+    responses: Responses
+    embeddings: EmbeddingTable
+    providers: ProviderMetrics
+    embedding_days: float
+    provider_days: float
+
+    async def figures(self, tenant: str, workspace: str | None, now: datetime) -> TableFigures:
+        """Return what they hold of a tenant, or of one of its workspaces; embeddings belong to the tenant.
+
+        Raises:
+            Unavailable: If Postgres does not answer.
+        """
+        responses, embeddings, rates = await asyncio.gather(
+            self.responses.figures(tenant, workspace, now),
+            self.embeddings.stats(tenant),
+            self.providers.rates(tenant, now - WEEK, workspace),
+        )
+        return TableFigures({"responses": asdict(responses), "embeddings": asdict(embeddings)}, tuple(rates))
+
+    async def purge_expired(self, now: datetime) -> Mapping[str, int]:
+        """Remove what is over, of every tenant; return how many rows of each table.
+
+        Raises:
+            Unavailable: If Postgres does not answer.
+        """
+        return {
+            "responses": await self.responses.purge_expired(now),
+            "embeddings": await self.embeddings.purge_expired(now, self.embedding_days),
+            "provider_metrics": await self.providers.purge_expired(now, self.provider_days),
+        }

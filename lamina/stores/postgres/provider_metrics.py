@@ -1,0 +1,142 @@
+"""How much of their input the providers of models answered from their own prompt caches."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from lamina.errors import InvalidInput
+from lamina.memories import new_id
+from lamina.scope import DEFAULT_WORKSPACE
+from lamina.stores.postgres.connection import Connection, Pool, in_transaction, lent, statement
+from lamina.stores.postgres.idempotency import Json, Once, answer_once
+from lamina.text import clean_id
+
+MAX_RATES = 1000
+MAX_TOKENS = 1_000_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceCall:
+    """What a provider said about one call of a model.
+
+    Args:
+        provider: Who runs the model.
+        model: Its name there.
+        input_tokens: Tokens of the prompt, those from the cache among them.
+        cached_tokens: How many of them came from the provider's cache.
+        workspace: Project that the call was made for.
+        agent: Agent that made it.
+    """
+
+    provider: str
+    model: str
+    input_tokens: int
+    cached_tokens: int
+    workspace: str = DEFAULT_WORKSPACE
+    agent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HitRates:
+    """How much one model of a provider took from its cache, over a while.
+
+    Args:
+        calls: How many calls were made.
+        input_tokens: Tokens of their prompts.
+        cached_tokens: How many of them came from the cache.
+        avg_hit_rate: Mean of the calls' shares of cached tokens, 0..1; ``None`` if no call had input.
+        token_hit_rate: Share of cached tokens among all, 0..1.
+    """
+
+    provider: str
+    model: str
+    calls: int
+    input_tokens: int
+    cached_tokens: int
+    avg_hit_rate: float | None
+    token_hit_rate: float | None
+
+
+def clean_call(call: InferenceCall, field_path: str) -> InferenceCall:
+    """Return the call with clean ids.
+
+    Raises:
+        InvalidInput: Naming the field under ``field_path``.
+    """
+    if not 0 <= call.input_tokens <= MAX_TOKENS:
+        raise InvalidInput(f"{field_path}.input_tokens", f"is {call.input_tokens}; expected 0 to {MAX_TOKENS}")
+    if not 0 <= call.cached_tokens <= call.input_tokens:
+        reason = f"is {call.cached_tokens}; expected 0 to {call.input_tokens}, the call's input_tokens"
+        raise InvalidInput(f"{field_path}.cached_tokens", reason)
+    return InferenceCall(
+        provider=clean_id(call.provider, f"{field_path}.provider"),
+        model=clean_id(call.model, f"{field_path}.model"),
+        input_tokens=call.input_tokens,
+        cached_tokens=call.cached_tokens,
+        workspace=clean_id(call.workspace, f"{field_path}.workspace"),
+        agent=None if call.agent is None else clean_id(call.agent, f"{field_path}.agent"),
+    )
+
+
+class ProviderMetrics:
+    """Records calls and reads how often caches answered.
+
+    Args:
+        pool: Connections to Postgres.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def record(self, tenant: str, calls: Sequence[InferenceCall], now: datetime, once: Once | None = None) -> int:
+        """Record calls as made now, by one statement; return how many.
+
+        Raises:
+            InvalidInput: For a call that is wrong, naming its field; none is recorded.
+            Unavailable: If Postgres does not answer; none is recorded.
+        """
+        parameters = _columns([clean_call(call, f"calls.{place}") for place, call in enumerate(calls)])
+
+        async def write(connection: Connection) -> Json:
+            named = parameters | {"tenant": tenant, "now": now}
+            cursor = await connection.execute(statement("insert_provider_metrics"), named)
+            return {"recorded": cursor.rowcount}
+
+        written = await in_transaction(
+            self._pool, lambda connection: answer_once(connection, once, lambda: write(connection))
+        )
+        return int(written["recorded"])
+
+    async def rates(self, tenant: str, since: datetime, workspace: str | None = None) -> list[HitRates]:
+        """Return each provider's and model's rates since a moment, the best first; of one workspace, or of all.
+
+        Raises:
+            Unavailable: If Postgres does not answer.
+        """
+        parameters = {"tenant": tenant, "since": since, "workspace": workspace, "limit": MAX_RATES}
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("provider_hit_rates"), parameters)
+            return [HitRates(**row) async for row in cursor]
+
+    async def purge_expired(self, now: datetime, ttl_days: float) -> int:
+        """Forget what was recorded longer than so many days ago, of every tenant; return how many calls.
+
+        Raises:
+            Unavailable: If Postgres does not answer.
+        """
+        parameters = {"cutoff": now - timedelta(days=ttl_days)}
+        async with lent(self._pool) as connection:
+            return (await connection.execute(statement("purge_provider_metrics"), parameters)).rowcount
+
+
+def _columns(calls: Sequence[InferenceCall]) -> dict[str, Any]:
+    return {
+        "ids": [new_id() for _ in calls],
+        "workspaces": [call.workspace for call in calls],
+        "agents": [call.agent for call in calls],
+        "providers": [call.provider for call in calls],
+        "models": [call.model for call in calls],
+        "input_tokens": [call.input_tokens for call in calls],
+        "cached_tokens": [call.cached_tokens for call in calls],
+    }

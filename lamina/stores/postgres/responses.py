@@ -1,0 +1,370 @@
+"""The store of responses: one transaction a put, one small read a lookup."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from pgvector import Vector
+from psycopg.rows import DictRow
+
+from lamina.caching.budget import Held, evicted
+from lamina.caching.responses import (
+    Candidate,
+    PutResponse,
+    Question,
+    Refusal,
+    ResponseFigures,
+    ResponsePolicy,
+    Standing,
+    Use,
+    is_current,
+)
+from lamina.caching.ttl import adaptive_ttl
+from lamina.memories import new_id
+from lamina.stores.postgres.connection import Connection, Pool, in_transaction, lent, statement
+
+MAX_CANDIDATES = 16
+MANY_LOOKUPS = 1000
+IDLE = timedelta(hours=1)
+_ROW_BYTES = 512  # Ids, digests and times.
+
+
+@dataclass(frozen=True, slots=True)
+class NewResponse:
+    """A response to store.
+
+    Args:
+        response: It, as JSON text.
+        embedding: Float32 bytes of the question's unit vector.
+        token: From the lookup before it was made.
+    """
+
+    question: Question
+    response: str
+    embedding: bytes
+    token: int | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """Return about how much room it takes."""
+        return _ROW_BYTES + len(self.embedding) + len(self.response.encode()) + len(self.question.text.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """What is known of exactly one request.
+
+    Args:
+        standing: Of its agent; ``None`` if that never put a response.
+        candidate: The current response to it, fresh or stale.
+    """
+
+    standing: Standing | None = None
+    candidate: Candidate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Claimed:
+    """The locked rows of an agent and its workspace."""
+
+    standing: Standing
+    used_bytes: int
+
+
+class Responses:
+    """Reads and writes responses.
+
+    Args:
+        pool: Connections to Postgres.
+        policy: When a response answers.
+        generation: The active generation of vectors.
+    """
+
+    def __init__(self, pool: Pool, policy: ResponsePolicy, generation: int) -> None:
+        self._pool = pool
+        self._policy = policy
+        self._generation = generation
+
+    async def exact(self, question: Question, now: datetime) -> Exact:
+        """Return where the agent stands, and the current response to exactly this request.
+
+        Raises:
+            Unavailable: If Postgres does not answer.
+        """
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("exact_response"), self._asked(question, now))
+            row = await cursor.fetchone()
+        if row is None:
+            return Exact()
+        return Exact(_standing(row), None if row["id"] is None else _candidate(row, similarity=1.0, is_exact=True))
+
+    async def near(self, question: Question, embedding: bytes, now: datetime) -> list[Candidate]:
+        """Return current responses to questions within the threshold, the nearest first; 16 at most.
+
+        Raises:
+            Unavailable: If Postgres does not answer.
+        """
+        vector = {"embedding": _vector(embedding), "max_distance": 1 - self._policy.threshold, "limit": MAX_CANDIDATES}
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("near_responses"), self._asked(question, now) | vector)
+            return [_candidate(row, similarity=row["similarity"]) async for row in cursor]
+
+    async def read(self, question: Question, id_: UUID) -> tuple[Any] | None:
+        """Return the response alone in a tuple; ``None`` if it is gone.
+
+        Raises:
+            Unavailable: If Postgres does not answer.
+        """
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("get_response"), _place(question) | {"id": id_})
+            row = await cursor.fetchone()
+        return None if row is None else (row["response"],)
+
+    async def lease(self, question: Question, id_: UUID, now: datetime) -> bool:
+        """Tell whether the caller is the one to refresh a stale response.
+
+        Raises:
+            Unavailable: If Postgres does not answer.
+        """
+        until = now + timedelta(seconds=self._policy.lease_s)
+        parameters = _place(question) | {"id": id_, "now": now, "until": until}
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("lease_response"), parameters)
+            return cursor.rowcount == 1
+
+    async def change_prompt(self, question: Question) -> None:
+        """Take note of the version of the agent's system prompt; another one than before ends its responses.
+
+        Raises:
+            Unavailable: If Postgres does not answer.
+        """
+        async with lent(self._pool) as connection:
+            await connection.execute(statement("change_prompt"), _prompt(question))
+
+    async def agents(self, tenant: str, workspace: str) -> list[str]:
+        """Return the agents that have responses, and maybe some that had.
+
+        Raises:
+            Unavailable: If Postgres does not answer.
+        """
+        parameters = {"tenant": tenant, "workspace": workspace}
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("list_response_agents"), parameters)
+            return [row["agent"] async for row in cursor]
+
+    async def put(self, new: NewResponse, now: datetime) -> PutResponse:
+        """Store a response in place of the one to exactly this request, if that is current.
+
+        Raises:
+            Unavailable: If Postgres does not answer; nothing is stored.
+        """
+        if new.size_bytes > self._policy.budget.size_bytes:
+            return PutResponse(refusal=Refusal.TOO_LARGE)
+        return await in_transaction(self._pool, lambda connection: self._put(connection, new, now))
+
+    async def _put(self, connection: Connection, new: NewResponse, now: datetime) -> PutResponse:
+        lesson = await _last_lesson(connection, new.question) if new.token is not None and new.token < 0 else None
+        claimed = await _claim(connection, new.question, now)
+        standing = claimed.standing
+        if not is_current(new.token, standing, lesson, by_workspace=self._policy.by_workspace):
+            return PutResponse(refusal=Refusal.CHANGED)
+        agent_epoch = await _with_prompt(connection, new.question, standing)
+        id_, ttl_s = new_id(), adaptive_ttl(standing.hits, standing.lookups, self._policy.ttl)
+        gone = await self._make_room(connection, new, claimed.used_bytes, now)
+        row = self._asked(new.question, now) | {
+            "id": id_,
+            "query": new.question.text,
+            "response": new.response,
+            "embedding": _vector(new.embedding),
+            "agent_epoch": agent_epoch,
+            "workspace_epoch": standing.workspace_epoch,
+            "workspace_writes": standing.workspace_writes,
+            "size_bytes": new.size_bytes,
+            "expires_at": now + timedelta(seconds=ttl_s),
+        }
+        await connection.execute(statement("insert_response"), row)
+        await _weigh(connection, new.question.space, new.size_bytes - gone.size_bytes)
+        return PutResponse(id_, None, ttl_s, gone.others)
+
+    async def _make_room(self, connection: Connection, new: NewResponse, used_bytes: int, now: datetime) -> "_Gone":
+        """Delete the response that is replaced, and others if the budget is spent."""
+        asked, ids = self._asked(new.question, now), list[UUID]()
+        if used_bytes + new.size_bytes > self._policy.budget.size_bytes:
+            cursor = await connection.execute(statement("held_responses"), asked)
+            held = [Held(**row) async for row in cursor]
+            ids = evicted(held, new.size_bytes, self._policy.budget)
+        cursor = await connection.execute(statement("delete_responses"), asked | {"ids": ids})
+        return _Gone(sum([row["size_bytes"] async for row in cursor]), len(ids))
+
+    async def count(self, uses: Sequence[Use]) -> None:
+        """Add lookups and hits to what is known of agents and responses.
+
+        Raises:
+            Unavailable: If Postgres does not answer.
+        """
+        async with lent(self._pool) as connection:
+            await connection.execute(statement("count_response_lookups"), _lookups(uses))
+        hits = _hits(uses)
+        if hits["ids"]:
+            async with lent(self._pool) as connection:
+                await connection.execute(statement("count_response_hits"), hits)
+
+    async def purge_expired(self, now: datetime, tenant: str | None = None) -> int:
+        """Delete what nobody will be given any more, of a tenant or of all; return how many responses that were.
+
+        Each workspace is locked for as long as its own take.
+
+        Raises:
+            Unavailable: If Postgres does not answer.
+        """
+        times = {"cutoff": now - self._policy.grace, "by_workspace": self._policy.by_workspace}
+        gone = 0
+        for place in await self._workspaces(tenant, None):
+            gone += await self._purge("purge_dead_responses", place | times)
+        async with lent(self._pool) as connection:
+            await connection.execute(statement("forget_response_agents"), {"tenant": tenant, "idle_since": now - IDLE})
+        return gone
+
+    async def purge(self, tenant: str, workspace: str | None = None, agent: str | None = None) -> int:
+        """Delete all responses of a tenant, a workspace or an agent; return how many that were.
+
+        What is being made for them at this moment is not stored afterwards.
+
+        Raises:
+            Unavailable: If Postgres does not answer.
+        """
+        places = await self._workspaces(tenant, workspace)
+        return sum([await self._purge("purge_responses", place | {"agent_id": agent}, ends=True) for place in places])
+
+    async def _purge(self, name: str, parameters: dict[str, Any], *, ends: bool = False) -> int:
+        async def act(connection: Connection) -> int:
+            await connection.execute(statement("lock_response_workspace"), parameters)
+            if ends:
+                await connection.execute(statement("end_responses"), parameters)
+            cursor = await connection.execute(statement(name), parameters)
+            sizes = [row["size_bytes"] async for row in cursor]
+            await _weigh(connection, (parameters["tenant"], parameters["workspace"]), -sum(sizes))
+            return len(sizes)
+
+        return await in_transaction(self._pool, act)
+
+    async def _workspaces(self, tenant: str | None, workspace: str | None) -> list[dict[str, Any]]:
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(
+                statement("response_workspaces"), {"tenant": tenant, "workspace": workspace}
+            )
+            return [dict(row) async for row in cursor]
+
+    async def figures(self, tenant: str, workspace: str | None, now: datetime) -> ResponseFigures:
+        """Return what a tenant, or one of its workspaces, holds.
+
+        Raises:
+            Unavailable: If Postgres does not answer.
+        """
+        parameters = {"tenant": tenant, "workspace": workspace, "now": now, "cutoff": now - self._policy.grace}
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(
+                statement("response_figures"), parameters | {"by_workspace": self._policy.by_workspace}
+            )
+            row = await cursor.fetchone()
+        assert row is not None  # noqa: S101 - an aggregate is one row
+        return ResponseFigures(**row)
+
+    def _asked(self, question: Question, now: datetime) -> dict[str, Any]:
+        return _place(question) | {
+            "namespace": question.scope.namespace,
+            "user_id": question.scope.user,
+            "circumstances": question.circumstances(self._generation),
+            "digest": question.digest(self._generation),
+            "generation": self._generation,
+            "by_workspace": self._policy.by_workspace,
+            "now": now,
+            "cutoff": now - self._policy.grace,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Gone:
+    """What was deleted: bytes, and how many other responses than the one that is replaced."""
+
+    size_bytes: int
+    others: int
+
+
+async def _last_lesson(connection: Connection, question: Question) -> datetime | None:
+    """Return when the workspace's memory last changed.
+
+    Until the end of the transaction it does not: whoever changes it next sees the agent's new row.
+    """
+    await connection.execute(statement("lock_lessons"), _place(question))
+    cursor = await connection.execute(statement("last_lesson"), _place(question))
+    row = await cursor.fetchone()
+    return row["taught_at"] if row else None
+
+
+async def _claim(connection: Connection, question: Question, now: datetime) -> _Claimed:
+    cursor = await connection.execute(statement("claim_response_agents"), _place(question) | {"now": now})
+    rows = {row["agent"]: row async for row in cursor}
+    whole, own = rows[""], rows[question.agent]
+    epochs = {"agent_epoch": own["epoch"], "workspace_epoch": whole["epoch"], "workspace_writes": whole["writes"]}
+    return _Claimed(_standing(own | epochs), whole["bytes"])
+
+
+async def _with_prompt(connection: Connection, question: Question, standing: Standing) -> int:
+    """Return the agent's epoch under the prompt that the question names, if it names one."""
+    if question.prompt_version in {None, standing.prompt_version}:
+        return standing.agent_epoch
+    cursor = await connection.execute(statement("change_prompt"), _prompt(question))
+    row = await cursor.fetchone()
+    assert row is not None  # noqa: S101 - the row is locked
+    return int(row["epoch"])
+
+
+async def _weigh(connection: Connection, space: tuple[str, str], more_bytes: int) -> None:
+    parameters = {"tenant": space[0], "workspace": space[1], "more_bytes": more_bytes}
+    await connection.execute(statement("weigh_responses"), parameters)
+
+
+def _place(question: Question) -> dict[str, Any]:
+    return {"tenant": question.scope.tenant, "workspace": question.scope.workspace, "agent": question.agent}
+
+
+def _prompt(question: Question) -> dict[str, Any]:
+    return _place(question) | {"prompt_version": question.prompt_version}
+
+
+def _standing(row: DictRow) -> Standing:
+    names = ("agent_epoch", "workspace_epoch", "workspace_writes", "prompt_version", "lookups", "hits")
+    return Standing(**{name: row[name] for name in names})
+
+
+def _candidate(row: DictRow, *, similarity: float, is_exact: bool = False) -> Candidate:
+    return Candidate(row["id"], row["query"], similarity, row["created_at"], row["expires_at"], is_exact)
+
+
+def _vector(embedding: bytes) -> Vector:
+    return Vector(np.frombuffer(embedding, dtype=np.float32))
+
+
+def _lookups(uses: Sequence[Use]) -> dict[str, Any]:
+    lookups = Counter((*use.space, use.agent) for use in uses)
+    hits = Counter((*use.space, use.agent) for use in uses if use.response is not None)
+    return {
+        "tenants": [tenant for tenant, _, _ in lookups],
+        "workspaces": [workspace for _, workspace, _ in lookups],
+        "agents": [agent for _, _, agent in lookups],
+        "lookups": list(lookups.values()),
+        "hits": [hits[name] for name in lookups],
+        "most": MANY_LOOKUPS,
+    }
+
+
+def _hits(uses: Sequence[Use]) -> dict[str, Any]:
+    found = [(use.response, use.at) for use in uses if use.response is not None]
+    hits = Counter(id_ for id_, _ in found)
+    last = dict(sorted(found, key=lambda item: item[1]))
+    return {"ids": list(hits), "hits": list(hits.values()), "last": [last[id_] for id_ in hits]}

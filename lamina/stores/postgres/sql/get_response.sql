@@ -1,0 +1,1 @@
+SELECT response FROM responses WHERE id = %(id)s AND tenant = %(tenant)s AND workspace = %(workspace)s

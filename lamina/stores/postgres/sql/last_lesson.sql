@@ -1,0 +1,1 @@
+SELECT max(taught_at) AS taught_at FROM epochs WHERE tenant = %(tenant)s AND workspace = %(workspace)s

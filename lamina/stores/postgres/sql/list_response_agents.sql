@@ -1,0 +1,1 @@
+SELECT agent FROM response_agents WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND agent <> ''

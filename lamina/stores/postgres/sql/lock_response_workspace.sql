@@ -1,0 +1,1 @@
+SELECT epoch FROM response_agents WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND agent = '' FOR UPDATE

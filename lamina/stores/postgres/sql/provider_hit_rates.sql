@@ -1,0 +1,10 @@
+-- By the mean of the calls' rates, the highest first; where no call had input there is none.
+SELECT provider, model, count(*) AS calls,
+       sum(input_tokens)::bigint AS input_tokens, sum(cached_tokens)::bigint AS cached_tokens,
+       avg(hit_rate) AS avg_hit_rate, (sum(cached_tokens) / nullif(sum(input_tokens), 0))::double precision AS token_hit_rate
+FROM provider_cache_metrics
+WHERE tenant = %(tenant)s AND recorded_at > %(since)s
+  AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
+GROUP BY provider, model
+ORDER BY avg_hit_rate DESC NULLS LAST, provider, model
+LIMIT %(limit)s

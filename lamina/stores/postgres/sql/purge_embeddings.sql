@@ -1,0 +1,1 @@
+DELETE FROM embedding_cache WHERE tenant = %(tenant)s

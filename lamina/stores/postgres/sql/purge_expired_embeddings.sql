@@ -1,0 +1,1 @@
+DELETE FROM embedding_cache WHERE last_used_at <= %(cutoff)s

@@ -1,0 +1,1 @@
+DELETE FROM provider_cache_metrics WHERE recorded_at <= %(cutoff)s

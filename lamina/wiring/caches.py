@@ -1,0 +1,206 @@
+"""The cache stack that the settings choose."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from lamina import __version__
+from lamina.caching.keys import digest, embedding_key
+from lamina.caching.layers import Layer
+from lamina.caching.shard import LayerLimits, ShardLimits, SwarmLimits
+from lamina.lifecycle.same_question import is_same_question
+from lamina.ports import Embedder
+from lamina.reading.answers import AnswerCache, AnswerPolicy
+from lamina.reading.embeddings import CachingEmbedder, EmbeddingPolicy, GuardedTable
+from lamina.reading.responses import ResponseCache, response_policy
+from lamina.reading.shared_caches import Guard, Shards, SharedCaches
+from lamina.reading.upkeep import CacheTables, Cascade
+from lamina.settings import CachesSettings, Settings
+from lamina.stores.postgres.connection import Pool, new_pool
+from lamina.stores.postgres.embedding_cache import EmbeddingTable
+from lamina.stores.postgres.generations import Generation
+from lamina.stores.postgres.provider_metrics import ProviderMetrics
+from lamina.stores.postgres.responses import Responses
+from lamina.stores.postgres.stamps import MAX_IN_FLIGHT, Stamps
+from lamina.wiring.stores import postgres_url, utc_now
+from lamina.wiring.tiers import kept_projections
+
+EMBEDDING_TTL_S = 86_400.0  # A text's embedding never changes; this only lets go of what nobody asks for.
+
+
+def enabled_layers(caches: CachesSettings) -> frozenset[Layer]:
+    """Return the layers that are switched on."""
+    switches: Mapping[Layer, bool] = {
+        Layer.FRONT: caches.front.enabled,
+        Layer.AGENTS: caches.agent_filter.enabled,
+        Layer.TURN: caches.turn_hash.enabled,
+        Layer.SEMANTIC: caches.semantic.enabled,
+        Layer.NEGATIVE: caches.negative.enabled,
+        Layer.GRAPH: caches.graph.enabled,
+        Layer.SWARM: caches.swarm.enabled,
+        Layer.EMBEDDINGS: caches.embeddings.enabled,
+    }
+    return frozenset(layer for layer, is_on in switches.items() if is_on)
+
+
+def shard_limits(caches: CachesSettings) -> ShardLimits:
+    """Return the bounds of a shard."""
+    turns, walks, swarms = caches.turn_hash, caches.graph, caches.swarm
+    layers = {
+        Layer.AGENTS: LayerLimits(caches.agent_filter.workspaces, caches.agent_filter.ttl_s),
+        Layer.TURN: LayerLimits(turns.entries, turns.ttl_s, turns.max_bytes),
+        Layer.NEGATIVE: LayerLimits(caches.negative.entries, caches.negative.ttl_s),
+        Layer.GRAPH: LayerLimits(walks.entries, walks.ttl_s, walks.max_bytes),
+        Layer.EMBEDDINGS: LayerLimits(caches.embeddings.entries, EMBEDDING_TTL_S),
+    }
+    swarm = SwarmLimits(LayerLimits(swarms.entries, swarms.ttl_s, swarms.max_bytes), swarms.swarms, swarms.max_bytes)
+    return ShardLimits(layers, swarm)
+
+
+def shards_namespace(settings: Settings, generation: Generation) -> str:
+    """Return what tells the shards of one database from those of another on the same cluster, or of the same anew."""
+    return f"lamina-caches-{digest(postgres_url(settings), _began_at(generation)).hex()[:16]}"
+
+
+def _began_at(generation: Generation) -> str:
+    return (generation.began_at or datetime.min.replace(tzinfo=UTC)).isoformat()
+
+
+def build_shared_caches(settings: Settings, shards: Mapping[str, Shards]) -> SharedCaches:
+    """Build a replica's way to the shards."""
+    caches = settings.caches
+    guard = Guard(deadline_s=caches.deadline_s, failures=caches.failures, pause_s=caches.pause_s)
+    return SharedCaches(shards, enabled_layers(caches), guard)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheParts:
+    """The cache stack of one replica.
+
+    Args:
+        shared: Its way to the shards.
+        answers: Serves whole answers.
+        embedder: Embeds each question once.
+        responses: The semantic cache of models' responses.
+        tables: What stands in Postgres.
+        cascade: Clears it all.
+        providers: What models' providers say of their own caches.
+        stamps: The connections over which answers are proven fresh.
+    """
+
+    shared: SharedCaches
+    answers: AnswerCache
+    embedder: CachingEmbedder
+    responses: ResponseCache
+    tables: CacheTables
+    cascade: Cascade
+    providers: ProviderMetrics
+    stamps: Pool
+
+    async def flush(self) -> None:
+        """Write and hand over everything that waits for it."""
+        await self.responses.flush()
+        await self.embedder.flush()
+        await self.shared.flush()
+
+    async def close(self) -> None:
+        """Write and hand over what is left, and end."""
+        await self.responses.close()
+        await self.embedder.close()
+        await self.shared.close()
+        await self.stamps.close()
+
+
+def build_caches(
+    settings: Settings, pool: Pool, embedder: Embedder, generation: Generation, shards: Mapping[str, Shards]
+) -> CacheParts:
+    """Build the cache stack of one replica over any shards."""
+    shared, stamps = build_shared_caches(settings, shards), build_stamps_pool(settings)
+    caching = build_caching_embedder(settings, pool, embedder, generation, shared)
+    store = Responses(pool, response_policy(settings), generation.number)
+    providers = ProviderMetrics(pool)
+    return CacheParts(
+        shared=shared,
+        answers=build_answer_cache(settings, stamps, shared, generation),
+        embedder=caching,
+        responses=build_response_cache(settings, shared, store, caching, generation),
+        tables=CacheTables(
+            responses=store,
+            embeddings=EmbeddingTable(pool, generation.number),
+            providers=providers,
+            embedding_days=settings.caches.embeddings.ttl_days,
+            provider_days=settings.caches.providers.ttl_days,
+        ),
+        cascade=Cascade(pool, shared, store),
+        providers=providers,
+        stamps=stamps,
+    )
+
+
+def build_response_cache(
+    settings: Settings, caches: SharedCaches, store: Responses, embedder: CachingEmbedder, generation: Generation
+) -> ResponseCache:
+    """Build the semantic cache of models' responses."""
+    return ResponseCache(
+        caches,
+        store,
+        embedder,
+        response_policy(settings),
+        generation=generation.number,
+        clock=utc_now,
+        is_same_question=is_same_question if settings.caches.semantic.guard else _anything_near,
+    )
+
+
+def _anything_near(first: str, second: str) -> bool:  # noqa: ARG001 - the guard's signature
+    return True
+
+
+def build_caching_embedder(
+    settings: Settings, pool: Pool, embedder: Embedder, generation: Generation, caches: SharedCaches
+) -> CachingEmbedder:
+    """Build what embeds each question once."""
+    chosen, limits = settings.caches.embeddings, settings.caches
+    policy = EmbeddingPolicy(
+        generation=generation.number,
+        dimension=generation.identity.dimension,
+        embed_deadline_s=settings.search.embed_deadline_s,
+        deadline_s=limits.deadline_s,
+        failures=limits.failures,
+        pause_s=limits.pause_s,
+        window_s=chosen.window_s,
+    )
+    table = None
+    if chosen.enabled and chosen.table:
+        table = GuardedTable(EmbeddingTable(pool, generation.number), caches, policy, utc_now)
+    return CachingEmbedder(embedder, caches, table, policy)
+
+
+def build_stamps_pool(settings: Settings) -> Pool:
+    """Build the connections over which stamps are read: nothing slower holds them up."""
+    sizes = settings.pool.model_copy(update={"max_size": MAX_IN_FLIGHT})
+    return new_pool(postgres_url(settings), sizes, plans="generic")
+
+
+def build_answer_cache(settings: Settings, stamps: Pool, caches: SharedCaches, generation: Generation) -> AnswerCache:
+    """Build what serves whole answers from the caches."""
+    chosen, front = settings.caches, settings.caches.front
+    policy = AnswerPolicy(
+        fingerprint=fingerprint(settings, generation),
+        generation=generation.number,
+        ttl_s={
+            Layer.TURN: chosen.turn_hash.ttl_s,
+            Layer.NEGATIVE: chosen.negative.ttl_s,
+            Layer.SWARM: chosen.swarm.ttl_s,
+        },
+        front_entries=front.entries if front.enabled else 0,
+        front_bytes=front.max_bytes,
+        deadline_s=settings.search.source_deadline_s,
+    )
+    return AnswerCache(Stamps(stamps, kept_projections(settings)), caches, embedding_key, policy, utc_now)
+
+
+def fingerprint(settings: Settings, generation: Generation) -> bytes:
+    """Return what changes when the same request would be answered in another way."""
+    ranks = settings.model_dump(mode="json", include={"search", "context", "procedures", "embedding"})
+    return digest(__version__, ranks, settings.graph.kind, _began_at(generation))

@@ -1,0 +1,348 @@
+"""Whole answers: from a cache if they are proven fresh, else computed, whatever the caches do."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from actors.cache import CacheShard
+from lamina.caching.keys import embedding_key
+from lamina.caching.layers import Found, Layer, Probe
+from lamina.caching.shard import LayerLimits, ShardLimits, SwarmLimits
+from lamina.caching.tally import Counts, News, Outcome
+from lamina.errors import Unavailable
+from lamina.memory_profiles import MemoryProfile
+from lamina.queries import Source, Tier
+from lamina.reading.answers import AnswerCache, AnswerPolicy, Asked, Computed, Served
+from lamina.reading.search import Known
+from lamina.reading.shared_caches import Guard, SharedCaches
+from lamina.scope import Scope
+from lamina.sharing import Segment, Share
+from lamina.stamps import SharedEpoch, Stamp
+
+NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
+SOON = 0.05
+GUARD = Guard(SOON, failures=3, pause_s=60)
+ALL = frozenset(Layer)
+STAMP = Stamp(namespace=3, workspace=1, is_settled=True)
+WHOLE = {Layer.TURN: 300.0, Layer.NEGATIVE: 30.0, Layer.SWARM: 300.0}
+POLICY = AnswerPolicy(b"release", 1, WHOLE, front_entries=10, front_bytes=10_000, deadline_s=SOON)
+LIMITS = ShardLimits(
+    {layer: LayerLimits(100, 300) for layer in (Layer.TURN, Layer.NEGATIVE, Layer.GRAPH, Layer.EMBEDDINGS)},
+    SwarmLimits(LayerLimits(10, 300), swarms=10, max_bytes=100_000),
+)
+ANN, BOB = (Scope("acme", "atlas", agent=name, swarm="s") for name in ("ann", "bob"))
+
+
+class Stamps:
+    """Says what a test wants."""
+
+    def __init__(self, stamp: Stamp | Exception | None = STAMP) -> None:
+        self.stamp = stamp
+
+    async def of(self, scope: Scope) -> Stamp:
+        if isinstance(self.stamp, Exception):
+            raise self.stamp
+        if self.stamp is None:
+            await asyncio.sleep(60)
+        assert isinstance(self.stamp, Stamp)
+        return self.stamp
+
+
+class Broken(CacheShard):
+    """A shard that raises, or never answers."""
+
+    def __init__(self, *, hangs: bool = False) -> None:
+        super().__init__(LIMITS)
+        self.calls = 0
+        self._hangs = hangs
+
+    async def find(self, probes: Sequence[Probe]) -> Sequence[Found]:
+        return await self._fail()
+
+    async def keep(self, news: News) -> None:
+        await self._fail()
+
+    async def _fail(self) -> Any:
+        self.calls += 1
+        if self._hangs:
+            await asyncio.sleep(60)
+        raise RuntimeError("the shard is broken")
+
+
+class Counting(CacheShard):
+    """A shard that counts its round trips."""
+
+    def __init__(self) -> None:
+        super().__init__(LIMITS)
+        self.found = 0
+
+    async def find(self, probes: Sequence[Probe]) -> Sequence[Found]:
+        self.found += 1
+        return await super().find(probes)
+
+
+class Replica:
+    """What one router replica has of the cache stack, and how often it had to compute."""
+
+    def __init__(
+        self,
+        shard: CacheShard,
+        *,
+        stamps: Stamps | None = None,
+        policy: AnswerPolicy = POLICY,
+        layers: frozenset[Layer] = ALL,
+    ) -> None:
+        self.caches = SharedCaches({"cache-0": shard}, layers, GUARD)
+        self.stamps = stamps or Stamps()
+        self.computed = 0
+        self.known: list[Known] = []
+        self._answers = AnswerCache(self.stamps, self.caches, embedding_key, policy, lambda: NOON)
+
+    async def ask(
+        self, scope: Scope = ANN, query: str = "tea?", *, made: Callable[[str], Computed] | None = None, **request: Any
+    ) -> Served:
+        stamp = await self._answers.stamp(scope)
+        assert stamp is not None
+        asked = Asked("search", scope, {"query": query, **request}, query, graph=query)
+
+        async def compute(known: Known) -> Computed:
+            self.computed += 1
+            self.known.append(known)
+            await asyncio.sleep(0)
+            return made(query) if made else Computed(b'{"n":%d}' % self.computed)
+
+        served = await self._answers.serve(asked, stamp, compute)
+        await self.caches.flush()
+        return served
+
+    async def stamp(self) -> Stamp | None:
+        return await self._answers.stamp(ANN)
+
+
+@pytest.fixture
+async def replica() -> AsyncIterator[Replica]:
+    made = Replica(CacheShard(LIMITS))
+    yield made
+    await made.caches.close()
+
+
+async def test_the_same_request_is_computed_once_and_names_the_layer_that_answered(replica: Replica) -> None:
+    first, second = await replica.ask(), await replica.ask()
+
+    assert first.body() == b'{"n":1,"cache":[]}'
+    assert second.body() == b'{"n":1,"cache":["turn_hash"]}'
+    assert replica.computed == 1
+
+
+async def test_another_replica_finds_it_in_the_shard_in_one_round_trip_and_then_in_its_own_copies() -> None:
+    shard = Counting()
+    one, other = Replica(shard), Replica(shard)
+
+    await one.ask()
+    asked_before = shard.found
+    found, again = await other.ask(), await other.ask()
+
+    assert (found.layers, again.layers) == ((Layer.TURN,), (Layer.TURN,))
+    assert shard.found == asked_before + 1
+    assert other.computed == 0
+
+
+async def test_sub_agents_of_a_swarm_share_answers_and_other_swarms_and_users_do_not(replica: Replica) -> None:
+    await replica.ask(ANN)
+    shared = await replica.ask(BOB)
+
+    assert shared.layers == (Layer.SWARM,)
+    for scope in (
+        replace(BOB, swarm="t"),
+        replace(BOB, user="eve"),
+        replace(BOB, session="other"),
+        replace(BOB, namespace="other"),
+        replace(BOB, workspace="other"),
+        replace(BOB, tenant="other"),
+        Scope("acme", "atlas", agent="eve"),
+    ):
+        before = replica.computed
+        await replica.ask(scope)
+        assert replica.computed == before + 1, scope
+
+
+async def test_sub_agents_with_different_memory_profiles_do_not_share(replica: Replica) -> None:
+    await replica.ask(ANN)
+    replica.stamps.stamp = replace(STAMP, profile=MemoryProfile((Tier.NOTES,), 3, 0.1))
+
+    assert (await replica.ask(BOB)).layers == ()
+    assert replica.computed == 2
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        replace(STAMP, namespace=4),
+        replace(STAMP, workspace=2),
+        replace(
+            STAMP,
+            shared=(SharedEpoch(Share(UUID(int=1), "x", "default", "atlas", Segment.NOTES, (), "", NOON), 1),),
+        ),
+    ],
+)
+async def test_a_write_of_anything_it_depends_on_ends_an_answer_everywhere(replica: Replica, later: Stamp) -> None:
+    await replica.ask()
+    replica.stamps.stamp = later
+
+    assert (await replica.ask()).layers == ()
+    assert replica.computed == 2
+
+
+async def test_an_expired_share_and_a_write_to_what_is_shared_end_an_answer(replica: Replica) -> None:
+    share = Share(UUID(int=1), "x", "default", "atlas", Segment.NOTES, (), "", NOON, NOON + timedelta(hours=1))
+    stamps = [
+        replace(STAMP, shared=(SharedEpoch(share, 1),)),
+        replace(STAMP, shared=(SharedEpoch(share, 2),)),
+        replace(STAMP, shared=(SharedEpoch(replace(share, expires_at=NOON), 2),)),
+    ]
+    for stamp in stamps:
+        replica.stamps.stamp = stamp
+        await replica.ask()
+
+    assert replica.computed == 3
+
+
+async def test_nothing_is_kept_while_a_projection_lags(replica: Replica) -> None:
+    replica.stamps.stamp = replace(STAMP, is_settled=False)
+
+    await replica.ask()
+    await replica.ask()
+
+    assert replica.computed == 2
+
+
+async def test_a_degraded_answer_is_not_kept(replica: Replica) -> None:
+    for _ in range(2):
+        await replica.ask(made=lambda _: Computed(b'{"n":0}', is_whole=False))
+
+    assert replica.computed == 2
+
+
+async def test_what_found_nothing_is_kept_by_the_negative_layer_alone(replica: Replica) -> None:
+    await replica.ask(made=lambda _: Computed(b'{"n":0}', is_empty=True))
+    again = await replica.ask(replace(BOB, swarm=None))
+
+    assert again.layers == (Layer.NEGATIVE,)
+    holdings = (await replica.caches.figures()).shards["cache-0"]
+    assert holdings is not None
+    assert (holdings.holdings[Layer.TURN].entries, holdings.holdings[Layer.NEGATIVE].entries) == (0, 1)
+
+
+async def test_the_graphs_part_is_found_again_where_the_rest_differs(replica: Replica) -> None:
+    await replica.ask(made=lambda _: Computed(b'{"n":0}', graph={Source.GRAPH: ()}))
+    other = await replica.ask(fusion="weighted")
+
+    assert other.layers == (Layer.GRAPH,)
+    assert replica.known[1].graph == {Source.GRAPH: ()}
+
+
+async def test_one_computation_serves_all_that_ask_meanwhile_and_survives_the_first_caller() -> None:
+    replica = Replica(CacheShard(LIMITS))
+    go = asyncio.Event()
+
+    async def compute(known: Known) -> Computed:
+        replica.computed += 1
+        await go.wait()
+        return Computed(b'{"n":1}')
+
+    asked = Asked("search", ANN, {"query": "tea?"}, "tea?")
+    tasks = [asyncio.create_task(replica._answers.serve(asked, STAMP, compute)) for _ in range(5)]
+    await asyncio.sleep(0.01)
+    tasks[0].cancel()
+    go.set()
+    served = await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert replica.computed == 1
+    assert isinstance(served[0], asyncio.CancelledError)
+    assert all(isinstance(item, Served) and item.body().startswith(b'{"n":1,') for item in served[1:])
+    await replica.caches.close()
+
+
+async def test_an_error_reaches_the_caller_and_is_not_kept(replica: Replica) -> None:
+    def fails(_: str) -> Computed:
+        raise Unavailable("search", "everything is down")
+
+    with pytest.raises(Unavailable):
+        await replica.ask(made=fails)
+    assert (await replica.ask()).layers == ()
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+async def test_a_shard_that_raises_or_hangs_costs_misses_and_errors_and_soon_no_time(hangs: bool) -> None:
+    shard = Broken(hangs=hangs)
+    replica = Replica(shard, policy=replace(POLICY, front_entries=0))
+
+    served = [await replica.ask(query=str(number)) for number in range(10)]
+
+    assert [item.body() for item in served] == [b'{"n":%d,"cache":[]}' % (n + 1) for n in range(10)]
+    errors = replica.caches.counted()
+    assert errors[Layer.TURN].errors == errors[Layer.SWARM].errors == errors[Layer.EMBEDDINGS].errors == 10
+    assert shard.calls <= 4
+    await replica.caches.close()
+
+
+@pytest.mark.parametrize("stamp", [Unavailable("postgres", "it is down"), None])
+async def test_without_a_stamp_in_time_there_is_none(stamp: Exception | None) -> None:
+    replica = Replica(CacheShard(LIMITS), stamps=Stamps(stamp))
+
+    assert await replica.stamp() is None
+    assert replica.caches.counted()[Layer.FRONT].errors == 1
+    await replica.caches.close()
+
+
+@pytest.mark.parametrize("layer", [Layer.TURN, Layer.SWARM, Layer.NEGATIVE, Layer.GRAPH, Layer.EMBEDDINGS])
+async def test_a_layer_that_is_switched_off_is_neither_asked_nor_fed(layer: Layer) -> None:
+    replica = Replica(CacheShard(LIMITS), layers=ALL - {layer})
+
+    def made(query: str) -> Computed:
+        return Computed(b'{"n":0}', is_empty=query == "nothing", graph={Source.GRAPH: ()})
+
+    for query in ("tea?", "nothing"):
+        for scope in (ANN, BOB):
+            for fusion in ("rrf", "weighted"):
+                await replica.ask(scope, query, made=made, fusion=fusion)
+
+    assert layer not in replica.caches.counted()
+    stats = (await replica.caches.figures()).shards["cache-0"]
+    assert stats is not None
+    assert stats.holdings[layer].entries == 0
+    await replica.caches.close()
+
+
+async def test_counts_reach_the_shard_once(replica: Replica) -> None:
+    await replica.ask()
+    await replica.ask()
+
+    stats = (await replica.caches.figures()).shards["cache-0"]
+
+    assert stats is not None
+    turn = stats.counts[Layer.TURN]
+    assert (turn.hits, turn.misses, turn.errors) == (1, 1, 0)
+    assert stats.counts[Layer.FRONT].hits == 1
+    assert stats.counts == replica.caches.counted()
+
+
+async def test_counts_that_the_shard_does_not_take_are_told_later() -> None:
+    shard = CacheShard(LIMITS)
+    keep, shard.keep = shard.keep, Broken().keep  # type: ignore[method-assign]
+    caches = SharedCaches({"cache-0": shard}, ALL, Guard(SOON, failures=3, pause_s=0.01))
+
+    caches.observe(Layer.TURN, Outcome.HIT)
+    await caches.flush()
+    shard.keep = keep  # type: ignore[method-assign]
+    caches.observe(Layer.TURN, Outcome.MISS)
+    await caches.flush()
+
+    stats = await shard.stats()
+    assert stats.counts[Layer.TURN] == Counts(hits=1, misses=1)
+    await caches.close()

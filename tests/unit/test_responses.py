@@ -1,0 +1,203 @@
+import hashlib
+import itertools
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lamina.caching.budget import Budget
+from lamina.caching.responses import (
+    Candidate,
+    Question,
+    ResponsePolicy,
+    Standing,
+    State,
+    best,
+    clean_question,
+    is_current,
+    token_at,
+    version_of,
+)
+from lamina.caching.ttl import TtlPolicy
+from lamina.errors import InvalidInput
+from lamina.scope import Scope
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+SCOPE = Scope("acme", "w", "default", agent="ann")
+POLICY = ResponsePolicy(
+    threshold=0.9,
+    ttl=TtlPolicy(3600, 600, 7200),
+    budget=Budget(10_000, 0.25),
+    grace_s=300,
+    lease_s=30,
+    by_workspace=False,
+    max_response_bytes=1000,
+    max_wait_s=60,
+    deadline_s=1,
+    embed_deadline_s=1,
+)
+QUESTION = Question(SCOPE, "what is it", "v1", "m", {"t": 0})
+
+
+def candidate(number: int, query: str, similarity: float, *, left_s: float = 60, age_s: float = 10) -> Candidate:
+    created_at, expires_at = NOW - timedelta(seconds=age_s), NOW + timedelta(seconds=left_s)
+    return Candidate(UUID(int=number), query, similarity, created_at, expires_at)
+
+
+def chosen(*candidates: Candidate, same: bool = True) -> int | None:
+    found = best(candidates, "q", NOW, POLICY, lambda _one, _other: same)
+    return found.id.int if found else None
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        replace(QUESTION, scope=Scope("other", "w", "default", agent="ann")),
+        replace(QUESTION, scope=Scope("acme", "other", "default", agent="ann")),
+        replace(QUESTION, scope=Scope("acme", "w", "other", agent="ann")),
+        replace(QUESTION, scope=Scope("acme", "w", "default", agent="other")),
+        replace(QUESTION, scope=Scope("acme", "w", "default", agent="ann", user="bob")),
+        replace(QUESTION, prompt_version="v2"),
+        replace(QUESTION, prompt_version=None),
+        replace(QUESTION, model="m2"),
+        replace(QUESTION, variant={"t": 1}),
+        replace(QUESTION, variant=None),
+    ],
+)
+def test_whatever_a_response_depends_on_makes_other_circumstances(changed: Question) -> None:
+    assert changed.circumstances(1) != QUESTION.circumstances(1)
+    assert changed.digest(1) != QUESTION.digest(1)
+
+
+def test_ids_are_not_joined() -> None:
+    ids = [
+        Scope("acme", "w", "a", agent="b", user="c"),
+        Scope("acme", "w", "a", agent="bc"),
+        Scope("acme", agent="wabc"),
+    ]
+
+    hashes = {Question(scope, "q").circumstances(1) for scope in ids}
+
+    assert len(hashes) == 3
+
+
+def test_the_generation_of_vectors_is_one_of_the_circumstances() -> None:
+    assert QUESTION.circumstances(1) != QUESTION.circumstances(2)
+
+
+def test_session_and_swarm_do_not_matter() -> None:
+    elsewhere = replace(QUESTION, scope=replace(SCOPE, session="s", swarm="t"))
+
+    assert elsewhere.digest(1) == QUESTION.digest(1)
+
+
+def test_another_text_is_another_request_under_the_same_circumstances() -> None:
+    other = replace(QUESTION, text="what is that")
+
+    assert other.circumstances(1) == QUESTION.circumstances(1)
+    assert other.digest(1) != QUESTION.digest(1)
+
+
+def test_of_a_system_prompt_the_first_16_hex_digits_of_its_hash_are_kept() -> None:
+    question = clean_question(SCOPE, "q", system_prompt="You are kind.")
+
+    assert question.prompt_version == hashlib.sha256(b"You are kind.").hexdigest()[:16]
+    assert version_of("") == "e3b0c44298fc1c14"
+
+
+@pytest.mark.parametrize(
+    ("field", "scope", "fields"),
+    [
+        ("agent", Scope("acme"), {}),
+        ("query", SCOPE, {"text": " "}),
+        ("system_prompt", SCOPE, {"system_prompt": "\x00"}),
+        ("system_prompt_version", SCOPE, {"prompt_version": ""}),
+        ("system_prompt_version", SCOPE, {"prompt_version": "a", "system_prompt": "b"}),
+        ("model", SCOPE, {"model": ""}),
+        ("variant.x", SCOPE, {"variant": {"x": "\ud800"}}),
+    ],
+)
+def test_an_unclean_question_is_refused_by_the_name_of_its_field(
+    field: str, scope: Scope, fields: dict[str, Any]
+) -> None:
+    with pytest.raises(InvalidInput) as error:
+        clean_question(scope, **({"text": "q"} | fields))
+
+    assert error.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("left_s", "state"),
+    [(0.001, State.HIT), (0, State.STALE), (-299.9, State.STALE), (-300, State.MISS), (-1e6, State.MISS)],
+)
+def test_a_response_is_a_hit_then_stale_then_a_miss(left_s: float, state: State) -> None:
+    assert candidate(1, "q", 1, left_s=left_s).state(NOW, POLICY.grace) is state
+
+
+def test_nothing_is_chosen_from_nothing_or_from_what_is_far_or_over() -> None:
+    assert chosen() is None
+    assert chosen(candidate(1, "other", 0.89)) is None
+    assert chosen(candidate(1, "q", 1, left_s=-300)) is None
+
+
+@pytest.mark.parametrize(
+    ("items", "expected"),
+    [
+        ([candidate(1, "a", 0.95), candidate(2, "b", 0.96)], 2),
+        ([candidate(1, "a", 0.96, age_s=9), candidate(2, "b", 0.96, age_s=10)], 1),
+        ([candidate(1, "a", 0.99), candidate(2, "q", 0.99)], 2),
+        ([candidate(1, "q", 1, left_s=-1), candidate(2, "b", 0.91)], 2),
+        ([candidate(1, "q", 1, left_s=-1), candidate(2, "b", 0.91, left_s=-1)], 1),
+    ],
+)
+def test_a_fresh_one_comes_first_then_the_same_words_then_the_nearest_then_the_newest(
+    items: list[Candidate], expected: int
+) -> None:
+    assert {chosen(*order) for order in itertools.permutations(items)} == {expected}
+
+
+def test_what_is_told_apart_is_not_given_but_the_same_words_always_are() -> None:
+    assert chosen(candidate(1, "a", 0.99), same=False) is None
+    assert chosen(candidate(1, "a", 0.99), candidate(2, "q", 0.5), same=False) == 2
+
+
+counts = st.integers(1, 2**51)
+standings = st.builds(Standing, counts, counts, counts)
+
+
+@given(standing=standings, agent=st.integers(0, 9), workspace=st.integers(0, 9), others=st.integers(0, 9))
+def test_a_token_stays_the_same_only_while_nothing_changes(
+    standing: Standing, agent: int, workspace: int, others: int
+) -> None:
+    later = replace(
+        standing,
+        agent_epoch=standing.agent_epoch + agent,
+        workspace_epoch=standing.workspace_epoch + workspace,
+        workspace_writes=standing.workspace_writes + agent + workspace + others,
+    )
+
+    by_agent, by_all = standing.token(by_workspace=False), standing.token(by_workspace=True)
+
+    assert is_current(by_agent, later, None, by_workspace=False) == (agent == workspace == 0)
+    assert is_current(by_all, later, None, by_workspace=True) == (agent == workspace == others == 0)
+    assert 0 < by_agent < 2**53, "a JavaScript client can send it back"
+
+
+def test_a_lookup_that_read_no_standing_goes_by_its_time() -> None:
+    standing, moment = Standing(1, 1, 1), timedelta(microseconds=1)
+
+    def current(lesson: datetime | None) -> bool:
+        return is_current(token_at(NOW), standing, lesson, by_workspace=False)
+
+    assert current(None)
+    assert current(NOW - moment)
+    assert not current(NOW)
+    assert not current(NOW + moment)
+
+
+def test_a_caller_who_sends_no_token_does_not_care() -> None:
+    assert is_current(None, Standing(1, 1, 1), NOW, by_workspace=True)
