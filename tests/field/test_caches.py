@@ -122,7 +122,9 @@ async def test_every_kind_of_write_is_seen_by_the_next_read_on_any_replica(repli
         lambda: one.post("/v1/turns", json={**scope, "session": "s", "messages": [{"content": "I love jasmine tea"}]}),
         lambda: one.post("/v1/notes", json={**note, "workspace": "far", "content": "The far workspace has black tea"}),
         lambda: admin.post("/v1/shares", json={"workspace": "far", "to_workspace": "w", "segment": "notes"}),
-        lambda: one.post("/v1/notes", json={**note, "workspace": "far", "content": "The far workspace also has white tea"}),
+        lambda: one.post(
+            "/v1/notes", json={**note, "workspace": "far", "content": "The far workspace also has white tea"}
+        ),
     ]
     for number, write in enumerate(writes):
         before, now = await after(write)
