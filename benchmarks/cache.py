@@ -33,6 +33,7 @@ ZIPF = 1.1
 CONCURRENCY = 8
 SETTLED_S = 0.3
 SEED = 20_240_601
+WHOLE = {"turn_hash", "negative", "swarm_l1"}
 TWO_ROUTERS = {"LAMINA_SERVE__ROUTER__MIN_REPLICAS": "2", "LAMINA_SERVE__ROUTER__MAX_REPLICAS": "2"}
 
 Json = dict[str, Any]
@@ -262,7 +263,7 @@ async def _swarms(client: AsyncClient, requests: int) -> Json:
     answers = await run_all(range(requests), lambda place: timed(ask(place)), concurrency=CONCURRENCY)
     elapsed_s = time.perf_counter() - begin
     layers = Counter(layer for item in answers for layer in item.value["cache"])
-    whole = sum(bool({"turn_hash", "swarm_l1", "negative"} & set(item.value["cache"])) for item in answers)
+    whole = sum(bool(WHOLE & set(item.value["cache"])) for item in answers)
     stage(f"{requests} requests of {SUB_AGENTS} sub-agents in {SWARMS} swarms: {whole / requests:.1%} from a cache")
     return {
         "requests": requests,
@@ -311,7 +312,7 @@ async def _coherence(endpoint: Endpoint, turns: int) -> Json:
             await writer.patch_profile({"turn": turn}, user="ann")
             blocks = [await client.context("which turn is it?", user="ann") for client in (reader, writer, reader)]
             stale += sum(f'"turn": {turn}' not in block["text"] for block in blocks)
-            cached += sum(bool(block["cache"]) for block in blocks)
+            cached += sum(bool(WHOLE & set(block["cache"])) for block in blocks)
         stage(f"{turns} writes, {3 * turns} reads right after them: {stale} stale, {cached} from a cache")
     return {"turns": turns, "stale_reads": stale, "cached_reads": cached}
 

@@ -224,7 +224,8 @@ class CachingEmbedder:
         """Return the embedded chunks of each text; for writing, where a text often is the question just asked.
 
         One round trip tells which short texts the workspace's shard knows; the others are embedded
-        in one call. The table has no part in this: vectors of memories are stored with them.
+        in one call. They are kept nowhere: vectors of memories are stored with them, and in the
+        shard they would push questions out.
 
         Raises:
             Unavailable: If the model does not answer.
@@ -236,9 +237,6 @@ class CachingEmbedder:
         if len(embedded) != len(missing):
             raise Unavailable("embedder", f"it returned {len(embedded)} results for {len(missing)} texts")
         new = dict(zip(missing, embedded, strict=True))
-        for text, chunks in new.items():
-            if _is_one_chunk(text) and len(chunks) == 1:
-                self._keep(space, text, chunks[0].embedding)
         return [known.get(text) or new[text] for text in texts]
 
     async def flush(self) -> None:
