@@ -14,8 +14,8 @@ from lamina.memories import Profile
 from lamina.memory_profiles import Defaults, MemoryProfile, Purpose, settle
 from lamina.queries import SEARCHED_TIERS, FusedHit, Ranking, SearchRequest, Source, Tier, clean_filters
 from lamina.ranking.budget import ContextBlock, Extras, build_context
-from lamina.reading.answers import Asked, Compute, Computed, Served
 from lamina.reading.search import NOTHING_KNOWN, Known
+from lamina.reuse.answers import Asked, Compute, Computed, Served
 from lamina.scope import Scope
 from lamina.stamps import Stamp
 from lamina.wiring import utc_now

@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -35,6 +35,8 @@ app = typer.Typer(
 )
 keys = typer.Typer(help="API keys: create, list, revoke.", no_args_is_help=True)
 app.add_typer(keys, name="keys")
+caches = typer.Typer(help="The caches: show, clear, purge.", no_args_is_help=True)
+app.add_typer(caches, name="caches")
 console = Console()
 errors = Console(stderr=True)
 
@@ -376,6 +378,56 @@ def revoke(
     """Make a key invalid."""
     revoke_key(_database(config, data_dir), id)
     console.print(f"{id} is revoked", highlight=False)
+
+
+@caches.command("show")
+def show_caches(
+    config: ConfigOption = None, data_dir: DataDirOption = None, url: UrlOption = None, key: KeyOption = None
+) -> None:
+    """Show what each layer did since the start, and holds."""
+    with _client(config, data_dir, url, key) as client:
+        stats = client.cache_stats()
+    table = Table("layer", "hits", "stale", "misses", "errors", "hit rate", "ms", "entries", "MB", "evicted", box=None)
+    for name, layer in stats["layers"].items():
+        table.add_row(name, *_layer_row(layer))
+    console.print(table)
+    for name, is_reached in stats["shards"].items():
+        if not is_reached:
+            console.print(f"[red]{escape(name)} does not answer[/]")
+
+
+def _layer_row(layer: dict[str, Any]) -> Iterator[str]:
+    yield from (str(layer[count]) for count in ("hits", "stale", "misses", "errors"))
+    yield "-" if layer["hit_rate"] is None else f"{layer['hit_rate']:.1%}"
+    yield "-" if layer["mean_ms"] is None else f"{layer['mean_ms']:.2f}"
+    yield from (str(layer["entries"]), f"{layer['bytes'] / 1e6:.1f}", str(layer["evictions"]))
+
+
+@caches.command("clear")
+def clear_caches(
+    workspace: Annotated[
+        str | None, typer.Option("--workspace", "-w", help="Whose; all of the tenant's if not given.")
+    ] = None,
+    agent: Annotated[str | None, typer.Option(help="Only this agent's responses.")] = None,
+    config: ConfigOption = None,
+    data_dir: DataDirOption = None,
+    url: UrlOption = None,
+    key: KeyOption = None,
+) -> None:
+    """Clear the caches of an agent, a workspace or the tenant, on every replica."""
+    with _client(config, data_dir, url, key) as client:
+        cleared = client.clear_caches(workspace, agent)["cleared"]
+    console.print(", ".join(f"{name} {count}" for name, count in cleared.items()))
+
+
+@caches.command("purge")
+def purge_caches(
+    config: ConfigOption = None, data_dir: DataDirOption = None, url: UrlOption = None, key: KeyOption = None
+) -> None:
+    """Remove what has expired from the caches' tables."""
+    with _client(config, data_dir, url, key) as client:
+        purged = client.purge_expired_caches()
+    console.print(", ".join(f"{name} {count}" for name, count in purged.items()))
 
 
 def _database(config: Path | None, data_dir: Path | None) -> str:

@@ -8,8 +8,8 @@ from deployments.routes.provider_models import HitRatesOut
 from lamina.caching.layers import Layer
 from lamina.caching.shard import totals
 from lamina.caching.tally import Counts, Holding
-from lamina.reading.shared_caches import CacheFigures
-from lamina.reading.upkeep import TableFigures
+from lamina.reuse.shards import CacheFigures
+from lamina.reuse.upkeep import TableFigures
 
 
 class LayerOut(BaseModel):

@@ -20,10 +20,10 @@ from deployments.routes.reads import ScopeDep
 from deployments.routes.writes import IdempotencyKey, once_of
 from deployments.services import ReaderDep, ServicesDep, WriterDep
 from lamina.memories import as_utc
-from lamina.reading.answers import Asked, Computed, Served
 from lamina.reading.exploring import Start
 from lamina.reading.search import NOTHING_KNOWN, Known
 from lamina.recording.graph import StatedEdge
+from lamina.reuse.answers import Asked, Computed, Served
 
 router = APIRouter(prefix="/v1/graph", tags=["graph"])
 

@@ -23,7 +23,7 @@ from deployments.services import ReaderDep, Services, ServicesDep
 from lamina.errors import InvalidInput
 from lamina.memories import Category
 from lamina.queries import Filters, clean_filters
-from lamina.reading.answers import Served
+from lamina.reuse.answers import Served
 from lamina.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE
 
 router = APIRouter(prefix="/v1", tags=["read"])

@@ -5,16 +5,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from lamina import __version__
+from lamina.caching.budget import Budget
 from lamina.caching.keys import digest, embedding_key
 from lamina.caching.layers import Layer
+from lamina.caching.responses import ResponsePolicy
 from lamina.caching.shard import LayerLimits, ShardLimits, SwarmLimits
+from lamina.caching.ttl import TtlPolicy
 from lamina.lifecycle.same_question import is_same_question
 from lamina.ports import Embedder
-from lamina.reading.answers import AnswerCache, AnswerPolicy
-from lamina.reading.embeddings import CachingEmbedder, EmbeddingPolicy, GuardedTable
-from lamina.reading.responses import ResponseCache, response_policy
-from lamina.reading.shared_caches import Guard, Shards, SharedCaches
-from lamina.reading.upkeep import CacheTables, Cascade
+from lamina.reuse.answers import AnswerCache, AnswerPolicy
+from lamina.reuse.embeddings import CachingEmbedder, EmbeddingPolicy, GuardedTable
+from lamina.reuse.responses import ResponseCache
+from lamina.reuse.shards import Guard, Shards, SharedCaches
+from lamina.reuse.upkeep import CacheTables, Cascade
 from lamina.settings import CachesSettings, Settings
 from lamina.stores.postgres.connection import Pool, new_pool
 from lamina.stores.postgres.embedding_cache import EmbeddingTable
@@ -71,6 +74,23 @@ def build_shared_caches(settings: Settings, shards: Mapping[str, Shards]) -> Sha
     caches = settings.caches
     guard = Guard(deadline_s=caches.deadline_s, failures=caches.failures, pause_s=caches.pause_s)
     return SharedCaches(shards, enabled_layers(caches), guard)
+
+
+def response_policy(settings: Settings) -> ResponsePolicy:
+    """Return when a response answers, by the settings."""
+    chosen = settings.caches.semantic
+    return ResponsePolicy(
+        threshold=chosen.threshold,
+        ttl=TtlPolicy(chosen.ttl_s, chosen.ttl_min_s, chosen.ttl_max_s),
+        budget=Budget(chosen.budget_bytes, chosen.evict_share),
+        grace_s=chosen.grace_s,
+        lease_s=chosen.lease_s,
+        by_workspace=chosen.invalidate == "workspace",
+        max_response_bytes=chosen.max_response_bytes,
+        max_wait_s=chosen.max_wait_s,
+        deadline_s=settings.search.source_deadline_s,
+        embed_deadline_s=settings.search.embed_deadline_s,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +198,8 @@ def build_caching_embedder(
 
 def build_stamps_pool(settings: Settings) -> Pool:
     """Build the connections over which stamps are read: nothing slower holds them up."""
-    sizes = settings.pool.model_copy(update={"max_size": MAX_IN_FLIGHT})
-    return new_pool(postgres_url(settings), sizes, plans="generic")
+    sizes = {"min_size": min(settings.pool.min_size, MAX_IN_FLIGHT), "max_size": MAX_IN_FLIGHT}
+    return new_pool(postgres_url(settings), settings.pool.model_copy(update=sizes), plans="generic")
 
 
 def build_answer_cache(settings: Settings, stamps: Pool, caches: SharedCaches, generation: Generation) -> AnswerCache:

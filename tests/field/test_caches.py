@@ -17,7 +17,7 @@ from lamina.caching.keys import digest
 from lamina.caching.layers import Agents, Entry, Found, Key, Layer, Probe, Space
 from lamina.caching.tally import News, ShardStats
 from lamina.embedding.hashing import HashingModel
-from lamina.reading.shared_caches import Shards
+from lamina.reuse.shards import Shards
 from lamina.settings import Settings
 from lamina.stores.postgres.keys import KeyRole
 from lamina.wiring import shard_limits

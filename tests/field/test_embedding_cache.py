@@ -19,8 +19,8 @@ from lamina.embedding.hashing import HashingModel
 from lamina.errors import Misconfigured
 from lamina.memories import Chunk
 from lamina.ports import Model, ModelIdentity
-from lamina.reading.embeddings import CachingEmbedder, EmbeddingPolicy, GuardedTable
-from lamina.reading.shared_caches import Guard, SharedCaches
+from lamina.reuse.embeddings import CachingEmbedder, EmbeddingPolicy, GuardedTable
+from lamina.reuse.shards import Guard, SharedCaches
 from lamina.scope import Scope
 from lamina.settings import PoolSettings
 from lamina.stores.postgres.connection import new_pool

@@ -20,9 +20,9 @@ from lamina.embedding.batching import BatchingEmbedder
 from lamina.embedding.hashing import HashingModel
 from lamina.errors import InvalidInput, Unavailable
 from lamina.memories import Message, Note, Role
-from lamina.reading.responses import ResponseCache, response_policy
 from lamina.reading.search import Uncached
-from lamina.reading.shared_caches import SharedCaches
+from lamina.reuse.responses import ResponseCache
+from lamina.reuse.shards import SharedCaches
 from lamina.scope import Scope
 from lamina.stores.postgres.connection import lent
 from lamina.stores.postgres.epochs import bump_epoch

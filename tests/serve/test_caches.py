@@ -132,3 +132,19 @@ def test_health_is_open_and_metrics_count_all_replicas(service: Running) -> None
 def metric(service: Running, name: str) -> float:
     text = httpx.get(f"{service.service.url}/metrics").text
     return next(float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith(name))
+
+
+def test_the_caches_are_shown_cleared_and_purged_on_the_command_line(service: Running) -> None:
+    with service.client(workspace="shown", agent="a") as client:
+        client.put_response("where is the key?", "behind the barometer")
+        found = client.look_up_response("where is the key?")
+
+    shown = service.cli("caches", "show")
+    cleared = service.cli("caches", "clear", "--workspace", "shown")
+    purged = service.cli("caches", "purge")
+
+    assert found["response"] == "behind the barometer"
+    assert all(layer in shown.stdout for layer in ("turn_hash", "swarm_l1", "semantic", "agent_filter"))
+    assert "semantic 1" in cleared.stdout
+    assert "responses 0" in purged.stdout
+    assert (shown.returncode, cleared.returncode, purged.returncode) == (0, 0, 0)

@@ -19,7 +19,7 @@ from lamina.embedding.batching import BatchingEmbedder
 from lamina.indexing import Indexer
 from lamina.ports import Embedder, Model
 from lamina.queries import TierName
-from lamina.reading.shared_caches import Shards
+from lamina.reuse.shards import Shards
 from lamina.settings import HashingSettings, NoGraphSettings, PostgresServerSettings, Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import claim_generation

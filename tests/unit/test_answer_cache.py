@@ -17,9 +17,9 @@ from lamina.caching.tally import Counts, News, Outcome
 from lamina.errors import Unavailable
 from lamina.memory_profiles import MemoryProfile
 from lamina.queries import Source, Tier
-from lamina.reading.answers import AnswerCache, AnswerPolicy, Asked, Computed, Served
 from lamina.reading.search import Known
-from lamina.reading.shared_caches import Guard, SharedCaches
+from lamina.reuse.answers import AnswerCache, AnswerPolicy, Asked, Computed, Served
+from lamina.reuse.shards import Guard, SharedCaches
 from lamina.scope import Scope
 from lamina.sharing import Segment, Share
 from lamina.stamps import SharedEpoch, Stamp

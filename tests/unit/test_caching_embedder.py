@@ -20,8 +20,8 @@ from lamina.embedding.batching import BatchingEmbedder
 from lamina.embedding.hashing import HashingModel
 from lamina.errors import Unavailable
 from lamina.memories import Chunk
-from lamina.reading.embeddings import CachingEmbedder, EmbeddingPolicy, GuardedTable
-from lamina.reading.shared_caches import Guard, SharedCaches
+from lamina.reuse.embeddings import CachingEmbedder, EmbeddingPolicy, GuardedTable
+from lamina.reuse.shards import Guard, SharedCaches
 from lamina.scope import Scope
 from lamina.stores.postgres.embedding_cache import KeptEmbedding, TextOf, text_of
 

@@ -14,7 +14,7 @@ from lamina.caching.tally import Holding, Outcome
 from lamina.ports import Clock
 from lamina.queries import Ranking, Source
 from lamina.reading.search import NOTHING_KNOWN, Known
-from lamina.reading.shared_caches import SharedCaches
+from lamina.reuse.shards import SharedCaches
 from lamina.scope import Scope
 from lamina.stamps import Stamp
 

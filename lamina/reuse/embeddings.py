@@ -19,7 +19,7 @@ from lamina.embedding.batching import checked
 from lamina.errors import Overloaded, Unavailable
 from lamina.memories import Chunk
 from lamina.ports import Clock, Embedder
-from lamina.reading.shared_caches import SharedCaches
+from lamina.reuse.shards import SharedCaches
 from lamina.scope import Scope
 from lamina.stores.postgres.embedding_cache import KeptEmbedding, TextOf, text_of
 

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from lamina.caching.budget import Budget
 from lamina.caching.keys import embedding_key
 from lamina.caching.layers import Agents, Entry, Found, Key, Layer, Probe
 from lamina.caching.responses import (
@@ -27,12 +26,10 @@ from lamina.caching.responses import (
     token_at,
 )
 from lamina.caching.tally import Outcome
-from lamina.caching.ttl import TtlPolicy
 from lamina.coalescing import WriteBehind
 from lamina.errors import InvalidInput, Unavailable
 from lamina.ports import Clock, QuestionEmbedder
-from lamina.reading.shared_caches import SharedCaches, piece
-from lamina.settings import Settings
+from lamina.reuse.shards import SharedCaches, piece
 from lamina.stores.postgres.responses import Exact, NewResponse, Responses
 from lamina.text import clean_json
 
@@ -40,23 +37,6 @@ USES_WINDOW_S = 1.0
 ENTRY_BYTES = 256
 """What a kept response takes beside itself, about."""
 _OUTCOMES = {State.HIT: Outcome.HIT, State.STALE: Outcome.STALE, State.MISS: Outcome.MISS}
-
-
-def response_policy(settings: Settings) -> ResponsePolicy:
-    """Return when a response answers, by the settings."""
-    chosen = settings.caches.semantic
-    return ResponsePolicy(
-        threshold=chosen.threshold,
-        ttl=TtlPolicy(chosen.ttl_s, chosen.ttl_min_s, chosen.ttl_max_s),
-        budget=Budget(chosen.budget_bytes, chosen.evict_share),
-        grace_s=chosen.grace_s,
-        lease_s=chosen.lease_s,
-        by_workspace=chosen.invalidate == "workspace",
-        max_response_bytes=chosen.max_response_bytes,
-        max_wait_s=chosen.max_wait_s,
-        deadline_s=settings.search.source_deadline_s,
-        embed_deadline_s=settings.search.embed_deadline_s,
-    )
 
 
 @dataclass(frozen=True, slots=True)

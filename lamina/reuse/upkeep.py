@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from lamina.caching.layers import Layer
-from lamina.reading.shared_caches import SharedCaches
+from lamina.reuse.shards import SharedCaches
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.embedding_cache import EmbeddingTable
 from lamina.stores.postgres.epochs import raise_epochs
