@@ -3,67 +3,82 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
+from lamina.caching.claims import Claimed, Claims
 from lamina.caching.layers import Found, Layer, Probe, Space
 from lamina.caching.shard import Shard, ShardLimits
 from lamina.caching.tally import News, ShardStats
 
-MAX_CLAIMS = 10_000
 EXPIRY_INTERVAL_S = 30.0
-Claimed = tuple[Space, bytes]
+MAX_WAITERS = 500
+"""Below what Ray runs of this actor at a time, or waiters would keep out who is to wake them."""
 
 
-class Claims:
-    """Who is making a response right now, and who waits for it.
+@dataclass(slots=True)
+class Waiters:
+    """Those who wait for one response, whoever makes it.
 
     Args:
-        most: Claims kept; beyond it everyone makes their own.
+        settled: Set when it is there.
+        count: How many they are.
     """
 
-    def __init__(self, most: int = MAX_CLAIMS) -> None:
+    settled: asyncio.Event = field(default_factory=asyncio.Event)
+    count: int = 0
+
+
+class WaitingRoom:
+    """Keeps callers waiting for whoever claimed what they want.
+
+    Args:
+        claims: Who makes what.
+        most: How many may wait; beyond it everyone makes their own.
+    """
+
+    def __init__(self, claims: Claims, most: int = MAX_WAITERS) -> None:
+        self._claims = claims
         self._most = most
-        self._settled: dict[Claimed, asyncio.Event] = {}
-        self._until: dict[Claimed, float] = {}
+        self._waiting = 0
+        self._waiters: dict[Claimed, Waiters] = {}
 
     async def claim(self, name: Claimed, lease_s: float, wait_s: float) -> bool:
-        """Tell whether the caller is to make it; wait for whoever is at it already."""
-        give_up = time.monotonic() + wait_s
-        while (left := self._until.get(name, 0.0) - time.monotonic()) > 0:
-            patience = give_up - time.monotonic()
-            if patience <= 0:
+        """Tell whether the caller is to make it; wait for whoever is at it already, at most ``wait_s``.
+
+        When a lease ends, one of those who wait takes over, and the others go on waiting.
+        """
+        now = time.monotonic()
+        give_up = now + wait_s
+        while (until := self._claims.take(name, now, lease_s)) is not None:
+            if now >= give_up or self._waiting >= self._most:
                 return True
-            if await _is_set(self._settled[name], min(left, patience)):
+            if await self._is_settled(name, min(until, give_up) - now):
                 return False
-        return self._take(name, lease_s)
+            now = time.monotonic()
+        return True
 
     def settle(self, name: Claimed) -> None:
         """Wake those who wait."""
-        self._until.pop(name, None)
-        if (event := self._settled.pop(name, None)) is not None:
-            event.set()
+        self._claims.settle(name)
+        if (waiters := self._waiters.pop(name, None)) is not None:
+            waiters.settled.set()
 
-    def expire(self) -> None:
-        """Forget claims whose lease ended."""
-        now = time.monotonic()
-        for name in [name for name, until in self._until.items() if until <= now]:
-            del self._until[name], self._settled[name]
+    async def _is_settled(self, name: Claimed, within_s: float) -> bool:
+        waiters = self._waiters.setdefault(name, Waiters())
+        self._count(waiters, 1)
+        try:
+            async with asyncio.timeout(within_s):
+                return await waiters.settled.wait()
+        except TimeoutError:
+            return waiters.settled.is_set()
+        finally:
+            self._count(waiters, -1)
+            if not waiters.count and self._waiters.get(name) is waiters:
+                del self._waiters[name]
 
-    def _take(self, name: Claimed, lease_s: float) -> bool:
-        if len(self._until) >= self._most:
-            self.expire()
-        if name in self._until or len(self._until) < self._most:
-            self._until[name] = time.monotonic() + lease_s
-            self._settled.setdefault(name, asyncio.Event())
-        return True
-
-
-async def _is_set(event: asyncio.Event, within_s: float) -> bool:
-    try:
-        async with asyncio.timeout(within_s):
-            await event.wait()
-    except TimeoutError:
-        return False
-    return True
+    def _count(self, waiters: Waiters, more: int) -> None:
+        waiters.count += more
+        self._waiting += more
 
 
 class CacheShard:
@@ -77,7 +92,8 @@ class CacheShard:
 
     def __init__(self, limits: ShardLimits) -> None:
         self._shard = Shard(limits)
-        self._claims = Claims()
+        # An actor runs `claim` and `settle` in a thread apart: nothing else may touch this.
+        self._waiting = WaitingRoom(Claims())
         self._expired_at = time.monotonic()
 
     async def find(self, probes: Sequence[Probe]) -> Sequence[Found]:
@@ -92,21 +108,19 @@ class CacheShard:
         if now - self._expired_at > EXPIRY_INTERVAL_S:
             self._expired_at = now
             self._shard.expire(now)
-            self._claims.expire()
 
     async def purge(self, tenant: str, workspace: str | None, layers: Sequence[Layer]) -> int:
         """Forget entries of a workspace or a tenant."""
         return self._shard.purge(tenant, workspace, layers)
 
     async def stats(self) -> ShardStats:
-        """Return what the shard holds and was told."""
-        self._shard.expire(time.monotonic())
+        """Return what the shard holds, what is over but not yet forgotten included, and was told."""
         return self._shard.stats()
 
     async def claim(self, space: Space, digest: bytes, lease_s: float, wait_s: float) -> bool:
         """Tell whether the caller is to make the response itself, or wait for whoever is at it."""
-        return await self._claims.claim((space, digest), lease_s, wait_s)
+        return await self._waiting.claim((space, digest), lease_s, wait_s)
 
     async def settle(self, space: Space, digest: bytes) -> None:
         """Wake those who wait for the response."""
-        self._claims.settle((space, digest))
+        self._waiting.settle((space, digest))

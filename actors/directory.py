@@ -2,6 +2,9 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, cast
 
 import ray
@@ -14,8 +17,9 @@ from lamina.caching.shard import ShardLimits
 from lamina.caching.tally import News, ShardStats
 from lamina.errors import Unavailable
 
-PROTOCOL = 1  # Raise it when a method or a value that travels changes: actors outlive releases.
 MAX_CONCURRENCY = 1000
+CLAIMS = "claims"
+"""The group of calls that may wait long, in a thread of their own: nothing else waits for them."""
 
 
 class RemoteShard:
@@ -35,7 +39,7 @@ class RemoteShard:
         self._namespace = namespace
         self._limits = limits
         self._handle: ActorHandle[CacheShard] | None = None
-        self._turn = asyncio.Lock()
+        self._making: asyncio.Task[ActorHandle[CacheShard]] | None = None
 
     async def find(self, probes: Sequence[Probe]) -> Sequence[Found]:
         """Return what is known for each probe."""
@@ -57,16 +61,17 @@ class RemoteShard:
 
     async def claim(self, space: Space, digest: bytes, lease_s: float, wait_s: float) -> bool:
         """Tell whether the caller is to make the response itself."""
-        return bool(await self._call("claim", space, digest, lease_s, wait_s))
+        return bool(await self._call("claim", space, digest, lease_s, wait_s, group=CLAIMS))
 
     async def settle(self, space: Space, digest: bytes) -> None:
         """Wake those who wait for the response."""
-        await self._call("settle", space, digest)
+        await self._call("settle", space, digest, group=CLAIMS)
 
-    async def _call(self, method: str, *arguments: Any) -> Any:
+    async def _call(self, method: str, *arguments: Any, group: str | None = None) -> Any:
         handle = self._handle or await self._found()
+        called = getattr(handle, method)
         try:
-            return await getattr(handle, method).remote(*arguments)
+            return await (called.options(concurrency_group=group) if group else called).remote(*arguments)
         except RayActorError as error:
             self._handle = None
             raise Unavailable("cache", type(error).__name__) from error
@@ -74,10 +79,17 @@ class RemoteShard:
             raise Unavailable("cache", type(error).__name__) from error
 
     async def _found(self) -> "ActorHandle[CacheShard]":
-        async with self._turn:
-            if self._handle is None:
-                self._handle = await asyncio.to_thread(make, self._name, self._namespace, self._limits)
-            return self._handle
+        """Return the actor, by one thread: while Ray's directory hangs, impatient callers must not add more."""
+        if self._making is None or self._making.done():
+            self._making = asyncio.create_task(asyncio.to_thread(make, self._name, self._namespace, self._limits))
+            self._making.add_done_callback(_looked_at)
+        self._handle = await asyncio.shield(self._making)
+        return self._handle
+
+
+def _looked_at(task: "asyncio.Task[ActorHandle[CacheShard]]") -> None:
+    if not task.cancelled():
+        task.exception()  # Nobody may wait for it any more.
 
 
 def make(name: str, namespace: str, limits: ShardLimits) -> "ActorHandle[CacheShard]":
@@ -92,24 +104,47 @@ def make(name: str, namespace: str, limits: ShardLimits) -> "ActorHandle[CacheSh
         "num_cpus": 0,
         "enable_task_events": False,
     }
-    return cast("ActorHandle[CacheShard]", ray.remote(CacheShard).options(**options).remote(limits))
+    remote: Any = ray.remote  # Its types know nothing of concurrency groups.
+    actor = remote(concurrency_groups={CLAIMS: MAX_CONCURRENCY})(CacheShard)
+    return cast("ActorHandle[CacheShard]", actor.options(**options).remote(limits))
 
 
-def names(count: int) -> list[str]:
-    """Return the names of so many shards."""
-    return [f"cache-{PROTOCOL}-{place}" for place in range(count)]
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """Which actors are the shards.
+
+    Args:
+        count: How many.
+        namespace: Ray's namespace of them, one a database.
+        edition: Actors outlive releases: another edition has others, and ends those of this one.
+        limits: The bounds of each.
+    """
+
+    count: int
+    namespace: str
+    edition: str
+    limits: ShardLimits
+
+    def names(self) -> list[str]:
+        """Return the shards' names."""
+        return [f"cache-{self.edition}-{place}" for place in range(self.count)]
+
+    def shards(self) -> Mapping[str, RemoteShard]:
+        """Return the shards by name; an actor is looked for at the first call."""
+        return {name: RemoteShard(name, self.namespace, self.limits) for name in self.names()}
+
+    def open(self) -> None:
+        """Make the actors that are not there, and end those of other editions."""
+        for name in self.names():
+            make(name, self.namespace, self.limits)
+        retire(self.namespace, set(self.names()))
 
 
-def shards(count: int, namespace: str, limits: ShardLimits) -> Mapping[str, RemoteShard]:
-    """Return so many shards by name; an actor is looked for at the first call."""
-    return {name: RemoteShard(name, namespace, limits) for name in names(count)}
-
-
-def retire(count: int, namespace: str) -> list[str]:
+def retire(namespace: str, current: AbstractSet[str]) -> list[str]:
     """End the actors of this namespace that no replica asks any more; return their names."""
-    current = set(names(count))
     listed = ray.util.list_named_actors(all_namespaces=True)
     old = [item["name"] for item in listed if item["namespace"] == namespace and item["name"] not in current]
     for name in old:
-        ray.kill(ray.get_actor(name, namespace=namespace))
+        with suppress(ValueError):  # It has ended meanwhile.
+            ray.kill(ray.get_actor(name, namespace=namespace))
     return old

@@ -58,7 +58,8 @@ class Labelled:
             hits &= self.passes
         right = int((hits & self.same).sum())
         wrong = int((hits & ~self.same).sum())
-        return right / max(1, right + wrong), right / int(self.same.sum()), wrong / int((~self.same).sum())
+        same = int(self.same.sum())
+        return right / max(1, right + wrong), right / max(1, same), wrong / max(1, self.same.size - same)
 
 
 def measure_quality(folder: Path, *, sample: int | None = None) -> Json:
@@ -80,13 +81,17 @@ def _read(folder: Path, sample: int | None) -> list[tuple[str, str, bool]]:
     files = sorted(folder.glob("qqp_pairs_*.jsonl.gz"))
     if not files:
         raise Misconfigured(f"{folder} has no qqp_pairs_*.jsonl.gz", "name the folder of the pairs with --pairs")
-    with gzip.open(files[0], "rt") as lines:
-        rows = [json.loads(line) for line in lines if line.strip()]
-    pairs = [(row["text_a"], row["text_b"], bool(row["label"])) for row in rows]
+    pairs = [pair for file in files for pair in _pairs_of(file)]
     if sample is None:
         return pairs
     chosen = np.random.default_rng(SEED).choice(len(pairs), size=min(sample, len(pairs)), replace=False)
     return [pairs[place] for place in sorted(chosen)]
+
+
+def _pairs_of(file: Path) -> Iterator[tuple[str, str, bool]]:
+    with gzip.open(file, "rt") as lines:
+        for row in (json.loads(line) for line in lines if line.strip()):
+            yield row["text_a"], row["text_b"], bool(row["label"])
 
 
 def _labelled(pairs: Sequence[tuple[str, str, bool]]) -> Labelled:
@@ -125,9 +130,14 @@ def _at(labelled: Labelled, threshold: float) -> Json:
         figures |= {
             f"equal_recall_threshold_{name}": equal,
             f"equal_recall_precision_{name}": precision,
-            f"false_hits_removed_at_equal_recall_{name}": 1 - negatives / figures[f"hard_negative_hits_{name}"],
+            f"false_hits_removed_at_equal_recall_{name}": _removed(figures[f"hard_negative_hits_{name}"], negatives),
         }
     return figures
+
+
+def _removed(before: float, after: float) -> float | None:
+    """Return the share that is gone; ``None`` where there was nothing."""
+    return 1 - after / before if before else None
 
 
 def _equal_recall(labelled: Labelled, recall: float, below: float) -> float | None:

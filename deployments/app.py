@@ -6,15 +6,14 @@ import ray
 from ray import serve
 from ray.serve import Application
 
-from actors.directory import make, names, retire
 from deployments.embedder import Embedder
 from deployments.indexer import Indexer
-from deployments.router import Router
+from deployments.router import Router, directory_of
 from deployments.searcher import Searcher
 from lamina.settings import EmbedderDeployment, RouterDeployment, Settings
 from lamina.stores.postgres.generations import Generation, claim_generation
 from lamina.stores.postgres.migrate import migrate
-from lamina.wiring import model_identity, postgres_url, served_tiers, shard_limits, shards_namespace
+from lamina.wiring import model_identity, postgres_url, served_tiers
 
 MAX_ONGOING = 500
 CONSTRUCTOR_ATTEMPTS = 3
@@ -45,12 +44,9 @@ def build(settings: Settings) -> Application:
 
 
 def _start_caches(settings: Settings, generation: Generation) -> None:
-    """Make the cache shards, which come up while the deployments do, and end those that nobody asks any more."""
+    """Make the cache shards, which come up while the deployments do."""
     if ray.is_initialized():
-        count, namespace = settings.caches.shards, shards_namespace(settings, generation)
-        for name in names(count):
-            make(name, namespace, shard_limits(settings.caches))
-        retire(count, namespace)
+        directory_of(settings, generation).open()
 
 
 def embedder_resources(limits: EmbedderDeployment, gpus: float) -> tuple[str, dict[str, Any]]:

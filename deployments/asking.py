@@ -82,7 +82,7 @@ async def _served(
         return Served(await compute(NOTHING_KNOWN if stamp is None else Known(shares=stamp.shares())))
     sent = sent_of(body)
     # A repr tells values apart as well as JSON does, and knows conditions and times.
-    walk = repr((query.text, query.scope.session, query.limit, query.filters, query.depth))
+    walk = repr((query.text, query.limit, query.filters, query.depth))
     graph = walk if Tier.GRAPH in request.tiers else None
     return await services.caches.answers.serve(Asked(kind, request.scope, sent, query.text, graph), stamp, compute)
 
@@ -99,7 +99,9 @@ def _json(answer: SearchOut | ContextOut) -> bytes:
 async def asked(body: SearchIn, scope: Scope, services: Services, purpose: Purpose, stamp: Stamp | None) -> AskedFor:
     """Return what to search; a memory profile that cannot be read counts as none and is named as degraded."""
     profile, degraded = (stamp.profile, {}) if stamp else await _memory_profile(services, scope)
-    settled = settle(body.wishes(), profile, defaults(services, purpose), purpose, utc_now())
+    # To the minute: a time to live counts in days, and a window that moves all the time is never asked for twice.
+    now = utc_now().replace(second=0, microsecond=0)
+    settled = settle(body.wishes(), profile, defaults(services, purpose), purpose, now)
     limits = services.settings.search
     request = SearchRequest(
         text=body.query,

@@ -8,35 +8,38 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from lamina.caching.layers import Layer
-from lamina.caching.tally import LATENCY_BOUNDS_S, Counts, Holding, Outcome, ShardStats
+from lamina.caching.tally import LATENCY_BOUNDS_S, Counts, Holding, Outcome
+from lamina.reuse.shards import CacheFigures
 
 
 class CacheCollector(Collector):
     """Turns figures into metrics; the layer is their only label beside the outcome, so that there are always as many.
 
+    While a shard does not answer, there are no counts: some would be missing, and a counter that
+    falls and rises again looks like a burst.
+
     Args:
-        stats: Of all shards together; every replica's counts are in there.
-        unreachable: Shards that did not answer.
+        figures: Of all shards; every replica's counts are in there.
     """
 
-    def __init__(self, stats: ShardStats, unreachable: int) -> None:
-        self._stats = stats
-        self._unreachable = unreachable
+    def __init__(self, figures: CacheFigures) -> None:
+        self._figures = figures
 
     def collect(self) -> Iterable[Metric]:
         """Yield every metric with a sample for each layer."""
-        counts = {layer: self._stats.counts.get(layer, Counts()) for layer in Layer}
-        yield from (_requests(counts), _seconds(counts))
-        yield from _holdings(self._stats.holdings)
-        yield GaugeMetricFamily(
-            "lamina_cache_shards_unreachable", "Cache shards that do not answer.", self._unreachable
-        )
+        stats = self._figures.totals()
+        if self._figures.is_complete:
+            counts = {layer: stats.counts.get(layer, Counts()) for layer in Layer}
+            yield from (_requests(counts), _seconds(counts))
+            yield from _holdings(stats.holdings)
+        unreachable = sum(item is None for item in self._figures.shards.values())
+        yield GaugeMetricFamily("lamina_cache_shards_unreachable", "Cache shards that do not answer.", unreachable)
 
 
-def exposition(stats: ShardStats, unreachable: int) -> bytes:
+def exposition(figures: CacheFigures) -> bytes:
     """Return the metrics in Prometheus's text format."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(CacheCollector(stats, unreachable))
+    registry.register(CacheCollector(figures))
     return generate_latest(registry)
 
 

@@ -6,14 +6,14 @@ from typing import Any
 from fastapi import FastAPI
 from ray.serve.handle import DeploymentHandle
 
-from actors.directory import shards
+from actors.directory import Directory
 from deployments.api import build_api
 from deployments.handles import EmbedderHandle, ProjectionHandle, TierHandle, call
 from deployments.services import Parts, Probe, build_services
 from lamina.queries import Tier, TierName
 from lamina.settings import Settings
 from lamina.stores.postgres.generations import Generation
-from lamina.wiring import PROJECTIONS_OF, TIERS, build_pool, build_reads, shard_limits, shards_namespace
+from lamina.wiring import PROJECTIONS_OF, TIERS, build_pool, build_reads, shard_limits, shards_edition, shards_namespace
 
 
 class Router:
@@ -50,10 +50,20 @@ class Router:
             for tier, handle in tiers.items()
             for projection in PROJECTIONS_OF[tier]
         }
-        caches = shards(settings.caches.shards, shards_namespace(settings, generation), shard_limits(settings.caches))
+        caches = directory_of(settings, generation).shards()
         parts = Parts(pool, model, searchers, searchers.get(Tier.GRAPH), generation, caches)
         self._services = build_services(settings, parts, reads, probes=probes, audits=audits)
 
     def __serve_build_asgi_app__(self) -> FastAPI:
         """Return the HTTP application; called once by Serve after the constructor."""
         return build_api(self._services)
+
+
+def directory_of(settings: Settings, generation: Generation) -> Directory:
+    """Return which actors are the cache shards."""
+    return Directory(
+        count=settings.caches.shards,
+        namespace=shards_namespace(settings),
+        edition=shards_edition(settings, generation),
+        limits=shard_limits(settings.caches),
+    )

@@ -12,14 +12,13 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from lamina.auditing import Drift
 from lamina.errors import Forbidden, LaminaError, Unauthenticated
-from lamina.ports import Embedder, Hints, Links, TierSearcher
+from lamina.ports import Embedder, Hints, Links, Shards, TierSearcher
 from lamina.queries import FusedHit, Tier
 from lamina.reading.exploring import Explorer
 from lamina.reading.search import Search
 from lamina.recording.graph import GraphRecorder
 from lamina.recording.hits import HitCounter
 from lamina.recording.turns import Recorder
-from lamina.reuse.shards import Shards
 from lamina.settings import Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import Generation

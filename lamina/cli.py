@@ -400,15 +400,15 @@ def _layer_row(layer: dict[str, Any]) -> Iterator[str]:
     yield from (str(layer[count]) for count in ("hits", "stale", "misses", "errors"))
     yield "-" if layer["hit_rate"] is None else f"{layer['hit_rate']:.1%}"
     yield "-" if layer["mean_ms"] is None else f"{layer['mean_ms']:.2f}"
-    yield from (str(layer["entries"]), f"{layer['bytes'] / 1e6:.1f}", str(layer["evictions"]))
+    yield from ("-", "-") if layer["entries"] is None else (str(layer["entries"]), f"{layer['bytes'] / 1e6:.1f}")
+    yield str(layer["evictions"])
 
 
 @caches.command("clear")
 def clear_caches(
-    workspace: Annotated[
-        str | None, typer.Option("--workspace", "-w", help="Whose; all of the tenant's if not given.")
-    ] = None,
-    agent: Annotated[str | None, typer.Option(help="Only this agent's responses.")] = None,
+    workspace: Annotated[str | None, typer.Option("--workspace", "-w", help="Whose caches.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Only this agent's responses there.")] = None,
+    everything: Annotated[bool, typer.Option("--everything", help="The whole tenant's caches.")] = False,
     config: ConfigOption = None,
     data_dir: DataDirOption = None,
     url: UrlOption = None,
@@ -416,7 +416,7 @@ def clear_caches(
 ) -> None:
     """Clear the caches of an agent, a workspace or the tenant, on every replica."""
     with _client(config, data_dir, url, key) as client:
-        cleared = client.clear_caches(workspace, agent)["cleared"]
+        cleared = client.clear_caches(workspace, agent, everything=everything)["cleared"]
     console.print(", ".join(f"{name} {count}" for name, count in cleared.items()))
 
 

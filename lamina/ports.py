@@ -327,6 +327,10 @@ class CachedResponses(Protocol):
         ...
 
 
+class Shards(CacheShard, CachedResponses, Protocol):
+    """A shard with everything that one can do."""
+
+
 class Clock(Protocol):
     """The time of day."""
 

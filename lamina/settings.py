@@ -7,10 +7,11 @@ file, the defaults here.
 import os
 import re
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -32,7 +33,20 @@ _PASSWORD = re.compile(r"//[^/@]*@")
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+SectionT = TypeVar("SectionT", bound=BaseModel)
+
+
+def _in_order(section: SectionT, *names: str) -> SectionT:
+    """Return the section, if its fields of these names do not fall from one to the next."""
+    for lower, higher in pairwise(names):
+        small, large = getattr(section, lower), getattr(section, higher)
+        if small > large:
+            message = f"{lower} is {small}, more than {higher} ({large})"
+            raise ValueError(message)
+    return section
 
 
 class EmbeddedPostgresSettings(_Section):
@@ -113,8 +127,12 @@ class PoolSettings(_Section):
     """Connections of one process to Postgres."""
 
     min_size: int = Field(1, ge=0, description="Connections kept open.")
-    max_size: int = Field(8, ge=1, description="Most connections.")
+    max_size: int = Field(8, ge=1, description="Most connections; at least as many as are kept open.")
     timeout_s: float = Field(5.0, gt=0, description="Longest wait for a connection, in seconds.")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        return _in_order(self, "min_size", "max_size")
 
 
 class WeightedSettings(_Section):
@@ -291,6 +309,7 @@ class AgentFilterSettings(_Section):
 
     enabled: bool = Field(default=True, description="Whether it is used.")
     workspaces: int = Field(10_000, ge=1, description="Most workspaces of one shard.")
+    max_bytes: int = Field(16 * MIB, ge=1, description="Most bytes of one shard.")
     ttl_s: float = Field(300.0, gt=0, description="Seconds for which a list of agents counts as complete.")
 
 
@@ -312,8 +331,8 @@ class SemanticCacheSettings(_Section):
         default=True, description="Whether a difference in numbers, negations or names makes it another question."
     )
     ttl_s: float = Field(3600.0, gt=0, description="Seconds a response lives before hit rates are known.")
-    ttl_min_s: float = Field(600.0, gt=0, description="The same where hardly anything is hit.")
-    ttl_max_s: float = Field(7200.0, gt=0, description="The same where everything is hit.")
+    ttl_min_s: float = Field(600.0, gt=0, description="The same where hardly anything is hit; at most `ttl_s`.")
+    ttl_max_s: float = Field(7200.0, gt=0, description="The same where everything is hit; up to twice `ttl_s` counts.")
     grace_s: float = Field(300.0, ge=0, description="Seconds after its end for which a response is served as stale.")
     lease_s: float = Field(30.0, gt=0, description="Seconds one caller has to refresh before the next one is asked.")
     budget_bytes: int = Field(50_000_000, ge=1, description="Most bytes of one workspace's responses.")
@@ -325,6 +344,10 @@ class SemanticCacheSettings(_Section):
     )
     max_response_bytes: int = Field(1_000_000, ge=1, description="Largest response accepted, in bytes.")
     max_wait_s: float = Field(60.0, ge=0, description="Longest a lookup may ask to wait for another one's response.")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        return _in_order(_in_order(self, "ttl_min_s", "ttl_s", "ttl_max_s"), "max_response_bytes", "budget_bytes")
 
 
 class NegativeCacheSettings(_Section):

@@ -1,32 +1,53 @@
 """The shapes of what the caches tell."""
 
-from typing import Any, Self
+from dataclasses import asdict
+from typing import Literal, Self
 
 from pydantic import BaseModel, Field
 
+from deployments.routes.models import Strict
 from deployments.routes.provider_models import HitRatesOut
 from lamina.caching.layers import Layer
-from lamina.caching.shard import totals
 from lamina.caching.tally import Counts, Holding
 from lamina.reuse.shards import CacheFigures
 from lamina.reuse.upkeep import TableFigures
 
 
-class LayerOut(BaseModel):
-    """What one layer did, in all replicas, and holds."""
+class NothingIn(Strict):
+    """A request that says nothing more."""
 
-    hits: int = Field(description="Askings that were answered.")
+
+class StatsIn(Strict):
+    """Whose tables."""
+
+    workspace: str | None = Field(
+        None, description="Only this workspace's responses and providers; without it all of the tenant's."
+    )
+
+
+class ClearIn(Strict):
+    """What to clear."""
+
+    workspace: str | None = Field(None, description="This workspace's caches.")
+    agent: str | None = Field(None, description="Only this agent's responses there.")
+    everything: bool = Field(default=False, description="The whole tenant's caches, instead of a workspace's.")
+
+
+class LayerOut(BaseModel):
+    """What one layer did for all tenants, and holds."""
+
+    hits: int = Field(description="Askings that were answered; of agent_filter, lookups that it spared.")
     misses: int = Field(description="Askings that were not.")
     stale: int = Field(description="Answers that were over and served while somebody refreshes them.")
     errors: int = Field(description="Askings that failed; each was a miss.")
     hit_rate: float | None = Field(description="Share of the askings that were answered; null before the first.")
     mean_ms: float | None = Field(description="Mean time of the timed askings, in milliseconds.")
-    entries: int = Field(description="What it holds now.")
-    bytes: int = Field(description="About how much memory that takes.")
+    entries: int | None = Field(description="What it holds now; null where only the database knows.")
+    bytes: int | None = Field(description="About how much memory that takes.")
     evictions: int = Field(description="Entries given up for want of room.")
 
     @classmethod
-    def of(cls, counts: Counts, holding: Holding) -> Self:
+    def of(cls, counts: Counts, holding: Holding | None) -> Self:
         """Return a layer as the API shows it."""
         asked, timed = counts.hits + counts.misses + counts.stale + counts.errors, sum(counts.buckets)
         return cls(
@@ -36,44 +57,74 @@ class LayerOut(BaseModel):
             errors=counts.errors,
             hit_rate=(counts.hits + counts.stale) / asked if asked else None,
             mean_ms=1000 * counts.seconds / timed if timed else None,
-            entries=holding.entries,
-            bytes=holding.size_bytes,
-            evictions=holding.evictions,
+            entries=None if holding is None else holding.entries,
+            bytes=None if holding is None else holding.size_bytes,
+            evictions=0 if holding is None else holding.evictions,
         )
 
 
 class CacheHealthOut(BaseModel):
     """The caches without their tables."""
 
-    layers: dict[str, LayerOut] = Field(description="By layer, over all replicas; front holds this replica's copies.")
+    layers: dict[str, LayerOut] = Field(description="By layer; front holds this replica's copies.")
+    counted: Literal["everywhere", "here"] = Field(
+        description="Whose counts these are: all replicas', or this one's because a shard does not answer."
+    )
     shards: dict[str, bool] = Field(description="Whether each shard answers; what it had is lost with it, no more.")
 
     @classmethod
     def of(cls, figures: CacheFigures, front: Holding) -> Self:
         """Return the figures as the API shows them."""
-        stats = totals([item for item in figures.shards.values() if item is not None])
-        counts = stats.counts or figures.here
+        stats = figures.totals()
+        counts = stats.counts if figures.is_complete else figures.here
         holdings = {**stats.holdings, Layer.FRONT: front}
         return cls(
-            layers={
-                layer.value: LayerOut.of(counts.get(layer, Counts()), holdings.get(layer, Holding())) for layer in Layer
-            },
+            layers={layer.value: LayerOut.of(counts.get(layer, Counts()), holdings.get(layer)) for layer in Layer},
+            counted="everywhere" if figures.is_complete else "here",
             shards={name: item is not None for name, item in figures.shards.items()},
         )
+
+
+class ResponsesOut(BaseModel):
+    """The responses of the semantic cache."""
+
+    entries: int = Field(description="All of them.")
+    size_bytes: int = Field(description="Their size.")
+    live: int = Field(description="Those that answer.")
+    stale: int = Field(description="Those that answer until somebody refreshes them, or the grace is over.")
+    expired: int = Field(description="Those that answer no more.")
+    lookups: int = Field(description="Lookups of late.")
+    hits: int = Field(description="Those of them that a response answered.")
+
+
+class EmbeddingsOut(BaseModel):
+    """The embeddings of all the tenant's questions."""
+
+    entries: int = Field(description="How many.")
+    size_bytes: int = Field(description="Their rows' size.")
+
+
+class TablesOut(BaseModel):
+    """The tables behind the caches."""
+
+    responses: ResponsesOut = Field(description="Of the tenant, or the workspace that was named.")
+    embeddings: EmbeddingsOut = Field(description="Of the tenant.")
 
 
 class CacheStatsOut(CacheHealthOut):
     """The caches with the tenant's tables and its providers' hit rates."""
 
-    tables: dict[str, dict[str, Any]] = Field(description="Entries, bytes and counts of each table of a cache.")
+    tables: TablesOut = Field(description="What the caches' tables hold of the tenant.")
     providers: list[HitRatesOut] = Field(description="Hit rates of the model providers' own caches, of seven days.")
 
     @classmethod
     def with_tables(cls, health: CacheHealthOut, figures: TableFigures) -> Self:
         """Return the figures with those of the tables."""
-        tables = {name: dict(table) for name, table in figures.tables.items()}
+        tables = TablesOut(
+            responses=ResponsesOut(**asdict(figures.responses)), embeddings=EmbeddingsOut(**asdict(figures.embeddings))
+        )
         providers = [HitRatesOut.of(rates) for rates in figures.providers]
-        return cls(layers=health.layers, shards=health.shards, tables=tables, providers=providers)
+        return cls(**dict(health), tables=tables, providers=providers)
 
 
 class ExpiredOut(BaseModel):
@@ -87,4 +138,7 @@ class ExpiredOut(BaseModel):
 class ClearedOut(BaseModel):
     """What was cleared, step by step."""
 
-    cleared: dict[str, int] = Field(description="Entries by step, in the order in which they were cleared.")
+    cleared: dict[str, int] = Field(
+        description="Entries by step, in their order: graph, swarm, prefetch (whole requests), semantic (responses), "
+        "embeddings; for an agent semantic alone."
+    )

@@ -6,7 +6,16 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from deployments.routes.models import ScopeIn
-from lamina.caching.responses import LookedUp, PutResponse, Question, Refusal, State, clean_question
+from lamina.caching.responses import (
+    MAX_MEANING_CHARS,
+    MAX_VARIANT_BYTES,
+    LookedUp,
+    PutResponse,
+    Question,
+    Refusal,
+    State,
+    clean_question,
+)
 
 _ABSENT = cast("str", None)  # A text that is left out; null in the request is refused.
 
@@ -20,7 +29,11 @@ class QuestionIn(ScopeIn):
     )
     system_prompt_version: str = Field(_ABSENT, description="Your version of the system prompt, instead of its text.")
     model: str = Field(_ABSENT, description="Which model answers; responses of another one do not.")
-    variant: Any = Field(None, description="Any JSON that must be equal too: tools, temperature, locale.")
+    variant: Any = Field(
+        None,
+        description="Any JSON that must be equal too: tools, temperature, locale; "
+        f"at most {MAX_VARIANT_BYTES:,} bytes.",
+    )
 
     def question(self, tenant: str) -> Question:
         """Return the question as the library knows it.
@@ -41,10 +54,14 @@ class QuestionIn(ScopeIn):
 class LookupIn(QuestionIn):
     """A question that may have been answered before."""
 
+    query: str = Field(
+        description=f"The question. One of up to {MAX_MEANING_CHARS:,} characters is found again in other words, too; "
+        "a longer one in exactly its own."
+    )
     wait_s: Annotated[float, Field(strict=True, ge=0)] = Field(
         0.0,
         description="Seconds to wait, on a miss, for the response to the same request that another caller, who sent "
-        "wait_s too, is making at this moment.",
+        "wait_s too, is making at this moment. At most caches.semantic.max_wait_s, which is 60 unless set otherwise.",
     )
 
 
@@ -59,7 +76,9 @@ class LookupOut(BaseModel):
     age_s: float | None = Field(description="Seconds since it was put.")
     expires_in_s: float | None = Field(description="Seconds until it becomes stale; below 0 where it is.")
     refresh: bool = Field(description="Whether you, and nobody else for now, should make a stale one anew and put it.")
-    epoch: int = Field(description="Send it back with the response that you make: it proves that nothing changed.")
+    epoch: int = Field(
+        description="Opaque; send it back with the response that you make: it proves that nothing changed."
+    )
 
     @classmethod
     def of(cls, found: LookedUp) -> Self:
@@ -74,7 +93,8 @@ class PutResponseIn(QuestionIn):
     response: Any = Field(description="Any JSON value; it is returned as it is.")
     epoch: Annotated[int, Field(strict=True)] = Field(
         cast("int", None),
-        description="From the lookup that missed: if the agent's memory changed since, the response is not stored.",
+        description="Opaque, from the lookup that missed: if the agent's memory changed since, the response is not "
+        "stored.",
     )
 
 

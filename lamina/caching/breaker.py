@@ -18,9 +18,14 @@ class Breaker:
         self._in_a_row = 0
         self._refuses_until = 0.0
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether calls go out as if nothing had happened."""
+        return self._in_a_row < self._failures
+
     def allows(self, now: float) -> bool:
         """Return whether a call may go out; if it is the trial, it is the caller's, who tells its outcome."""
-        if self._in_a_row < self._failures:
+        if self.is_closed:
             return True
         if now < self._refuses_until:
             return False

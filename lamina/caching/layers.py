@@ -19,8 +19,8 @@ class Layer(StrEnum):
     EMBEDDINGS = "embeddings"
 
 
-SHARED_LAYERS = tuple(layer for layer in Layer if layer not in {Layer.FRONT, Layer.SEMANTIC})
-"""The layers that live in shards."""
+ENTRY_BYTES = 256
+"""What an entry takes beside its value, about."""
 Space = tuple[str, str]
 """A tenant and one of its workspaces: what a shard owns as a whole."""
 

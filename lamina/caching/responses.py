@@ -1,6 +1,9 @@
 """Responses of language models: what a question is, what proves a response current, and which one answers."""
 
 import hashlib
+import json
+import math
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,9 +17,17 @@ from lamina.caching.layers import Layer, Space
 from lamina.caching.ttl import TtlPolicy
 from lamina.errors import InvalidInput
 from lamina.scope import Scope
-from lamina.text import MAX_QUERY_CHARS, clean, clean_id, clean_json, clean_text
+from lamina.text import MAX_JSON_DEPTH, MAX_QUERY_CHARS, clean, clean_id, clean_json, clean_text
 
+MAX_MEANING_CHARS = 1000
+"""Longest question that is compared by meaning.
+
+A model reads about as much at once. The embedding of a longer text is the mean of its chunks, which tells contexts
+apart, but not the questions at their end.
+"""
+MAX_VARIANT_BYTES = 65_536
 PROMPT_VERSION_CHARS = 16
+LESSON_MARGIN = timedelta(seconds=5)
 _MICROSECOND = timedelta(microseconds=1)
 _UNIX = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
@@ -49,15 +60,35 @@ class Question:
         """Return the tenant and the workspace."""
         return self.scope.tenant, self.scope.workspace
 
+    @property
+    def has_meaning(self) -> bool:
+        """Return whether it is short enough to be compared by meaning; a longer one has only its words."""
+        return len(self.text) <= MAX_MEANING_CHARS
+
     def circumstances(self, generation: int) -> bytes:
         """Return the SHA-256 of everything but the text: only where it is equal may meanings be compared."""
         ids = self.scope
         where = (ids.tenant, ids.workspace, ids.namespace, ids.agent, ids.user)
         return digest("response", generation, where, self.prompt_version, self.model, self.variant)
 
-    def digest(self, generation: int) -> bytes:
-        """Return the SHA-256 of the exact request."""
-        return digest(self.circumstances(generation), self.text)
+    def request(self, generation: int) -> "Request":
+        """Return the question with its digests."""
+        circumstances = self.circumstances(generation)
+        return Request(self, circumstances, digest(circumstances, self.text))
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A question with its digests, which are computed once.
+
+    Args:
+        circumstances: SHA-256 of everything but the text.
+        digest: SHA-256 of all of it.
+    """
+
+    question: Question
+    circumstances: bytes
+    digest: bytes
 
 
 def clean_question(
@@ -72,7 +103,8 @@ def clean_question(
     """Return the question with clean texts; of a system prompt only its version is kept.
 
     Raises:
-        InvalidInput: If the scope names no agent, a text is unclean, or both a prompt and its version are given.
+        InvalidInput: If the scope names no agent, a text is unclean, the variant is too large, or both a prompt and
+            its version are given.
     """
     if scope.agent is None:
         raise InvalidInput("agent", "is missing; responses belong to an agent")
@@ -82,6 +114,7 @@ def clean_question(
         prompt_version = version_of(clean(system_prompt, "system_prompt"))
     elif prompt_version is not None:
         prompt_version = clean_id(prompt_version, "system_prompt_version")
+    json_text(variant, "variant", MAX_VARIANT_BYTES)  # for what it refuses
     return Question(
         scope,
         clean_text(text, "query", limit=MAX_QUERY_CHARS),
@@ -89,6 +122,42 @@ def clean_question(
         None if model is None else clean_id(model, "model"),
         clean_json(variant, "variant"),
     )
+
+
+def json_text(value: Any, field: str, max_bytes: int) -> str:
+    """Return a JSON value as text, nothing in it changed: strings are not even normalised.
+
+    Raises:
+        InvalidInput: For NUL, a lone surrogate, a number that JSON cannot hold, more than 64 levels, or more than
+            ``max_bytes``; it names the path.
+    """
+    _check_json(value, field, MAX_JSON_DEPTH)
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    size_bytes = len(text.encode())
+    if size_bytes > max_bytes:
+        raise InvalidInput(field, f"has {size_bytes} bytes as JSON; at most {max_bytes} are accepted")
+    return text
+
+
+def _check_json(value: Any, field: str, depth: int) -> None:
+    if depth == 0:
+        raise InvalidInput(field.split(".", maxsplit=1)[0], f"is nested deeper than {MAX_JSON_DEPTH} levels")
+    match value:
+        case str():
+            _check_string(value, field)
+        case float() if not math.isfinite(value):
+            raise InvalidInput(field, f"is {value}; JSON numbers are finite")
+        case dict():
+            for key, item in value.items():
+                _check_string(str(key), f"{field}: key")
+                _check_json(item, f"{field}.{key}", depth - 1)
+        case list():
+            for place, item in enumerate(value):
+                _check_json(item, f"{field}.{place}", depth - 1)
+
+
+def _check_string(value: str, field: str) -> None:
+    clean(value, field, limit=sys.maxsize)  # for what it refuses; its length counts with the whole
 
 
 def version_of(system_prompt: str) -> str:
@@ -170,13 +239,13 @@ def is_current(token: int | None, standing: Standing, last_lesson: datetime | No
         token: From the lookup; ``None`` if the caller does not care.
         standing: What holds now.
         last_lesson: When the workspace's memory last changed; looked at only for a lookup that read no standing.
-            The clocks of both are taken as one.
+            It was taken before its commit, and by another clock: what is close to it is in doubt.
         by_workspace: Whether a write of anybody ends the agent's responses.
     """
     if token is None:
         return True
     if token < 0:
-        return last_lesson is None or token_at(last_lesson) > token
+        return last_lesson is None or token_at(last_lesson + LESSON_MARGIN) > token
     return token == standing.token(by_workspace=by_workspace)
 
 
@@ -238,10 +307,14 @@ def _answers(item: Candidate, question: str, threshold: float, is_same: Callable
 
 @dataclass(frozen=True, slots=True)
 class KeptResponse:
-    """A response as a shard keeps it; whether it is current is asked of the store by its id."""
+    """A response as a shard keeps it; whether it is current is asked of the store by its id.
+
+    Args:
+        json: It, as JSON in UTF-8.
+    """
 
     id: UUID
-    response: Any
+    json: bytes
 
 
 @dataclass(frozen=True, slots=True)

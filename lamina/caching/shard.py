@@ -13,6 +13,8 @@ Place = tuple[Space, Key]
 MAX_AGENTS = 10_000
 RECENT_S = 10.0
 LIST_TTL_S = 86_400.0
+AGENT_BYTES = 150
+"""What a name takes beside its characters, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,7 @@ class KnownAgents:
     def add(self, told: Agents, now: float) -> None:
         """Take over a list, whole or in part."""
         known = (self._lists.get(told.space, now) or AgentList()).with_news(told, now, self._ttl_s)
-        size = sum(map(len, known.told_at))
+        size = sum(AGENT_BYTES + len(agent) for agent in known.told_at)
         self._lists.put(told.space, known, now=now, ttl_s=LIST_TTL_S, size_bytes=size)
 
     def drop_where(self, is_meant: Callable[[Space], bool]) -> int:

@@ -172,9 +172,10 @@ def cache_stats(workspace: str | None) -> Call:
     return Call("GET", "/cache/stats", params=_given(workspace=workspace))
 
 
-def clear_caches(workspace: str | None, agent: str | None) -> Call:
+def clear_caches(workspace: str | None, agent: str | None, *, everything: bool) -> Call:
     """Clear the caches of an agent, a workspace or the tenant."""
-    return Call("DELETE", "/cache", params=_given(workspace=workspace, agent=agent))
+    named = _given(workspace=workspace, agent=agent, everything="true" if everything else None)
+    return Call("DELETE", "/cache", params=named)
 
 
 def purge_expired_caches() -> Call:

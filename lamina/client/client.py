@@ -179,9 +179,9 @@ class Client:
         """Return what the caches hold and did (`GET /cache/stats`)."""
         return self.send(calls.cache_stats(workspace))
 
-    def clear_caches(self, workspace: str | None = None, agent: str | None = None) -> Json:
+    def clear_caches(self, workspace: str | None = None, agent: str | None = None, *, everything: bool = False) -> Json:
         """Clear the caches of an agent, a workspace or the tenant (`DELETE /cache`); needs an admin key."""
-        return self.send(calls.clear_caches(workspace, agent))
+        return self.send(calls.clear_caches(workspace, agent, everything=everything))
 
     def purge_expired_caches(self) -> Json:
         """Remove what has expired from the caches' tables (`DELETE /cache/stats/expired`); needs an admin key."""
@@ -353,9 +353,11 @@ class AsyncClient:
         """Return what the caches hold and did (`GET /cache/stats`)."""
         return await self.send(calls.cache_stats(workspace))
 
-    async def clear_caches(self, workspace: str | None = None, agent: str | None = None) -> Json:
+    async def clear_caches(
+        self, workspace: str | None = None, agent: str | None = None, *, everything: bool = False
+    ) -> Json:
         """Clear the caches of an agent, a workspace or the tenant (`DELETE /cache`); needs an admin key."""
-        return await self.send(calls.clear_caches(workspace, agent))
+        return await self.send(calls.clear_caches(workspace, agent, everything=everything))
 
     async def purge_expired_caches(self) -> Json:
         """Remove what has expired from the caches' tables (`DELETE /cache/stats/expired`); needs an admin key."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lamina.errors import LaminaError, Unavailable
-from lamina.ports import Clock, Embedder, QuestionEmbedder, Searcher, Shares, TierSearcher
+from lamina.ports import Clock, QuestionEmbedder, Searcher, Shares, TierSearcher
 from lamina.queries import TIER_OF, Answer, Failure, FusedHit, Query, Ranking, SearchRequest, Source, Tier
 from lamina.ranking.diversity import diversify
 from lamina.ranking.methods import Manner, RankingPolicy, fuse
@@ -73,21 +73,6 @@ class Known:
 
 
 NOTHING_KNOWN = Known()
-
-
-class Uncached:
-    """Embeds every question anew.
-
-    Args:
-        embedder: Does it.
-    """
-
-    def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
-
-    async def embed_question(self, scope: Scope, text: str) -> bytes:  # noqa: ARG002 - the port's signature
-        """Return float32 bytes of the unit vector."""
-        return bytes((await self._embedder.embed([text]))[0].tobytes())
 
 
 class Search:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
+from lamina.caching.breaker import Breaker
 from lamina.caching.keys import digest
-from lamina.caching.layers import Entry, Found, Key, Layer, Probe, Space
+from lamina.caching.layers import ENTRY_BYTES, Entry, Found, Key, Layer, Probe, Space
 from lamina.caching.lru import TtlLru
 from lamina.caching.tally import Holding, Outcome
 from lamina.ports import Clock
@@ -18,8 +19,7 @@ from lamina.reuse.shards import SharedCaches
 from lamina.scope import Scope
 from lamina.stamps import Stamp
 
-ENTRY_BYTES = 256
-"""What an entry takes beside its value, about."""
+MAX_JOINED = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +121,8 @@ class AnswerPolicy:
         front_entries: Most answers of the replica's own copies; 0 keeps none.
         front_bytes: Most bytes of them.
         deadline_s: Seconds after which an answer is computed without a stamp, and not kept.
+        failures: So many stamps in a row that cannot be read end the asking for a while.
+        pause_s: That while, in seconds.
     """
 
     fingerprint: bytes
@@ -129,6 +131,8 @@ class AnswerPolicy:
     front_entries: int = 0
     front_bytes: int = 0
     deadline_s: float = 1.0
+    failures: int = 5
+    pause_s: float = 2.0
 
 
 class StampReader(Protocol):
@@ -160,7 +164,9 @@ def keys_of(asked: Asked, stamp: Stamp, policy: AnswerPolicy, embedding: Key, cl
     anyone = digest(*basis, ids.user, ids.session, _profile(stamp), asked.request)
     walk = None
     if asked.graph is not None:
-        walk = digest(policy.fingerprint, policy.generation, "graph", place, stamp.own(), ids.user, asked.graph)
+        walk = digest(
+            policy.fingerprint, policy.generation, "graph", place, stamp.own(), ids.user, ids.session, asked.graph
+        )
     return Keys(
         turn=Key(Layer.TURN, whole),
         negative=Key(Layer.NEGATIVE, anyone),
@@ -210,16 +216,27 @@ class AnswerCache:
         self._front: TtlLru[tuple[Space, Key], Kept] | None = None
         if policy.front_entries:
             self._front = TtlLru(max_entries=policy.front_entries, max_bytes=policy.front_bytes)
+        self._breaker = Breaker(failures=policy.failures, pause_s=policy.pause_s)
         self._flights: dict[bytes, asyncio.Task[Served]] = {}
+        self._running: set[asyncio.Task[Served]] = set()
 
     async def stamp(self, scope: Scope) -> Stamp | None:
-        """Return what proves the scope's answers fresh; ``None`` if it cannot be read in time."""
-        try:
-            async with asyncio.timeout(self._policy.deadline_s):
-                return await self._stamps.of(scope)
-        except Exception:  # noqa: BLE001 - without a proof nothing is served from a cache
+        """Return what proves the scope's answers fresh; ``None`` if it cannot be read in time.
+
+        Without a proof nothing is served from a cache; the front's errors count that.
+        """
+        if not self._breaker.allows(time.monotonic()):
             self._caches.observe(Layer.FRONT, Outcome.ERROR)
             return None
+        try:
+            async with asyncio.timeout(self._policy.deadline_s):
+                stamp = await self._stamps.of(scope)
+        except Exception:  # noqa: BLE001 - then it is searched
+            self._breaker.failed(time.monotonic())
+            self._caches.observe(Layer.FRONT, Outcome.ERROR)
+            return None
+        self._breaker.succeeded()
+        return stamp
 
     async def serve(self, asked: Asked, stamp: Stamp, compute: Compute) -> Served:
         """Return the answer to a request whose stamp was read after it came.
@@ -269,24 +286,32 @@ class AnswerCache:
         return None
 
     async def _in_flight(self, keys: Keys, stamp: Stamp) -> Served | None:
-        """Return what another request with the same keys is computing, if one is, and may be given to both."""
-        task = self._flights.get(keys.turn.digest) if stamp.is_settled else None
-        if task is None:
-            return None
-        try:
-            return await asyncio.shield(task)
-        except Exception:  # noqa: BLE001 - then this one tries itself
-            return None
+        """Return what another request with the same keys is computing, if one is, and may be given to both.
+
+        Of several that wait for one that fails, the first begins anew, and the others wait for that.
+        """
+        for _ in range(MAX_JOINED):
+            task = self._flights.get(keys.turn.digest) if stamp.is_settled else None
+            if task is None:
+                break
+            try:
+                return await asyncio.shield(task)
+            except Exception:  # noqa: BLE001, S112 - then this one tries itself
+                continue
+        return None
 
     async def _looked_up(self, space: Space, keys: Keys, stamp: Stamp, compute: Compute) -> Served:
         """Look into the shard, or compute; in a task of its own, so that whoever waits survives the first caller."""
         task = asyncio.create_task(self._answer(space, keys, stamp, compute))
         name = keys.turn.digest
-        self._flights[name] = task
+        self._running.add(task)
+        if stamp.is_settled:  # Nobody joins a search that began before an index had caught up.
+            self._flights[name] = task
         task.add_done_callback(lambda done: self._landed(name, done))
         return await asyncio.shield(task)
 
     def _landed(self, name: bytes, task: asyncio.Task[Served]) -> None:
+        self._running.discard(task)
         if self._flights.get(name) is task:
             del self._flights[name]
         if not task.cancelled():
@@ -301,17 +326,18 @@ class AnswerCache:
                 return Served(kept.computed, (key.layer,))
         computed = await compute(_known(found, keys, stamp))
         if stamp.is_settled:
-            self._keep(space, keys, computed)
+            self._keep(space, keys, computed, found)
         return Served(computed, tuple(key.layer for key in keys.pieces() if key in found.pieces))
 
-    def _keep(self, space: Space, keys: Keys, computed: Computed) -> None:
+    def _keep(self, space: Space, keys: Keys, computed: Computed, found: Found) -> None:
         if computed.is_whole:
             for key in (keys.negative,) if computed.is_empty else (keys.turn, keys.swarm):
                 if key is not None and self._caches.has(key.layer):
                     kept = Kept(computed, time.time() + self._policy.ttl_s[key.layer])
                     self._copy(space, key, kept)
                     self._caches.keep(Entry(space, key, kept, _size(computed)))
-        if keys.graph is not None and computed.graph is not None:
+        # What was found is not kept anew, or its time would never end.
+        if keys.graph is not None and computed.graph is not None and keys.graph not in found.pieces:
             size = ENTRY_BYTES + sum(_ranking_bytes(ranking) for ranking in computed.graph.values())
             self._caches.keep(Entry(space, keys.graph, computed.graph, size))
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lamina.caching.breaker import Breaker
 from lamina.caching.keys import embedding_key
-from lamina.caching.layers import Entry, Layer, Probe, Space
+from lamina.caching.layers import ENTRY_BYTES, Entry, Layer, Probe, Space
 from lamina.caching.tally import Outcome
 from lamina.coalescing import Coalescer, WriteBehind
 from lamina.embedding.batching import checked
@@ -23,8 +23,6 @@ from lamina.reuse.shards import SharedCaches
 from lamina.scope import Scope
 from lamina.stores.postgres.embedding_cache import KeptEmbedding, TextOf, text_of
 
-ENTRY_BYTES = 256
-"""What an entry takes beside its vector, about."""
 ONE_CHUNK_CHARS = 126
 """No model of ours reads fewer than 128 word pieces, its own two among them, and each is a character at least."""
 USED_EVERY = timedelta(days=1)

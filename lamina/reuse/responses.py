@@ -3,14 +3,15 @@
 import asyncio
 import json
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from lamina.caching.keys import embedding_key
-from lamina.caching.layers import Agents, Entry, Found, Key, Layer, Probe
+from lamina.caching.layers import ENTRY_BYTES, NOTHING, Agents, Entry, Found, Key, Layer, Probe, Space
+from lamina.caching.lru import TtlLru
 from lamina.caching.responses import (
     Candidate,
     KeptResponse,
@@ -18,24 +19,29 @@ from lamina.caching.responses import (
     PutResponse,
     Question,
     Refusal,
+    Request,
     ResponsePolicy,
     Standing,
     State,
     Use,
     best,
+    json_text,
     token_at,
 )
+from lamina.caching.shard import MAX_AGENTS
 from lamina.caching.tally import Outcome
 from lamina.coalescing import WriteBehind
 from lamina.errors import InvalidInput, Unavailable
 from lamina.ports import Clock, QuestionEmbedder
 from lamina.reuse.shards import SharedCaches, piece
 from lamina.stores.postgres.responses import Exact, NewResponse, Responses
-from lamina.text import clean_json
 
 USES_WINDOW_S = 1.0
-ENTRY_BYTES = 256
-"""What a kept response takes beside itself, about."""
+MAX_WAITING = 64
+"""Lookups of one replica that wait for somebody else's response; they must not keep out who is to put it."""
+TELLING_INTERVAL_S = 1.0
+"""Least time between two readings of a workspace's agents, for a shard that does not know them or cannot be told."""
+_MAX_SPACES = 1000
 _OUTCOMES = {State.HIT: Outcome.HIT, State.STALE: Outcome.STALE, State.MISS: Outcome.MISS}
 
 
@@ -44,15 +50,27 @@ class _Sought:
     """A question on its way through the caches.
 
     Args:
-        found: What the shard knows.
+        embedding: Key of its embedding; ``None`` if it is not compared by meaning.
         now: When it was asked.
+        found: What the shard knows.
     """
 
-    question: Question
-    turn: Key
-    embedding: Key
-    found: Found
+    request: Request
+    embedding: Key | None
     now: datetime
+    found: Found = NOTHING
+
+    @property
+    def question(self) -> Question:
+        return self.request.question
+
+    @property
+    def turn(self) -> Key:
+        return Key(Layer.TURN, self.request.digest)
+
+    @property
+    def pieces(self) -> tuple[Key, ...]:
+        return () if self.embedding is None else (self.embedding,)
 
 
 class ResponseCache:
@@ -93,6 +111,8 @@ class ResponseCache:
         self._uses: WriteBehind[Use] = WriteBehind(
             store.count, part="uses of responses", window_s=USES_WINDOW_S, on_error=self._uses_lost
         )
+        self._told: TtlLru[Space, bool] = TtlLru(max_entries=_MAX_SPACES)
+        self._waiting = 0
 
     async def lookup(self, question: Question, *, wait_s: float = 0.0) -> LookedUp:
         """Return the response to a question, or what to send with the one that is made now.
@@ -100,44 +120,54 @@ class ResponseCache:
         Args:
             question: What is asked.
             wait_s: How long to wait, on a miss, for one that somebody else makes who may be waited for: who
-                looked up the same with a ``wait_s`` before.
+                looked up the same with a ``wait_s`` before. Where 64 lookups wait already, it does not.
 
         Raises:
             InvalidInput: If ``wait_s`` is out of range.
         """
-        if not 0 <= wait_s <= self._policy.max_wait_s:
-            raise InvalidInput("wait_s", f"is {wait_s}; expected 0 to {self._policy.max_wait_s} seconds")
+        most_s = self._policy.max_wait_s
+        if not 0 <= wait_s <= most_s:
+            raise InvalidInput("wait_s", f"is {wait_s:g}; expected 0 to {most_s:g} seconds")
         if not self._caches.has(Layer.SEMANTIC):
             return _miss(self._clock())
         sought = await self._probed(question)
         answer = await self._answered(sought)
         if answer.state is State.MISS and wait_s > 0:
-            return await self._waited(sought, answer, wait_s)
+            answer = await self._waited(sought, answer, wait_s)
+        self._count(sought, answer)
         return answer
 
     async def put(self, question: Question, response: Any, epoch: int | None = None) -> PutResponse:
-        """Store a response in place of the one to exactly this request; every lookup after this returns finds it.
+        """Store a response in place of the one to exactly this request.
+
+        Lookups after this returns find it, unless its shard could not be told of the agent's first response: then
+        they may miss for as long as the shard's list of agents counts as complete (``agent_filter.ttl_s``).
 
         Args:
             question: What it answers.
-            response: Any JSON value.
+            response: Any JSON value; it is kept as it is.
             epoch: From the lookup that missed: if the memory changed since, the response is not stored.
 
         Raises:
             InvalidInput: If the response is unclean or too large.
             Unavailable: If the embedder or Postgres does not answer; nothing is stored.
         """
-        value = clean_json(response, "response")
-        text = _json_text(value, self._policy.max_response_bytes)
+        text = json_text(response, "response", self._policy.max_response_bytes)
         if not self._caches.has(Layer.SEMANTIC):
             return PutResponse(refusal=Refusal.OFF)
         sought = await self._for_put(question)
-        new = NewResponse(question, text, await self._embedding(sought), epoch)
-        put = await self._store.put(new, sought.now)
+        try:
+            return await self._put(sought, text, epoch)
+        finally:
+            await self._caches.settle(question.space, sought.turn.digest)  # stored or not, who waits looks for it now
+
+    async def _put(self, sought: _Sought, text: str, epoch: int | None) -> PutResponse:
+        question = sought.question
+        embedding = await self._embedding(sought) if question.has_meaning else None
+        put = await self._store.put(NewResponse(sought.request, text, embedding, epoch), sought.now)
         await self._caches.tell(Agents(question.space, (question.agent,)))
         if put.id is not None:
-            self._keep(sought, put.id, value, len(text))
-        await self._caches.settle(question.space, sought.turn.digest)
+            self._keep(sought, put.id, text)
         return put
 
     async def flush(self) -> None:
@@ -152,52 +182,78 @@ class ResponseCache:
 
     async def _probed(self, question: Question) -> _Sought:
         sought = self._sought(question)
-        probe = Probe(question.space, (sought.turn,), (sought.embedding,), question.agent)
-        return self._sought(question, await self._caches.find(probe))
+        probe = Probe(question.space, (sought.turn,), sought.pieces, question.agent)
+        return await self._found(sought, probe)
 
-    def _sought(self, question: Question, found: Found | None = None) -> _Sought:
-        turn = Key(Layer.TURN, question.digest(self._generation))
-        embedding = embedding_key(self._generation, question.text)
-        return _Sought(question, turn, embedding, found or Found(), self._clock())
+    def _sought(self, question: Question) -> _Sought:
+        embedding = embedding_key(self._generation, question.text) if question.has_meaning else None
+        return _Sought(question.request(self._generation), embedding, self._clock())
+
+    async def _found(self, sought: _Sought, probe: Probe) -> _Sought:
+        found = await self._caches.find(probe)
+        return replace(sought, found=found, now=self._clock())
 
     async def _answered(self, sought: _Sought) -> LookedUp:
         if sought.found.has_responses is not None:
             self._caches.observe(Layer.AGENTS, Outcome.MISS if sought.found.has_responses else Outcome.HIT)
         if sought.found.has_responses is False:
             return _miss(sought.now)
+        answer = await self._within(self._policy.deadline_s + self._policy.embed_deadline_s, self._proven(sought))
+        if answer is None:
+            return _miss(sought.now)
+        if sought.found.has_responses is None:
+            await self._tell_all(sought.question.space)
+        return answer
+
+    async def _within(self, deadline_s: float, asking: Awaitable[LookedUp]) -> LookedUp | None:
+        """Return the answer and count it; ``None``, counted as an error, if there is none in time."""
         began = time.perf_counter()
         try:
-            async with asyncio.timeout(self._policy.deadline_s + self._policy.embed_deadline_s):
-                answer = await self._proven(sought)
+            async with asyncio.timeout(deadline_s):
+                answer = await asking
         except Exception:  # noqa: BLE001 - what does not answer is a miss
             self._caches.observe(Layer.SEMANTIC, Outcome.ERROR, time.perf_counter() - began)
-            return _miss(sought.now)
+            return None
         if answer.layer is not Layer.TURN or answer.state is not State.HIT:
             self._caches.observe(Layer.SEMANTIC, _OUTCOMES[answer.state], time.perf_counter() - began)
         return answer
 
     async def _proven(self, sought: _Sought) -> LookedUp:
         exact = await self._exact(sought)
-        if sought.found.has_responses is None:
-            await self._tell_all(sought.question)
         if exact.standing is None:
             return _miss(sought.now)
         if await self._has_other_prompt(sought.question, exact.standing):
             return _miss(sought.now)
         chosen = self._best(await self._candidates(sought, exact.candidate), sought)
-        answer = await self._given(sought, chosen, exact.standing)
-        used = Use(sought.question.space, sought.question.agent, sought.now, answer.id)
-        self._uses.add(used)
-        return answer
+        return await self._given(sought, chosen, exact.standing)
+
+    def _count(self, sought: _Sought, answer: LookedUp) -> None:
+        """Count a lookup once, waited or not; that of an agent without standing counts nowhere.
+
+        What the shard had counts as a hit only where it was current.
+        """
+        if self._caches.has(Layer.TURN) and sought.found.has_responses is not False:
+            self._caches.observe(Layer.TURN, Outcome.HIT if answer.layer is Layer.TURN else Outcome.MISS)
+        if answer.epoch > 0:
+            self._uses.add(Use(sought.question.space, sought.question.agent, sought.now, answer.id))
 
     async def _exact(self, sought: _Sought) -> Exact:
         async with asyncio.timeout(self._policy.deadline_s):
-            return await self._store.exact(sought.question, sought.now)
+            return await self._store.exact(sought.request, sought.now)
 
-    async def _tell_all(self, question: Question) -> None:
-        """Tell a shard that does not know which agents have responses."""
-        agents = await self._store.agents(*question.space)
-        await self._caches.tell(Agents(question.space, agents, is_all=True))
+    async def _tell_all(self, space: Space) -> None:
+        """Tell a shard that does not know which agents have responses, if they are not too many for it."""
+        if not self._caches.has(Layer.AGENTS) or self._told.get(space, time.monotonic()):
+            return
+        self._told.put(space, value=True, now=time.monotonic(), ttl_s=TELLING_INTERVAL_S)
+        try:
+            async with asyncio.timeout(self._policy.deadline_s):
+                agents = await self._store.agents(*space, limit=MAX_AGENTS + 1)
+        except Exception:  # noqa: BLE001 - the answer stands without it
+            self._caches.observe(Layer.AGENTS, Outcome.ERROR)
+            return
+        if len(agents) <= MAX_AGENTS:
+            await self._caches.tell(Agents(space, agents, is_all=True))
 
     async def _has_other_prompt(self, question: Question, standing: Standing) -> bool:
         """Tell whether the question's system prompt is another one than before; the responses to that are over."""
@@ -207,12 +263,13 @@ class ResponseCache:
         return standing.prompt_version is not None
 
     async def _candidates(self, sought: _Sought, exact: Candidate | None) -> Sequence[Candidate]:
-        """Return the exact response, and the near ones unless it is fresh."""
+        """Return the exact response, and the near ones unless it is fresh or the question long."""
         own = () if exact is None else (exact,)
-        if exact is not None and exact.state(sought.now, self._policy.grace) is State.HIT:
+        is_fresh = exact is not None and exact.state(sought.now, self._policy.grace) is State.HIT
+        if is_fresh or not sought.question.has_meaning:
             return own
         try:
-            near = await self._store.near(sought.question, await self._embedding(sought), sought.now)
+            near = await self._store.near(sought.request, await self._embedding(sought), sought.now)
         except Exception:
             if exact is None:
                 raise
@@ -228,17 +285,17 @@ class ResponseCache:
         if chosen is None:
             return LookedUp(State.MISS, token)
         kept = self._kept(sought, chosen)
-        read = (kept.response,) if kept else await self._store.read(sought.question, chosen.id)
-        if read is None:
+        text = kept.json if kept else await self._store.read(sought.question, chosen.id)
+        if text is None:
             return LookedUp(State.MISS, token)
         state = chosen.state(sought.now, self._policy.grace)
         is_mine = state is State.STALE and await self._store.lease(sought.question, chosen.id, sought.now)
-        if chosen.is_exact and state is State.HIT and kept is None:
-            self._keep(sought, chosen.id, read[0], len(_text(read[0])))
+        if chosen.is_exact and state is State.HIT and isinstance(text, str):
+            self._keep(sought, chosen.id, text)
         return LookedUp(
             state,
             token,
-            read[0],
+            json.loads(text),
             chosen.id,
             chosen.similarity,
             Layer.TURN if kept else Layer.SEMANTIC,
@@ -265,29 +322,35 @@ class ResponseCache:
 
     async def _waited(self, sought: _Sought, miss: LookedUp, wait_s: float) -> LookedUp:
         """Return the response that somebody else makes meanwhile; the miss, if this caller is to make it."""
-        space, name = sought.question.space, sought.turn.digest
-        if await self._caches.claim(space, name, self._policy.lease_s, wait_s):
+        if self._waiting >= MAX_WAITING or await self._is_mine(sought, wait_s):
             return miss
-        again = self._sought(sought.question)
+        again = replace(sought, found=NOTHING, now=self._clock())
+        return await self._within(self._policy.deadline_s, self._made(again)) or miss
+
+    async def _is_mine(self, sought: _Sought, wait_s: float) -> bool:
+        self._waiting += 1
         try:
-            exact = await self._exact(again)
-            if exact.standing is None or exact.candidate is None:
-                return miss
-            return await self._given(again, exact.candidate, exact.standing)
-        except Exception:  # noqa: BLE001 - what does not answer is a miss
-            self._caches.observe(Layer.SEMANTIC, Outcome.ERROR)
-            return miss
+            return await self._caches.claim(sought.question.space, sought.request.digest, self._policy.lease_s, wait_s)
+        finally:
+            self._waiting -= 1
+
+    async def _made(self, sought: _Sought) -> LookedUp:
+        """Return what was put meanwhile, or a miss that knows where the agent stands now."""
+        exact = await self._exact(sought)
+        if exact.standing is None:
+            return _miss(sought.now)
+        return await self._given(sought, exact.candidate, exact.standing)
 
     # Keeping.
 
     async def _for_put(self, question: Question) -> _Sought:
         """Return what is needed to store a response; the lookup before it may have left the embedding."""
-        embedding = embedding_key(self._generation, question.text)
-        return self._sought(question, await self._caches.find(Probe(question.space, pieces=(embedding,))))
+        sought = self._sought(question)
+        return await self._found(sought, Probe(question.space, pieces=sought.pieces))
 
-    def _keep(self, sought: _Sought, id_: UUID, response: Any, size_bytes: int) -> None:
-        kept = KeptResponse(id_, response)
-        self._caches.keep(Entry(sought.question.space, sought.turn, kept, size_bytes + ENTRY_BYTES))
+    def _keep(self, sought: _Sought, id_: UUID, text: str) -> None:
+        kept = KeptResponse(id_, text.encode())
+        self._caches.keep(Entry(sought.question.space, sought.turn, kept, len(kept.json) + ENTRY_BYTES))
 
     def _uses_lost(self, error: Exception) -> None:  # noqa: ARG002 - the signature is WriteBehind's
         self._caches.observe(Layer.SEMANTIC, Outcome.ERROR)
@@ -296,20 +359,3 @@ class ResponseCache:
 def _miss(now: datetime) -> LookedUp:
     """Return a miss of a lookup that does not know where the agent stands."""
     return LookedUp(State.MISS, token_at(now))
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _json_text(value: Any, most_bytes: int) -> str:
-    """Return the value as JSON text.
-
-    Raises:
-        InvalidInput: If that has too many bytes.
-    """
-    text = _text(value)
-    size_bytes = len(text.encode())
-    if size_bytes > most_bytes:
-        raise InvalidInput("response", f"has {size_bytes} bytes as JSON; at most {most_bytes} are accepted")
-    return text

@@ -1,19 +1,23 @@
 """A replica's way to the cache shards: it fails open, counts, and never makes anyone wait long."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from lamina.caching.breaker import Breaker
 from lamina.caching.layers import NOTHING, Agents, Entry, Found, Key, Layer, Probe, Space
 from lamina.caching.ring import Ring
+from lamina.caching.shard import totals
 from lamina.caching.tally import Counts, News, Outcome, ShardStats, Tally
 from lamina.coalescing import Coalescer, WriteBehind
 from lamina.errors import Overloaded, Unavailable
-from lamina.ports import CachedResponses, CacheShard
+from lamina.ports import Shards
+
+logger = logging.getLogger(__name__)
 
 KEEP_WINDOW_S = 0.01
 REPORT_WINDOW_S = 1.0
@@ -24,10 +28,6 @@ MAX_KEPT = 64  # An entry may have some tens of KB, and a call little time.
 MAX_WAITING = 1_000
 CLAIM_MARGIN_S = 1.0
 Result = TypeVar("Result")
-
-
-class Shards(CacheShard, CachedResponses, Protocol):
-    """A shard with everything that one can do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +49,18 @@ class GuardedShard:
     """One shard, asked in batches, with a deadline, and left alone while it fails.
 
     Args:
+        name: Its name, for the log.
         shard: The shard.
         guard: When it is left alone.
-        on_error: Is told of entries and counts that were lost.
+        on_lost: Is told of each layer whose entries could not be kept.
     """
 
-    def __init__(self, shard: Shards, guard: Guard, on_error: Callable[[Exception], None]) -> None:
+    def __init__(self, name: str, shard: Shards, guard: Guard, on_lost: Callable[[Layer], None]) -> None:
+        self._name = name
         self._shard = shard
         self._deadline_s = guard.deadline_s
         self._breaker = Breaker(failures=guard.failures, pause_s=guard.pause_s)
+        self._on_lost = on_lost
         self._probes: Coalescer[Probe, Found] = Coalescer(
             self._find, part="cache", max_in_flight=MAX_IN_FLIGHT, max_queued=MAX_QUEUED
         )
@@ -67,7 +70,6 @@ class GuardedShard:
             window_s=KEEP_WINDOW_S,
             max_items=MAX_KEPT,
             capacity=MAX_WAITING,
-            on_error=on_error,
         )
 
     async def find(self, probe: Probe) -> Found:
@@ -79,8 +81,9 @@ class GuardedShard:
         return await self._probes.submit(probe)
 
     def keep(self, entry: Entry) -> None:
-        """Have the shard keep something, a moment later."""
-        self._entries.add(entry)
+        """Have the shard keep something, a moment later; not while it is left alone."""
+        if self._breaker.is_closed:
+            self._entries.add(entry)
 
     async def tell(self, news: News) -> None:
         """Have the shard take something over, now.
@@ -103,12 +106,12 @@ class GuardedShard:
             async with asyncio.timeout(limit_s):
                 result = await call()
         except TimeoutError:
-            self._breaker.failed(time.monotonic())
+            self._failed()
             raise Unavailable("cache", f"no answer within {limit_s} s") from None
         except Exception:
-            self._breaker.failed(time.monotonic())
+            self._failed()
             raise
-        self._breaker.succeeded()
+        self._succeeded()
         return result
 
     async def flush(self) -> None:
@@ -123,7 +126,22 @@ class GuardedShard:
         return await self.guarded(lambda: self._shard.find(probes))
 
     async def _keep(self, entries: Sequence[Entry]) -> None:
-        await self.tell(News(entries=entries))
+        try:
+            await self.tell(News(entries=entries))
+        except Exception:  # noqa: BLE001 - counted; the breaker tells the log
+            for layer in {entry.key.layer for entry in entries}:
+                self._on_lost(layer)
+
+    def _failed(self) -> None:
+        was_closed = self._breaker.is_closed
+        self._breaker.failed(time.monotonic())
+        if was_closed and not self._breaker.is_closed:
+            logger.warning("cache shard %s fails and is left alone for a while", self._name)
+
+    def _succeeded(self) -> None:
+        if not self._breaker.is_closed:
+            logger.info("cache shard %s answers again", self._name)
+        self._breaker.succeeded()
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +156,15 @@ class CacheFigures:
     here: Mapping[Layer, Counts]
     shards: Mapping[str, ShardStats | None] = field(default_factory=dict)
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether every shard answered; otherwise counts of other replicas are missing."""
+        return None not in self.shards.values()
+
+    def totals(self) -> ShardStats:
+        """Return what the shards that answered hold and were told, as one."""
+        return totals([stats for stats in self.shards.values() if stats is not None])
+
 
 class SharedCaches:
     """The shards as one; a cache that fails is a miss, and is counted as an error.
@@ -151,11 +178,12 @@ class SharedCaches:
     def __init__(self, shards: Mapping[str, Shards], layers: AbstractSet[Layer], guard: Guard) -> None:
         self._ring = Ring(list(shards))
         self._shards = dict(shards)
-        self._guarded = {name: GuardedShard(shard, guard, self._lost) for name, shard in shards.items()}
+        self._guarded = {name: GuardedShard(name, shard, guard, self._lost) for name, shard in shards.items()}
         self._layers = layers
         self._tally = Tally()
         self._unreported = Tally()
         self._is_reporting = False
+        self._latest: tuple[float, CacheFigures | None] = (0.0, None)
         self._reports: WriteBehind[None] = WriteBehind(self._report, part="cache counts", window_s=REPORT_WINDOW_S)
 
     def has(self, layer: Layer) -> bool:
@@ -163,7 +191,10 @@ class SharedCaches:
         return layer in self._layers
 
     async def find(self, probe: Probe) -> Found:
-        """Return what is known; nothing if the shard fails. Makes at most one round trip, and never raises."""
+        """Return what is known; nothing if the shard fails. Makes at most one round trip, and never raises.
+
+        A whole answer to an agent's lookup is not counted here: whoever asks knows later whether it is current.
+        """
         asked = self._narrowed(probe)
         if not asked.answers and not asked.pieces and asked.agent is None:
             return NOTHING
@@ -173,7 +204,7 @@ class SharedCaches:
         except Exception:  # noqa: BLE001 - a cache that fails is a miss
             self._count_errors(asked)
             return NOTHING
-        self._count(asked, found, time.monotonic() - began)
+        self._count(asked if probe.agent is None else replace(asked, answers=()), found, time.monotonic() - began)
         return found
 
     def keep(self, entry: Entry) -> None:
@@ -213,11 +244,19 @@ class SharedCaches:
             self._is_reporting = True
             self._reports.add(None)
 
-    async def figures(self) -> CacheFigures:
-        """Return what is held and was counted, this replica's latest counts included."""
-        await self.flush()
-        stats = await asyncio.gather(*(self._stats(name) for name in self._shards))
-        return CacheFigures(self._tally.read(), dict(zip(self._shards, stats, strict=True)))
+    async def figures(self, max_age_s: float = 0.0) -> CacheFigures:
+        """Return what is held and was counted, this replica's latest counts included.
+
+        Args:
+            max_age_s: Figures that were read so lately may be told again.
+        """
+        read_at, figures = self._latest
+        if figures is None or time.monotonic() - read_at >= max_age_s:
+            await self.flush()
+            stats = await asyncio.gather(*(self._stats(name) for name in self._shards))
+            figures = CacheFigures(self._tally.read(), dict(zip(self._shards, stats, strict=True)))
+            self._latest = (time.monotonic(), figures)
+        return figures
 
     def counted(self) -> Mapping[Layer, Counts]:
         """Return what this replica counted since it began."""
@@ -250,7 +289,7 @@ class SharedCaches:
                 self.observe(key.layer, Outcome.HIT, elapsed_s)
                 return
             self.observe(key.layer, Outcome.MISS, elapsed_s)
-        for key in asked.pieces:
+        for key in asked.pieces if found.answer is None else ():
             self.observe(key.layer, Outcome.HIT if key in found.pieces else Outcome.MISS, elapsed_s)
 
     def _count_errors(self, asked: Probe) -> None:
@@ -295,12 +334,11 @@ class SharedCaches:
         counts = self._unreported.take()
         try:
             await self._guarded[next(iter(self._shards))].tell(News(counts=counts))
-        except Exception:
+        except Exception:  # noqa: BLE001 - told with the next ones
             self._unreported.add(counts)
-            raise
 
-    def _lost(self, error: Exception) -> None:  # noqa: ARG002 - the signature is WriteBehind's
-        self.observe(Layer.FRONT, Outcome.ERROR)
+    def _lost(self, layer: Layer) -> None:
+        self.observe(layer, Outcome.ERROR)
 
 
 def piece(found: Found, key: Key | None) -> object | None:

@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from lamina.caching.layers import Layer
+from lamina.caching.responses import ResponseFigures
 from lamina.reuse.shards import SharedCaches
 from lamina.stores.postgres.connection import Pool
-from lamina.stores.postgres.embedding_cache import EmbeddingTable
+from lamina.stores.postgres.embedding_cache import EmbeddingFigures, EmbeddingTable
 from lamina.stores.postgres.epochs import raise_epochs
 from lamina.stores.postgres.provider_metrics import HitRates, ProviderMetrics
 from lamina.stores.postgres.responses import Responses
@@ -30,12 +30,14 @@ class Cascade:
         pool: Connections to Postgres.
         caches: The shards.
         responses: The semantic cache.
+        embeddings: The table of embeddings; it is the tenant's, and cleared with all of it.
     """
 
-    def __init__(self, pool: Pool, caches: SharedCaches, responses: Responses) -> None:
+    def __init__(self, pool: Pool, caches: SharedCaches, responses: Responses, embeddings: EmbeddingTable) -> None:
         self._pool = pool
         self._caches = caches
         self._responses = responses
+        self._embeddings = embeddings
 
     async def clear(self, tenant: str, workspace: str | None = None, agent: str | None = None) -> Mapping[str, int]:
         """Clear the caches of a tenant or one of its workspaces, or the responses of one agent.
@@ -47,7 +49,7 @@ class Cascade:
             Unavailable: If Postgres does not answer; what was cleared by then stays so.
         """
         if agent is None:
-            await raise_epochs(self._pool, tenant, workspace)
+            await raise_epochs(self._pool, tenant, workspace)  # first: nothing kept before is found any more
         steps = self._steps(tenant, workspace, agent)
         return {name: await step() for name, step in steps.items()}
 
@@ -59,11 +61,17 @@ class Cascade:
 
         if agent is not None:
             return {"semantic": semantic}
+
+        async def embeddings() -> int:
+            count = await self._embeddings.purge(tenant) if workspace is None else 0
+            return count + await self._caches.purge(tenant, workspace, (Layer.EMBEDDINGS,))
+
         return {
             "graph": lambda: self._caches.purge(tenant, workspace, (Layer.GRAPH,)),
             "swarm": lambda: self._caches.purge(tenant, workspace, (Layer.SWARM,)),
             "prefetch": lambda: self._caches.purge(tenant, workspace, PREFETCHED),
             "semantic": semantic,
+            "embeddings": embeddings,
         }
 
 
@@ -72,11 +80,13 @@ class TableFigures:
     """What the caches' tables hold of a tenant.
 
     Args:
-        tables: Figures by table.
+        responses: Of the semantic cache.
+        embeddings: Of all the tenant's workspaces.
         providers: Hit rates of the providers' own caches, of a week, the best first.
     """
 
-    tables: Mapping[str, Mapping[str, Any]]
+    responses: ResponseFigures
+    embeddings: EmbeddingFigures
     providers: tuple[HitRates, ...]
 
 
@@ -106,16 +116,16 @@ class CacheTables:
             self.embeddings.stats(tenant),
             self.providers.rates(tenant, now - WEEK, workspace),
         )
-        return TableFigures({"responses": asdict(responses), "embeddings": asdict(embeddings)}, tuple(rates))
+        return TableFigures(responses, embeddings, tuple(rates))
 
-    async def purge_expired(self, now: datetime) -> Mapping[str, int]:
-        """Remove what is over, of every tenant; return how many rows of each table.
+    async def purge_expired(self, now: datetime, tenant: str | None = None) -> Mapping[str, int]:
+        """Remove what is over, of a tenant or of every one; return how many rows of each table.
 
         Raises:
             Unavailable: If Postgres does not answer.
         """
         return {
-            "responses": await self.responses.purge_expired(now),
-            "embeddings": await self.embeddings.purge_expired(now, self.embedding_days),
-            "provider_metrics": await self.providers.purge_expired(now, self.provider_days),
+            "responses": await self.responses.purge_expired(now, tenant),
+            "embeddings": await self.embeddings.purge_expired(now, self.embedding_days, tenant),
+            "provider_metrics": await self.providers.purge_expired(now, self.provider_days, tenant),
         }

@@ -5,6 +5,7 @@ from lamina.wiring.caches import (
     build_caches,
     enabled_layers,
     shard_limits,
+    shards_edition,
     shards_namespace,
 )
 from lamina.wiring.services import (
@@ -103,6 +104,7 @@ __all__ = [
     "ranking_policy",
     "served_tiers",
     "shard_limits",
+    "shards_edition",
     "shards_namespace",
     "unserved_tiers",
     "utc_now",

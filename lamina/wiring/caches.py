@@ -12,11 +12,11 @@ from lamina.caching.responses import ResponsePolicy
 from lamina.caching.shard import LayerLimits, ShardLimits, SwarmLimits
 from lamina.caching.ttl import TtlPolicy
 from lamina.lifecycle.same_question import is_same_question
-from lamina.ports import Embedder
+from lamina.ports import Embedder, Shards
 from lamina.reuse.answers import AnswerCache, AnswerPolicy
 from lamina.reuse.embeddings import CachingEmbedder, EmbeddingPolicy, GuardedTable
 from lamina.reuse.responses import ResponseCache
-from lamina.reuse.shards import Guard, Shards, SharedCaches
+from lamina.reuse.shards import Guard, SharedCaches
 from lamina.reuse.upkeep import CacheTables, Cascade
 from lamina.settings import CachesSettings, Settings
 from lamina.stores.postgres.connection import Pool, new_pool
@@ -48,9 +48,9 @@ def enabled_layers(caches: CachesSettings) -> frozenset[Layer]:
 
 def shard_limits(caches: CachesSettings) -> ShardLimits:
     """Return the bounds of a shard."""
-    turns, walks, swarms = caches.turn_hash, caches.graph, caches.swarm
+    turns, walks, swarms, filtered = caches.turn_hash, caches.graph, caches.swarm, caches.agent_filter
     layers = {
-        Layer.AGENTS: LayerLimits(caches.agent_filter.workspaces, caches.agent_filter.ttl_s),
+        Layer.AGENTS: LayerLimits(filtered.workspaces, filtered.ttl_s, filtered.max_bytes),
         Layer.TURN: LayerLimits(turns.entries, turns.ttl_s, turns.max_bytes),
         Layer.NEGATIVE: LayerLimits(caches.negative.entries, caches.negative.ttl_s),
         Layer.GRAPH: LayerLimits(walks.entries, walks.ttl_s, walks.max_bytes),
@@ -60,9 +60,15 @@ def shard_limits(caches: CachesSettings) -> ShardLimits:
     return ShardLimits(layers, swarm)
 
 
-def shards_namespace(settings: Settings, generation: Generation) -> str:
-    """Return what tells the shards of one database from those of another on the same cluster, or of the same anew."""
-    return f"lamina-caches-{digest(postgres_url(settings), _began_at(generation)).hex()[:16]}"
+def shards_namespace(settings: Settings) -> str:
+    """Return what tells the shards of one database from those of another on the same cluster."""
+    return f"lamina-caches-{digest(postgres_url(settings)).hex()[:16]}"
+
+
+def shards_edition(settings: Settings, generation: Generation) -> str:
+    """Return what changes when shards that are there already must not be used: another release, limits or data."""
+    limits = settings.caches.model_dump(mode="json")
+    return digest(__version__, limits, _began_at(generation)).hex()[:12]
 
 
 def _began_at(generation: Generation) -> str:
@@ -138,7 +144,7 @@ def build_caches(
     shared, stamps = build_shared_caches(settings, shards), build_stamps_pool(settings)
     caching = build_caching_embedder(settings, pool, embedder, generation, shared)
     store = Responses(pool, response_policy(settings), generation.number)
-    providers = ProviderMetrics(pool)
+    providers, table = ProviderMetrics(pool), EmbeddingTable(pool, generation.number)
     return CacheParts(
         shared=shared,
         answers=build_answer_cache(settings, stamps, shared, generation),
@@ -146,12 +152,12 @@ def build_caches(
         responses=build_response_cache(settings, shared, store, caching, generation),
         tables=CacheTables(
             responses=store,
-            embeddings=EmbeddingTable(pool, generation.number),
+            embeddings=table,
             providers=providers,
             embedding_days=settings.caches.embeddings.ttl_days,
             provider_days=settings.caches.providers.ttl_days,
         ),
-        cascade=Cascade(pool, shared, store),
+        cascade=Cascade(pool, shared, store, table),
         providers=providers,
         stamps=stamps,
     )
@@ -216,8 +222,11 @@ def build_answer_cache(settings: Settings, stamps: Pool, caches: SharedCaches, g
         front_entries=front.entries if front.enabled else 0,
         front_bytes=front.max_bytes,
         deadline_s=settings.search.source_deadline_s,
+        failures=chosen.failures,
+        pause_s=chosen.pause_s,
     )
-    return AnswerCache(Stamps(stamps, kept_projections(settings)), caches, embedding_key, policy, utc_now)
+    reader = Stamps(stamps, kept_projections(settings), deadline_s=settings.search.source_deadline_s / 2)
+    return AnswerCache(reader, caches, embedding_key, policy, utc_now)
 
 
 def fingerprint(settings: Settings, generation: Generation) -> bytes:

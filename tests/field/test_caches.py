@@ -13,15 +13,18 @@ import psycopg
 import pytest
 
 from actors.cache import CacheShard
+from deployments.metrics import exposition
 from lamina.caching.keys import digest
 from lamina.caching.layers import Agents, Entry, Found, Key, Layer, Probe, Space
 from lamina.caching.tally import News, ShardStats
 from lamina.embedding.hashing import HashingModel
-from lamina.reuse.shards import Shards
+from lamina.ports import Shards
+from lamina.reuse.shards import CacheFigures
 from lamina.settings import Settings
 from lamina.stores.postgres.keys import KeyRole
+from lamina.stores.postgres.outbox import enqueue_all
 from lamina.wiring import shard_limits
-from tests.support.application import Application, running, settings_for
+from tests.support.application import Application, another_router, running, settings_for
 
 SCOPES, REQUESTS = 5_000, 50_000
 
@@ -48,14 +51,8 @@ async def replicas_over(shard: Shards, database: str, folder: Path, stack: Async
     shards = {"cache-0": shard}
     one = await stack.enter_async_context(running(settings, database, HashingModel(), follow=False, shards=shards))
     # The other one's tiers read the same indexes: an embedded one opens in one process, and once.
-    other = await stack.enter_async_context(beside(one, shards))
+    other = await stack.enter_async_context(another_router(one, shards))
     return Replicas(one, other, shard)
-
-
-def beside(one: Application, shards: dict[str, Shards]) -> Any:
-    from tests.support.application import another_router
-
-    return another_router(one, shards)
 
 
 @pytest.fixture
@@ -183,8 +180,6 @@ async def test_a_caller_may_do_without_caches(replicas: Replicas) -> None:
 
 
 async def test_a_rebuilt_projection_ends_what_was_computed_from_the_old_one(replicas: Replicas) -> None:
-    from lamina.stores.postgres.outbox import enqueue_all
-
     one, _ = replicas.clients()
     await added(one, "the key hangs behind the barometer")
     await replicas.settled()
@@ -266,10 +261,10 @@ async def test_clearing_goes_from_the_inside_out_and_tells_what_it_removed(repli
     after = await searched(other, "where is the key?", agent="a", swarm="s")
     looked_up = (await other.post("/v1/responses/lookup", json={"agent": "a", "query": "where?"})).json()
 
-    assert list(cleared) == ["graph", "swarm", "prefetch", "semantic"]
+    assert list(cleared) == ["graph", "swarm", "prefetch", "semantic", "embeddings"]
     assert (cleared["swarm"], cleared["semantic"]) == (1, 1)
     assert cleared["prefetch"] >= 1
-    assert after["cache"] == ["embeddings"]
+    assert after["cache"] == []
     assert looked_up["state"] == "miss"
 
 
@@ -289,7 +284,7 @@ async def test_clearing_one_tenant_or_agent_leaves_the_others_alone(replicas: Re
         (await one.post("/v1/responses/lookup", json={"agent": agent, "query": "where?"})).json()["state"]
         for agent in "ab"
     ]
-    by_tenant = (await admin.delete("/cache")).json()["cleared"]
+    by_tenant = (await admin.delete("/cache", params={"everything": True})).json()["cleared"]
 
     assert by_agent == {"semantic": 1}
     assert states == ["miss", "hit"]
@@ -346,8 +341,6 @@ async def test_stats_need_a_key_and_health_does_not_and_asks_no_database(replica
 
 
 async def test_many_scopes_and_requests_take_bounded_memory_and_always_as_many_series(tmp_path: Path) -> None:
-    from deployments.metrics import exposition
-
     shard = CacheShard(shard_limits(Settings(data_dir=tmp_path).caches))
 
     async def ask(number: int) -> None:
@@ -362,7 +355,8 @@ async def test_many_scopes_and_requests_take_bounded_memory_and_always_as_many_s
         for number in numbers:
             await ask(number)
         stats = await shard.stats()
-        return len(exposition(stats, 0).splitlines()), sum(item.size_bytes for item in stats.holdings.values())
+        figures = CacheFigures({}, {"cache-0": stats})
+        return len(exposition(figures).splitlines()), sum(item.size_bytes for item in stats.holdings.values())
 
     half = await lines_after(range(REQUESTS // 2))
     tracemalloc.start()
@@ -400,3 +394,36 @@ async def test_a_walk_through_the_graph_is_kept_until_the_workspace_is_written(
     assert [answer["cache"] for answer in (first, second, anew, later)] == [[], ["graph"], [], []]
     assert first["nodes"] == second["nodes"] == anew["nodes"]
     assert len(later["nodes"]) == len(first["nodes"]) + 1
+
+
+async def test_a_purge_is_the_tenants_own(replicas: Replicas) -> None:
+    response = {"agent": "a", "query": "where?", "response": "here"}
+    for tenant in ("acme", "globex"):
+        await replicas.one.for_tenant(tenant).client().post("/v1/responses", json=response)
+    with psycopg.connect(replicas.one.url) as connection:
+        connection.execute("UPDATE responses SET expires_at = now() - interval '1 day'")
+    admin = replicas.one.client(replicas.one.new_key("acme", KeyRole.ADMIN))
+
+    purged = (await admin.delete("/cache/stats/expired")).json()
+
+    assert purged["responses"] == 1
+    with psycopg.connect(replicas.one.url) as connection:
+        assert connection.execute("SELECT tenant FROM responses").fetchall() == [("globex",)]
+
+
+@pytest.mark.parametrize("params", [{}, {"workspce": "w"}, {"workspace": "w", "Agent": "a"}, {"workspace": " "}])
+async def test_a_misspelt_clearing_clears_nothing(replicas: Replicas, params: dict[str, str]) -> None:
+    admin = replicas.one.client(replicas.one.new_key("acme", KeyRole.ADMIN))
+    await replicas.one.client().post("/v1/responses", json={"agent": "a", "query": "where?", "response": "here"})
+
+    refused = await admin.delete("/cache", params=params)
+
+    assert refused.status_code == 422
+    with psycopg.connect(replicas.one.url) as connection:
+        assert connection.execute("SELECT count(*) FROM responses").fetchone() == (1,)
+
+
+async def test_more_connections_than_stamps_need_hinder_nobody(database: str, tmp_path: Path) -> None:
+    settings = settings_for(database, tmp_path, pool={"min_size": 4, "max_size": 8, "timeout_s": 5})
+    async with running(settings, database, HashingModel()) as application:
+        assert (await searched(application.client(), "anything?"))["results"] == []

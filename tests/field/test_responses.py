@@ -2,8 +2,9 @@
 
 import asyncio
 import random
+import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -13,14 +14,17 @@ import httpx
 import pytest
 
 from actors.cache import CacheShard
+from lamina.caching import keys
+from lamina.caching import responses as questions
 from lamina.caching.budget import Budget
-from lamina.caching.layers import Agents, Layer
-from lamina.caching.responses import PutResponse, Question, Refusal, ResponsePolicy, State
+from lamina.caching.layers import Agents, Layer, Probe
+from lamina.caching.responses import MAX_MEANING_CHARS, PutResponse, Question, Refusal, ResponsePolicy, State
+from lamina.caching.tally import Counts
 from lamina.embedding.batching import BatchingEmbedder
 from lamina.embedding.hashing import HashingModel
 from lamina.errors import InvalidInput, Unavailable
 from lamina.memories import Message, Note, Role
-from lamina.reading.search import Uncached
+from lamina.reuse import responses
 from lamina.reuse.responses import ResponseCache
 from lamina.reuse.shards import SharedCaches
 from lamina.scope import Scope
@@ -28,9 +32,9 @@ from lamina.stores.postgres.connection import lent
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.keys import KeyRole
 from lamina.stores.postgres.responses import Responses
-from lamina.wiring.caches import build_shared_caches, shard_limits
+from lamina.wiring.caches import build_shared_caches, response_policy, shard_limits
 from tests.support.application import Application
-from tests.support.embedders import Switchable
+from tests.support.embedders import Down, Switchable, Uncached
 
 ASKED = {"agent": "ann", "query": "where does the green heron nest"}
 REWORDED = {"agent": "ann", "query": "Where does the green heron nest?"}
@@ -57,6 +61,13 @@ class Untouchable:
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"the pool was asked for {name}")
+
+
+class Unlistable(Responses):
+    """Cannot say which agents have responses."""
+
+    async def agents(self, tenant: str, workspace: str, limit: int) -> list[str]:
+        raise Unavailable("postgres", "not now")
 
 
 @dataclass
@@ -94,12 +105,16 @@ def one(application: Application, sql: str) -> Any:
 
 @asynccontextmanager
 async def running(
-    application: Application, shard: CacheShard | None = None, pool: Any = None, **policy: Any
+    application: Application,
+    shard: CacheShard | None = None,
+    pool: Any = None,
+    kind: type[Responses] = Responses,
+    **policy: Any,
 ) -> AsyncIterator[Kit]:
     settings = application.settings
     caches = build_shared_caches(settings, {"cache-0": shard or CacheShard(shard_limits(settings.caches))})
     chosen: ResponsePolicy = replace(response_policy(settings), **policy)
-    store, clock = Responses(pool or application.pool, chosen, 1), Moving()
+    store, clock = kind(pool or application.pool, chosen, 1), Moving()
     embedder = Switchable(BatchingEmbedder(HashingModel()))
     cache = ResponseCache(
         caches, store, Uncached(embedder), chosen, generation=1, clock=clock, is_same_question=lambda _one, _other: True
@@ -159,16 +174,23 @@ async def test_an_exact_repeat_is_served_by_the_turn_hash(application: Applicati
     assert (await look_up(client))["layer"] == "turn_hash"
 
 
+@pytest.mark.parametrize("layer", ["turn_hash", "semantic"])
 @pytest.mark.parametrize(
-    "response", [None, 0, -0.5, 10**30, "", [], {"b": 1, "a": [None, {"ü": "日本"}]}, "x" * 50_000]
+    "response",
+    [
+        *(None, 0, -0.5, 10**30, "", [], "x" * 50_000),
+        {"b": 1, "a": [None, {"ü": "日本"}]},
+        {"e\u0301": 1, "\u00e9": 2},
+    ],
 )
-async def test_a_response_comes_back_as_it_was_put(application: Application, response: Any) -> None:
+async def test_a_response_comes_back_as_it_was_put(application: Application, response: Any, layer: str) -> None:
     client = application.client()
     await put(client, response)
+    await application.services.caches.flush()
 
-    found = await client.post("/v1/responses/lookup", json=ASKED | REWORDED)
+    found = await client.post("/v1/responses/lookup", json=ASKED if layer == "turn_hash" else REWORDED)
 
-    assert found.json()["state"] == "hit"
+    assert (found.json()["state"], found.json()["layer"]) == ("hit", layer)
     assert found.json()["response"] == response
     if isinstance(response, dict):
         assert list(found.json()["response"]) == list(response)
@@ -412,6 +434,61 @@ async def test_a_lookup_waits_for_the_response_that_another_one_makes(applicatio
     assert (found["state"], found["response"]) == ("hit", "in trees")
 
 
+async def test_a_waiter_is_told_where_the_agent_stands_when_the_other_one_failed(kit: Kit) -> None:
+    await kit.cache.put(kit.question("something else"), "x")
+    first = await kit.cache.lookup(kit.question(), wait_s=10)
+    waiting = asyncio.create_task(kit.cache.lookup(kit.question(), wait_s=10))
+    await asyncio.sleep(0.1)
+    await kit.note("herons moved")
+
+    refused = await kit.cache.put(kit.question(), "in trees", first.epoch)
+    second = await asyncio.wait_for(waiting, 2)
+
+    assert refused.refusal is Refusal.CHANGED
+    assert second.state is State.MISS
+    assert (await kit.cache.put(kit.question(), "in reeds", second.epoch)).id is not None
+
+
+async def test_a_hit_after_a_wait_counts_as_one_lookup(kit: Kit) -> None:
+    await kit.cache.put(kit.question("something else"), "x")
+    await kit.cache.lookup(kit.question(), wait_s=10)
+    waiting = asyncio.create_task(kit.cache.lookup(kit.question(), wait_s=10))
+    await asyncio.sleep(0.1)
+
+    await kit.cache.put(kit.question(), "in trees")
+    found = await asyncio.wait_for(waiting, 2)
+    await kit.cache.flush()
+
+    assert found.state is State.HIT
+    assert kit.counts(Layer.SEMANTIC).hits == 1
+    assert kit.row("SELECT lookups, hits FROM response_agents WHERE tenant = %s AND agent = 'ann'") == (2, 1)
+    assert kit.row("SELECT max(hits) FROM responses WHERE tenant = %s") == (1,)
+
+
+async def test_where_many_wait_the_next_one_does_not(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(responses, "MAX_WAITING", 1)
+    await kit.cache.lookup(kit.question(), wait_s=10)
+    waiting = asyncio.create_task(kit.cache.lookup(kit.question(), wait_s=10))
+    await asyncio.sleep(0.1)
+
+    crowded = await asyncio.wait_for(kit.cache.lookup(kit.question(), wait_s=10), 2)
+    is_waiting = not waiting.done()
+    await kit.cache.put(kit.question(), "in trees")
+    await asyncio.wait_for(waiting, 2)
+    later = [kit.cache.lookup(kit.question("how old does it grow"), wait_s=wait_s) for wait_s in (10, 0.2)]
+
+    assert crowded.state is State.MISS
+    assert is_waiting
+    assert await patience(later[0]) < 0.2
+    assert await patience(later[1]) >= 0.2, "there is room again"
+
+
+async def patience(lookup: Coroutine[Any, Any, Any]) -> float:
+    began = time.monotonic()
+    await lookup
+    return time.monotonic() - began
+
+
 # As one replica: what it asks, how long a response lives, and what happens when something fails.
 
 
@@ -440,6 +517,91 @@ async def test_a_shard_that_does_not_know_learns_all_agents_with_one_lookup(appl
         assert (first.state, second.state) == (State.MISS, State.MISS)
         assert after.counts(Layer.AGENTS).hits == 1
         assert (await after.cache.lookup(after.question())).state is State.HIT
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+async def test_what_agents_there_are_is_asked_for_beside_the_answer_and_seldom(
+    application: Application, *, is_on: bool
+) -> None:
+    async with running(application) as before:
+        await before.cache.put(before.question(), "in trees")
+    async with running(application, kind=Unlistable) as after:
+        after.caches._layers = frozenset(Layer) if is_on else frozenset(Layer) - {Layer.AGENTS}
+
+        found = [await after.cache.lookup(after.question()) for _ in range(3)]
+
+        assert [item.state for item in found] == [State.HIT] * 3
+        assert after.caches.counted().get(Layer.AGENTS, Counts()).errors == int(is_on)
+
+
+@pytest.mark.parametrize(("most", "has_bob_any"), [(2, False), (1, None)])
+async def test_a_shard_is_not_told_of_more_agents_than_it_takes(
+    application: Application, monkeypatch: pytest.MonkeyPatch, most: int, *, has_bob_any: bool | None
+) -> None:
+    monkeypatch.setattr(responses, "MAX_AGENTS", most)
+    async with running(application) as before:
+        await before.cache.put(before.question(), "in trees")
+        await before.cache.put(before.question(agent="eve"), "in trees")
+    async with running(application) as after:
+        await after.cache.lookup(after.question())
+
+        known = await after.caches.find(Probe(after.question().space, agent="bob"))
+
+        assert known.has_responses is has_bob_any
+
+
+async def test_a_request_is_hashed_once(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    await kit.cache.put(kit.question(), "in trees")
+    hashed: list[tuple[Any, ...]] = []
+
+    def digest(*parts: Any) -> bytes:
+        hashed.append(parts)
+        return keys.digest(*parts)
+
+    monkeypatch.setattr(questions, "digest", digest)
+    await kit.cache.lookup(kit.question(REWORDED["query"]))
+
+    assert len(hashed) == 2, "with the text and without"
+
+
+async def test_what_a_shard_keeps_is_weighed_in_bytes(kit: Kit) -> None:
+    await kit.cache.put(kit.question(), "日" * 1000)
+
+    figures = await kit.caches.figures()
+
+    assert 3000 < figures.totals().holdings[Layer.TURN].size_bytes < 3500
+
+
+async def test_different_questions_behind_the_same_long_notes_are_told_apart(kit: Kit) -> None:
+    notes = "The green heron nests in trees and bushes by the river. " * 110
+    await kit.cache.put(kit.question(notes + "How many eggs does it lay?"), "four")
+
+    other = await kit.cache.lookup(kit.question(notes + "Who eats its young?"))
+    same = await kit.cache.lookup(kit.question(notes + "How many eggs does it lay?"))
+
+    assert other.state is State.MISS
+    assert (same.state, same.response) == (State.HIT, "four")
+
+
+@pytest.mark.parametrize(
+    ("put_chars", "asked_chars", "state"), [(0, 0, State.HIT), (1, 0, State.MISS), (0, 1, State.MISS)]
+)
+async def test_only_short_questions_are_compared_by_meaning(
+    kit: Kit, put_chars: int, asked_chars: int, state: State
+) -> None:
+    text = "where does the green heron nest ".ljust(MAX_MEANING_CHARS - 1, ".")
+    await kit.cache.put(kit.question(text + "?" + "?" * put_chars), "in trees")
+
+    assert (await kit.cache.lookup(kit.question(text + "!" + "!" * asked_chars))).state is state
+
+
+async def test_a_long_question_needs_no_embedder(kit: Kit) -> None:
+    kit.embedder.state = "down"
+    await kit.cache.put(kit.question("where does it nest " * 100), "in trees")
+    kit.clock.forward(3601)
+
+    assert (await kit.cache.lookup(kit.question("where does it nest " * 100))).state is State.STALE
+    assert Layer.EMBEDDINGS not in kit.caches.counted()
 
 
 async def test_a_put_is_known_to_the_shard_before_it_answers(kit: Kit) -> None:
@@ -664,7 +826,7 @@ async def test_what_a_shard_kept_is_not_given_once_it_was_replaced_elsewhere(app
 
 
 async def test_a_wait_is_bounded(kit: Kit) -> None:
-    with pytest.raises(InvalidInput, match="wait_s"):
+    with pytest.raises(InvalidInput, match=r"wait_s: is 60\.5; expected 0 to 60 seconds"):
         await kit.cache.lookup(kit.question(), wait_s=60.5)
 
 
@@ -686,7 +848,7 @@ async def test_purging_what_is_over_keeps_what_answers_and_corrects_the_bytes(ki
     assert purged == 2
     assert (after.entries, after.live, after.stale, after.expired) == (2, 1, 1, 0)
     assert (after.size_bytes,) == kit.row("SELECT sum(bytes)::bigint FROM response_agents WHERE tenant = %s")
-    assert await kit.store.agents(tenant, "w") == ["ann"], "an agent without responses is forgotten after an hour"
+    assert await kit.store.agents(tenant, "w", 10) == ["ann"], "an agent without responses is forgotten after an hour"
 
 
 @pytest.mark.parametrize(
@@ -792,3 +954,42 @@ async def test_no_response_is_older_than_the_memory_it_was_made_from(
     assert wrong == []
     assert states[State.HIT] > 10
     assert states[State.MISS] > 10
+
+
+@pytest.mark.parametrize("change", ["revoke a share", "change the profile", "clear the caches"])
+async def test_a_response_that_was_begun_before_its_memory_changed_is_not_stored(
+    application: Application, change: str
+) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    question = {"workspace": "w", "agent": "a", "query": "where is the key?"}
+    share = {"workspace": "far", "to_workspace": "w", "segment": "notes"}
+    id_ = (await admin.post("/v1/shares", json=share)).json()["id"]
+
+    looked_up = (await admin.post("/v1/responses/lookup", json=question)).json()
+    match change:
+        case "revoke a share":
+            changed = await admin.delete(f"/v1/shares/{id_}")
+        case "change the profile":
+            changed = await admin.put("/v1/memory-profile", json={"workspace": "w", "agent": "a", "prompt_suffix": "x"})
+        case _:
+            changed = await admin.delete("/cache", params={"workspace": "w"})
+    put = await admin.post("/v1/responses", json={**question, "response": "old", "epoch": looked_up["epoch"]})
+
+    assert changed.is_success
+    assert (put.json()["stored"], put.json()["reason"]) == (False, "memory_changed")
+
+
+async def test_a_put_that_is_refused_wakes_those_who_wait_for_it(application: Application) -> None:
+    client = application.client()
+    question = {"agent": "waited for", "query": "how long is the pier?"}
+    first = (await client.post("/v1/responses/lookup", json={**question, "wait_s": 1})).json()
+    waiting = asyncio.create_task(client.post("/v1/responses/lookup", json={**question, "wait_s": 20}))
+    await asyncio.sleep(0.2)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(application.services.caches.responses, "_embedder", Uncached(Down()))
+        refused = await client.post("/v1/responses", json={**question, "response": "x", "epoch": first["epoch"]})
+
+    async with asyncio.timeout(5):
+        assert (await waiting).json()["state"] == "miss"
+    assert refused.status_code == 503

@@ -17,9 +17,8 @@ from deployments.services import Parts, Services, build_services
 from lamina.auditing import audit
 from lamina.embedding.batching import BatchingEmbedder
 from lamina.indexing import Indexer
-from lamina.ports import Embedder, Model
+from lamina.ports import Embedder, Model, Shards
 from lamina.queries import TierName
-from lamina.reuse.shards import Shards
 from lamina.settings import HashingSettings, NoGraphSettings, PostgresServerSettings, Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import claim_generation

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from lamina.errors import Unavailable
 from lamina.memories import Chunk
 from lamina.ports import Embedder
+from lamina.scope import Scope
 
 
 class Down:
@@ -54,3 +55,18 @@ class WritesOnly:
 
     async def embed_chunks(self, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
         return await self.inner.embed_chunks(texts)
+
+
+class Uncached:
+    """Embeds every question anew.
+
+    Args:
+        embedder: Does it.
+    """
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+
+    async def embed_question(self, scope: Scope, text: str) -> bytes:
+        """Return float32 bytes of the unit vector."""
+        return bytes((await self._embedder.embed([text]))[0].tobytes())

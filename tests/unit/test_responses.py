@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lamina.caching.budget import Budget
 from lamina.caching.responses import (
+    LESSON_MARGIN,
     Candidate,
     Question,
     ResponsePolicy,
@@ -19,6 +20,7 @@ from lamina.caching.responses import (
     best,
     clean_question,
     is_current,
+    json_text,
     token_at,
     version_of,
 )
@@ -70,7 +72,7 @@ def chosen(*candidates: Candidate, same: bool = True) -> int | None:
 )
 def test_whatever_a_response_depends_on_makes_other_circumstances(changed: Question) -> None:
     assert changed.circumstances(1) != QUESTION.circumstances(1)
-    assert changed.digest(1) != QUESTION.digest(1)
+    assert changed.request(1).digest != QUESTION.request(1).digest
 
 
 def test_ids_are_not_joined() -> None:
@@ -92,14 +94,14 @@ def test_the_generation_of_vectors_is_one_of_the_circumstances() -> None:
 def test_session_and_swarm_do_not_matter() -> None:
     elsewhere = replace(QUESTION, scope=replace(SCOPE, session="s", swarm="t"))
 
-    assert elsewhere.digest(1) == QUESTION.digest(1)
+    assert elsewhere.request(1).digest == QUESTION.request(1).digest
 
 
 def test_another_text_is_another_request_under_the_same_circumstances() -> None:
     other = replace(QUESTION, text="what is that")
 
     assert other.circumstances(1) == QUESTION.circumstances(1)
-    assert other.digest(1) != QUESTION.digest(1)
+    assert other.request(1).digest != QUESTION.request(1).digest
 
 
 def test_of_a_system_prompt_the_first_16_hex_digits_of_its_hash_are_kept() -> None:
@@ -119,6 +121,7 @@ def test_of_a_system_prompt_the_first_16_hex_digits_of_its_hash_are_kept() -> No
         ("system_prompt_version", SCOPE, {"prompt_version": "a", "system_prompt": "b"}),
         ("model", SCOPE, {"model": ""}),
         ("variant.x", SCOPE, {"variant": {"x": "\ud800"}}),
+        ("variant", SCOPE, {"variant": "x" * 65_535}),
     ],
 )
 def test_an_unclean_question_is_refused_by_the_name_of_its_field(
@@ -128,6 +131,39 @@ def test_an_unclean_question_is_refused_by_the_name_of_its_field(
         clean_question(scope, **({"text": "q"} | fields))
 
     assert error.value.field == field
+
+
+def deep(levels: int) -> Any:
+    value: Any = 0
+    for _ in range(levels - 1):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        ("a\x00", "r: contains a NUL"),
+        ({"a": ["b", "\ud800"]}, "r.a.1: contains a lone surrogate"),
+        ({"\ud800": 1}, "r: key: contains a lone surrogate"),
+        ([float("inf")], "r.0: is inf"),
+        (deep(65), "r: is nested deeper than 64 levels"),
+        ("é" * 500, "r: has 1002 bytes as JSON; at most 1000 are accepted"),
+    ],
+)
+def test_what_json_cannot_hold_or_is_too_large_is_refused_with_its_path(value: Any, error: str) -> None:
+    with pytest.raises(InvalidInput, match=error):
+        json_text(value, "r", 1000)
+
+
+def test_json_is_kept_as_it_is() -> None:
+    assert json_text({"e\u0301": [1, "\u00e9"]}, "r", 1000) == '{"e\u0301":[1,"\u00e9"]}'
+    assert json_text(deep(64), "r", 1000) == "[" * 63 + "0" + "]" * 63
+    assert len(json_text("x" * 1_000_001, "r", 2_000_000)) == 1_000_003
+
+
+def test_a_variant_of_64_kib_is_accepted() -> None:
+    assert len(clean_question(SCOPE, "q", variant="x" * 65_534).variant) == 65_534
 
 
 @pytest.mark.parametrize(
@@ -194,7 +230,8 @@ def test_a_lookup_that_read_no_standing_goes_by_its_time() -> None:
         return is_current(token_at(NOW), standing, lesson, by_workspace=False)
 
     assert current(None)
-    assert current(NOW - moment)
+    assert current(NOW - LESSON_MARGIN - moment)
+    assert not current(NOW - LESSON_MARGIN)
     assert not current(NOW)
     assert not current(NOW + moment)
 

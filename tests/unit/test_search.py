@@ -11,7 +11,8 @@ from lamina.errors import InvalidInput, Unavailable
 from lamina.memories import Chunk
 from lamina.ports import Embedder, TierSearcher
 from lamina.queries import Failure, Filters, FusionMethod, Hit, Query, Ranking, Source, Tier
-from lamina.reading.search import Deadlines, Search, SourcesOfTier, Uncached, describe
+from lamina.reading.search import Deadlines, Search, SourcesOfTier, describe
+from tests.support.embedders import Uncached
 from tests.unit.builders import NOON, POLICY, memory, query, ranking, request
 
 SOON = 0.02

@@ -89,13 +89,15 @@ class EmbeddingTable:
         }
         await self._changed("keep_embeddings", parameters)
 
-    async def purge_expired(self, now: datetime, ttl_days: float) -> int:
-        """Forget embeddings that were not used for so many days, of every tenant; return how many.
+    async def purge_expired(self, now: datetime, ttl_days: float, tenant: str | None = None) -> int:
+        """Forget embeddings that were not used for so many days, of a tenant or of every one; return how many.
 
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        return await self._changed("purge_expired_embeddings", {"cutoff": now - timedelta(days=ttl_days)})
+        return await self._changed(
+            "purge_expired_embeddings", {"cutoff": now - timedelta(days=ttl_days), "tenant": tenant}
+        )
 
     async def purge(self, tenant: str) -> int:
         """Forget a tenant's embeddings of every generation; return how many.

@@ -23,6 +23,20 @@ async def bump_epoch(connection: Connection, scope: Scope, *, teaches: bool = Fa
     return int(row["epoch"]) if row else 0
 
 
+async def bump_workspace(connection: Connection, tenant: str, workspace: str, agent: str | None = None) -> None:
+    """Raise the epochs of a workspace and all its namespaces, and end the responses of an agent, or of all.
+
+    Args:
+        connection: In the transaction of the write; its rows are locked until the commit.
+        tenant: Whose.
+        workspace: Which.
+        agent: Whose view of the workspace changed; everybody's if not given.
+    """
+    parameters = {"tenant": tenant, "workspace": workspace, "agent_id": agent}
+    for name in ("lock_lesson", "bump_workspace_epochs", "end_responses"):
+        await connection.execute(statement(name), parameters)
+
+
 async def raise_epochs(pool: Pool, tenant: str, workspace: str | None) -> None:
     """Raise the epochs of a whole workspace, or of all that a tenant has: nothing kept before is used again.
 
@@ -31,6 +45,9 @@ async def raise_epochs(pool: Pool, tenant: str, workspace: str | None) -> None:
     """
 
     async def act(connection: Connection) -> None:
-        await connection.execute(statement("raise_epochs"), {"tenant": tenant, "workspace": workspace})
+        parameters = {"tenant": tenant, "workspace": workspace}
+        if workspace is not None:
+            await connection.execute(statement("lock_lesson"), parameters)
+        await connection.execute(statement("raise_epochs"), parameters)
 
     await in_transaction(pool, act)

@@ -11,6 +11,7 @@ from lamina.memory_profiles import MemoryProfile, clean_memory_profile
 from lamina.queries import TIER_NAMES
 from lamina.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction, lent, scope_parameters, statement
+from lamina.stores.postgres.epochs import bump_workspace
 
 
 class MemoryProfiles:
@@ -42,8 +43,7 @@ class MemoryProfiles:
 
         async def act(connection: Connection) -> None:
             await connection.execute(statement("put_memory_profile"), parameters)
-            await connection.execute(statement("bump_workspace_epochs"), parameters)
-            await connection.execute(statement("end_responses"), parameters)
+            await bump_workspace(connection, scope.tenant, scope.workspace, scope.agent)
 
         await in_transaction(self._pool, act)
         return stored
@@ -60,8 +60,7 @@ class MemoryProfiles:
             cursor = await connection.execute(statement("delete_memory_profile"), parameters)
             if cursor.rowcount == 0:
                 raise NotFound("memory profile of agent", scope.agent or "")
-            await connection.execute(statement("bump_workspace_epochs"), parameters)
-            await connection.execute(statement("end_responses"), parameters)
+            await bump_workspace(connection, scope.tenant, scope.workspace, scope.agent)
 
         await in_transaction(self._pool, act)
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import psycopg
 
 from lamina.ports import Change
-from lamina.stores.postgres.connection import Connection, Pool, lent, statement
+from lamina.stores.postgres.connection import Connection, Pool, in_transaction, lent, statement
 from lamina.stores.postgres.records import RECORD_OF
 
 ProjectionName = Literal["messages", "notes", "cold", "documents", "graph"]
@@ -83,9 +83,12 @@ class Outbox:
         """Have the projection take over these memories of a tenant again; what was computed from it is over."""
         if not ids:
             return
-        async with lent(self._pool) as connection, connection.transaction():
+
+        async def act(connection: Connection) -> None:
             await enqueue(connection, projection, ids)
             await connection.execute(statement("unsettle"), {"tenant": tenant})
+
+        await in_transaction(self._pool, act)
 
     async def finish(self, seqs: Sequence[int]) -> None:
         """Remove applied rows."""

@@ -119,13 +119,13 @@ class ProviderMetrics:
             cursor = await connection.execute(statement("provider_hit_rates"), parameters)
             return [HitRates(**row) async for row in cursor]
 
-    async def purge_expired(self, now: datetime, ttl_days: float) -> int:
-        """Forget what was recorded longer than so many days ago, of every tenant; return how many calls.
+    async def purge_expired(self, now: datetime, ttl_days: float, tenant: str | None = None) -> int:
+        """Forget what was recorded longer than so many days ago, of a tenant or of every one; return how many calls.
 
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        parameters = {"cutoff": now - timedelta(days=ttl_days)}
+        parameters = {"cutoff": now - timedelta(days=ttl_days), "tenant": tenant}
         async with lent(self._pool) as connection:
             return (await connection.execute(statement("purge_provider_metrics"), parameters)).rowcount
 

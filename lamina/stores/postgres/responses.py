@@ -17,6 +17,7 @@ from lamina.caching.responses import (
     PutResponse,
     Question,
     Refusal,
+    Request,
     ResponseFigures,
     ResponsePolicy,
     Standing,
@@ -38,20 +39,27 @@ class NewResponse:
     """A response to store.
 
     Args:
+        request: What it answers.
         response: It, as JSON text.
-        embedding: Float32 bytes of the question's unit vector.
+        embedding: Float32 bytes of the question's unit vector; ``None`` if that is not compared by meaning.
         token: From the lookup before it was made.
     """
 
-    question: Question
+    request: Request
     response: str
-    embedding: bytes
+    embedding: bytes | None = None
     token: int | None = None
+
+    @property
+    def question(self) -> Question:
+        """Return what it answers."""
+        return self.request.question
 
     @property
     def size_bytes(self) -> int:
         """Return about how much room it takes."""
-        return _ROW_BYTES + len(self.embedding) + len(self.response.encode()) + len(self.question.text.encode())
+        texts = len(self.response.encode()) + len(self.question.text.encode())
+        return _ROW_BYTES + len(self.embedding or b"") + texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,32 +97,32 @@ class Responses:
         self._policy = policy
         self._generation = generation
 
-    async def exact(self, question: Question, now: datetime) -> Exact:
+    async def exact(self, request: Request, now: datetime) -> Exact:
         """Return where the agent stands, and the current response to exactly this request.
 
         Raises:
             Unavailable: If Postgres does not answer.
         """
         async with lent(self._pool) as connection:
-            cursor = await connection.execute(statement("exact_response"), self._asked(question, now))
+            cursor = await connection.execute(statement("exact_response"), self._asked(request, now))
             row = await cursor.fetchone()
         if row is None:
             return Exact()
         return Exact(_standing(row), None if row["id"] is None else _candidate(row, similarity=1.0, is_exact=True))
 
-    async def near(self, question: Question, embedding: bytes, now: datetime) -> list[Candidate]:
-        """Return current responses to questions within the threshold, the nearest first; 16 at most.
+    async def near(self, request: Request, embedding: bytes, now: datetime) -> list[Candidate]:
+        """Return current responses to short questions within the threshold, the nearest first; 16 at most.
 
         Raises:
             Unavailable: If Postgres does not answer.
         """
         vector = {"embedding": _vector(embedding), "max_distance": 1 - self._policy.threshold, "limit": MAX_CANDIDATES}
         async with lent(self._pool) as connection:
-            cursor = await connection.execute(statement("near_responses"), self._asked(question, now) | vector)
+            cursor = await connection.execute(statement("near_responses"), self._asked(request, now) | vector)
             return [_candidate(row, similarity=row["similarity"]) async for row in cursor]
 
-    async def read(self, question: Question, id_: UUID) -> tuple[Any] | None:
-        """Return the response alone in a tuple; ``None`` if it is gone.
+    async def read(self, question: Question, id_: UUID) -> str | None:
+        """Return a response as the JSON text that was put; ``None`` if it is gone.
 
         Raises:
             Unavailable: If Postgres does not answer.
@@ -122,7 +130,7 @@ class Responses:
         async with lent(self._pool) as connection:
             cursor = await connection.execute(statement("get_response"), _place(question) | {"id": id_})
             row = await cursor.fetchone()
-        return None if row is None else (row["response"],)
+        return None if row is None else str(row["response"])
 
     async def lease(self, question: Question, id_: UUID, now: datetime) -> bool:
         """Tell whether the caller is the one to refresh a stale response.
@@ -145,13 +153,13 @@ class Responses:
         async with lent(self._pool) as connection:
             await connection.execute(statement("change_prompt"), _prompt(question))
 
-    async def agents(self, tenant: str, workspace: str) -> list[str]:
-        """Return the agents that have responses, and maybe some that had.
+    async def agents(self, tenant: str, workspace: str, limit: int) -> list[str]:
+        """Return the agents that have responses, and maybe some that had; as many as the limit, whichever.
 
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        parameters = {"tenant": tenant, "workspace": workspace}
+        parameters = {"tenant": tenant, "workspace": workspace, "limit": limit}
         async with lent(self._pool) as connection:
             cursor = await connection.execute(statement("list_response_agents"), parameters)
             return [row["agent"] async for row in cursor]
@@ -175,11 +183,11 @@ class Responses:
         agent_epoch = await _with_prompt(connection, new.question, standing)
         id_, ttl_s = new_id(), adaptive_ttl(standing.hits, standing.lookups, self._policy.ttl)
         gone = await self._make_room(connection, new, claimed.used_bytes, now)
-        row = self._asked(new.question, now) | {
+        row = self._asked(new.request, now) | {
             "id": id_,
             "query": new.question.text,
             "response": new.response,
-            "embedding": _vector(new.embedding),
+            "embedding": None if new.embedding is None else _vector(new.embedding),
             "agent_epoch": agent_epoch,
             "workspace_epoch": standing.workspace_epoch,
             "workspace_writes": standing.workspace_writes,
@@ -192,7 +200,7 @@ class Responses:
 
     async def _make_room(self, connection: Connection, new: NewResponse, used_bytes: int, now: datetime) -> "_Gone":
         """Delete the response that is replaced, and others if the budget is spent."""
-        asked, ids = self._asked(new.question, now), list[UUID]()
+        asked, ids = self._asked(new.request, now), list[UUID]()
         if used_bytes + new.size_bytes > self._policy.budget.size_bytes:
             cursor = await connection.execute(statement("held_responses"), asked)
             held = [Held(**row) async for row in cursor]
@@ -274,12 +282,13 @@ class Responses:
         assert row is not None  # noqa: S101 - an aggregate is one row
         return ResponseFigures(**row)
 
-    def _asked(self, question: Question, now: datetime) -> dict[str, Any]:
+    def _asked(self, request: Request, now: datetime) -> dict[str, Any]:
+        question = request.question
         return _place(question) | {
             "namespace": question.scope.namespace,
             "user_id": question.scope.user,
-            "circumstances": question.circumstances(self._generation),
-            "digest": question.digest(self._generation),
+            "circumstances": request.circumstances,
+            "digest": request.digest,
             "generation": self._generation,
             "by_workspace": self._policy.by_workspace,
             "now": now,

@@ -429,7 +429,7 @@ CREATE TABLE public.responses (
     query text NOT NULL,
     response json NOT NULL,
     generation smallint NOT NULL,
-    embedding public.vector(384) NOT NULL,
+    embedding public.vector(384),
     agent_epoch bigint NOT NULL,
     workspace_epoch bigint NOT NULL,
     workspace_writes bigint NOT NULL,

@@ -11,6 +11,7 @@ from lamina.errors import Conflict, NotFound
 from lamina.scope import Scope
 from lamina.sharing import MAX_SHARES_INTO, Segment, Share
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction, lent, statement
+from lamina.stores.postgres.epochs import bump_workspace
 from lamina.stores.postgres.idempotency import Json, Once, answer_once
 
 
@@ -56,7 +57,7 @@ class Shares:
             row = await cursor.fetchone()
             assert row is not None  # noqa: S101 - the upsert returns its row
             await _refuse_too_many(connection, tenant, share)
-            await _bump_epochs(connection, tenant, share.to_workspace)
+            await bump_workspace(connection, tenant, share.to_workspace)
             return {"id": str(row["id"])}
 
         written = await in_transaction(
@@ -89,7 +90,7 @@ class Shares:
             row = await cursor.fetchone()
             if row is None:
                 raise NotFound("share", str(id_))
-            await _bump_epochs(connection, tenant, row["to_workspace"])
+            await bump_workspace(connection, tenant, row["to_workspace"])
 
         await in_transaction(self._pool, act)
 
@@ -101,13 +102,6 @@ async def _refuse_too_many(connection: Connection, tenant: str, share: Share) ->
         raise Conflict(
             f"workspace {share.to_workspace} sees {MAX_SHARES_INTO} shares, the most it may; revoke one of them first"
         )
-
-
-async def _bump_epochs(connection: Connection, tenant: str, workspace: str) -> None:
-    """Make answers that were cached for the workspace invalid."""
-    whole = {"tenant": tenant, "workspace": workspace, "agent_id": None}
-    await connection.execute(statement("bump_workspace_epochs"), whole)
-    await connection.execute(statement("end_responses"), whole)
 
 
 def _share(row: DictRow) -> Share:

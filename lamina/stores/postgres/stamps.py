@@ -1,5 +1,6 @@
 """Reading stamps: one small statement that proves cached answers fresh."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -25,10 +26,12 @@ class Stamps:
     Args:
         pool: Connections to Postgres.
         kept: The projections that somebody keeps up to date.
+        deadline_s: Seconds after which a connection that does not answer is given up.
     """
 
-    def __init__(self, pool: Pool, kept: Sequence[ProjectionName]) -> None:
+    def __init__(self, pool: Pool, kept: Sequence[ProjectionName], *, deadline_s: float) -> None:
         self._pool = pool
+        self._deadline_s = deadline_s
         self._kept = list(kept)
         self._calls: Coalescer[Scope, Stamp] = Coalescer(self._read, part="postgres", max_in_flight=MAX_IN_FLIGHT)
 
@@ -48,7 +51,8 @@ class Stamps:
             "namespaces": [scope.namespace for scope in scopes],
             "agents": [scope.agent for scope in scopes],
         }
-        async with lent(self._pool) as connection:
+        # The caller's deadline frees the caller, this one the connection: two that hang would end all stamps.
+        async with asyncio.timeout(self._deadline_s), lent(self._pool) as connection:
             cursor = await connection.execute(statement("stamps"), parameters)
             return [_stamp(row) async for row in cursor]
 

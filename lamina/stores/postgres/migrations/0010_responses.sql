@@ -24,7 +24,8 @@ CREATE TABLE response_agents (
 
 -- Of what one agent may be answered with under given circumstances every vector is compared: the budget of the
 -- workspace bounds how many these are, and an index of vectors would have to be walked past everybody else's.
--- Vectors stay in the row, where comparing them takes no second read; responses move out of it.
+-- Vectors stay in the row, where comparing them takes no second read; responses move out of it. Long questions have
+-- none: they are found again by their words alone.
 CREATE TABLE responses (
     id uuid PRIMARY KEY,
     tenant text NOT NULL,
@@ -37,7 +38,7 @@ CREATE TABLE responses (
     query text NOT NULL,
     response json NOT NULL,
     generation smallint NOT NULL REFERENCES embedding_generations,
-    embedding vector(384) NOT NULL,
+    embedding vector(384),
     agent_epoch bigint NOT NULL,
     workspace_epoch bigint NOT NULL,
     workspace_writes bigint NOT NULL,

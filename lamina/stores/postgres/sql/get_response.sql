@@ -1,1 +1,2 @@
-SELECT response FROM responses WHERE id = %(id)s AND tenant = %(tenant)s AND workspace = %(workspace)s
+SELECT response::text AS response FROM responses
+WHERE id = %(id)s AND tenant = %(tenant)s AND workspace = %(workspace)s

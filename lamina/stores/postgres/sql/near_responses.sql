@@ -1,4 +1,5 @@
--- The current responses to the nearest questions under exactly these circumstances.
+-- The current responses to the nearest questions under exactly these circumstances. A long question has no embedding,
+-- and so no distance.
 SELECT r.id, r.query, r.created_at, r.expires_at, 1 - (r.embedding <=> %(embedding)s) AS similarity
 FROM responses r
 JOIN response_agents a ON a.tenant = r.tenant AND a.workspace = r.workspace AND a.agent = r.agent

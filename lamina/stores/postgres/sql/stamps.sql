@@ -22,6 +22,7 @@ LEFT JOIN LATERAL (
     FROM shares s
     LEFT JOIN epochs e ON (e.tenant, e.workspace, e.namespace) = (s.tenant, s.from_workspace, s.from_namespace)
     WHERE s.tenant = asked.tenant AND s.to_workspace = asked.workspace AND s.revoked_at IS NULL
+      AND (s.expires_at IS NULL OR s.expires_at > statement_timestamp() - interval '1 hour')
 ) shared ON true
 LEFT JOIN LATERAL (
     SELECT json_build_object(

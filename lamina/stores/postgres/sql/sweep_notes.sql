@@ -31,7 +31,7 @@ WITH due AS (
     INSERT INTO epochs AS e (tenant, workspace, namespace, outbox_seq)
     SELECT DISTINCT tenant, workspace, namespace, (SELECT coalesce(max(seq), 0) FROM queued) FROM demoted
     ORDER BY tenant, workspace, namespace
-    ON CONFLICT (tenant, workspace, namespace) DO UPDATE SET epoch = e.epoch + 1, outbox_seq = excluded.outbox_seq
+    ON CONFLICT (tenant, workspace, namespace) DO UPDATE SET epoch = e.epoch + 1, outbox_seq = greatest(e.outbox_seq, excluded.outbox_seq)
 )
 SELECT tenant, workspace, namespace, count(*) AS notes
 FROM due
