@@ -124,7 +124,9 @@ class CacheStatsOut(CacheHealthOut):
             responses=ResponsesOut(**asdict(figures.responses)), embeddings=EmbeddingsOut(**asdict(figures.embeddings))
         )
         providers = [HitRatesOut.of(rates) for rates in figures.providers]
-        return cls(**dict(health), tables=tables, providers=providers)
+        held = {"entries": figures.responses.entries, "bytes": figures.responses.size_bytes}
+        layers = {**health.layers, Layer.SEMANTIC.value: health.layers[Layer.SEMANTIC.value].model_copy(update=held)}
+        return cls(**{**dict(health), "layers": layers}, tables=tables, providers=providers)
 
 
 class ExpiredOut(BaseModel):

@@ -333,7 +333,8 @@ async def test_stats_need_a_key_and_health_does_not_and_asks_no_database(replica
     turn = health["layers"]["turn_hash"]
     assert (turn["hits"], turn["misses"], turn["errors"], turn["entries"]) == (2, 1, 0, 2)
     assert turn["bytes"] > 0
-    assert stats["tables"]["responses"]["entries"] == 1
+    assert stats["tables"]["responses"]["entries"] == stats["layers"]["semantic"]["entries"] == 1
+    assert health["layers"]["semantic"]["entries"] is None
     assert stats["tables"]["embeddings"]["entries"] >= 1
     assert stats["providers"] == []
     assert 'lamina_cache_requests_total{layer="turn_hash",outcome="hits"} 2.0' in metrics
