@@ -16,6 +16,7 @@ from lamina.caching.layers import Found, Layer, Probe, Space
 from lamina.caching.shard import ShardLimits
 from lamina.caching.tally import News, ShardStats
 from lamina.errors import Unavailable
+from lamina.ports import Shards
 
 MAX_CONCURRENCY = 1000
 CLAIMS = "claims"
@@ -129,8 +130,13 @@ class Directory:
         """Return the shards' names."""
         return [f"cache-{self.edition}-{place}" for place in range(self.count)]
 
-    def shards(self) -> Mapping[str, RemoteShard]:
-        """Return the shards by name; an actor is looked for at the first call."""
+    def shards(self) -> Mapping[str, Shards]:
+        """Return the shards by name; an actor is looked for at the first call.
+
+        Where Ray does not run (Serve's local testing mode), they are in this process.
+        """
+        if not ray.is_initialized():  # A call would start a whole Ray behind everyone's back.
+            return {name: CacheShard(self.limits) for name in self.names()}
         return {name: RemoteShard(name, self.namespace, self.limits) for name in self.names()}
 
     def open(self) -> None:

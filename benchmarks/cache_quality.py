@@ -3,10 +3,12 @@
 Source:
     Quora Question Pairs, of which all-MiniLM-L6-v2 saw a part in training, so that its figures are flattered. The
     folder holds `qqp_pairs_*.jsonl.gz`, one `{"text_a", "text_b", "label"}` a line. Who labelled them chose pairs
-    that look alike: every negative is a hard one.
+    that look alike: every negative is a hard one. The guard's rules were chosen on one half of the pairs; the other
+    is measured by itself, too. It was looked at a few times on the way: its figures are fair, not untouched.
 """
 
 import gzip
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,7 +28,9 @@ from lamina.settings import SentenceTransformersSettings
 THRESHOLDS = (0.85, 0.92, 0.95, 0.97)
 LEAST = 0.85
 STEP = 0.001
+# Of 183 pairs within .90 that differ in case and punctuation alone, people called 95 % the same: no rule gets beyond.
 TARGET_PRECISION = 0.93
+LEAST_HITS = 300
 BATCH = 512
 SEED = 20_240_601
 REFERENCE = (
@@ -45,17 +49,26 @@ class Labelled:
         cosines: Of the pairs, float32, shape (n,).
         same: Whether people said that they ask the same.
         passes: Whether the guard lets them pass; false for pairs below the least threshold, which it never sees.
+        held_out: Whether the guard's rules were chosen without them.
     """
 
     cosines: NDArray[np.float32]
     same: Mask
     passes: Mask
+    held_out: Mask
+
+    def part(self, chosen: Mask) -> "Labelled":
+        """Return the chosen pairs alone."""
+        return Labelled(self.cosines[chosen], self.same[chosen], self.passes[chosen], self.held_out[chosen])
+
+    def hits(self, threshold: float, *, guarded: bool) -> Mask:
+        """Return which pairs the cache would take for one."""
+        near = self.cosines >= threshold
+        return near & self.passes if guarded else near
 
     def figures(self, threshold: float, *, guarded: bool) -> tuple[float, float, float]:
         """Return precision, recall, and the share of negatives that are hit."""
-        hits = self.cosines >= threshold
-        if guarded:
-            hits &= self.passes
+        hits = self.hits(threshold, guarded=guarded)
         right = int((hits & self.same).sum())
         wrong = int((hits & ~self.same).sum())
         same = int(self.same.sum())
@@ -65,16 +78,27 @@ class Labelled:
 def measure_quality(folder: Path, *, sample: int | None = None) -> Json:
     """Return precision, recall and hit negatives by threshold, and what the data recommend.
 
+    The same under ``held_out`` for the pairs the guard's rules were chosen without; the threshold is recommended from
+    all pairs.
+
     Raises:
         Misconfigured: If the folder has no pairs.
     """
     pairs = _read(folder, sample)
     stage(f"{len(pairs)} labelled pairs of questions")
     labelled = _labelled(pairs)
-    figures: Json = {"pairs": len(pairs)}
+    recommended = _recommended(labelled)
+    return _measured(labelled, recommended) | {"held_out": _measured(labelled.part(labelled.held_out), recommended)}
+
+
+def _measured(labelled: Labelled, recommended: float | None) -> Json:
+    figures: Json = {"pairs": labelled.same.size, "recommended_threshold": recommended}
     for threshold in THRESHOLDS:
         figures |= _at(labelled, threshold)
-    return figures | _recommended(labelled)
+    if recommended is not None:
+        precision, recall, _ = labelled.figures(recommended, guarded=True)
+        figures |= {"recommended_precision": precision, "recommended_recall": recall}
+    return figures
 
 
 def _read(folder: Path, sample: int | None) -> list[tuple[str, str, bool]]:
@@ -99,7 +123,12 @@ def _labelled(pairs: Sequence[tuple[str, str, bool]]) -> Labelled:
     cosines = np.array([vectors[first] @ vectors[second] for first, second, _ in pairs], dtype=np.float32)
     near = cosines >= LEAST
     passes = [bool(is_near) and is_same_question(*pair[:2]) for is_near, pair in zip(near, pairs, strict=True)]
-    return Labelled(cosines, np.array([same for _, _, same in pairs]), np.array(passes))
+    held_out = [_is_held_out(*pair[:2]) for pair in pairs]
+    return Labelled(cosines, np.array([same for _, _, same in pairs]), np.array(passes), np.array(held_out))
+
+
+def _is_held_out(first: str, second: str) -> bool:
+    return hashlib.sha256(f"{first}|{second}".encode()).digest()[0] % 2 == 1
 
 
 def _embedded(texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
@@ -146,26 +175,44 @@ def _equal_recall(labelled: Labelled, recall: float, below: float) -> float | No
 
 
 def _down_from(threshold: float) -> Iterator[float]:
-    yield from (float(at) for at in np.arange(threshold, LEAST, -STEP))
+    yield from (round(float(at), 3) for at in np.arange(threshold, LEAST + STEP / 2, -STEP))
 
 
-def _recommended(labelled: Labelled) -> Json:
-    """Return the lowest threshold from which on the guarded hits are right often enough."""
+def _recommended(labelled: Labelled) -> float | None:
+    """Return the lowest threshold from which on the guarded hits are right often enough, where there are hits."""
     best: float | None = None
     for at in _down_from(0.995):
+        if labelled.hits(at, guarded=True).sum() < LEAST_HITS:
+            continue
         if labelled.figures(at, guarded=True)[0] < TARGET_PRECISION:
             break
         best = at
-    if best is None:
-        return {"recommended_threshold": None}
-    precision, recall, _ = labelled.figures(best, guarded=True)
-    return {"recommended_threshold": best, "recommended_precision": precision, "recommended_recall": recall}
+    return best
 
 
 def quality_tables(figures: Json) -> list[Table]:
-    """Return the figures as people read them."""
+    """Return the figures as people read them: of all pairs, and of those held out."""
+    everything = _shown(figures, f"Hits of the semantic cache on {figures['pairs']} labelled pairs")
+    held_out = figures["held_out"]
+    others = _shown(held_out, f"On the {held_out['pairs']} of them that the guard's rules were chosen without")
+    everything.caption = (
+        f"recommended: {_recommendation(figures)} (precision of at least {TARGET_PRECISION} with the guard); held out: "
+        f"{_recommendation(held_out)}; equal recall: precision with the guard at the lower threshold that finds as "
+        f"many. {REFERENCE}"
+    )
+    return [everything, others]
+
+
+def _recommendation(figures: Json) -> str:
+    if figures["recommended_threshold"] is None:
+        return "none"
+    threshold, precision, recall = (figures[f"recommended_{name}"] for name in ("threshold", "precision", "recall"))
+    return f"{threshold:.3f}, precision {precision:.3f}, recall {recall:.3f}"
+
+
+def _shown(figures: Json, title: str) -> Table:
     shown = table(
-        f"Hits of the semantic cache on {figures['pairs']} labelled pairs",
+        title,
         "cosine",
         "precision",
         "recall",
@@ -177,11 +224,7 @@ def quality_tables(figures: Json) -> list[Table]:
     )
     for threshold in THRESHOLDS:
         shown.add_row(*_row(figures, threshold))
-    shown.caption = (
-        f"recommended: {figures['recommended_threshold']} (precision of at least {TARGET_PRECISION} with the guard); "
-        f"equal recall: precision with the guard at the lower threshold that finds as many. {REFERENCE}"
-    )
-    return [shown]
+    return shown
 
 
 def _row(figures: Json, threshold: float) -> Iterator[str]:

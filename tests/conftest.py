@@ -1,3 +1,4 @@
+import asyncio
 import tempfile
 import uuid
 from collections.abc import AsyncIterator, Iterator
@@ -22,6 +23,25 @@ from tests.support.application import Application, running, settings_for
 from tests.support.embedders import WritesOnly
 
 TEMPLATE = "lamina_template"
+CANCELLATIONS = 20
+
+
+@pytest.fixture(scope="session", autouse=True)
+async def no_task_is_left() -> AsyncIterator[None]:
+    """End what still runs at the very end, such as the pools of an application in local testing mode.
+
+    In Python 3.11 a task can lose a cancellation (psycopg's pools use ``wait_for``): the loop, which cancels once and
+    then waits, would never close.
+    """
+    yield
+    me = asyncio.current_task()
+    for _ in range(CANCELLATIONS):
+        left = [task for task in asyncio.all_tasks() if task is not me]
+        if not left:
+            break
+        for task in left:
+            task.cancel()
+        await asyncio.wait(left, timeout=0.5)
 
 
 @pytest.fixture(scope="session")

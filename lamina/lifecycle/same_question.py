@@ -40,21 +40,29 @@ _SPELLED = "_"
 _NUMBER = re.compile(r"\d+(?:\.\d+)?k?", re.IGNORECASE)
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{2,3}(?:\D|$))")
 _LEADING = re.compile(r"^\W*\d+[.)]\s")
-_WITH_CAPITAL = regex.compile(r"\p{Lu}[\p{L}\p{M}\p{N}]*|(?<![\p{L}\p{N}])\p{L}*+\p{N}++\p{L}[\p{L}\p{N}]*+")
+# A word with a capital anywhere, as in iPhone, or with digits and letters.
+_WITH_CAPITAL = regex.compile(
+    r"(?<![\p{L}\p{M}\p{N}])(?:\p{Ll}*+\p{Lu}[\p{L}\p{M}\p{N}]*+|\p{L}*+\p{N}++\p{L}[\p{L}\p{N}]*+)"
+)
 _OPENERS = ".!?:(\"'"
 _POSSESSIVE = re.compile(r"['’]s$")
 _ENDINGS = ("ings", "ing", "edly", "ies", "ied", "ers", "er", "ed", "es", "s", "ly")
+_LAST_LETTERS = "eyi"
 _LEAST_STEM = 3
 # "one" and "first" seldom count anything in a question: "how does one", "which one".
 _NO_NUMBERS = listed("one ones once first second zero")
 # From the second row on: German, French, Spanish, Italian, Portuguese, Dutch; none that is also an English word.
-_NEGATIONS = NEGATIONS | listed(
+_NEGATIONS = (NEGATIONS - {"stopped"}) | listed(
     """
     cant dont wont isnt doesnt didnt arent couldnt shouldnt wouldnt
     nicht nichts kein keine keinen keinem keiner keines nie niemals niemand ohne ne jamais sans aucun aucune nunca jamás
     ningún ninguno ninguna senza nessun nessuno nessuna não nenhum nenhuma niet geen nooit zonder
     """
 )
+_NO_DENIALS = re.compile(r"\b(?:or (?:why )?not|not only)\b")
+_PREFIXES = ("un", "non", "dis", "il", "ir", "im", "in", "anti", "mis")
+_LEAST_PREFIXED = 4
+_A_PAIR = 2
 _OPPOSITES = (
     "before | after",
     "with | without",
@@ -67,6 +75,8 @@ _OPPOSITES = (
     "import imports imported importing | export exports exported exporting",
     "advantage advantages | disadvantage disadvantages",
     "male males | female females",
+    "he him his himself | she her hers herself",
+    "same similar similarity similarities similarly | differ differs different difference differences differently",
 )
 # For each word the opposition it belongs to, and its side there.
 _SIDES = {
@@ -78,7 +88,14 @@ _SIDES = {
 # What a name may end with and still be the same one's: India, Indian; Turkey, Turkish.
 _NAME_ENDINGS = listed("s n ns an ian ans ians ish ese i is ey y e a ia ic") | {""}
 _LEAST_NAME_STEM = 4
+# The one name that is a function word, too: written small it is "us".
+_US = "US"
+_SPELT_US = re.compile(r"\b(?:u\.s(?:\.a)?\b\.?|usa\b|united states\b(?: of america\b)?)", re.IGNORECASE)
+_AMERICA = listed("us america american americans")
 _QUESTION_WORDS = listed("who when where why how which what")
+_OWNERS = listed("my your his her our their")
+_JOINS = listed("and or vs versus nor")
+_DIRECTIONS = listed("to from into than against over for by before after of with in on about")
 _ASK_ONE_THING = listed("who when where why")
 _MANNER = "how"
 
@@ -90,7 +107,7 @@ def is_same_question(first: str, second: str) -> bool:
     the same numbers, symbols and names, both deny or neither, and neither may put another word in the place
     of one of the other's, say the opposite, the same words in another order, or ask where or why instead of how.
     What is in doubt is another question, and so is what is longer than 2 000 characters: it costs an answer, not a
-    wrong one.
+    wrong one. Another word without a capital, in a question worded otherwise throughout, is left to the threshold.
 
     Args:
         first: A question.
@@ -117,7 +134,9 @@ def _mean_the_same(one: "_Features", other: "_Features") -> bool:
         and not one.is_opposed_to(other)
         and not one.names_missing_in(other)
         and not other.names_missing_in(one)
-        and not _swaps(one.stems, other.stems)
+        and not one.is_negated_in(other)
+        and not other.is_negated_in(one)
+        and not _swaps(one, other)
         and not _replaces(one.stems, other.stems)
         and not _asks_otherwise(one.asks, other.asks)
     )
@@ -137,7 +156,9 @@ class _Features:
         small: What of the same it writes small, and never in capitals: us, it.
         names: Words with a capital, or with digits and letters, that open no sentence.
         sides: Which oppositions it takes a side in, and which side.
-        asks: Its first question word, if it has one.
+        asks: Its question words, in order.
+        joined: The stems without function words, in order; what "and" or "or" joins is one, sorted.
+        directed: The same one by one, with the words that give them a direction.
     """
 
     words: tuple[str, ...]
@@ -151,7 +172,9 @@ class _Features:
     names: frozenset[str]
     sides: frozenset[tuple[int, int]]
     denies: bool
-    asks: str | None
+    asks: tuple[str, ...]
+    joined: tuple[tuple[str, ...], ...]
+    directed: tuple[str, ...]
 
     def has_marks_of(self, other: "_Features") -> bool:
         """Tell whether the two agree in what their words need not show: numbers, units, symbols, acronyms."""
@@ -168,20 +191,27 @@ class _Features:
         opposite = {(number, 1 - side) for number, side in self.sides - other.sides}
         return bool(opposite & (other.sides - self.sides))
 
+    def is_negated_in(self, other: "_Features") -> bool:
+        """Tell whether the other one says a word of this question with a prefix against it: biased, unbiased."""
+        stems = set(self.stems) - set(other.stems)
+        return any(stem in stems for word in other.words if word not in self.words for stem in _unprefixed(word))
+
     def names_missing_in(self, other: "_Features") -> bool:
         """Tell whether a name of this question stands nowhere in the other one, in no form."""
         return any(_stem(name) not in other.stems and not _has_form_in(name, other.words) for name in self.names)
 
 
 @lru_cache(maxsize=256)
-def _features(text: str) -> _Features:
+def _features(question: str) -> _Features:
+    text = _SPELT_US.sub(_US, question)
     found = tuple(_POSSESSIVE.sub("", word) for word in words(_SYMBOLS.sub(_spelled, text)))
     amounts = list(_AMOUNT.finditer(_LEADING.sub("", _THOUSANDS.sub("", text))))
     units = list(_units(amounts))
     acronyms, small = _cased(text)
+    stems = tuple(map(_stem, found))
     return _Features(
         words=found,
-        stems=tuple(map(_stem, found)),
+        stems=stems,
         symbols=tuple(sorted(word for word in found if word.startswith(_SPELLED))),
         numbers=frozenset((*map(_number, amounts), *_written_numbers(found))),
         priced=frozenset(amount for amount in units if amount[1] not in _UNITS),
@@ -190,16 +220,29 @@ def _features(text: str) -> _Features:
         small=small - acronyms,
         names=frozenset(_names(text)),
         sides=_sides(found),
-        denies=any(word in _NEGATIONS or word.endswith("n't") for word in found),
-        asks=next((word for word in found if word in _QUESTION_WORDS), None),
+        denies=_denies(found),
+        asks=tuple(word for word in found if word in _QUESTION_WORDS),
+        joined=tuple(_joined(found, stems)),
+        directed=tuple(
+            stem for word, stem in zip(found, stems, strict=True) if word in _DIRECTIONS or word not in FUNCTION_WORDS
+        ),
     )
 
 
+@lru_cache(maxsize=4096)
 def _stem(word: str) -> str:
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _LEAST_STEM:
-            return word.removesuffix(ending)
-    return word
+    """Return what the forms of a word have in common: acquire, acquired; country, countries; reset, resetting."""
+    ending = next((end for end in _ENDINGS if word.endswith(end) and len(word) - len(end) >= _LEAST_STEM), "")
+    stem = word.removesuffix(ending)
+    if len(stem) > _LEAST_STEM and stem[-1] == stem[-2]:
+        stem = stem[:-1]
+    return stem[:-1] if len(stem) > _LEAST_STEM and stem[-1] in _LAST_LETTERS else stem
+
+
+def _unprefixed(word: str) -> Iterator[str]:
+    for prefix in _PREFIXES:
+        if word.startswith(prefix) and len(word) - len(prefix) >= _LEAST_PREFIXED:
+            yield _stem(word.removeprefix(prefix).lstrip("-"))
 
 
 def _spelled(match: "regex.Match[str]") -> str:
@@ -229,6 +272,26 @@ def _sides(found: Iterable[str]) -> frozenset[tuple[int, int]]:
     return frozenset(_SIDES[word] for word in plain.split() if word in _SIDES)
 
 
+def _denies(found: Iterable[str]) -> bool:
+    """Tell whether a question denies something; "or not" does not."""
+    plain = _NO_DENIALS.sub(" ", " ".join(found))
+    return any(word in _NEGATIONS or word.endswith("n't") for word in plain.split())
+
+
+def _joined(found: Sequence[str], stems: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the stems without function words, those that "and" or "or" joins as one, sorted."""
+    groups: list[tuple[str, ...]] = []
+    joins = False
+    for word, stem in zip(found, stems, strict=True):
+        if word in _JOINS:
+            joins = True
+        elif word not in FUNCTION_WORDS:
+            before = groups.pop() if joins and groups else ()
+            groups.append(tuple(sorted((*before, stem))))
+            joins = False
+    return groups
+
+
 def _cased(text: str) -> tuple[frozenset[str], frozenset[str]]:
     """Return the acronyms that stand in capitals, unless everything does, and the same words that stand small."""
     found = [match[0] for match in _CASED.finditer(text) if match[0].lower() in _ACRONYMS]
@@ -240,7 +303,8 @@ def _names(text: str) -> list[str]:
     names = []
     for match in _WITH_CAPITAL.finditer(text):
         name = match[0].lower()
-        is_name = len(name) > 1 and name not in FUNCTION_WORDS and not _NUMBER.fullmatch(name)
+        is_common = name in FUNCTION_WORDS and (match[0] != _US or text == text.upper())
+        is_name = len(name) > 1 and not is_common and not _NUMBER.fullmatch(name)
         if is_name and not (name in SENTENCE_STARTERS and _opens_sentence(text, match.start())):
             names.append(name)
     return names
@@ -254,6 +318,8 @@ def _opens_sentence(text: str, start: int) -> bool:
 
 
 def _has_form_in(name: str, found: Iterable[str]) -> bool:
+    if name in _AMERICA:
+        return not _AMERICA.isdisjoint(found)
     start = name[:_LEAST_NAME_STEM]
     return any(word.startswith(start) and _are_forms(name, word) for word in found)
 
@@ -265,27 +331,47 @@ def _are_forms(first: str, second: str) -> bool:
     return len(stem) >= _LEAST_NAME_STEM and endings <= _NAME_ENDINGS
 
 
-def _swaps(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Tell whether the same words stand in another order: from Java to .NET, from .NET to Java."""
-    return first != second and sorted(first) == sorted(second)
+def _swaps(one: _Features, other: _Features) -> bool:
+    """Tell whether the same words stand in an order that says something else: from Java to .NET, from .NET to Java.
+
+    Where "is" stands, and what stands first beside an "and", says nothing.
+    """
+    if one.joined == other.joined:
+        return False
+    return sorted(one.stems) == sorted(other.stems) or _exchanges(one.directed, other.directed)
+
+
+def _exchanges(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Tell whether two words changed places across one that gives them a direction: dollars to rupees."""
+    if len(first) != len(second):
+        return False
+    places = [place for place, pair in enumerate(zip(first, second, strict=True)) if pair[0] != pair[1]]
+    if len(places) != _A_PAIR:
+        return False
+    one, two = places
+    exchanged = (first[one], first[two]) == (second[two], second[one])
+    return exchanged and not _DIRECTIONS.isdisjoint(first[one:two])
 
 
 def _replaces(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Tell whether one word with a meaning of its own stands in the place of another: given, received.
+    """Tell whether one word with a meaning of its own stands in the place of another: given, received; my, your.
 
     Not of numbers, which are compared as such: two, 2.
     """
     if len(first) != len(second):
         return False
     pairs = [pair for pair in zip(first, second, strict=True) if pair[0] != pair[1]]
-    return len(pairs) == 1 and not any(word in FUNCTION_WORDS or _counts(word) for word in pairs[0])
+    return len(pairs) == 1 and (
+        _OWNERS.issuperset(pairs[0]) or not any(word in FUNCTION_WORDS or _counts(word) for word in pairs[0])
+    )
 
 
 def _counts(word: str) -> bool:
     return word in NUMBER_WORDS or _NUMBER.fullmatch(word) is not None
 
 
-def _asks_otherwise(first: str | None, second: str | None) -> bool:
+def _asks_otherwise(first: Sequence[str], second: Sequence[str]) -> bool:
     """Tell whether the questions ask for different things; what and which may stand for any."""
-    asked = {first, second}
-    return len(asked & (_ASK_ONE_THING | {_MANNER})) == len({first, second}) > 1
+    if not first or not second or first[0] in second or second[0] in first:
+        return False
+    return {first[0], second[0]} <= _ASK_ONE_THING | {_MANNER}

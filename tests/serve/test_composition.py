@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
+import ray
 from ray import serve
 
 from deployments.app import build
@@ -88,3 +89,11 @@ async def _until_indexed(client: httpx.AsyncClient) -> None:
         if outbox and all(lag["pending"] == 0 for lag in outbox.values()):
             return
     pytest.fail("the outbox is not applied")
+
+
+async def test_local_testing_mode_has_caches_and_starts_no_ray(client: httpx.AsyncClient) -> None:
+    await client.post("/v1/notes", json={"content": "the key hangs behind the barometer", "workspace": "cached"})
+    health = (await client.get("/cache/health")).json()
+
+    assert all(health["shards"].values())
+    assert not ray.is_initialized()
