@@ -1,16 +1,16 @@
 """What providers of models answered from their own caches."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 
 from deployments.routes.provider_models import InferenceCallsIn, ProviderRatesOut, RecordedOut
-from deployments.routes.writes import IdempotencyKey
+from deployments.routes.writes import IdempotencyKey, once_of
 from deployments.services import ReaderDep, ServicesDep, WriterDep
-from lamina.stores.postgres.idempotency import once_for
 from lamina.text import clean_id
+from lamina.wiring import utc_now
 
 MAX_DAYS = 3650
 router = APIRouter(prefix="/v1/providers", tags=["providers"])
@@ -21,10 +21,9 @@ async def record_cache_metrics(
     body: InferenceCallsIn, services: ServicesDep, credential: WriterDep, idempotency_key: IdempotencyKey = None
 ) -> RecordedOut:
     """Record how much of their prompts calls of models took from the provider's cache."""
-    key = None if idempotency_key is None else clean_id(idempotency_key, "Idempotency-Key")
-    once = None if key is None else once_for(credential.tenant, key, {"provider calls": body.model_dump(mode="json")})
+    once = once_of(credential.tenant, idempotency_key, body)
     calls = [item.call() for item in body.calls]
-    recorded = await services.caches.providers.record(credential.tenant, calls, datetime.now(UTC), once)
+    recorded = await services.caches.providers.record(credential.tenant, calls, utc_now(), once)
     return RecordedOut(recorded=recorded)
 
 
@@ -37,5 +36,5 @@ async def list_cache_metrics(
 ) -> ProviderRatesOut:
     """Return how much each provider and model took from the provider's cache, the highest mean rate first."""
     asked = None if workspace is None else clean_id(workspace, "workspace")
-    since = datetime.now(UTC) - timedelta(days=days)
+    since = utc_now() - timedelta(days=days)
     return ProviderRatesOut.of(days, await services.caches.providers.rates(credential.tenant, since, asked))

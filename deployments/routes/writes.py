@@ -19,7 +19,7 @@ from deployments.routes.models import (
     ProfileOut,
     ProfilePatch,
     PutResult,
-    ScopeIn,
+    Strict,
     TurnIn,
     TurnOut,
 )
@@ -36,7 +36,7 @@ IdempotencyKey = Annotated[
 ]
 
 
-def once_of(tenant: str, key: str | None, body: ScopeIn) -> Once | None:
+def once_of(tenant: str, key: str | None, body: Strict) -> Once | None:
     """Return what makes this write happen once; nothing without a key."""
     if key is None:
         return None

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
-from lamina.caching.breaker import Breaker
 from lamina.caching.keys import digest
 from lamina.caching.layers import ENTRY_BYTES, Entry, Found, Key, Layer, Probe, Space
 from lamina.caching.lru import TtlLru
@@ -15,6 +14,7 @@ from lamina.caching.tally import Holding, Outcome
 from lamina.ports import Clock
 from lamina.queries import Ranking, Source
 from lamina.reading.search import NOTHING_KNOWN, Known
+from lamina.reuse.guarding import Guard, Guarded
 from lamina.reuse.shards import SharedCaches
 from lamina.scope import Scope
 from lamina.stamps import Stamp
@@ -162,18 +162,19 @@ def keys_of(asked: Asked, stamp: Stamp, policy: AnswerPolicy, embedding: Key, cl
     basis = (policy.fingerprint, policy.generation, asked.kind, place, stamp.whole(clock()))
     whole = digest(*basis, ids.user, ids.session, ids.agent, asked.request)
     anyone = digest(*basis, ids.user, ids.session, _profile(stamp), asked.request)
-    walk = None
-    if asked.graph is not None:
-        walk = digest(
-            policy.fingerprint, policy.generation, "graph", place, stamp.own(), ids.user, ids.session, asked.graph
-        )
     return Keys(
         turn=Key(Layer.TURN, whole),
         negative=Key(Layer.NEGATIVE, anyone),
         swarm=None if ids.swarm is None else Key(Layer.SWARM, anyone, ids.swarm),
-        graph=None if walk is None else Key(Layer.GRAPH, walk),
+        graph=None if asked.graph is None else walk_key("graph", ids, asked.graph, stamp, policy),
         embedding=embedding,
     )
+
+
+def walk_key(kind: str, scope: Scope, walk: object, stamp: Stamp, policy: AnswerPolicy) -> Key:
+    """Return the key of what a walk through the own workspace's graph found for whoever sees what the scope sees."""
+    place = (scope.tenant, scope.workspace, scope.namespace, scope.user, scope.session)
+    return Key(Layer.GRAPH, digest(policy.fingerprint, policy.generation, kind, place, stamp.own(), walk))
 
 
 def _profile(stamp: Stamp) -> tuple[object, ...]:
@@ -216,7 +217,7 @@ class AnswerCache:
         self._front: TtlLru[tuple[Space, Key], Kept] | None = None
         if policy.front_entries:
             self._front = TtlLru(max_entries=policy.front_entries, max_bytes=policy.front_bytes)
-        self._breaker = Breaker(failures=policy.failures, pause_s=policy.pause_s)
+        self._reading = Guarded("reading of stamps", Guard(policy.deadline_s, policy.failures, policy.pause_s))
         self._flights: dict[bytes, asyncio.Task[Served]] = {}
         self._running: set[asyncio.Task[Served]] = set()
 
@@ -225,18 +226,11 @@ class AnswerCache:
 
         Without a proof nothing is served from a cache; the front's errors count that.
         """
-        if not self._breaker.allows(time.monotonic()):
-            self._caches.observe(Layer.FRONT, Outcome.ERROR)
-            return None
         try:
-            async with asyncio.timeout(self._policy.deadline_s):
-                stamp = await self._stamps.of(scope)
+            return await self._reading.call(lambda: self._stamps.of(scope))
         except Exception:  # noqa: BLE001 - then it is searched
-            self._breaker.failed(time.monotonic())
             self._caches.observe(Layer.FRONT, Outcome.ERROR)
             return None
-        self._breaker.succeeded()
-        return stamp
 
     async def serve(self, asked: Asked, stamp: Stamp, compute: Compute) -> Served:
         """Return the answer to a request whose stamp was read after it came.
@@ -256,10 +250,8 @@ class AnswerCache:
         Raises:
             LaminaError: Whatever walking raises.
         """
-        ids, policy = asked.scope, self._policy
-        place = (ids.tenant, ids.workspace, ids.namespace, ids.user, ids.session)
-        name = digest(policy.fingerprint, policy.generation, asked.kind, place, stamp.own(), asked.request)
-        space, key = (ids.tenant, ids.workspace), Key(Layer.GRAPH, name)
+        space = (asked.scope.tenant, asked.scope.workspace)
+        key = walk_key(asked.kind, asked.scope, asked.request, stamp, self._policy)
         found = await self._caches.find(Probe(space, (key,)))
         if found.answer is not None and isinstance(found.answer[1], Computed):
             return Served(found.answer[1], (Layer.GRAPH,))

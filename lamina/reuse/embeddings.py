@@ -10,15 +10,15 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lamina.caching.breaker import Breaker
 from lamina.caching.keys import embedding_key
 from lamina.caching.layers import ENTRY_BYTES, Entry, Layer, Probe, Space
 from lamina.caching.tally import Outcome
 from lamina.coalescing import Coalescer, WriteBehind
 from lamina.embedding.batching import checked
-from lamina.errors import Overloaded, Unavailable
+from lamina.errors import Unavailable
 from lamina.memories import Chunk
 from lamina.ports import Clock, Embedder
+from lamina.reuse.guarding import Guard, Guarded
 from lamina.reuse.shards import SharedCaches
 from lamina.scope import Scope
 from lamina.stores.postgres.embedding_cache import KeptEmbedding, TextOf, text_of
@@ -102,7 +102,7 @@ class GuardedTable:
         self._caches = caches
         self._policy = policy
         self._clock = clock
-        self._breaker = Breaker(failures=policy.failures, pause_s=policy.pause_s)
+        self._calls = Guarded("embedding cache", Guard(policy.deadline_s, policy.failures, policy.pause_s))
         self._reads: Coalescer[TextOf, KeptEmbedding | None] = Coalescer(
             self._read, part="embedding cache", max_items=MAX_FIND
         )
@@ -120,7 +120,7 @@ class GuardedTable:
         """Return the text's embedding; ``None`` if it has none that is sound, or the table does not answer in time."""
         began = time.perf_counter()
         try:
-            kept = await self._asked(text)
+            kept = await self._calls.call(lambda: self._reads.submit(text))
         except Exception as error:  # noqa: BLE001 - a cache that fails is a miss
             self._failed(error)
             return None
@@ -137,18 +137,6 @@ class GuardedTable:
     async def close(self) -> None:
         """Write what waits to be kept and end."""
         await self._writes.close()
-
-    async def _asked(self, text: TextOf) -> KeptEmbedding | None:
-        if not self._breaker.allows(time.monotonic()):
-            raise Overloaded("embedding cache", "it failed too often and is left alone for a while")
-        try:
-            async with asyncio.timeout(self._policy.deadline_s):
-                kept = await self._reads.submit(text)
-        except Exception:
-            self._breaker.failed(time.monotonic())
-            raise
-        self._breaker.succeeded()
-        return kept
 
     def _used(self, kept: KeptEmbedding | None, elapsed_s: float) -> bytes | None:
         if kept is None:

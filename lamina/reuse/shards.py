@@ -1,23 +1,19 @@
 """A replica's way to the cache shards: it fails open, counts, and never makes anyone wait long."""
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from lamina.caching.breaker import Breaker
 from lamina.caching.layers import NOTHING, Agents, Entry, Found, Key, Layer, Probe, Space
 from lamina.caching.ring import Ring
 from lamina.caching.shard import totals
 from lamina.caching.tally import Counts, News, Outcome, ShardStats, Tally
 from lamina.coalescing import Coalescer, WriteBehind
-from lamina.errors import Overloaded, Unavailable
 from lamina.ports import Shards
-
-logger = logging.getLogger(__name__)
+from lamina.reuse.guarding import Guard, Guarded
 
 KEEP_WINDOW_S = 0.01
 REPORT_WINDOW_S = 1.0
@@ -28,21 +24,6 @@ MAX_KEPT = 64  # An entry may have some tens of KB, and a call little time.
 MAX_WAITING = 1_000
 CLAIM_MARGIN_S = 1.0
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """When a shard is left alone.
-
-    Args:
-        deadline_s: Seconds after which an answer comes too late.
-        failures: Failures in a row after which it is not asked for a while.
-        pause_s: That while, in seconds.
-    """
-
-    deadline_s: float
-    failures: int
-    pause_s: float
 
 
 class GuardedShard:
@@ -56,10 +37,8 @@ class GuardedShard:
     """
 
     def __init__(self, name: str, shard: Shards, guard: Guard, on_lost: Callable[[Layer], None]) -> None:
-        self._name = name
         self._shard = shard
-        self._deadline_s = guard.deadline_s
-        self._breaker = Breaker(failures=guard.failures, pause_s=guard.pause_s)
+        self._calls = Guarded(f"cache shard {name}", guard)
         self._on_lost = on_lost
         self._probes: Coalescer[Probe, Found] = Coalescer(
             self._find, part="cache", max_in_flight=MAX_IN_FLIGHT, max_queued=MAX_QUEUED
@@ -82,7 +61,7 @@ class GuardedShard:
 
     def keep(self, entry: Entry) -> None:
         """Have the shard keep something, a moment later; not while it is left alone."""
-        if self._breaker.is_closed:
+        if not self._calls.is_left_alone:
             self._entries.add(entry)
 
     async def tell(self, news: News) -> None:
@@ -99,20 +78,7 @@ class GuardedShard:
         Raises:
             Unavailable: Otherwise.
         """
-        if not self._breaker.allows(time.monotonic()):
-            raise Overloaded("cache", "it failed too often and is left alone for a while")
-        limit_s = deadline_s or self._deadline_s
-        try:
-            async with asyncio.timeout(limit_s):
-                result = await call()
-        except TimeoutError:
-            self._failed()
-            raise Unavailable("cache", f"no answer within {limit_s} s") from None
-        except Exception:
-            self._failed()
-            raise
-        self._succeeded()
-        return result
+        return await self._calls.call(call, deadline_s)
 
     async def flush(self) -> None:
         """Hand over everything that is to be kept."""
@@ -128,20 +94,9 @@ class GuardedShard:
     async def _keep(self, entries: Sequence[Entry]) -> None:
         try:
             await self.tell(News(entries=entries))
-        except Exception:  # noqa: BLE001 - counted; the breaker tells the log
+        except Exception:  # noqa: BLE001 - counted; what guards the calls tells the log
             for layer in {entry.key.layer for entry in entries}:
                 self._on_lost(layer)
-
-    def _failed(self) -> None:
-        was_closed = self._breaker.is_closed
-        self._breaker.failed(time.monotonic())
-        if was_closed and not self._breaker.is_closed:
-            logger.warning("cache shard %s fails and is left alone for a while", self._name)
-
-    def _succeeded(self) -> None:
-        if not self._breaker.is_closed:
-            logger.info("cache shard %s answers again", self._name)
-        self._breaker.succeeded()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,9 @@ from lamina.lifecycle.same_question import is_same_question
 from lamina.ports import Embedder, Shards
 from lamina.reuse.answers import AnswerCache, AnswerPolicy
 from lamina.reuse.embeddings import CachingEmbedder, EmbeddingPolicy, GuardedTable
+from lamina.reuse.guarding import Guard
 from lamina.reuse.responses import ResponseCache
-from lamina.reuse.shards import Guard, SharedCaches
+from lamina.reuse.shards import SharedCaches
 from lamina.reuse.upkeep import CacheTables, Cascade
 from lamina.settings import CachesSettings, Settings
 from lamina.stores.postgres.connection import Pool, new_pool

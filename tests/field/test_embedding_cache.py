@@ -20,7 +20,8 @@ from lamina.errors import Misconfigured
 from lamina.memories import Chunk
 from lamina.ports import Model, ModelIdentity
 from lamina.reuse.embeddings import CachingEmbedder, EmbeddingPolicy, GuardedTable
-from lamina.reuse.shards import Guard, SharedCaches
+from lamina.reuse.guarding import Guard
+from lamina.reuse.shards import SharedCaches
 from lamina.scope import Scope
 from lamina.settings import PoolSettings
 from lamina.stores.postgres.connection import new_pool

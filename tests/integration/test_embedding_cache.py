@@ -14,7 +14,8 @@ from lamina.caching.layers import Layer
 from lamina.caching.shard import LayerLimits, ShardLimits
 from lamina.embedding.hashing import HashingModel
 from lamina.reuse.embeddings import EmbeddingPolicy, GuardedTable
-from lamina.reuse.shards import Guard, SharedCaches
+from lamina.reuse.guarding import Guard
+from lamina.reuse.shards import SharedCaches
 from lamina.settings import PoolSettings
 from lamina.stores.postgres.connection import Pool, new_pool, statement
 from lamina.stores.postgres.embedding_cache import EmbeddingTable, KeptEmbedding, TextOf, text_of

@@ -19,7 +19,8 @@ from lamina.memory_profiles import MemoryProfile
 from lamina.queries import Source, Tier
 from lamina.reading.search import Known
 from lamina.reuse.answers import AnswerCache, AnswerPolicy, Asked, Computed, Served
-from lamina.reuse.shards import Guard, SharedCaches
+from lamina.reuse.guarding import Guard
+from lamina.reuse.shards import SharedCaches
 from lamina.scope import Scope
 from lamina.sharing import Segment, Share
 from lamina.stamps import SharedEpoch, Stamp

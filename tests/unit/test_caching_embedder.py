@@ -21,7 +21,8 @@ from lamina.embedding.hashing import HashingModel
 from lamina.errors import Unavailable
 from lamina.memories import Chunk
 from lamina.reuse.embeddings import CachingEmbedder, EmbeddingPolicy, GuardedTable
-from lamina.reuse.shards import Guard, SharedCaches
+from lamina.reuse.guarding import Guard
+from lamina.reuse.shards import SharedCaches
 from lamina.scope import Scope
 from lamina.stores.postgres.embedding_cache import KeptEmbedding, TextOf, text_of
 

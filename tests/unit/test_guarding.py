@@ -1,0 +1,66 @@
+"""Calls that fail or hang: soon answered by an error, and soon not made at all."""
+
+import asyncio
+import logging
+
+import pytest
+
+from lamina.errors import Overloaded, Unavailable
+from lamina.reuse.guarding import Guard, Guarded
+
+GUARD = Guard(deadline_s=0.02, failures=2, pause_s=0.1)
+
+
+class Part:
+    """Works, fails or hangs, as the test says."""
+
+    def __init__(self) -> None:
+        self.state = "up"
+        self.calls = 0
+
+    async def __call__(self) -> str:
+        self.calls += 1
+        if self.state == "failing":
+            raise ConnectionError("it is gone")
+        if self.state == "hanging":
+            await asyncio.sleep(60)
+        return "answer"
+
+
+@pytest.mark.parametrize(("state", "error"), [("failing", ConnectionError), ("hanging", Unavailable)])
+async def test_a_part_that_fails_is_left_alone_and_asked_again_later(
+    state: str, error: type[Exception], caplog: pytest.LogCaptureFixture
+) -> None:
+    part, guarded = Part(), Guarded("part", GUARD)
+    part.state = state
+    for _ in range(2):
+        with pytest.raises(error):
+            await guarded.call(part)
+
+    with pytest.raises(Overloaded):
+        await guarded.call(part)
+    assert (part.calls, guarded.is_left_alone) == (2, True)
+
+    part.state = "up"
+    await asyncio.sleep(0.12)
+    assert await guarded.call(part) == "answer"
+    assert not guarded.is_left_alone
+    assert [record.message for record in caplog.records if record.levelno == logging.WARNING] == [
+        "part fails and is left alone for a while"
+    ]
+
+
+async def test_a_single_failure_changes_nothing_and_a_call_may_have_a_deadline_of_its_own() -> None:
+    part, guarded = Part(), Guarded("part", GUARD)
+    part.state = "failing"
+    with pytest.raises(ConnectionError):
+        await guarded.call(part)
+    part.state = "up"
+
+    async def slow() -> str:
+        await asyncio.sleep(0.05)
+        return await part()
+
+    assert await guarded.call(slow, deadline_s=5) == "answer"
+    with pytest.raises(Unavailable, match=r"no answer within 0.02 s"):
+        await guarded.call(slow)
