@@ -4,10 +4,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deployments import problems
+from deployments.parameters import refuse_unknown
 from deployments.routes import (
     audits,
     caches,
@@ -38,7 +39,14 @@ def build_api(services: Services) -> FastAPI:
     responses: dict[int | str, dict[str, object]] = {
         code: {"model": ProblemOut, "description": HTTPStatus(code).phrase} for code in (401, 403, 422, 503)
     }
-    app = FastAPI(title="Lamina", version=__version__, description=_DESCRIPTION, redoc_url=None, lifespan=_lifespan)
+    app = FastAPI(
+        title="Lamina",
+        version=__version__,
+        description=_DESCRIPTION,
+        redoc_url=None,
+        lifespan=_lifespan,
+        dependencies=[Depends(refuse_unknown)],
+    )
     app.state.services = services
     problems.install(app)
     for router in (

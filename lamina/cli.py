@@ -384,10 +384,12 @@ def revoke(
 def show_caches(
     config: ConfigOption = None, data_dir: DataDirOption = None, url: UrlOption = None, key: KeyOption = None
 ) -> None:
-    """Show what each layer did since the start, and holds."""
+    """Show what each layer holds, and did since the shards began."""
     with _client(config, data_dir, url, key) as client:
         stats = client.cache_stats()
-    table = Table("layer", "hits", "stale", "misses", "errors", "hit rate", "ms", "entries", "MB", "evicted", box=None)
+    table = Table(box=None, padding=(0, 1, 0, 0))
+    for column in ("layer", "hits", "stale", "misses", "errors", "rate", "ms", "entries", "MB", "evicted"):
+        table.add_column(column, justify="left" if column == "layer" else "right", no_wrap=True)
     for name, layer in stats["layers"].items():
         table.add_row(name, *_layer_row(layer))
     console.print(table)

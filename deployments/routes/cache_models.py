@@ -5,32 +5,11 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, Field
 
-from deployments.routes.models import Strict
 from deployments.routes.provider_models import HitRatesOut
 from lamina.caching.layers import Layer
 from lamina.caching.tally import Counts, Holding
 from lamina.reuse.shards import CacheFigures
 from lamina.reuse.upkeep import TableFigures
-
-
-class NothingIn(Strict):
-    """A request that says nothing more."""
-
-
-class StatsIn(Strict):
-    """Whose tables."""
-
-    workspace: str | None = Field(
-        None, description="Only this workspace's responses and providers; without it all of the tenant's."
-    )
-
-
-class ClearIn(Strict):
-    """What to clear."""
-
-    workspace: str | None = Field(None, description="This workspace's caches.")
-    agent: str | None = Field(None, description="Only this agent's responses there.")
-    everything: bool = Field(default=False, description="The whole tenant's caches, instead of a workspace's.")
 
 
 class LayerOut(BaseModel):

@@ -9,10 +9,7 @@ from deployments.routes.cache_models import (
     CacheHealthOut,
     CacheStatsOut,
     ClearedOut,
-    ClearIn,
     ExpiredOut,
-    NothingIn,
-    StatsIn,
 )
 from deployments.services import AdminDep, ReaderDep, ServicesDep
 from lamina.errors import InvalidInput
@@ -26,10 +23,16 @@ OPEN_MAX_AGE_S = 1.0
 
 
 @router.get("/cache/stats")
-async def stats(services: ServicesDep, credential: ReaderDep, asked: Annotated[StatsIn, Query()]) -> CacheStatsOut:
+async def stats(
+    services: ServicesDep,
+    credential: ReaderDep,
+    workspace: Annotated[
+        str | None, Query(description="Only this workspace's responses and providers; without it all of the tenant's.")
+    ] = None,
+) -> CacheStatsOut:
     """Tell what every layer did and holds, what the tenant's tables hold, and its providers' hit rates of a week."""
     figures = await services.caches.shared.figures()
-    tables = await services.caches.tables.figures(credential.tenant, _clean(asked.workspace, "workspace"), utc_now())
+    tables = await services.caches.tables.figures(credential.tenant, _clean(workspace, "workspace"), utc_now())
     return CacheStatsOut.with_tables(CacheHealthOut.of(figures, services.caches.answers.front_holding()), tables)
 
 
@@ -41,27 +44,31 @@ async def health(services: ServicesDep) -> CacheHealthOut:
 
 
 @router.delete("/cache/stats/expired")
-async def purge_expired(
-    services: ServicesDep,
-    credential: AdminDep,
-    asked: Annotated[NothingIn, Query()],  # noqa: ARG001 - refuses what is not known
-) -> ExpiredOut:
+async def purge_expired(services: ServicesDep, credential: AdminDep) -> ExpiredOut:
     """Remove what has expired of the tenant's from the caches' tables. Needs an admin's key."""
     return ExpiredOut(**await services.caches.tables.purge_expired(utc_now(), credential.tenant))
 
 
 @router.delete("/cache")
-async def clear(services: ServicesDep, credential: AdminDep, asked: Annotated[ClearIn, Query()]) -> ClearedOut:
+async def clear(
+    services: ServicesDep,
+    credential: AdminDep,
+    workspace: Annotated[str | None, Query(description="This workspace's caches.")] = None,
+    agent: Annotated[str | None, Query(description="Only this agent's responses there.")] = None,
+    everything: Annotated[bool, Query(description="The whole tenant's caches, instead of a workspace's.")] = False,
+) -> ClearedOut:
     """Clear a workspace's caches or the tenant's, from the inside out; or the responses of one agent.
 
     No replica serves anything of it any more when the answer comes. Needs an admin's key.
     """
-    workspace, agent = _clean(asked.workspace, "workspace"), _clean(asked.agent, "agent")
-    if workspace is None and agent is not None:
+    where, whose = _clean(workspace, "workspace"), _clean(agent, "agent")
+    if where is None and whose is not None:
         raise InvalidInput("workspace", "is missing; an agent's caches belong to a workspace")
-    if (workspace is None) is not asked.everything:
+    if where is None and not everything:
         raise InvalidInput("workspace", "is missing; name one, or send everything=true to clear the whole tenant")
-    cleared = await services.caches.cascade.clear(credential.tenant, workspace, agent)
+    if where is not None and everything:
+        raise InvalidInput("everything", f"is true beside workspace {where}; send one of the two")
+    cleared = await services.caches.cascade.clear(credential.tenant, where, whose)
     return ClearedOut(cleared=dict(cleared))
 
 

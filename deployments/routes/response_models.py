@@ -25,7 +25,9 @@ class QuestionIn(ScopeIn):
 
     query: str = Field(description="The question.")
     system_prompt: str = Field(
-        _ABSENT, description="The agent's system prompt, of which a hash is kept; another one ends its responses."
+        _ABSENT,
+        description="The agent's system prompt, of which a hash is kept; a response that is put under another one ends "
+        "those before it.",
     )
     system_prompt_version: str = Field(_ABSENT, description="Your version of the system prompt, instead of its text.")
     model: str = Field(_ABSENT, description="Which model answers; responses of another one do not.")

@@ -241,7 +241,7 @@ class AnswerCache:
         embedding = self._embedding_key(self._policy.generation, asked.text)
         keys = keys_of(asked, stamp, self._policy, embedding, self._clock)
         space = (asked.scope.tenant, asked.scope.workspace)
-        known = self._from_front(space, keys) or await self._in_flight(keys, stamp)
+        known = self._from_front(space, keys) or await self._in_flight(keys)
         return known or await self._looked_up(space, keys, stamp, compute)
 
     async def walked(self, asked: Asked, stamp: Stamp, compute: Compute) -> Served:
@@ -277,13 +277,13 @@ class AnswerCache:
         self._caches.observe(Layer.FRONT, Outcome.MISS)
         return None
 
-    async def _in_flight(self, keys: Keys, stamp: Stamp) -> Served | None:
+    async def _in_flight(self, keys: Keys) -> Served | None:
         """Return what another request with the same keys is computing, if one is, and may be given to both.
 
         Of several that wait for one that fails, the first begins anew, and the others wait for that.
         """
         for _ in range(MAX_JOINED):
-            task = self._flights.get(keys.turn.digest) if stamp.is_settled else None
+            task = self._flights.get(keys.turn.digest)
             if task is None:
                 break
             try:

@@ -222,8 +222,6 @@ class ResponseCache:
         exact = await self._exact(sought)
         if exact.standing is None:
             return _miss(sought.now)
-        if await self._has_other_prompt(sought.question, exact.standing):
-            return _miss(sought.now)
         chosen = self._best(await self._candidates(sought, exact.candidate), sought)
         return await self._given(sought, chosen, exact.standing)
 
@@ -254,13 +252,6 @@ class ResponseCache:
             return
         if len(agents) <= MAX_AGENTS:
             await self._caches.tell(Agents(space, agents, is_all=True))
-
-    async def _has_other_prompt(self, question: Question, standing: Standing) -> bool:
-        """Tell whether the question's system prompt is another one than before; the responses to that are over."""
-        if question.prompt_version in {None, standing.prompt_version}:
-            return False
-        await self._store.change_prompt(question)
-        return standing.prompt_version is not None
 
     async def _candidates(self, sought: _Sought, exact: Candidate | None) -> Sequence[Candidate]:
         """Return the exact response, and the near ones unless it is fresh or the question long."""

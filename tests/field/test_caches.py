@@ -412,7 +412,16 @@ async def test_a_purge_is_the_tenants_own(replicas: Replicas) -> None:
         assert connection.execute("SELECT tenant FROM responses").fetchall() == [("globex",)]
 
 
-@pytest.mark.parametrize("params", [{}, {"workspce": "w"}, {"workspace": "w", "Agent": "a"}, {"workspace": " "}])
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"workspace": "default", "everything": "true"},
+        {"workspce": "w"},
+        {"workspace": "w", "Agent": "a"},
+        {"workspace": " "},
+    ],
+)
 async def test_a_misspelt_clearing_clears_nothing(replicas: Replicas, params: dict[str, str]) -> None:
     admin = replicas.one.client(replicas.one.new_key("acme", KeyRole.ADMIN))
     await replicas.one.client().post("/v1/responses", json={"agent": "a", "query": "where?", "response": "here"})

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 
 from actors.cache import CacheShard
@@ -367,17 +368,22 @@ async def test_a_response_made_before_a_memory_write_is_not_stored(application: 
     assert (await put(client, epoch=(await look_up(client))["epoch"]))["stored"]
 
 
-async def test_another_system_prompt_ends_all_responses_of_the_agent(application: Application) -> None:
+async def test_a_response_under_another_system_prompt_ends_all_of_the_agent_and_a_lookup_none(
+    application: Application,
+) -> None:
     client = application.client()
+    reader = application.client(application.new_key(application.tenant, KeyRole.READER))
     await put(client, system_prompt="Be kind.")
     await put(client, agent="bob", system_prompt="Be kind.")
-    without = await look_up(client)
+    without, brief = await look_up(client), await look_up(reader, system_prompt="Be brief.")
+    still = await look_up(reader, system_prompt="Be kind.")
 
-    await look_up(client, system_prompt="Be brief.")
+    await put(client, system_prompt="Be brief.", epoch=brief["epoch"])
     back = [await look_up(client, system_prompt="Be kind.") for _ in range(2)]
 
-    assert without["state"] == "miss"
+    assert (without["state"], brief["state"], still["state"]) == ("miss", "miss", "hit")
     assert [found["state"] for found in back] == ["miss", "miss"]
+    assert (await look_up(client, system_prompt="Be brief."))["state"] == "hit"
     assert (await look_up(client, agent="bob", system_prompt="Be kind."))["state"] == "hit"
 
 
@@ -964,6 +970,11 @@ async def test_a_response_that_was_begun_before_its_memory_changed_is_not_stored
     question = {"workspace": "w", "agent": "a", "query": "where is the key?"}
     share = {"workspace": "far", "to_workspace": "w", "segment": "notes"}
     id_ = (await admin.post("/v1/shares", json=share)).json()["id"]
+    # What was learnt lately is in doubt; this must be refused for what happens after the lookup.
+    with psycopg.connect(application.url) as connection:
+        connection.execute(
+            "UPDATE epochs SET taught_at = taught_at - interval '1 hour' WHERE tenant = %s", (application.tenant,)
+        )
 
     looked_up = (await admin.post("/v1/responses/lookup", json=question)).json()
     match change:

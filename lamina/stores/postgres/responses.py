@@ -144,15 +144,6 @@ class Responses:
             cursor = await connection.execute(statement("lease_response"), parameters)
             return cursor.rowcount == 1
 
-    async def change_prompt(self, question: Question) -> None:
-        """Take note of the version of the agent's system prompt; another one than before ends its responses.
-
-        Raises:
-            Unavailable: If Postgres does not answer.
-        """
-        async with lent(self._pool) as connection:
-            await connection.execute(statement("change_prompt"), _prompt(question))
-
     async def agents(self, tenant: str, workspace: str, limit: int) -> list[str]:
         """Return the agents that have responses, and maybe some that had; as many as the limit, whichever.
 
