@@ -205,7 +205,7 @@ class _Features:
 def _features(question: str) -> _Features:
     text = _SPELT_US.sub(_US, question)
     found = tuple(_POSSESSIVE.sub("", word) for word in words(_SYMBOLS.sub(_spelled, text)))
-    amounts = list(_AMOUNT.finditer(_LEADING.sub("", _THOUSANDS.sub("", text))))
+    amounts = list(_amounts(_LEADING.sub("", _THOUSANDS.sub("", text))))
     units = list(_units(amounts))
     acronyms, small = _cased(text)
     stems = tuple(map(_stem, found))
@@ -248,6 +248,13 @@ def _unprefixed(word: str) -> Iterator[str]:
 def _spelled(match: "regex.Match[str]") -> str:
     """Return symbols as a word, so that they count like one where words are compared."""
     return f" {_SPELLED}{'_'.join(str(ord(symbol)) for symbol in match[0])} "
+
+
+def _amounts(text: str) -> Iterator["regex.Match[str]"]:
+    """Yield the amounts in digits that Python can read; the pattern may know digits of a later Unicode."""
+    for amount in _AMOUNT.finditer(text):
+        if amount["number"].replace(".", "").isdecimal():
+            yield amount
 
 
 def _number(amount: "regex.Match[str]") -> float:

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lamina import coalescing
 from lamina.coalescing import Coalescer, WriteBehind
 from lamina.errors import Overloaded, Unavailable
+from tests.support.tasks import tasks_of
 
 PART = "embedder"
 LONG_S = 3600.0
@@ -266,12 +268,12 @@ class Table:
 @asynccontextmanager
 async def behind(table: Table, **changes: Any) -> AsyncIterator[WriteBehind[str]]:
     """A buffer before the table, with a window that does not end by itself."""
-    before = asyncio.all_tasks()
+    before = tasks_of(coalescing)
     buffer = WriteBehind[str](table, part="table", **{"window_s": LONG_S, **changes})
     yield buffer
     await asyncio.wait_for(buffer.close(), PATIENCE_S)
     await settled()
-    assert asyncio.all_tasks() == before
+    assert tasks_of(coalescing) == before
 
 
 def add(buffer: WriteBehind[str], items: str) -> None:
@@ -314,15 +316,15 @@ async def test_without_a_window_items_of_one_turn_are_written_in_the_next() -> N
 
 
 async def test_no_task_runs_where_there_is_nothing_to_write() -> None:
-    before = asyncio.all_tasks()
+    before = tasks_of(coalescing)
     async with behind(Table(), window_s=0.0) as buffer:
-        assert asyncio.all_tasks() == before
+        assert tasks_of(coalescing) == before
 
         add(buffer, "a")
-        assert len(asyncio.all_tasks()) == len(before) + 1
+        assert len(tasks_of(coalescing)) == len(before) + 1
 
         await settled()
-        assert asyncio.all_tasks() == before
+        assert tasks_of(coalescing) == before
 
 
 async def test_a_full_batch_is_written_without_waiting_and_the_rest_gathers_on() -> None:
@@ -516,7 +518,7 @@ async def test_a_flush_is_never_deaf_to_a_cancellation(turns: int) -> None:
 
 
 async def test_an_end_that_is_cancelled_ends_the_task_all_the_same() -> None:
-    before = asyncio.all_tasks()
+    before = tasks_of(coalescing)
     table = Table(hangs=True)
     buffer = WriteBehind[str](table, part="table", window_s=0.0)
     add(buffer, "a")
@@ -528,7 +530,7 @@ async def test_an_end_that_is_cancelled_ends_the_task_all_the_same() -> None:
     await settled()
 
     assert end.cancelled()
-    assert asyncio.all_tasks() == before
+    assert tasks_of(coalescing) == before
 
 
 async def test_a_task_that_is_cancelled_while_it_gathers_loses_nothing() -> None:

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.ports import NoteHits
+from lamina.recording import hits as hits_module
 from lamina.recording.hits import HitBuffer, HitCounter, one_hit_each
+from tests.support.tasks import tasks_of
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 ONE, TWO, THREE = (UUID(int=number) for number in (1, 2, 3))
@@ -137,12 +139,12 @@ async def test_ending_without_a_store_raises_nothing() -> None:
 
 
 async def test_no_task_runs_where_nothing_was_hit() -> None:
-    before = asyncio.all_tasks()
+    before = tasks_of(hits_module)
     hits = counter(MemoryHits())
 
     await hits.add([])
 
-    assert asyncio.all_tasks() == before
+    assert tasks_of(hits_module) == before
     await hits.close()
 
 

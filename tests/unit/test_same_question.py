@@ -145,3 +145,9 @@ def test_the_order_does_not_matter_and_every_question_is_its_own(first: str, sec
     assert is_same_question(first, second) == is_same_question(second, first)
     assert is_same_question(first, first)
     assert is_same_question(first, first.upper()) or first.upper().lower() != first.lower()
+
+
+@pytest.mark.parametrize("digit", ["\U00016d70", "\u0663", "\u00b2"])
+def test_digits_of_any_script_and_of_a_later_unicode_are_read_or_left_alone(digit: str) -> None:
+    assert is_same_question(f"{digit} boats", f"{digit} boats!")
+    assert not is_same_question("", digit)
