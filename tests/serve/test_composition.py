@@ -1,5 +1,6 @@
 """The composed application in one process, in Serve's local testing mode: the same deployments, no cluster."""
 
+import gc
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import ray
 from ray import serve
 
 from deployments.app import build
+from deployments.indexer import Indexer
 from deployments.searcher import Searcher
 from lamina.backends import EmbeddedFalkorDB
 from lamina.embedding.hashing import HashingModel
@@ -33,6 +35,14 @@ async def client(database: str, falkordb: EmbeddedFalkorDB, tmp_path: Path) -> A
     async with httpx.AsyncClient(transport=transport, base_url="http://lamina", headers=headers) as http:
         yield http
     await router._services.reads.notes._pool.close()
+    _end_followers()
+
+
+def _end_followers() -> None:
+    """End the indexers, which otherwise try for ever to reach a database that is gone; local mode ends no replica."""
+    for indexer in (thing for thing in gc.get_objects() if isinstance(thing, Indexer)):
+        if indexer._following is not None:
+            indexer._following.get_loop().call_soon_threadsafe(indexer._following.cancel)
 
 
 async def test_a_turn_travels_through_every_deployment_and_is_found(client: httpx.AsyncClient) -> None:
