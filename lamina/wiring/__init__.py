@@ -8,6 +8,19 @@ from lamina.wiring.caches import (
     shards_edition,
     shards_namespace,
 )
+from lamina.wiring.jobs import (
+    JOBS,
+    JobKind,
+    build_driver,
+    build_job,
+    build_job_embedder,
+    build_undo,
+    build_worker,
+    job_limits,
+    jobs_edition,
+    jobs_namespace,
+    undo_window,
+)
 from lamina.wiring.services import (
     DocumentParts,
     NoLinks,
@@ -59,10 +72,12 @@ from lamina.wiring.tiers import (
 )
 
 __all__ = [
+    "JOBS",
     "PROJECTIONS_OF",
     "TIERS",
     "CacheParts",
     "DocumentParts",
+    "JobKind",
     "KeptProjection",
     "NoLinks",
     "ProcedureParts",
@@ -73,6 +88,7 @@ __all__ = [
     "build_document_parts",
     "build_document_recorder",
     "build_documents",
+    "build_driver",
     "build_explorer",
     "build_extractor",
     "build_graph",
@@ -81,6 +97,8 @@ __all__ = [
     "build_hit_counter",
     "build_index",
     "build_indexer",
+    "build_job",
+    "build_job_embedder",
     "build_knowledge",
     "build_model",
     "build_notes",
@@ -95,10 +113,15 @@ __all__ = [
     "build_search",
     "build_sessions",
     "build_tier",
+    "build_undo",
+    "build_worker",
     "enabled_layers",
     "graph_is_new",
     "graph_limits",
     "index_path",
+    "job_limits",
+    "jobs_edition",
+    "jobs_namespace",
     "model_identity",
     "postgres_url",
     "ranking_policy",
@@ -106,6 +129,7 @@ __all__ = [
     "shard_limits",
     "shards_edition",
     "shards_namespace",
+    "undo_window",
     "unserved_tiers",
     "utc_now",
 ]

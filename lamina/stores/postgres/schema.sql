@@ -63,6 +63,31 @@ CREATE TABLE public.api_keys (
     revoked_at timestamp with time zone,
     CONSTRAINT api_keys_role_check CHECK ((role = ANY (ARRAY['reader'::text, 'writer'::text, 'admin'::text])))
 );
+CREATE TABLE public.archived_notes (
+    id uuid NOT NULL,
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    namespace text NOT NULL,
+    user_id text,
+    content_hash bytea NOT NULL,
+    file text NOT NULL,
+    run_id uuid,
+    archived_at timestamp with time zone NOT NULL
+);
+CREATE TABLE public.compacted_chunks (
+    message_id uuid NOT NULL,
+    chunk integer NOT NULL,
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    namespace text NOT NULL,
+    session_id text NOT NULL,
+    user_id text,
+    occurred_at timestamp with time zone NOT NULL,
+    text_start integer NOT NULL,
+    text_end integer NOT NULL,
+    generation smallint NOT NULL,
+    embedding public.vector(384) NOT NULL
+);
 CREATE TABLE public.documents (
     id uuid NOT NULL,
     tenant text NOT NULL,
@@ -107,7 +132,9 @@ CREATE TABLE public.edges (
     confidence double precision NOT NULL,
     first_seen_at timestamp with time zone NOT NULL,
     last_seen_at timestamp with time zone NOT NULL,
+    standing double precision DEFAULT 1 NOT NULL,
     CONSTRAINT edges_confidence_check CHECK (((confidence >= (0)::double precision) AND (confidence <= (1)::double precision))),
+    CONSTRAINT edges_standing_check CHECK (((standing >= (0)::double precision) AND (standing <= (1)::double precision))),
     CONSTRAINT edges_strength_check CHECK (((strength >= (0)::double precision) AND (strength <= (1)::double precision)))
 );
 CREATE TABLE public.embedding_cache (
@@ -151,7 +178,9 @@ CREATE TABLE public.entities (
     embedding public.vector(384) NOT NULL,
     first_seen_at timestamp with time zone NOT NULL,
     last_seen_at timestamp with time zone NOT NULL,
-    CONSTRAINT entities_confidence_check CHECK (((confidence >= (0)::double precision) AND (confidence <= (1)::double precision)))
+    standing double precision DEFAULT 1 NOT NULL,
+    CONSTRAINT entities_confidence_check CHECK (((confidence >= (0)::double precision) AND (confidence <= (1)::double precision))),
+    CONSTRAINT entities_standing_check CHECK (((standing >= (0)::double precision) AND (standing <= (1)::double precision)))
 );
 CREATE TABLE public.entity_names (
     tenant text NOT NULL,
@@ -174,6 +203,42 @@ CREATE TABLE public.idempotency_keys (
     request_hash bytea NOT NULL,
     response jsonb NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL
+);
+CREATE TABLE public.job_changes (
+    run_id uuid NOT NULL,
+    relation text NOT NULL,
+    row_id uuid NOT NULL,
+    before jsonb NOT NULL,
+    after jsonb NOT NULL
+);
+CREATE TABLE public.job_partitions (
+    run_id uuid NOT NULL,
+    partition integer NOT NULL,
+    cursor jsonb,
+    counts jsonb DEFAULT '{}'::jsonb NOT NULL,
+    held jsonb DEFAULT '[]'::jsonb NOT NULL,
+    problems jsonb DEFAULT '[]'::jsonb NOT NULL,
+    is_done boolean DEFAULT false NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+CREATE TABLE public.job_runs (
+    id uuid NOT NULL,
+    job text NOT NULL,
+    tenant text,
+    workspace text,
+    namespace text,
+    state text NOT NULL,
+    is_dry_run boolean NOT NULL,
+    is_forced boolean NOT NULL,
+    plan jsonb DEFAULT '{}'::jsonb NOT NULL,
+    requested_by text NOT NULL,
+    moment timestamp with time zone NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    started_at timestamp with time zone,
+    finished_at timestamp with time zone,
+    undone_at timestamp with time zone,
+    error text,
+    CONSTRAINT job_runs_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'done'::text, 'stopped'::text, 'failed'::text, 'undoing'::text, 'undone'::text])))
 );
 CREATE TABLE public.memory_links (
     from_id uuid NOT NULL,
@@ -236,6 +301,9 @@ CREATE TABLE public.messages (
     metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
     occurred_at timestamp with time zone NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
+    is_summary boolean DEFAULT false NOT NULL,
+    compacted_at timestamp with time zone,
+    compacted_into uuid,
     CONSTRAINT messages_role_check CHECK ((role = ANY (ARRAY['user'::text, 'assistant'::text, 'system'::text, 'tool'::text])))
 );
 CREATE TABLE public.note_chunks (
@@ -291,10 +359,14 @@ CREATE TABLE public.notes (
     deleted_at timestamp with time zone,
     temperature text DEFAULT 'warm'::text NOT NULL,
     temperature_changed_at timestamp with time zone DEFAULT now() NOT NULL,
+    weight double precision DEFAULT 1 NOT NULL,
+    expires_at timestamp with time zone,
+    merged_into uuid,
     CONSTRAINT notes_category_check CHECK ((category = ANY (ARRAY['decision'::text, 'outcome'::text, 'strategy'::text, 'note'::text, 'interaction'::text]))),
     CONSTRAINT notes_confidence_check CHECK (((confidence >= (0)::double precision) AND (confidence <= (1)::double precision))),
     CONSTRAINT notes_importance_check CHECK (((importance >= (0)::double precision) AND (importance <= (1)::double precision))),
-    CONSTRAINT notes_temperature_check CHECK ((temperature = ANY (ARRAY['warm'::text, 'cold'::text])))
+    CONSTRAINT notes_temperature_check CHECK ((temperature = ANY (ARRAY['warm'::text, 'cold'::text]))),
+    CONSTRAINT notes_weight_check CHECK (((weight >= (0)::double precision) AND (weight <= (1)::double precision)))
 )
 WITH (fillfactor='90');
 CREATE TABLE public.outbox (
@@ -473,6 +545,10 @@ ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_hash_key UNIQUE (hash);
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.archived_notes
+    ADD CONSTRAINT archived_notes_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.compacted_chunks
+    ADD CONSTRAINT compacted_chunks_pkey PRIMARY KEY (message_id, generation, chunk);
 ALTER TABLE ONLY public.documents
     ADD CONSTRAINT documents_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.edges
@@ -489,6 +565,12 @@ ALTER TABLE ONLY public.epochs
     ADD CONSTRAINT epochs_pkey PRIMARY KEY (tenant, workspace, namespace);
 ALTER TABLE ONLY public.idempotency_keys
     ADD CONSTRAINT idempotency_keys_pkey PRIMARY KEY (tenant, key);
+ALTER TABLE ONLY public.job_changes
+    ADD CONSTRAINT job_changes_pkey PRIMARY KEY (run_id, relation, row_id);
+ALTER TABLE ONLY public.job_partitions
+    ADD CONSTRAINT job_partitions_pkey PRIMARY KEY (run_id, partition);
+ALTER TABLE ONLY public.job_runs
+    ADD CONSTRAINT job_runs_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.memory_links
     ADD CONSTRAINT memory_links_pkey PRIMARY KEY (from_id, to_id, kind);
 ALTER TABLE ONLY public.memory_profiles
@@ -499,8 +581,6 @@ ALTER TABLE ONLY public.messages
     ADD CONSTRAINT messages_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.messages
     ADD CONSTRAINT messages_tenant_workspace_namespace_session_id_content_hash_key UNIQUE (tenant, workspace, namespace, session_id, content_hash);
-ALTER TABLE ONLY public.messages
-    ADD CONSTRAINT messages_tenant_workspace_namespace_session_id_position_key UNIQUE (tenant, workspace, namespace, session_id, "position");
 ALTER TABLE ONLY public.note_chunks
     ADD CONSTRAINT note_chunks_pkey PRIMARY KEY (note_id, generation, chunk);
 ALTER TABLE ONLY public.note_sources
@@ -539,25 +619,37 @@ ALTER TABLE ONLY public.sessions
     ADD CONSTRAINT sessions_pkey PRIMARY KEY (tenant, workspace, namespace, session_id);
 ALTER TABLE ONLY public.shares
     ADD CONSTRAINT shares_pkey PRIMARY KEY (id);
+CREATE INDEX archived_notes_by_file ON public.archived_notes USING btree (file);
+CREATE INDEX archived_notes_by_run ON public.archived_notes USING btree (run_id) WHERE (run_id IS NOT NULL);
+CREATE INDEX archived_notes_of_scope ON public.archived_notes USING btree (tenant, workspace, namespace, id);
 CREATE UNIQUE INDEX documents_one_of_each ON public.documents USING btree (tenant, workspace, namespace, user_id, key) NULLS NOT DISTINCT;
 CREATE INDEX edge_evidence_by_memory ON public.edge_evidence USING btree (memory_id) WHERE (memory_id IS NOT NULL);
 CREATE UNIQUE INDEX edge_evidence_one_of_each ON public.edge_evidence USING btree (edge_id, public.sha256_of(source), memory_id, user_id) NULLS NOT DISTINCT;
+CREATE INDEX edges_by_id ON public.edges USING btree (tenant, workspace, namespace, id);
 CREATE INDEX edges_to ON public.edges USING btree (to_id);
 CREATE INDEX embedding_cache_last_used ON public.embedding_cache USING btree (last_used_at);
 CREATE UNIQUE INDEX embedding_generations_one_active ON public.embedding_generations USING btree (is_active) WHERE is_active;
+CREATE INDEX entities_by_id ON public.entities USING btree (tenant, workspace, namespace, id);
 CREATE INDEX entities_embedding ON public.entities USING hnsw (embedding public.vector_cosine_ops) WITH (m='24', ef_construction='128');
 CREATE UNIQUE INDEX entities_one_of_each ON public.entities USING btree (tenant, workspace, namespace, public.sha256_of(key));
 CREATE INDEX entity_names_by_entity ON public.entity_names USING btree (entity_id);
 CREATE UNIQUE INDEX entity_names_one_of_each ON public.entity_names USING btree (tenant, workspace, namespace, public.sha256_of(key), entity_id);
 CREATE INDEX entity_names_openings ON public.entity_names USING btree (tenant, workspace, namespace, public.sha256_of(split_part(key, ' '::text, 1)));
+CREATE INDEX job_runs_by_job ON public.job_runs USING btree (job, created_at DESC);
+CREATE INDEX job_runs_open ON public.job_runs USING btree (created_at) WHERE (state = ANY (ARRAY['queued'::text, 'running'::text, 'undoing'::text]));
 CREATE INDEX memory_links_by_source ON public.memory_links USING btree (to_id, public.sha256_of(source));
 CREATE INDEX memory_links_to ON public.memory_links USING btree (to_id, kind);
 CREATE INDEX message_chunks_embedding ON public.message_chunks USING hnsw (embedding public.vector_cosine_ops) WITH (m='8', ef_construction='64');
 CREATE INDEX message_chunks_scope ON public.message_chunks USING btree (tenant, workspace, namespace, session_id);
+CREATE UNIQUE INDEX messages_one_at_each_position ON public.messages USING btree (tenant, workspace, namespace, session_id, "position") WHERE (NOT is_summary);
+CREATE INDEX messages_summaries ON public.messages USING btree (tenant, workspace, namespace, session_id, "position") WHERE is_summary;
 CREATE INDEX note_chunks_embedding ON public.note_chunks USING hnsw (embedding public.vector_cosine_ops) WITH (m='16', ef_construction='64') WHERE (tsv IS NOT NULL);
 CREATE INDEX note_chunks_words ON public.note_chunks USING gin (tenant, workspace, namespace, tsv) WHERE (tsv IS NOT NULL);
 CREATE INDEX note_sources_by_source ON public.note_sources USING btree (source_id);
 CREATE INDEX notes_by_event ON public.notes USING btree (tenant, workspace, namespace, event_at DESC, id DESC) WHERE (deleted_at IS NULL);
+CREATE INDEX notes_by_id ON public.notes USING btree (tenant, workspace, namespace, id) WHERE (deleted_at IS NULL);
+CREATE INDEX notes_expiring ON public.notes USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (deleted_at IS NULL));
+CREATE INDEX notes_merged ON public.notes USING btree (merged_into) WHERE (merged_into IS NOT NULL);
 CREATE UNIQUE INDEX notes_one_of_each ON public.notes USING btree (tenant, workspace, namespace, user_id, content_hash) NULLS NOT DISTINCT WHERE (deleted_at IS NULL);
 CREATE INDEX outbox_by_projection ON public.outbox USING btree (projection, seq);
 CREATE INDEX passage_chunks_embedding ON public.passage_chunks USING hnsw (embedding public.vector_cosine_ops) WITH (m='16', ef_construction='64');
@@ -572,6 +664,10 @@ CREATE INDEX responses_of_agent ON public.responses USING btree (tenant, workspa
 CREATE UNIQUE INDEX responses_one_of_each ON public.responses USING btree (digest);
 CREATE INDEX shares_into ON public.shares USING btree (tenant, to_workspace) WHERE (revoked_at IS NULL);
 CREATE UNIQUE INDEX shares_one_of_each ON public.shares USING btree (tenant, from_workspace, from_namespace, to_workspace, segment, public.sha256_of(tags)) WHERE (revoked_at IS NULL);
+ALTER TABLE ONLY public.compacted_chunks
+    ADD CONSTRAINT compacted_chunks_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
+ALTER TABLE ONLY public.compacted_chunks
+    ADD CONSTRAINT compacted_chunks_message_id_fkey FOREIGN KEY (message_id) REFERENCES public.messages(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.edge_evidence
     ADD CONSTRAINT edge_evidence_edge_id_fkey FOREIGN KEY (edge_id) REFERENCES public.edges(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.edges
@@ -584,6 +680,10 @@ ALTER TABLE ONLY public.entities
     ADD CONSTRAINT entities_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
 ALTER TABLE ONLY public.entity_names
     ADD CONSTRAINT entity_names_entity_id_fkey FOREIGN KEY (entity_id) REFERENCES public.entities(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.job_changes
+    ADD CONSTRAINT job_changes_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.job_runs(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.job_partitions
+    ADD CONSTRAINT job_partitions_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.job_runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.message_chunks
     ADD CONSTRAINT message_chunks_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
 ALTER TABLE ONLY public.message_chunks

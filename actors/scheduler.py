@@ -1,0 +1,149 @@
+"""The scheduler: a detached actor that orders jobs at their times and starts whatever is ordered."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import datetime
+from importlib import import_module
+from typing import Any, cast
+from uuid import UUID
+
+import psycopg
+import ray
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
+from ray.actor import ActorHandle
+
+from actors.directory import retire
+from lamina.areas import Area
+from lamina.errors import LaminaError
+from lamina.maintenance.schedule import schedules
+from lamina.runs import OPEN, JobName, Order, Run
+from lamina.settings import Settings
+from lamina.stores.postgres.job_runs import CHANNEL, Runs, locked
+from lamina.wiring import build_pool, jobs_edition, jobs_namespace, postgres_url, utc_now
+
+logger = logging.getLogger(__name__)
+BY_SCHEDULE = "schedule"
+LOOK_S = 5.0
+"""Seconds after which the queue is looked at without a notification: for runs whose driver died."""
+Launch = Callable[[Settings, UUID], Awaitable[None]]
+
+
+class Scheduler:
+    """Orders jobs by their schedule, and starts queued and interrupted runs.
+
+    Everything it knows stands in Postgres: one that died and came back goes on, and orders once what was due
+    meanwhile. Two of them do no harm, since a run is driven under a lock.
+
+    Args:
+        settings: The schedule, and where Postgres is.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._launch = _launcher(settings.jobs.launcher)
+        self._pool = build_pool(settings)
+        self._runs = Runs(self._pool)
+        self._started: dict[UUID, asyncio.Task[None]] = {}
+        self._following: asyncio.Task[None] | None = None
+
+    async def follow(self) -> None:
+        """Begin, if that was not done before."""
+        if self._following is None or self._following.done():
+            self._following = asyncio.create_task(self._follow())
+
+    async def _follow(self) -> None:
+        times = AsyncIOScheduler(timezone="UTC")
+        if self._settings.jobs.is_scheduled:
+            await self._catch_up()
+            for job, schedule in schedules(self._settings.jobs.schedule).items():
+                times.add_job(self.order, schedule.trigger(), args=[job], coalesce=True, misfire_grace_time=None)
+        times.start()
+        try:
+            await self._work_off()
+        finally:
+            times.shutdown(wait=False)
+
+    async def _catch_up(self) -> None:
+        """Order once what was due since its last run; what never ran waits for its time."""
+        now = utc_now()
+        for job, schedule in schedules(self._settings.jobs.schedule).items():
+            last = await self._last(job)
+            if last is not None and schedule.is_missed(last, now):
+                await self.order(job)
+
+    async def _last(self, job: JobName) -> datetime | None:
+        runs = await self._runs.latest(job, limit=100)
+        return next((run.created_at for run in runs if run.order.requested_by == BY_SCHEDULE), None)
+
+    async def order(self, job: JobName) -> None:
+        """Order a job on everything, unless its last order still waits or runs."""
+        order = Order(job, Area(), moment=utc_now(), requested_by=BY_SCHEDULE)
+        try:
+            if await self._runs.unfinished(order) is None:
+                await self._runs.add(order)
+        except LaminaError as error:
+            logger.warning("%s is not ordered: %s", job, error)
+
+    async def _work_off(self) -> None:
+        while True:
+            try:
+                async with await psycopg.AsyncConnection.connect(
+                    postgres_url(self._settings), autocommit=True
+                ) as connection:
+                    await connection.execute(f"LISTEN {CHANNEL}".encode())
+                    await self._listen(connection)
+            except (psycopg.Error, OSError, LaminaError) as error:
+                logger.warning("the queue of jobs does not answer, retrying: %s", error)
+                await asyncio.sleep(LOOK_S)
+
+    async def _listen(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        while True:
+            await self._start_open()
+            async for _ in connection.notifies(timeout=LOOK_S, stop_after=1):
+                break
+
+    async def _start_open(self) -> None:
+        self._started = {id_: task for id_, task in self._started.items() if not task.done()}
+        for run in reversed(await self._runs.latest(states=OPEN, limit=100)):
+            if run.id not in self._started and await self._is_free(run):
+                self._started[run.id] = asyncio.create_task(self._start(run.id))
+
+    async def _is_free(self, run: Run) -> bool:
+        async with locked(postgres_url(self._settings), run.order) as is_free:
+            return is_free
+
+    async def _start(self, id_: UUID) -> None:
+        """Start one run; that another one holds its lock is no fault: it is tried again."""
+        try:
+            await self._launch(self._settings, id_)
+        except Exception as error:  # noqa: BLE001 - whatever a run ended with stands in its row
+            logger.info("run %s: %s", id_, error)
+
+
+def _launcher(path: str) -> Launch:
+    module, _, name = path.partition(":")
+    found: Launch = getattr(import_module(module), name)
+    return found
+
+
+def open_scheduler(settings: Settings) -> "ActorHandle[Scheduler]":
+    """Return the scheduler of the database, made and begun if there is none; end those of other settings."""
+    namespace, name = jobs_namespace(settings), f"scheduler-{jobs_edition(settings)}"
+    options: dict[str, Any] = {
+        "name": name,
+        "namespace": namespace,
+        "lifetime": "detached",
+        "get_if_exists": True,
+        "max_restarts": -1,
+        "max_task_retries": -1,
+        "num_cpus": 0,
+        "enable_task_events": False,
+    }
+    remote: Any = ray.remote(Scheduler)
+    actor = cast("ActorHandle[Scheduler]", remote.options(**options).remote(settings))
+    with suppress(ray.exceptions.RayActorError):
+        actor.follow.remote()
+    retire(namespace, {name})
+    return actor

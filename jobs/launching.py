@@ -1,0 +1,22 @@
+"""A run as a task of the cluster: what the scheduler starts."""
+
+import asyncio
+from typing import Any
+from uuid import UUID
+
+import ray
+
+from jobs.runner import TRIES, go_on
+from lamina.settings import Settings
+
+
+def launch(settings: Settings, run: UUID) -> "ray.ObjectRef[None]":
+    """Start what drives a run, as a task that outlives its process; a driver that dies is started again."""
+    task: Any = ray.remote(num_cpus=0, max_retries=TRIES)(drive)
+    reference: ray.ObjectRef[None] = task.remote(settings, run)
+    return reference
+
+
+def drive(settings: Settings, run: UUID) -> None:
+    """Bring a run to its end."""
+    asyncio.run(go_on(settings, run))

@@ -1,0 +1,108 @@
+"""Runs over the cluster: a Ray task for each partition, a bounded number at the same time."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
+from typing import Any, TypeVar
+from uuid import UUID
+
+import ray
+from ray.exceptions import RayTaskError
+
+from lamina.errors import LaminaError
+from lamina.maintenance.driving import FanOut, untold
+from lamina.ports import Embedder
+from lamina.runs import Counts, Order, Run, RunState
+from lamina.settings import MIB, Settings
+from lamina.stores.postgres.connection import Pool
+from lamina.stores.postgres.job_runs import Runs
+from lamina.wiring import build_driver, build_job_embedder, build_pool, build_undo, build_worker, utc_now
+
+TRIES = 5
+"""How often a partition is begun whose worker died; it goes on where it stands."""
+Result = TypeVar("Result")
+
+
+def over_ray(settings: Settings) -> FanOut:
+    """Return a fan-out whose workers are Ray tasks."""
+    task: Any = ray.remote(
+        num_cpus=settings.jobs.task_cpus, memory=settings.jobs.task_memory_mb * MIB, max_retries=TRIES
+    )(work)
+
+    async def fan_out(run: Run, partitions: Sequence[int]) -> None:
+        slots = asyncio.Semaphore(settings.jobs.parallelism)
+
+        async def one(partition: int) -> None:
+            async with slots:
+                await _cause_of(task.remote(settings, run, partition))
+
+        async with asyncio.TaskGroup() as group:
+            for partition in partitions:
+                group.create_task(one(partition))
+
+    return fan_out
+
+
+async def _cause_of(result: Awaitable[None]) -> None:
+    try:
+        await result
+    except RayTaskError as error:
+        if isinstance(error.cause, LaminaError):
+            raise error.cause from error
+        raise
+
+
+def work(settings: Settings, run: Run, partition: int) -> None:
+    """Bring one partition to its end, in a process of its own that stands back for everything else."""
+    os.setpriority(os.PRIO_PROCESS, 0, settings.jobs.nice)
+    embedder = _embedder(settings)
+
+    async def act(pool: Pool) -> None:
+        await build_worker(settings, pool, run.order.job, embedder).work(run, partition)
+
+    asyncio.run(with_pool(settings, act))
+
+
+@cache
+def _embedder(settings: Settings) -> Embedder:
+    """Return what loads the model once in this process, which Ray uses for many tasks."""
+    return build_job_embedder(settings)
+
+
+async def with_pool(settings: Settings, act: Callable[[Pool], Awaitable[Result]]) -> Result:
+    """Return what ``act`` makes of connections, which are closed afterwards."""
+    async with build_pool(settings) as pool:
+        return await act(pool)
+
+
+async def start(settings: Settings, order: Order, on_begin: Callable[[Run], None] = untold) -> Run:
+    """Bring what is ordered to its end, on the cluster; see lamina.maintenance.driving."""
+
+    async def act(pool: Pool) -> Run:
+        return await build_driver(settings, pool, order.job, over_ray(settings)).start(order, on_begin)
+
+    return await with_pool(settings, act)
+
+
+async def go_on(settings: Settings, id_: UUID) -> None:
+    """Bring a run to its end that is queued, was interrupted, or is to be undone."""
+
+    async def act(pool: Pool) -> None:
+        run = await Runs(pool).get(id_)
+        if run.state is RunState.UNDOING:
+            await build_undo(settings, pool, run.order.job).undo(id_, utc_now())
+        else:
+            await build_driver(settings, pool, run.order.job, over_ray(settings)).drive(id_)
+
+    await with_pool(settings, act)
+
+
+async def undo(settings: Settings, id_: UUID) -> Counts:
+    """Take a run back."""
+
+    async def act(pool: Pool) -> Counts:
+        run = await Runs(pool).get(id_)
+        return await build_undo(settings, pool, run.order.job).undo(id_, utc_now())
+
+    return await with_pool(settings, act)

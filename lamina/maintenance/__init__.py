@@ -1,0 +1,1 @@
+"""Maintenance: jobs that look at a scope page by page, decide, and change Postgres; nothing here knows a cluster."""

@@ -1,0 +1,119 @@
+"""Jobs that decide row by row: a page of a scope's rows in the order of their ids, each by itself."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from psycopg.rows import DictRow
+
+from lamina.areas import Area
+from lamina.lifecycle.decay import edge_standing, entity_standing, entry_weight
+from lamina.lifecycle.lifespan import is_warm
+from lamina.maintenance.changing import Changes
+from lamina.maintenance.pages import After, Page
+from lamina.runs import Counts
+from lamina.stores.postgres.connection import Pool, lent, statement
+from lamina.stores.postgres.job_changes import Change
+
+Decide = Callable[[Sequence[DictRow], datetime], list[Change]]
+Rows = Literal["notes", "entities", "edges"]
+
+
+@dataclass(frozen=True, slots=True)
+class RowPolicy:
+    """A job that decides row by row.
+
+    Args:
+        rows: Whose rows it changes.
+        candidates: The statement that reads those which may be due: ``id`` and what the decision needs.
+        decide: Returns what becomes of them; of most, nothing.
+    """
+
+    rows: Rows
+    candidates: str
+    decide: Decide
+
+
+class RowJob:
+    """Applies a policy to all rows of a scope.
+
+    Args:
+        pool: Connections to Postgres.
+        policy: What it decides.
+        page_rows: Most rows of a page.
+    """
+
+    def __init__(self, pool: Pool, policy: RowPolicy, *, page_rows: int) -> None:
+        self._pool = pool
+        self._policy = policy
+        self._page_rows = page_rows
+
+    async def decide(self, area: Area, after: After, moment: datetime) -> Page[list[Change]]:
+        """Read one page and decide."""
+        parameters = area.ids() | {
+            "after": None if after is None else after["id"],
+            "limit": self._page_rows,
+            "moment": moment,
+        }
+        async with lent(self._pool) as connection:
+            rows = await (await connection.execute(statement(self._policy.candidates), parameters)).fetchall()
+        changes = self._policy.decide(rows, moment)
+        is_last = len(rows) < self._page_rows
+        next_after = None if is_last else {"id": str(rows[-1]["id"])}
+        return Page(changes or None, next_after, seen=len(rows), planned=len(changes))
+
+    async def act(self, changes: Changes, area: Area, plan: list[Change]) -> Counts:
+        """Change the rows that still are as they were."""
+        change = {"notes": changes.notes, "entities": changes.entities, "edges": changes.edges}[self._policy.rows]
+        return Counts(changed=len(await change(plan, tenant=area.tenant)))
+
+    async def size(self, area: Area) -> int:  # noqa: ARG002 - nothing is removed
+        """Return 0: nothing is removed."""
+        return 0
+
+
+def _demoted(rows: Sequence[DictRow], moment: datetime) -> list[Change]:
+    cold = {"temperature": "cold", "temperature_changed_at": moment}
+    return [
+        Change(row["id"], cold, {"temperature": "warm", "hits": row["hits"], "last_hit_at": row["last_hit_at"]})
+        for row in rows
+        if not is_warm(row["hits"], row["last_hit_at"], moment)
+    ]
+
+
+def _faded(rows: Sequence[DictRow], moment: datetime) -> list[Change]:
+    # By whole days: a second run on the same day changes nothing.
+    weights = ((row, entry_weight(timedelta(days=(moment - row["last_hit_at"]).days))) for row in rows)
+    return [
+        Change(row["id"], {"weight": weight}, {"last_hit_at": row["last_hit_at"], "weight": row["weight"]})
+        for row, weight in weights
+        if weight != row["weight"]
+    ]
+
+
+def _doubted(rows: Sequence[DictRow], moment: datetime) -> list[Change]:
+    standings = ((row, entity_standing(moment - row["last_seen_at"], row["sources"])) for row in rows)
+    return _stood(standings_of=list(standings))
+
+
+def _weakened(rows: Sequence[DictRow], moment: datetime) -> list[Change]:
+    return _stood(standings_of=[(row, edge_standing(moment - row["last_seen_at"])) for row in rows])
+
+
+def _stood(standings_of: Sequence[tuple[DictRow, float]]) -> list[Change]:
+    return [
+        Change(row["id"], {"standing": standing}, {"standing": row["standing"], "last_seen_at": row["last_seen_at"]})
+        for row, standing in standings_of
+        if standing != row["standing"]
+    ]
+
+
+SWEEP = RowPolicy("notes", "idle_notes", _demoted)
+"""Notes past their lifespan go from the warm indexes to the cold one; see lamina.lifecycle.lifespan."""
+DECAY = RowPolicy("notes", "fading_notes", _faded)
+"""Notes that nobody finds lose their weight, and with it their place in contexts; see lamina.lifecycle.decay."""
+ENTITIES = RowPolicy("entities", "fading_entities", _doubted)
+"""Entities that nobody tells of lose confidence, and have it back when somebody does."""
+EDGES = RowPolicy("edges", "fading_edges", _weakened)
+"""Edges lose strength by their half-life, and count for nothing when little is left; none is deleted."""

@@ -1,0 +1,59 @@
+"""When jobs are due: cron expressions, in UTC."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from apscheduler.triggers.cron import CronTrigger
+
+from lamina.errors import Misconfigured
+from lamina.runs import JOB_NAMES, JobName
+from lamina.settings import OFF, ScheduleSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When one job runs by itself.
+
+    Args:
+        expression: Minute, hour, day of the month, month, day of the week.
+    """
+
+    job: JobName
+    expression: str
+
+    def trigger(self) -> CronTrigger:
+        """Return what tells its times.
+
+        Raises:
+            Misconfigured: If the expression cannot be read.
+        """
+        try:
+            return CronTrigger.from_crontab(self.expression, timezone=UTC)
+        except ValueError as error:
+            raise Misconfigured(
+                f"jobs.schedule.{self.job} is {self.expression!r}: {error}",
+                "write five cron fields (minute hour day month weekday), or off",
+            ) from error
+
+    def next_at(self, after: datetime) -> datetime | None:
+        """Return the first time after this one, in UTC; ``None`` if there is none."""
+        found = self.trigger().get_next_fire_time(after, after)
+        return None if found is None else found.astimezone(UTC)
+
+    def is_missed(self, last: datetime, now: datetime) -> bool:
+        """Tell whether it should have run between the last time and now."""
+        due = self.next_at(last)
+        return due is not None and due <= now
+
+
+def schedules(settings: ScheduleSettings) -> Mapping[JobName, Schedule]:
+    """Return when each job runs; those that are off are left out.
+
+    Raises:
+        Misconfigured: If an expression cannot be read.
+    """
+    found = {name: Schedule(name, getattr(settings, name)) for name in JOB_NAMES if getattr(settings, name) != OFF}
+    for schedule in found.values():
+        schedule.trigger()
+    return found

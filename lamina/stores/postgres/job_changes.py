@@ -1,0 +1,108 @@
+"""What a run changes, row by row: written with what it was, so that it can be undone."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, get_args
+from uuid import UUID
+
+from psycopg.rows import DictRow
+from psycopg.types.json import Jsonb
+
+from lamina.stores.postgres.connection import Connection, statement
+
+Relation = Literal["notes", "entities", "edges", "messages"]
+RELATIONS: tuple[Relation, ...] = get_args(Relation)
+Columns = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Another state of one row.
+
+    Args:
+        after: The columns that change, with their new values.
+        guard: Columns that must still have these values; otherwise the row stays as it is.
+    """
+
+    id: UUID
+    after: Columns
+    guard: Columns = field(default_factory=dict)
+
+    def undone(self, before: Columns) -> "Change":
+        """Return what takes this change back, if nobody changed the row since."""
+        return Change(self.id, before, self.after)
+
+
+async def change_rows(
+    connection: Connection,
+    relation: Relation,
+    changes: Sequence[Change],
+    *,
+    tenant: str | None = None,
+    run: UUID | None = None,
+) -> list[DictRow]:
+    """Change rows in one statement; what they were is kept for the run's undo.
+
+    Args:
+        connection: In the transaction of the change.
+        relation: Whose rows.
+        changes: What to change; rows whose guard does not hold are left out.
+        tenant: Whose rows they must be; anybody's if not given.
+        run: The run that may be undone; nothing is kept without one.
+
+    Returns:
+        ``id``, ``tenant``, ``workspace``, ``namespace`` of each row that was changed, and what the statement tells
+        beside them.
+    """
+    if not changes:
+        return []
+    parameters = {
+        "ids": [change.id for change in changes],
+        "guards": [_json(change.guard) for change in changes],
+        "afters": [_json(change.after) for change in changes],
+        "tenant": tenant,
+        "run_id": run,
+    }
+    cursor = await connection.execute(statement(f"change_{relation}"), parameters)
+    return await cursor.fetchall()
+
+
+async def journal(
+    connection: Connection, run: UUID, relation: Relation, before: Columns, after: Columns, ids: Sequence[UUID]
+) -> None:
+    """Keep for the undo what was done to rows by another statement, the same to all of them."""
+    if ids:
+        parameters = {
+            "run_id": run,
+            "relation": relation,
+            "ids": list(ids),
+            "befores": [_json(before)] * len(ids),
+            "afters": [_json(after)] * len(ids),
+        }
+        await connection.execute(statement("journal_job_changes"), parameters)
+
+
+async def take_undone(connection: Connection, run: UUID, relation: Relation, limit: int) -> list[Change]:
+    """Return what takes back some of a run's changes, which are thereby no longer kept."""
+    parameters = {"run_id": run, "relation": relation, "limit": limit}
+    cursor = await connection.execute(statement("take_job_changes"), parameters)
+    return [Change(row["id"], row["after"]).undone(row["before"]) async for row in cursor]
+
+
+async def forget_changes(connection: Connection, before: datetime) -> int:
+    """Drop what runs changed that finished before this time: they cannot be undone any more."""
+    return (await connection.execute(statement("forget_job_changes"), {"before": before})).rowcount
+
+
+def _json(columns: Columns) -> Jsonb:
+    return Jsonb(columns, dumps=_dumps)
+
+
+def _dumps(columns: Columns) -> str:
+    return json.dumps(columns, default=_as_text)
+
+
+def _as_text(value: object) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)

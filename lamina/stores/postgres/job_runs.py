@@ -1,0 +1,251 @@
+"""Runs of maintenance jobs: their rows, their partitions, and the locks that keep two of them apart."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import DictRow, dict_row
+from psycopg.types.json import Jsonb
+
+from lamina.areas import Area
+from lamina.errors import Conflict, NotFound
+from lamina.memories import new_id
+from lamina.runs import OPEN, Counts, Cursor, Held, JobName, Order, Partition, Run, RunState
+from lamina.stores.postgres.connection import Connection, Pool, in_transaction, lent, statement
+from lamina.stores.postgres.job_changes import forget_changes
+
+CHANNEL = "lamina_jobs"
+MOST_PROBLEMS = 100
+UNITS_PAGE = 500
+_LOCK_SEED = 0x6A6F6273  # "jobs"
+
+
+class Runs:
+    """Keeps the runs.
+
+    Args:
+        pool: Connections to Postgres.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def add(self, order: Order) -> UUID:
+        """Queue a run, and wake who works on the queue; return its id."""
+        id_ = new_id()
+        parameters = {
+            "id": id_,
+            "job": order.job,
+            **order.area.ids(),
+            "is_dry_run": order.is_dry_run,
+            "is_forced": order.is_forced,
+            "requested_by": order.requested_by,
+            "moment": order.moment,
+        }
+
+        async def act(connection: Connection) -> None:
+            await connection.execute(statement("insert_job_run"), parameters)
+            await connection.execute(f"NOTIFY {CHANNEL}".encode())
+
+        await in_transaction(self._pool, act)
+        return id_
+
+    async def get(self, id_: UUID, tenant: str | None = None) -> Run:
+        """Return the run.
+
+        Raises:
+            NotFound: If there is no such run, or it is not about this tenant alone.
+        """
+        runs = await self._find(id=id_, tenant=tenant, limit=1)
+        if not runs:
+            raise NotFound("run", str(id_))
+        return runs[0]
+
+    async def latest(
+        self,
+        job: JobName | None = None,
+        tenant: str | None = None,
+        *,
+        states: Sequence[RunState] | None = None,
+        limit: int = 20,
+    ) -> list[Run]:
+        """Return the latest runs, the last one first."""
+        return await self._find(job=job, tenant=tenant, states=states, limit=limit)
+
+    async def unfinished(self, order: Order) -> Run | None:
+        """Return the run of the same job, on the same area and of the same kind, that has not come to its end."""
+        for run in await self._find(job=order.job, states=OPEN[:2], limit=100):
+            same = (run.order.area, run.order.is_dry_run, run.order.is_forced)
+            if same == (order.area, order.is_dry_run, order.is_forced):
+                return run
+        return None
+
+    async def _find(self, **chosen: Any) -> list[Run]:
+        parameters = {"id": None, "job": None, "tenant": None, "states": None} | chosen
+        if parameters["states"] is not None:
+            parameters["states"] = [str(state) for state in parameters["states"]]
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("job_runs"), parameters)
+            return [_run(row) async for row in cursor]
+
+    async def begin(self, id_: UUID, *, units: int, partitions: int) -> int:
+        """Mark the run as running; return into how many partitions it is cut, which a resumed run keeps.
+
+        Raises:
+            Conflict: If it has ended.
+        """
+        plan = Jsonb({"units": units, "partitions": partitions})
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("begin_job_run"), {"id": id_, "plan": plan})
+            row = await cursor.fetchone()
+        if row is None:
+            raise Conflict(f"run {id_} has ended; start another one")
+        return int(row["plan"]["partitions"])
+
+    async def finish(self, id_: UUID, state: RunState, error: str | None = None) -> None:
+        """Write what became of the run."""
+        async with lent(self._pool) as connection:
+            await connection.execute(statement("finish_job_run"), {"id": id_, "state": state, "error": error})
+
+    async def reopen(self, id_: UUID, state: RunState, *, of: Sequence[RunState]) -> bool:
+        """Put the run into another state, if it is in one of these; tell whether it was."""
+        parameters = {"id": id_, "state": state, "states": [str(one) for one in of]}
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("reopen_job_run"), parameters)
+            is_done = cursor.rowcount == 1
+            await connection.execute(f"NOTIFY {CHANNEL}".encode())
+        return is_done
+
+    async def partition(self, run: UUID, number: int) -> Partition:
+        """Return how far the run is in a partition."""
+        parameters = {"run_id": run, "partition": number}
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("begin_job_partition"), parameters)
+            row = await cursor.fetchone()
+        assert row is not None  # noqa: S101 - the statement inserts it or returns it
+        return Partition(row["partition"], row["cursor"], row["is_done"])
+
+    async def units(self, order: Order, kind: str, partition: tuple[int, int], after: Area | None) -> list[Area]:
+        """Return the next units of a partition.
+
+        Args:
+            order: What the run is about.
+            kind: ``units`` (namespaces) or ``tenants``.
+            partition: Its number, from 0, and how many there are.
+            after: The unit that was finished last.
+        """
+        parameters = {
+            **order.area.ids(),
+            "partition": partition[0],
+            "partitions": partition[1],
+            "after": None if after is None else [*after.named()],
+            "limit": UNITS_PAGE,
+        }
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement(f"job_{kind}"), parameters)
+            return [Area(row["tenant"], row["workspace"], row["namespace"]) async for row in cursor]
+
+    async def count_units(self, order: Order, kind: str) -> int:
+        """Return how many units the order is about."""
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement(f"count_job_{kind}"), order.area.ids())
+            row = await cursor.fetchone()
+        return int(row["units"]) if row else 0
+
+    async def forget(self, before: datetime) -> int:
+        """Drop what can be undone of runs that finished before this time."""
+        return await in_transaction(self._pool, lambda connection: forget_changes(connection, before))
+
+
+async def advance(
+    connection: Connection,
+    run: UUID,
+    partition: Partition,
+    cursor: Cursor | None,
+    counts: Counts,
+    *,
+    held: Sequence[Held] = (),
+    problems: Sequence[str] = (),
+    is_done: bool = False,
+) -> bool:
+    """Move a partition on, first in the transaction of a page; tell whether it still was where it is thought to be."""
+    parameters = {
+        "run_id": run,
+        "partition": partition.number,
+        "expected": None if partition.cursor is None else Jsonb(partition.cursor),
+        "cursor": None if cursor is None else Jsonb(cursor),
+        "units": counts.units,
+        "seen": counts.seen,
+        "planned": counts.planned,
+        "held": Jsonb([asdict(one) for one in held]),
+        "problems": Jsonb(list(problems)),
+        "most_problems": MOST_PROBLEMS,
+        "is_done": is_done,
+    }
+    return (await connection.execute(statement("advance_job_partition"), parameters)).rowcount == 1
+
+
+async def count_changes(connection: Connection, run: UUID, partition: Partition, counts: Counts) -> None:
+    """Add what was changed, at the end of the transaction of a page."""
+    parameters = {"run_id": run, "partition": partition.number, "changed": counts.changed, "removed": counts.removed}
+    await connection.execute(statement("count_job_changes"), parameters)
+
+
+@asynccontextmanager
+async def locked(url: str, order: Order) -> AsyncIterator[bool]:
+    """Hold the lock of a job on an area; yield whether it was free.
+
+    A run on an area keeps out those on the same area, on parts of it, and on what it is a part of; runs on areas
+    beside each other go on at the same time. The locks are those of a connection: they end with their holder.
+    """
+    *above, own = _keys(order)
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True, row_factory=dict_row) as connection:
+        yield await _took(connection, above, own)
+
+
+def _keys(order: Order) -> list[tuple[str, ...]]:
+    ids = order.area.named()
+    return [(order.job, *ids[:length]) for length in range(len(ids) + 1)]
+
+
+async def _took(connection: Connection, above: Sequence[tuple[str, ...]], own: tuple[str, ...]) -> bool:
+    for key in above:
+        if not await _try(connection, "pg_try_advisory_lock_shared", key):
+            return False
+    return await _try(connection, "pg_try_advisory_lock", own)
+
+
+async def _try(connection: Connection, function: str, key: Sequence[str]) -> bool:
+    text = f"SELECT {function}(hashtextextended(array_to_json(%s::text[])::text, {_LOCK_SEED})) AS took"
+    cursor = await connection.execute(text.encode(), [list(key)])
+    row = await cursor.fetchone()
+    return bool(row and row["took"])
+
+
+def _run(row: DictRow) -> Run:
+    order = Order(
+        job=row["job"],
+        area=Area(row["tenant"], row["workspace"], row["namespace"]),
+        moment=row["moment"],
+        is_dry_run=row["is_dry_run"],
+        is_forced=row["is_forced"],
+        requested_by=row["requested_by"],
+    )
+    return Run(
+        id=row["id"],
+        order=order,
+        state=RunState(row["state"]),
+        created_at=row["created_at"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        undone_at=row["undone_at"],
+        error=row["error"],
+        plan=row["plan"],
+        counts=Counts(*(int(row[name]) for name in Counts.__slots__)),
+        held=tuple(Held(**held) for held in row["held"]),
+        problems=tuple(row["problems"]),
+    )
