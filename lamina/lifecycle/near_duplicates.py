@@ -1,7 +1,7 @@
 """When two texts say the same: near by meaning, and equal in everything whose change changes the meaning."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -125,6 +125,21 @@ def are_near_duplicates(first: str, second: str, cosine: float, *, min_cosine: f
         and _names(left, right) == _names(right, left)
         and not _differs_in_content(left.content, right.content)
     )
+
+
+def kinds_of(texts: Sequence[str]) -> list[Hashable]:
+    """Return for each text what is equal in all its near-duplicates, so that others need not be compared.
+
+    Names count as far as no text writes them small: one that does makes a name of one text a word of another.
+    """
+    small: set[str] = set()
+    kinds = []
+    for text in texts:
+        features = _features(text)
+        small |= features.small
+        names = tuple(name for opens, name in features.capitalised if not (opens and name in _COMMON))
+        kinds.append(((features.numbers, features.negations, features.sides), names))
+    return [(rest, tuple(name for name in names if name not in small)) for rest, names in kinds]
 
 
 def raised_importance(importance: float, other: float) -> float:
