@@ -5,7 +5,7 @@ import sys
 import typer
 from rich.markup import escape
 
-from benchmarks import agent_runs, cache, freshness, latency, retrieval
+from benchmarks import agent_runs, cache, dedup, freshness, jobs, latency, retrieval
 from benchmarks.report import errors
 from lamina.errors import LaminaError
 
@@ -20,6 +20,8 @@ app.command("freshness")(freshness.measure)
 app.command("latency")(latency.measure)
 app.command("cache")(cache.measure)
 app.command("procedures")(agent_runs.measure)
+app.command("dedup")(dedup.measure)
+app.command("jobs")(jobs.measure)
 
 
 def main() -> None:
