@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from datetime import datetime
 from importlib import import_module
 from typing import Any, cast
@@ -27,6 +26,8 @@ logger = logging.getLogger(__name__)
 BY_SCHEDULE = "schedule"
 LOOK_S = 5.0
 """Seconds after which the queue is looked at without a notification: for runs whose driver died."""
+MOST_DRIVEN = 4
+"""Runs that are driven at the same time; the others wait in the queue."""
 Launch = Callable[[Settings, UUID], Awaitable[None]]
 
 
@@ -35,6 +36,8 @@ class Scheduler:
 
     Everything it knows stands in Postgres: one that died and came back goes on, and orders once what was due
     meanwhile. Two of them do no harm, since a run is driven under a lock.
+
+    It begins where it is made, in a running event loop: Ray makes async actors in theirs, also those that died.
 
     Args:
         settings: The schedule, and where Postgres is.
@@ -45,20 +48,22 @@ class Scheduler:
         self._launch = _launcher(settings.jobs.launcher)
         self._pool = build_pool(settings)
         self._runs = Runs(self._pool)
+        self._schedules = schedules(settings.jobs.schedule) if settings.jobs.is_scheduled else {}
+        self._ordering = asyncio.Lock()
         self._started: dict[UUID, asyncio.Task[None]] = {}
-        self._following: asyncio.Task[None] | None = None
+        self._following = asyncio.create_task(self._follow())
 
-    async def follow(self) -> None:
-        """Begin, if that was not done before."""
-        if self._following is None or self._following.done():
-            self._following = asyncio.create_task(self._follow())
+    async def close(self) -> None:
+        """End; runs that were started go on without it."""
+        for task in (self._following, *self._started.values()):
+            task.cancel()
+        await asyncio.gather(self._following, *self._started.values(), return_exceptions=True)
+        await self._pool.close()
 
     async def _follow(self) -> None:
         times = AsyncIOScheduler(timezone="UTC")
-        if self._settings.jobs.is_scheduled:
-            await self._catch_up()
-            for job, schedule in schedules(self._settings.jobs.schedule).items():
-                times.add_job(self.order, schedule.trigger(), args=[job], coalesce=True, misfire_grace_time=None)
+        for job, schedule in self._schedules.items():
+            times.add_job(self.order, schedule.trigger(), args=[job], coalesce=True, misfire_grace_time=None)
         times.start()
         try:
             await self._work_off()
@@ -68,7 +73,7 @@ class Scheduler:
     async def _catch_up(self) -> None:
         """Order once what was due since its last run; what never ran waits for its time."""
         now = utc_now()
-        for job, schedule in schedules(self._settings.jobs.schedule).items():
+        for job, schedule in self._schedules.items():
             last = await self._last(job)
             if last is not None and schedule.is_missed(last, now):
                 await self.order(job)
@@ -81,10 +86,11 @@ class Scheduler:
         """Order a job on everything, unless its last order still waits or runs."""
         order = Order(job, Area(), moment=utc_now(), requested_by=BY_SCHEDULE)
         try:
-            if await self._runs.unfinished(order) is None:
-                await self._runs.add(order)
+            async with self._ordering:
+                if await self._runs.unfinished(order) is None:
+                    await self._runs.add(order)
         except LaminaError as error:
-            logger.warning("%s is not ordered: %s", job, error)
+            logger.warning("%s is not ordered until Postgres answers again: %s", job, error)
 
     async def _work_off(self) -> None:
         while True:
@@ -93,9 +99,10 @@ class Scheduler:
                     postgres_url(self._settings), autocommit=True
                 ) as connection:
                     await connection.execute(f"LISTEN {CHANNEL}".encode())
+                    await self._catch_up()
                     await self._listen(connection)
-            except (psycopg.Error, OSError, LaminaError) as error:
-                logger.warning("the queue of jobs does not answer, retrying: %s", error)
+            except Exception as error:  # noqa: BLE001 - it has no other owner: if it ended, no job would run again
+                logger.warning("the queue of jobs does not answer, retrying: %r", error)
                 await asyncio.sleep(LOOK_S)
 
     async def _listen(self, connection: psycopg.AsyncConnection[Any]) -> None:
@@ -107,6 +114,8 @@ class Scheduler:
     async def _start_open(self) -> None:
         self._started = {id_: task for id_, task in self._started.items() if not task.done()}
         for run in reversed(await self._runs.latest(states=OPEN, limit=100)):
+            if len(self._started) == MOST_DRIVEN:
+                return
             if run.id not in self._started and await self._is_free(run):
                 self._started[run.id] = asyncio.create_task(self._start(run.id))
 
@@ -129,7 +138,12 @@ def _launcher(path: str) -> Launch:
 
 
 def open_scheduler(settings: Settings) -> "ActorHandle[Scheduler]":
-    """Return the scheduler of the database, made and begun if there is none; end those of other settings."""
+    """Return the scheduler of the database, made if there is none; end those of other settings.
+
+    Raises:
+        Misconfigured: If the schedule cannot be read.
+    """
+    schedules(settings.jobs.schedule)
     namespace, name = jobs_namespace(settings), f"scheduler-{jobs_edition(settings)}"
     options: dict[str, Any] = {
         "name": name,
@@ -137,13 +151,10 @@ def open_scheduler(settings: Settings) -> "ActorHandle[Scheduler]":
         "lifetime": "detached",
         "get_if_exists": True,
         "max_restarts": -1,
-        "max_task_retries": -1,
         "num_cpus": 0,
         "enable_task_events": False,
     }
     remote: Any = ray.remote(Scheduler)
     actor = cast("ActorHandle[Scheduler]", remote.options(**options).remote(settings))
-    with suppress(ray.exceptions.RayActorError):
-        actor.follow.remote()
     retire(namespace, {name})
     return actor

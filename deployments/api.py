@@ -10,16 +10,20 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from deployments import problems
 from deployments.parameters import refuse_unknown
 from deployments.routes import (
+    archives,
     audits,
     caches,
     documents,
     graph,
     health,
+    jobs,
     memory_profiles,
     procedures,
     providers,
     reads,
+    sessions,
     shares,
+    users,
     writes,
 )
 from deployments.routes import (
@@ -58,6 +62,10 @@ def build_api(services: Services) -> FastAPI:
         memory_profiles.router,
         documents.router,
         audits.router,
+        jobs.router,
+        sessions.router,
+        archives.router,
+        users.router,
         response_routes.router,
         providers.router,
         caches.router,

@@ -6,6 +6,7 @@ import ray
 from ray import serve
 from ray.serve import Application
 
+from actors.scheduler import open_scheduler
 from deployments.embedder import Embedder
 from deployments.indexer import Indexer
 from deployments.router import Router, directory_of
@@ -14,6 +15,7 @@ from lamina.settings import EmbedderDeployment, RouterDeployment, Settings
 from lamina.stores.postgres.generations import Generation, claim_generation
 from lamina.stores.postgres.migrate import migrate
 from lamina.wiring import model_identity, postgres_url, served_tiers
+from lamina.wiring.stores import with_thresholds
 
 MAX_ONGOING = 500
 CONSTRUCTOR_ATTEMPTS = 3
@@ -33,20 +35,24 @@ def build(settings: Settings) -> Application:
     """
     url = postgres_url(settings)
     migrate(url)
-    generation = claim_generation(url, model_identity(settings))
-    dimension = generation.identity.dimension
-    _start_caches(settings, generation)
+    generation = claim_generation(url, model_identity(settings), settings.embedding.thresholds)
+    settings = with_thresholds(settings, generation)
+    _start_actors(settings, generation)
     device, resources = embedder_resources(settings.serve.embedder, _gpus())
-    embedder = _embedder(settings.serve.embedder, resources).bind(settings, device, generation.identity)
-    tiers = {name: _searcher(name.title()).bind(name, settings, dimension) for name in served_tiers(settings)}
+    embedder = _embedder(settings.serve.embedder, resources, generation).bind(settings, device, generation.identity)
+    dimension = generation.identity.dimension
+    tiers = {
+        name: _searcher(name.title()).bind(name, settings, dimension, generation) for name in served_tiers(settings)
+    }
     indexer = _indexer().bind(settings, tiers)
     return _router(settings.serve.router).bind(settings, generation, embedder, tiers, indexer)
 
 
-def _start_caches(settings: Settings, generation: Generation) -> None:
-    """Make the cache shards, which come up while the deployments do."""
+def _start_actors(settings: Settings, generation: Generation) -> None:
+    """Make the cache shards and the scheduler of jobs, which come up while the deployments do."""
     if ray.is_initialized():
         directory_of(settings, generation).open()
+        open_scheduler(settings)
 
 
 def embedder_resources(limits: EmbedderDeployment, gpus: float) -> tuple[str, dict[str, Any]]:
@@ -69,9 +75,10 @@ def _gpus() -> float:
     return float(ray.cluster_resources().get("GPU", 0))  # type: ignore[no-untyped-call]  # Ray's own gap
 
 
-def _embedder(limits: EmbedderDeployment, resources: dict[str, Any]) -> serve.Deployment:
+def _embedder(limits: EmbedderDeployment, resources: dict[str, Any], generation: Generation) -> serve.Deployment:
+    # By generation: while one application takes another's place, nobody is given vectors of the other's model.
     return serve.deployment(
-        name="Embedder",
+        name=f"Embedder{generation.suffix}",
         ray_actor_options=resources,
         max_ongoing_requests=limits.max_ongoing_requests,
         max_constructor_retry_count=CONSTRUCTOR_ATTEMPTS,

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -12,7 +13,7 @@ from deployments.services import Services, own_notes
 from lamina.errors import LaminaError
 from lamina.memories import Profile
 from lamina.memory_profiles import Defaults, MemoryProfile, Purpose, settle
-from lamina.queries import SEARCHED_TIERS, FusedHit, Ranking, SearchRequest, Source, Tier, clean_filters
+from lamina.queries import SEARCHED_TIERS, FusedHit, Ranking, SearchRequest, Source, Tier, clean_filters, first_expiry
 from lamina.ranking.budget import ContextBlock, Extras, build_context
 from lamina.reading.search import NOTHING_KNOWN, Known
 from lamina.reuse.answers import Asked, Compute, Computed, Served
@@ -51,6 +52,7 @@ async def searched(body: SearchIn, scope: Scope, services: Services) -> Served:
             is_empty=not answer.hits,
             is_whole=not services.search.lacks(shown),
             graph=answer.graph,
+            expires_at=_first_expiry(answer.hits),
         )
 
     return await _served("search", body, wanted.request, stamp, compute, services)
@@ -69,6 +71,7 @@ async def contextualised(body: ContextIn, scope: Scope, services: Services) -> S
             is_empty=not block.block.text,
             is_whole=block.is_whole,
             graph=block.graph,
+            expires_at=block.expires_at,
         )
 
     return await _served("context", body, wanted.request, stamp, compute, services)
@@ -110,7 +113,12 @@ async def asked(body: SearchIn, scope: Scope, services: Services, purpose: Purpo
         # A block has room for more memories than one source gives by default: all its ranks count.
         per_source=max(limits.per_source, settled.limit) if purpose is Purpose.CONTEXT else limits.per_source,
         tiers=settled.tiers,
-        filters=replace(body.all_filters(limits.min_confidence), since=settled.since),
+        filters=replace(
+            body.all_filters(limits.min_confidence),
+            since=settled.since,
+            # What has faded leaves contexts; whoever searches still finds it.
+            min_weight=services.settings.context.min_weight if purpose is Purpose.CONTEXT else 0.0,
+        ),
         fusion=body.fusion,
         normalise=body.normalise,
         depth=body.depth,
@@ -135,6 +143,7 @@ class _Block:
         degraded: What did not answer.
         is_whole: Whether all answered that is switched on.
         graph: What the graph's sources said.
+        expires_at: When the first of what was found is over.
     """
 
     block: ContextBlock
@@ -142,6 +151,7 @@ class _Block:
     degraded: list[str]
     is_whole: bool
     graph: Mapping[Source, Ranking] | None
+    expires_at: datetime | None
 
 
 async def _context_block(body: ContextIn, wanted: AskedFor, services: Services, known: Known) -> _Block:
@@ -154,7 +164,11 @@ async def _context_block(body: ContextIn, wanted: AskedFor, services: Services, 
     block = build_context(answer.hits, Extras(profile, wanted.suffix, hints), budget_tokens=budget)
     failed = {**answer.degraded, **wanted.degraded, **no_profile, **no_hints}
     is_whole = not services.search.lacks(replace(answer, degraded=failed))
-    return _Block(block, budget, sorted(failed), is_whole, answer.graph)
+    return _Block(block, budget, sorted(failed), is_whole, answer.graph, _first_expiry(answer.hits))
+
+
+def _first_expiry(hits: Sequence[FusedHit]) -> datetime | None:
+    return first_expiry(hit.memory.expires_at for hit in hits)
 
 
 async def graph_hints(

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lamina.auditing import Drift, audit
@@ -9,6 +10,7 @@ from lamina.links import Followed, Frontier
 from lamina.ports import Change
 from lamina.queries import Failure, Query, Ranking, Source, TierName
 from lamina.settings import Settings
+from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.outbox import Outbox, ProjectionName, enqueue_all
 from lamina.wiring import build_pool, build_tier, postgres_url
 
@@ -20,19 +22,33 @@ class Searcher:
         tier: Which tier.
         settings: Everything else.
         dimension: Length of the vectors.
+        generation: Which vectors its indexes hold; the first if not given.
     """
 
-    def __init__(self, tier: TierName, settings: Settings, dimension: int) -> None:
+    def __init__(
+        self, tier: TierName, settings: Settings, dimension: int, generation: Generation | None = None
+    ) -> None:
         pool = build_pool(settings)
         self._outbox = Outbox(pool)
-        self._parts = build_tier(tier, settings, pool, dimension)
+        self._generation = generation
+        self._parts = build_tier(tier, settings, pool, dimension, generation)
         for projection in self._parts.new:
             # A first start, or the files were lost: Postgres has what belongs in here.
             enqueue_all(postgres_url(settings), projection)
 
     async def search_many(self, queries: Sequence[Query]) -> list[Mapping[Source, Ranking | Failure]]:
         """Return every source's ranking or failure, for each query."""
-        return await asyncio.gather(*(self._parts.searcher.search(query) for query in queries))
+        return await asyncio.gather(*(self._parts.searcher.search(self._comparable(query)) for query in queries))
+
+    def _comparable(self, query: Query) -> Query:
+        """Return the query, without a vector that the indexes' cannot be compared with: then words alone must do.
+
+        While one application takes another's place, its router may ask this searcher.
+        """
+        own = self._generation
+        if own is None or query.generation == own.number:
+            return query
+        return replace(query, embedding=None, generation=own.number)
 
     async def apply(self, projection: ProjectionName, changes: Sequence[Change[Any]]) -> None:
         """Take over the given states and return when they are visible."""

@@ -12,26 +12,32 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from lamina.auditing import Drift
 from lamina.errors import Forbidden, LaminaError, Unauthenticated
+from lamina.maintenance.compacting import Sessions, compaction_policy
 from lamina.ports import Embedder, Hints, Links, Shards, TierSearcher
 from lamina.queries import FusedHit, Tier
 from lamina.reading.exploring import Explorer
 from lamina.reading.search import Search
+from lamina.recording.erasing import Eraser
 from lamina.recording.graph import GraphRecorder
 from lamina.recording.hits import HitCounter
 from lamina.recording.turns import Recorder
 from lamina.settings import Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import Generation
+from lamina.stores.postgres.job_runs import Runs
 from lamina.stores.postgres.keys import Credential, KeyRole, Keys, hash_key
 from lamina.stores.postgres.outbox import ProjectionName
 from lamina.stores.postgres.shares import Shares
 from lamina.wiring import (
+    Archives,
     CacheParts,
     DocumentParts,
     ProcedureParts,
     Reads,
+    build_archives,
     build_caches,
     build_document_parts,
+    build_eraser,
     build_explorer,
     build_graph_recorder,
     build_hit_counter,
@@ -93,6 +99,10 @@ class Services:
     probes: Mapping[str, Probe]
     audits: Mapping[ProjectionName, Audit]
     caches: CacheParts
+    runs: Runs
+    archives: Archives
+    sessions: Sessions
+    eraser: Eraser
     hints: Hints | None = None
 
     async def readiness(self) -> dict[str, str]:
@@ -165,6 +175,10 @@ def build_services(
         probes=probes,
         audits=audits,
         caches=caches,
+        runs=Runs(pool),
+        archives=build_archives(settings, pool),
+        sessions=Sessions(pool, compaction_policy(settings.jobs)),
+        eraser=build_eraser(settings, pool, embedder, caches, generation),
     )
 
 

@@ -11,7 +11,10 @@ from lamina.settings import Settings
 
 
 def launch(settings: Settings, run: UUID) -> "ray.ObjectRef[None]":
-    """Start what drives a run, as a task that outlives its process; a driver that dies is started again."""
+    """Start what drives a run; a driver that dies is started again.
+
+    It ends with the process that called this, whose own successor finds the run interrupted.
+    """
     task: Any = ray.remote(num_cpus=0, max_retries=TRIES)(drive)
     reference: ray.ObjectRef[None] = task.remote(settings, run)
     return reference

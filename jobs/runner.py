@@ -3,31 +3,37 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from functools import cache
 from typing import Any, TypeVar
 from uuid import UUID
 
 import ray
 from ray.exceptions import RayTaskError
 
-from lamina.errors import LaminaError
+from jobs.projections import audits_of
 from lamina.maintenance.driving import FanOut, untold
-from lamina.ports import Embedder
 from lamina.runs import Counts, Order, Run, RunState
 from lamina.settings import MIB, Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.job_runs import Runs
-from lamina.wiring import build_driver, build_job_embedder, build_pool, build_undo, build_worker, utc_now
+from lamina.wiring import Tools, build_driver, build_job_embedder, build_pool, build_undo, build_worker, utc_now
 
 TRIES = 5
 """How often a partition is begun whose worker died; it goes on where it stands."""
+# Ray gives a process to the next task or actor with the same environment: one that stands back must become no replica.
+OWN_PROCESSES = {"env_vars": {"LM_STANDS_BACK": "1"}}
+# Ray's own processes stand back already, and one that has been given more takes none of it back without privileges.
+NICENESS = os.getpriority(os.PRIO_PROCESS, 0)
+LOWEST = 19
 Result = TypeVar("Result")
 
 
 def over_ray(settings: Settings) -> FanOut:
     """Return a fan-out whose workers are Ray tasks."""
     task: Any = ray.remote(
-        num_cpus=settings.jobs.task_cpus, memory=settings.jobs.task_memory_mb * MIB, max_retries=TRIES
+        num_cpus=settings.jobs.task_cpus,
+        memory=settings.jobs.task_memory_mb * MIB,
+        max_retries=TRIES,
+        runtime_env=OWN_PROCESSES,
     )(work)
 
     async def fan_out(run: Run, partitions: Sequence[int]) -> None:
@@ -37,9 +43,10 @@ def over_ray(settings: Settings) -> FanOut:
             async with slots:
                 await _cause_of(task.remote(settings, run, partition))
 
-        async with asyncio.TaskGroup() as group:
-            for partition in partitions:
-                group.create_task(one(partition))
+        # All come to their end before the first error is told: nobody works on a run that has failed.
+        for outcome in await asyncio.gather(*map(one, partitions), return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
 
     return fan_out
 
@@ -48,26 +55,21 @@ async def _cause_of(result: Awaitable[None]) -> None:
     try:
         await result
     except RayTaskError as error:
-        if isinstance(error.cause, LaminaError):
-            raise error.cause from error
-        raise
+        raise error.cause from error
 
 
 def work(settings: Settings, run: Run, partition: int) -> None:
     """Bring one partition to its end, in a process of its own that stands back for everything else."""
-    os.setpriority(os.PRIO_PROCESS, 0, settings.jobs.nice)
-    embedder = _embedder(settings)
+    os.setpriority(os.PRIO_PROCESS, 0, min(LOWEST, NICENESS + settings.jobs.nice))
 
     async def act(pool: Pool) -> None:
-        await build_worker(settings, pool, run.order.job, embedder).work(run, partition)
+        await build_worker(settings, pool, run.order.job, _tools(settings)).work(run, partition)
 
     asyncio.run(with_pool(settings, act))
 
 
-@cache
-def _embedder(settings: Settings) -> Embedder:
-    """Return what loads the model once in this process, which Ray uses for many tasks."""
-    return build_job_embedder(settings)
+def _tools(settings: Settings) -> Tools:
+    return Tools(build_job_embedder(settings), audits_of(settings))
 
 
 async def with_pool(settings: Settings, act: Callable[[Pool], Awaitable[Result]]) -> Result:
@@ -91,7 +93,7 @@ async def go_on(settings: Settings, id_: UUID) -> None:
     async def act(pool: Pool) -> None:
         run = await Runs(pool).get(id_)
         if run.state is RunState.UNDOING:
-            await build_undo(settings, pool, run.order.job).undo(id_, utc_now())
+            await build_undo(settings, pool, run.order.job, _tools(settings)).undo(id_, utc_now())
         else:
             await build_driver(settings, pool, run.order.job, over_ray(settings)).drive(id_)
 
@@ -103,6 +105,6 @@ async def undo(settings: Settings, id_: UUID) -> Counts:
 
     async def act(pool: Pool) -> Counts:
         run = await Runs(pool).get(id_)
-        return await build_undo(settings, pool, run.order.job).undo(id_, utc_now())
+        return await build_undo(settings, pool, run.order.job, _tools(settings)).undo(id_, utc_now())
 
     return await with_pool(settings, act)

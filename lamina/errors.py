@@ -56,15 +56,17 @@ class NotFound(LaminaError):
     Args:
         kind: What was looked for (``note``).
         id: Its id, as the caller wrote it.
+        hint: What became of it, if that is known.
     """
 
-    def __init__(self, kind: str, id: str) -> None:  # noqa: A002 - the field's own name
-        super().__init__(kind, id)
+    def __init__(self, kind: str, id: str, hint: str = "") -> None:  # noqa: A002 - the field's own name
+        super().__init__(kind, id, hint)
         self.kind = kind
         self.id = id
+        self.hint = hint
 
     def __str__(self) -> str:
-        return f"no {self.kind} {self.id}"
+        return f"no {self.kind} {self.id}{self.hint and f': {self.hint}'}"
 
 
 class Conflict(LaminaError):

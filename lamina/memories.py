@@ -2,7 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -17,6 +17,7 @@ from lamina.text import clean, clean_id, clean_json, clean_text, content_hash, n
 MAX_TAGS = 64
 MAX_SOURCE_CHARS = 1024
 MAX_MESSAGES = 256
+MAX_TTL_S = 100 * 365 * 86_400
 
 Metadata = dict[str, Any]
 
@@ -145,6 +146,7 @@ class Note:
             characters.
         metadata: The caller's data, returned untouched.
         derived_from: Notes that this one was made from; it goes when one of them goes.
+        expires_at: From when on nobody sees it, in UTC; ``None`` means never.
     """
 
     content: str
@@ -156,6 +158,7 @@ class Note:
     source: str = "api"
     metadata: Metadata = field(default_factory=dict)
     derived_from: tuple[UUID, ...] = ()
+    expires_at: datetime | None = None
 
     def content_hash(self) -> bytes:
         """Return the hash under which a scope holds this note once."""
@@ -179,7 +182,33 @@ def clean_note(note: Note, field_path: str = "") -> Note:
         source=clean(note.source, f"{prefix}source", limit=MAX_SOURCE_CHARS),
         metadata=clean_metadata(note.metadata, f"{prefix}metadata"),
         derived_from=tuple(dict.fromkeys(note.derived_from)),
+        expires_at=None if note.expires_at is None else as_utc(note.expires_at, f"{prefix}expires_at"),
     )
+
+
+def clean_expiry(
+    ttl_s: float | None, expires_at: datetime | None, now: datetime, field_path: str = ""
+) -> datetime | None:
+    """Return when something is over, in UTC, by the seconds it lives or by the moment itself; never if by neither.
+
+    Raises:
+        InvalidInput: If both are given, or the moment is past or out of range.
+    """
+    prefix = f"{field_path}." if field_path else ""
+    if ttl_s is not None:
+        if expires_at is not None:
+            raise InvalidInput(f"{prefix}ttl_s", "is given beside expires_at; send one of them")
+        return _after(now, ttl_s, f"{prefix}ttl_s")
+    moment = None if expires_at is None else as_utc(expires_at, f"{prefix}expires_at")
+    if moment is not None and moment <= now:
+        raise InvalidInput(f"{prefix}expires_at", f"is {moment.isoformat()}, which is past; name a later time or none")
+    return moment
+
+
+def _after(now: datetime, seconds: float, field_path: str) -> datetime:
+    if not 0 < seconds <= MAX_TTL_S:
+        raise InvalidInput(field_path, f"is {seconds}; expected more than 0, at most {MAX_TTL_S} (100 years)")
+    return now + timedelta(seconds=seconds)
 
 
 def clean_tags(tags: tuple[str, ...], field_path: str) -> tuple[str, ...]:
@@ -208,7 +237,11 @@ def _fraction(value: float, field_path: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class StoredNote:
-    """A note as Postgres holds it."""
+    """A note as Postgres holds it.
+
+    Args:
+        weight: 0..1, what its idle days have left of it; see lamina.lifecycle.decay.
+    """
 
     id: UUID
     note: Note
@@ -223,6 +256,7 @@ class StoredNote:
     updated_at: datetime
     last_hit_at: datetime
     temperature: str = "warm"
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

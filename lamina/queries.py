@@ -1,6 +1,6 @@
 """What is asked and what is answered."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import IntEnum, StrEnum
@@ -147,6 +147,7 @@ class Filters:
         where: Any other condition.
         as_of: Nothing that happened after this moment counts, and ages are counted from it.
         shared_only: Only what belongs to no user; what another workspace shares is searched so.
+        min_weight: Notes that have faded below this are left out, 0..1; no index holds it, and no other tier fades.
     """
 
     tags: tuple[str, ...] = ()
@@ -156,9 +157,10 @@ class Filters:
     where: Condition | None = None
     as_of: datetime | None = None
     shared_only: bool = False
+    min_weight: float = 0.0
 
     def condition(self) -> Condition:
-        """Return all of it as one condition."""
+        """Return all of it, ``min_weight`` excepted, as one condition."""
         limits: tuple[tuple[FilterField, Operator, FilterValue], ...] = (
             (FilterField.OCCURRED_AT, Operator.GTE, self.since),
             (FilterField.OCCURRED_AT, Operator.LT, self.until),
@@ -303,6 +305,7 @@ class Memory:
         position: Which of its passages it is, from 1.
         workspace: Where it comes from, if another workspace shares it.
         namespace: Its namespace there, if that is not the default one.
+        expires_at: From when on it is seen no more, in UTC; ``None`` means never.
     """
 
     id: UUID
@@ -327,6 +330,7 @@ class Memory:
     position: int | None = None
     workspace: str | None = None
     namespace: str | None = None
+    expires_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,6 +365,11 @@ class Neighbour:
     memory: Memory
     position: int
     cosine: float
+
+
+def first_expiry(moments: Iterable[datetime | None]) -> datetime | None:
+    """Return when the first of several things is over; ``None`` if none of them ever is."""
+    return min((moment for moment in moments if moment is not None), default=None)
 
 
 Ranking = tuple[Hit, ...]

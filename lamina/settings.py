@@ -107,7 +107,25 @@ class NoGraphSettings(_Section):
     kind: Literal["off"] = "off"
 
 
-class SentenceTransformersSettings(_Section):
+ThresholdName = Literal[
+    "search.min_similarity",
+    "search.graph_min_similarity",
+    "write.near_duplicate",
+    "caches.semantic.threshold",
+    "jobs.consolidation.cosine",
+]
+"""Cosines that mean another thing with another model."""
+Cosine = Annotated[float, Field(ge=-1, le=1)]
+
+
+class _ModelSection(_Section):
+    thresholds: dict[ThresholdName, Cosine] = Field(
+        {},
+        description="Cosines that belong to the model, by the settings whose place they take; kept with its vectors.",
+    )
+
+
+class SentenceTransformersSettings(_ModelSection):
     """A model that sentence-transformers runs."""
 
     kind: Literal["sentence_transformers"] = "sentence_transformers"
@@ -119,11 +137,12 @@ class SentenceTransformersSettings(_Section):
     batch_size: int = Field(64, ge=1, description="Most texts of one forward pass.")
 
 
-class HashingSettings(_Section):
+class HashingSettings(_ModelSection):
     """Hashed words instead of a model: for tests, and for machines that cannot run one."""
 
     kind: Literal["hashing"] = "hashing"
     dimension: int = Field(384, ge=8, description="Length of the vectors.")
+    seed: int = Field(0, ge=0, description="Another one makes another model, for tests of a change of the model.")
 
 
 class PoolSettings(_Section):
@@ -234,6 +253,7 @@ class ContextSettings(_Section):
     min_relevance: float = Field(
         0.5, ge=0, le=1, description="Memories with a lower fused score stay out, unless the request or profile says."
     )
+    min_weight: float = Field(0.2, ge=0, le=1, description="Notes that idle days have faded below this stay out.")
     hint_results: int = Field(3, ge=0, le=100, description="Memories of a block that get a line of graph hints.")
     hint_neighbours: int = Field(2, ge=1, le=100, description="Hints in such a line.")
 

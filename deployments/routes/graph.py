@@ -87,7 +87,8 @@ async def traverse(body: TraverseIn, services: ServicesDep, credential: ReaderDe
             limit=body.limit,
             as_of=body.moment(),
         )
-        return Computed(TraverseOut.of(found).model_dump_json(exclude={"cache"}).encode())
+        body_json = TraverseOut.of(found).model_dump_json(exclude={"cache"})
+        return Computed(body_json.encode(), expires_at=found.expires_at)
 
     stamp = await services.caches.answers.stamp(scope) if body.cache else None
     if stamp is None:

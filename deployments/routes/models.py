@@ -6,7 +6,19 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lamina.memories import MAX_MESSAGES, Category, Message, Note, NoteVersion, Profile, Role, StoredNote
+from lamina.errors import InvalidInput
+from lamina.memories import (
+    MAX_MESSAGES,
+    MAX_TTL_S,
+    Category,
+    Message,
+    Note,
+    NoteVersion,
+    Profile,
+    Role,
+    StoredNote,
+    clean_expiry,
+)
 from lamina.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE, Scope
 from lamina.stores.postgres.messages import SessionMessage
 
@@ -16,6 +28,7 @@ SCOPE_FIELDS = ("workspace", "namespace", "user", "agent", "session", "swarm")
 _ABSENT = cast("str", None)  # An id that is left out; null in the request is refused.
 Fraction = Annotated[float, Field(strict=True, ge=0, le=1)]
 Count = Annotated[int, Field(strict=True)]
+TimeToLive = Annotated[float, Field(strict=True, gt=0, le=MAX_TTL_S)]
 
 
 class Strict(BaseModel):
@@ -111,9 +124,22 @@ class NoteFields(Strict):
         max_length=MAX_BATCH,
         description="Notes that this one was made from, as a summary is: it is deleted with any of them.",
     )
+    ttl_s: TimeToLive = Field(cast("float", None), description="Seconds after which nobody sees it any more.")
+    expires_at: datetime = Field(
+        cast("datetime", None),
+        description="When nobody sees it any more, instead of ttl_s; without an offset it is UTC. Default: never.",
+    )
 
-    def note(self) -> Note:
-        """Return the note as the library knows it."""
+    def note(self, now: datetime, path: str = "") -> Note:
+        """Return the note as the library knows it.
+
+        Args:
+            now: The time of day, from which ``ttl_s`` counts.
+            path: Where it stands in the request.
+
+        Raises:
+            InvalidInput: If both ``ttl_s`` and ``expires_at`` are given, or the note has expired already.
+        """
         return Note(
             content=self.content,
             category=self.category,
@@ -124,6 +150,7 @@ class NoteFields(Strict):
             source=self.source,
             metadata=self.metadata,
             derived_from=tuple(self.derived_from),
+            expires_at=clean_expiry(self.ttl_s, self.expires_at, now, path),
         )
 
 
@@ -166,10 +193,25 @@ class NotePatch(Strict):
     tags: list[str] = Field(cast("list[str]", None), description="New tags, in place of all old ones.")
     event_at: datetime = Field(cast("datetime", None), description="New time of the event.")
     metadata: dict[str, Any] = Field(cast("dict[str, Any]", None), description="New metadata, in place of the old.")
+    ttl_s: TimeToLive = Field(cast("float", None), description="Seconds from now after which nobody sees it any more.")
+    expires_at: datetime | None = Field(
+        None, description="When nobody sees it any more, instead of ttl_s; null keeps it for ever."
+    )
 
-    def changes(self) -> dict[str, Any]:
-        """Return the fields that were sent."""
-        sent = {name: getattr(self, name) for name in self.model_fields_set}
+    def changes(self, now: datetime) -> dict[str, Any]:
+        """Return the fields that were sent.
+
+        Args:
+            now: The time of day, from which ``ttl_s`` counts.
+
+        Raises:
+            InvalidInput: If both ``ttl_s`` and ``expires_at`` were sent, or the note would have expired already.
+        """
+        sent = {name: getattr(self, name) for name in self.model_fields_set - {"ttl_s"}}
+        if "ttl_s" in self.model_fields_set and "expires_at" in self.model_fields_set:
+            raise InvalidInput("ttl_s", "is given beside expires_at; send one of them")
+        if {"ttl_s", "expires_at"} & self.model_fields_set:
+            sent["expires_at"] = clean_expiry(self.ttl_s, self.expires_at, now)
         return sent | ({"tags": tuple(sent["tags"])} if "tags" in sent else {})
 
 
@@ -196,6 +238,8 @@ class NoteOut(BaseModel):
     updated_at: datetime = Field(description="When it was last changed, UTC.")
     last_hit_at: datetime = Field(description="When it was last found or changed, UTC.")
     temperature: Literal["warm", "cold"] = Field(description="cold after nobody found it for its lifespan.")
+    weight: float = Field(description="What idle days have left of it, 0 to 1; below context.min_weight no context.")
+    expires_at: datetime | None = Field(description="When nobody sees it any more, UTC; null means never.")
 
     @classmethod
     def of(cls, stored: StoredNote) -> Self:
@@ -249,11 +293,14 @@ class SessionMessageOut(BaseModel):
     metadata: dict[str, Any] = Field(description="Your data.")
     user: str | None = Field(description="Person the session is with.")
     agent: str | None = Field(description="Agent that wrote it.")
+    is_summary: bool = Field(description="Whether it stands for older messages, of which the last had its position.")
+    compacted_into: UUID | None = Field(description="The summary that stands for it, with include_compacted.")
 
     @classmethod
     def of(cls, item: SessionMessage) -> Self:
         """Return the message as the API shows it."""
-        fields = {name: getattr(item, name) for name in ("id", "position", "user", "agent")}
+        own = ("id", "position", "user", "agent", "is_summary", "compacted_into")
+        fields = {name: getattr(item, name) for name in own}
         names = ("role", "content", "name", "ref", "occurred_at", "metadata")
         return cls(**fields, **{name: getattr(item.message, name) for name in names})
 

@@ -109,10 +109,13 @@ async def session_messages(
     ids: ScopeDep,
     limit: PageLimit = 100,
     offset: PageOffset = 0,
+    include_compacted: Annotated[bool, Query(description="Also those that a summary stands for.")] = False,
 ) -> HistoryOut:
     """Return a session's messages in order."""
     scope = ids.scope(credential.tenant).narrowed(session=session)
-    found = await services.reads.messages.history(scope, limit=limit, offset=offset)
+    found = await services.reads.messages.history(
+        scope, limit=limit, offset=offset, include_compacted=include_compacted
+    )
     return HistoryOut(messages=[SessionMessageOut.of(item) for item in found])
 
 

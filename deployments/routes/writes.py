@@ -1,5 +1,6 @@
 """POST /v1/turns and the explicit writes."""
 
+from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
@@ -28,6 +29,7 @@ from lamina.errors import InvalidInput
 from lamina.memories import Note, clean_note
 from lamina.stores.postgres.idempotency import Once, once_for
 from lamina.text import clean_id
+from lamina.wiring import utc_now
 
 router = APIRouter(prefix="/v1", tags=["write"])
 IdempotencyKey = Annotated[
@@ -73,7 +75,7 @@ async def put_note(
     """Store one note; a note of the same text in the same scope is returned instead (200)."""
     scope = body.scope(credential.tenant)
     once = once_of(credential.tenant, idempotency_key, body)
-    recorded = await services.recorder.put_notes(scope, [body.note()], once)
+    recorded = await services.recorder.put_notes(scope, [body.note(utc_now())], once)
     result = PutResult.model_validate(recorded["notes"][0])
     response.status_code = HTTPStatus.OK if result.existed else HTTPStatus.CREATED
     return result
@@ -85,7 +87,8 @@ async def put_notes(
 ) -> BatchOut:
     """Store many notes in one transaction; each item has a result of its own."""
     scope = body.scope(credential.tenant)
-    read = [_read_item(item, f"notes.{place}") for place, item in enumerate(body.notes)]
+    now = utc_now()
+    read = [_read_item(item, f"notes.{place}", now) for place, item in enumerate(body.notes)]
     good = [item for item in read if isinstance(item, Note)]
     if not good:
         return BatchOut(results=[item for item in read if isinstance(item, BatchItem)])
@@ -96,10 +99,10 @@ async def put_notes(
     return BatchOut(results=results, epoch=recorded["epoch"])
 
 
-def _read_item(item: Any, path: str) -> Note | BatchItem:
+def _read_item(item: Any, path: str, now: datetime) -> Note | BatchItem:
     try:
         fields = NoteFields.model_validate({"content": item} if isinstance(item, str) else item)
-        return clean_note(fields.note(), path)
+        return clean_note(fields.note(now, path), path)
     except ValidationError as error:
         reasons = (f"{path}.{field_path(part['loc'])}: {part['msg'].lower()}" for part in error.errors())
         return BatchItem(status="invalid", error="; ".join(reasons))
@@ -114,7 +117,7 @@ def _stored_item(stored: dict[str, Any]) -> BatchItem:
 @router.patch("/notes/{id}")
 async def change_note(id: UUID, body: NotePatch, services: ServicesDep, credential: WriterDep) -> NoteOut:  # noqa: A002
     """Change fields of a note; the state before is kept as a version."""
-    return NoteOut.of(await services.recorder.change_note(credential.tenant, id, body.changes()))
+    return NoteOut.of(await services.recorder.change_note(credential.tenant, id, body.changes(utc_now())))
 
 
 @router.delete("/notes/{id}", status_code=HTTPStatus.NO_CONTENT)

@@ -183,6 +183,29 @@ def purge_expired_caches() -> Call:
     return Call("DELETE", "/cache/stats/expired")
 
 
+def run_job(job: str, fields: Json, idempotency_key: str | None) -> Call:
+    """Order a maintenance job."""
+    return Call("POST", "/v1/jobs", {**fields, "job": job}, headers=_once(idempotency_key))
+
+
+def job_runs(job: str | None, limit: int) -> Call:
+    """List runs of jobs."""
+    return Call("GET", "/v1/jobs", params={**_given(job=job), "limit": limit})
+
+
+def job_run(id_: str) -> Call:
+    """Report what a run did."""
+    return Call("GET", f"/v1/jobs/{id_}")
+
+
+def undo_job(id_: str) -> Call:
+    """Take a run back."""
+    return Call("POST", f"/v1/jobs/{id_}/undo")
+
+
+JOB_SCHEDULE = Call("GET", "/v1/jobs/schedule")
+
+
 def _given(**ids: str | None) -> Json:
     return {name: id_ for name, id_ in ids.items() if id_ is not None}
 

@@ -187,6 +187,26 @@ class Client:
         """Remove what has expired from the caches' tables (`DELETE /cache/stats/expired`); needs an admin key."""
         return self.send(calls.purge_expired_caches())
 
+    def run_job(self, job: str, *, idempotency_key: str | None = None, **fields: Any) -> Json:
+        """Order a maintenance job on the key's tenant (`POST /v1/jobs`); needs an admin key."""
+        return self.send(calls.run_job(job, fields, idempotency_key))
+
+    def job_runs(self, job: str | None = None, *, limit: int = 20) -> Json:
+        """List the latest runs of jobs (`GET /v1/jobs`); needs an admin key."""
+        return self.send(calls.job_runs(job, limit))
+
+    def job_run(self, id_: str) -> Json:
+        """Report what a run did, or how far it is (`GET /v1/jobs/{id}`); needs an admin key."""
+        return self.send(calls.job_run(id_))
+
+    def undo_job(self, id_: str) -> Json:
+        """Take a run back (`POST /v1/jobs/{id}/undo`); needs an admin key."""
+        return self.send(calls.undo_job(id_))
+
+    def job_schedule(self) -> Json:
+        """Return when each job runs by itself (`GET /v1/jobs/schedule`); needs an admin key."""
+        return self.send(calls.JOB_SCHEDULE)
+
     def ready(self) -> Json:
         """Return the state of every part, ready or not (`GET /readyz`)."""
         return self.send(calls.READY)
@@ -362,6 +382,26 @@ class AsyncClient:
     async def purge_expired_caches(self) -> Json:
         """Remove what has expired from the caches' tables (`DELETE /cache/stats/expired`); needs an admin key."""
         return await self.send(calls.purge_expired_caches())
+
+    async def run_job(self, job: str, *, idempotency_key: str | None = None, **fields: Any) -> Json:
+        """Order a maintenance job on the key's tenant (`POST /v1/jobs`); needs an admin key."""
+        return await self.send(calls.run_job(job, fields, idempotency_key))
+
+    async def job_runs(self, job: str | None = None, *, limit: int = 20) -> Json:
+        """List the latest runs of jobs (`GET /v1/jobs`); needs an admin key."""
+        return await self.send(calls.job_runs(job, limit))
+
+    async def job_run(self, id_: str) -> Json:
+        """Report what a run did, or how far it is (`GET /v1/jobs/{id}`); needs an admin key."""
+        return await self.send(calls.job_run(id_))
+
+    async def undo_job(self, id_: str) -> Json:
+        """Take a run back (`POST /v1/jobs/{id}/undo`); needs an admin key."""
+        return await self.send(calls.undo_job(id_))
+
+    async def job_schedule(self) -> Json:
+        """Return when each job runs by itself (`GET /v1/jobs/schedule`); needs an admin key."""
+        return await self.send(calls.JOB_SCHEDULE)
 
     async def ready(self) -> Json:
         """Return the state of every part, ready or not (`GET /readyz`)."""

@@ -14,10 +14,17 @@ MAX_WORDS = 200
 
 
 class HashingModel:
-    """Each word adds one signed unit at a hashed place; texts that share words are near."""
+    """Each word adds one signed unit at a hashed place; texts that share words are near.
 
-    def __init__(self, dimension: int = 384) -> None:
-        self.identity = ModelIdentity(model=f"hashing-{dimension}", dimension=dimension)
+    Args:
+        dimension: Length of the vectors.
+        seed: Another one makes another model, whose vectors cannot be compared with this one's.
+    """
+
+    def __init__(self, dimension: int = 384, seed: int = 0) -> None:
+        name = f"hashing-{dimension}" if seed == 0 else f"hashing-{dimension}-{seed}"
+        self.identity = ModelIdentity(model=name, dimension=dimension)
+        self._salt = seed.to_bytes(8, "big")
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one unit row a text; a text without words points along the first axis."""
@@ -29,7 +36,7 @@ class HashingModel:
 
     def _add_words(self, row: NDArray[np.float32], found: Sequence[str]) -> None:
         for word in found:
-            digest = hashlib.blake2b(word.encode(), digest_size=8).digest()
+            digest = hashlib.blake2b(word.encode(), digest_size=8, salt=self._salt).digest()
             place = int.from_bytes(digest[:4], "big") % self.identity.dimension
             row[place] += 1 if digest[4] % 2 else -1
         if not row.any():

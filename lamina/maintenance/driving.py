@@ -9,6 +9,7 @@ from uuid import UUID
 
 from lamina.errors import Conflict
 from lamina.maintenance.working import Limits
+from lamina.ports import Clock
 from lamina.runs import Order, Run, RunState
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.job_runs import Runs, locked
@@ -33,10 +34,19 @@ class Driver:
         fan_out: Where its workers are.
         partitions: Most partitions of a run.
         undo_window: How long a run can be undone.
+        clock: The time of day.
     """
 
     def __init__(
-        self, url: str, pool: Pool, limits: Limits, fan_out: FanOut, *, partitions: int, undo_window: timedelta
+        self,
+        url: str,
+        pool: Pool,
+        limits: Limits,
+        fan_out: FanOut,
+        *,
+        partitions: int,
+        undo_window: timedelta,
+        clock: Clock,
     ) -> None:
         self._url = url
         self._runs = Runs(pool)
@@ -44,6 +54,7 @@ class Driver:
         self._fan_out = fan_out
         self._partitions = partitions
         self._undo_window = undo_window
+        self._clock = clock
 
     async def drive(self, id_: UUID) -> Run:
         """Bring a queued or an interrupted run to its end, from where it stands.
@@ -78,7 +89,7 @@ class Driver:
         async with locked(self._url, order) as is_ours:
             if not is_ours:
                 raise Conflict(f"another run of {order.job} works on {order.area}; wait for its end")
-            await self._runs.forget(order.moment - self._undo_window)
+            await self._runs.forget(self._clock() - self._undo_window)
             yield
 
     async def _to_its_end(self, run: Run) -> None:
@@ -89,13 +100,16 @@ class Driver:
             await self._fan_out(begun, range(partitions))
         except Exception as error:
             logger.exception("run %s of %s failed", run.id, run.order.job)
-            await self._runs.finish(run.id, RunState.FAILED, _told(error))
+            await self._runs.finish(run.id, RunState.FAILED, told_error(error))
             raise
         ended = await self._runs.get(run.id)
         await self._runs.finish(run.id, RunState.STOPPED if ended.held else RunState.DONE)
 
 
-def _told(error: BaseException) -> str:
+def told_error(error: BaseException) -> str:
+    """Return an error as it stands in the row of a run; of several, the first."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[-1] if lines else ''}"[:WORST_ERROR_CHARS]
 

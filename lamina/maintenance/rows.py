@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from psycopg.rows import DictRow
 
@@ -73,13 +73,29 @@ class RowJob:
         return 0
 
 
-def _demoted(rows: Sequence[DictRow], moment: datetime) -> list[Change]:
-    cold = {"temperature": "cold", "temperature_changed_at": moment}
+def _swept(rows: Sequence[DictRow], moment: datetime) -> list[Change]:
+    after: dict[str, dict[str, Any]] = {
+        "warm": {"temperature": "cold", "temperature_changed_at": moment},
+        "expired": {"deleted_at": moment},
+    }
+    states = ((row, _state(row, moment)) for row in rows)
     return [
-        Change(row["id"], cold, {"temperature": "warm", "hits": row["hits"], "last_hit_at": row["last_hit_at"]})
-        for row in rows
-        if not is_warm(row["hits"], row["last_hit_at"], moment)
+        Change(
+            row["id"],
+            after[state],
+            {"temperature": row["temperature"], "hits": row["hits"], "last_hit_at": row["last_hit_at"]},
+        )
+        for row, state in states
+        if state is not None
     ]
+
+
+def _state(row: DictRow, moment: datetime) -> Literal["warm", "expired"] | None:
+    """Return why a note may not stay where it is: it is warm without being so any more, or it has expired."""
+    if row["expires_at"] is not None and row["expires_at"] <= moment:
+        return "expired"
+    is_idle = row["temperature"] == "warm" and not is_warm(row["hits"], row["last_hit_at"], moment)
+    return "warm" if is_idle else None
 
 
 def _faded(rows: Sequence[DictRow], moment: datetime) -> list[Change]:
@@ -109,8 +125,8 @@ def _stood(standings_of: Sequence[tuple[DictRow, float]]) -> list[Change]:
     ]
 
 
-SWEEP = RowPolicy("notes", "idle_notes", _demoted)
-"""Notes past their lifespan go from the warm indexes to the cold one; see lamina.lifecycle.lifespan."""
+SWEEP = RowPolicy("notes", "idle_notes", _swept)
+"""Notes past their lifespan go cold (see lamina.lifecycle.lifespan); what has expired goes."""
 DECAY = RowPolicy("notes", "fading_notes", _faded)
 """Notes that nobody finds lose their weight, and with it their place in contexts; see lamina.lifecycle.decay."""
 ENTITIES = RowPolicy("entities", "fading_entities", _doubted)

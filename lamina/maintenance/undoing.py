@@ -6,6 +6,7 @@ from uuid import UUID
 
 from lamina.errors import Conflict
 from lamina.maintenance.changing import Changes
+from lamina.maintenance.driving import told_error
 from lamina.maintenance.pages import Job, Undoes
 from lamina.runs import Counts, Run, RunState
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
@@ -51,9 +52,17 @@ class Undo:
                 raise Conflict(f"another run of {run.order.job} works on {run.order.area}; wait for its end")
             if not await self._runs.reopen(id_, RunState.UNDOING, of=_ENDED):
                 raise Conflict(f"run {id_} is {run.state}; only what has ended is undone, and once")
-            undone = await self._back(run)
+            undone = await self._to_its_end(run)
             await self._runs.finish(id_, RunState.UNDONE)
         return undone
+
+    async def _to_its_end(self, run: Run) -> Counts:
+        """Take everything back; what fails at that is told, and can be asked for again."""
+        try:
+            return await self._back(run)
+        except Exception as error:
+            await self._runs.finish(run.id, RunState.FAILED, f"undo: {told_error(error)}")
+            raise
 
     async def _back(self, run: Run) -> Counts:
         undone = Counts()
@@ -86,10 +95,22 @@ async def _change(changes: Changes, relation: Relation, taken: list[Change]) -> 
     return len(await change(taken))
 
 
+async def request_undo(runs: Runs, id_: UUID, now: datetime, window: timedelta, tenant: str | None = None) -> None:
+    """Have whoever works on the queue undo a run.
+
+    Raises:
+        NotFound: If there is no such run, or it is not about this tenant alone.
+        Conflict: If it cannot be undone.
+    """
+    run = await runs.get(id_, tenant)
+    _refuse(run, now, window)
+    await runs.reopen(id_, RunState.UNDOING, of=_ENDED)
+
+
 def _refuse(run: Run, now: datetime, window: timedelta) -> None:
     if run.order.is_dry_run:
         raise Conflict(f"run {run.id} was a dry run; it changed nothing")
     if run.state not in _ENDED:
         raise Conflict(f"run {run.id} is {run.state}; only what has ended is undone, and once")
-    if run.finished_at is not None and now - run.finished_at > window:
+    if run.state is not RunState.UNDOING and run.finished_at is not None and now - run.finished_at > window:
         raise Conflict(f"run {run.id} ended {now - run.finished_at} ago; a run can be undone for {window}")

@@ -8,7 +8,7 @@ from uuid import UUID
 from lamina.errors import InvalidInput, NotFound
 from lamina.links import Followed, Frontier
 from lamina.ports import Links
-from lamina.queries import Filters, Query, Tier
+from lamina.queries import Filters, Memory, Query, Tier, first_expiry
 from lamina.ranking.paths import Reached, Walk, advance, begin, room
 from lamina.scope import Scope
 from lamina.stores.postgres.knowledge import KnowledgeReader, StoredEntity
@@ -29,10 +29,11 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A node as a reader sees it: its tier, and its name or the beginning of its text."""
+    """A node as a reader sees it: its tier, its name or the beginning of its text, and when it expires, if ever."""
 
     tier: Tier
     content: str
+    expires_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,11 @@ class Traversal:
     shown: Mapping[UUID, Shown]
     visited: int
     is_capped: bool
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """Return when the first of the nodes expires; ``None`` if none ever does."""
+        return first_expiry(shown.expires_at for shown in self.shown.values())
 
 
 class Explorer:
@@ -116,7 +122,10 @@ class Explorer:
         return await self._traversal(scope, walk, limit)
 
     async def hints(self, scope: Scope, filters: Filters, ids: Sequence[UUID]) -> Mapping[UUID, list[str]]:
-        """Return the surest facts about what each of these memories names; memories without any are missing."""
+        """Return the surest facts about what each of these memories names; memories without any are missing.
+
+        Facts that expire are no hints: whoever keeps the hints need not ask how long.
+        """
         named = await self._reader.named_in(scope, ids)
         hints: dict[UUID, list[str]] = {}
         for memory, entities in named.items():
@@ -155,9 +164,13 @@ class Explorer:
         tiers = dict.fromkeys((Tier.SESSIONS, Tier.NOTES, Tier.DOCUMENTS), wanted)
         memories = await self._reader.memories(query, tiers)
         return {
-            **{id_: Shown(Tier.GRAPH, entity.entity.name) for id_, entity in entities.items()},
-            **{id_: Shown(item.memory.tier, item.memory.content[:EXCERPT_CHARS]) for id_, item in memories.items()},
+            **{id_: Shown(Tier.GRAPH, entity.entity.name, entity.expires_at) for id_, entity in entities.items()},
+            **{id_: _shown_memory(item.memory) for id_, item in memories.items()},
         }
+
+
+def _shown_memory(memory: Memory) -> Shown:
+    return Shown(memory.tier, memory.content[:EXCERPT_CHARS], memory.expires_at)
 
 
 def clean_kinds(kinds: Sequence[str]) -> tuple[str, ...]:

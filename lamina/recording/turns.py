@@ -33,10 +33,13 @@ from lamina.stores.postgres.idempotency import Json, Once, answer_once
 from lamina.stores.postgres.messages import AppendedMessage, PreparedMessage, append_messages
 from lamina.stores.postgres.near_notes import put_notes
 from lamina.stores.postgres.notes import (
+    Deletion,
     PreparedNote,
     PutNote,
+    delete_expired,
     delete_note,
     derive_notes,
+    expire_derived,
     lock_note,
     prepare_note,
     replace_chunks,
@@ -161,6 +164,8 @@ class Recorder:
     ) -> list[PutNote]:
         if not notes:
             return []
+        hashes = [item.note.content_hash() for item in notes]
+        await self._forget(connection, await delete_expired(connection, scope, hashes, now))
         return await put_notes(connection, scope, notes, self._generation, now, min_cosine=self._near_duplicate)
 
     async def _learn(self, connection: Connection, scope: Scope, facts: Metadata, now: datetime) -> Profile | None:
@@ -224,10 +229,16 @@ class Recorder:
 
         async def act(connection: Connection) -> StoredNote:
             old = await lock_note(connection, tenant, id_)
+            scope = Scope(tenant, old.workspace, old.namespace)
             if old.temperature == "cold":
                 await warm_up(connection, [id_], now)
-            stored = await update_note(connection, id_, replace(old.note, **clean_changes), now)
-            scope = Scope(tenant, stored.workspace, stored.namespace)
+            new = replace(old.note, **clean_changes)
+            if new.content != old.note.content:
+                owned = scope.narrowed(user=old.user)
+                await self._forget(connection, await delete_expired(connection, owned, [new.content_hash()], now))
+            stored = await update_note(connection, id_, new, now)
+            if new.expires_at is not None:
+                await expire_derived(connection, [id_])
             for text in texts:
                 await replace_chunks(connection, scope, text, self._generation)
                 await self._knowledge.forget(connection, [id_])
@@ -240,7 +251,7 @@ class Recorder:
         return await in_transaction(self._pool, act)
 
     async def delete_note(self, tenant: str, id_: UUID) -> None:
-        """Take a note, and every note that was made from it, out of every reader's sight.
+        """Take a note, and every note that was made from it or merged into it, out of every reader's sight.
 
         Raises:
             NotFound: If the tenant has no such note.
@@ -248,12 +259,18 @@ class Recorder:
         now = self._clock()
 
         async def act(connection: Connection) -> None:
-            scope, gone = await delete_note(connection, tenant, id_, now)
-            await enqueue_notes(connection, gone)
-            await self._knowledge.forget(connection, gone)
+            scope, deletion = await delete_note(connection, tenant, id_, now)
+            await self._forget(connection, deletion)
             await bump_epoch(connection, scope, teaches=True)
 
         await in_transaction(self._pool, act)
+
+    async def _forget(self, connection: Connection, deletion: Deletion) -> None:
+        """Take deleted notes, and what they told, out of every projection."""
+        await enqueue_notes(connection, [*deletion.gone, *deletion.back])
+        await enqueue(connection, "graph", deletion.back)
+        if deletion.gone:
+            await self._knowledge.forget(connection, deletion.gone)
 
     async def patch_profile(self, scope: Scope, patch: Metadata) -> Profile:
         """Merge a patch into the user's profile.

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -32,6 +33,7 @@ class Computed:
         is_empty: Whether nothing was found.
         is_whole: Whether everything answered that was asked; otherwise it is not kept.
         graph: What the graph's sources said, if that may be kept.
+        expires_at: From when on something in it is to be seen no more; ``None`` means never.
     """
 
     body: bytes
@@ -39,6 +41,7 @@ class Computed:
     is_empty: bool = False
     is_whole: bool = True
     graph: Mapping[Source, Ranking] | None = None
+    expires_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +259,7 @@ class AnswerCache:
         if found.answer is not None and isinstance(found.answer[1], Computed):
             return Served(found.answer[1], (Layer.GRAPH,))
         computed = await compute(NOTHING_KNOWN)
-        if stamp.is_settled:
+        if stamp.is_settled and computed.expires_at is None:
             self._caches.keep(Entry(space, key, computed, _size(computed)))
         return Served(computed)
 
@@ -325,13 +328,14 @@ class AnswerCache:
         if computed.is_whole:
             for key in (keys.negative,) if computed.is_empty else (keys.turn, keys.swarm):
                 if key is not None and self._caches.has(key.layer):
-                    kept = Kept(computed, time.time() + self._policy.ttl_s[key.layer])
+                    kept = Kept(computed, _until(computed, time.time() + self._policy.ttl_s[key.layer]))
                     self._copy(space, key, kept)
                     self._caches.keep(Entry(space, key, kept, _size(computed)))
-        # What was found is not kept anew, or its time would never end.
-        if keys.graph is not None and computed.graph is not None and keys.graph not in found.pieces:
-            size = ENTRY_BYTES + sum(_ranking_bytes(ranking) for ranking in computed.graph.values())
-            self._caches.keep(Entry(space, keys.graph, computed.graph, size))
+        # What was found is not kept anew, or its time would never end; what expires has no time of its own there.
+        graph = computed.graph if computed.graph is not None and _lasts(computed.graph) else None
+        if keys.graph is not None and graph is not None and keys.graph not in found.pieces:
+            size = ENTRY_BYTES + sum(_ranking_bytes(ranking) for ranking in graph.values())
+            self._caches.keep(Entry(space, keys.graph, graph, size))
 
     def _copy(self, space: Space, key: Key, kept: Kept) -> None:
         now = time.time()
@@ -343,6 +347,15 @@ class AnswerCache:
 def _known(found: Found, keys: Keys, stamp: Stamp) -> Known:
     graph = None if keys.graph is None else found.pieces.get(keys.graph)
     return Known(embedding=found.pieces.get(keys.embedding), graph=graph, shares=stamp.shares())
+
+
+def _until(computed: Computed, latest: float) -> float:
+    """Return until when an answer may be kept: no longer than everything in it is to be seen."""
+    return latest if computed.expires_at is None else min(latest, computed.expires_at.timestamp())
+
+
+def _lasts(graph: Mapping[Source, Ranking]) -> bool:
+    return all(hit.memory.expires_at is None for ranking in graph.values() for hit in ranking)
 
 
 def _size(computed: Computed) -> int:

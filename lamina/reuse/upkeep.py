@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from lamina.caching.layers import Layer
 from lamina.caching.responses import ResponseFigures
 from lamina.reuse.shards import SharedCaches
-from lamina.stores.postgres.connection import Pool
+from lamina.stores.postgres.connection import Pool, lent, statement
 from lamina.stores.postgres.embedding_cache import EmbeddingFigures, EmbeddingTable
 from lamina.stores.postgres.epochs import raise_epochs
 from lamina.stores.postgres.provider_metrics import HitRates, ProviderMetrics
@@ -95,10 +95,12 @@ class CacheTables:
     """The tables behind the caches.
 
     Args:
+        pool: Connections to Postgres.
         embedding_days: Days after its last use that an embedding stays.
         provider_days: Days that a provider's figures stay.
     """
 
+    pool: Pool
     responses: Responses
     embeddings: EmbeddingTable
     providers: ProviderMetrics
@@ -117,6 +119,22 @@ class CacheTables:
             self.providers.rates(tenant, now - WEEK, workspace),
         )
         return TableFigures(responses, embeddings, tuple(rates))
+
+    async def count_expired(self, now: datetime, tenant: str) -> int:
+        """Return how many rows of a tenant are over by their time; a response may be over for other reasons, too.
+
+        Raises:
+            Unavailable: If Postgres does not answer.
+        """
+        cutoffs = {
+            "responses": self.responses.cutoff(now),
+            "embeddings": now - timedelta(days=self.embedding_days),
+            "providers": now - timedelta(days=self.provider_days),
+        }
+        async with lent(self.pool) as connection:
+            cursor = await connection.execute(statement("count_expired"), {"tenant": tenant, **cutoffs})
+            row = await cursor.fetchone()
+        return int(row["expired"]) if row else 0
 
     async def purge_expired(self, now: datetime, tenant: str | None = None) -> Mapping[str, int]:
         """Remove what is over, of a tenant or of every one; return how many rows of each table.

@@ -1,5 +1,6 @@
 """The only place that constructs adapters: settings in, ports out."""
 
+from lamina.wiring.archives import Archives, build_archives
 from lamina.wiring.caches import (
     CacheParts,
     build_caches,
@@ -11,6 +12,7 @@ from lamina.wiring.caches import (
 from lamina.wiring.jobs import (
     JOBS,
     JobKind,
+    Tools,
     build_driver,
     build_job,
     build_job_embedder,
@@ -28,6 +30,7 @@ from lamina.wiring.services import (
     Reads,
     build_document_parts,
     build_document_recorder,
+    build_eraser,
     build_explorer,
     build_extractor,
     build_graph_recorder,
@@ -75,6 +78,7 @@ __all__ = [
     "JOBS",
     "PROJECTIONS_OF",
     "TIERS",
+    "Archives",
     "CacheParts",
     "DocumentParts",
     "JobKind",
@@ -83,12 +87,15 @@ __all__ = [
     "ProcedureParts",
     "Reads",
     "TierParts",
+    "Tools",
+    "build_archives",
     "build_caches",
     "build_cold_index",
     "build_document_parts",
     "build_document_recorder",
     "build_documents",
     "build_driver",
+    "build_eraser",
     "build_explorer",
     "build_extractor",
     "build_graph",

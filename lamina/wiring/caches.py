@@ -138,6 +138,18 @@ class CacheParts:
         await self.stamps.close()
 
 
+def build_cache_tables(settings: Settings, pool: Pool, generation: int) -> CacheTables:
+    """Build what looks after the tables of the caches."""
+    return CacheTables(
+        pool,
+        Responses(pool, response_policy(settings), generation),
+        EmbeddingTable(pool, generation),
+        ProviderMetrics(pool),
+        embedding_days=settings.caches.embeddings.ttl_days,
+        provider_days=settings.caches.providers.ttl_days,
+    )
+
+
 def build_caches(
     settings: Settings, pool: Pool, embedder: Embedder, generation: Generation, shards: Mapping[str, Shards]
 ) -> CacheParts:
@@ -151,13 +163,7 @@ def build_caches(
         answers=build_answer_cache(settings, stamps, shared, generation),
         embedder=caching,
         responses=build_response_cache(settings, shared, store, caching, generation),
-        tables=CacheTables(
-            responses=store,
-            embeddings=table,
-            providers=providers,
-            embedding_days=settings.caches.embeddings.ttl_days,
-            provider_days=settings.caches.providers.ttl_days,
-        ),
+        tables=build_cache_tables(settings, pool, generation.number),
         cascade=Cascade(pool, shared, store, table),
         providers=providers,
         stamps=stamps,

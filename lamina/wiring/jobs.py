@@ -1,25 +1,54 @@
 """Maintenance: which job is built of what."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, assert_never
 
 from lamina import __version__
 from lamina.caching.keys import digest
 from lamina.embedding.lazy import LazyEmbedder
+from lamina.extraction.condensing import ExtractiveSummarizer, Summarizer
+from lamina.extraction.model_summaries import LanguageModelSummarizer
+from lamina.lifecycle.consolidation import EdgePolicy
+from lamina.lifecycle.summaries import SummaryPolicy
+from lamina.maintenance.compacting import CompactionJob, compaction_policy
+from lamina.maintenance.consolidating import ConsolidationJob, ConsolidationPolicy
+from lamina.maintenance.deriving import Deriver
 from lamina.maintenance.driving import Driver, FanOut
+from lamina.maintenance.merging import MergeJob
 from lamina.maintenance.pages import Job
 from lamina.maintenance.rows import DECAY, EDGES, ENTITIES, SWEEP, RowJob, RowPolicy
+from lamina.maintenance.summarising import SummaryJob
+from lamina.maintenance.tenants import Audit, AuditJob, UpkeepJob
 from lamina.maintenance.undoing import Undo
 from lamina.maintenance.working import Limits, Worker
-from lamina.ports import Embedder
+from lamina.ports import Embedder, Model
 from lamina.runs import JobName
 from lamina.settings import Settings
 from lamina.stores.postgres.connection import Pool
-from lamina.wiring.stores import build_model, postgres_url
+from lamina.stores.postgres.outbox import ProjectionName
+from lamina.wiring.archives import build_archival
+from lamina.wiring.caches import build_cache_tables
+from lamina.wiring.stores import build_model, model_identity, postgres_url, utc_now
 
-Build = Callable[[Settings, Pool, Embedder], Job[Any]]
+NO_GENERATION = 0  # What expires does so whatever model made it.
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What jobs need beside Postgres, wherever it is.
+
+    Args:
+        embedder: Embeds texts, beside the service's own.
+        audits: Compares each projection with Postgres, for a tenant.
+    """
+
+    embedder: Embedder
+    audits: Mapping[ProjectionName, Audit] = field(default_factory=dict)
+
+
+Build = Callable[[Settings, Pool, Tools], Job[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +69,79 @@ class JobKind:
 
 
 def _by_row(policy: RowPolicy) -> Build:
-    def build(settings: Settings, pool: Pool, embedder: Embedder) -> RowJob:  # noqa: ARG001 - nothing is embedded
+    def build(settings: Settings, pool: Pool, tools: Tools) -> RowJob:  # noqa: ARG001 - it needs none
         return RowJob(pool, policy, page_rows=settings.jobs.page_rows)
 
     return build
+
+
+def _dedup(settings: Settings, pool: Pool, tools: Tools) -> MergeJob:  # noqa: ARG001 - it needs none
+    chosen = settings.jobs.dedup
+    return MergeJob(pool, min_jaccard=chosen.jaccard, window=timedelta(days=chosen.window_days))
+
+
+def build_summarizer(settings: Settings, embedder: Embedder) -> Summarizer:
+    """Return what condenses texts."""
+    match settings.jobs.summaries.by:
+        case "extractive":
+            return ExtractiveSummarizer(embedder)
+        case "language_model":
+            return LanguageModelSummarizer(settings.language_model, utc_now)
+        case _ as other:
+            assert_never(other)
+
+
+def _deriver(settings: Settings, pool: Pool, embedder: Embedder) -> Deriver:
+    return Deriver(pool, embedder, model_identity(settings), deadline_s=settings.write.embed_deadline_s)
+
+
+def _summaries(settings: Settings, pool: Pool, tools: Tools) -> SummaryJob:
+    chosen = settings.jobs.summaries
+    return SummaryJob(
+        pool,
+        build_summarizer(settings, tools.embedder),
+        _deriver(settings, pool, tools.embedder),
+        SummaryPolicy(after=timedelta(days=chosen.after_days), least_notes=chosen.least_sources),
+        tokens=chosen.tokens,
+    )
+
+
+def _consolidation(settings: Settings, pool: Pool, tools: Tools) -> ConsolidationJob:
+    chosen = settings.jobs.consolidation
+    return ConsolidationJob(
+        pool,
+        build_summarizer(settings, tools.embedder),
+        _deriver(settings, pool, tools.embedder),
+        ConsolidationPolicy(
+            min_cosine=chosen.cosine,
+            least_members=chosen.least_members,
+            tokens=settings.jobs.summaries.tokens,
+            edges=EdgePolicy(least_shared=chosen.shared_neighbours),
+        ),
+    )
+
+
+def _compaction(settings: Settings, pool: Pool, tools: Tools) -> CompactionJob:
+    return CompactionJob(
+        pool,
+        build_summarizer(settings, tools.embedder),
+        tools.embedder,
+        model_identity(settings),
+        compaction_policy(settings.jobs),
+    )
+
+
+def _archival(settings: Settings, pool: Pool, tools: Tools) -> Job[Any]:  # noqa: ARG001 - it needs none
+    return build_archival(settings, pool)
+
+
+def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> UpkeepJob:  # noqa: ARG001 - it needs none
+    tables = build_cache_tables(settings, pool, NO_GENERATION)
+    return UpkeepJob(tables.count_expired, tables.purge_expired)
+
+
+def _audit(settings: Settings, pool: Pool, tools: Tools) -> AuditJob:  # noqa: ARG001 - the projections do it
+    return AuditJob(tools.audits)
 
 
 JOBS: Mapping[JobName, JobKind] = {
@@ -51,22 +149,42 @@ JOBS: Mapping[JobName, JobKind] = {
     "decay": JobKind("lets notes that nobody finds fade from contexts", _by_row(DECAY)),
     "entities": JobKind("lowers the confidence of entities that nobody tells of", _by_row(ENTITIES)),
     "edges": JobKind("lets edges decay by their half-life", _by_row(EDGES)),
+    "dedup": JobKind("merges near-duplicates", _dedup, removes=True),
+    "summaries": JobKind("summarises days, weeks and months of older notes", _summaries),
+    "consolidation": JobKind(
+        "makes one note of related ones, and edges of shared neighbours", _consolidation, removes=True
+    ),
+    "compaction": JobKind("puts summaries in the place of older messages of full sessions", _compaction),
+    "archival": JobKind("moves cold notes that nobody finds to the archive", _archival, removes=True),
+    "caches": JobKind("removes what has expired from the caches' tables", _upkeep, units="tenants"),
+    "audit": JobKind("compares every projection with Postgres and repairs it", _audit, units="tenants"),
 }
 
 
 def build_job_embedder(settings: Settings) -> Embedder:
     """Build an embedder of a worker's own, which loads the model at the first text: agents wait for no job."""
-    return LazyEmbedder(lambda: build_model(settings, device="cpu"))
+    return LazyEmbedder(lambda: _loaded(settings))
 
 
-def build_job(settings: Settings, pool: Pool, name: JobName, embedder: Embedder) -> Job[Any]:
+_MODELS: dict[str, Model] = {}
+
+
+def _loaded(settings: Settings) -> Model:
+    """Return the model, which a process loads once: it works on many partitions, one after another."""
+    key = settings.embedding.model_dump_json()
+    if key not in _MODELS:
+        _MODELS[key] = build_model(settings, device="cpu")
+    return _MODELS[key]
+
+
+def build_job(settings: Settings, pool: Pool, name: JobName, tools: Tools) -> Job[Any]:
     """Build what decides and acts."""
-    return JOBS[name].build(settings, pool, embedder)
+    return JOBS[name].build(settings, pool, tools)
 
 
-def build_worker(settings: Settings, pool: Pool, name: JobName, embedder: Embedder) -> Worker:
+def build_worker(settings: Settings, pool: Pool, name: JobName, tools: Tools) -> Worker:
     """Build what works on the partitions of a job's runs."""
-    return Worker(pool, build_job(settings, pool, name, embedder), job_limits(settings, name))
+    return Worker(pool, build_job(settings, pool, name, tools), job_limits(settings, name))
 
 
 def build_driver(settings: Settings, pool: Pool, name: JobName, fan_out: FanOut) -> Driver:
@@ -78,12 +196,13 @@ def build_driver(settings: Settings, pool: Pool, name: JobName, fan_out: FanOut)
         fan_out,
         partitions=settings.jobs.partitions,
         undo_window=undo_window(settings),
+        clock=utc_now,
     )
 
 
-def build_undo(settings: Settings, pool: Pool, name: JobName) -> Undo:
+def build_undo(settings: Settings, pool: Pool, name: JobName, tools: Tools) -> Undo:
     """Build what takes a job's runs back."""
-    job = build_job(settings, pool, name, build_job_embedder(settings))
+    job = build_job(settings, pool, name, tools)
     return Undo(postgres_url(settings), pool, job, window=undo_window(settings))
 
 

@@ -28,6 +28,7 @@ from lamina.reading.exploring import Explorer
 from lamina.reading.procedures import ProcedureMatcher
 from lamina.reading.search import Deadlines, Search
 from lamina.recording.documents import DocumentPolicy, DocumentRecorder
+from lamina.recording.erasing import Eraser
 from lamina.recording.graph import GraphRecorder
 from lamina.recording.hits import HitCounter
 from lamina.recording.knowledge import Knowledge
@@ -49,6 +50,8 @@ from lamina.stores.postgres.procedures import Procedures
 from lamina.stores.postgres.profiles import Profiles
 from lamina.stores.postgres.shares import Shares
 from lamina.stores.postgres.temperatures import Temperatures
+from lamina.wiring.archives import build_archives
+from lamina.wiring.caches import CacheParts
 from lamina.wiring.stores import build_procedure_reads, postgres_url, utc_now
 from lamina.wiring.tiers import kept_projections, unserved_tiers
 
@@ -168,6 +171,17 @@ def build_explorer(settings: Settings, pool: Pool, links: Links | None, generati
         fan_out=limits.graph_fan_out,
         max_links=limits.graph_max_edges,
     )
+
+
+def build_eraser(settings: Settings, pool: Pool, embedder: Embedder, caches: CacheParts, generation: int) -> Eraser:
+    """Build what erases users."""
+    archives = build_archives(settings, pool)
+
+    async def archived(tenant: str, user: str) -> int:
+        return await archives.erase_user(tenant, user, utc_now())
+
+    elsewhere = {"responses": caches.tables.responses.erase_user, "archived": archived}
+    return Eraser(pool, build_knowledge(settings, embedder, generation), elsewhere)
 
 
 def build_hit_counter(settings: Settings, pool: Pool) -> HitCounter:

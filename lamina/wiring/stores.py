@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,12 +24,14 @@ from lamina.settings import (
     NoGraphSettings,
     PostgresServerSettings,
     QdrantEdgeSettings,
+    SectionT,
     SentenceTransformersSettings,
     Settings,
 )
 from lamina.stores.graph.store import CypherGraph
 from lamina.stores.hybrid.qdrant_edge import QdrantEdgeIndex
 from lamina.stores.postgres.connection import Pool, new_pool
+from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.outbox import ProjectionName
 from lamina.stores.postgres.procedures import Procedures
 from lamina.stores.vectors.qdrant_edge_cold import ColdIndex
@@ -71,8 +74,8 @@ def build_model(settings: Settings, device: str) -> Model:
             from lamina.embedding.sentence_transformers import SentenceTransformerModel  # noqa: PLC0415 - imports torch
 
             return SentenceTransformerModel(chosen, device)
-        case HashingSettings(dimension=dimension):
-            return HashingModel(dimension)
+        case HashingSettings(dimension=dimension, seed=seed):
+            return HashingModel(dimension, seed)
         case _ as other:
             assert_never(other)
 
@@ -84,35 +87,53 @@ def model_identity(settings: Settings) -> ModelIdentity:
             from lamina.embedding.sentence_transformers import identity_of  # noqa: PLC0415 - imports torch at need
 
             return identity_of(chosen)
-        case HashingSettings(dimension=dimension):
-            return HashingModel(dimension).identity
+        case HashingSettings(dimension=dimension, seed=seed):
+            return HashingModel(dimension, seed).identity
         case _ as other:
             assert_never(other)
 
 
+def with_thresholds(settings: Settings, generation: Generation) -> Settings:
+    """Return the settings with the cosines that belong to the generation's model in place of their own."""
+    for name, cosine in generation.thresholds.items():
+        settings = _replaced(settings, name.split("."), cosine)
+    return settings
+
+
+def _replaced(section: SectionT, path: Sequence[str], value: object) -> SectionT:
+    name, *rest = path
+    chosen = _replaced(getattr(section, name), rest, value) if rest else value
+    return section.model_copy(update={name: chosen})
+
+
 def build_index(
-    settings: Settings, name: ProjectionName, dimension: int | None, *, by_session: bool = False
+    settings: Settings,
+    name: ProjectionName,
+    dimension: int | None,
+    *,
+    by_session: bool = False,
+    generation: Generation | None = None,
 ) -> QdrantEdgeIndex:
     """Open a projection's index in this process; no other process may have it open."""
     match settings.hybrid:
         case QdrantEdgeSettings(search_threads=threads):
-            path = index_path(settings, name)
+            path = index_path(settings, name, generation)
             return QdrantEdgeIndex(path, dimension=dimension, by_session=by_session, search_threads=threads)
         case _ as other:
             assert_never(other)
 
 
-def index_path(settings: Settings, name: ProjectionName) -> Path:
-    """Return where a projection's index lies."""
-    return settings.data_dir.resolve() / "edge" / name
+def index_path(settings: Settings, name: ProjectionName, generation: Generation | None = None) -> Path:
+    """Return where a projection's index lies; each generation of vectors has one of its own, which begins empty."""
+    return settings.data_dir.resolve() / "edge" / f"{name}{generation.suffix if generation else ''}"
 
 
-def build_cold_index(settings: Settings, dimension: int) -> ColdIndex:
+def build_cold_index(settings: Settings, dimension: int, generation: Generation | None = None) -> ColdIndex:
     """Open the index of cold notes in this process; no other process may use it."""
     match settings.hybrid:
         case QdrantEdgeSettings(search_threads=threads):
             return ColdIndex(
-                index_path(settings, "cold"),
+                index_path(settings, "cold", generation),
                 dimension=dimension,
                 layout=settings.cold.collections,
                 max_open=settings.cold.max_open,

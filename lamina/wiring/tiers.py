@@ -1,11 +1,13 @@
 """Each tier in one process, with the projections that it keeps."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, assert_never
+from uuid import UUID
 
-from lamina.errors import Misconfigured
+from lamina.errors import Misconfigured, Unavailable
 from lamina.ports import (
+    Change,
     GraphStore,
     Inventory,
     Projection,
@@ -23,6 +25,7 @@ from lamina.settings import (
 from lamina.stores.hybrid.qdrant_edge import EdgeProjection, Hybrid, QdrantEdgeIndex, SessionWords
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.documents import Documents
+from lamina.stores.postgres.generations import Generation, is_active
 from lamina.stores.postgres.knowledge import KnowledgeReader
 from lamina.stores.postgres.messages import Messages, MessagesAround, SessionVectors
 from lamina.stores.postgres.notes import Notes, NotesAt, NotesWarm
@@ -38,6 +41,42 @@ async def _nothing() -> None:
 
 class KeptProjection(Projection[Any], Inventory, Protocol):
     """A projection that can be fed and audited."""
+
+
+class WhileActive:
+    """A projection that takes changes only while its generation of vectors is the active one.
+
+    States are read with the vectors of the active generation: an index that was opened before a switch must not take
+    over those of another model. What it refuses stays in the outbox, for the index that takes its place.
+
+    Args:
+        projection: Takes the changes.
+        pool: Connections to Postgres.
+        generation: Whose vectors it holds.
+    """
+
+    def __init__(self, projection: KeptProjection, pool: Pool, generation: Generation) -> None:
+        self._projection = projection
+        self._pool = pool
+        self._generation = generation
+
+    async def apply(self, changes: Sequence[Change[Any]]) -> None:
+        """Take over the given states.
+
+        Raises:
+            Unavailable: If another generation is the active one.
+        """
+        if not await is_active(self._pool, self._generation):
+            raise Unavailable("index", f"vectors of {self._generation.identity.model} are not the active ones any more")
+        await self._projection.apply(changes)
+
+    async def flush(self) -> None:
+        """Return when everything applied so far survives a loss of power."""
+        await self._projection.flush()
+
+    async def inventory(self, tenant: str, fingerprint: Callable[[Any], str | None]) -> Mapping[UUID, str]:
+        """Return every memory of a tenant in it with the fingerprint of its state."""
+        return await self._projection.inventory(tenant, fingerprint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,26 +131,46 @@ def unserved_tiers(settings: Settings) -> dict[Tier, str]:
     return {tier: f"disabled by {name}.kind=off" for name, tier in TIERS.items() if name not in served}
 
 
-def build_tier(name: TierName, settings: Settings, pool: Pool, dimension: int) -> TierParts:
-    """Build one tier in this process; its embedded stores open here and nowhere else."""
+def build_tier(
+    name: TierName, settings: Settings, pool: Pool, dimension: int, generation: Generation | None = None
+) -> TierParts:
+    """Build one tier in this process; its embedded stores open here and nowhere else.
+
+    Args:
+        name: Which tier.
+        settings: Everything else.
+        pool: Connections to Postgres.
+        dimension: Length of the vectors.
+        generation: Which vectors its indexes hold: those of no other one come into them. The first if not given.
+    """
+    parts = _build_tier(name, settings, pool, dimension, generation)
+    if generation is None or name == "graph":
+        return parts
+    kept = {name: WhileActive(projection, pool, generation) for name, projection in parts.projections.items()}
+    return replace(parts, projections=kept)
+
+
+def _build_tier(
+    name: TierName, settings: Settings, pool: Pool, dimension: int, generation: Generation | None
+) -> TierParts:
     match name:
         case "sessions":
-            return build_sessions(settings, pool)
+            return build_sessions(settings, pool, generation)
         case "notes":
-            return build_notes(settings, pool, dimension)
+            return build_notes(settings, pool, dimension, generation)
         case "graph":
             return build_graph(settings, pool)
         case "procedures":
             return build_procedures(settings, pool)
         case "documents":
-            return build_documents(settings, pool, dimension)
+            return build_documents(settings, pool, dimension, generation)
         case _ as other:
             assert_never(other)
 
 
-def build_sessions(settings: Settings, pool: Pool) -> TierParts:
-    """Build tier 1: vectors on pgvector, words on the hybrid engine."""
-    index = build_index(settings, "messages", None, by_session=True)
+def build_sessions(settings: Settings, pool: Pool, generation: Generation | None = None) -> TierParts:
+    """Build tier 1: vectors on pgvector, words on the hybrid engine, by the chunks of the generation's model."""
+    index = build_index(settings, "messages", None, by_session=True, generation=generation)
     searchers: Sequence[Searcher] = (
         SessionVectors(pool, min_similarity=settings.search.min_similarity),
         SessionWords(index, Messages(pool)),
@@ -127,9 +186,10 @@ def build_sessions(settings: Settings, pool: Pool) -> TierParts:
     return _edge_parts("messages", searcher, index)
 
 
-def build_notes(settings: Settings, pool: Pool, dimension: int) -> TierParts:
+def build_notes(settings: Settings, pool: Pool, dimension: int, generation: Generation | None = None) -> TierParts:
     """Build tier 2: the hybrid index and full text of warm notes, the vectors of cold ones."""
-    index, cold = build_index(settings, "notes", dimension), build_cold_index(settings, dimension)
+    index = build_index(settings, "notes", dimension, generation=generation)
+    cold = build_cold_index(settings, dimension, generation)
     notes, limits = Notes(pool), settings.search
     searchers: Sequence[Searcher] = (
         Hybrid(Source.NOTES_HYBRID, index, NotesAt(notes, "warm"), min_similarity=limits.min_similarity),
@@ -187,9 +247,9 @@ def build_procedures(settings: Settings, pool: Pool) -> TierParts:
     return TierParts(SourcesOfTier((searcher,), deadline_s=settings.search.source_deadline_s))
 
 
-def build_documents(settings: Settings, pool: Pool, dimension: int) -> TierParts:
+def build_documents(settings: Settings, pool: Pool, dimension: int, generation: Generation | None = None) -> TierParts:
     """Build the tier of documents: their passages in a hybrid index."""
-    index = build_index(settings, "documents", dimension)
+    index = build_index(settings, "documents", dimension, generation=generation)
     limits = settings.search
     searcher = Hybrid(Source.DOCUMENTS, index, Documents(pool), min_similarity=limits.min_similarity)
     return _edge_parts("documents", SourcesOfTier((searcher,), deadline_s=limits.source_deadline_s), index)

@@ -17,9 +17,9 @@ from lamina.procedures import Procedure
 from lamina.queries import TIER_NAMES, TIER_OF, Failure, Filters, Hit, Query, Ranking, Source, Tier
 from lamina.recording.procedures import ProcedureRecorder
 from lamina.scope import Scope
-from lamina.stores.postgres.temperatures import Temperatures
 from lamina.text import words
 from tests.support.application import Application, running, settings_for
+from tests.support.jobs import area_of, in_days, run_job
 
 SESSION_SOURCES = (Source.SESSION_VECTORS, Source.SESSION_WORDS, Source.SESSION_CONTEXT)
 WARM_SOURCES = (Source.NOTES_HYBRID, Source.NOTES_WARM)
@@ -92,8 +92,7 @@ class Stage:
     async def settle(self, ids: dict[str, Any]) -> None:
         """Index what was stored; for the source of cold notes, demote it first."""
         if self.source is Source.NOTES_COLD:
-            in_a_month = datetime.now(UTC) + timedelta(days=30)
-            await Temperatures(self.app.pool).sweep(in_a_month, scope=self.scope(ids))
+            await run_job(self.app, "sweep", in_days(30), area=area_of(self.scope(ids)))
         await self.app.indexed()
 
     async def _upload(

@@ -12,7 +12,7 @@ from tests.support.jobs import in_days, run_job, undo_run
 
 async def notes_of(app: Application, columns: str = "content, temperature, weight") -> list[tuple[Any, ...]]:
     async with app.pool.connection() as connection:
-        statement = f"SELECT {columns} FROM notes WHERE tenant = %s AND deleted_at IS NULL ORDER BY content"
+        statement = f"SELECT {columns} FROM notes WHERE tenant = %s AND deleted_at IS NULL ORDER BY content"  # noqa: S608
         cursor = await connection.execute(statement.encode(), [app.tenant])
         return [tuple(row.values()) async for row in cursor]
 
@@ -72,3 +72,13 @@ async def test_a_dry_run_changes_nothing_and_has_nothing_to_undo(application: Ap
     assert [temperature for _, temperature, _ in await notes_of(application)] == ["warm"]
     with pytest.raises(Conflict, match="dry run"):
         await undo_run(application, run)
+
+
+async def test_a_sweep_takes_out_what_has_expired_and_nothing_else(application: Application) -> None:
+    await add(application, "the tide is out", ttl_s=3600)
+    await add(application, "the tide turns twice a day")
+    early = await run_job(application, "sweep")
+    late = await run_job(application, "sweep", in_days(1))
+
+    assert (early.counts.planned, late.counts.changed) == (0, 1)
+    assert [content for content, _, _ in await notes_of(application)] == ["the tide turns twice a day"]

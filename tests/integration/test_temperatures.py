@@ -15,15 +15,19 @@ import psycopg
 import pytest
 from typer.testing import CliRunner
 
+from lamina.areas import Area
 from lamina.cli import app as cli
 from lamina.embedding.hashing import HashingModel
+from lamina.errors import Conflict
 from lamina.lifecycle.lifespan import is_warm, lifespan
 from lamina.ports import Change, NoteHits
+from lamina.runs import Counts, Order, Run
 from lamina.scope import Scope
 from lamina.stores.postgres.outbox import enqueue_all
-from lamina.stores.postgres.temperatures import DueNotes, Sweep, Temperatures
+from lamina.stores.postgres.temperatures import Temperatures
 from lamina.stores.vectors.qdrant_edge_cold import SHARD, ColdIndex
 from tests.support.application import Application, running, settings_for
+from tests.support.jobs import Watched, area_of, driver_of, in_days, in_pages, job_of, run_job
 
 TEXT = "The anchor of the old ferry is rusty"
 WARM = {"notes_hybrid", "notes_warm"}
@@ -38,10 +42,6 @@ async def alone(database: str, tmp_path: Path) -> AsyncIterator[Application]:
         yield app
 
 
-def in_days(days: float) -> datetime:
-    return datetime.now(UTC) + timedelta(days=days)
-
-
 async def put(app: Application, content: str = TEXT, **fields: Any) -> UUID:
     answer = await app.client().post("/v1/notes", json={"content": content, **fields})
     assert answer.status_code == 201, answer.text
@@ -49,9 +49,9 @@ async def put(app: Application, content: str = TEXT, **fields: Any) -> UUID:
     return UUID(answer.json()["id"])
 
 
-async def sweep(app: Application, days: float = 8, **ids: str) -> Sweep:
+async def sweep(app: Application, days: float = 8, **ids: str) -> Run:
     """Sweep one namespace as if so many days had passed."""
-    swept = await Temperatures(app.pool).sweep(in_days(days), scope=Scope(app.tenant, **ids))
+    swept = await run_job(app, "sweep", in_days(days), area=area_of(Scope(app.tenant, **ids)))
     await app.indexed()
     return swept
 
@@ -114,7 +114,8 @@ async def test_a_demoted_note_is_found_by_its_meaning_alone_and_a_hit_brings_it_
     await application.counted()
     await application.indexed()
 
-    assert swept == Sweep((DueNotes(application.tenant, "default", "default", 1),), is_dry_run=False)
+    assert swept.order.area == Area(application.tenant, "default", "default")
+    assert swept.counts == Counts(units=1, seen=1, planned=1, changed=1)
     assert cold["temperature"] == "cold"
     assert found_cold == {str(id_): COLD}
     assert await found_by(application) == {str(id_): WARM}
@@ -156,7 +157,7 @@ async def test_how_hits_are_batched_changes_nothing(application: Application, id
     ids = [await put(application, f"{TEXT} {name}") for name in ("one", "two")]
     for id_ in ids:
         age(application, id_, idle_days)
-    await Temperatures(application.pool).sweep(now + timedelta(days=400), scope=Scope(application.tenant))
+    await run_job(application, "sweep", now + timedelta(days=400), area=area_of(Scope(application.tenant)))
     temperatures = Temperatures(application.pool)
     moments = [now + timedelta(milliseconds=number) for number in range(count)]
 
@@ -202,18 +203,20 @@ async def test_sweeping_again_changes_nothing(application: Application) -> None:
     state = checksums(application, application.tenant)
     second = await sweep(application)
 
-    assert (first.notes, second.notes) == (5, 0)
+    assert (first.counts.changed, second.counts.changed) == (5, 0)
     assert checksums(application, application.tenant) == state
 
 
-async def test_two_sweeps_at_once_demote_each_note_once(alone: Application) -> None:
+async def test_sweeps_at_once_demote_each_note_once_and_those_that_come_too_late_say_so(alone: Application) -> None:
     for number in range(30):
         await put(alone, f"{TEXT} {number}")
-    temperatures, now = Temperatures(alone.pool), in_days(8)
+    now = in_days(8)
 
-    swept = await asyncio.gather(*(temperatures.sweep(now) for _ in range(4)))
+    swept = await asyncio.gather(*(run_job(alone, "sweep", now, area=Area()) for _ in range(4)), return_exceptions=True)
 
-    assert sum(item.notes for item in swept) == 30
+    runs = [outcome for outcome in swept if isinstance(outcome, Run)]
+    assert all(isinstance(outcome, Run | Conflict) for outcome in swept), swept
+    assert sum(run.counts.changed for run in runs) == 30
     queued = dict(rows(alone, "SELECT projection, count(*) FROM outbox GROUP BY 1"))
     assert (queued["cold"], queued["notes"]) == (30, 30)
 
@@ -221,27 +224,92 @@ async def test_two_sweeps_at_once_demote_each_note_once(alone: Application) -> N
 async def test_a_dry_run_tells_what_a_sweep_would_do_and_changes_nothing(application: Application) -> None:
     for number in range(3):
         await put(application, f"{TEXT} {number}", workspace=f"w{number % 2}")
-    scope, before = Scope(application.tenant, "w0"), checksums(application, application.tenant)
+    before = checksums(application, application.tenant)
 
-    told = await Temperatures(application.pool).sweep(in_days(8), scope=scope, dry_run=True)
+    told = await run_job(application, "sweep", in_days(8), workspace="w0", is_dry_run=True)
 
     assert checksums(application, application.tenant) == before
-    assert told.is_dry_run
-    assert told.namespaces == (DueNotes(application.tenant, "w0", "default", 2),)
-    assert (await sweep(application, workspace="w0")).namespaces == told.namespaces
+    assert told.order.is_dry_run
+    assert told.counts == Counts(units=1, seen=2, planned=2, changed=0)
+    assert (await sweep(application, workspace="w0")).counts.changed == told.counts.planned
 
 
-async def test_a_sweep_in_steps_demotes_all(application: Application) -> None:
-    for number in range(5):
-        await put(application, f"{TEXT} {number}")
-    temperatures, scope, now = Temperatures(application.pool), Scope(application.tenant), in_days(8)
+@pytest.mark.parametrize("page_rows", [1, 2, 3, 5])
+async def test_a_sweep_in_small_pages_comes_to_the_same_as_in_a_large_one(
+    application: Application, page_rows: int
+) -> None:
+    other = application.for_tenant(f"{application.tenant} of small pages")
+    for app in (application, other):
+        for number in range(8):
+            age(app, await put(app, f"{TEXT} {number}", workspace=f"w{number % 5 % 2}"), number)
 
-    counts = [(await temperatures.sweep(now, scope=scope, limit=2)).notes for _ in range(4)]
+    whole = await run_job(application, "sweep", in_days(3.5))
+    paged = await run_job(in_pages(other, page_rows), "sweep", in_days(3.5))
 
-    assert counts == [2, 2, 1, 0]
+    assert paged.counts == whole.counts == Counts(units=2, seen=4, planned=4, changed=4)
+    assert temperatures_of(other) == temperatures_of(application)
+    await other.close_clients()
 
 
-async def test_the_statement_and_the_law_agree(application: Application) -> None:
+def temperatures_of(app: Application) -> list[tuple[Any, ...]]:
+    """Return how warm each note is, and how many of its chunks have words."""
+    return rows(
+        app,
+        "SELECT content, temperature, "
+        "(SELECT count(*) FROM note_chunks c WHERE c.note_id = n.id AND c.tsv IS NOT NULL) "
+        "FROM notes n WHERE tenant = %s ORDER BY content",
+        app.tenant,
+    )
+
+
+async def test_a_note_that_is_found_between_the_decision_and_the_change_stays_warm(application: Application) -> None:
+    found, idle = [await put(application, f"{TEXT} {name}") for name in ("found", "idle")]
+    hits = Temperatures(application.pool)
+
+    async def find() -> None:
+        await hits.count([NoteHits(found, 1, in_days(8), in_days(8))])
+
+    swept = await run_watched(application, Watched(job_of(application, "sweep"), before_acting=find))
+    await application.indexed()
+
+    assert (swept.counts.planned, swept.counts.changed) == (2, 1)
+    assert [(await note(application, id_))["temperature"] for id_ in (found, idle)] == ["warm", "cold"]
+    assert await found_by(application) == {str(found): WARM, str(idle): COLD}
+
+
+async def test_a_note_whose_hit_is_not_yet_committed_when_it_is_changed_stays_warm(application: Application) -> None:
+    found, idle = [await put(application, f"{TEXT} {name}") for name in ("found", "idle")]
+
+    async with await psycopg.AsyncConnection.connect(application.url) as hit:
+        await hit.execute("UPDATE notes SET hits = hits + 1, last_hit_at = %s WHERE id = %s", (in_days(8), found))
+        sweeping = asyncio.create_task(run_job(application, "sweep", in_days(8)))
+        await is_waiting(hit)
+        await hit.commit()
+        swept = await sweeping
+
+    assert (swept.counts.planned, swept.counts.changed) == (2, 1)
+    assert [(await note(application, id_))["temperature"] for id_ in (found, idle)] == ["warm", "cold"]
+    assert (await note(application, found))["hits"] == 2
+
+
+async def is_waiting(holder: psycopg.AsyncConnection[Any]) -> None:
+    """Return once somebody waits for what this connection has locked."""
+    for _ in range(200):
+        cursor = await holder.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))"
+        )
+        if (await cursor.fetchall())[0][0]:
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("nobody waits")
+
+
+async def run_watched(app: Application, job: Watched, days: float = 8) -> Run:
+    """Run a double of the sweep on the tenant of the application, as if so many days had passed."""
+    return await driver_of(app, "sweep", job).start(Order("sweep", Area(app.tenant), in_days(days)))
+
+
+async def test_the_job_and_the_law_agree(application: Application) -> None:
     now = datetime.now(UTC).replace(microsecond=0)
     second = timedelta(seconds=1)
     cases = [
@@ -256,7 +324,7 @@ async def test_the_statement_and_the_law_agree(application: Application) -> None
             connection.execute("UPDATE notes SET hits = %s, last_hit_at = %s WHERE id = %s", (hits, now - idle, id_))
         expected |= set() if is_warm(hits, now - idle, now) else {id_}
 
-    await Temperatures(application.pool).sweep(now, scope=Scope(application.tenant))
+    await run_job(application, "sweep", now, area=area_of(Scope(application.tenant)))
 
     cold = rows(application, "SELECT id FROM notes WHERE tenant = %s AND temperature = 'cold'", application.tenant)
     assert {row[0] for row in cold} == expected
@@ -272,7 +340,7 @@ async def test_sweeping_one_tenant_leaves_every_row_of_another_unchanged(alone: 
 
     swept = await sweep(alone)
 
-    assert swept.notes == 3
+    assert swept.counts.changed == 3
     assert checksums(alone, "other") == before
     await other.close_clients()
 
@@ -304,7 +372,7 @@ async def test_changed_words_of_a_cold_note_are_found_and_the_old_ones_are_not(a
     assert await found_by(application, "keel painted") == {str(id_): WARM}
     assert str(id_) not in await found_by(application, "anchor ferry rusty")
     assert cold_index(application).count(Scope(application.tenant)) == 0
-    assert (await sweep(application, 0)).notes == 0
+    assert (await sweep(application, 0)).counts.planned == 0
 
 
 async def test_a_change_begins_the_lifespan_anew(application: Application) -> None:
@@ -313,7 +381,7 @@ async def test_a_change_begins_the_lifespan_anew(application: Application) -> No
 
     await application.client().patch(f"/v1/notes/{id_}", json={"importance": 0.9})
 
-    assert (await sweep(application, 0)).notes == 0
+    assert (await sweep(application, 0)).counts.planned == 0
     assert (await note(application, id_))["temperature"] == "warm"
 
 
@@ -404,7 +472,7 @@ async def test_a_delete_that_the_cold_index_refuses_is_tried_again(
 async def test_before_the_indexes_hear_of_it_no_note_is_shown_at_the_wrong_temperature(alone: Application) -> None:
     id_ = await put(alone)
 
-    await Temperatures(alone.pool).sweep(in_days(8))
+    await run_job(alone, "sweep", in_days(8), area=Area())
     unheard = await found_by(alone)
     await alone.indexed()
     await Temperatures(alone.pool).promote([id_], in_days(8))
@@ -534,28 +602,22 @@ async def test_hits_do_not_influence_the_search_that_caused_them(application: Ap
     assert answer.json()["results"][0]["score"] == again.json()["results"][0]["score"]
 
 
-def test_the_command_line_sweeps_and_reindexes(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line_reindexes_cold_notes(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAMINA_POSTGRES__KIND", "server")
     monkeypatch.setenv("LAMINA_POSTGRES__URL", database)
-    _insert_old_note(database)
+    for temperature in ("cold", "warm"):
+        _insert_note(database, temperature)
 
-    said = [
-        CliRunner().invoke(cli, command).output
-        for command in (["sweep", "--dry-run"], ["sweep"], ["sweep"], ["reindex", "cold"])
-    ]
+    said = CliRunner().invoke(cli, ["reindex", "cold"]).output
 
-    assert "1 notes would be demoted" in said[0]
-    assert "acme" in said[0]
-    assert "1 notes are demoted" in said[1]
-    assert "0 notes are demoted" in said[2]
-    assert "1 memories are queued" in said[3]
+    assert "1 memories are queued" in said
 
 
-def _insert_old_note(database: str) -> None:
+def _insert_note(database: str, temperature: str) -> None:
     with psycopg.connect(database) as connection:
         connection.execute(
             "INSERT INTO notes (id, tenant, workspace, namespace, category, content, content_hash, importance, "
-            "confidence, source, event_at, last_hit_at) VALUES (%s, 'acme', 'w', 'n', 'note', 'x', 'x', 1, 1, 'api', "
-            "now(), now() - interval '8 days')",
-            (uuid4(),),
+            "confidence, source, event_at, temperature) VALUES (%s, 'acme', 'w', 'n', 'note', 'x', %s, 1, 1, 'api', "
+            "now(), %s)",
+            (uuid4(), temperature.encode(), temperature),
         )

@@ -1,9 +1,10 @@
-"""Warm searches are served by indexes that hold warm notes alone."""
+"""Warm searches are served by indexes that hold warm notes alone, and a sweep reads what its scope has alone."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -11,14 +12,19 @@ from pgvector.psycopg import register_vector
 from psycopg.rows import dict_row
 
 from lamina.embedding.hashing import HashingModel
+from lamina.maintenance.changing import Changes
+from lamina.maintenance.rows import SWEEP
 from lamina.queries import Filters
 from lamina.stores.postgres.connection import _SESSION, statement
 from lamina.stores.postgres.filters import filtered
 from lamina.stores.postgres.generations import claim_generation
+from lamina.stores.postgres.job_changes import Change, _json
 from lamina.stores.postgres.notes import COLUMNS
 
 ROWS = 4_000
 WARM_ROWS = ROWS // 4
+TENANTS, ROWS_OF_EACH = 2_000, 10
+PAGE = 500
 FILL = """
 INSERT INTO notes (id, tenant, workspace, namespace, category, content, content_hash, importance, confidence, source,
                    event_at, last_hit_at)
@@ -40,32 +46,44 @@ ASKED = {
     "generation": 1,
     "words": "number 8",
     "limit": 10,
+    "min_weight": 0.0,
 }
+MANY = """
+INSERT INTO notes (id, tenant, workspace, namespace, category, content, content_hash, importance, confidence, source,
+                   event_at, last_hit_at)
+SELECT gen_random_uuid(), 'tenant ' || t, 'w', 'default', 'note', 'note number ' || n, sha256(n::text::bytea), 0.5, 1,
+       'api', now(), now() - interval '30 days'
+FROM generate_series(1, %s) AS t, generate_series(1, %s) AS n
+"""
 Rows = list[dict[str, Any]]
 
 
 @pytest.fixture
-def filled(database: str) -> Iterator["psycopg.Connection[dict[str, Any]]"]:
+async def filled(database: str) -> AsyncIterator["psycopg.Connection[dict[str, Any]]"]:
     """Notes of which a quarter was found lately; the rest is swept."""
     with psycopg.connect(database, autocommit=True, row_factory=dict_row) as connection:
         claim_generation(database, HashingModel().identity)
         register_vector(connection)
         connection.execute(FILL.encode(), (ROWS,))
         connection.execute(CHUNKS.encode())
-        connection.execute(
-            statement("sweep_notes"),
-            {
-                **dict.fromkeys(("tenant", "workspace", "namespace", "limit")),
-                "now": datetime.now(UTC),
-                "days": 7.0,
-                "dry_run": False,
-                "projections": ["notes", "cold"],
-            },
-        )
+        await sweep(database, due(connection, limit=ROWS))
         connection.execute("VACUUM (FULL, ANALYZE) note_chunks")
         connection.execute("VACUUM (ANALYZE) notes")
         connection.execute(_SESSION.encode())
         yield connection
+
+
+async def sweep(url: str, rows: Rows, moment: datetime | None = None) -> list[UUID]:
+    """Demote these notes as the job does."""
+    async with await psycopg.AsyncConnection.connect(url, row_factory=dict_row) as connection:
+        moment = moment or datetime.now(UTC)
+        return await Changes(connection, None, moment).notes(SWEEP.decide(rows, moment), tenant="acme")
+
+
+def due(connection: "psycopg.Connection[dict[str, Any]]", before: str = "", **asked: Any) -> Rows:
+    """Read a page of notes that may be due."""
+    page = {**ASKED, "moment": datetime.now(UTC), "after": None, "limit": PAGE} | asked
+    return connection.execute(before.encode() + statement(SWEEP.candidates), page).fetchall()
 
 
 def ask(connection: "psycopg.Connection[dict[str, Any]]", before: str, **asked: Any) -> Rows:
@@ -105,3 +123,80 @@ def test_counting_a_hit_touches_no_index(filled: "psycopg.Connection[dict[str, A
     filled.execute(statement("count_hits"), {"ids": ids, "hits": [1], "last": [datetime.now(UTC)]})
 
     assert [after - was for was, after in zip(before, updates(filled), strict=True)] == [1, 1]
+
+
+def test_a_page_of_idle_notes_is_read_by_the_scope_and_from_where_the_last_one_ended(
+    filled: "psycopg.Connection[dict[str, Any]]",
+) -> None:
+    among_many(filled)
+    first = due(filled, tenant="tenant 7", limit=5)
+    plans = {
+        "one of many": plan(due(filled, ANALYZED, tenant="tenant 7")),
+        "its second page": plan(due(filled, ANALYZED, tenant="tenant 7", after=first[-1]["id"], limit=5)),
+        "the largest, swept": plan(due(filled, ANALYZED)),
+    }
+
+    assert all(scans(found) == {("notes", "notes_by_id")} for found in plans.values()), plans
+    assert rows_read(plans["one of many"]) == ROWS_OF_EACH
+    assert rows_read(plans["its second page"]) == ROWS_OF_EACH - 5
+    assert rows_read(plans["the largest, swept"]) == ROWS
+
+
+def test_changing_a_page_of_notes_reads_these_notes_alone(filled: "psycopg.Connection[dict[str, Any]]") -> None:
+    among_many(filled)
+    rows = due(filled, tenant="tenant 7")
+    changes = SWEEP.decide(rows, datetime.now(UTC))
+
+    found = plan(change(filled, ANALYZED, changes))
+
+    assert len(changes) == ROWS_OF_EACH
+    assert {index for table, index in scans(found) if table == "notes"} == {"notes_pkey"}
+    assert rows_read(found) <= 2 * ROWS_OF_EACH
+
+
+ANALYZED = "EXPLAIN (ANALYZE, FORMAT JSON) "
+Node = dict[str, Any]
+
+
+def among_many(connection: "psycopg.Connection[dict[str, Any]]") -> None:
+    connection.execute(MANY.encode(), (TENANTS, ROWS_OF_EACH))
+    connection.execute("VACUUM (ANALYZE) notes")
+
+
+def change(connection: "psycopg.Connection[dict[str, Any]]", before: str, changes: list[Change]) -> Rows:
+    parameters = {
+        "ids": [one.id for one in changes],
+        "guards": [_json(one.guard) for one in changes],
+        "afters": [_json(one.after) for one in changes],
+        "tenant": "tenant 7",
+        "run_id": None,
+    }
+    return connection.execute(before.encode() + statement("change_notes"), parameters).fetchall()
+
+
+def plan(explained: Rows) -> list[Node]:
+    """Return the nodes of an explained statement."""
+
+    def nodes(node: Node) -> list[Node]:
+        return [node, *(below for child in node.get("Plans", []) for below in nodes(child))]
+
+    return nodes(explained[0]["QUERY PLAN"][0]["Plan"])
+
+
+def scans(nodes: list[Node]) -> set[tuple[str, str]]:
+    """Return which tables were read, each with the index that it was read by."""
+    by_index = {node["Index Name"] for node in nodes if node["Node Type"] == "Bitmap Index Scan"}
+    return {
+        (node["Relation Name"], node.get("Index Name") or ", ".join(sorted(by_index)))
+        for node in nodes
+        if "Relation Name" in node and node["Node Type"] != "ModifyTable" and node["Actual Loops"]
+    }
+
+
+def rows_read(nodes: list[Node]) -> int:
+    """Return how many rows the scans of notes came by, those that their conditions left out included."""
+    return sum(
+        (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+        for node in nodes
+        if node.get("Relation Name") == "notes" and "Scan" in node["Node Type"]
+    )

@@ -19,11 +19,15 @@ _COMPARISONS = {Operator.GT: ">", Operator.GTE: ">=", Operator.LT: "<", Operator
 
 
 def filtered(name: str, filters: Filters, columns: Columns) -> tuple[bytes, dict[str, Any]]:
-    """Return a statement with the filters in the place of its marker, and their parameters."""
+    """Return a statement with the filters in the place of its marker, and their parameters.
+
+    ``min_weight`` is a parameter of its own, which only statements over notes refer to.
+    """
     template = statement(name)
     assert MARKER.encode() in template, f"{name}.sql ignores the filters"  # noqa: S101 - a statement of ours
     text, parameters = _compiled(filters.condition(), columns, (f"filter_{place}" for place in count()))
-    return template.replace(MARKER.encode(), f"({text})".encode()), parameters
+    replaced = template.replace(MARKER.encode(), f"({text})".encode())
+    return replaced, {**parameters, "min_weight": filters.min_weight}
 
 
 def _compiled(condition: Condition, columns: Columns, names: Iterator[str]) -> tuple[str, dict[str, Any]]:

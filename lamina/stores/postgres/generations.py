@@ -1,14 +1,22 @@
-"""Embedding generations: which model's vectors the stores hold."""
+"""Embedding generations: which model's vectors the stores hold, which are being built, and the switch."""
 
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
 
 import psycopg
-from psycopg.rows import dict_row
+from psycopg.rows import DictRow, dict_row
+from psycopg.types.json import Jsonb
 
 from lamina.errors import Misconfigured
 from lamina.ports import ModelIdentity
-from lamina.stores.postgres.connection import statement
+from lamina.settings import ThresholdName
+from lamina.stores.postgres.connection import Connection, Pool, lent, statement
+
+GRACE = timedelta(hours=1)
+"""What is younger may lack vectors of a generation that becomes active: the next run of `reembed` catches it up."""
+Thresholds = Mapping[ThresholdName, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,32 +27,140 @@ class Generation:
         number: From 1.
         identity: The model that makes them.
         began_at: When this database took its first vector; no other database has the same, nor this one made anew.
+        activations: How often it became the active one, from 1.
+        thresholds: Cosines that belong to the model, by the names of the settings whose place they take.
     """
 
     number: int
     identity: ModelIdentity
     began_at: datetime | None = None
+    activations: int = 1
+    thresholds: Thresholds = field(default_factory=dict)
+
+    @property
+    def suffix(self) -> str:
+        """Return what tells its indexes and deployments from those of others; the first generation has none."""
+        place = self.number, self.activations
+        return "" if place == (1, 1) else f"-{self.number}-{self.activations}"
 
 
-def claim_generation(url: str, identity: ModelIdentity) -> Generation:
-    """Return the active generation; the first model to come creates it.
+@dataclass(frozen=True, slots=True)
+class KnownGeneration:
+    """A generation in any state.
+
+    Args:
+        state: ``active``, ``building`` or ``retired``.
+        retired_at: When another one took its place.
+    """
+
+    number: int
+    identity: ModelIdentity
+    state: str
+    retired_at: datetime | None
+
+    @property
+    def is_active(self) -> bool:
+        """Tell whether searches read it."""
+        return self.state == "active"
+
+
+def claim_generation(url: str, identity: ModelIdentity, thresholds: Thresholds | None = None) -> Generation:
+    """Return the active generation; the first model to come creates it, another one that is built takes its place.
+
+    Args:
+        url: The database.
+        identity: The configured model.
+        thresholds: What to keep with the generation; what was kept stays if there are none.
 
     Raises:
-        Misconfigured: If the stores hold vectors of another model, or cannot hold this one's.
+        Misconfigured: If the stores hold vectors of another model and lack this one's, or cannot hold this one's.
     """
-    with psycopg.connect(url, autocommit=True, row_factory=dict_row) as connection:
+    with _connected(url) as connection:
         column = connection.execute(statement("vector_dimension")).fetchone()
         _refuse_other_dimension(identity, int(column["dimension"]) if column else 0)
-        connection.execute(
-            statement("insert_generation"),
-            {"model": identity.model, "dimension": identity.dimension, "normalised": identity.normalised},
-        )
-        row = connection.execute(statement("active_generation")).fetchone()
+        connection.execute(statement("insert_generation"), _parameters(identity, thresholds))
+        stored = _active(connection)
+    if stored.identity != identity:
+        stored = activate_generation(url, identity)
+    return _with_thresholds(url, stored, thresholds or stored.thresholds)
+
+
+def activate_generation(url: str, identity: ModelIdentity, *, grace: timedelta = GRACE) -> Generation:
+    """Make a model's generation the active one: whoever begins from now on reads its vectors alone.
+
+    One transaction, which moves no vector and ends everything that was cached. Those who still read the old
+    generation find its memories until they end.
+
+    Args:
+        url: The database.
+        identity: The model.
+        grace: What is younger may lack vectors.
+
+    Raises:
+        Misconfigured: If no run has built the generation, or anything older lacks its vectors.
+    """
+    with _connected(url) as connection, connection.transaction():
+        return _switch(connection, identity, grace)
+
+
+def _switch(connection: psycopg.Connection[DictRow], identity: ModelIdentity, grace: timedelta) -> Generation:
+    rows = connection.execute(statement("lock_generations"), _parameters(identity)).fetchall()
+    active = next((_generation(row) for row in rows if row["state"] == "active"), None)
+    wanted = next((row for row in rows if _identity(row) == identity), None)
+    if active is not None and active.identity == identity:
+        return active
+    if wanted is None:
+        raise _other_model(identity, active)
+    parameters = {"generation": wanted["generation"], "grace": grace}
+    lacking = connection.execute(statement("count_unembedded"), parameters).fetchone()
+    if lacking and any(lacking.values()):
+        raise _other_model(identity, active, lacking)
+    return _activated(connection, wanted["generation"])
+
+
+def _activated(connection: psycopg.Connection[DictRow], number: int) -> Generation:
+    connection.execute(statement("retire_generation"))
+    row = connection.execute(statement("activate_generation"), {"generation": number}).fetchone()
+    connection.execute(statement("unsettle"), {"tenant": None})
+    assert row is not None  # noqa: S101 - it is locked
+    return _generation(row)
+
+
+def _connected(url: str) -> psycopg.Connection[DictRow]:
+    return psycopg.connect(url, autocommit=True, row_factory=dict_row)
+
+
+def _active(connection: psycopg.Connection[DictRow]) -> Generation:
+    row = connection.execute(statement("active_generation")).fetchone()
     if row is None:
         raise Misconfigured("no embedding generation is active", "restore the row in embedding_generations")
-    stored = ModelIdentity(row["model"], row["dimension"], row["normalised"])
-    _refuse_other_model(identity, stored)
-    return Generation(row["generation"], stored, row["created_at"])
+    return _generation(row)
+
+
+def _with_thresholds(url: str, generation: Generation, thresholds: Thresholds) -> Generation:
+    if thresholds == generation.thresholds:
+        return generation
+    with _connected(url) as connection:
+        parameters = {"generation": generation.number, "thresholds": Jsonb(dict(thresholds))}
+        connection.execute(statement("keep_thresholds"), parameters)
+    return replace(generation, thresholds=thresholds)
+
+
+def _parameters(identity: ModelIdentity, thresholds: Thresholds | None = None) -> dict[str, Any]:
+    return {
+        "model": identity.model,
+        "dimension": identity.dimension,
+        "normalised": identity.normalised,
+        "thresholds": Jsonb(dict(thresholds)) if thresholds else None,
+    }
+
+
+def _identity(row: DictRow) -> ModelIdentity:
+    return ModelIdentity(row["model"], row["dimension"], row["normalised"])
+
+
+def _generation(row: DictRow) -> Generation:
+    return Generation(row["generation"], _identity(row), row["created_at"], row["activations"], row["thresholds"] or {})
 
 
 def _refuse_other_dimension(identity: ModelIdentity, dimension: int) -> None:
@@ -56,10 +172,41 @@ def _refuse_other_dimension(identity: ModelIdentity, dimension: int) -> None:
         )
 
 
-def _refuse_other_model(identity: ModelIdentity, stored: ModelIdentity) -> None:
-    if identity != stored:
-        raise Misconfigured(
-            f"embedding.model is {identity.model}, but the stores hold vectors of {stored.model}; "
-            "they cannot be compared",
-            f"set embedding.model to {stored.model}, or start with another data_dir or database",
-        )
+def _other_model(identity: ModelIdentity, active: Generation | None, lacking: DictRow | None = None) -> Misconfigured:
+    stored = active.identity.model if active else "no model"
+    return Misconfigured(
+        f"embedding.model is {identity.model}, but the stores hold vectors of {stored}; they cannot be compared",
+        f"set embedding.model to {stored}, or first run `python -m jobs reembed` with {identity.model}, which embeds "
+        f"everything anew beside the running service{_told(lacking or {})}, or start with another data_dir or database",
+    )
+
+
+def _told(lacking: Mapping[str, int]) -> str:
+    parts = [f"{count} {name}" for name, count in lacking.items() if count]
+    return f" ({', '.join(parts)} are left)" if parts else ""
+
+
+async def known_generations(pool: Pool) -> list[KnownGeneration]:
+    """Return every generation that there is or was, oldest first."""
+    async with lent(pool) as connection:
+        cursor = await connection.execute(statement("list_generations"))
+        return [
+            KnownGeneration(row["generation"], _identity(row), row["state"], row["retired_at"]) async for row in cursor
+        ]
+
+
+async def begin_generation(
+    connection: Connection, identity: ModelIdentity, thresholds: Thresholds | None = None
+) -> int:
+    """Return the number of a model's generation; one that is not the active one is built from now on."""
+    cursor = await connection.execute(statement("begin_generation"), _parameters(identity, thresholds))
+    row = await cursor.fetchone()
+    assert row is not None  # noqa: S101 - the upsert returns its row
+    return int(row["generation"])
+
+
+async def is_active(pool: Pool, generation: Generation) -> bool:
+    """Tell whether searches that begin now read this generation, and did since it was claimed."""
+    async with lent(pool) as connection:
+        row = await (await connection.execute(statement("active_generation"))).fetchone()
+    return row is not None and (row["generation"], row["activations"]) == (generation.number, generation.activations)

@@ -91,6 +91,13 @@ async def take_undone(connection: Connection, run: UUID, relation: Relation, lim
     return [Change(row["id"], row["after"]).undone(row["before"]) async for row in cursor]
 
 
+async def take_rows(connection: Connection, run: UUID, relation: str, limit: int) -> list[UUID]:
+    """Return the ids of some rows that a run made in a way of its own, which are thereby no longer kept."""
+    parameters = {"run_id": run, "relation": relation, "limit": limit}
+    cursor = await connection.execute(statement("take_job_changes"), parameters)
+    return [row["id"] async for row in cursor]
+
+
 async def forget_changes(connection: Connection, before: datetime) -> int:
     """Drop what runs changed that finished before this time: they cannot be undone any more."""
     return (await connection.execute(statement("forget_job_changes"), {"before": before})).rowcount

@@ -16,6 +16,7 @@ from lamina.errors import Conflict, NotFound
 from lamina.memories import new_id
 from lamina.runs import OPEN, Counts, Cursor, Held, JobName, Order, Partition, Run, RunState
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction, lent, statement
+from lamina.stores.postgres.idempotency import Json, Once, answer_once
 from lamina.stores.postgres.job_changes import forget_changes
 
 CHANNEL = "lamina_jobs"
@@ -34,8 +35,8 @@ class Runs:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def add(self, order: Order) -> UUID:
-        """Queue a run, and wake who works on the queue; return its id."""
+    async def add(self, order: Order, once: Once | None = None) -> UUID:
+        """Queue a run, once for each idempotency key, and wake who works on the queue; return its id."""
         id_ = new_id()
         parameters = {
             "id": id_,
@@ -47,12 +48,15 @@ class Runs:
             "moment": order.moment,
         }
 
-        async def act(connection: Connection) -> None:
+        async def insert(connection: Connection) -> Json:
             await connection.execute(statement("insert_job_run"), parameters)
             await connection.execute(f"NOTIFY {CHANNEL}".encode())
+            return {"run": str(id_)}
 
-        await in_transaction(self._pool, act)
-        return id_
+        async def act(connection: Connection) -> Json:
+            return await answer_once(connection, once, lambda: insert(connection))
+
+        return UUID((await in_transaction(self._pool, act))["run"])
 
     async def get(self, id_: UUID, tenant: str | None = None) -> Run:
         """Return the run.

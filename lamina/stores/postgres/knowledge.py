@@ -8,6 +8,7 @@ from uuid import UUID
 
 from psycopg.rows import DictRow
 
+from lamina.lifecycle.decay import LEAST_STRENGTH
 from lamina.memories import Entity
 from lamina.queries import FilterField, Filters, Memory, Query, Tier
 from lamina.scope import Scope
@@ -28,14 +29,14 @@ _BARE: Columns = {
 ENTITY_COLUMNS: Columns = {
     **_BARE,
     FilterField.OCCURRED_AT: "n.first_seen_at",
-    FilterField.CONFIDENCE: "n.confidence",
+    FilterField.CONFIDENCE: "n.confidence * n.standing",
     FilterField.IMPORTANCE: "0.5",
 }
 EDGE_COLUMNS: Columns = {
     **_BARE,
     FilterField.OCCURRED_AT: "e.first_seen_at",
     FilterField.CONFIDENCE: "e.confidence",
-    FilterField.IMPORTANCE: "e.strength",
+    FilterField.IMPORTANCE: "e.strength * e.standing",
 }
 EdgeKey = tuple[UUID, str, UUID]
 
@@ -47,6 +48,7 @@ class StoredEntity:
     Args:
         mentions: How many memories mention it that the reader may see, counted up to 10 000.
         is_asserted: Whether somebody stated it, rather than a text mentioning it.
+        expires_at: When the last note expires that tells of it, if nothing else does; ``None`` means never.
     """
 
     id: UUID
@@ -55,6 +57,7 @@ class StoredEntity:
     is_asserted: bool
     first_seen_at: datetime
     last_seen_at: datetime
+    expires_at: datetime | None = None
 
     def memory(self) -> Memory:
         """Return the entity as something that was found."""
@@ -68,6 +71,7 @@ class StoredEntity:
             occurred_at=self.first_seen_at,
             confidence=entity.confidence,
             name=entity.name,
+            expires_at=self.expires_at,
         )
 
 
@@ -126,7 +130,7 @@ class KnowledgeReader:
         return {(row["from_id"], row["type"], row["to_id"]): _fact(row) for row in rows}
 
     async def facts_of(self, scope: Scope, filters: Filters, ids: Sequence[UUID], limit: int) -> dict[EdgeKey, Memory]:
-        """Return the edges at these entities, the surest first."""
+        """Return the edges at these entities, the surest first; those that expire are left out."""
         rows = await self._rows("edges_of", scope, filters, EDGE_COLUMNS, {"ids": list(ids), "limit": limit})
         return {(row["from_id"], row["type"], row["to_id"]): _fact(row) for row in rows}
 
@@ -156,7 +160,11 @@ class KnowledgeReader:
         self, name: str, scope: Scope, filters: Filters, columns: Columns, parameters: Mapping[str, Any]
     ) -> list[DictRow]:
         text, values = filtered(name, filters, columns)
-        own = {**scope_parameters(scope), "shared_only": filters.shared_only}
+        own = {
+            **scope_parameters(scope),
+            "shared_only": filters.shared_only,
+            "least_strength": LEAST_STRENGTH,
+        }
         async with lent(self._pool) as connection:
             cursor = await connection.execute(text, {**own, **values, **parameters})
             return await cursor.fetchall()
@@ -171,9 +179,8 @@ _MEMORIES = {
 
 def _entity(row: DictRow) -> StoredEntity:
     entity = Entity(row["name"], row["type"], tuple(row["aliases"]), row["confidence"])
-    return StoredEntity(
-        row["id"], entity, row["mentions"], row["is_asserted"], row["first_seen_at"], row["last_seen_at"]
-    )
+    names = ("id", "mentions", "is_asserted", "first_seen_at", "last_seen_at", "expires_at")
+    return StoredEntity(entity=entity, **{name: row[name] for name in names})
 
 
 def _fact(row: DictRow) -> Memory:
@@ -185,4 +192,5 @@ def _fact(row: DictRow) -> Memory:
         occurred_at=row["first_seen_at"],
         confidence=row["confidence"],
         importance=row["strength"],
+        expires_at=row["expires_at"],
     )

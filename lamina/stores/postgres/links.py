@@ -123,12 +123,12 @@ async def forget(connection: Connection, ids: Sequence[UUID]) -> set[UUID]:
     links = [row async for row in cursor]
     entities = {row["to_id"] for row in links if row["kind"] != LinkKind.SIMILAR}
     entities |= {id_ for row in evidence for id_ in (row["from_id"], row["to_id"])}
-    await _prune(connection, sorted(entities), sorted({row["edge_id"] for row in evidence}))
+    await prune_evidence(connection, sorted(entities), sorted({row["edge_id"] for row in evidence}))
     lost = {row["from_id"] for row in links if row["kind"] == LinkKind.SIMILAR}
     return (entities | lost) - set(ids)
 
 
-async def _prune(connection: Connection, entities: Sequence[UUID], edges: Sequence[UUID]) -> None:
+async def prune_evidence(connection: Connection, entities: Sequence[UUID], edges: Sequence[UUID]) -> None:
     """Weigh edges anew, and delete what nothing founds any more.
 
     A statement that waits for a row goes on with what it saw before the wait. So all rows are

@@ -65,13 +65,20 @@ class AppendedMessage:
 
 @dataclass(frozen=True, slots=True)
 class SessionMessage:
-    """A message as a session's history shows it."""
+    """A message as a session's history shows it.
+
+    Args:
+        is_summary: Whether it stands for older ones; its position is that of the last of them.
+        compacted_into: The summary that stands for it, if one does.
+    """
 
     id: UUID
     position: int
     message: Message
     user: str | None
     agent: str | None
+    is_summary: bool = False
+    compacted_into: UUID | None = None
 
 
 async def append_messages(
@@ -161,9 +168,12 @@ class Messages:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def history(self, scope: Scope, *, limit: int, offset: int) -> list[SessionMessage]:
-        """Return the session's messages in order."""
-        parameters = {**scope_parameters(scope), "limit": limit, "offset": offset}
+    async def history(
+        self, scope: Scope, *, limit: int, offset: int, include_compacted: bool = False
+    ) -> list[SessionMessage]:
+        """Return the session's messages in order; on demand those, too, that a summary stands for."""
+        page = {"limit": limit, "offset": offset, "include_compacted": include_compacted}
+        parameters = scope_parameters(scope) | page
         async with lent(self._pool) as connection:
             cursor = await connection.execute(statement("list_messages"), parameters)
             return [_session_message(row) async for row in cursor]
@@ -184,7 +194,10 @@ class MessagesAround:
         self._pool = pool
 
     async def around(self, query: Query, ids: Sequence[UUID]) -> list[Neighbour]:
-        """Return these messages and those right before and after them, as far as the query may see."""
+        """Return these messages and those right before and after them, as far as the query may see.
+
+        What a summary stands for is not there; the summary has the position of the last of it.
+        """
         text, values = filtered("messages_around", query.filters, COLUMNS)
         parameters = query_parameters(query) | values | {"ids": list(ids)}
         async with lent(self._pool) as connection:
@@ -266,4 +279,12 @@ def _session_message(row: DictRow) -> SessionMessage:
         occurred_at=row["occurred_at"],
         metadata=row["metadata"],
     )
-    return SessionMessage(row["id"], row["position"], message, row["user_id"], row["agent_id"])
+    return SessionMessage(
+        id=row["id"],
+        position=row["position"],
+        message=message,
+        user=row["user_id"],
+        agent=row["agent_id"],
+        is_summary=row["is_summary"],
+        compacted_into=row["compacted_into"],
+    )

@@ -31,6 +31,7 @@ class Original:
     Args:
         importance: As the notes before in this batch have raised it.
         is_stored: Whether Postgres has it.
+        expires_at: When it is over; ``None`` means never.
     """
 
     id: UUID
@@ -40,6 +41,7 @@ class Original:
     tags: frozenset[str]
     metadata: Mapping[str, Any]
     is_stored: bool
+    expires_at: datetime | None = None
 
 
 Near = tuple[Original, float]
@@ -59,7 +61,7 @@ async def put_notes(
 
     A text is compared with originals alone, stored ones and new ones before it, so that nothing is merged by way of
     a third. Two writers at the same time may both store theirs; the daily merge finds such pairs. Where tags or
-    metadata would be lost, the note is stored.
+    metadata would be lost, or the original expires before the note would, the note is stored.
 
     Args:
         connection: In a transaction.
@@ -121,7 +123,17 @@ def said_again(
 
 def _says_again(note: Note, original: Original, cosine: float, min_cosine: float) -> bool:
     is_covered = original.tags.issuperset(note.tags) and (not note.metadata or note.metadata == original.metadata)
-    return is_covered and are_near_duplicates(note.content, original.content, cosine, min_cosine=min_cosine)
+    return (
+        is_covered
+        and _lasts_as_long(original, note)
+        and are_near_duplicates(note.content, original.content, cosine, min_cosine=min_cosine)
+    )
+
+
+def _lasts_as_long(original: Original, note: Note) -> bool:
+    if original.expires_at is None:
+        return True
+    return note.expires_at is not None and note.expires_at <= original.expires_at
 
 
 def _raised(original: Original, note: Note) -> Original:
@@ -150,8 +162,16 @@ def _near_earlier(prepared: Sequence[PreparedNote], min_cosine: float) -> dict[U
 
 def _original(item: PreparedNote) -> Original:
     note = item.note
-    tags = frozenset(note.tags)
-    return Original(item.id, note.content, note.importance, note.source, tags, note.metadata, is_stored=False)
+    return Original(
+        id=item.id,
+        content=note.content,
+        importance=note.importance,
+        source=note.source,
+        tags=frozenset(note.tags),
+        metadata=note.metadata,
+        is_stored=False,
+        expires_at=note.expires_at,
+    )
 
 
 async def _nearest(
@@ -175,8 +195,8 @@ async def _nearest(
 
 
 def _stored_original(row: DictRow) -> Original:
-    tags = frozenset(row["tags"])
-    return Original(row["id"], row["content"], row["importance"], row["source"], tags, row["metadata"], is_stored=True)
+    names = ("id", "content", "importance", "source", "metadata", "expires_at")
+    return Original(**{name: row[name] for name in names}, tags=frozenset(row["tags"]), is_stored=True)
 
 
 async def _raise(connection: Connection, originals: Iterable[Original], now: datetime) -> set[UUID]:

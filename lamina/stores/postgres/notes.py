@@ -95,7 +95,17 @@ async def insert_notes(
     await insert_chunks(connection, scope, inserted, generation)
     new = {item.id for item in inserted}
     ids = await ids_by_hash(connection, scope, [item.note.content_hash() for item in prepared])
-    return [PutNote(ids[item.note.content_hash()], existed=item.id not in new) for item in prepared]
+    put = [PutNote(ids[item.note.content_hash()], existed=item.id not in new) for item in prepared]
+    told = zip(put, prepared, strict=True)
+    await _prolong(connection, [(result.id, item.note) for result, item in told if result.existed])
+    return put
+
+
+async def _prolong(connection: Connection, known: Sequence[tuple[UUID, Note]]) -> None:
+    """Let notes that are told again expire as late as what tells them again."""
+    if known:
+        ids, expiries = [id_ for id_, _ in known], [note.expires_at for _, note in known]
+        await connection.execute(statement("prolong_notes"), {"ids": ids, "expiries": expiries})
 
 
 async def _insert(connection: Connection, scope: Scope, item: PreparedNote, now: datetime) -> bool:
@@ -114,6 +124,7 @@ def _columns(note: Note, now: datetime) -> dict[str, Any]:
         "tags": list(note.tags),
         "metadata": Jsonb(note.metadata),
         "event_at": note.event_at or now,
+        "expires_at": note.expires_at,
         "now": now,
     }
 
@@ -146,11 +157,16 @@ async def lock_note(connection: Connection, tenant: str, id_: UUID) -> StoredNot
     Raises:
         NotFound: If the tenant has no such note.
     """
-    cursor = await connection.execute(statement("get_note_for_update"), {"id": id_, "tenant": tenant})
-    row = await cursor.fetchone()
-    if row is None:
-        raise NotFound("note", str(id_))
-    return _stored(row)
+    return _stored(await _note_row(connection, "get_note_for_update", tenant, id_))
+
+
+async def _note_row(connection: Connection, name: str, tenant: str, id_: UUID) -> DictRow:
+    parameters = {"id": id_, "tenant": tenant}
+    row = await (await connection.execute(statement(name), parameters)).fetchone()
+    if row is not None:
+        return row
+    survivor = await (await connection.execute(statement("note_survivor"), parameters)).fetchone()
+    raise NotFound("note", str(id_), f"note {id_} was merged into {survivor['merged_into']}" if survivor else "")
 
 
 async def update_note(connection: Connection, id_: UUID, note: Note, now: datetime) -> StoredNote:
@@ -193,27 +209,59 @@ async def derive_notes(connection: Connection, scope: Scope, prepared: Sequence[
     async with connection.cursor() as many:
         rows = [{"note_id": note, "source_id": source} for note, source in pairs]
         await many.executemany(statement("insert_note_source"), rows)
+    await expire_derived(connection, wanted)
 
 
-async def delete_note(connection: Connection, tenant: str, id_: UUID, now: datetime) -> tuple[Scope, list[UUID]]:
-    """Take the note, and every note made from it, out of every reader's sight.
+async def expire_derived(connection: Connection, sources: Sequence[UUID]) -> None:
+    """Let what was made from these notes expire with the first of them, if one expires."""
+    await connection.execute(statement("expire_derived"), {"ids": list(sources)})
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """What became of notes when some were deleted.
+
+    Args:
+        gone: Everything that went: the notes, what was made from them, what had been merged into them.
+        back: Notes that are there again, since what they were merged into went with another source of it.
+    """
+
+    gone: tuple[UUID, ...] = ()
+    back: tuple[UUID, ...] = ()
+
+
+async def delete_expired(connection: Connection, scope: Scope, hashes: Sequence[bytes], now: datetime) -> Deletion:
+    """Delete what has expired of exactly this scope and has one of these texts, so that they can be stored anew."""
+    cursor = await connection.execute(
+        statement("lock_expired_notes"), scope_parameters(scope) | {"hashes": list(hashes)}
+    )
+    return await delete_notes(connection, scope.tenant, [row["id"] async for row in cursor], now)
+
+
+async def delete_note(connection: Connection, tenant: str, id_: UUID, now: datetime) -> tuple[Scope, Deletion]:
+    """Take the note, and every note made from it or merged into it, out of every reader's sight, for good.
 
     Returns:
-        Where it was, and the ids of all that went.
+        Where it was, and what became of all.
 
     Raises:
         NotFound: If the tenant has no such note.
     """
     note = await lock_note(connection, tenant, id_)
-    gone: list[UUID] = []
-    while more := await _delete_derived(connection, tenant, id_, now):
-        gone += more
-    return Scope(tenant, note.workspace, note.namespace), sorted(gone)
+    return Scope(tenant, note.workspace, note.namespace), await delete_notes(connection, tenant, [id_], now)
 
 
-async def _delete_derived(connection: Connection, tenant: str, id_: UUID, now: datetime) -> list[UUID]:
-    cursor = await connection.execute(statement("delete_note"), {"id": id_, "tenant": tenant, "now": now})
-    return [row["id"] async for row in cursor]
+async def delete_notes(connection: Connection, tenant: str, ids: Sequence[UUID], now: datetime) -> Deletion:
+    """Delete notes, which the caller has locked, with all that depends on them."""
+    if not ids:
+        return Deletion()
+    gone: dict[UUID, bool] = {}
+    parameters = {"ids": list(ids), "tenant": tenant, "now": now}
+    while more := await (await connection.execute(statement("delete_notes"), parameters)).fetchall():
+        gone |= {row["id"]: row["is_direct"] for row in more}
+    derived = [id_ for id_, is_direct in gone.items() if not is_direct]
+    released = await connection.execute(statement("release_merged"), {"ids": derived, "tenant": tenant})
+    return Deletion(tuple(sorted(gone)), tuple([row["id"] async for row in released]))
 
 
 class Notes:
@@ -229,11 +277,7 @@ class Notes:
             NotFound: If the tenant has no such note.
         """
         async with lent(self._pool) as connection:
-            cursor = await connection.execute(statement("get_note"), {"id": id_, "tenant": tenant})
-            row = await cursor.fetchone()
-        if row is None:
-            raise NotFound("note", str(id_))
-        return _stored(row)
+            return _stored(await _note_row(connection, "get_note", tenant, id_))
 
     async def history(self, tenant: str, id_: UUID) -> list[NoteVersion]:
         """Return every state of the note, oldest first.
@@ -335,6 +379,7 @@ def memory_of(row: DictRow) -> Memory:
         source=row["source"],
         last_hit_at=row["last_hit_at"],
         temperature=row["temperature"],
+        expires_at=row["expires_at"],
     )
 
 
@@ -348,6 +393,7 @@ def _stored(row: DictRow) -> StoredNote:
         event_at=row["event_at"],
         source=row["source"],
         metadata=row["metadata"],
+        expires_at=row["expires_at"],
     )
     return StoredNote(
         id=row["id"],
@@ -363,6 +409,7 @@ def _stored(row: DictRow) -> StoredNote:
         updated_at=row["updated_at"],
         last_hit_at=row["last_hit_at"],
         temperature=row["temperature"],
+        weight=row["weight"],
     )
 
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import psycopg
 
+from lamina.lifecycle.decay import LEAST_STRENGTH
 from lamina.ports import Change
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction, lent, statement
 from lamina.stores.postgres.records import RECORD_OF
@@ -67,8 +68,9 @@ class Outbox:
     async def changes(self, projection: ProjectionName, ids: Sequence[UUID]) -> list[Change[Any]]:
         """Return the present state of each memory, each once; a deleted one has no record."""
         distinct = list(dict.fromkeys(ids))
+        parameters = {"ids": distinct, "least_strength": LEAST_STRENGTH}
         async with lent(self._pool) as connection:
-            cursor = await connection.execute(statement(f"{projection}_records"), {"ids": distinct})
+            cursor = await connection.execute(statement(f"{projection}_records"), parameters)
             records = {row["id"]: RECORD_OF[projection](row) async for row in cursor}
         return [Change(id_, records.get(id_)) for id_ in distinct]
 

@@ -212,6 +212,10 @@ class Responses:
             async with lent(self._pool) as connection:
                 await connection.execute(statement("count_response_hits"), hits)
 
+    def cutoff(self, now: datetime) -> datetime:
+        """Return when a response must have expired for nobody to be given it any more, not even as stale."""
+        return now - self._policy.grace
+
     async def purge_expired(self, now: datetime, tenant: str | None = None) -> int:
         """Delete what nobody will be given any more, of a tenant or of all; return how many responses that were.
 
@@ -220,7 +224,7 @@ class Responses:
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        times = {"cutoff": now - self._policy.grace, "by_workspace": self._policy.by_workspace}
+        times = {"cutoff": self.cutoff(now), "by_workspace": self._policy.by_workspace}
         gone = 0
         for place in await self._workspaces(tenant, None):
             gone += await self._purge("purge_dead_responses", place | times)
@@ -238,6 +242,15 @@ class Responses:
         """
         places = await self._workspaces(tenant, workspace)
         return sum([await self._purge("purge_responses", place | {"agent_id": agent}, ends=True) for place in places])
+
+    async def erase_user(self, tenant: str, user: str) -> int:
+        """Delete all responses of a user in any workspace; return how many that were.
+
+        Raises:
+            Unavailable: If Postgres does not answer.
+        """
+        places = await self._workspaces(tenant, None)
+        return sum([await self._purge("erase_user_responses", place | {"user_id": user}) for place in places])
 
     async def _purge(self, name: str, parameters: dict[str, Any], *, ends: bool = False) -> int:
         async def act(connection: Connection) -> int:

@@ -153,6 +153,15 @@ CREATE TABLE public.embedding_generations (
     normalised boolean NOT NULL,
     is_active boolean DEFAULT true NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
+    thresholds jsonb,
+    activations integer DEFAULT 1 NOT NULL,
+    retired_at timestamp with time zone,
+    state text GENERATED ALWAYS AS (
+CASE
+    WHEN is_active THEN 'active'::text
+    WHEN (retired_at IS NULL) THEN 'building'::text
+    ELSE 'retired'::text
+END) STORED NOT NULL,
     CONSTRAINT embedding_generations_dimension_check CHECK ((dimension > 0))
 );
 ALTER TABLE public.embedding_generations ALTER COLUMN generation ADD GENERATED ALWAYS AS IDENTITY (
@@ -181,6 +190,12 @@ CREATE TABLE public.entities (
     standing double precision DEFAULT 1 NOT NULL,
     CONSTRAINT entities_confidence_check CHECK (((confidence >= (0)::double precision) AND (confidence <= (1)::double precision))),
     CONSTRAINT entities_standing_check CHECK (((standing >= (0)::double precision) AND (standing <= (1)::double precision)))
+);
+CREATE TABLE public.entity_embeddings (
+    entity_id uuid NOT NULL,
+    generation smallint NOT NULL,
+    text_hash bytea NOT NULL,
+    embedding public.vector(384) NOT NULL
 );
 CREATE TABLE public.entity_names (
     tenant text NOT NULL,
@@ -410,6 +425,12 @@ CREATE TABLE public.passages (
     text_start integer NOT NULL,
     text_end integer NOT NULL
 );
+CREATE TABLE public.procedure_embeddings (
+    procedure_id uuid NOT NULL,
+    generation smallint NOT NULL,
+    text_hash bytea NOT NULL,
+    embedding public.vector(384) NOT NULL
+);
 CREATE TABLE public.procedure_outcomes (
     id uuid NOT NULL,
     procedure_id uuid NOT NULL,
@@ -561,6 +582,8 @@ ALTER TABLE ONLY public.embedding_generations
     ADD CONSTRAINT embedding_generations_pkey PRIMARY KEY (generation);
 ALTER TABLE ONLY public.entities
     ADD CONSTRAINT entities_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.entity_embeddings
+    ADD CONSTRAINT entity_embeddings_pkey PRIMARY KEY (entity_id, generation);
 ALTER TABLE ONLY public.epochs
     ADD CONSTRAINT epochs_pkey PRIMARY KEY (tenant, workspace, namespace);
 ALTER TABLE ONLY public.idempotency_keys
@@ -597,6 +620,8 @@ ALTER TABLE ONLY public.passages
     ADD CONSTRAINT passages_document_id_position_key UNIQUE (document_id, "position");
 ALTER TABLE ONLY public.passages
     ADD CONSTRAINT passages_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.procedure_embeddings
+    ADD CONSTRAINT procedure_embeddings_pkey PRIMARY KEY (procedure_id, generation);
 ALTER TABLE ONLY public.procedure_outcomes
     ADD CONSTRAINT procedure_outcomes_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.procedure_outcomes
@@ -619,6 +644,7 @@ ALTER TABLE ONLY public.sessions
     ADD CONSTRAINT sessions_pkey PRIMARY KEY (tenant, workspace, namespace, session_id);
 ALTER TABLE ONLY public.shares
     ADD CONSTRAINT shares_pkey PRIMARY KEY (id);
+CREATE INDEX api_keys_of_tenant ON public.api_keys USING btree (tenant);
 CREATE INDEX archived_notes_by_file ON public.archived_notes USING btree (file);
 CREATE INDEX archived_notes_by_run ON public.archived_notes USING btree (run_id) WHERE (run_id IS NOT NULL);
 CREATE INDEX archived_notes_of_scope ON public.archived_notes USING btree (tenant, workspace, namespace, id);
@@ -629,6 +655,7 @@ CREATE INDEX edges_by_id ON public.edges USING btree (tenant, workspace, namespa
 CREATE INDEX edges_to ON public.edges USING btree (to_id);
 CREATE INDEX embedding_cache_last_used ON public.embedding_cache USING btree (last_used_at);
 CREATE UNIQUE INDEX embedding_generations_one_active ON public.embedding_generations USING btree (is_active) WHERE is_active;
+CREATE UNIQUE INDEX embedding_generations_one_of_each ON public.embedding_generations USING btree (model, dimension, normalised);
 CREATE INDEX entities_by_id ON public.entities USING btree (tenant, workspace, namespace, id);
 CREATE INDEX entities_embedding ON public.entities USING hnsw (embedding public.vector_cosine_ops) WITH (m='24', ef_construction='128');
 CREATE UNIQUE INDEX entities_one_of_each ON public.entities USING btree (tenant, workspace, namespace, public.sha256_of(key));
@@ -641,11 +668,13 @@ CREATE INDEX memory_links_by_source ON public.memory_links USING btree (to_id, p
 CREATE INDEX memory_links_to ON public.memory_links USING btree (to_id, kind);
 CREATE INDEX message_chunks_embedding ON public.message_chunks USING hnsw (embedding public.vector_cosine_ops) WITH (m='8', ef_construction='64');
 CREATE INDEX message_chunks_scope ON public.message_chunks USING btree (tenant, workspace, namespace, session_id);
+CREATE INDEX messages_by_id ON public.messages USING btree (tenant, workspace, namespace, id);
 CREATE UNIQUE INDEX messages_one_at_each_position ON public.messages USING btree (tenant, workspace, namespace, session_id, "position") WHERE (NOT is_summary);
 CREATE INDEX messages_summaries ON public.messages USING btree (tenant, workspace, namespace, session_id, "position") WHERE is_summary;
 CREATE INDEX note_chunks_embedding ON public.note_chunks USING hnsw (embedding public.vector_cosine_ops) WITH (m='16', ef_construction='64') WHERE (tsv IS NOT NULL);
 CREATE INDEX note_chunks_words ON public.note_chunks USING gin (tenant, workspace, namespace, tsv) WHERE (tsv IS NOT NULL);
 CREATE INDEX note_sources_by_source ON public.note_sources USING btree (source_id);
+CREATE INDEX notes_by_age ON public.notes USING btree (tenant, workspace, namespace, created_at, id) WHERE (deleted_at IS NULL);
 CREATE INDEX notes_by_event ON public.notes USING btree (tenant, workspace, namespace, event_at DESC, id DESC) WHERE (deleted_at IS NULL);
 CREATE INDEX notes_by_id ON public.notes USING btree (tenant, workspace, namespace, id) WHERE (deleted_at IS NULL);
 CREATE INDEX notes_expiring ON public.notes USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (deleted_at IS NULL));
@@ -654,6 +683,8 @@ CREATE UNIQUE INDEX notes_one_of_each ON public.notes USING btree (tenant, works
 CREATE INDEX outbox_by_projection ON public.outbox USING btree (projection, seq);
 CREATE INDEX passage_chunks_embedding ON public.passage_chunks USING hnsw (embedding public.vector_cosine_ops) WITH (m='16', ef_construction='64');
 CREATE INDEX passage_chunks_words ON public.passage_chunks USING gin (tenant, workspace, namespace, tsv);
+CREATE INDEX passages_by_id ON public.passages USING btree (tenant, workspace, namespace, id);
+CREATE INDEX procedures_by_id ON public.procedures USING btree (tenant, workspace, namespace, id) WHERE (deleted_at IS NULL);
 CREATE INDEX procedures_embedding ON public.procedures USING hnsw (embedding public.vector_cosine_ops) WITH (m='16', ef_construction='64');
 CREATE UNIQUE INDEX procedures_one_of_each ON public.procedures USING btree (tenant, workspace, namespace, content_hash) WHERE (deleted_at IS NULL);
 CREATE INDEX procedures_prefix ON public.procedures USING btree (tenant, workspace, namespace, trigger_key text_pattern_ops) WHERE (deleted_at IS NULL);
@@ -678,6 +709,10 @@ ALTER TABLE ONLY public.embedding_cache
     ADD CONSTRAINT embedding_cache_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
 ALTER TABLE ONLY public.entities
     ADD CONSTRAINT entities_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
+ALTER TABLE ONLY public.entity_embeddings
+    ADD CONSTRAINT entity_embeddings_entity_id_fkey FOREIGN KEY (entity_id) REFERENCES public.entities(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.entity_embeddings
+    ADD CONSTRAINT entity_embeddings_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
 ALTER TABLE ONLY public.entity_names
     ADD CONSTRAINT entity_names_entity_id_fkey FOREIGN KEY (entity_id) REFERENCES public.entities(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.job_changes
@@ -704,6 +739,10 @@ ALTER TABLE ONLY public.passage_chunks
     ADD CONSTRAINT passage_chunks_passage_id_fkey FOREIGN KEY (passage_id) REFERENCES public.passages(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.passages
     ADD CONSTRAINT passages_document_id_fkey FOREIGN KEY (document_id) REFERENCES public.documents(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.procedure_embeddings
+    ADD CONSTRAINT procedure_embeddings_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
+ALTER TABLE ONLY public.procedure_embeddings
+    ADD CONSTRAINT procedure_embeddings_procedure_id_fkey FOREIGN KEY (procedure_id) REFERENCES public.procedures(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.procedure_outcomes
     ADD CONSTRAINT procedure_outcomes_procedure_id_fkey FOREIGN KEY (procedure_id) REFERENCES public.procedures(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.procedures

@@ -1,88 +1,29 @@
-"""Warm and cold notes: the sweep that demotes them, the hits that keep them warm or bring them back."""
+"""Warm and cold notes: the hits that keep them warm or bring them back."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from psycopg.rows import DictRow
 
-from lamina.lifecycle.lifespan import DAYS_PER_DOUBLING, is_promoted
+from lamina.lifecycle.lifespan import is_promoted
 from lamina.ports import NoteHits
 from lamina.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction, statement
 from lamina.stores.postgres.epochs import bump_epoch
-from lamina.stores.postgres.outbox import CHANNEL, NOTE_PROJECTIONS, enqueue_notes
+from lamina.stores.postgres.outbox import enqueue_notes
 from lamina.text import words
 
 LONG_TEXT_CHARS = 5_000
 
 
-@dataclass(frozen=True, slots=True)
-class DueNotes:
-    """How many notes of a namespace are past their lifespan."""
-
-    tenant: str
-    workspace: str
-    namespace: str
-    notes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Sweep:
-    """What a sweep did, or would do.
-
-    Args:
-        namespaces: Where it found notes to demote, in the order of their ids.
-        is_dry_run: Whether it changed nothing.
-    """
-
-    namespaces: tuple[DueNotes, ...]
-    is_dry_run: bool
-
-    @property
-    def notes(self) -> int:
-        """Return the number of notes in all."""
-        return sum(namespace.notes for namespace in self.namespaces)
-
-
 class Temperatures:
-    """Demotes and promotes notes."""
+    """Counts hits of notes, and promotes those that they bring back; the job ``sweep`` demotes the others."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-
-    async def sweep(
-        self, now: datetime, *, limit: int | None = None, scope: Scope | None = None, dry_run: bool = False
-    ) -> Sweep:
-        """Demote every warm note that is idle for its lifespan or longer, in one statement.
-
-        A demoted note loses nothing: it stays in Postgres and moves from the warm indexes to the cold one.
-
-        Args:
-            now: The time from which idleness is counted.
-            limit: Most notes to demote; all of them if not given.
-            scope: Only notes of its tenant, workspace and namespace; of everybody if not given.
-            dry_run: Only tell what would be demoted.
-        """
-        area = {
-            "tenant": scope.tenant if scope else None,
-            "workspace": scope.workspace if scope else None,
-            "namespace": scope.namespace if scope else None,
-        }
-        limits = {"now": now, "days": DAYS_PER_DOUBLING, "limit": limit, "dry_run": dry_run}
-
-        async def act(connection: Connection) -> Sweep:
-            parameters = area | limits | {"projections": list(NOTE_PROJECTIONS)}
-            cursor = await connection.execute(statement("sweep_notes"), parameters)
-            namespaces = tuple([DueNotes(**row) async for row in cursor])
-            if namespaces and not dry_run:
-                await connection.execute(f"NOTIFY {CHANNEL}".encode())
-            return Sweep(namespaces, dry_run)
-
-        return await in_transaction(self._pool, act)
 
     async def promote(self, ids: Sequence[UUID], now: datetime) -> list[UUID]:
         """Make cold notes warm, as if they were found now; return those that were cold."""

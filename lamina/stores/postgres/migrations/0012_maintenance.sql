@@ -54,6 +54,8 @@ ALTER TABLE notes ADD COLUMN weight double precision NOT NULL DEFAULT 1 CHECK (w
 ALTER TABLE notes ADD COLUMN expires_at timestamptz;
 ALTER TABLE notes ADD COLUMN merged_into uuid;
 CREATE INDEX notes_by_id ON notes (tenant, workspace, namespace, id) WHERE deleted_at IS NULL;
+CREATE INDEX notes_by_age ON notes (tenant, workspace, namespace, created_at, id) WHERE deleted_at IS NULL;
+CREATE INDEX api_keys_of_tenant ON api_keys (tenant);
 CREATE INDEX notes_expiring ON notes (expires_at) WHERE expires_at IS NOT NULL AND deleted_at IS NULL;
 CREATE INDEX notes_merged ON notes (merged_into) WHERE merged_into IS NOT NULL;
 

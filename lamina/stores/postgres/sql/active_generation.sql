@@ -1,1 +1,2 @@
-SELECT generation, model, dimension, normalised, created_at FROM embedding_generations WHERE is_active
+SELECT generation, model, dimension, normalised, created_at, activations, thresholds
+FROM embedding_generations WHERE is_active

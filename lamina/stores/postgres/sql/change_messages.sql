@@ -1,5 +1,5 @@
 -- Take messages out of their sessions, or put them back, where they still are in the state that was decided upon; see
--- change_notes. Their vectors move with them.
+-- change_notes. Their vectors move with them. What a summary stands for that was itself compacted stays away with it.
 WITH wanted AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::jsonb[], %(afters)s::jsonb[]) AS w (id, guard, after)
 ), locked AS (
@@ -10,6 +10,7 @@ WITH wanted AS (
     CROSS JOIN LATERAL jsonb_populate_record(n, w.guard) AS r
     WHERE (%(tenant)s::text IS NULL OR n.tenant = %(tenant)s)
       AND (r.compacted_at, r.compacted_into) IS NOT DISTINCT FROM (n.compacted_at, n.compacted_into)
+      AND NOT EXISTS (SELECT FROM messages s WHERE s.id = n.compacted_into AND s.compacted_at IS NOT NULL)
     ORDER BY n.id
     FOR UPDATE OF n
 ), changed AS (

@@ -10,3 +10,8 @@ LEFT JOIN (note_chunks c JOIN embedding_generations g ON g.generation = c.genera
     ON c.note_id = n.id AND n.temperature = 'cold' AND n.deleted_at IS NULL
 WHERE n.id = ANY(%(ids)s)
 GROUP BY n.id
+UNION ALL
+-- An archived note has no row there any more; that it belongs in no index still has to be told to the one that had it.
+SELECT id, tenant, workspace, namespace, user_id, NULL, NULL, NULL, NULL, NULL, '{}', archived_at, NULL, '', false,
+       NULL, NULL, NULL
+FROM archived_notes WHERE id = ANY(%(ids)s)

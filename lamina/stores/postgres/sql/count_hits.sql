@@ -8,7 +8,7 @@ WITH counted AS (
     FOR UPDATE OF n
 )
 UPDATE notes n
-SET hits = n.hits + counted.more, last_hit_at = greatest(n.last_hit_at, counted.last_at)
+SET hits = n.hits + counted.more, last_hit_at = greatest(n.last_hit_at, counted.last_at), weight = 1
 FROM counted
 WHERE n.id = counted.id
 RETURNING n.id, n.temperature, counted.hits AS hits_before, counted.last_hit_at AS last_hit_before

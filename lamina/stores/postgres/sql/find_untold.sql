@@ -8,6 +8,7 @@ FROM (
         (SELECT n.id
          FROM note_chunks c
          JOIN notes n ON n.id = c.note_id AND n.deleted_at IS NULL
+             AND (n.expires_at IS NULL OR n.expires_at > statement_timestamp())
          WHERE c.tenant = %(tenant)s AND c.workspace = %(workspace)s AND c.namespace = %(namespace)s AND c.tsv @@ asked
          LIMIT %(limit)s)
         UNION ALL

@@ -17,6 +17,7 @@ CROSS JOIN LATERAL (
         LIMIT 4 * %(fan_out)s
     ) found
     JOIN notes other ON other.id = found.note_id AND other.id <> n.id AND other.deleted_at IS NULL
+                    AND (other.expires_at IS NULL OR other.expires_at > statement_timestamp())
                     AND (other.user_id IS NULL OR other.user_id = n.user_id)
     GROUP BY other.id
     ORDER BY 2 DESC, 1

@@ -4,7 +4,7 @@ SELECT DISTINCT ON (m.id)
        c.chunk, c.text_start, c.text_end, coalesce(1 - (c.embedding <=> %(embedding)s::vector), 0)::float8 AS cosine
 FROM messages m
 JOIN message_chunks c ON c.message_id = m.id AND c.generation = %(generation)s
-WHERE m.id = ANY(%(ids)s)
+WHERE m.id = ANY(%(ids)s) AND m.compacted_at IS NULL
   AND m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s
   AND (%(session_id)s::text IS NULL OR m.session_id = %(session_id)s)
   AND (%(user_id)s::text IS NULL OR m.user_id IS NULL OR m.user_id = %(user_id)s)

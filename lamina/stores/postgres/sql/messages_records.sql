@@ -4,5 +4,5 @@ SELECT m.id, m.tenant, m.workspace, m.namespace, m.user_id, m.agent_id, m.sessio
 FROM messages m
 JOIN message_chunks c ON c.message_id = m.id
 JOIN embedding_generations g ON g.generation = c.generation AND g.is_active
-WHERE m.id = ANY(%(ids)s)
+WHERE m.id = ANY(%(ids)s) AND m.compacted_at IS NULL
 GROUP BY m.id

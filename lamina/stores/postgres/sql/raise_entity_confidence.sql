@@ -1,6 +1,7 @@
 -- Once for each source that did not mention the entity before: one source repeated is no new evidence.
 UPDATE entities e
-SET confidence = least(0.99, e.confidence + 0.1 * (1 - e.confidence)), last_seen_at = greatest(e.last_seen_at, n.seen_at)
+SET confidence = least(0.99, e.confidence + 0.1 * (1 - e.confidence)), standing = 1,
+    last_seen_at = greatest(e.last_seen_at, n.seen_at)
 FROM (
     SELECT entity_id, max(seen_at) AS seen_at
     FROM unnest(%(entity_ids)s::uuid[], %(memory_ids)s::uuid[], %(sources)s::text[], %(times)s::timestamptz[])

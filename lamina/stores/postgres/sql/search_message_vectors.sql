@@ -12,5 +12,5 @@ FROM (
     ORDER BY embedding <=> %(embedding)s
     LIMIT %(candidates)s
 ) c
-JOIN messages m ON m.id = c.message_id
+JOIN messages m ON m.id = c.message_id AND m.compacted_at IS NULL
 ORDER BY c.distance, m.id, c.chunk

@@ -50,12 +50,27 @@ candidates AS (
        AND /*filters*/ true
      ORDER BY p.embedding <=> %(embedding)s::vector
      LIMIT %(candidates)s)
+    UNION
+    -- Those that were written with another model have this generation's vector beside the row.
+    (SELECT p.id
+     FROM procedure_embeddings o
+     JOIN procedures p ON p.id = o.procedure_id
+     WHERE o.tenant = %(tenant)s AND o.workspace = %(workspace)s AND o.namespace = %(namespace)s
+       AND o.generation = %(generation)s AND p.generation <> %(generation)s AND o.text_hash = sha256_of(p.trigger)
+       AND p.deleted_at IS NULL AND %(embedding)s::vector IS NOT NULL
+       AND /*filters*/ true
+     ORDER BY o.embedding <=> %(embedding)s::vector
+     LIMIT %(candidates)s)
 )
 SELECT p.id, p.workspace, p.namespace, p.agent_id, p.trigger, p.action, p.tags, p.metadata, p.source, p.strength,
        p.successes, p.failures, p.created_at, p.updated_at, p.last_used_at,
        length(p.tsv) AS trigger_words, cardinality(asked.words) AS asked_words,
        (SELECT count(*) FROM unnest(tsvector_to_array(p.tsv)) AS word WHERE word = ANY(asked.words)) AS shared_words,
-       CASE WHEN p.generation = %(generation)s THEN 1 - (p.embedding <=> %(embedding)s::vector) END AS cosine
+       CASE WHEN p.generation = %(generation)s THEN 1 - (p.embedding <=> %(embedding)s::vector)
+            ELSE (SELECT 1 - (o.embedding <=> %(embedding)s::vector)
+                  FROM procedure_embeddings o
+                  WHERE o.procedure_id = p.id AND o.generation = %(generation)s
+                    AND o.text_hash = sha256_of(p.trigger)) END AS cosine
 FROM candidates
 JOIN procedures p ON p.id = candidates.id
 CROSS JOIN asked

@@ -7,5 +7,6 @@ INSERT INTO edges AS e (
 )
 ON CONFLICT (from_id, to_id, type) DO UPDATE
 SET first_seen_at = least(e.first_seen_at, excluded.first_seen_at),
-    last_seen_at = greatest(e.last_seen_at, excluded.last_seen_at)
+    last_seen_at = greatest(e.last_seen_at, excluded.last_seen_at),
+    standing = 1
 RETURNING id, id = %(id)s AS is_new

@@ -12,5 +12,6 @@ SET type = CASE WHEN e.type = 'thing' OR excluded.is_asserted THEN excluded.type
     confidence = CASE WHEN excluded.is_asserted THEN excluded.confidence ELSE e.confidence END,
     is_asserted = e.is_asserted OR excluded.is_asserted,
     first_seen_at = least(e.first_seen_at, excluded.first_seen_at),
-    last_seen_at = greatest(e.last_seen_at, excluded.last_seen_at)
+    last_seen_at = greatest(e.last_seen_at, excluded.last_seen_at),
+    standing = 1
 RETURNING id, id = %(id)s AS is_new

@@ -1,0 +1,53 @@
+"""Archived notes: what there is, bringing some back, deleting one."""
+
+from http import HTTPStatus
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query
+
+from deployments.routes.archive_models import ArchivedNotesOut, RestoredOut, RestoreIn
+from deployments.routes.reads import PageLimit, PageOffset
+from deployments.services import AdminDep, ReaderDep, ServicesDep, WriterDep
+from lamina.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE, Scope
+from lamina.wiring import utc_now
+from lamina.wiring.archives import Archives
+
+router = APIRouter(prefix="/v1/archive", tags=["archive"])
+
+
+async def archives_of(services: ServicesDep) -> Archives:
+    """Return what is done with archived notes."""
+    return services.archives
+
+
+ArchivesDep = Annotated[Archives, Depends(archives_of)]
+
+
+@router.get("/notes")
+async def list_archived(
+    archives: ArchivesDep,
+    credential: ReaderDep,
+    workspace: Annotated[str, Query(description="Project.")] = DEFAULT_WORKSPACE,
+    namespace: Annotated[str, Query(description="Subdivision of the workspace.")] = DEFAULT_NAMESPACE,
+    limit: PageLimit = 100,
+    offset: PageOffset = 0,
+) -> ArchivedNotesOut:
+    """List the archived notes of a namespace: their ids and files, for what they say is in these alone."""
+    scope = Scope(credential.tenant, workspace, namespace)
+    return ArchivedNotesOut.of(await archives.notes.page(scope, limit=limit, offset=offset))
+
+
+@router.post("/restore")
+async def restore(body: RestoreIn, archives: ArchivesDep, credential: AdminDep) -> RestoredOut:
+    """Bring archived notes back as they were, cold. Needs an admin's key.
+
+    Restoring again changes nothing. A note that nobody finds afterwards is archived again by the next run.
+    """
+    return RestoredOut.of(await archives.keeper().restore(credential.tenant, body.ids))
+
+
+@router.delete("/notes/{id}", status_code=HTTPStatus.NO_CONTENT)
+async def delete_archived(id: UUID, archives: ArchivesDep, credential: WriterDep) -> None:  # noqa: A002
+    """Delete an archived note, its copy in the file included; it cannot be restored afterwards."""
+    await archives.keeper().erase(credential.tenant, id, utc_now())

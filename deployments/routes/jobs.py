@@ -1,0 +1,80 @@
+"""Maintenance: jobs are ordered here, and run by the cluster."""
+
+from http import HTTPStatus
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+
+from deployments.routes.job_models import JobIn, RunOut, RunsOut, ScheduledOut, ScheduleOut
+from deployments.routes.writes import IdempotencyKey, once_of
+from deployments.services import AdminDep, ServicesDep
+from lamina.areas import Area
+from lamina.errors import InvalidInput
+from lamina.maintenance.schedule import schedules
+from lamina.maintenance.undoing import request_undo
+from lamina.runs import JOB_NAMES, JobName, Order
+from lamina.wiring import JOBS, undo_window, utc_now
+
+router = APIRouter(prefix="/v1", tags=["operations"])
+BY_API = "api"
+Limit = Annotated[int, Query(ge=1, le=200, description="Most runs.")]
+
+
+@router.post("/jobs", status_code=HTTPStatus.ACCEPTED)
+async def order(
+    body: JobIn, services: ServicesDep, credential: AdminDep, idempotency_key: IdempotencyKey = None
+) -> RunOut:
+    """Order a job on the key's tenant, or a part of it; the cluster runs it. Needs an admin's key."""
+    if body.tenant not in {None, credential.tenant}:
+        raise InvalidInput("tenant", f"is {body.tenant}, which is not the key's; leave it out")
+    area = Area(credential.tenant, body.workspace, body.namespace)
+    wanted = Order(body.job, area, utc_now(), is_dry_run=body.dry_run, is_forced=body.force, requested_by=BY_API)
+    id_ = await services.runs.add(wanted, once_of(credential.tenant, idempotency_key, body))
+    return RunOut.of(await services.runs.get(id_, credential.tenant))
+
+
+@router.get("/jobs")
+async def list_runs(
+    services: ServicesDep,
+    credential: AdminDep,
+    job: Annotated[JobName | None, Query(description="Only this job's.")] = None,
+    limit: Limit = 20,
+) -> RunsOut:
+    """List the latest runs on the key's tenant. Needs an admin's key."""
+    runs = await services.runs.latest(job, credential.tenant, limit=limit)
+    return RunsOut(runs=[RunOut.of(run) for run in runs])
+
+
+@router.get("/jobs/schedule")
+async def show_schedule(services: ServicesDep, credential: AdminDep) -> ScheduleOut:
+    """Tell when each job runs by itself. Needs an admin's key."""
+    chosen = services.settings.jobs
+    due = schedules(chosen.schedule) if chosen.is_scheduled else {}
+    last = {name: await services.runs.latest(name, credential.tenant, limit=1) for name in JOB_NAMES}
+    now = utc_now()
+    return ScheduleOut(
+        jobs=[
+            ScheduledOut(
+                job=name,
+                told=JOBS[name].told,
+                schedule=due[name].expression if name in due else "off",
+                next_at=due[name].next_at(now) if name in due else None,
+                last_at=last[name][0].created_at if last[name] else None,
+            )
+            for name in JOB_NAMES
+        ]
+    )
+
+
+@router.get("/jobs/{id}")
+async def show_run(id: UUID, services: ServicesDep, credential: AdminDep) -> RunOut:  # noqa: A002
+    """Report what a run did, or how far it is. Needs an admin's key."""
+    return RunOut.of(await services.runs.get(id, credential.tenant))
+
+
+@router.post("/jobs/{id}/undo", status_code=HTTPStatus.ACCEPTED)
+async def undo(id: UUID, services: ServicesDep, credential: AdminDep) -> RunOut:  # noqa: A002
+    """Have every row that nobody changed since the run get back what it had before. Needs an admin's key."""
+    await request_undo(services.runs, id, utc_now(), undo_window(services.settings), credential.tenant)
+    return RunOut.of(await services.runs.get(id, credential.tenant))

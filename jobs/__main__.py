@@ -1,0 +1,130 @@
+"""`python -m jobs NAME`: one run of a job, on the cluster that RAY_ADDRESS names or on this machine's processors.
+
+What `ray job submit -- python -m jobs NAME` runs, too.
+"""
+
+import asyncio
+import logging
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+from uuid import UUID
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from lamina.areas import Area
+from lamina.cli.common import ConfigOption, DataDirOption, database_of, guarded, settings_of
+from lamina.cli.jobs import Advance, ForceOption, JobArgument, ScopeOption, exit_code, job_named
+from lamina.maintenance.reporting import report
+from lamina.memories import as_utc
+from lamina.runs import Order, Run
+from lamina.settings import PostgresServerSettings, Settings
+from lamina.stores.postgres.job_runs import Runs
+from lamina.wiring import JOBS, build_pool, utc_now
+
+app = typer.Typer(help="Maintenance jobs over the cluster.", no_args_is_help=True, pretty_exceptions_enable=False)
+console = Console()
+POLL_S = 0.5
+OBJECT_STORE_BYTES = 100 * 1024 * 1024
+ROOT = str(Path(__file__).resolve().parent.parent)
+
+
+@app.command()
+def main(
+    job: JobArgument,
+    scope: ScopeOption = None,
+    config: ConfigOption = None,
+    data_dir: DataDirOption = None,
+    moment: Annotated[
+        str | None, typer.Option("--moment", help="ISO time from which it decides; now if not given.")
+    ] = None,
+    undo: Annotated[UUID | None, typer.Option("--undo", help="Take this run of the job back.")] = None,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what it would do.")] = False,
+    force: ForceOption = False,
+) -> None:
+    """Run one job to its end, or go on with a run of the same that was interrupted.
+
+    Exit 3 if it stopped at a scope that would have lost too much, 4 if something could not be done.
+    """
+    logging.basicConfig(level=logging.WARNING)
+    settings = settings_of(config, data_dir, postgres=PostgresServerSettings(url=database_of(config, data_dir)))
+    at = utc_now() if moment is None else as_utc(datetime.fromisoformat(moment), "moment")
+    order = Order(job_named(job), Area.of(scope or []), at, is_dry_run=dry_run, is_forced=force)
+    with _on_ray(settings):
+        run = asyncio.run(_ran(settings, order) if undo is None else _undone(settings, undo))
+    for line in report(run, JOBS[run.order.job].told):
+        console.print(escape(line), highlight=False, soft_wrap=True)
+    raise typer.Exit(exit_code(asdict(run)))
+
+
+async def _ran(settings: Settings, order: Order) -> Run:
+    from jobs.runner import start  # noqa: PLC0415 - Ray's flags must be set first
+
+    begun: asyncio.Future[Run] = asyncio.get_running_loop().create_future()
+    work = asyncio.create_task(start(settings, order, begun.set_result))
+    watching = asyncio.create_task(_watched(settings, begun))
+    try:
+        return await work
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+
+
+async def _watched(settings: Settings, begun: "asyncio.Future[Run]") -> None:
+    run = await begun
+    async with build_pool(settings) as pool:
+        with Advance(console, run.order.job) as advance:
+            while True:
+                now = await Runs(pool).get(run.id)
+                advance.show(asdict(now.counts), now.plan.get("units", 0))
+                await asyncio.sleep(POLL_S)
+
+
+async def _undone(settings: Settings, id_: UUID) -> Run:
+    from jobs.runner import undo, with_pool  # noqa: PLC0415 - Ray's flags must be set first
+
+    counts = await undo(settings, id_)
+    console.print(f"{counts.changed} of {counts.seen} rows are as they were; the others changed since, and stay")
+    return await with_pool(settings, lambda pool: Runs(pool).get(id_))
+
+
+@contextmanager
+def _on_ray(settings: Settings) -> Iterator[None]:
+    """Join the cluster that RAY_ADDRESS names, or start Ray for this run alone."""
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (ROOT, os.environ.get("PYTHONPATH"))))
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    import ray  # noqa: PLC0415 - after its flags
+
+    if os.environ.get("RAY_ADDRESS"):
+        ray.init(namespace="lamina", log_to_driver=False, logging_level=logging.ERROR)
+        yield
+        ray.shutdown()
+        return
+    with tempfile.TemporaryDirectory(prefix="lm-", ignore_cleanup_errors=True) as folder:
+        ray.init(
+            address="local",
+            namespace="lamina",
+            num_cpus=max(settings.jobs.parallelism, os.cpu_count() or 1),
+            object_store_memory=OBJECT_STORE_BYTES,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            _temp_dir=str(Path(folder) / "ray"),
+        )
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+if __name__ == "__main__":
+    guarded(app)

@@ -1,0 +1,38 @@
+"""The projections of the running service, which alone may open them."""
+
+from collections.abc import Mapping
+from functools import partial
+
+from ray.exceptions import RayError
+
+from lamina.auditing import Drift
+from lamina.errors import Unavailable
+from lamina.maintenance.tenants import Audit
+from lamina.settings import Settings
+from lamina.stores.postgres.outbox import ProjectionName
+from lamina.wiring import PROJECTIONS_OF, served_tiers
+
+APPLICATION = "lamina"
+
+
+def audits_of(settings: Settings) -> Mapping[ProjectionName, Audit]:
+    """Return what compares each projection with Postgres, in the deployment that owns it."""
+    return {
+        projection: partial(_audited, tier.title(), projection)
+        for tier in served_tiers(settings)
+        for projection in PROJECTIONS_OF[tier]
+    }
+
+
+async def _audited(deployment: str, projection: ProjectionName, tenant: str) -> Drift:
+    from ray import serve  # noqa: PLC0415 - takes a second of every worker, and only this job needs it
+    from ray.serve.exceptions import RayServeException  # noqa: PLC0415
+
+    try:
+        handle = serve.get_deployment_handle(deployment, APPLICATION)
+        drift: Drift = await handle.audit.remote(projection, tenant)
+    except (RayServeException, RayError) as error:
+        raise Unavailable(
+            projection, "the service that owns it does not run on this cluster; start it there"
+        ) from error
+    return drift

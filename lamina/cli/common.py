@@ -1,0 +1,107 @@
+"""What every command shares: options, the console, the client, errors in one line."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from lamina.backends import running_url
+from lamina.client import Client
+from lamina.errors import LaminaError, Misconfigured
+from lamina.local import find_service
+from lamina.settings import EmbeddedPostgresSettings, PostgresServerSettings, Settings, load_settings
+
+console = Console()
+errors = Console(stderr=True)
+
+ConfigOption = Annotated[Path | None, typer.Option("--config", help="YAML file of settings.", envvar="LAMINA_CONFIG")]
+DataDirOption = Annotated[Path | None, typer.Option("--data-dir", help="Directory of the embedded stores.")]
+UrlOption = Annotated[str | None, typer.Option("--url", help="Where Lamina listens.", envvar="LAMINA_URL")]
+KeyOption = Annotated[str | None, typer.Option("--key", help="API key.", envvar="LAMINA_API_KEY")]
+WorkspaceOption = Annotated[str, typer.Option("--workspace", "-w", help="Project.")]
+UserOption = Annotated[str | None, typer.Option("--user", "-u", help="Person.")]
+LimitOption = Annotated[int, typer.Option("--limit", "-n", help="Most results.")]
+
+
+def guarded(app: typer.Typer) -> None:
+    """Run a command line; an error of ours is one line, never a traceback."""
+    try:
+        app()
+    except LaminaError as error:
+        fail(str(error))
+    except KeyboardInterrupt:
+        fail("interrupted", code=130)
+    except Exception as error:
+        if os.environ.get("LAMINA_DEBUG"):
+            raise
+        first = next(iter(str(error).strip().splitlines()), "")
+        fail(f"unexpected {type(error).__name__}: {first}; LAMINA_DEBUG=1 shows where")
+
+
+def fail(said: str, code: int = 1) -> NoReturn:
+    """Print an error in one line and end the process."""
+    errors.print(f"[bold red]error[/] {escape(said)}", highlight=False, soft_wrap=True)
+    sys.exit(code)
+
+
+def settings_of(config: Path | None, data_dir: Path | None, **overrides: Any) -> Settings:
+    """Return the settings that the options choose."""
+    chosen = {"data_dir": data_dir} if data_dir is not None else {}
+    return load_settings(config, **chosen, **overrides)
+
+
+def client_of(
+    config: Path | None, data_dir: Path | None, url: str | None, key: str | None, **scope: str | None
+) -> Client:
+    """Return a client of the service that the options name, or of the one that runs on the data directory.
+
+    Raises:
+        Misconfigured: If none runs on the data directory that was named.
+    """
+    given = {name: value for name, value in scope.items() if value is not None}
+    if url is None:
+        service = find_service(settings_of(config, data_dir).data_dir)
+        if service is not None:
+            return Client(service.url, key or service.key, scope=given)
+        if data_dir is not None:
+            raise Misconfigured(
+                f"no Lamina runs on {data_dir}", "start it with `lamina up --data-dir`, or name its --url"
+            )
+    return Client(url, key, scope=given)
+
+
+def database_of(config: Path | None, data_dir: Path | None) -> str:
+    """Return the URL of the database, also of the embedded one while it runs."""
+    settings = settings_of(config, data_dir)
+    match settings.postgres:
+        case PostgresServerSettings(url=url):
+            return url
+        case EmbeddedPostgresSettings():
+            return running_url(settings.data_dir / "postgres")
+
+
+def progress(title: str, total: int) -> "Progress":
+    """Return a bar in a terminal, nothing elsewhere."""
+    return Progress(title, total)
+
+
+class Progress:
+    """A bar in a terminal, nothing elsewhere."""
+
+    def __init__(self, title: str, total: int) -> None:
+        from rich.progress import Progress  # noqa: PLC0415 - only long work needs it
+
+        self._bar = Progress(console=console, transient=True, disable=not console.is_terminal)
+        self._task = self._bar.add_task(title, total=total)
+
+    def __enter__(self) -> Callable[[int], None]:
+        self._bar.start()
+        return lambda count: self._bar.advance(self._task, count)
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()

@@ -1,0 +1,190 @@
+"""`lamina jobs`: order maintenance from the running service, watch it, take it back."""
+
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Self
+from uuid import UUID
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Column, Table
+
+from lamina.areas import Area
+from lamina.cli.common import ConfigOption, DataDirOption, KeyOption, UrlOption, client_of, console
+from lamina.client import Client
+from lamina.errors import Misconfigured
+from lamina.runs import JOB_NAMES, JobName
+
+STOPPED_CODE = 3
+PROBLEM_CODE = 4
+POLL_S = 0.5
+OPEN = {"queued", "running", "undoing"}
+
+app = typer.Typer(help="Maintenance: run, list, show, undo, schedule.", no_args_is_help=True)
+
+JobArgument = Annotated[str, typer.Argument(help=f"{', '.join(JOB_NAMES)}.", metavar="JOB")]
+ScopeOption = Annotated[
+    list[str] | None,
+    typer.Option("--scope", help="tenant=ID, workspace=ID or namespace=ID; may be repeated. Everything if not given."),
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Remove more than a fifth of a scope, if it comes to that.")]
+
+
+def job_named(name: str) -> JobName:
+    """Return the job of this name.
+
+    Raises:
+        Misconfigured: If there is none.
+    """
+    for job in JOB_NAMES:
+        if job == name:
+            return job
+    raise Misconfigured(f"there is no job {name}", f"choose one of {', '.join(JOB_NAMES)}")
+
+
+class Advance:
+    """How far a run is: a bar in a terminal, a line a change elsewhere.
+
+    Args:
+        to: Where it is shown.
+        title: What runs.
+    """
+
+    def __init__(self, to: Console, title: str) -> None:
+        self._to = to
+        self._title = title
+        self._last = ""
+        columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"), TimeElapsedColumn()
+        self._bar = Progress(*columns, console=to, transient=True, disable=not to.is_terminal)
+        self._task = self._bar.add_task(title, total=None, told="")
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def show(self, counts: Mapping[str, int], units: int) -> None:
+        """Show how many units are finished, and how many rows were seen and changed."""
+        told = f"{counts['units']} of {units} units, {counts['seen']} rows seen, {counts['changed']} changed"
+        self._bar.update(self._task, total=max(1, units), completed=counts["units"], told=told)
+        if not self._to.is_terminal and told != self._last:
+            self._to.print(f"{self._title}: {told}", highlight=False, soft_wrap=True)
+        self._last = told
+
+
+@app.command("run")
+def run_job(
+    job: JobArgument,
+    scope: ScopeOption = None,
+    config: ConfigOption = None,
+    data_dir: DataDirOption = None,
+    url: UrlOption = None,
+    key: KeyOption = None,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what it would do.")] = False,
+    force: ForceOption = False,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Watch it until it has ended.")] = True,
+) -> None:
+    """Have the running service do a job on the key's tenant, or a part of it. Needs an admin key.
+
+    `python -m jobs JOB` does it on all tenants, without the service. Exit 3 if it stopped at a scope that would have
+    lost too much, 4 if something could not be done.
+    """
+    ids = {level: id_ for level, id_ in Area.of(scope or []).ids().items() if id_ is not None}
+    with client_of(config, data_dir, url, key) as client:
+        run = client.run_job(job_named(job), dry_run=dry_run, force=force, **ids)
+        run = _watched(client, run) if wait else run
+    _print_run(run)
+    raise typer.Exit(exit_code(run))
+
+
+def exit_code(run: Mapping[str, Any]) -> int:
+    """Return what tells a script how a run ended."""
+    if run["state"] == "failed":
+        return 1
+    if run["state"] == "undone":
+        return 0
+    if run["held"]:
+        return STOPPED_CODE
+    return PROBLEM_CODE if run["problems"] else 0
+
+
+def _watched(client: Client, run: dict[str, Any]) -> dict[str, Any]:
+    with Advance(console, run["job"]) as advance:
+        while run["state"] in OPEN:
+            advance.show(run["counts"], run["plan"].get("units", 0))
+            time.sleep(POLL_S)
+            run = client.job_run(run["id"])
+    return run
+
+
+def _print_run(run: Mapping[str, Any]) -> None:
+    for line in run["report"]:
+        console.print(escape(line), highlight=False, soft_wrap=True)
+
+
+@app.command("list")
+def list_runs(
+    job: Annotated[str | None, typer.Argument(help="Only this job's runs.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="Most runs.")] = 20,
+    config: ConfigOption = None,
+    data_dir: DataDirOption = None,
+    url: UrlOption = None,
+    key: KeyOption = None,
+) -> None:
+    """List the latest runs of the key's tenant. Needs an admin key."""
+    with client_of(config, data_dir, url, key) as client:
+        runs = client.job_runs(None if job is None else job_named(job), limit=limit)["runs"]
+    table = Table(Column("id", no_wrap=True), "job", "state", "began", Column("changed", justify="right"), box=None)
+    for run in runs:
+        kind = f"{run['job']} (dry)" if run["dry_run"] else run["job"]
+        table.add_row(run["id"], kind, run["state"], run["created_at"][:19], str(run["counts"]["changed"]))
+    console.print(table)
+
+
+@app.command("show")
+def show_run(
+    id: Annotated[UUID, typer.Argument(help="Id of the run.")],  # noqa: A002
+    config: ConfigOption = None,
+    data_dir: DataDirOption = None,
+    url: UrlOption = None,
+    key: KeyOption = None,
+) -> None:
+    """Report what a run did, or how far it is. Needs an admin key."""
+    with client_of(config, data_dir, url, key) as client:
+        _print_run(client.job_run(str(id)))
+
+
+@app.command("undo")
+def undo_run(
+    id: Annotated[UUID, typer.Argument(help="Id of the run.")],  # noqa: A002
+    config: ConfigOption = None,
+    data_dir: DataDirOption = None,
+    url: UrlOption = None,
+    key: KeyOption = None,
+) -> None:
+    """Give every row that nobody changed since the run what it had before. Needs an admin key."""
+    with client_of(config, data_dir, url, key) as client:
+        _print_run(_watched(client, client.undo_job(str(id))))
+
+
+@app.command("schedule")
+def show_schedule(
+    config: ConfigOption = None, data_dir: DataDirOption = None, url: UrlOption = None, key: KeyOption = None
+) -> None:
+    """Show when each job runs by itself, in UTC. Needs an admin key."""
+    with client_of(config, data_dir, url, key) as client:
+        jobs = client.job_schedule()["jobs"]
+    table = Table("job", Column("schedule", no_wrap=True), "next", "last", "what it does", box=None)
+    for job in jobs:
+        table.add_row(job["job"], job["schedule"], _minute(job["next_at"]), _minute(job["last_at"]), job["told"])
+    console.print(table)
+
+
+def _minute(moment: str | None) -> str:
+    return "-" if moment is None else datetime.fromisoformat(moment).strftime("%m-%d %H:%M")

@@ -1,0 +1,258 @@
+"""Consolidation: notes about one thing become one note, and shared neighbours an edge."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID, uuid5
+
+import numpy as np
+from psycopg.rows import DictRow
+
+from lamina.areas import Area
+from lamina.errors import LaminaError
+from lamina.extraction.condensing import SourceText, Summarizer
+from lamina.lifecycle.consolidation import (
+    Cluster,
+    EdgePolicy,
+    InferredEdge,
+    cluster_key,
+    clusters,
+    covered,
+    inferred_edges,
+)
+from lamina.lifecycle.derivation import Origin
+from lamina.maintenance.changing import Changes
+from lamina.maintenance.deriving import Derived, Deriver, PreparedDerived
+from lamina.maintenance.pages import After, Page
+from lamina.maintenance.sizes import live_notes
+from lamina.maintenance.summarising import still_says
+from lamina.memories import Note
+from lamina.runs import Counts
+from lamina.scope import Scope
+from lamina.stores.postgres.connection import Connection, Pool, lent, statement
+from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.job_changes import Change, take_rows
+from lamina.stores.postgres.outbox import enqueue
+
+SOURCE = "job:consolidation"
+EDGE_TYPE = "related_to"
+EDGE_CONFIDENCE = 0.5
+PAGE_NOTES = 4_000
+UNDO_PAGE = 2_000
+_NOTES, _EDGES = "notes", "edges"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsolidationPolicy:
+    """When notes and entities belong together.
+
+    Args:
+        min_cosine: Least cosine of a member and the middle of its cluster.
+        least_members: Notes from which a cluster becomes one.
+        tokens: Most tokens of the one.
+        edges: When neighbours imply an edge.
+    """
+
+    min_cosine: float
+    least_members: int
+    tokens: int
+    edges: EdgePolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidated:
+    """A note that is ready to be written.
+
+    Args:
+        hashes: Of the members, by id: if one says something else by now, nothing is done.
+        covered: Members that say nothing which the note does not say.
+    """
+
+    made: PreparedDerived
+    hashes: Mapping[UUID, bytes]
+    covered: tuple[UUID, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one page comes to."""
+
+    notes: tuple[Consolidated, ...] = ()
+    edges: tuple[InferredEdge, ...] = ()
+
+
+class ConsolidationJob:
+    """Consolidates the notes of a scope, a page of them at a time, then its edges.
+
+    A member whose every sentence stands in the consolidated note leaves the searches; the others stay, and belong to
+    it. Clusters do not cross pages, nor users.
+
+    Args:
+        pool: Connections to Postgres.
+        summarizer: Condenses texts.
+        deriver: Makes the notes.
+        policy: When notes and entities belong together.
+        page_notes: Notes that are compared with each other.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        summarizer: Summarizer,
+        deriver: Deriver,
+        policy: ConsolidationPolicy,
+        *,
+        page_notes: int = PAGE_NOTES,
+    ) -> None:
+        self._pool = pool
+        self._summarizer = summarizer
+        self._deriver = deriver
+        self._policy = policy
+        self._page_notes = page_notes
+
+    async def decide(self, area: Area, after: After, moment: datetime) -> Page[Plan]:
+        """Read one page, and make what it comes to."""
+        at = after or {"of": _NOTES, "id": None}
+        return await (self._edges(area) if at["of"] == _EDGES else self._notes(area, at["id"], moment))
+
+    async def _notes(self, area: Area, after: str | None, moment: datetime) -> Page[Plan]:
+        parameters = {
+            **area.ids(), "after": after, "moment": moment, "limit": self._page_notes, "source": SOURCE
+        }  # fmt: skip
+        async with lent(self._pool) as connection:
+            rows = await (await connection.execute(statement("consolidation_notes"), parameters)).fetchall()
+        found = await asyncio.to_thread(self._clusters, rows)
+        made, problems = await self._made(area, found)
+        is_last = len(rows) < self._page_notes
+        return Page(
+            Plan(notes=tuple(made)) if made else None,
+            {"of": _EDGES, "id": None} if is_last else {"of": _NOTES, "id": str(rows[-1]["id"])},
+            seen=len(rows),
+            planned=len(made) + sum(len(one.covered) for one in made),
+            removals=sum(len(one.covered) for one in made),
+            problems=tuple(problems),
+        )
+
+    def _clusters(self, rows: Sequence[DictRow]) -> list[tuple[str | None, Cluster]]:
+        by_user: dict[str | None, list[DictRow]] = defaultdict(list)
+        for row in rows:
+            by_user[row["user_id"]].append(row)
+        return [(user, cluster) for user, own in by_user.items() for cluster in self._clusters_of(own)]
+
+    def _clusters_of(self, rows: Sequence[DictRow]) -> list[Cluster]:
+        embeddings = np.array([row["embedding"] for row in rows], dtype=np.float32)
+        ids, moments = [row["id"] for row in rows], [row["event_at"] for row in rows]
+        found = clusters(ids, embeddings, moments, min_cosine=self._policy.min_cosine)
+        return [cluster for cluster in found if len(cluster.members) >= self._policy.least_members]
+
+    async def _made(
+        self, area: Area, found: Sequence[tuple[str | None, Cluster]]
+    ) -> tuple[list[Consolidated], list[str]]:
+        made, problems = [], []
+        for user, cluster in found:
+            try:
+                one = await self._one(area, user, cluster)
+            except LaminaError as error:
+                problems.append(f"{len(cluster.members)} notes around {cluster.centre} of {area}: {error}")
+            else:
+                made.extend([one] if one is not None else [])
+        return made, problems
+
+    async def _one(self, area: Area, user: str | None, cluster: Cluster) -> Consolidated | None:
+        """Return the note that a cluster becomes; ``None`` if it was made before, and somebody took it away."""
+        rows = await self._members(area, cluster)
+        origins = [Origin(row["id"], bytes(row["content_hash"])) for row in rows]
+        key = cluster_key(area.scope(), user, origins)
+        if len(rows) < self._policy.least_members or await self._deriver.known([key]):
+            return None
+        texts = [SourceText(row["content"], row["event_at"], row["importance"]) for row in rows]
+        text = await self._summarizer.summarize(texts, most_tokens=self._policy.tokens)
+        [prepared] = await self._deriver.prepare([Derived(key, user, _note(text, rows))])
+        gone = tuple(row["id"] for row in rows if covered(row["content"], text, moment=row["event_at"]))
+        return Consolidated(prepared, {origin.id: origin.content_hash for origin in origins}, gone)
+
+    async def _members(self, area: Area, cluster: Cluster) -> list[DictRow]:
+        parameters = {**area.ids(), "ids": list(cluster.members)}
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("derivation_sources"), parameters)
+            rows = {row["id"]: row async for row in cursor}
+        return [rows[id_] for id_ in cluster.members if id_ in rows]
+
+    async def _edges(self, area: Area) -> Page[Plan]:
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("shared_links"), {**area.ids(), "type": EDGE_TYPE})
+            links = [(row["from_id"], row["to_id"]) async for row in cursor]
+            known = await _inferred(connection, area)
+        found = await asyncio.to_thread(inferred_edges, links, self._policy.edges)
+        fresh = tuple(edge for edge in found if (edge.subject, edge.object) not in known)
+        return Page(Plan(edges=fresh) if fresh else None, None, seen=len(links), planned=len(fresh))
+
+    async def act(self, changes: Changes, area: Area, plan: Plan) -> Counts:
+        """Write the notes whose members still say what they said, and the edges."""
+        counts = Counts()
+        for one in plan.notes:
+            counts += await self._write(changes, area, one)
+        return counts + await _write_edges(changes, area, plan.edges)
+
+    async def _write(self, changes: Changes, area: Area, one: Consolidated) -> Counts:
+        if not await still_says(changes, area, one.hashes) or not await self._deriver.write(changes, area, one.made):
+            return Counts()
+        after = {"deleted_at": changes.moment, "merged_into": one.made.derived.id}
+        gone = await changes.notes([Change(id_, after) for id_ in one.covered], tenant=area.tenant)
+        return Counts(changed=1 + len(gone), removed=len(gone))
+
+    async def size(self, area: Area) -> int:
+        """Return how many notes the scope has."""
+        return await live_notes(self._pool, area)
+
+    async def undo(self, connection: Connection, run: UUID) -> Counts:
+        """Take some of a run's edges back."""
+        ids = await take_rows(connection, run, "inferred", UNDO_PAGE)
+        cursor = await connection.execute(statement("delete_inferred_edges"), {"ids": ids, "source": SOURCE})
+        rows = await cursor.fetchall()
+        await enqueue(connection, "graph", sorted({row["from_id"] for row in rows}))
+        for scope in sorted({(row["tenant"], row["workspace"], row["namespace"]) for row in rows}):
+            await bump_epoch(connection, Scope(*scope))
+        return Counts(seen=len(ids), changed=len(rows))
+
+
+def _note(text: str, rows: Sequence[DictRow]) -> Note:
+    return Note(
+        content=text,
+        importance=max(row["importance"] for row in rows),
+        confidence=min(row["confidence"] for row in rows),
+        tags=("consolidated",),
+        event_at=max(row["event_at"] for row in rows),
+        source=SOURCE,
+        metadata={"consolidation": {"members": len(rows)}},
+        derived_from=tuple(row["id"] for row in rows),
+    )
+
+
+async def _inferred(connection: Connection, area: Area) -> set[tuple[UUID, UUID]]:
+    cursor = await connection.execute(statement("inferred_links"), {**area.ids(), "type": EDGE_TYPE})
+    return {(row["from_id"], row["to_id"]) async for row in cursor}
+
+
+async def _write_edges(changes: Changes, area: Area, edges: Sequence[InferredEdge]) -> Counts:
+    if not edges:
+        return Counts()
+    parameters = {
+        **area.ids(),
+        "ids": [uuid5(edge.subject, f"{EDGE_TYPE} {edge.object}") for edge in edges],
+        "from_ids": [edge.subject for edge in edges],
+        "to_ids": [edge.object for edge in edges],
+        "strengths": [edge.strength for edge in edges],
+        "type": EDGE_TYPE,
+        "confidence": EDGE_CONFIDENCE,
+        "source": SOURCE,
+        "moment": changes.moment,
+        "run_id": changes.run,
+    }
+    cursor = await changes.connection.execute(statement("insert_inferred_edges"), parameters)
+    rows = await cursor.fetchall()
+    await enqueue(changes.connection, "graph", sorted({row["from_id"] for row in rows}))
+    await bump_epoch(changes.connection, area.scope())
+    return Counts(changed=len(rows))

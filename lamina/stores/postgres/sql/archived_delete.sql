@@ -1,0 +1,1 @@
+DELETE FROM archived_notes WHERE id = ANY(%(ids)s)

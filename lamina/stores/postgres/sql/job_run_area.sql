@@ -1,0 +1,1 @@
+SELECT tenant, workspace, namespace FROM job_runs WHERE id = %(id)s

@@ -1,0 +1,1 @@
+UPDATE embedding_generations SET thresholds = %(thresholds)s WHERE generation = %(generation)s

@@ -1,0 +1,3 @@
+SELECT generation, model, dimension, normalised, created_at, activations, thresholds, state, retired_at
+FROM embedding_generations
+ORDER BY generation

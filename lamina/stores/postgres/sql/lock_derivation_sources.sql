@@ -1,0 +1,7 @@
+-- Those of these notes that still say what they said; they are there until the transaction ends.
+SELECT n.id
+FROM unnest(%(ids)s::uuid[], %(hashes)s::bytea[]) AS d (id, content_hash)
+JOIN notes n ON n.id = d.id
+WHERE n.tenant = %(tenant)s AND n.deleted_at IS NULL AND n.content_hash = d.content_hash
+ORDER BY n.id
+FOR SHARE OF n

@@ -1,0 +1,92 @@
+"""The archive of cold notes. Its libraries are loaded where it is used: without them everything else runs."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from lamina.errors import Misconfigured
+from lamina.settings import Settings
+from lamina.stores.postgres.archived import ArchivedNotes
+from lamina.stores.postgres.connection import Pool
+
+if TYPE_CHECKING:
+    from lamina.archive import Archive
+    from lamina.maintenance.archiving import ArchivalJob, ArchiveKeeper
+
+_LIBRARIES = frozenset({"pyarrow", "fsspec"})
+
+
+def build_archive(settings: Settings) -> "Archive":
+    """Return the archive that the settings name; `archive` in data_dir if they name none.
+
+    Raises:
+        Misconfigured: If its libraries, or the driver of its store, are not installed.
+    """
+    try:
+        from lamina.archive import Archive  # noqa: PLC0415 - installed where it is used
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _LIBRARIES:
+            raise
+        raise Misconfigured(
+            f"the archive needs {error.name}, which is not installed", "pip install lamina[archive]"
+        ) from error
+    chosen = settings.jobs.archival
+    url = chosen.url if chosen.url is not None else str(settings.data_dir.resolve() / "archive")
+    return Archive(url, options=chosen.options)
+
+
+def build_archival(settings: Settings, pool: Pool) -> "ArchivalJob":
+    """Build the job that archives.
+
+    Raises:
+        Misconfigured: As for the archive.
+    """
+    archive = build_archive(settings)
+    from lamina.maintenance.archiving import ArchivalJob, ArchivalPolicy  # noqa: PLC0415 - needs the libraries
+
+    chosen = settings.jobs.archival
+    policy = ArchivalPolicy(timedelta(days=chosen.idle_days), chosen.most_hits)
+    return ArchivalJob(pool, archive, policy, page_rows=settings.jobs.page_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Archives:
+    """What callers do with archived notes.
+
+    Args:
+        settings: Where the archive is.
+        pool: Connections to Postgres.
+        notes: Tells what is archived; needs no library.
+    """
+
+    settings: Settings
+    pool: Pool
+    notes: ArchivedNotes
+
+    def keeper(self) -> "ArchiveKeeper":
+        """Return what restores and deletes.
+
+        Raises:
+            Misconfigured: As for the archive.
+        """
+        archive = build_archive(self.settings)
+        from lamina.maintenance.archiving import ArchiveKeeper  # noqa: PLC0415 - needs the libraries
+
+        return ArchiveKeeper(self.pool, archive)
+
+    async def erase_user(self, tenant: str, user: str, now: datetime) -> int:
+        """Erase a user's archived notes; return how many. Without any, no library is needed.
+
+        Raises:
+            Misconfigured: As for the archive.
+        """
+        erased = 0
+        while entries := await self.notes.of_user(tenant, user):
+            await self.keeper().erase_all(tenant, entries, now)
+            erased += len(entries)
+        return erased
+
+
+def build_archives(settings: Settings, pool: Pool) -> Archives:
+    """Build what callers do with archived notes; opens nothing."""
+    return Archives(settings, pool, ArchivedNotes(pool))

@@ -1,0 +1,182 @@
+"""What is put away can be found again, and what is deleted is gone from the files too."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from deployments.api import build_api
+from deployments.routes import archives
+from lamina.stores.postgres.keys import KeyRole
+from lamina.wiring import build_archives
+from tests.support.application import Application
+from tests.support.jobs import in_days, run_job
+
+ALICE = "Alice Fairweather keeps the spare key of the boathouse under the third stone"
+BOB = "Bob Merriweather paints the lighthouse every other autumn"
+UNKNOWN = "01890000-0000-7000-8000-000000000000"
+
+
+@pytest.fixture
+async def app(application: Application, tmp_path: Path) -> AsyncIterator[Application]:
+    """The application with an archive of its own."""
+    chosen = application.settings.jobs.archival.model_copy(update={"url": str(tmp_path / "cold")})
+    wanted = application.settings.jobs.model_copy(update={"archival": chosen})
+    settings = application.settings.model_copy(update={"jobs": wanted})
+    api = build_api(application.services)
+    api.dependency_overrides[archives.archives_of] = lambda: build_archives(settings, application.pool)
+    mine = replace(application, settings=settings, api=api, clients=[])
+    yield mine
+    await mine.close_clients()
+
+
+def admin_of(app: Application) -> httpx.AsyncClient:
+    return app.client(app.new_key(app.tenant, KeyRole.ADMIN))
+
+
+async def add(app: Application, *contents: str) -> list[str]:
+    answers = [await app.client().post("/v1/notes", json={"content": content}) for content in contents]
+    return [answer.json()["id"] for answer in answers]
+
+
+async def archive(app: Application) -> None:
+    await run_job(app, "sweep", in_days(40))
+    await run_job(app, "archival", in_days(200), is_forced=True)
+    await app.indexed()
+
+
+def bytes_in(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+async def found(app: Application, query: str) -> list[str]:
+    answer = await app.client().post("/v1/search", json={"query": query, "tiers": ["notes"]})
+    return [hit["id"] for hit in answer.json()["results"]]
+
+
+async def test_an_archived_note_is_found_by_nothing_and_a_restored_one_by_its_meaning_again(app: Application) -> None:
+    # given
+    alice, bob = await add(app, ALICE, BOB)
+    client = admin_of(app)
+    await app.indexed()
+    assert (await found(app, ALICE))[0] == alice
+    await app.counted()
+
+    # when
+    await archive(app)
+
+    # then
+    assert await found(app, ALICE) == []
+    assert (await client.get(f"/v1/notes/{alice}")).status_code == 404
+    assert (await client.get("/v1/notes")).json()["notes"] == []
+    listed = (await client.get("/v1/archive/notes")).json()["notes"]
+    assert [note["id"] for note in listed] == sorted([alice, bob])
+
+    # when
+    restored = await client.post("/v1/archive/restore", json={"ids": [alice, UNKNOWN]})
+    await app.indexed()
+
+    # then
+    assert restored.status_code == 200
+    assert restored.json() == {
+        "results": [
+            {"id": alice, "status": "restored", "lacks_vectors": False, "error": None},
+            {"id": UNKNOWN, "status": "not_archived", "lacks_vectors": False, "error": None},
+        ],
+        "restored": 1,
+        "without_vectors": 0,
+    }
+    assert await found(app, ALICE) == [alice]
+    shown = (await client.get(f"/v1/notes/{alice}")).json()
+    assert (shown["content"], shown["temperature"], shown["hits"]) == (ALICE, "cold", 2)
+    assert [note["id"] for note in (await client.get("/v1/archive/notes")).json()["notes"]] == [bob]
+
+
+async def test_every_projection_agrees_with_postgres_after_an_archival_and_a_restore(app: Application) -> None:
+    ids = await add(app, ALICE, BOB, "Alice Fairweather keeps the spare oars of the boathouse")
+    client = admin_of(app)
+    await archive(app)
+    audits = [(await client.post("/v1/audit", json={})).json()]
+    await client.post("/v1/archive/restore", json={"ids": ids})
+    await app.indexed()
+    audits.append((await client.post("/v1/audit", json={})).json())
+
+    assert [audit["consistent"] for audit in audits] == [True, True], audits
+
+
+async def test_the_same_text_written_again_is_a_new_note(app: Application) -> None:
+    (old,) = await add(app, ALICE)
+    await archive(app)
+    (new,) = await add(app, ALICE)
+
+    restored = await admin_of(app).post("/v1/archive/restore", json={"ids": [old]})
+
+    assert new != old
+    assert restored.json()["results"][0]["status"] == "existed"
+
+
+async def test_a_deleted_archived_note_is_nowhere_any_more(app: Application, tmp_path: Path) -> None:
+    # given
+    alice, bob = await add(app, ALICE, BOB)
+    client = app.client()
+    await archive(app)
+
+    # when
+    deleted = await client.delete(f"/v1/archive/notes/{alice}")
+    await app.indexed()
+
+    # then
+    assert deleted.status_code == 204
+    assert [note["id"] for note in (await client.get("/v1/archive/notes")).json()["notes"]] == [bob]
+    assert (await client.delete(f"/v1/archive/notes/{alice}")).status_code == 404
+    restored = await admin_of(app).post("/v1/archive/restore", json={"ids": [alice]})
+    assert restored.json()["results"][0]["status"] == "not_archived"
+    kept = bytes_in(tmp_path)
+    assert b"boathouse" not in kept
+    assert b"Fairweather" not in kept
+    answer = await client.post("/v1/search", json={"query": "Alice Fairweather"})
+    assert "Fairweather" not in str(answer.json()["results"])
+    audit = (await admin_of(app).post("/v1/audit", json={})).json()
+    assert audit["consistent"], audit
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [({"ids": []}, "ids"), ({"ids": [UNKNOWN] * 1001}, "ids"), ({"ids": ["x"]}, "ids.0"), ({}, "ids")],
+    ids=["none", "too many", "no id", "missing"],
+)
+async def test_what_cannot_be_restored_is_refused(app: Application, body: dict[str, Any], field: str) -> None:
+    answer = await admin_of(app).post("/v1/archive/restore", json=body)
+
+    assert answer.status_code == 422
+    assert field in {error["field"] for error in answer.json()["errors"]}
+
+
+async def test_only_an_admin_restores_and_no_reader_deletes(app: Application) -> None:
+    (alice,) = await add(app, ALICE)
+    await archive(app)
+    reader = app.client(app.new_key(app.tenant, KeyRole.READER))
+
+    statuses = [
+        (await app.client().post("/v1/archive/restore", json={"ids": [alice]})).status_code,
+        (await reader.delete(f"/v1/archive/notes/{alice}")).status_code,
+        (await reader.get("/v1/archive/notes")).status_code,
+        (await reader.get("/v1/archive/notes", params={"workspace": "other"})).json()["notes"],
+    ]
+
+    assert statuses == [403, 403, 200, []]
+
+
+async def test_pages_of_the_archive_follow_each_other(app: Application) -> None:
+    ids = await add(app, ALICE, BOB, "a third thing to put away")
+    await archive(app)
+
+    pages = [
+        (await app.client().get("/v1/archive/notes", params={"limit": 2, "offset": offset})).json()["notes"]
+        for offset in (0, 2)
+    ]
+
+    assert [note["id"] for page in pages for note in page] == sorted(ids)

@@ -1,0 +1,204 @@
+"""Summaries and consolidation over a real Postgres, with the real embedding model where meaning counts."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from lamina.areas import Area
+from lamina.embedding.batching import BatchingEmbedder
+from lamina.errors import Unavailable
+from lamina.extraction.condensing import SourceText
+from lamina.lifecycle.summaries import SummaryPolicy
+from lamina.maintenance.deriving import Deriver
+from lamina.maintenance.summarising import SummaryJob
+from lamina.runs import Order
+from tests.support.application import Application
+from tests.support.jobs import driver_of, in_days, run_job, undo_run
+
+MONDAY = datetime(2026, 9, 7, 9, tzinfo=UTC)
+
+
+async def add(app: Application, content: str, moment: datetime, **fields: Any) -> str:
+    body = {"content": content, "event_at": moment.isoformat(), **fields}
+    answer = await app.client().post("/v1/notes", json=body)
+    assert answer.status_code in {200, 201}, answer.text
+    return str(answer.json()["id"])
+
+
+async def listed(app: Application, **params: str) -> list[dict[str, Any]]:
+    found = await app.client().get("/v1/notes", params={"limit": 500, **params})
+    return list(found.json()["notes"])
+
+
+async def a_week_of(app: Application, days: int = 3, **fields: Any) -> None:
+    for day in range(days):
+        for number in range(3):
+            text = f"On trip {day} the crew loaded {number + 2} barrels at pier {day * 10 + number}"
+            await add(app, text, MONDAY + timedelta(days=day, hours=number), **fields)
+
+
+async def test_days_become_summaries_and_weeks_are_made_of_them(application: Application) -> None:
+    await a_week_of(application)
+
+    run = await run_job(application, "summaries", in_days(1))
+    summaries = [note for note in await listed(application) if "summary" in note["tags"]]
+    titles = sorted(note["content"].split("\n")[0] for note in summaries)
+
+    assert titles == [
+        "Summary of 2026-09-07",
+        "Summary of 2026-09-08",
+        "Summary of 2026-09-09",
+        "Summary of week 2026-W37",
+    ]
+    assert run.counts.changed == 4
+    day = next(note for note in summaries if note["content"].startswith("Summary of 2026-09-08"))
+    assert all(figure in day["content"] for figure in ("10", "11", "12", "3", "4", "2026-09-08"))
+    assert len(await listed(application)) == 9 + 4
+
+
+async def test_a_second_run_makes_nothing_and_a_late_note_makes_its_day_anew(application: Application) -> None:
+    await a_week_of(application, days=2)
+    await run_job(application, "summaries", in_days(1))
+    second = await run_job(application, "summaries", in_days(1))
+    await add(application, "The cook bought 77 lemons", MONDAY + timedelta(hours=5))
+    third = await run_job(application, "summaries", in_days(1))
+    days = [
+        note["content"] for note in await listed(application) if note["content"].startswith("Summary of 2026-09-07")
+    ]
+
+    assert second.counts.planned == 0
+    assert third.counts.changed == 4  # the day and its week, each in the place of the one before
+    assert len(days) == 1
+    assert "77" in days[0]
+
+
+async def test_summaries_keep_what_belongs_to_a_user_apart_and_go_by_an_undo(application: Application) -> None:
+    await a_week_of(application, days=1, user="ann")
+    run = await run_job(application, "summaries", in_days(1))
+    [summary] = [note for note in await listed(application, user="ann") if "summary" in note["tags"]]
+
+    assert summary["user"] == "ann"
+    assert not [note for note in await listed(application, user="bob") if "summary" in note["tags"]]
+
+    undone = await undo_run(application, run)
+    again = await run_job(application, "summaries", in_days(1))
+
+    assert undone.changed == 1
+    assert not [note for note in await listed(application, user="ann") if "summary" in note["tags"]]
+    assert again.counts.planned == 0  # somebody took it back: it is not made from the same notes again
+
+
+async def test_a_summary_goes_with_one_of_its_notes_and_is_made_from_the_others(application: Application) -> None:
+    await a_week_of(application, days=1)
+    extra = await add(application, "The secret number is 4711", MONDAY + timedelta(hours=6))
+    await run_job(application, "summaries", in_days(1))
+    await application.client().delete(f"/v1/notes/{extra}")
+    gone = [note for note in await listed(application) if "summary" in note["tags"]]
+    await run_job(application, "summaries", in_days(1))
+    [summary] = [note for note in await listed(application) if "summary" in note["tags"]]
+
+    assert gone == []
+    assert "4711" not in summary["content"]
+
+
+class Failing:
+    """Fails until it is mended."""
+
+    def __init__(self) -> None:
+        self.is_broken = True
+
+    async def summarize(self, sources: Sequence[SourceText], *, most_tokens: int) -> str:
+        if self.is_broken:
+            raise Unavailable("language model", "it is down")
+        return " ".join(source.text for source in sources)[: most_tokens * 2]
+
+
+async def test_a_failing_model_marks_nothing_as_done(application: Application) -> None:
+    await a_week_of(application, days=1)
+    model, embedder = Failing(), BatchingEmbedder(application.model)
+    deriver = Deriver(application.pool, embedder, application.model.identity, deadline_s=10)
+    job = SummaryJob(application.pool, model, deriver, SummaryPolicy(), tokens=200)
+    order = Order("summaries", Area(application.tenant), in_days(1))
+
+    failed = await driver_of(application, "summaries", job).start(order)
+    model.is_broken = False
+    mended = await driver_of(application, "summaries", job).start(order)
+
+    assert (failed.counts.changed, len(failed.problems)) == (0, 1)
+    assert "Summary of 2026-09-07" in failed.problems[0]
+    assert "it is down" in failed.problems[0]
+    assert mended.counts.changed == 1
+
+
+async def test_notes_about_one_thing_become_one_note_and_an_undo_brings_them_back(semantic: Application) -> None:
+    about = [
+        "The backup of the billing database runs every night at 02:00",
+        "Every night at 02:00 the billing database is backed up",
+        "Backups of the billing database run nightly at 02:00",
+        "The nightly backup of the billing database runs at 02:00 and takes 40 minutes",
+    ]
+    for number, text in enumerate(about):
+        await add(semantic, f"Note {number}: {text}", MONDAY + timedelta(hours=number))
+    for number, text in enumerate(("Ann likes green tea", "The office moves to Linz", "Lunch is at noon on Fridays")):
+        await add(semantic, text, MONDAY + timedelta(days=number))
+
+    run = await run_job(semantic, "consolidation", is_forced=True)
+    consolidated = [note for note in await listed(semantic) if "consolidated" in note["tags"]]
+    second = await run_job(semantic, "consolidation", is_forced=True)
+
+    assert len(consolidated) == 1
+    assert "02:00" in consolidated[0]["content"]
+    assert "40" in consolidated[0]["content"]
+    assert run.counts.removed >= 2
+    assert len(await listed(semantic)) == 7 + 1 - run.counts.removed
+    assert second.counts.planned == 0
+
+    await undo_run(semantic, run)
+
+    assert len(await listed(semantic)) == 7
+
+
+async def test_shared_neighbours_imply_an_edge_once_and_an_undo_takes_it_back(application: Application) -> None:
+    client = application.client()
+    edges = [
+        {"subject": who, "type": "uses", "object": tool}
+        for who in ("Ann", "Bob")
+        for tool in ("Postgres", "Redis", "Kafka")
+    ]
+    answer = await client.post("/v1/graph/edges", json={"edges": edges})
+    assert answer.status_code == 200, answer.text
+
+    first = await run_job(application, "consolidation")
+    near = (await client.get("/v1/graph/neighbours", params={"name": "Ann"})).json()
+    second = await run_job(application, "consolidation")
+    undone = await undo_run(application, first)
+
+    # Ann and Bob share three tools; the tools share only Ann and Bob.
+    assert (first.counts.changed, second.counts.planned) == (1, 0)
+    assert "related_to" in str(near)
+    assert undone.changed == first.counts.changed
+
+
+async def test_what_was_merged_into_a_consolidated_note_comes_back_when_that_goes_with_another_source(
+    semantic: Application,
+) -> None:
+    about = [
+        "The backup of the billing database runs every night at 02:00",
+        "Every night at 02:00 the billing database is backed up",
+        "Backups of the billing database run nightly at 02:00",
+    ]
+    ids = [
+        await add(semantic, f"Note {number}: {text}", MONDAY + timedelta(hours=number))
+        for number, text in enumerate(about)
+    ]
+    run = await run_job(semantic, "consolidation", is_forced=True)
+    [one] = [note for note in await listed(semantic) if "consolidated" in note["tags"]]
+    async with semantic.pool.connection() as connection:  # One member stays, as if the text did not say all of it.
+        await connection.execute("UPDATE notes SET deleted_at = NULL, merged_into = NULL WHERE id = %s", [ids[0]])
+
+    await semantic.client().delete(f"/v1/notes/{ids[0]}")
+    left = await listed(semantic)
+
+    assert run.counts.removed == 3
+    assert sorted(note["id"] for note in left) == sorted(ids[1:])
+    assert one["id"] not in {note["id"] for note in left}

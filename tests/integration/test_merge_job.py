@@ -1,0 +1,134 @@
+"""The merge of near-duplicates over a real Postgres (field cases 5, 6 and 64)."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from lamina.runs import RunState
+from tests.support.application import Application
+from tests.support.jobs import run_job, undo_run
+
+PLAIN = "the harbour master asked us to move the green boat to the northern pier before the storm comes in"
+AGAIN = "The harbour master asked us to move the green boat to the northern pier, before the storm comes in!"
+
+
+async def add(app: Application, *contents: str, **fields: Any) -> list[str]:
+    ids = []
+    for content in contents:
+        answer = await app.client().post("/v1/notes", json={"content": content, **fields})
+        assert answer.status_code in {200, 201}, answer.text
+        ids.append(answer.json()["id"])
+    return ids
+
+
+async def texts(app: Application, **params: str) -> list[str]:
+    found = (await app.client().get("/v1/notes", params={"limit": 500, **params})).json()["notes"]
+    return [note["content"] for note in found]
+
+
+@pytest.fixture
+async def unmerged(without_vectors: Application) -> Application:
+    """An application whose writes merge nothing themselves."""
+    return without_vectors
+
+
+async def write_apart(app: Application, *contents: str, **fields: Any) -> list[str]:
+    """Write notes that a write would merge: the first words keep them apart, and go by an update."""
+    ids = await add(app, *(f"{number} {content}" for number, content in enumerate(contents)), **fields)
+    async with app.pool.connection() as connection:
+        for id_, content in zip(ids, contents, strict=True):
+            await connection.execute("UPDATE notes SET content = %s WHERE id = %s", [content, UUID(id_)])
+    return ids
+
+
+async def test_the_newest_of_two_notes_that_say_the_same_survives_with_the_hits_of_both(
+    application: Application,
+) -> None:
+    old, new, _ = await write_apart(application, PLAIN, AGAIN, "something else", tags=["boat"])
+    held = await run_job(application, "dedup")
+    run = await run_job(application, "dedup", is_forced=True)
+    survivor = (await application.client().get(f"/v1/notes/{new}")).json()
+    merged = await application.client().get(f"/v1/notes/{old}")
+
+    assert (held.state, held.counts.changed) == (RunState.STOPPED, 0)
+    assert [(one.size, one.removals) for one in held.held] == [(3, 1)]
+    assert (run.counts.removed, run.counts.changed) == (1, 2)
+    assert await texts(application) == ["something else", AGAIN]
+    assert survivor["hits"] == 2
+    assert merged.status_code == 404
+
+    undone = await undo_run(application, run)
+
+    assert undone.changed == 2
+    assert sorted(await texts(application)) == sorted([PLAIN, AGAIN, "something else"])
+    assert (await application.client().get(f"/v1/notes/{new}")).json()["hits"] == 1
+
+
+async def test_what_differs_in_a_number_a_negation_or_a_name_is_kept_and_nothing_is_chained(
+    application: Application,
+) -> None:
+    contents = [
+        "Budget is 1,500 EUR", "Budget is 15,000 EUR", "eats nuts", "does not eat nuts", "lives in Graz",
+        "lives in Linz", "vegetarian, plays basketball", "vegetarian", "plays basketball on Tuesdays",
+    ]  # fmt: skip
+    await write_apart(application, *contents)
+
+    run = await run_job(application, "dedup", is_forced=True)
+
+    assert run.counts.planned == 0
+    assert sorted(await texts(application)) == sorted(contents)
+
+
+async def test_a_second_run_merges_nothing_and_another_workspace_is_left_alone(application: Application) -> None:
+    for workspace in ("mine", "other"):
+        await write_apart(application, PLAIN, AGAIN, *(f"fill {n}" for n in range(8)), workspace=workspace)
+    first = await run_job(application, "dedup", workspace="mine")
+    second = await run_job(application, "dedup", workspace="mine")
+
+    assert (first.counts.removed, second.counts.planned) == (1, 0)
+    assert len(await texts(application, workspace="other")) == 10
+
+
+async def test_a_note_that_is_found_while_it_is_decided_upon_is_merged_by_the_next_run(
+    application: Application,
+) -> None:
+    from datetime import UTC, datetime, timedelta
+
+    from lamina.areas import Area
+    from lamina.maintenance.changing import Changes
+    from lamina.maintenance.merging import MergeJob
+    from lamina.stores.postgres.connection import in_transaction
+
+    old, _ = await write_apart(application, PLAIN, AGAIN)
+    job = MergeJob(application.pool, min_jaccard=0.85, window=timedelta(days=30))
+    area = Area(application.tenant, "default", "default")
+    page = await job.decide(area, None, datetime.now(UTC))
+    async with application.pool.connection() as connection:
+        await connection.execute("UPDATE notes SET hits = hits + 5 WHERE id = %s", [UUID(old)])
+
+    assert page.plan is not None
+    plan = page.plan
+    counts = await in_transaction(
+        application.pool, lambda connection: job.act(Changes(connection, None, datetime.now(UTC)), area, plan)
+    )
+    assert counts.changed == 0
+    assert (await run_job(application, "dedup", is_forced=True)).counts.removed == 1
+
+
+async def test_pages_smaller_than_the_scope_merge_the_same(application: Application) -> None:
+    from datetime import UTC, datetime, timedelta
+
+    from lamina.areas import Area
+    from lamina.maintenance.merging import MergeJob
+    from lamina.runs import Order
+    from tests.support.jobs import driver_of
+
+    contents = [f"{PLAIN} on trip{number}" for number in range(6)]
+    await write_apart(application, *[text for content in contents for text in (content, content + "!")])
+    job = MergeJob(application.pool, min_jaccard=0.85, window=timedelta(days=30), page_notes=5)
+    order = Order("dedup", Area(application.tenant), datetime.now(UTC), is_forced=True)
+    run = await driver_of(application, "dedup", job).start(order)
+
+    assert run.counts.removed == 6
+    assert sorted(await texts(application)) == sorted(content + "!" for content in contents)

@@ -1,0 +1,66 @@
+"""The jobs over whole tenants: the caches' upkeep, the audit with its repair (field case 51)."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from lamina.areas import Area
+from lamina.auditing import Drift
+from lamina.errors import Unavailable
+from lamina.maintenance.tenants import AuditJob
+from lamina.runs import Order, RunState
+from tests.support.application import Application
+from tests.support.jobs import driver_of, in_days, run_job
+
+
+async def test_upkeep_removes_what_has_expired_and_nothing_else(application: Application) -> None:
+    client = application.client()
+    await client.post("/v1/responses", json={"query": "what is the boat", "response": {"a": 1}, "agent": "a"})
+    early = await run_job(application, "caches")
+    dry = await run_job(application, "caches", in_days(40), is_dry_run=True)
+    late = await run_job(application, "caches", in_days(40))
+    again = await run_job(application, "caches", in_days(40))
+
+    assert early.counts.changed == 0
+    assert dry.counts.planned == late.counts.planned >= 1
+    assert late.counts.changed >= 1
+    assert again.counts.changed == 0
+
+
+async def test_a_projection_that_was_emptied_behind_our_back_is_repaired(application: Application) -> None:
+    client = application.client()
+    for number in range(3):
+        await client.post("/v1/notes", json={"content": f"the boat has number {number}", "workspace": "audited"})
+    await application.indexed()
+    projection = application.tiers["notes"].projections["notes"]
+    ids = await application.services.reads.outbox.ids("notes", application.tenant, None, 100)
+    from lamina.ports import Change
+
+    await projection.apply([Change(id_, None) for id_ in ids])
+
+    first = await run_job(application, "audit")
+    await application.indexed()
+    second = await run_job(application, "audit")
+
+    assert (first.counts.planned, first.counts.changed) == (3, 3)
+    assert second.counts.planned == 0
+    assert second.counts.seen >= 3
+
+
+async def test_a_projection_that_does_not_answer_is_a_problem_and_the_others_are_compared(
+    application: Application,
+) -> None:
+    async def broken(tenant: str) -> Drift:
+        raise Unavailable("graph", "gone")
+
+    async def fine(tenant: str) -> Drift:
+        return Drift(expected=7, found=7)
+
+    job = AuditJob({"graph": broken, "notes": fine})
+    order = Order("audit", Area(application.tenant), datetime.now(UTC) + timedelta(seconds=1))
+    run = await driver_of(application, "audit", job).start(order)
+
+    assert (run.state, run.counts.seen) == (RunState.DONE, 7)
+    assert run.problems == (f"graph of tenant={application.tenant}: graph is not available: gone",) or pytest.fail(
+        str(run.problems)
+    )

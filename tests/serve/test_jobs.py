@@ -1,0 +1,584 @@
+"""Jobs over a real Ray, and the scheduler that starts them: whoever is killed, a run comes to its end."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from actors import scheduler as scheduling
+from actors.scheduler import BY_SCHEDULE, MOST_DRIVEN, Scheduler, open_scheduler
+from deployments.environment import free_port
+from lamina.areas import Area
+from lamina.errors import Misconfigured
+from lamina.maintenance.undoing import request_undo
+from lamina.runs import JOB_NAMES, JobName, Order, Run, RunState
+from lamina.stores.postgres.job_runs import Runs, locked
+from lamina.wiring import build_pool, jobs_namespace
+from tests.support.application import settings_for
+from tests.support.job_process import LAUNCHED
+from tests.support.service import ROOT, command_line, descendants, environment
+
+TIMEOUT_S = 90.0
+DAY = timedelta(days=1)
+RAY = Path(sys.executable).with_name("ray")
+NEAR = (
+    "the crane at the northern pier was inspected by the second crew as the tide came in and its bolts were open",
+    "the crane at the northern pier was inspected by the second crew as the tide came in and its bolts were all open",
+    "somebody painted the boat house",
+)
+
+
+def idle(url: str, tenant: str, namespaces: int, notes: int = 4) -> int:
+    """Write warm notes that nobody found for a year; return how many."""
+    with psycopg.connect(url) as connection:
+        connection.execute(
+            "INSERT INTO epochs (tenant, workspace, namespace) SELECT %s, 'w', 'n' || n FROM generate_series(1, %s) n",
+            [tenant, namespaces],
+        )
+        connection.execute(
+            "INSERT INTO notes (id, tenant, workspace, namespace, category, content, content_hash, importance,"
+            " confidence, source, event_at, last_hit_at)"
+            " SELECT gen_random_uuid(), %s, 'w', 'n' || n, 'note', 'note ' || i, sha256_of('note ' || i), 0.5, 1,"
+            " 'api', now(), now() - interval '1 year' FROM generate_series(1, %s) n, generate_series(1, %s) i",
+            [tenant, namespaces, notes],
+        )
+    return namespaces * notes
+
+
+def near_duplicates(url: str, tenant: str) -> None:
+    with psycopg.connect(url) as connection:
+        connection.execute("INSERT INTO epochs (tenant, workspace, namespace) VALUES (%s, 'w', 'n')", [tenant])
+        for content in NEAR:
+            connection.execute(
+                "INSERT INTO notes (id, tenant, workspace, namespace, category, content, content_hash, importance,"
+                " confidence, source, event_at) VALUES"
+                " (gen_random_uuid(), %s, 'w', 'n', 'note', %s, sha256_of(%s::text), 0.5, 1, 'api', now())",
+                [tenant, content, content],
+            )
+
+
+def cold(url: str, tenant: str = "acme") -> int:
+    return one_of(url, "SELECT count(*) FROM notes WHERE temperature = 'cold' AND tenant = %s", tenant)
+
+
+def one_of(url: str, statement: str, *values: Any) -> Any:
+    with psycopg.connect(url) as connection:
+        row = connection.execute(statement.encode(), values).fetchone()
+    return row and row[0]
+
+
+def until(check: Callable[[], Any], told: Callable[[], Any] = lambda: "") -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while not check():
+        assert time.monotonic() < deadline, told()
+        time.sleep(0.05)
+
+
+async def until_seen(check: Callable[[], Any]) -> None:
+    async with asyncio.timeout(TIMEOUT_S):
+        while not check():  # noqa: ASYNC110 - what is waited for stands in Postgres
+            await asyncio.sleep(0.02)
+
+
+# --- The scheduler in this process.
+
+
+@dataclass
+class Waiting:
+    """A database whose scheduler is here, and the runs in it."""
+
+    url: str
+    runs: Runs
+    folder: Path
+    settings: dict[str, Any]
+
+    @asynccontextmanager
+    async def scheduler(self, launcher: str = "launch_here", **jobs: Any) -> AsyncIterator[Scheduler]:
+        chosen = {"is_scheduled": False, "launcher": f"tests.support.job_process:{launcher}", **jobs}
+        one = Scheduler(settings_for(self.url, self.folder, jobs=chosen))
+        try:
+            yield one
+        finally:
+            await one.close()
+
+    async def add(self, job: JobName = "sweep", tenant: str | None = "acme", **order: Any) -> UUID:
+        return await self.runs.add(Order(job, Area(tenant), order.pop("moment", datetime.now(UTC)), **order))
+
+    def state(self, run: UUID) -> str:
+        return str(one_of(self.url, "SELECT state FROM job_runs WHERE id = %s", run))
+
+    async def has_ended(self, run: UUID, state: RunState = RunState.DONE) -> Run:
+        await until_seen(lambda: self.state(run) == state)
+        return await self.runs.get(run)
+
+
+@pytest.fixture
+async def waiting(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Waiting]:
+    monkeypatch.setattr(scheduling, "LOOK_S", 0.1)
+    LAUNCHED.clear()
+    async with build_pool(settings_for(database, tmp_path)) as pool:
+        yield Waiting(database, Runs(pool), tmp_path, {})
+
+
+async def test_what_was_queued_before_and_after_it_began_is_started_by_itself(waiting: Waiting) -> None:
+    rows = idle(waiting.url, "acme", 3)
+    before = await waiting.add("sweep")
+
+    async with waiting.scheduler():
+        swept = await waiting.has_ended(before)
+        after = await waiting.add("decay")
+        await waiting.has_ended(after)
+
+    assert swept.counts.changed == rows == cold(waiting.url)
+    assert [before, after] == LAUNCHED
+
+
+async def test_a_queued_run_is_started_at_once_and_not_at_the_next_look(
+    waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduling, "LOOK_S", 600.0)
+
+    async with waiting.scheduler():
+        await waiting.has_ended(await waiting.add("sweep"))
+        await waiting.has_ended(await waiting.add("decay"))
+
+
+async def test_an_interrupted_run_is_gone_on_with_and_an_ended_one_is_not(waiting: Waiting) -> None:
+    interrupted, failed = await waiting.add("sweep"), await waiting.add("decay")
+    await waiting.runs.begin(interrupted, units=0, partitions=1)
+    await waiting.runs.finish(failed, RunState.FAILED, "it was so")
+
+    async with waiting.scheduler():
+        await waiting.has_ended(interrupted)
+        await asyncio.sleep(0.5)
+
+    assert [interrupted] == LAUNCHED
+    assert waiting.state(failed) == "failed"
+
+
+async def test_while_somebody_else_drives_a_run_nothing_is_started(waiting: Waiting) -> None:
+    run = await waiting.add("sweep")
+    await waiting.runs.begin(run, units=0, partitions=1)
+
+    async with locked(waiting.url, (await waiting.runs.get(run)).order) as is_ours, waiting.scheduler():
+        await asyncio.sleep(1)
+        during = list(LAUNCHED)
+        assert is_ours
+    async with waiting.scheduler():
+        await waiting.has_ended(run)
+
+    assert during == []
+    assert [run] == LAUNCHED
+
+
+async def test_what_cannot_be_started_is_tried_again_once_at_each_look(waiting: Waiting) -> None:
+    run = await waiting.add("sweep")
+
+    async with waiting.scheduler("launch_nothing"):
+        await asyncio.sleep(1.05)
+
+    assert 3 <= len(LAUNCHED) <= 11
+    assert waiting.state(run) == "queued"
+
+
+async def test_only_so_many_runs_are_driven_at_the_same_time_the_oldest_first(waiting: Waiting) -> None:
+    queued = [await waiting.add("sweep", tenant=f"t{number}") for number in range(MOST_DRIVEN + 3)]
+
+    async with waiting.scheduler("launch_forever"):
+        await until_seen(lambda: len(LAUNCHED) >= MOST_DRIVEN)
+        await asyncio.sleep(0.5)
+
+    assert queued[:MOST_DRIVEN] == LAUNCHED
+
+
+async def test_an_undo_goes_through_the_queue(waiting: Waiting) -> None:
+    rows = idle(waiting.url, "acme", 2)
+    async with waiting.scheduler():
+        run = await waiting.add("sweep")
+        await waiting.has_ended(run)
+        assert cold(waiting.url) == rows
+
+        await request_undo(waiting.runs, run, datetime.now(UTC), 30 * DAY)
+        await waiting.has_ended(run, RunState.UNDONE)
+
+    assert cold(waiting.url) == 0
+
+
+async def scheduled_before(waiting: Waiting, ago: timedelta, job: JobName = "sweep") -> None:
+    """Let a job have run by its schedule some time ago."""
+    run = await waiting.add(job, tenant=None, requested_by=BY_SCHEDULE)
+    await waiting.runs.finish(run, RunState.DONE)
+    with psycopg.connect(waiting.url) as connection:
+        connection.execute("UPDATE job_runs SET created_at = now() - %s WHERE id = %s", [ago, run])
+
+
+def ordered(url: str) -> int:
+    return int(one_of(url, "SELECT count(*) FROM job_runs WHERE requested_by = 'schedule' AND job = 'sweep'"))
+
+
+def daily(hours_from_now: int) -> dict[str, Any]:
+    """Return a schedule by which only the sweep runs, at the hour that is so far from now."""
+    at = datetime.now(UTC) + timedelta(hours=hours_from_now)
+    return {
+        "is_scheduled": True,
+        "schedule": dict.fromkeys(JOB_NAMES, "off") | {"sweep": f"{at.minute} {at.hour} * * *"},
+    }
+
+
+async def test_what_was_missed_is_ordered_once(waiting: Waiting) -> None:
+    await scheduled_before(waiting, 5 * DAY)
+
+    async with waiting.scheduler(**daily(-1)):
+        await until_seen(lambda: ordered(waiting.url) == 2)
+        await until_seen(lambda: len(LAUNCHED) == 1)
+    async with waiting.scheduler(**daily(-1)):
+        await asyncio.sleep(0.5)
+
+    assert ordered(waiting.url) == 2
+
+
+async def test_what_was_not_missed_or_never_ran_waits_for_its_time(waiting: Waiting) -> None:
+    async with waiting.scheduler(**daily(-1)):
+        await asyncio.sleep(0.5)
+    never_ran = ordered(waiting.url)
+    await scheduled_before(waiting, timedelta(minutes=30))
+    async with waiting.scheduler(**daily(-1)):
+        await asyncio.sleep(0.5)
+
+    assert never_ran == 0
+    assert ordered(waiting.url) == 1
+
+
+async def test_a_job_whose_last_order_still_waits_is_not_ordered_again(waiting: Waiting) -> None:
+    async with waiting.scheduler("launch_forever", **daily(+2)) as scheduler:
+        await asyncio.gather(*(scheduler.order("sweep") for _ in range(5)))
+
+    assert ordered(waiting.url) == 1
+
+
+async def test_two_schedulers_do_no_harm(waiting: Waiting) -> None:
+    rows = idle(waiting.url, "acme", 20)
+    await scheduled_before(waiting, 5 * DAY)
+
+    async with waiting.scheduler(**daily(-1)), waiting.scheduler(**daily(-1)):
+        runs = [await waiting.add("sweep", tenant=tenant) for tenant in ("acme", "globex")]
+        ended = [await waiting.has_ended(run) for run in runs]
+        await until_seen(lambda: not one_of(waiting.url, "SELECT count(*) FROM job_runs WHERE state <> 'done'"))
+
+    assert ordered(waiting.url) in {2, 3}
+    assert cold(waiting.url) == rows
+    assert one_of(waiting.url, "SELECT count(*) FROM job_changes") == rows
+    assert {run.state for run in ended} == {RunState.DONE}
+
+
+async def test_it_goes_on_when_postgres_has_cut_its_connections(waiting: Waiting) -> None:
+    await scheduled_before(waiting, 5 * DAY)
+    async with waiting.scheduler():
+        await waiting.has_ended(await waiting.add("sweep"))
+        with psycopg.connect(waiting.url, autocommit=True) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%LISTEN%'"
+            )
+        await waiting.has_ended(await waiting.add("decay"))
+
+
+# --- A real Ray, on which the command line and the scheduler run.
+
+OPEN = """
+import ray
+from actors.scheduler import open_scheduler
+from lamina.settings import load_settings
+ray.init(namespace="lamina", log_to_driver=False)
+open_scheduler(load_settings(None))
+"""
+REOPEN = """
+import os, ray
+from actors.scheduler import open_scheduler
+from lamina.settings import load_settings
+from lamina.wiring import jobs_namespace
+ray.init(namespace="lamina", log_to_driver=False)
+
+def opened(page_rows):
+    os.environ["LAMINA_JOBS__PAGE_ROWS"] = page_rows
+    settings = load_settings(None)
+    open_scheduler(settings)
+    listed = ray.util.list_named_actors(all_namespaces=True)
+    return [item["name"] for item in listed if item["namespace"] == jobs_namespace(settings)]
+
+print("schedulers", *opened("2"), *opened("2"), *opened("7"))
+"""
+KILL = """
+import ray
+ray.init(log_to_driver=False)
+for item in ray.util.list_named_actors(all_namespaces=True):
+    if item["namespace"] == NAMESPACE:
+        ray.kill(ray.get_actor(item["name"], namespace=NAMESPACE), no_restart=HOW == "for good")
+"""
+NICENESS = """
+import os, ray
+ray.init(log_to_driver=False)
+reader = ray.remote(num_cpus=0)(lambda: os.getpriority(os.PRIO_PROCESS, 0))
+print(*ray.get([reader.remote() for _ in range(8)]))
+"""
+
+
+@dataclass
+class Cluster:
+    """A Ray of these tests alone, with a database for each."""
+
+    address: str
+    dashboard: str
+    process: "subprocess.Popen[bytes]"
+    variables: dict[str, str]
+
+    def of(self, url: str, **settings: Any) -> dict[str, str]:
+        """Return the environment in which Lamina's processes use a database, and this Ray."""
+        stores = {"LAMINA_POSTGRES__KIND": "server", "LAMINA_POSTGRES__URL": url, "LAMINA_EMBEDDING__KIND": "hashing"}
+        chosen = {f"LAMINA_JOBS__{name.upper()}": str(value) for name, value in settings.items()}
+        return {**self.variables, **stores, **chosen, "LAMINA_GRAPH__KIND": "off", "RAY_ADDRESS": self.address}
+
+    def workers(self) -> list[int]:
+        """Return the processes that work on a partition right now."""
+        return [pid for pid in descendants(self.process.pid) if command_line(pid).startswith("ray::work")]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    port, dashboard = free_port(), free_port()
+    with tempfile.TemporaryDirectory(prefix="lm-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        flags = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(ROOT)}
+        variables = {**environment(folder / "data"), **flags, "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+        ports = {"--port": port, "--dashboard-port": dashboard}
+        with ray_head(folder, ports, variables) as process:
+            yield Cluster(f"127.0.0.1:{port}", f"http://127.0.0.1:{dashboard}", process, variables)
+
+
+@contextmanager
+def ray_head(folder: Path, ports: dict[str, int], variables: dict[str, str]) -> "Iterator[subprocess.Popen[bytes]]":
+    options = {**ports, "--temp-dir": folder / "ray", "--num-cpus": 2, "--object-store-memory": 100_000_000}
+    arguments = [str(part) for option in options.items() for part in option]
+    command = [RAY, "start", "--head", "--block", "--disable-usage-stats", *arguments]
+    with (folder / "ray.log").open("w") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=variables, start_new_session=True)
+    try:
+        until(lambda: "Ray runtime started" in (folder / "ray.log").read_text(), (folder / "ray.log").read_text)
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+
+def jobs(variables: dict[str, str], *arguments: str) -> "subprocess.Popen[str]":
+    """Start `python -m jobs`."""
+    command = [sys.executable, "-m", "jobs", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=variables)
+
+
+def ended(process: "subprocess.Popen[str]", code: int = 0) -> str:
+    said, errors = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == code, said + errors
+    assert "Traceback" not in said + errors
+    return said if code != 1 else errors
+
+
+def script(text: str, variables: dict[str, str], **values: str) -> str:
+    given = "".join(f"{name} = {value!r}\n" for name, value in values.items())
+    done = subprocess.run(
+        [sys.executable, "-c", given + text], capture_output=True, text=True, check=False, cwd=ROOT, env=variables
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def changed(url: str) -> int:
+    return int(one_of(url, "SELECT coalesce(sum((counts ->> 'changed')::int), 0) FROM job_partitions"))
+
+
+def test_the_command_line_runs_a_job_of_one_tenant_and_its_undo(cluster: Cluster, database: str) -> None:
+    rows, variables = idle(database, "acme", 6), cluster.of(database)
+    idle(database, "globex", 2)
+
+    first = ended(jobs(variables, "sweep", "--scope", "tenant=acme"))
+    second = ended(jobs(variables, "sweep", "--scope", "tenant=acme"))
+    swept = cold(database, "acme"), cold(database, "globex")
+    run = re.search(r"run +(\S{36})", first)
+    assert run is not None
+    undone = ended(jobs(variables, "sweep", "--undo", run[1]))
+
+    assert swept == (rows, 0)
+    assert "sweep on tenant=acme: done" in first
+    assert f"changed  {rows} of {rows} planned" in first
+    assert "changed  0 of 0 planned" in second
+    assert f"{rows} of {rows} rows are as they were" in undone
+    assert cold(database) == 0
+
+
+def test_a_run_that_is_killed_is_gone_on_with_by_the_next_call(cluster: Cluster, database: str) -> None:
+    rows, variables = idle(database, "acme", 250, notes=8), cluster.of(database, page_rows=2)
+
+    killed = jobs(variables, "sweep", "--scope", "tenant=acme")
+    until(lambda: changed(database) > 20)
+    killed.kill()
+    killed.communicate()
+    left = rows - cold(database)
+    until(lambda: not cluster.workers())
+    said = ended(jobs(variables, "sweep", "--scope", "tenant=acme"))
+
+    assert 0 < left < rows
+    assert cold(database) == changed(database) == rows
+    assert one_of(database, "SELECT count(*) FROM job_runs") == 1
+    assert f"changed  {rows} of {rows} planned" in said
+
+
+def test_a_worker_stands_back_and_is_replaced_when_it_is_killed(cluster: Cluster, database: str) -> None:
+    rows, variables = idle(database, "acme", 250, notes=8), cluster.of(database, page_rows=2)
+
+    running = jobs(variables, "sweep", "--scope", "tenant=acme")
+    until(lambda: changed(database) > 20 and len(cluster.workers()) == 2)
+    workers = cluster.workers()
+    niceness = [os.getpriority(os.PRIO_PROCESS, pid) for pid in workers]
+    os.kill(workers[0], signal.SIGKILL)
+    during = changed(database)
+    said = ended(running)
+    others = {int(one) for one in script(NICENESS, variables).split()}
+
+    assert during < rows
+    assert cold(database) == changed(database) == rows
+    assert f"changed  {rows} of {rows} planned" in said
+    assert len(others) == 1, "a process that stood back was given to somebody else"
+    assert min(niceness) > max(others)
+
+
+def test_exit_codes_tell_a_script_what_happened(cluster: Cluster, database: str) -> None:
+    near_duplicates(database, "acme")
+    variables = cluster.of(database)
+
+    held = ended(jobs(variables, "dedup", "--scope", "tenant=acme"), code=3)
+    forced = ended(jobs(variables, "dedup", "--scope", "tenant=acme", "--force"))
+
+    assert "1 of 3 rows" in held
+    assert "--force does it anyway" in held
+    assert "1 of them taken out of searches" in forced
+    assert all("━" not in said and "\x1b" not in said for said in (held, forced))
+    assert "dedup: 1 of 1 units, 3 rows seen" in forced
+
+
+def test_a_wrong_command_is_one_line_and_starts_no_ray(database: str) -> None:
+    variables = environment(Path("nowhere")) | {"LAMINA_POSTGRES__KIND": "server", "LAMINA_POSTGRES__URL": database}
+
+    errors = ended(jobs(variables, "gossip"), code=1)
+
+    assert "choose one of sweep, decay, dedup" in errors
+    assert errors.count("\n") == 1
+
+
+def test_the_command_of_the_manifests_is_submitted_to_a_cluster(cluster: Cluster, database: str) -> None:
+    rows, variables = idle(database, "acme", 3), cluster.of(database)
+    told = {name: value for name, value in variables.items() if name.startswith("LAMINA_")}
+    environ = ["--runtime-env-json", json.dumps({"env_vars": told})]
+    submit = [RAY, "job", "submit", "--address", cluster.dashboard, "--submission-id", "once", *environ]
+
+    done = subprocess.run(
+        [*submit, "--", sys.executable, "-m", "jobs", "sweep"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env={name: value for name, value in variables.items() if name != "RAY_ADDRESS"},
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"changed  {rows} of {rows} planned" in done.stdout
+    assert cold(database) == rows
+
+
+def test_a_run_that_fails_tells_its_first_error_in_one_line(cluster: Cluster, database: str) -> None:
+    idle(database, "acme", 2)
+    with psycopg.connect(database) as connection:
+        connection.execute("ALTER TABLE job_changes RENAME TO nowhere")
+
+    errors = ended(jobs(cluster.of(database), "sweep"), code=1)
+
+    assert 'relation "job_changes" does not exist' in errors
+    assert errors.count("\n") == 1
+    assert one_of(database, "SELECT state FROM job_runs") == "failed"
+    assert 'relation "job_changes" does not exist' in one_of(database, "SELECT error FROM job_runs")
+
+
+def test_without_a_cluster_the_command_line_starts_ray_for_itself(cluster: Cluster, database: str) -> None:
+    rows = idle(database, "acme", 3)
+    variables = cluster.of(database)
+    del variables["RAY_ADDRESS"]
+
+    assert f"changed  {rows} of {rows} planned" in ended(jobs(variables, "sweep"))
+
+
+def namespace_of(url: str, tmp_path: Path) -> str:
+    return jobs_namespace(settings_for(url, tmp_path))
+
+
+async def queued(url: str, tmp_path: Path, job: JobName = "sweep") -> UUID:
+    async with build_pool(settings_for(url, tmp_path)) as pool:
+        return await Runs(pool).add(Order(job, Area("acme"), datetime.now(UTC)))
+
+
+def state_of(url: str, run: UUID) -> str:
+    return str(one_of(url, "SELECT state FROM job_runs WHERE id = %s", run))
+
+
+async def test_the_scheduler_on_ray_comes_back_when_it_is_killed_and_goes_on_with_what_it_drove(
+    cluster: Cluster, database: str, tmp_path: Path
+) -> None:
+    rows, variables = idle(database, "acme", 250, notes=8), cluster.of(database, page_rows=2)
+    namespace = namespace_of(database, tmp_path)
+    run = await queued(database, tmp_path)
+
+    script(OPEN, variables)
+    until(lambda: changed(database) > 20)
+    script(KILL, variables, NAMESPACE=namespace, HOW="and restart")
+    during = changed(database)
+    until(lambda: state_of(database, run) == "done", lambda: state_of(database, run))
+    later = await queued(database, tmp_path, "decay")
+    until(lambda: state_of(database, later) == "done", lambda: state_of(database, later))
+    script(KILL, variables, NAMESPACE=namespace, HOW="for good")
+
+    assert during < rows
+    assert cold(database) == rows
+    assert one_of(database, "SELECT count(*) FROM job_changes WHERE run_id = %s", run) == rows
+
+
+async def test_a_scheduler_of_other_settings_takes_the_place_of_the_old_one(
+    cluster: Cluster, database: str, tmp_path: Path
+) -> None:
+    idle(database, "acme", 3)
+    first, again, other = script(REOPEN, cluster.of(database)).split()[1:]
+    run = await queued(database, tmp_path)
+    until(lambda: state_of(database, run) == "done", lambda: state_of(database, run))
+    script(KILL, cluster.of(database), NAMESPACE=namespace_of(database, tmp_path), HOW="for good")
+
+    assert first == again
+    assert first != other
+
+
+def test_a_schedule_that_cannot_be_read_is_refused_where_the_service_is_started(tmp_path: Path) -> None:
+    settings = settings_for("postgresql://nowhere/db", tmp_path, jobs={"schedule": {"sweep": "99 * * * *"}})
+
+    with pytest.raises(Misconfigured, match=r"jobs\.schedule\.sweep is '99 \* \* \* \*'"):
+        open_scheduler(settings)
