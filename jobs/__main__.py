@@ -22,6 +22,7 @@ from rich.markup import escape
 from lamina.areas import Area
 from lamina.cli.common import ConfigOption, DataDirOption, database_of, guarded, settings_of
 from lamina.cli.jobs import Advance, ForceOption, JobArgument, ScopeOption, exit_code, job_named
+from lamina.maintenance import driving
 from lamina.maintenance.reporting import report
 from lamina.memories import as_utc
 from lamina.runs import Order, Run
@@ -55,6 +56,8 @@ def main(
     Exit 3 if it stopped at a scope that would have lost too much, 4 if something could not be done.
     """
     logging.basicConfig(level=logging.WARNING)
+    # What a run fails of is told in one line; LAMINA_DEBUG shows where.
+    logging.getLogger(driving.__name__).disabled = not os.environ.get("LAMINA_DEBUG")
     settings = settings_of(config, data_dir, postgres=PostgresServerSettings(url=database_of(config, data_dir)))
     at = utc_now() if moment is None else as_utc(datetime.fromisoformat(moment), "moment")
     order = Order(job_named(job), Area.of(scope or []), at, is_dry_run=dry_run, is_forced=force)

@@ -533,7 +533,7 @@ class ScheduleSettings(_Section):
     archival: Schedule = Field("30 4 * * 0", description="Archives cold notes that nobody finds.")
     caches: Schedule = Field("50 * * * *", description="Removes what expired from the caches' tables.")
     audit: Schedule = Field("0 5 * * *", description="Compares every projection with Postgres, and repairs it.")
-    reembed: Schedule = Field("off", description="Embeds what the generation that is being built lacks.")
+    reembed: Schedule = Field("45 3 * * *", description="Embeds what lacks vectors of the model.")
 
     @model_validator(mode="after")
     def _readable(self) -> Self:

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Query
 from deployments.routes.archive_models import ArchivedNotesOut, RestoredOut, RestoreIn
 from deployments.routes.reads import PageLimit, PageOffset
 from deployments.services import AdminDep, ReaderDep, ServicesDep, WriterDep
+from lamina.errors import NotFound
 from lamina.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE, Scope
 from lamina.wiring import utc_now
 from lamina.wiring.archives import Archives
@@ -50,4 +51,5 @@ async def restore(body: RestoreIn, archives: ArchivesDep, credential: AdminDep) 
 @router.delete("/notes/{id}", status_code=HTTPStatus.NO_CONTENT)
 async def delete_archived(id: UUID, archives: ArchivesDep, credential: WriterDep) -> None:  # noqa: A002
     """Delete an archived note, its copy in the file included; it cannot be restored afterwards."""
-    await archives.keeper().erase(credential.tenant, id, utc_now())
+    if not await archives.erase(credential.tenant, id, utc_now()):
+        raise NotFound("note", str(id))

@@ -25,7 +25,7 @@ from deployments.routes.models import (
     TurnOut,
 )
 from deployments.services import ServicesDep, WriterDep
-from lamina.errors import InvalidInput
+from lamina.errors import InvalidInput, NotFound
 from lamina.memories import Note, clean_note
 from lamina.stores.postgres.idempotency import Once, once_for
 from lamina.text import clean_id
@@ -122,8 +122,12 @@ async def change_note(id: UUID, body: NotePatch, services: ServicesDep, credenti
 
 @router.delete("/notes/{id}", status_code=HTTPStatus.NO_CONTENT)
 async def delete_note(id: UUID, services: ServicesDep, credential: WriterDep) -> None:  # noqa: A002
-    """Delete a note; no search returns it from now on."""
-    await services.recorder.delete_note(credential.tenant, id)
+    """Delete a note, archived or not; no search returns it from now on."""
+    try:
+        await services.recorder.delete_note(credential.tenant, id)
+    except NotFound:
+        if not await services.archives.erase(credential.tenant, id, utc_now()):
+            raise
 
 
 @router.patch("/profile")

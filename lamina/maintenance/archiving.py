@@ -31,7 +31,7 @@ from lamina.archive import (
     scope_folder,
 )
 from lamina.areas import Area
-from lamina.errors import LaminaError, NotFound, Unavailable
+from lamina.errors import LaminaError, Unavailable
 from lamina.links import LinkKind
 from lamina.maintenance.changing import Changes
 from lamina.maintenance.pages import After, Page
@@ -243,16 +243,6 @@ class ArchiveKeeper:
             await in_transaction(self._pool, act)
         except (Unavailable, UnreadableArchive) as error:
             logger.warning("archive: %s still has what was restored, until the next run of archival: %s", file, error)
-
-    async def erase(self, tenant: str, id_: UUID, now: datetime) -> None:
-        """Delete an archived note for good; see :func:`erase_archived`.
-
-        Raises:
-            NotFound: If the tenant has no such archived note.
-        """
-        entries = await ArchivedNotes(self._pool).known(tenant, [id_])
-        if not entries or not await erase_archived(self._pool, self._archive, tenant, entries, now):
-            raise NotFound("note", str(id_))
 
     async def erase_all(self, tenant: str, entries: Sequence[ArchivedEntry], now: datetime) -> int:
         """Delete archived notes of one file for good; return how many were still there."""

@@ -304,6 +304,15 @@ class CompactionJob:
             problems=tuple(one.problem for one in outcomes if one.problem),
         )
 
+    async def preview(self, area: Area, after: After, moment: datetime) -> Page[None]:  # noqa: ARG002 - no clock
+        """Read some sessions, and count what would be compacted."""
+        ids = await self._large(area, after)
+        live = [await self._sessions.live(area.scope().narrowed(session=id_)) for id_ in ids]
+        due = [shares(messages, self._policy) for messages in live]
+        gone = sum(len(share.messages) for one in due for share in one)
+        following = {"session": ids[-1]} if len(ids) == self._page_sessions else None
+        return Page(None, following, sum(map(len, live)), gone + sum(map(len, due)), gone)
+
     async def _large(self, area: Area, after: After) -> list[str]:
         parameters = area.ids() | {
             "after": None if after is None else after["session"],

@@ -115,25 +115,33 @@ class ConsolidationJob:
     async def decide(self, area: Area, after: After, moment: datetime) -> Page[Plan]:
         """Read one page, and make what it comes to."""
         at = after or {"of": _NOTES, "id": None}
-        return await (self._edges(area) if at["of"] == _EDGES else self._notes(area, at["id"], moment))
-
-    async def _notes(self, area: Area, after: str | None, moment: datetime) -> Page[Plan]:
-        parameters = {
-            **area.ids(), "after": after, "moment": moment, "limit": self._page_notes, "source": SOURCE
-        }  # fmt: skip
-        async with lent(self._pool) as connection:
-            rows = await (await connection.execute(statement("consolidation_notes"), parameters)).fetchall()
-        found = await asyncio.to_thread(self._clusters, rows)
+        if at["of"] == _EDGES:
+            return await self._edges(area)
+        found, page = await self._found(area, at["id"], moment)
         made, problems = await self._made(area, found)
+        gone = sum(len(one.covered) for one in made)
+        plan = Plan(notes=tuple(made)) if made else None
+        return Page(plan, page.after, page.seen, len(made) + gone, gone, tuple(problems))
+
+    async def preview(self, area: Area, after: After, moment: datetime) -> Page[None]:
+        """Read one page, and count what would become one; how much of it would go is not known yet."""
+        at = after or {"of": _NOTES, "id": None}
+        if at["of"] == _EDGES:
+            edges = await self._edges(area)
+            return Page(None, edges.after, edges.seen, edges.planned)
+        return (await self._found(area, at["id"], moment))[1]
+
+    async def _found(
+        self, area: Area, after: str | None, moment: datetime
+    ) -> tuple[list[tuple[str | None, Cluster]], Page[None]]:
+        parameters = {"after": after, "moment": moment, "limit": self._page_notes, "source": SOURCE}
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("consolidation_notes"), {**area.ids(), **parameters})
+            rows = await cursor.fetchall()
+        found = await asyncio.to_thread(self._clusters, rows)
         is_last = len(rows) < self._page_notes
-        return Page(
-            Plan(notes=tuple(made)) if made else None,
-            {"of": _EDGES, "id": None} if is_last else {"of": _NOTES, "id": str(rows[-1]["id"])},
-            seen=len(rows),
-            planned=len(made) + sum(len(one.covered) for one in made),
-            removals=sum(len(one.covered) for one in made),
-            problems=tuple(problems),
-        )
+        following = {"of": _EDGES, "id": None} if is_last else {"of": _NOTES, "id": str(rows[-1]["id"])}
+        return found, Page(None, following, seen=len(rows), planned=len(found))
 
     def _clusters(self, rows: Sequence[DictRow]) -> list[tuple[str | None, Cluster]]:
         by_user: dict[str | None, list[DictRow]] = defaultdict(list)

@@ -111,7 +111,7 @@ def told_error(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[-1] if lines else ''}"[:WORST_ERROR_CHARS]
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:WORST_ERROR_CHARS]
 
 
 def in_process(work: Callable[[Run, int], Awaitable[None]], parallelism: int) -> FanOut:

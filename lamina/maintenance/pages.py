@@ -57,6 +57,15 @@ class Job(Protocol[Plan]):
 
 
 @runtime_checkable
+class Previews(Protocol):
+    """A job whose decisions ask a model: it can tell what is due without."""
+
+    async def preview(self, area: Area, after: After, moment: datetime) -> Page[None]:
+        """Return what :meth:`Job.decide` would come to, as far as that is known before a model is asked."""
+        ...
+
+
+@runtime_checkable
 class Undoes(Protocol):
     """A job that changes more than rows that the journal keeps."""
 

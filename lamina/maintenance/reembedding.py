@@ -184,6 +184,16 @@ class Reembedding:
                 return Page(plan, self._next(step, rows), seen=len(rows), planned=len(rows))
         return Page(Vectors(STEPS[0]) if after is None and not target.is_begun else None)
 
+    async def preview(self, area: Area, after: After, moment: datetime) -> Page[None]:
+        """Count one page of what lacks vectors, or has vectors too many."""
+        policy = self._policy
+        target = target_of(await known_generations(self._pool), policy.identity, moment, policy.undo_window)
+        for step, last in _steps(after):
+            rows = await self._rows(area, step, last, target)
+            if rows:
+                return Page(None, self._next(step, rows), seen=len(rows), planned=len(rows))
+        return Page(None)
+
     async def _rows(self, area: Area, step: str, after: str | None, target: Target) -> list[DictRow]:
         parameters = {**area.ids(), "after": after, "limit": self._page_rows, "generation": target.number}
         if step == OUTDATED and not target.outdated:

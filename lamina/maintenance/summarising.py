@@ -73,17 +73,21 @@ class SummaryJob:
 
     async def decide(self, area: Area, after: After, moment: datetime) -> Page[list[Summary]]:
         """Find what of one page is due, and make its summaries."""
+        due, page = await self._due(area, after, moment)
+        made, problems = await self._made(area, due)
+        return Page(made or None, page.after, page.seen, planned=len(made), problems=tuple(problems))
+
+    async def preview(self, area: Area, after: After, moment: datetime) -> Page[None]:
+        """Find what of one page is due; weeks of days that are still to be summarised are not known yet."""
+        return (await self._due(area, after, moment))[1]
+
+    async def _due(self, area: Area, after: After, moment: datetime) -> tuple[list[DueSummary], Page[None]]:
         at = after or {"level": Level.DAILY.value, "since": None}
         level = Level(at["level"])
         notes, until = await self._slice(area, at["since"], moment) if level is Level.DAILY else ((), None)
-        due = [
-            item
-            for item in due_summaries(area.scope(), notes, await self._present(area), moment, self._policy)
-            if item.level is level
-        ]
-        made, problems = await self._made(area, await self._unknown(due))
-        following = _following(level, until)
-        return Page(made or None, following, seen=len(notes), planned=len(made), problems=tuple(problems))
+        found = due_summaries(area.scope(), notes, await self._present(area), moment, self._policy)
+        due = await self._unknown([item for item in found if item.level is level])
+        return due, Page(None, _following(level, until), seen=len(notes), planned=len(due))
 
     async def _slice(
         self, area: Area, since: str | None, moment: datetime

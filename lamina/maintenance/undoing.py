@@ -64,6 +64,14 @@ class Undo:
             await self._runs.finish(run.id, RunState.FAILED, f"undo: {told_error(error)}")
             raise
 
+    async def _back_or_as_before(self, run: Run) -> Counts:
+        try:
+            return await self._back(run)
+        except Conflict:  # The job refuses; an outage leaves the undo to be gone on with.
+            before = RunState.DONE if run.state is RunState.UNDOING else run.state
+            await self._runs.reopen(run.id, before, of=(RunState.UNDOING,))
+            raise
+
     async def _back(self, run: Run) -> Counts:
         undone = Counts()
         for relation in RELATIONS:

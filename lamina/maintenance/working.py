@@ -7,7 +7,7 @@ from uuid import UUID
 
 from lamina.areas import Area
 from lamina.maintenance.changing import Changes
-from lamina.maintenance.pages import After, Job, Page
+from lamina.maintenance.pages import After, Job, Page, Previews
 from lamina.runs import Counts, Cursor, Held, Partition, Run
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.job_runs import Runs, advance, count_changes
@@ -80,32 +80,37 @@ class Worker:
             last = units[-1]
 
     async def _work_unit(self, run: Run, at: Partition, area: Area, after: After) -> Partition:
-        held = await self._held(run, area) if after is None else None
-        if held is not None:
-            return await self._advance(run, at, _cursor(area, None), Counts(units=1), held=(held,))
+        first = None
+        if after is None and self._limits.removes and not run.order.is_forced:
+            removals, first = await self._look_ahead(run, area)
+            size = await self._job.size(area) if removals else 0
+            if removals > self._limits.most_removed * size:
+                held = Held(**area.ids(), size=size, removals=removals)  # type: ignore[arg-type]
+                return await self._advance(run, at, _cursor(area, None), Counts(units=1), held=(held,))
         while True:
-            page = await self._job.decide(area, after, run.order.moment)
+            page, first = first or await self._decide(run, area, after), None
             at = await self._apply(run, at, area, page)
             after = page.after
             if after is None:
                 return at
 
-    async def _held(self, run: Run, area: Area) -> Held | None:
-        """Return how much of the unit the job would remove, if that is too much."""
-        if not self._limits.removes or run.order.is_forced:
-            return None
-        removals = await self._removals(run, area)
-        size = await self._job.size(area) if removals else 0
-        is_too_much = removals > self._limits.most_removed * size
-        return Held(**area.ids(), size=size, removals=removals) if is_too_much else None  # type: ignore[arg-type]
+    async def _look_ahead(self, run: Run, area: Area) -> tuple[int, Page[Any] | None]:
+        """Return how much of the unit the job would remove, and its first page if nothing else is planned.
 
-    async def _removals(self, run: Run, area: Area) -> int:
-        removals, after = 0, None
-        while True:
-            page = await self._job.decide(area, after, run.order.moment)
-            removals, after = removals + page.removals, page.after
-            if after is None:
-                return removals
+        A later page is decided again after those before it are applied; most units have one, which may have asked a
+        model.
+        """
+        first = page = await self._decide(run, area, None)
+        removals, is_alone = page.removals, True
+        while page.after is not None:
+            page = await self._decide(run, area, page.after)
+            removals, is_alone = removals + page.removals, is_alone and page.plan is None
+        return removals, first if is_alone else None
+
+    async def _decide(self, run: Run, area: Area, after: After) -> Page[Any]:
+        if run.order.is_dry_run and isinstance(self._job, Previews):
+            return await self._job.preview(area, after, run.order.moment)
+        return await self._job.decide(area, after, run.order.moment)
 
     async def _apply(self, run: Run, at: Partition, area: Area, page: Page[Any]) -> Partition:
         cursor = _cursor(area, page.after)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from lamina.errors import Misconfigured
 from lamina.settings import Settings
@@ -73,6 +74,15 @@ class Archives:
         from lamina.maintenance.archiving import ArchiveKeeper  # noqa: PLC0415 - needs the libraries
 
         return ArchiveKeeper(self.pool, archive)
+
+    async def erase(self, tenant: str, id_: UUID, now: datetime) -> bool:
+        """Erase an archived note; tell whether there was one. Without, no library is needed.
+
+        Raises:
+            Misconfigured: As for the archive.
+        """
+        entries = await self.notes.known(tenant, [id_])
+        return bool(entries) and await self.keeper().erase_all(tenant, entries, now) > 0
 
     async def erase_user(self, tenant: str, user: str, now: datetime) -> int:
         """Erase a user's archived notes; return how many. Without any, no library is needed.

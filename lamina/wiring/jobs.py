@@ -18,6 +18,7 @@ from lamina.maintenance.deriving import Deriver
 from lamina.maintenance.driving import Driver, FanOut
 from lamina.maintenance.merging import MergeJob
 from lamina.maintenance.pages import Job
+from lamina.maintenance.reembedding import Reembedding, ReembeddingPolicy
 from lamina.maintenance.rows import DECAY, EDGES, ENTITIES, SWEEP, RowJob, RowPolicy
 from lamina.maintenance.summarising import SummaryJob
 from lamina.maintenance.tenants import Audit, AuditJob, UpkeepJob
@@ -135,6 +136,12 @@ def _archival(settings: Settings, pool: Pool, tools: Tools) -> Job[Any]:  # noqa
     return build_archival(settings, pool)
 
 
+def _reembed(settings: Settings, pool: Pool, tools: Tools) -> Reembedding:
+    chosen = settings.embedding.thresholds
+    policy = ReembeddingPolicy(model_identity(settings), chosen, undo_window(settings), settings.jobs.page_rows)
+    return Reembedding(pool, tools.embedder, policy)
+
+
 def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> UpkeepJob:  # noqa: ARG001 - it needs none
     tables = build_cache_tables(settings, pool, NO_GENERATION)
     return UpkeepJob(tables.count_expired, tables.purge_expired)
@@ -156,6 +163,7 @@ JOBS: Mapping[JobName, JobKind] = {
     ),
     "compaction": JobKind("puts summaries in the place of older messages of full sessions", _compaction),
     "archival": JobKind("moves cold notes that nobody finds to the archive", _archival, removes=True),
+    "reembed": JobKind("embeds what lacks vectors of the configured model", _reembed),
     "caches": JobKind("removes what has expired from the caches' tables", _upkeep, units="tenants"),
     "audit": JobKind("compares every projection with Postgres and repairs it", _audit, units="tenants"),
 }

@@ -99,6 +99,12 @@ async def restore(app: Application, ids: Collection[UUID]) -> dict[UUID, Restore
     return {item.id: item.status for item in await keeper_of(app).restore(app.tenant, list(ids))}
 
 
+async def erase(app: Application, id_: UUID) -> None:
+    entries = await ArchivedNotes(app.pool).known(app.tenant, [id_])
+    if not entries or not await keeper_of(app).erase_all(app.tenant, entries, datetime.now(UTC)):
+        raise NotFound("note", str(id_))
+
+
 def parquet(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.parquet"))
 
@@ -465,7 +471,7 @@ async def test_another_tenant_can_neither_restore_nor_delete(app: Application, f
 
     assert await restore(stranger, ids) == {ids[0]: RestoreStatus.NOT_ARCHIVED}
     with pytest.raises(NotFound):
-        await keeper_of(stranger).erase(stranger.tenant, ids[0], datetime.now(UTC))
+        await erase(stranger, ids[0])
     assert len(await listed(app)) == len(parquet(folder)) == 1
 
 
@@ -482,7 +488,13 @@ async def test_a_damaged_file_is_refused_and_nothing_is_changed(app: Application
 
     # when
     with pytest.raises(UnreadableArchive):
-        await erase_archived(app.pool, archive_of(app), app.tenant, damaged[0], datetime.now(UTC))
+        await erase_archived(
+            app.pool,
+            archive_of(app),
+            app.tenant,
+            await ArchivedNotes(app.pool).known(app.tenant, [damaged[0]]),
+            datetime.now(UTC),
+        )
     outcomes = await keeper_of(app).restore(app.tenant, damaged)
 
     # then
@@ -576,7 +588,7 @@ async def test_an_erased_note_leaves_nothing_in_the_file_nor_of_what_it_told(app
     assert {"Zacharias Quill", "Ottoline Sparrow", "Mary Shelley"} <= names
 
     # when
-    await keeper_of(app).erase(app.tenant, erased, datetime.now(UTC))
+    await erase(app, erased)
 
     # then
     names = {row["name"] for row in await execute(app, "SELECT name FROM entities WHERE tenant = %(tenant)s")}
@@ -592,7 +604,7 @@ async def test_an_erased_note_leaves_nothing_in_the_file_nor_of_what_it_told(app
         assert b"Quill" not in path.read_bytes()
         assert erased.bytes not in path.read_bytes()
     with pytest.raises(NotFound):
-        await keeper_of(app).erase(app.tenant, erased, datetime.now(UTC))
+        await erase(app, erased)
 
 
 async def test_erasing_the_last_note_of_a_file_removes_it(app: Application, folder: Path) -> None:
@@ -601,7 +613,7 @@ async def test_erasing_the_last_note_of_a_file_removes_it(app: Application, fold
     await archived(app)
 
     for id_ in ids:
-        await keeper_of(app).erase(app.tenant, id_, datetime.now(UTC))
+        await erase(app, id_)
 
     assert (await listed(app), files(folder)) == ([], [])
 
@@ -611,7 +623,7 @@ async def test_two_who_erase_from_the_same_file_leave_neither_note(app: Applicat
     await cooled(app)
     await archived(app)
 
-    await asyncio.gather(*(keeper_of(app).erase(app.tenant, id_, datetime.now(UTC)) for id_ in ids[:2]))
+    await asyncio.gather(*(erase(app, id_) for id_ in ids[:2]))
 
     (row,) = await listed(app)
     assert [note.id for note in archive_of(app).read(row["file"])] == [row["id"]] == ids[2:]
@@ -625,11 +637,11 @@ async def test_an_erasure_that_crashed_after_the_file_can_be_repeated(app: Appli
     archive_of(app).rewrite_without(entry.file, [erased], now=MOMENT)
 
     assert await restore(app, [erased]) == {erased: RestoreStatus.UNREADABLE}
-    await keeper_of(app).erase(app.tenant, erased, datetime.now(UTC))
+    await erase(app, erased)
     assert [row["id"] for row in await listed(app)] == [other]
 
     archive_of(app).remove(entry.file)
-    await keeper_of(app).erase(app.tenant, other, datetime.now(UTC))
+    await erase(app, other)
     assert (await listed(app), files(folder)) == ([], [])
 
 
@@ -646,7 +658,7 @@ async def test_what_was_merged_into_an_erased_note_does_not_come_back(app: Appli
     await archived(app)
     assert await ids_of(app) == {merged, made}
 
-    await keeper_of(app).erase(app.tenant, survivor, datetime.now(UTC))
+    await erase(app, survivor)
 
     rows = await execute(app, "SELECT id, deleted_at, merged_into FROM notes WHERE tenant = %(tenant)s")
     assert all(row["deleted_at"] is not None and row["merged_into"] is None for row in rows)
@@ -678,7 +690,7 @@ async def test_every_change_raises_the_epoch_and_ends_what_agents_were_told(app:
     times.append(await taught())
     await restore(app, ids[:1])
     times.append(await taught())
-    await keeper_of(app).erase(app.tenant, ids[1], datetime.now(UTC))
+    await erase(app, ids[1])
     times.append(await taught())
     assert times == sorted(set(times))
 

@@ -1,6 +1,7 @@
 """Summaries and consolidation over a real Postgres, with the real embedding model where meaning counts."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -120,10 +121,12 @@ async def test_a_failing_model_marks_nothing_as_done(application: Application) -
     job = SummaryJob(application.pool, model, deriver, SummaryPolicy(), tokens=200)
     order = Order("summaries", Area(application.tenant), in_days(1))
 
+    dry = await driver_of(application, "summaries", job).start(replace(order, is_dry_run=True))
     failed = await driver_of(application, "summaries", job).start(order)
     model.is_broken = False
     mended = await driver_of(application, "summaries", job).start(order)
 
+    assert (dry.counts.planned, dry.problems) == (1, ())  # a dry run asks no model
     assert (failed.counts.changed, len(failed.problems)) == (0, 1)
     assert "Summary of 2026-09-07" in failed.problems[0]
     assert "it is down" in failed.problems[0]

@@ -34,11 +34,13 @@ from tests.support.job_process import LAUNCHED
 from tests.support.service import ROOT, command_line, descendants, environment
 
 TIMEOUT_S = 90.0
+LOWEST = 19
+"""The niceness of a worker: Ray's processes have 15, and jobs.nice adds 10."""
 DAY = timedelta(days=1)
 RAY = Path(sys.executable).with_name("ray")
 NEAR = (
     "the crane at the northern pier was inspected by the second crew as the tide came in and its bolts were open",
-    "the crane at the northern pier was inspected by the second crew as the tide came in and its bolts were all open",
+    "the crane at the northern pier was inspected by the second crew as the tide came in and the bolts were open",
     "somebody painted the boat house",
 )
 
@@ -365,7 +367,7 @@ def cluster() -> Iterator[Cluster]:
         folder = Path(name)
         flags = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(ROOT)}
         variables = {**environment(folder / "data"), **flags, "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-        ports = {"--port": port, "--dashboard-port": dashboard}
+        ports = {"--port": port, "--dashboard-port": dashboard, "--dashboard-agent-listen-port": free_port()}
         with ray_head(folder, ports, variables) as process:
             yield Cluster(f"127.0.0.1:{port}", f"http://127.0.0.1:{dashboard}", process, variables)
 
@@ -405,6 +407,10 @@ def script(text: str, variables: dict[str, str], **values: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def niceness(pids: list[int]) -> list[int]:
+    return [os.getpriority(os.PRIO_PROCESS, pid) for pid in pids]
 
 
 def changed(url: str) -> int:
@@ -451,9 +457,8 @@ def test_a_worker_stands_back_and_is_replaced_when_it_is_killed(cluster: Cluster
     rows, variables = idle(database, "acme", 250, notes=8), cluster.of(database, page_rows=2)
 
     running = jobs(variables, "sweep", "--scope", "tenant=acme")
-    until(lambda: changed(database) > 20 and len(cluster.workers()) == 2)
+    until(lambda: changed(database) > 20 and niceness(cluster.workers()) == [LOWEST, LOWEST])
     workers = cluster.workers()
-    niceness = [os.getpriority(os.PRIO_PROCESS, pid) for pid in workers]
     os.kill(workers[0], signal.SIGKILL)
     during = changed(database)
     said = ended(running)
@@ -463,7 +468,7 @@ def test_a_worker_stands_back_and_is_replaced_when_it_is_killed(cluster: Cluster
     assert cold(database) == changed(database) == rows
     assert f"changed  {rows} of {rows} planned" in said
     assert len(others) == 1, "a process that stood back was given to somebody else"
-    assert min(niceness) > max(others)
+    assert max(others) < LOWEST
 
 
 def test_exit_codes_tell_a_script_what_happened(cluster: Cluster, database: str) -> None:
@@ -477,7 +482,7 @@ def test_exit_codes_tell_a_script_what_happened(cluster: Cluster, database: str)
     assert "--force does it anyway" in held
     assert "1 of them taken out of searches" in forced
     assert all("━" not in said and "\x1b" not in said for said in (held, forced))
-    assert "dedup: 1 of 1 units, 3 rows seen" in forced
+    assert "dedup: 0 of 1 units, 0 rows seen, 0 changed\n" in forced
 
 
 def test_a_wrong_command_is_one_line_and_starts_no_ray(database: str) -> None:
@@ -493,16 +498,27 @@ def test_the_command_of_the_manifests_is_submitted_to_a_cluster(cluster: Cluster
     rows, variables = idle(database, "acme", 3), cluster.of(database)
     told = {name: value for name, value in variables.items() if name.startswith("LAMINA_")}
     environ = ["--runtime-env-json", json.dumps({"env_vars": told})]
-    submit = [RAY, "job", "submit", "--address", cluster.dashboard, "--submission-id", "once", *environ]
+    submit = [
+        RAY,
+        "job",
+        "submit",
+        "--address",
+        cluster.dashboard,
+        *environ,
+        "--",
+        sys.executable,
+        "-m",
+        "jobs",
+        "sweep",
+    ]
+    alone = {name: value for name, value in variables.items() if name != "RAY_ADDRESS"}
 
-    done = subprocess.run(
-        [*submit, "--", sys.executable, "-m", "jobs", "sweep"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        env={name: value for name, value in variables.items() if name != "RAY_ADDRESS"},
-    )
+    def submitted() -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(submit, capture_output=True, text=True, check=False, cwd=ROOT, env=alone)
+
+    tries: list[subprocess.CompletedProcess[str]] = []
+    until(lambda: "No available agent" not in (done := submitted()).stderr and tries.append(done) is None)
+    (done,) = tries
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"changed  {rows} of {rows} planned" in done.stdout
@@ -512,14 +528,14 @@ def test_the_command_of_the_manifests_is_submitted_to_a_cluster(cluster: Cluster
 def test_a_run_that_fails_tells_its_first_error_in_one_line(cluster: Cluster, database: str) -> None:
     idle(database, "acme", 2)
     with psycopg.connect(database) as connection:
-        connection.execute("ALTER TABLE job_changes RENAME TO nowhere")
+        connection.execute("ALTER TABLE outbox RENAME TO nowhere")
 
     errors = ended(jobs(cluster.of(database), "sweep"), code=1)
 
-    assert 'relation "job_changes" does not exist' in errors
+    assert 'relation "outbox" does not exist' in errors
     assert errors.count("\n") == 1
     assert one_of(database, "SELECT state FROM job_runs") == "failed"
-    assert 'relation "job_changes" does not exist' in one_of(database, "SELECT error FROM job_runs")
+    assert 'relation "outbox" does not exist' in one_of(database, "SELECT error FROM job_runs")
 
 
 def test_without_a_cluster_the_command_line_starts_ray_for_itself(cluster: Cluster, database: str) -> None:

@@ -111,8 +111,10 @@ def test_what_is_beyond_its_limit_is_named(larger: Cost, beyond: list[str]) -> N
     assert found["ok"] == (not beyond)
 
 
-def test_a_summary_may_take_many_statements() -> None:
-    assert figures({"summaries": {1_000: cost(500, 1.0, statements=5_000)}}, None, {})["ok"]
+def test_a_summary_may_take_many_statements_and_so_may_a_run_over_few_rows() -> None:
+    assert figures({"summaries": {10_000: cost(5_000, 1.0, statements=5_000)}}, None, {})["ok"]
+    assert figures({"sweep": {1_000: cost(500, 1.0, statements=5_000)}}, None, {})["ok"]
+    assert not figures({"sweep": {10_000: cost(5_000, 1.0, statements=5_000)}}, None, {})["ok"]
 
 
 @pytest.mark.parametrize(("name", "value"), [("p95_ratio", 1.51), ("add_ratio", 2.01)])

@@ -165,8 +165,17 @@ async def _note_row(connection: Connection, name: str, tenant: str, id_: UUID) -
     row = await (await connection.execute(statement(name), parameters)).fetchone()
     if row is not None:
         return row
-    survivor = await (await connection.execute(statement("note_survivor"), parameters)).fetchone()
-    raise NotFound("note", str(id_), f"note {id_} was merged into {survivor['merged_into']}" if survivor else "")
+    elsewhere = await (await connection.execute(statement("note_elsewhere"), parameters)).fetchone()
+    raise NotFound("note", str(id_), _where(id_, elsewhere))
+
+
+def _where(id_: UUID, elsewhere: DictRow | None) -> str:
+    """Return where a note is that is not among the others; nothing if it is nowhere."""
+    if elsewhere is None:
+        return ""
+    if elsewhere["is_archived"]:
+        return f"note {id_} is archived; POST /v1/archive/restore brings it back"
+    return f"note {id_} was merged into {elsewhere['merged_into']}"
 
 
 async def update_note(connection: Connection, id_: UUID, note: Note, now: datetime) -> StoredNote:

@@ -194,6 +194,9 @@ CREATE TABLE public.entities (
 CREATE TABLE public.entity_embeddings (
     entity_id uuid NOT NULL,
     generation smallint NOT NULL,
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    namespace text NOT NULL,
     text_hash bytea NOT NULL,
     embedding public.vector(384) NOT NULL
 );
@@ -428,6 +431,9 @@ CREATE TABLE public.passages (
 CREATE TABLE public.procedure_embeddings (
     procedure_id uuid NOT NULL,
     generation smallint NOT NULL,
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    namespace text NOT NULL,
     text_hash bytea NOT NULL,
     embedding public.vector(384) NOT NULL
 );
@@ -659,6 +665,8 @@ CREATE UNIQUE INDEX embedding_generations_one_of_each ON public.embedding_genera
 CREATE INDEX entities_by_id ON public.entities USING btree (tenant, workspace, namespace, id);
 CREATE INDEX entities_embedding ON public.entities USING hnsw (embedding public.vector_cosine_ops) WITH (m='24', ef_construction='128');
 CREATE UNIQUE INDEX entities_one_of_each ON public.entities USING btree (tenant, workspace, namespace, public.sha256_of(key));
+CREATE INDEX entity_embeddings_embedding ON public.entity_embeddings USING hnsw (embedding public.vector_cosine_ops) WITH (m='24', ef_construction='128');
+CREATE INDEX entity_embeddings_scope ON public.entity_embeddings USING btree (tenant, workspace, namespace, generation);
 CREATE INDEX entity_names_by_entity ON public.entity_names USING btree (entity_id);
 CREATE UNIQUE INDEX entity_names_one_of_each ON public.entity_names USING btree (tenant, workspace, namespace, public.sha256_of(key), entity_id);
 CREATE INDEX entity_names_openings ON public.entity_names USING btree (tenant, workspace, namespace, public.sha256_of(split_part(key, ' '::text, 1)));
@@ -684,6 +692,8 @@ CREATE INDEX outbox_by_projection ON public.outbox USING btree (projection, seq)
 CREATE INDEX passage_chunks_embedding ON public.passage_chunks USING hnsw (embedding public.vector_cosine_ops) WITH (m='16', ef_construction='64');
 CREATE INDEX passage_chunks_words ON public.passage_chunks USING gin (tenant, workspace, namespace, tsv);
 CREATE INDEX passages_by_id ON public.passages USING btree (tenant, workspace, namespace, id);
+CREATE INDEX procedure_embeddings_embedding ON public.procedure_embeddings USING hnsw (embedding public.vector_cosine_ops) WITH (m='16', ef_construction='64');
+CREATE INDEX procedure_embeddings_scope ON public.procedure_embeddings USING btree (tenant, workspace, namespace, generation);
 CREATE INDEX procedures_by_id ON public.procedures USING btree (tenant, workspace, namespace, id) WHERE (deleted_at IS NULL);
 CREATE INDEX procedures_embedding ON public.procedures USING hnsw (embedding public.vector_cosine_ops) WITH (m='16', ef_construction='64');
 CREATE UNIQUE INDEX procedures_one_of_each ON public.procedures USING btree (tenant, workspace, namespace, content_hash) WHERE (deleted_at IS NULL);
