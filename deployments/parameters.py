@@ -16,7 +16,7 @@ async def refuse_unknown(request: Request) -> None:
     """
     if not request.query_params:
         return
-    known = _known(request.app).get((request.method, request.scope["route"].path), frozenset())
+    known = _known(request.app).get((request.method, request.scope["route"].path_format), frozenset())
     for name in request.query_params:
         if name not in known:
             raise InvalidInput(name, f"is not known here; the query knows {', '.join(sorted(known)) or 'nothing'}")

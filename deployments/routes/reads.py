@@ -101,7 +101,7 @@ async def note_versions(id: UUID, services: ServicesDep, credential: ReaderDep) 
     return NoteVersionsOut(versions=[NoteVersionOut.of(version) for version in versions])
 
 
-@router.get("/sessions/{session}/messages")
+@router.get("/sessions/{session:path}/messages")
 async def session_messages(
     session: Annotated[str, Path(description="The conversation.")],
     services: ServicesDep,

@@ -18,7 +18,7 @@ async def sessions_of(services: ServicesDep) -> Sessions:
     return services.sessions
 
 
-@router.get("/sessions/{session}/forecast")
+@router.get("/sessions/{session:path}/forecast")
 async def forecast(
     session: Annotated[str, Path(description="The conversation.")],
     sessions: Annotated[Sessions, Depends(sessions_of)],

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Self
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from deployments.services import AdminDep, ServicesDep
@@ -26,9 +26,9 @@ class ReceiptOut(BaseModel):
         return cls(user=user, erased=dict(receipt.erased), left=dict(receipt.left), complete=receipt.is_complete)
 
 
-@router.delete("/users/{user}")
+@router.delete("/users")
 async def erase_user(
-    user: Annotated[str, Path(description="Whose memories.")], services: ServicesDep, credential: AdminDep
+    user: Annotated[str, Query(description="Whose memories.")], services: ServicesDep, credential: AdminDep
 ) -> ReceiptOut:
     """Erase everything that belongs to a user, in all workspaces of the key's tenant, and what was made from it.
 

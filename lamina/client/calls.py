@@ -4,6 +4,7 @@ import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 from uuid import UUID
 
 Json = dict[str, Any]
@@ -201,6 +202,26 @@ def job_run(id_: str) -> Call:
 def undo_job(id_: str) -> Call:
     """Take a run back."""
     return Call("POST", f"/v1/jobs/{id_}/undo")
+
+
+def forecast(session: str, scope: Json) -> Call:
+    """Tell how full a session is."""
+    return Call("GET", f"/v1/sessions/{quote(session, safe='')}/forecast", params=scope)
+
+
+def archived_notes(params: Json) -> Call:
+    """List archived notes."""
+    return Call("GET", "/v1/archive/notes", params=params)
+
+
+def restore_notes(ids: Sequence[UUID | str]) -> Call:
+    """Bring archived notes back."""
+    return Call("POST", "/v1/archive/restore", {"ids": [str(id_) for id_ in ids]})
+
+
+def erase_user(user: str) -> Call:
+    """Erase a user."""
+    return Call("DELETE", "/v1/users", params={"user": user})
 
 
 JOB_SCHEDULE = Call("GET", "/v1/jobs/schedule")

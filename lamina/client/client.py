@@ -187,6 +187,23 @@ class Client:
         """Remove what has expired from the caches' tables (`DELETE /cache/stats/expired`); needs an admin key."""
         return self.send(calls.purge_expired_caches())
 
+    def forecast(self, session: str, **scope: Any) -> Json:
+        """Tell how full a session is (`GET /v1/sessions/{session}/forecast`)."""
+        return self.send(calls.forecast(session, {**self._scope, **scope}))
+
+    def archived_notes(self, *, limit: int = 100, offset: int = 0, **scope: Any) -> Json:
+        """List archived notes (`GET /v1/archive/notes`)."""
+        where = {key: value for key, value in {**self._scope, **scope}.items() if key in {"workspace", "namespace"}}
+        return self.send(calls.archived_notes({**where, "limit": limit, "offset": offset}))
+
+    def restore_notes(self, ids: Sequence[UUID | str]) -> Json:
+        """Bring archived notes back (`POST /v1/archive/restore`); needs an admin key."""
+        return self.send(calls.restore_notes(ids))
+
+    def erase_user(self, user: str) -> Json:
+        """Erase everything that belongs to a user (`DELETE /v1/users`); needs an admin key."""
+        return self.send(calls.erase_user(user))
+
     def run_job(self, job: str, *, idempotency_key: str | None = None, **fields: Any) -> Json:
         """Order a maintenance job on the key's tenant (`POST /v1/jobs`); needs an admin key."""
         return self.send(calls.run_job(job, fields, idempotency_key))
@@ -382,6 +399,23 @@ class AsyncClient:
     async def purge_expired_caches(self) -> Json:
         """Remove what has expired from the caches' tables (`DELETE /cache/stats/expired`); needs an admin key."""
         return await self.send(calls.purge_expired_caches())
+
+    async def forecast(self, session: str, **scope: Any) -> Json:
+        """Tell how full a session is (`GET /v1/sessions/{session}/forecast`)."""
+        return await self.send(calls.forecast(session, {**self._scope, **scope}))
+
+    async def archived_notes(self, *, limit: int = 100, offset: int = 0, **scope: Any) -> Json:
+        """List archived notes (`GET /v1/archive/notes`)."""
+        where = {key: value for key, value in {**self._scope, **scope}.items() if key in {"workspace", "namespace"}}
+        return await self.send(calls.archived_notes({**where, "limit": limit, "offset": offset}))
+
+    async def restore_notes(self, ids: Sequence[UUID | str]) -> Json:
+        """Bring archived notes back (`POST /v1/archive/restore`); needs an admin key."""
+        return await self.send(calls.restore_notes(ids))
+
+    async def erase_user(self, user: str) -> Json:
+        """Erase everything that belongs to a user (`DELETE /v1/users`); needs an admin key."""
+        return await self.send(calls.erase_user(user))
 
     async def run_job(self, job: str, *, idempotency_key: str | None = None, **fields: Any) -> Json:
         """Order a maintenance job on the key's tenant (`POST /v1/jobs`); needs an admin key."""

@@ -44,7 +44,7 @@ async def test_all_of_a_user_goes_from_everywhere_and_nobody_elses(application: 
     admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
     others = await everything(application, "bob")
 
-    receipt = (await admin.delete("/v1/users/ann")).json()
+    receipt = (await admin.delete("/v1/users", params={"user": "ann"})).json()
     await application.indexed()
     drift = {name: await audit(application.tenant) for name, audit in application.services.audits.items()}
 
@@ -54,7 +54,7 @@ async def test_all_of_a_user_goes_from_everywhere_and_nobody_elses(application: 
     assert await everything(application, "ann") == {"notes": 0, "hits": 0, "messages": 0, "profile": 0}
     assert await everything(application, "bob") == others
     assert {name: one.ids() for name, one in drift.items() if one.ids()} == {}
-    again = (await admin.delete("/v1/users/ann")).json()
+    again = (await admin.delete("/v1/users", params={"user": "ann"})).json()
     assert set(again["erased"].values()) == {0}
 
 
@@ -73,7 +73,7 @@ async def test_what_was_made_of_a_users_notes_what_was_merged_and_what_is_archiv
     admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
     before = (await client.get("/v1/notes", params={"user": "ann"})).json()["notes"]
 
-    receipt = (await admin.delete("/v1/users/ann")).json()
+    receipt = (await admin.delete("/v1/users", params={"user": "ann"})).json()
 
     assert archived.counts.removed == 1
     assert any("summary" in note["tags"] for note in before)
@@ -83,4 +83,4 @@ async def test_what_was_made_of_a_users_notes_what_was_merged_and_what_is_archiv
 
 
 async def test_only_an_admin_erases(application: Application) -> None:
-    assert (await application.client().delete("/v1/users/ann")).status_code == 403
+    assert (await application.client().delete("/v1/users", params={"user": "ann"})).status_code == 403

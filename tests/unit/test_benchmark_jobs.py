@@ -20,7 +20,7 @@ def told(notes: int = NOTES) -> Told:
 
 
 def cost(seen: int, elapsed_s: float, *, statements: int = 10, peak_mb: float = 100.0) -> Cost:
-    return Cost(seen, seen // 2, elapsed_s, statements, peak_mb)
+    return Cost(seen, seen // 2, elapsed_s, 2 * elapsed_s, statements, peak_mb)
 
 
 def test_each_number_of_the_vocabulary_is_a_word_of_its_own() -> None:
@@ -90,6 +90,7 @@ def test_growth_is_that_of_the_seconds_a_row_from_the_size_before() -> None:
 
     assert "growth" not in found["jobs"]["sweep"]["1000"]
     assert found["jobs"]["sweep"]["10000"]["growth"] == pytest.approx(1.2)
+    assert found["jobs"]["sweep"]["10000"]["cpu_growth"] == pytest.approx(1.2)
     assert found["jobs"]["sweep"]["10000"]["memory_growth"] == pytest.approx(1.1)
     assert found["jobs"]["sweep"]["1000"]["rows_per_s"] == pytest.approx(500)
     assert found["jobs"]["sweep"]["1000"]["statements_per_1000_rows"] == pytest.approx(20)

@@ -15,7 +15,9 @@ MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 MOMENTS = st.integers(0, 15 * 365 * 24 * 3600).map(
     lambda seconds: datetime(2020, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
 )
-EXPRESSIONS = st.sampled_from([getattr(ScheduleSettings(), name) for name in JOB_NAMES if name != "reembed"])
+EXPRESSIONS = st.sampled_from(
+    [getattr(ScheduleSettings(), name) for name in JOB_NAMES if name in schedules(ScheduleSettings())]
+)
 
 
 @pytest.mark.parametrize(
@@ -107,10 +109,10 @@ def test_it_is_missed_exactly_from_its_next_time_on(expression: str, last: datet
     assert not schedule.is_missed(due + MINUTE / 60, due + MINUTE / 2)
 
 
-def test_every_job_but_the_embedding_has_a_time_by_default() -> None:
-    found = schedules(ScheduleSettings())
+def test_every_job_that_is_not_off_has_a_time_of_its_own_by_default() -> None:
+    found, chosen = schedules(ScheduleSettings()), ScheduleSettings()
 
-    assert set(found) == set(JOB_NAMES) - {"reembed"}
+    assert set(found) == {name for name in JOB_NAMES if getattr(chosen, name) != "off"}
     assert len({schedule.expression for schedule in found.values()}) == len(found), "two begin at the same minute"
 
 

@@ -7,7 +7,7 @@ WITH wanted AS (
     FROM wanted w
     JOIN entities n ON n.id = w.id
     CROSS JOIN LATERAL jsonb_populate_record(n, w.guard) AS r
-    WHERE (%(tenant)s::text IS NULL OR n.tenant = %(tenant)s)
+    WHERE n.id = ANY(%(ids)s::uuid[]) AND (%(tenant)s::text IS NULL OR n.tenant = %(tenant)s)
       AND (r.confidence, r.standing, r.last_seen_at) IS NOT DISTINCT FROM (n.confidence, n.standing, n.last_seen_at)
     ORDER BY n.id
     FOR UPDATE OF n

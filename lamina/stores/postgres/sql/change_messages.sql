@@ -8,7 +8,7 @@ WITH wanted AS (
     FROM wanted w
     JOIN messages n ON n.id = w.id
     CROSS JOIN LATERAL jsonb_populate_record(n, w.guard) AS r
-    WHERE (%(tenant)s::text IS NULL OR n.tenant = %(tenant)s)
+    WHERE n.id = ANY(%(ids)s::uuid[]) AND (%(tenant)s::text IS NULL OR n.tenant = %(tenant)s)
       AND (r.compacted_at, r.compacted_into) IS NOT DISTINCT FROM (n.compacted_at, n.compacted_into)
       AND NOT EXISTS (SELECT FROM messages s WHERE s.id = n.compacted_into AND s.compacted_at IS NOT NULL)
     ORDER BY n.id

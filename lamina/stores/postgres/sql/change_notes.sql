@@ -1,5 +1,6 @@
 -- Put notes into another state, where they still are in the one that was decided upon. What they were is kept for the
 -- undo of the run, if there is one. A text that the scope has again meanwhile does not come back a second time.
+-- The ids stand twice, for otherwise a page among a million notes is joined with all of them.
 WITH wanted AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::jsonb[], %(afters)s::jsonb[]) AS w (id, guard, after)
 ), locked AS (
@@ -11,7 +12,7 @@ WITH wanted AS (
     FROM wanted w
     JOIN notes n ON n.id = w.id
     CROSS JOIN LATERAL jsonb_populate_record(n, w.guard) AS r
-    WHERE (%(tenant)s::text IS NULL OR n.tenant = %(tenant)s)
+    WHERE n.id = ANY(%(ids)s::uuid[]) AND (%(tenant)s::text IS NULL OR n.tenant = %(tenant)s)
       AND (r.temperature, r.temperature_changed_at, r.weight, r.hits, r.importance, r.confidence, r.tags,
            r.last_hit_at, r.deleted_at, r.merged_into)
           IS NOT DISTINCT FROM
