@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from datetime import datetime
 from importlib import import_module
 from typing import Any, cast
 from uuid import UUID
@@ -17,8 +16,9 @@ from actors.directory import retire
 from lamina.areas import Area
 from lamina.errors import LaminaError
 from lamina.maintenance.schedule import schedules
-from lamina.runs import OPEN, JobName, Order, Run
+from lamina.runs import JobName, Order, Run
 from lamina.settings import Settings
+from lamina.stores.postgres.generations import lacks_vectors
 from lamina.stores.postgres.job_runs import CHANNEL, Runs, locked
 from lamina.wiring import build_pool, jobs_edition, jobs_namespace, postgres_url, utc_now
 
@@ -28,6 +28,8 @@ LOOK_S = 5.0
 """Seconds after which the queue is looked at without a notification: for runs whose driver died."""
 MOST_DRIVEN = 4
 """Runs that are driven at the same time; the others wait in the queue."""
+RETRY_S = 15.0
+"""Seconds after which a run is started again that something stopped."""
 Launch = Callable[[Settings, UUID], Awaitable[None]]
 
 
@@ -71,16 +73,17 @@ class Scheduler:
             times.shutdown(wait=False)
 
     async def _catch_up(self) -> None:
-        """Order once what was due since its last run; what never ran waits for its time."""
+        """Order once what was due since its last run; what never ran waits for its time.
+
+        What was written while one model took another's place is embedded at once: searches would not find it.
+        """
         now = utc_now()
         for job, schedule in self._schedules.items():
-            last = await self._last(job)
+            last = await self._runs.last_at(job, BY_SCHEDULE)
             if last is not None and schedule.is_missed(last, now):
                 await self.order(job)
-
-    async def _last(self, job: JobName) -> datetime | None:
-        runs = await self._runs.latest(job, limit=100)
-        return next((run.created_at for run in runs if run.order.requested_by == BY_SCHEDULE), None)
+        if "reembed" in self._schedules and await lacks_vectors(self._pool):
+            await self.order("reembed")
 
     async def order(self, job: JobName) -> None:
         """Order a job on everything, unless its last order still waits or runs."""
@@ -113,7 +116,7 @@ class Scheduler:
 
     async def _start_open(self) -> None:
         self._started = {id_: task for id_, task in self._started.items() if not task.done()}
-        for run in reversed(await self._runs.latest(states=OPEN, limit=100)):
+        for run in await self._runs.open():
             if len(self._started) == MOST_DRIVEN:
                 return
             if run.id not in self._started and await self._is_free(run):
@@ -129,6 +132,7 @@ class Scheduler:
             await self._launch(self._settings, id_)
         except Exception as error:  # noqa: BLE001 - whatever a run ended with stands in its row
             logger.info("run %s: %s", id_, error)
+            await asyncio.sleep(RETRY_S)
 
 
 def _launcher(path: str) -> Launch:

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 from uuid import UUID
@@ -22,6 +22,7 @@ from rich.markup import escape
 from lamina.areas import Area
 from lamina.cli.common import ConfigOption, DataDirOption, database_of, guarded, settings_of
 from lamina.cli.jobs import Advance, ForceOption, JobArgument, ScopeOption, exit_code, job_named
+from lamina.errors import InvalidInput
 from lamina.maintenance import driving
 from lamina.maintenance.reporting import report
 from lamina.memories import as_utc
@@ -60,6 +61,10 @@ def main(
     logging.getLogger(driving.__name__).disabled = not os.environ.get("LAMINA_DEBUG")
     settings = settings_of(config, data_dir, postgres=PostgresServerSettings(url=database_of(config, data_dir)))
     at = utc_now() if moment is None else as_utc(datetime.fromisoformat(moment), "moment")
+    if at > utc_now() + timedelta(minutes=1) and not dry_run:
+        raise InvalidInput(
+            "moment", f"is {at.isoformat()}, in the future: what is not over yet would go; add --dry-run"
+        )
     order = Order(job_named(job), Area.of(scope or []), at, is_dry_run=dry_run, is_forced=force)
     with _on_ray(settings):
         run = asyncio.run(_ran(settings, order) if undo is None else _undone(settings, undo))

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -10,12 +10,21 @@ import ray
 from ray.exceptions import RayTaskError
 
 from jobs.projections import audits_of
-from lamina.maintenance.driving import FanOut, untold
+from lamina.maintenance.driving import FanOut, in_process, untold
 from lamina.runs import Counts, Order, Run, RunState
 from lamina.settings import MIB, Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.job_runs import Runs
-from lamina.wiring import Tools, build_driver, build_job_embedder, build_pool, build_undo, build_worker, utc_now
+from lamina.wiring import (
+    Tools,
+    build_driver,
+    build_job_embedder,
+    build_pool,
+    build_undo,
+    build_worker,
+    utc_now,
+    with_thresholds_of,
+)
 
 TRIES = 5
 """How often a partition is begun whose worker died; it goes on where it stands."""
@@ -36,19 +45,10 @@ def over_ray(settings: Settings) -> FanOut:
         runtime_env=OWN_PROCESSES,
     )(work)
 
-    async def fan_out(run: Run, partitions: Sequence[int]) -> None:
-        slots = asyncio.Semaphore(settings.jobs.parallelism)
+    async def one(run: Run, partition: int) -> None:
+        await _cause_of(task.remote(settings, run, partition))
 
-        async def one(partition: int) -> None:
-            async with slots:
-                await _cause_of(task.remote(settings, run, partition))
-
-        # All come to their end before the first error is told: nobody works on a run that has failed.
-        for outcome in await asyncio.gather(*map(one, partitions), return_exceptions=True):
-            if isinstance(outcome, BaseException):
-                raise outcome
-
-    return fan_out
+    return in_process(one, settings.jobs.parallelism)
 
 
 async def _cause_of(result: Awaitable[None]) -> None:
@@ -63,7 +63,8 @@ def work(settings: Settings, run: Run, partition: int) -> None:
     os.setpriority(os.PRIO_PROCESS, 0, min(LOWEST, NICENESS + settings.jobs.nice))
 
     async def act(pool: Pool) -> None:
-        await build_worker(settings, pool, run.order.job, _tools(settings)).work(run, partition)
+        chosen = await with_thresholds_of(settings, pool)
+        await build_worker(chosen, pool, run.order.job, _tools(chosen)).work(run, partition)
 
     asyncio.run(with_pool(settings, act))
 

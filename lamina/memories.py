@@ -16,6 +16,7 @@ from lamina.text import clean, clean_id, clean_json, clean_text, content_hash, n
 
 MAX_TAGS = 64
 MAX_SOURCE_CHARS = 1024
+JOB_SOURCE = "job:"
 MAX_MESSAGES = 256
 MAX_TTL_S = 100 * 365 * 86_400
 
@@ -165,8 +166,13 @@ class Note:
         return content_hash(self.content)
 
 
-def clean_note(note: Note, field_path: str = "") -> Note:
+def clean_note(note: Note, field_path: str = "", *, by_job: bool = False) -> Note:
     """Return the note with clean text, distinct tags and UTC time.
+
+    Args:
+        note: What somebody wants to be stored.
+        field_path: Where it stands in what was sent.
+        by_job: Whether a job made it; only then its source may begin with ``job:``.
 
     Raises:
         InvalidInput: Naming the field under ``field_path``.
@@ -179,11 +185,18 @@ def clean_note(note: Note, field_path: str = "") -> Note:
         confidence=_fraction(note.confidence, f"{prefix}confidence"),
         tags=clean_tags(note.tags, f"{prefix}tags"),
         event_at=None if note.event_at is None else as_utc(note.event_at, f"{prefix}event_at"),
-        source=clean(note.source, f"{prefix}source", limit=MAX_SOURCE_CHARS),
+        source=_clean_source(note.source, f"{prefix}source", by_job=by_job),
         metadata=clean_metadata(note.metadata, f"{prefix}metadata"),
         derived_from=tuple(dict.fromkeys(note.derived_from)),
         expires_at=None if note.expires_at is None else as_utc(note.expires_at, f"{prefix}expires_at"),
     )
+
+
+def _clean_source(source: str, field_path: str, *, by_job: bool) -> str:
+    cleaned = clean(source, field_path, limit=MAX_SOURCE_CHARS)
+    if cleaned.startswith(JOB_SOURCE) and not by_job:
+        raise InvalidInput(field_path, f"is {cleaned!r}; {JOB_SOURCE!r} begins what jobs make, name another source")
+    return cleaned
 
 
 def clean_expiry(

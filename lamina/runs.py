@@ -28,6 +28,9 @@ Cursor = dict[str, Any]
 """Where a partition stands: the ids of a unit, and ``after``, which the job reads; JSON."""
 
 
+WORST_ERROR_CHARS = 500
+
+
 class RunState(StrEnum):
     """What became of a run."""
 
@@ -144,3 +147,11 @@ class Partition:
     number: int
     cursor: Cursor | None
     is_done: bool
+
+
+def told_error(error: BaseException) -> str:
+    """Return an error as it stands in the row of a run; of several, the first."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:WORST_ERROR_CHARS]

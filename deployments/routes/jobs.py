@@ -10,7 +10,7 @@ from deployments.routes.job_models import JobIn, RunOut, RunsOut, ScheduledOut, 
 from deployments.routes.writes import IdempotencyKey, once_of
 from deployments.services import AdminDep, ServicesDep
 from lamina.areas import Area
-from lamina.errors import InvalidInput
+from lamina.errors import InvalidInput, Overloaded
 from lamina.maintenance.schedule import schedules
 from lamina.maintenance.undoing import request_undo
 from lamina.runs import JOB_NAMES, JobName, Order
@@ -18,6 +18,7 @@ from lamina.wiring import JOBS, undo_window, utc_now
 
 router = APIRouter(prefix="/v1", tags=["operations"])
 BY_API = "api"
+MOST_OPEN = 50
 Limit = Annotated[int, Query(ge=1, le=200, description="Most runs.")]
 
 
@@ -28,6 +29,8 @@ async def order(
     """Order a job on the key's tenant, or a part of it; the cluster runs it. Needs an admin's key."""
     if body.tenant not in {None, credential.tenant}:
         raise InvalidInput("tenant", f"is {body.tenant}, which is not the key's; leave it out")
+    if await services.runs.count_open(credential.tenant) >= MOST_OPEN:
+        raise Overloaded("jobs", f"{MOST_OPEN} runs of this tenant wait or go on; wait for their end")
     area = Area(credential.tenant, body.workspace, body.namespace)
     wanted = Order(body.job, area, utc_now(), is_dry_run=body.dry_run, is_forced=body.force, requested_by=BY_API)
     id_ = await services.runs.add(wanted, once_of(credential.tenant, idempotency_key, body))

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
@@ -21,7 +21,7 @@ _QUIET = frozenset({"weight", "hits", "last_hit_at", "temperature_changed_at"})
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Makes changes within one transaction.
+    """Makes changes within one transaction; :meth:`finish` is its last act.
 
     Args:
         connection: In the transaction.
@@ -32,6 +32,7 @@ class Changes:
     connection: Connection
     run: UUID | None
     moment: datetime
+    _bumps: dict[Scope, bool] = field(default_factory=dict)
 
     async def notes(self, changes: Sequence[Change], *, tenant: str | None = None) -> list[UUID]:
         """Change notes; return the ids of those that were as expected, and therefore changed."""
@@ -41,7 +42,7 @@ class Changes:
         await enqueue_notes(self.connection, [row["id"] for row in rows if row["id"] in loud])
         turned = [row for row in rows if row["was_live"] != row["is_live"]]
         await enqueue(self.connection, "graph", [row["id"] for row in turned])
-        await self._bump(rows, teaches=bool(turned))
+        self._bump(rows, teaches=bool(turned))
         return [row["id"] for row in rows]
 
     async def _warm_and_cool(self, rows: Sequence[DictRow]) -> None:
@@ -55,14 +56,14 @@ class Changes:
     async def entities(self, changes: Sequence[Change], *, tenant: str | None = None) -> list[UUID]:
         """Change entities; return the ids of those that changed."""
         rows = await change_rows(self.connection, "entities", changes, tenant=tenant, run=self.run)
-        await self._bump(rows, teaches=False)
+        self._bump(rows, teaches=False)
         return [row["id"] for row in rows]
 
     async def edges(self, changes: Sequence[Change], *, tenant: str | None = None) -> list[UUID]:
         """Change edges, and have the graph take over where they start; return the ids of those that changed."""
         rows = await change_rows(self.connection, "edges", changes, tenant=tenant, run=self.run)
         await enqueue(self.connection, "graph", sorted({row["from_id"] for row in rows}))
-        await self._bump(rows, teaches=False)
+        self._bump(rows, teaches=False)
         return [row["id"] for row in rows]
 
     async def messages(self, changes: Sequence[Change], *, tenant: str | None = None) -> list[UUID]:
@@ -71,7 +72,7 @@ class Changes:
         ids = [row["id"] for row in rows]
         await enqueue(self.connection, "messages", ids)
         await enqueue(self.connection, "graph", ids)
-        await self._bump(rows, teaches=bool(ids))
+        self._bump(rows, teaches=bool(ids))
         return ids
 
     async def journal(self, relation: Relation, before: Columns, after: Columns, ids: Sequence[UUID]) -> None:
@@ -79,9 +80,19 @@ class Changes:
         if self.run is not None:
             await journal(self.connection, self.run, relation, before, after, ids)
 
-    async def _bump(self, rows: Iterable[DictRow], *, teaches: bool) -> None:
-        for scope in sorted({(row["tenant"], row["workspace"], row["namespace"]) for row in rows}):
-            await bump_epoch(self.connection, Scope(*scope), teaches=teaches)
+    def bump(self, scope: Scope, *, teaches: bool = False) -> None:
+        """Have the epoch of a scope raised at the end: its row is locked from then on, and no writer waits before."""
+        place = Scope(scope.tenant, scope.workspace, scope.namespace)
+        self._bumps[place] = teaches or self._bumps.get(place, False)
+
+    async def finish(self) -> None:
+        """Raise the epochs of what was changed."""
+        for scope in sorted(self._bumps, key=lambda one: (one.tenant, one.workspace, one.namespace)):
+            await bump_epoch(self.connection, scope, teaches=self._bumps[scope])
+
+    def _bump(self, rows: Iterable[DictRow], *, teaches: bool) -> None:
+        for scope in {(row["tenant"], row["workspace"], row["namespace"]) for row in rows}:
+            self.bump(Scope(*scope), teaches=teaches)
 
 
 async def _restore_words(connection: Connection, ids: Sequence[UUID]) -> None:

@@ -13,7 +13,7 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from lamina.areas import Area
-from lamina.errors import LaminaError, Misconfigured, NotFound
+from lamina.errors import LaminaError, NotFound
 from lamina.extraction.condensing import LEAST_TOKENS, SourceText, Summarizer
 from lamina.extraction.linking import Reading, read
 from lamina.lifecycle.compaction import CompactionPolicy, Forecast, SessionMessage, forecast, plan
@@ -28,6 +28,7 @@ from lamina.scope import Scope
 from lamina.settings import JobsSettings
 from lamina.stores.postgres.connection import Connection, Pool, lent, scope_parameters, statement
 from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.generations import own_generation
 from lamina.stores.postgres.job_changes import Change, take_rows
 from lamina.stores.postgres.links import forget
 from lamina.stores.postgres.outbox import enqueue
@@ -328,24 +329,13 @@ class CompactionJob:
         due = shares(messages, self._policy)
         if not due:
             return _Outcome(len(messages))
-        generation = await self._generation()
+        generation = (await own_generation(self._pool, self._identity)).number
         try:
             summaries = await self._prepared(scope, due, moment)
         except LaminaError as error:
             where = Area(scope.tenant, scope.workspace, scope.namespace)
             return _Outcome(len(messages), problem=f"session {scope.session}: {error} ({where})")
         return _Outcome(len(messages), CompactedSession(summaries, generation))
-
-    async def _generation(self) -> int:
-        async with lent(self._pool) as connection:
-            number, stored = await _active(connection)
-        if stored != self._identity:
-            raise Misconfigured(
-                f"embedding.model is {self._identity.model}, the stores hold vectors of "
-                f"{stored.model if stored else 'none'}",
-                "run the job with the settings of the service",
-            )
-        return number
 
     async def _prepared(self, scope: Scope, due: Sequence[Share], moment: datetime) -> tuple[PreparedSummary, ...]:
         messages = [await self._condensed(share) for share in due]
@@ -434,7 +424,14 @@ def _departures(summary: PreparedSummary, moment: datetime) -> list[Change]:
 
 async def _write(changes: Changes, area: Area, made: Sequence[PreparedSummary], generation: int) -> None:
     connection = changes.connection
-    rows = {**area.ids(), **_rows(made), "name": SUMMARY_NAME, "run_id": changes.run, "relation": MADE}
+    rows = {
+        **area.ids(),
+        **_rows(made),
+        "name": SUMMARY_NAME,
+        "moment": changes.moment,
+        "run_id": changes.run,
+        "relation": MADE,
+    }
     await connection.execute(statement("compaction_insert"), rows)
     chunks = {**area.ids(), **_chunks(made), "generation": generation}
     await connection.execute(statement("embed_messages"), chunks)

@@ -7,17 +7,18 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from uuid import UUID
 
-from lamina.errors import Conflict
+from lamina.errors import Conflict, Unavailable
 from lamina.maintenance.working import Limits
 from lamina.ports import Clock
-from lamina.runs import Order, Run, RunState
+from lamina.runs import Order, Run, RunState, told_error
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.job_runs import Runs, locked
 
 logger = logging.getLogger(__name__)
 FanOut = Callable[[Run, Sequence[int]], Awaitable[None]]
 """Has workers bring these partitions of a run to their end, a bounded number at the same time."""
-WORST_ERROR_CHARS = 500
+RETRIED = timedelta(days=1)
+"""How long after its order a run goes on that something unavailable stopped."""
 
 
 def untold(run: Run) -> None:
@@ -98,6 +99,10 @@ class Driver:
         begun = await self._runs.get(run.id)
         try:
             await self._fan_out(begun, range(partitions))
+        except Unavailable:
+            if self._clock() - run.created_at > RETRIED:
+                await self._runs.finish(run.id, RunState.FAILED, "what it needs was not available for a day")
+            raise
         except Exception as error:
             logger.exception("run %s of %s failed", run.id, run.order.job)
             await self._runs.finish(run.id, RunState.FAILED, told_error(error))
@@ -106,16 +111,11 @@ class Driver:
         await self._runs.finish(run.id, RunState.STOPPED if ended.held else RunState.DONE)
 
 
-def told_error(error: BaseException) -> str:
-    """Return an error as it stands in the row of a run; of several, the first."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:WORST_ERROR_CHARS]
-
-
 def in_process(work: Callable[[Run, int], Awaitable[None]], parallelism: int) -> FanOut:
-    """Return a fan-out whose workers are tasks of this process."""
+    """Return a fan-out whose workers are tasks of this process, or what they start elsewhere.
+
+    All come to their end before the first error is told: nobody works on a run that has failed.
+    """
 
     async def fan_out(run: Run, partitions: Sequence[int]) -> None:
         slots = asyncio.Semaphore(parallelism)
@@ -124,8 +124,8 @@ def in_process(work: Callable[[Run, int], Awaitable[None]], parallelism: int) ->
             async with slots:
                 await work(run, partition)
 
-        async with asyncio.TaskGroup() as group:
-            for partition in partitions:
-                group.create_task(one(partition))
+        for outcome in await asyncio.gather(*map(one, partitions), return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
 
     return fan_out

@@ -18,7 +18,9 @@ from lamina.runs import Counts
 from lamina.stores.postgres.connection import Connection, Pool, lent, statement
 from lamina.stores.postgres.job_changes import Change
 
-PAGE_NOTES = 100_000
+PAGE_NOTES = 20_000
+MOST_NOTES = 100_000
+"""Notes that are held in memory: those of a page, and the newest of the window before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,9 @@ class MergeJob:
             if last is None:
                 return Page(None)
             since = last["created_at"] - self._window
-            cursor = await connection.execute(statement("merge_candidates"), parameters | {"since": since})
+            cursor = await connection.execute(
+                statement("merge_candidates"), parameters | {"since": since, "limit": MOST_NOTES}
+            )
             rows = await cursor.fetchall()
         return await asyncio.to_thread(self._page, rows, last)
 

@@ -1,19 +1,22 @@
 """The undo of a run: every row that nobody changed since gets back what it was."""
 
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from lamina.errors import Conflict
+import psycopg
+
+from lamina.errors import Conflict, Unavailable
 from lamina.maintenance.changing import Changes
-from lamina.maintenance.driving import told_error
 from lamina.maintenance.pages import Job, Undoes
-from lamina.runs import Counts, Run, RunState
+from lamina.runs import Counts, Run, RunState, told_error
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.job_changes import RELATIONS, Change, Relation, take_undone
 from lamina.stores.postgres.job_runs import Runs, locked
 
 PAGE = 2_000
+TRIES = 3
 _ENDED = (RunState.DONE, RunState.STOPPED, RunState.FAILED, RunState.UNDOING)
 
 
@@ -60,16 +63,10 @@ class Undo:
         """Take everything back; what fails at that is told, and can be asked for again."""
         try:
             return await self._back(run)
+        except Unavailable:
+            raise  # It goes on where it stands.
         except Exception as error:
             await self._runs.finish(run.id, RunState.FAILED, f"undo: {told_error(error)}")
-            raise
-
-    async def _back_or_as_before(self, run: Run) -> Counts:
-        try:
-            return await self._back(run)
-        except Conflict:  # The job refuses; an outage leaves the undo to be gone on with.
-            before = RunState.DONE if run.state is RunState.UNDOING else run.state
-            await self._runs.reopen(run.id, before, of=(RunState.UNDOING,))
             raise
 
     async def _back(self, run: Run) -> Counts:
@@ -87,9 +84,14 @@ class Undo:
     async def _page(self, run: Run, relation: Relation) -> Counts:
         async def act(connection: Connection) -> Counts:
             taken = await take_undone(connection, run.id, relation, PAGE)
-            changed = await _change(Changes(connection, None, run.order.moment), relation, taken)
+            changes = Changes(connection, None, run.order.moment)
+            changed = await _change(changes, relation, taken)
+            await changes.finish()
             return Counts(seen=len(taken), changed=changed)
 
+        for _ in range(TRIES - 1):
+            with suppress(psycopg.errors.UniqueViolation):  # Somebody writes what comes back; then it stays away.
+                return await in_transaction(self._pool, act)
         return await in_transaction(self._pool, act)
 
 

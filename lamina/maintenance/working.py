@@ -1,16 +1,20 @@
 """One partition of a run: unit by unit, page by page, each page once."""
 
+import logging
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
 from lamina.areas import Area
+from lamina.errors import Misconfigured, Unavailable
 from lamina.maintenance.changing import Changes
 from lamina.maintenance.pages import After, Job, Page, Previews
-from lamina.runs import Counts, Cursor, Held, Partition, Run
+from lamina.runs import Counts, Cursor, Held, Partition, Run, RunState, told_error
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.job_runs import Runs, advance, count_changes
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +64,26 @@ class Worker:
             try:
                 await self._go_on(run, partition)
             except Overtaken:
-                continue
+                if (await self._runs.get(run.id)).state is not RunState.RUNNING:
+                    return
 
     async def _go_on(self, run: Run, partition: Partition) -> None:
         at = partition
         async for area, after in self._units(run, partition):
-            at = await self._work_unit(run, at, area, after)
+            try:
+                at = await self._work_unit(run, at, area, after)
+            except (Overtaken, Unavailable, Misconfigured):
+                raise
+            except Exception as error:
+                logger.exception("%s of run %s failed at %s", run.order.job, run.id, area)
+                at = await self._pass_over(run, partition.number, area, error)
         await self._advance(run, at, at.cursor, Counts(), is_done=True)
+
+    async def _pass_over(self, run: Run, number: int, area: Area, error: Exception) -> Partition:
+        """Leave a unit as far as it came, and go on with the next: one scope's fault is no other one's."""
+        at = await self._runs.partition(run.id, number)
+        problem = f"{area}: {told_error(error)}"
+        return await self._advance(run, at, _cursor(area, None), Counts(units=1), problems=(problem,))
 
     async def _units(self, run: Run, partition: Partition) -> AsyncIterator[tuple[Area, After]]:
         """Yield the unit that was begun, with where it stands, and all that follow it."""
@@ -121,8 +138,10 @@ class Worker:
 
         async def act(connection: Connection) -> None:
             await _moved(connection, run.id, at, cursor, counts, problems=page.problems)
-            acted = await self._job.act(Changes(connection, run.id, run.order.moment), area, page.plan)
+            changes = Changes(connection, run.id, run.order.moment)
+            acted = await self._job.act(changes, area, page.plan)
             await count_changes(connection, run.id, at, acted)
+            await changes.finish()
 
         await in_transaction(self._pool, act)
         return replace(at, cursor=cursor)

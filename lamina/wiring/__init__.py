@@ -22,6 +22,7 @@ from lamina.wiring.jobs import (
     jobs_edition,
     jobs_namespace,
     undo_window,
+    with_thresholds_of,
 )
 from lamina.wiring.services import (
     DocumentParts,
@@ -139,4 +140,5 @@ __all__ = [
     "undo_window",
     "unserved_tiers",
     "utc_now",
+    "with_thresholds_of",
 ]

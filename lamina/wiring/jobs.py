@@ -28,10 +28,11 @@ from lamina.ports import Embedder, Model
 from lamina.runs import JobName
 from lamina.settings import Settings
 from lamina.stores.postgres.connection import Pool
+from lamina.stores.postgres.generations import active_generation
 from lamina.stores.postgres.outbox import ProjectionName
 from lamina.wiring.archives import build_archival
 from lamina.wiring.caches import build_cache_tables
-from lamina.wiring.stores import build_model, model_identity, postgres_url, utc_now
+from lamina.wiring.stores import build_model, model_identity, postgres_url, utc_now, with_thresholds
 
 NO_GENERATION = 0  # What expires does so whatever model made it.
 
@@ -193,6 +194,12 @@ def build_job(settings: Settings, pool: Pool, name: JobName, tools: Tools) -> Jo
 def build_worker(settings: Settings, pool: Pool, name: JobName, tools: Tools) -> Worker:
     """Build what works on the partitions of a job's runs."""
     return Worker(pool, build_job(settings, pool, name, tools), job_limits(settings, name))
+
+
+async def with_thresholds_of(settings: Settings, pool: Pool) -> Settings:
+    """Return the settings with the cosines that belong to the model whose vectors searches read."""
+    active = await active_generation(pool)
+    return settings if active is None else with_thresholds(settings, active)
 
 
 def build_driver(settings: Settings, pool: Pool, name: JobName, fan_out: FanOut) -> Driver:

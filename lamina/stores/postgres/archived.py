@@ -1,6 +1,6 @@
 """Notes that are in a file of the archive, and in no other table: where each is, and how rows leave and come back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -9,6 +9,7 @@ from uuid import UUID
 
 from psycopg.rows import DictRow
 
+from lamina.errors import Misconfigured
 from lamina.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, lent, scope_parameters, statement
 
@@ -35,6 +36,21 @@ class ArchivedEntry:
     def scope(self) -> Scope:
         """Return the namespace that it belongs to."""
         return Scope(self.tenant, self.workspace, self.namespace)
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveFolder:
+    """Where the archive has the files of a scope.
+
+    Args:
+        database: Which database's files these are. A copy of a database has its id: give it an archive of its own.
+        scope: A namespace.
+        is_begun: Whether it was given any file; before, there is no such folder.
+    """
+
+    database: UUID
+    scope: Scope
+    is_begun: bool
 
 
 class RestoreStatus(StrEnum):
@@ -83,21 +99,44 @@ class ArchivedNotes:
         async with lent(self._pool) as connection:
             return await known(connection, tenant, ids)
 
-    async def of_user(self, tenant: str, user: str) -> list[ArchivedEntry]:
-        """Return archived notes of a user, in any namespace: those of one file."""
+    async def of_user(self, tenant: str, user: str, *, but: Collection[str] = ()) -> list[ArchivedEntry]:
+        """Return archived notes of a user, in any namespace: those of one file that is none of some."""
+        parameters = {"tenant": tenant, "user_id": user, "but": list(but)}
         async with lent(self._pool) as connection:
-            return await _entries(connection, "archived_of_user", {"tenant": tenant, "user_id": user})
+            return await _entries(connection, "archived_of_user", parameters)
 
-    async def counts(self, scope: Scope) -> Mapping[str, int]:
-        """Return how many notes of the scope's namespace are archived in each file."""
+    async def folders(self, tenant: str) -> list[ArchiveFolder]:
+        """Return every folder that has, or had, files of a tenant."""
         async with lent(self._pool) as connection:
-            cursor = await connection.execute(statement("archived_counts"), scope_parameters(scope))
-            return {row["file"]: row["notes"] async for row in cursor}
+            cursor = await connection.execute(statement("archive_folders"), {"tenant": tenant})
+            return [
+                ArchiveFolder(row["id"], Scope(tenant, row["workspace"], row["namespace"]), is_begun=True)
+                async for row in cursor
+            ]
 
 
 async def lock_archive(connection: Connection, file: str) -> None:
     """Keep others from writing files of the same folder until the transaction ends; look at the rows afterwards."""
     await connection.execute(statement("archived_lock"), {"folder": file.rpartition("/")[0]})
+
+
+async def folder_of(connection: Connection, scope: Scope) -> ArchiveFolder:
+    """Return the folder of a scope's namespace."""
+    row = await (await connection.execute(statement("archive_folder"), scope_parameters(scope))).fetchone()
+    if row is None:
+        raise Misconfigured("archive_identity has no row", "insert one, with the first part of archived_notes.file")
+    return ArchiveFolder(row["id"], scope, row["is_begun"])
+
+
+async def begin_folder(connection: Connection, scope: Scope) -> None:
+    """Note that the archive is given files of a scope; it must be durable before the first of them."""
+    await connection.execute(statement("archive_begin_folder"), scope_parameters(scope))
+
+
+async def counts(connection: Connection, scope: Scope) -> Mapping[str, int]:
+    """Return how many notes of the scope's namespace are archived in each file."""
+    cursor = await connection.execute(statement("archived_counts"), scope_parameters(scope))
+    return {row["file"]: row["notes"] async for row in cursor}
 
 
 async def known(connection: Connection, tenant: str, ids: Sequence[UUID]) -> list[ArchivedEntry]:
@@ -110,9 +149,10 @@ async def in_file(connection: Connection, file: str) -> list[ArchivedEntry]:
     return await _entries(connection, "archived_in_file", {"file": file})
 
 
-async def file_of_run(connection: Connection, run: UUID) -> str | None:
-    """Return a file that a run wrote and of which something is still archived."""
-    row = await (await connection.execute(statement("archived_file_of_run"), {"run_id": run})).fetchone()
+async def file_of_run(connection: Connection, run: UUID, *, but: Collection[str] = ()) -> str | None:
+    """Return a file that a run wrote and of which something is still archived; none of some."""
+    parameters = {"run_id": run, "but": list(but)}
+    row = await (await connection.execute(statement("archived_file_of_run"), parameters)).fetchone()
     return row["file"] if row else None
 
 

@@ -205,8 +205,41 @@ async def begin_generation(
     return int(row["generation"])
 
 
-async def is_active(pool: Pool, generation: Generation) -> bool:
-    """Tell whether searches that begin now read this generation, and did since it was claimed."""
+async def active_generation(pool: Pool) -> Generation | None:
+    """Return the generation that searches read; ``None`` before the first start."""
     async with lent(pool) as connection:
         row = await (await connection.execute(statement("active_generation"))).fetchone()
-    return row is not None and (row["generation"], row["activations"]) == (generation.number, generation.activations)
+    return None if row is None else _generation(row)
+
+
+async def own_generation(pool: Pool, identity: ModelIdentity) -> Generation:
+    """Return the active generation, to which a model's vectors may be added.
+
+    Raises:
+        Misconfigured: If it is another model's, or there is none.
+    """
+    active = await active_generation(pool)
+    if active is None or active.identity != identity:
+        stored = active.identity.model if active else "none"
+        raise Misconfigured(
+            f"embedding.model is {identity.model}, the stores hold vectors of {stored}",
+            "run the job with the settings of the service",
+        )
+    return active
+
+
+async def lacks_vectors(pool: Pool) -> bool:
+    """Tell whether something of anybody has no vectors of the active generation."""
+    active = await active_generation(pool)
+    if active is None:
+        return False
+    parameters = {"generation": active.number, "grace": timedelta(0)}
+    async with lent(pool) as connection:
+        row = await (await connection.execute(statement("count_unembedded"), parameters)).fetchone()
+    return row is not None and any(row.values())
+
+
+async def is_active(pool: Pool, generation: Generation) -> bool:
+    """Tell whether searches that begin now read this generation, and did since it was claimed."""
+    active = await active_generation(pool)
+    return active is not None and (active.number, active.activations) == (generation.number, generation.activations)

@@ -43,7 +43,7 @@ async def change_rows(
     tenant: str | None = None,
     run: UUID | None = None,
 ) -> list[DictRow]:
-    """Change rows in one statement; what they were is kept for the run's undo.
+    """Change rows together; what they were is kept for the run's undo.
 
     Args:
         connection: In the transaction of the change.
@@ -65,6 +65,7 @@ async def change_rows(
         "tenant": tenant,
         "run_id": run,
     }
+    await connection.execute(statement(f"lock_rows_{relation}"), {"ids": parameters["ids"]})
     cursor = await connection.execute(statement(f"change_{relation}"), parameters)
     return await cursor.fetchall()
 

@@ -80,16 +80,37 @@ class Runs:
         """Return the latest runs, the last one first."""
         return await self._find(job=job, tenant=tenant, states=states, limit=limit)
 
+    async def open(self, limit: int = 100) -> list[Run]:
+        """Return runs that are queued, go on, or are undone, the longest waiting first."""
+        return await self._find(states=OPEN, limit=limit, oldest_first=True)
+
+    async def count_open(self, tenant: str) -> int:
+        """Return how many runs of a tenant wait or go on."""
+        row = await self._one("count_open_runs", {"tenant": tenant})
+        return int(row["runs"])
+
+    async def last_at(self, job: JobName, requested_by: str) -> datetime | None:
+        """Return when somebody last ordered a job."""
+        row = await self._one("last_scheduled_run", {"job": job, "requested_by": requested_by})
+        moment: datetime | None = row["at"]
+        return moment
+
+    async def _one(self, name: str, parameters: dict[str, Any]) -> DictRow:
+        async with lent(self._pool) as connection:
+            row = await (await connection.execute(statement(name), parameters)).fetchone()
+        assert row is not None  # noqa: S101 - an aggregate is one row
+        return row
+
     async def unfinished(self, order: Order) -> Run | None:
         """Return the run of the same job, on the same area and of the same kind, that has not come to its end."""
-        for run in await self._find(job=order.job, states=OPEN[:2], limit=100):
-            same = (run.order.area, run.order.is_dry_run, run.order.is_forced)
-            if same == (order.area, order.is_dry_run, order.is_forced):
-                return run
-        return None
+        kind = {"job": order.job, "is_dry_run": order.is_dry_run, "is_forced": order.is_forced}
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("unfinished_job_run"), {**order.area.ids(), **kind})
+            row = await cursor.fetchone()
+        return None if row is None else await self.get(row["id"])
 
     async def _find(self, **chosen: Any) -> list[Run]:
-        parameters = {"id": None, "job": None, "tenant": None, "states": None} | chosen
+        parameters = {"id": None, "job": None, "tenant": None, "states": None, "oldest_first": False} | chosen
         if parameters["states"] is not None:
             parameters["states"] = [str(state) for state in parameters["states"]]
         async with lent(self._pool) as connection:

@@ -63,6 +63,14 @@ CREATE TABLE public.api_keys (
     revoked_at timestamp with time zone,
     CONSTRAINT api_keys_role_check CHECK ((role = ANY (ARRAY['reader'::text, 'writer'::text, 'admin'::text])))
 );
+CREATE TABLE public.archive_folders (
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    namespace text NOT NULL
+);
+CREATE TABLE public.archive_identity (
+    id uuid DEFAULT gen_random_uuid() NOT NULL
+);
 CREATE TABLE public.archived_notes (
     id uuid NOT NULL,
     tenant text NOT NULL,
@@ -572,6 +580,10 @@ ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_hash_key UNIQUE (hash);
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.archive_folders
+    ADD CONSTRAINT archive_folders_pkey PRIMARY KEY (tenant, workspace, namespace);
+ALTER TABLE ONLY public.archive_identity
+    ADD CONSTRAINT archive_identity_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.archived_notes
     ADD CONSTRAINT archived_notes_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.compacted_chunks

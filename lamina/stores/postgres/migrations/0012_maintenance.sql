@@ -107,3 +107,15 @@ CREATE TABLE archived_notes (
 CREATE INDEX archived_notes_of_scope ON archived_notes (tenant, workspace, namespace, id);
 CREATE INDEX archived_notes_by_file ON archived_notes (file);
 CREATE INDEX archived_notes_by_run ON archived_notes (run_id) WHERE run_id IS NOT NULL;
+
+-- Tells this database's files from those of others in the same archive.
+CREATE TABLE archive_identity (id uuid PRIMARY KEY DEFAULT gen_random_uuid());
+INSERT INTO archive_identity DEFAULT VALUES;
+
+-- Scopes of which the archive has, or had, files: their folders are marked, and one without its mark is not there.
+CREATE TABLE archive_folders (
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    namespace text NOT NULL,
+    PRIMARY KEY (tenant, workspace, namespace)
+);

@@ -1,10 +1,5 @@
--- Edges that rest on nothing but an inference; others only lose it.
-WITH gone AS (
-    DELETE FROM edge_evidence WHERE edge_id = ANY(%(ids)s) AND source = %(source)s AND memory_id IS NULL
-    RETURNING edge_id
-)
-DELETE FROM edges e USING gone
-WHERE e.id = gone.edge_id
-  AND NOT EXISTS (SELECT FROM edge_evidence v WHERE v.edge_id = e.id
-                  AND NOT (v.source = %(source)s AND v.memory_id IS NULL))
-RETURNING e.id, e.from_id, e.tenant, e.workspace, e.namespace
+-- Edges lose what nobody told; whether anything else founds them is looked at afterwards (prune_evidence).
+DELETE FROM edge_evidence v USING edges e
+WHERE v.edge_id = ANY(%(ids)s) AND v.source = %(source)s AND v.memory_id IS NULL AND v.user_id IS NULL
+  AND e.id = v.edge_id
+RETURNING e.id, e.from_id, e.to_id, e.tenant, e.workspace, e.namespace

@@ -1,4 +1,5 @@
--- What was made from these notes, however indirectly, stays no longer than they do.
+-- What was made from these notes, however indirectly, stays no longer than they do; also what is hidden, which may come
+-- back.
 WITH RECURSIVE made (id, expires_at) AS (
     SELECT s.note_id, n.expires_at
     FROM note_sources s
@@ -9,5 +10,4 @@ WITH RECURSIVE made (id, expires_at) AS (
 )
 UPDATE notes n SET expires_at = least(n.expires_at, first.expires_at)
 FROM (SELECT id, min(expires_at) AS expires_at FROM made GROUP BY id) AS first
-WHERE n.id = first.id AND n.deleted_at IS NULL
-  AND (n.expires_at IS NULL OR n.expires_at > first.expires_at)
+WHERE n.id = first.id AND (n.expires_at IS NULL OR n.expires_at > first.expires_at)

@@ -17,5 +17,5 @@ WHERE (%(id)s::uuid IS NULL OR r.id = %(id)s)
   AND (%(job)s::text IS NULL OR r.job = %(job)s)
   AND (%(tenant)s::text IS NULL OR r.tenant = %(tenant)s)
   AND (%(states)s::text[] IS NULL OR r.state = ANY(%(states)s))
-ORDER BY r.created_at DESC, r.id DESC
+ORDER BY CASE WHEN %(oldest_first)s THEN r.created_at END, r.created_at DESC, r.id DESC
 LIMIT %(limit)s

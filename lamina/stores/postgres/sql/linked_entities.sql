@@ -7,7 +7,9 @@ SELECT n.id, n.name, n.type, n.aliases, n.confidence * n.standing AS confidence,
             WHERE l.to_id = n.id AND l.kind = 'mentions'
               AND (%(user_id)s::text IS NULL OR l.user_id IS NULL OR l.user_id = %(user_id)s)
               AND (NOT %(shared_only)s OR l.user_id IS NULL)
-              AND NOT EXISTS (SELECT FROM notes x WHERE x.id = l.from_id AND x.expires_at <= statement_timestamp())
+              AND NOT EXISTS (SELECT FROM notes x WHERE x.id = l.from_id
+                              AND (x.expires_at <= statement_timestamp()
+                                   OR (x.deleted_at IS NOT NULL AND x.merged_into IS NULL)))
             LIMIT 10000
         ) counted) AS mentions
 FROM entities n

@@ -7,3 +7,5 @@ WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namesp
   AND (%(created_at)s::timestamptz IS NULL OR (created_at, id) < (%(created_at)s, %(id)s::uuid))
   AND created_at >= %(since)s
   AND NOT EXISTS (SELECT FROM note_sources s WHERE s.note_id = n.id)
+ORDER BY created_at DESC, id DESC
+LIMIT %(limit)s

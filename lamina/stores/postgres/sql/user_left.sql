@@ -1,5 +1,7 @@
 -- What there is of a user, looked for again.
 SELECT (SELECT count(*) FROM notes WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS notes,
+       (SELECT count(DISTINCT s.note_id) FROM note_sources s JOIN notes n ON n.id = s.source_id
+        WHERE n.tenant = %(tenant)s AND n.user_id = %(user_id)s) AS derived,
        (SELECT count(*) FROM messages WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS messages,
        (SELECT count(*) FROM documents WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS documents,
        (SELECT count(*) FROM profiles WHERE tenant = %(tenant)s AND user_id = %(user_id)s)
