@@ -16,14 +16,13 @@ from actors.directory import retire
 from lamina.areas import Area
 from lamina.errors import LaminaError
 from lamina.maintenance.schedule import schedules
-from lamina.runs import JobName, Order, Run
+from lamina.runs import BY_SCHEDULE, JobName, Order, Run
 from lamina.settings import Settings
 from lamina.stores.postgres.generations import lacks_vectors
 from lamina.stores.postgres.job_runs import CHANNEL, Runs, locked
 from lamina.wiring import build_pool, jobs_edition, jobs_namespace, postgres_url, utc_now
 
 logger = logging.getLogger(__name__)
-BY_SCHEDULE = "schedule"
 LOOK_S = 5.0
 """Seconds after which the queue is looked at without a notification: for runs whose driver died."""
 MOST_DRIVEN = 4

@@ -19,7 +19,7 @@ from benchmarks.report import stage
 from benchmarks.service import REPOSITORY
 from lamina.areas import Area
 from lamina.backends import EmbeddedPostgres
-from lamina.maintenance.driving import in_process
+from lamina.maintenance.driving import fan_out_over
 from lamina.runs import JobName, Order, Run
 from lamina.settings import EmbeddedPostgresSettings, HashingSettings, PostgresServerSettings, Settings, load_settings
 from lamina.stores.postgres.generations import claim_generation
@@ -212,7 +212,7 @@ async def _run_on_ray(settings: Settings, order: Order) -> Run:
 async def _run_here(settings: Settings, order: Order) -> Run:
     async with build_pool(settings) as pool:
         worker = build_worker(settings, pool, order.job, Tools(build_job_embedder(settings)))
-        fan_out = in_process(worker.work, settings.jobs.parallelism)
+        fan_out = fan_out_over(worker.work, settings.jobs.parallelism)
         return await build_driver(settings, pool, order.job, fan_out).start(order)
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 import typer
@@ -21,12 +21,20 @@ from rich.markup import escape
 
 from lamina.areas import Area
 from lamina.cli.common import ConfigOption, DataDirOption, database_of, guarded, settings_of
-from lamina.cli.jobs import Advance, ForceOption, JobArgument, ScopeOption, exit_code, job_named
+from lamina.cli.jobs import (
+    Advance,
+    ForceOption,
+    JobArgument,
+    ScopeOption,
+    exit_code,
+    job_named,
+    print_runs,
+)
 from lamina.errors import InvalidInput
 from lamina.maintenance import driving
 from lamina.maintenance.reporting import report
 from lamina.memories import as_utc
-from lamina.runs import Order, Run
+from lamina.runs import JobName, Order, Run
 from lamina.settings import PostgresServerSettings, Settings
 from lamina.stores.postgres.job_runs import Runs
 from lamina.wiring import JOBS, build_pool, utc_now
@@ -48,7 +56,11 @@ def main(
         str | None, typer.Option("--moment", help="ISO time from which it decides; now if not given.")
     ] = None,
     undo: Annotated[UUID | None, typer.Option("--undo", help="Take this run of the job back.")] = None,
+    show: Annotated[UUID | None, typer.Option("--show", help="Report what this run of the job did.")] = None,
     *,
+    runs: Annotated[
+        bool, typer.Option("--runs", help="List the job's latest runs, on everything and on parts.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what it would do.")] = False,
     force: ForceOption = False,
 ) -> None:
@@ -59,18 +71,64 @@ def main(
     logging.basicConfig(level=logging.WARNING)
     # What a run fails of is told in one line; LAMINA_DEBUG shows where.
     logging.getLogger(driving.__name__).disabled = not os.environ.get("LAMINA_DEBUG")
+    name = job_named(job)
     settings = settings_of(config, data_dir, postgres=PostgresServerSettings(url=database_of(config, data_dir)))
-    at = utc_now() if moment is None else as_utc(datetime.fromisoformat(moment), "moment")
-    if at > utc_now() + timedelta(minutes=1) and not dry_run:
-        raise InvalidInput(
-            "moment", f"is {at.isoformat()}, in the future: what is not over yet would go; add --dry-run"
-        )
-    order = Order(job_named(job), Area.of(scope or []), at, is_dry_run=dry_run, is_forced=force)
-    with _on_ray(settings):
-        run = asyncio.run(_ran(settings, order) if undo is None else _undone(settings, undo))
+    if runs:
+        print_runs([_row(run) for run in asyncio.run(_latest(settings, name))])
+        return
+    if undo is not None or show is not None:
+        _refuse_beside(scope=scope, moment=moment, dry_run=dry_run, force=force)
+        run = asyncio.run(_known(settings, name, undo or show))
+    if show is None:
+        with _on_ray(settings):
+            order = Order(name, Area.of(scope or []), _moment(moment, dry_run), dry_run, force)
+            run = asyncio.run(_ran(settings, order) if undo is None else _undone(settings, undo))
     for line in report(run, JOBS[run.order.job].told):
         console.print(escape(line), highlight=False, soft_wrap=True)
     raise typer.Exit(exit_code(asdict(run)))
+
+
+def _refuse_beside(**others: object) -> None:
+    for name, value in others.items():
+        if value:
+            raise InvalidInput(name, "says nothing beside --undo or --show; leave it out")
+
+
+def _moment(text: str | None, is_dry_run: bool) -> datetime:
+    """Return the moment that is asked for; one to come only shows what it would do."""
+    now = utc_now()
+    try:
+        at = now if text is None else as_utc(datetime.fromisoformat(text), "moment")
+    except ValueError as error:
+        raise InvalidInput("moment", f"is {text!r}; write it as 2026-11-28T09:00") from error
+    if at > now + timedelta(minutes=1) and not is_dry_run:
+        raise InvalidInput("moment", f"is {at.isoformat()}: what is not over yet would go; add --dry-run")
+    return at
+
+
+def _row(run: Run) -> dict[str, Any]:
+    return {
+        "id": str(run.id),
+        "job": run.order.job,
+        "dry_run": run.order.is_dry_run,
+        "area": str(run.order.area),
+        "state": run.state,
+        "created_at": run.created_at.isoformat(),
+        "counts": asdict(run.counts),
+    }
+
+
+async def _latest(settings: Settings, name: JobName) -> list[Run]:
+    async with build_pool(settings) as pool:
+        return await Runs(pool).latest(name)
+
+
+async def _known(settings: Settings, name: JobName, id_: UUID | None) -> Run:
+    async with build_pool(settings) as pool:
+        run = await Runs(pool).get(id_ or UUID(int=0))
+    if run.order.job != name:
+        raise InvalidInput("job", f"is {name}, but {run.id} is a run of {run.order.job}; name that")
+    return run
 
 
 async def _ran(settings: Settings, order: Order) -> Run:
@@ -99,8 +157,7 @@ async def _watched(settings: Settings, begun: "asyncio.Future[Run]") -> None:
 async def _undone(settings: Settings, id_: UUID) -> Run:
     from jobs.runner import undo, with_pool  # noqa: PLC0415 - Ray's flags must be set first
 
-    counts = await undo(settings, id_)
-    console.print(f"{counts.changed} of {counts.seen} rows are as they were; the others changed since, and stay")
+    await undo(settings, id_)
     return await with_pool(settings, lambda pool: Runs(pool).get(id_))
 
 

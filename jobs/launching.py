@@ -1,12 +1,11 @@
 """A run as a task of the cluster: what the scheduler starts."""
 
-import asyncio
 from typing import Any
 from uuid import UUID
 
 import ray
 
-from jobs.runner import TRIES, go_on
+from jobs.runner import TRIES, go_on, of_this_process
 from lamina.settings import Settings
 
 
@@ -22,4 +21,4 @@ def launch(settings: Settings, run: UUID) -> "ray.ObjectRef[None]":
 
 def drive(settings: Settings, run: UUID) -> None:
     """Bring a run to its end."""
-    asyncio.run(go_on(settings, run))
+    of_this_process().run(go_on(settings, run))

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
+from functools import cache
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -10,8 +11,10 @@ import ray
 from ray.exceptions import RayTaskError
 
 from jobs.projections import audits_of
-from lamina.maintenance.driving import FanOut, in_process, untold
-from lamina.runs import Counts, Order, Run, RunState
+from lamina.errors import LaminaError
+from lamina.maintenance.driving import FanOut, fan_out_over, untold
+from lamina.maintenance.undoing import Undo
+from lamina.runs import Counts, Order, Run, RunState, told_error
 from lamina.settings import MIB, Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.job_runs import Runs
@@ -48,7 +51,7 @@ def over_ray(settings: Settings) -> FanOut:
     async def one(run: Run, partition: int) -> None:
         await _cause_of(task.remote(settings, run, partition))
 
-    return in_process(one, settings.jobs.parallelism)
+    return fan_out_over(one, settings.jobs.parallelism)
 
 
 async def _cause_of(result: Awaitable[None]) -> None:
@@ -66,7 +69,13 @@ def work(settings: Settings, run: Run, partition: int) -> None:
         chosen = await with_thresholds_of(settings, pool)
         await build_worker(chosen, pool, run.order.job, _tools(chosen)).work(run, partition)
 
-    asyncio.run(with_pool(settings, act))
+    of_this_process().run(with_pool(settings, act))
+
+
+@cache
+def of_this_process() -> asyncio.Runner:
+    """Return the event loop in which a process does all its work: what it keeps between tasks belongs to one."""
+    return asyncio.Runner()
 
 
 def _tools(settings: Settings) -> Tools:
@@ -94,11 +103,20 @@ async def go_on(settings: Settings, id_: UUID) -> None:
     async def act(pool: Pool) -> None:
         run = await Runs(pool).get(id_)
         if run.state is RunState.UNDOING:
-            await build_undo(settings, pool, run.order.job, _tools(settings)).undo(id_, utc_now())
+            await (await _undo_of(settings, pool, run)).undo(id_, utc_now())
         else:
             await build_driver(settings, pool, run.order.job, over_ray(settings)).drive(id_)
 
     await with_pool(settings, act)
+
+
+async def _undo_of(settings: Settings, pool: Pool, run: Run) -> Undo:
+    """Build what takes a run back; if that cannot be built, the run does not wait for it."""
+    try:
+        return build_undo(settings, pool, run.order.job, _tools(settings))
+    except LaminaError as error:
+        await Runs(pool).finish(run.id, RunState.FAILED, f"undo: {told_error(error)}")
+        raise
 
 
 async def undo(settings: Settings, id_: UUID) -> Counts:

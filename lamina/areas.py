@@ -37,17 +37,9 @@ class Area:
         """Return the area of ``level=id`` pairs, as in ``tenant=acme``; of none, everything.
 
         Raises:
-            InvalidInput: For a pair of another form, or a level named twice.
+            InvalidInput: As :func:`ids_of`, or for a level without the one above it.
         """
-        ids: dict[str, str] = {}
-        for pair in pairs:
-            level, equals, id_ = pair.partition("=")
-            if not equals or level not in LEVELS or level in ids:
-                raise InvalidInput(
-                    "scope", f"is {pair!r}; write tenant=ID, workspace=ID and namespace=ID, each once and as a whole"
-                )
-            ids[level] = id_
-        return cls(**ids)
+        return cls(**ids_of(pairs))
 
     def ids(self) -> dict[str, str | None]:
         """Return its ids by level."""
@@ -68,3 +60,20 @@ class Area:
 
     def __str__(self) -> str:
         return " ".join(f"{level}={id_}" for level, id_ in self.ids().items() if id_ is not None) or "everything"
+
+
+def ids_of(pairs: Sequence[str]) -> dict[str, str]:
+    """Return the ids of ``level=id`` pairs by level.
+
+    Raises:
+        InvalidInput: For a pair of another form, or a level named twice.
+    """
+    ids: dict[str, str] = {}
+    for pair in pairs:
+        level, equals, id_ = pair.partition("=")
+        if not equals or level not in LEVELS or level in ids:
+            raise InvalidInput(
+                "scope", f"is {pair!r}; write tenant=ID, workspace=ID and namespace=ID, each once and as a whole"
+            )
+        ids[level] = id_
+    return ids

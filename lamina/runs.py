@@ -28,7 +28,8 @@ Cursor = dict[str, Any]
 """Where a partition stands: the ids of a unit, and ``after``, which the job reads; JSON."""
 
 
-WORST_ERROR_CHARS = 500
+BY_SCHEDULE = "schedule"
+MOST_ERROR_CHARS = 500
 
 
 class RunState(StrEnum):
@@ -93,7 +94,7 @@ class Order:
         area: On what.
         is_dry_run: Whether it only tells what it would do.
         is_forced: Whether it may remove more of a scope than otherwise.
-        requested_by: Who: ``cli``, ``schedule``, or the API's tenant.
+        requested_by: Who: ``cli``, ``schedule`` or ``api``.
         moment: The time from which it decides, in UTC.
     """
 
@@ -112,6 +113,7 @@ class Run:
     Args:
         plan: ``units`` and ``partitions`` that it is cut into.
         problems: What could not be done, and is tried again by the next run.
+        undone: Once it is undone: rows it had changed (``seen``), and those that are as they were (``changed``).
     """
 
     id: UUID
@@ -126,6 +128,7 @@ class Run:
     counts: Counts = Counts()
     held: tuple[Held, ...] = ()
     problems: tuple[str, ...] = ()
+    undone: Counts | None = None
 
     @property
     def is_open(self) -> bool:
@@ -154,4 +157,4 @@ def told_error(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:WORST_ERROR_CHARS]
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:MOST_ERROR_CHARS]

@@ -502,7 +502,7 @@ class ConsolidationSettings(_Section):
     """When notes of one kind become one."""
 
     cosine: float = Field(0.80, gt=0, le=1, description="Least cosine of a member and the middle of its cluster.")
-    least_members: int = Field(3, ge=2, description="Members from which a cluster is consolidated.")
+    least_members: int = Field(3, ge=3, description="Members from which a cluster is consolidated.")
     shared_neighbours: int = Field(3, ge=1, description="Neighbours that two entities share to be related.")
 
 
@@ -515,14 +515,14 @@ class ArchivalSettings(_Section):
         "data_dir if not set.",
     )
     options: dict[str, str] = Field({}, description="Options of the store, as its fsspec driver names them.")
-    idle_days: float = Field(180.0, gt=0, description="Cold notes that nobody found for so long are archived,")
-    most_hits: int = Field(3, ge=1, description="unless they were found more often than this.")
+    idle_days: float = Field(180.0, gt=0, description="Days after which a cold note that nobody found is archived.")
+    most_hits: int = Field(3, ge=1, description="Notes that were found more often stay.")
 
 
 class ScheduleSettings(_Section):
     """When jobs run by themselves: cron expressions in UTC, or `off`."""
 
-    sweep: Schedule = Field("5 */6 * * *", description="Demotes notes past their lifespan.")
+    sweep: Schedule = Field("5 */6 * * *", description="Demotes notes past their lifespan; takes out expired ones.")
     decay: Schedule = Field("15 1 * * *", description="Lets idle notes fade from contexts.")
     dedup: Schedule = Field("30 1 * * *", description="Merges near-duplicates.")
     entities: Schedule = Field("45 1 * * *", description="Lowers the confidence of entities nobody tells of.")
@@ -558,7 +558,9 @@ class JobsSettings(_Section):
     task_cpus: float = Field(0.1, ge=0, description="CPUs that one worker reserves.")
     task_memory_mb: int = Field(0, ge=0, description="Memory that one worker reserves, in MiB; 0 reserves none.")
     nice: int = Field(10, ge=0, le=19, description="How far a worker stands back for everything else on its machine.")
-    page_rows: int = Field(2000, ge=1, description="Rows that are decided and changed together.")
+    page_rows: int = Field(
+        2000, ge=1, description="Rows that are decided and changed together, where each is decided by itself."
+    )
     most_removed: float = Field(
         0.2, ge=0, le=1, description="A scope that would lose more than this share of its rows is left alone."
     )

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from deployments.routes.models import Strict
 from lamina.maintenance.reporting import report
-from lamina.runs import Counts, Held, JobName, Run
+from lamina.runs import Counts, Held, JobName, Run, RunState
 from lamina.wiring import JOBS
 
 
@@ -20,7 +20,7 @@ class JobIn(Strict):
     workspace: str | None = Field(None, description="Only this project; all of the tenant's if not given.")
     namespace: str | None = Field(None, description="Only this subdivision of the workspace.")
     dry_run: bool = Field(default=False, description="Only tell what it would do.")
-    force: bool = Field(default=False, description="Remove more than a fifth of a scope, if it comes to that.")
+    force: bool = Field(default=False, description="Remove more of a scope than `jobs.most_removed`.")
 
 
 class CountsOut(BaseModel):
@@ -41,9 +41,9 @@ class CountsOut(BaseModel):
 class HeldOut(BaseModel):
     """A scope that was left alone, because too much of it would have gone."""
 
-    tenant: str
-    workspace: str | None
-    namespace: str | None
+    tenant: str = Field(description="Whose.")
+    workspace: str | None = Field(description="Which project.")
+    namespace: str | None = Field(description="Which subdivision.")
     size: int = Field(description="Rows the scope has.")
     removals: int = Field(description="Rows that would have gone.")
 
@@ -56,24 +56,28 @@ class HeldOut(BaseModel):
 class RunOut(BaseModel):
     """A run of a job."""
 
-    id: UUID
-    job: JobName
-    state: str = Field(description="queued, running, done, stopped, failed, undoing or undone.")
-    workspace: str | None
-    namespace: str | None
-    dry_run: bool
-    force: bool
-    requested_by: str
+    id: UUID = Field(description="Of the run.")
+    job: JobName = Field(description="Which job.")
+    state: RunState = Field(description="What became of it.")
+    workspace: str | None = Field(description="What it is about; all of the tenant's if not given.")
+    namespace: str | None = Field(description="The same within the workspace.")
+    area: str = Field(description="The same in words.")
+    dry_run: bool = Field(description="Whether it only tells what it would do.")
+    force: bool = Field(description="Whether it may remove more of a scope than otherwise.")
+    requested_by: str = Field(description="Who ordered it: cli, schedule or api.")
     moment: datetime = Field(description="The time from which it decides.")
     plan: dict[str, int] = Field(description="Units and partitions that it is cut into, once it runs.")
-    counts: CountsOut
-    held: list[HeldOut]
+    counts: CountsOut = Field(description="How much it saw and did.")
+    held: list[HeldOut] = Field(description="Scopes that were left alone, because too much of them would have gone.")
     problems: list[str] = Field(description="What could not be done, and is tried again by the next run.")
-    error: str | None
-    created_at: datetime
-    started_at: datetime | None
-    finished_at: datetime | None
-    undone_at: datetime | None
+    undone: CountsOut | None = Field(
+        description="Once undone: rows it had changed (`seen`), and as they were (`changed`)."
+    )
+    error: str | None = Field(description="Why it, or its undo, failed.")
+    created_at: datetime = Field(description="When it was ordered.")
+    started_at: datetime | None = Field(description="When it began.")
+    finished_at: datetime | None = Field(description="When it ended.")
+    undone_at: datetime | None = Field(description="When it was undone.")
     report: list[str] = Field(description="All this in words.")
 
     @classmethod
@@ -86,6 +90,7 @@ class RunOut(BaseModel):
             state=run.state,
             workspace=order.area.workspace,
             namespace=order.area.namespace,
+            area=str(order.area),
             dry_run=order.is_dry_run,
             force=order.is_forced,
             requested_by=order.requested_by,
@@ -94,6 +99,7 @@ class RunOut(BaseModel):
             counts=CountsOut.of(run.counts),
             held=[HeldOut.of(held) for held in run.held],
             problems=list(run.problems),
+            undone=None if run.undone is None else CountsOut.of(run.undone),
             error=run.error,
             created_at=run.created_at,
             started_at=run.started_at,
@@ -106,20 +112,20 @@ class RunOut(BaseModel):
 class RunsOut(BaseModel):
     """Runs, the latest first."""
 
-    runs: list[RunOut]
+    runs: list[RunOut] = Field(description="The latest first.")
 
 
 class ScheduledOut(BaseModel):
     """When a job runs by itself, on all tenants."""
 
-    job: JobName
+    job: JobName = Field(description="Which job.")
     told: str = Field(description="What it does.")
     schedule: str = Field(description="Cron expression in UTC, or off.")
-    next_at: datetime | None
-    last_at: datetime | None = Field(description="When it was last ordered on this tenant, by anybody.")
+    next_at: datetime | None = Field(description="When it is due next.")
+    last_at: datetime | None = Field(description="When it was last ordered by the schedule.")
 
 
 class ScheduleOut(BaseModel):
     """The schedule."""
 
-    jobs: list[ScheduledOut]
+    jobs: list[ScheduledOut] = Field(description="Every job.")

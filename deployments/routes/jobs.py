@@ -13,8 +13,8 @@ from lamina.areas import Area
 from lamina.errors import InvalidInput, Overloaded
 from lamina.maintenance.schedule import schedules
 from lamina.maintenance.undoing import request_undo
-from lamina.runs import JOB_NAMES, JobName, Order
-from lamina.wiring import JOBS, undo_window, utc_now
+from lamina.runs import BY_SCHEDULE, JOB_NAMES, JobName, Order
+from lamina.wiring import JOBS, refuse_parts, undo_window, utc_now
 
 router = APIRouter(prefix="/v1", tags=["operations"])
 BY_API = "api"
@@ -32,6 +32,7 @@ async def order(
     if await services.runs.count_open(credential.tenant) >= MOST_OPEN:
         raise Overloaded("jobs", f"{MOST_OPEN} runs of this tenant wait or go on; wait for their end")
     area = Area(credential.tenant, body.workspace, body.namespace)
+    refuse_parts(body.job, area)
     wanted = Order(body.job, area, utc_now(), is_dry_run=body.dry_run, is_forced=body.force, requested_by=BY_API)
     id_ = await services.runs.add(wanted, once_of(credential.tenant, idempotency_key, body))
     return RunOut.of(await services.runs.get(id_, credential.tenant))
@@ -50,11 +51,11 @@ async def list_runs(
 
 
 @router.get("/jobs/schedule")
-async def show_schedule(services: ServicesDep, credential: AdminDep) -> ScheduleOut:
+async def show_schedule(services: ServicesDep, credential: AdminDep) -> ScheduleOut:  # noqa: ARG001 - the schedule is everybody's
     """Tell when each job runs by itself. Needs an admin's key."""
     chosen = services.settings.jobs
     due = schedules(chosen.schedule) if chosen.is_scheduled else {}
-    last = {name: await services.runs.latest(name, credential.tenant, limit=1) for name in JOB_NAMES}
+    last = {name: await services.runs.last_at(name, BY_SCHEDULE) for name in JOB_NAMES}
     now = utc_now()
     return ScheduleOut(
         jobs=[
@@ -63,7 +64,7 @@ async def show_schedule(services: ServicesDep, credential: AdminDep) -> Schedule
                 told=JOBS[name].told,
                 schedule=due[name].expression if name in due else "off",
                 next_at=due[name].next_at(now) if name in due else None,
-                last_at=last[name][0].created_at if last[name] else None,
+                last_at=last[name],
             )
             for name in JOB_NAMES
         ]

@@ -1,7 +1,7 @@
 """`lamina jobs`: order maintenance from the running service, watch it, take it back."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Self
 from uuid import UUID
@@ -12,16 +12,15 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
-from lamina.areas import Area
+from lamina.areas import ids_of
 from lamina.cli.common import ConfigOption, DataDirOption, KeyOption, UrlOption, client_of, console
 from lamina.client import Client
 from lamina.errors import Misconfigured
-from lamina.runs import JOB_NAMES, JobName
+from lamina.runs import JOB_NAMES, OPEN, JobName
 
 STOPPED_CODE = 3
 PROBLEM_CODE = 4
 POLL_S = 0.5
-OPEN = {"queued", "running", "undoing"}
 
 app = typer.Typer(help="Maintenance: run, list, show, undo, schedule.", no_args_is_help=True)
 
@@ -30,7 +29,7 @@ ScopeOption = Annotated[
     list[str] | None,
     typer.Option("--scope", help="tenant=ID, workspace=ID or namespace=ID; may be repeated. Everything if not given."),
 ]
-ForceOption = Annotated[bool, typer.Option("--force", help="Remove more than a fifth of a scope, if it comes to that.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Remove more of a scope than `jobs.most_removed`.")]
 
 
 def job_named(name: str) -> JobName:
@@ -95,7 +94,7 @@ def run_job(
     `python -m jobs JOB` does it on all tenants, without the service. Exit 3 if it stopped at a scope that would have
     lost too much, 4 if something could not be done.
     """
-    ids = {level: id_ for level, id_ in Area.of(scope or []).ids().items() if id_ is not None}
+    ids = ids_of(scope or [])  # The tenant above a workspace is the key's.
     with client_of(config, data_dir, url, key) as client:
         run = client.run_job(job_named(job), dry_run=dry_run, force=force, **ids)
         run = _watched(client, run) if wait else run
@@ -140,10 +139,17 @@ def list_runs(
     """List the latest runs of the key's tenant. Needs an admin key."""
     with client_of(config, data_dir, url, key) as client:
         runs = client.job_runs(None if job is None else job_named(job), limit=limit)["runs"]
-    table = Table(Column("id", no_wrap=True), "job", "state", "began", Column("changed", justify="right"), box=None)
+    print_runs(runs)
+
+
+def print_runs(runs: Sequence[Mapping[str, Any]]) -> None:
+    """Print runs as a table, the ids whole."""
+    ids = Column("id", no_wrap=True, min_width=36)
+    table = Table(ids, "job", "state", "began", "on", Column("changed", justify="right"), box=None)
     for run in runs:
         kind = f"{run['job']} (dry)" if run["dry_run"] else run["job"]
-        table.add_row(run["id"], kind, run["state"], run["created_at"][:19], str(run["counts"]["changed"]))
+        began = f"{run['created_at'][5:10]} {run['created_at'][11:16]}"
+        table.add_row(run["id"], kind, run["state"], began, escape(run["area"]), str(run["counts"]["changed"]))
     console.print(table)
 
 
@@ -170,7 +176,9 @@ def undo_run(
 ) -> None:
     """Give every row that nobody changed since the run what it had before. Needs an admin key."""
     with client_of(config, data_dir, url, key) as client:
-        _print_run(_watched(client, client.undo_job(str(id))))
+        run = _watched(client, client.undo_job(str(id)))
+    _print_run(run)
+    raise typer.Exit(exit_code(run))
 
 
 @app.command("schedule")

@@ -111,7 +111,7 @@ class Driver:
         await self._runs.finish(run.id, RunState.STOPPED if ended.held else RunState.DONE)
 
 
-def in_process(work: Callable[[Run, int], Awaitable[None]], parallelism: int) -> FanOut:
+def fan_out_over(work: Callable[[Run, int], Awaitable[None]], parallelism: int) -> FanOut:
     """Return a fan-out whose workers are tasks of this process, or what they start elsewhere.
 
     All come to their end before the first error is told: nobody works on a run that has failed.

@@ -20,7 +20,9 @@ def report(run: Run, told: str) -> Iterator[str]:
     yield f"  run      {run.id}"
     yield f"  units    {counts.units} of {run.plan.get('units', 0)}"
     yield f"  seen     {counts.seen}"
-    yield f"  changed  {counts.changed} of {counts.planned} planned, {counts.removed} of them taken out of searches"
+    yield _changed(run)
+    if not run.plan.get("units", 0) and not run.is_open:
+        yield "  nothing is there; look whether the scope is written right"
     if run.duration is not None:
         yield f"  took     {run.duration.total_seconds():.1f} s"
     yield from _held(run)
@@ -31,15 +33,24 @@ def report(run: Run, told: str) -> Iterator[str]:
         yield f"  undo     {_undo(run)}"
 
 
+def _changed(run: Run) -> str:
+    counts = run.counts
+    if run.undone is not None:
+        return f"  undone   {run.undone.changed} of {run.undone.seen} rows are as they were; others changed them since"
+    if run.order.is_dry_run:
+        return f"  would    change {counts.planned}, and take {counts.removed} of them out of searches"
+    return f"  changed  {counts.changed} of {counts.planned} planned, {counts.removed} of them taken out of searches"
+
+
 def _undo(run: Run) -> str:
-    is_one_tenants = run.order.area.tenant is not None
-    return f"lamina jobs undo {run.id}" if is_one_tenants else f"python -m jobs {run.order.job} --undo {run.id}"
+    by_service = run.order.area.tenant is not None and run.order.job != "reembed"
+    return f"lamina jobs undo {run.id}" if by_service else f"python -m jobs {run.order.job} --undo {run.id}"
 
 
 def _held(run: Run) -> Iterator[str]:
     if not run.held:
         return
-    yield f"stopped at {len(run.held)} scopes, which would lose too much and are unchanged; --force does it anyway:"
+    yield f"stopped at {_many(len(run.held), 'scope')}, unchanged, for too much would go; --force does it anyway:"
     yield from (f"  {_where(held)}: {held.removals} of {held.size} rows" for held in run.held[:SHOWN])
     if len(run.held) > SHOWN:
         yield f"  and {len(run.held) - SHOWN} more"
@@ -53,7 +64,11 @@ def _where(held: Held) -> str:
 def _problems(run: Run) -> Iterator[str]:
     if not run.problems:
         return
-    yield f"{len(run.problems)} things could not be done, and are tried again by the next run:"
+    yield f"{_many(len(run.problems), 'thing')} could not be done; the next run tries again:"
     yield from (f"  {problem}" for problem in run.problems[:SHOWN])
     if len(run.problems) > SHOWN:
         yield f"  and {len(run.problems) - SHOWN} more"
+
+
+def _many(count: int, name: str) -> str:
+    return f"{count} {name}" if count == 1 else f"{count} {name}s"

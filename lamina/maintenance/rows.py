@@ -66,7 +66,9 @@ class RowJob:
     async def act(self, changes: Changes, area: Area, plan: list[Change]) -> Counts:
         """Change the rows that still are as they were."""
         change = {"notes": changes.notes, "entities": changes.entities, "edges": changes.edges}[self._policy.rows]
-        return Counts(changed=len(await change(plan, tenant=area.tenant)))
+        changed = set(await change(plan, tenant=area.tenant))
+        removed = sum(one.id in changed and "deleted_at" in one.after for one in plan)
+        return Counts(changed=len(changed), removed=removed)
 
     async def size(self, area: Area) -> int:  # noqa: ARG002 - nothing is removed
         """Return 0: nothing is removed."""
@@ -75,7 +77,7 @@ class RowJob:
 
 def _swept(rows: Sequence[DictRow], moment: datetime) -> list[Change]:
     after: dict[str, dict[str, Any]] = {
-        "warm": {"temperature": "cold", "temperature_changed_at": moment},
+        "idle": {"temperature": "cold", "temperature_changed_at": moment},
         "expired": {"deleted_at": moment},
     }
     states = ((row, _state(row, moment)) for row in rows)
@@ -90,12 +92,12 @@ def _swept(rows: Sequence[DictRow], moment: datetime) -> list[Change]:
     ]
 
 
-def _state(row: DictRow, moment: datetime) -> Literal["warm", "expired"] | None:
+def _state(row: DictRow, moment: datetime) -> Literal["idle", "expired"] | None:
     """Return why a note may not stay where it is: it is warm without being so any more, or it has expired."""
     if row["expires_at"] is not None and row["expires_at"] <= moment:
         return "expired"
     is_idle = row["temperature"] == "warm" and not is_warm(row["hits"], row["last_hit_at"], moment)
-    return "warm" if is_idle else None
+    return "idle" if is_idle else None
 
 
 def _faded(rows: Sequence[DictRow], moment: datetime) -> list[Change]:
@@ -110,17 +112,17 @@ def _faded(rows: Sequence[DictRow], moment: datetime) -> list[Change]:
 
 def _doubted(rows: Sequence[DictRow], moment: datetime) -> list[Change]:
     standings = ((row, entity_standing(moment - row["last_seen_at"], row["sources"])) for row in rows)
-    return _stood(standings_of=list(standings))
+    return _stood(list(standings))
 
 
 def _weakened(rows: Sequence[DictRow], moment: datetime) -> list[Change]:
-    return _stood(standings_of=[(row, edge_standing(moment - row["last_seen_at"])) for row in rows])
+    return _stood([(row, edge_standing(moment - row["last_seen_at"])) for row in rows])
 
 
-def _stood(standings_of: Sequence[tuple[DictRow, float]]) -> list[Change]:
+def _stood(found: Sequence[tuple[DictRow, float]]) -> list[Change]:
     return [
         Change(row["id"], {"standing": standing}, {"standing": row["standing"], "last_seen_at": row["last_seen_at"]})
-        for row, standing in standings_of
+        for row, standing in found
         if standing != row["standing"]
     ]
 

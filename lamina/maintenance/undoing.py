@@ -56,7 +56,7 @@ class Undo:
             if not await self._runs.reopen(id_, RunState.UNDOING, of=_ENDED):
                 raise Conflict(f"run {id_} is {run.state}; only what has ended is undone, and once")
             undone = await self._to_its_end(run)
-            await self._runs.finish(id_, RunState.UNDONE)
+            await self._runs.finish(id_, RunState.UNDONE, undone=undone)
         return undone
 
     async def _to_its_end(self, run: Run) -> Counts:
@@ -65,6 +65,9 @@ class Undo:
             return await self._back(run)
         except Unavailable:
             raise  # It goes on where it stands.
+        except Conflict as error:
+            await self._runs.refuse(run.id, RunState.STOPPED if run.held else RunState.DONE, f"undo: {error}")
+            raise
         except Exception as error:
             await self._runs.finish(run.id, RunState.FAILED, f"undo: {told_error(error)}")
             raise
@@ -114,7 +117,8 @@ async def request_undo(runs: Runs, id_: UUID, now: datetime, window: timedelta, 
     """
     run = await runs.get(id_, tenant)
     _refuse(run, now, window)
-    await runs.reopen(id_, RunState.UNDOING, of=_ENDED)
+    if not await runs.reopen(id_, RunState.UNDOING, of=_ENDED):
+        raise Conflict(f"run {id_} is undone already, or is being undone")
 
 
 def _refuse(run: Run, now: datetime, window: timedelta) -> None:

@@ -22,14 +22,14 @@ class Limits:
     """When a job leaves a scope alone.
 
     Args:
-        units: What the job is cut into: ``units`` (namespaces) or ``tenants``.
+        units: What the job is cut into: ``namespaces`` or ``tenants``.
         removes: Whether it takes rows out of every search at all.
         most_removed: Share of a scope's rows above which it is left alone, 0..1.
     """
 
-    units: str = "units"
-    removes: bool = False
-    most_removed: float = 0.2
+    units: str
+    removes: bool
+    most_removed: float
 
 
 class Overtaken(Exception):
@@ -111,18 +111,17 @@ class Worker:
             if after is None:
                 return at
 
-    async def _look_ahead(self, run: Run, area: Area) -> tuple[int, Page[Any] | None]:
-        """Return how much of the unit the job would remove, and its first page if nothing else is planned.
+    async def _look_ahead(self, run: Run, area: Area) -> tuple[int, Page[Any]]:
+        """Return how much of the unit the job would remove, and its first page, which may have asked a model.
 
-        A later page is decided again after those before it are applied; most units have one, which may have asked a
-        model.
+        Later pages are decided again, when those before them are applied.
         """
         first = page = await self._decide(run, area, None)
-        removals, is_alone = page.removals, True
+        removals = page.removals
         while page.after is not None:
             page = await self._decide(run, area, page.after)
-            removals, is_alone = removals + page.removals, is_alone and page.plan is None
-        return removals, first if is_alone else None
+            removals += page.removals
+        return removals, first
 
     async def _decide(self, run: Run, area: Area, after: After) -> Page[Any]:
         if run.order.is_dry_run and isinstance(self._job, Previews):

@@ -21,6 +21,7 @@ from lamina.wiring.jobs import (
     job_limits,
     jobs_edition,
     jobs_namespace,
+    refuse_parts,
     undo_window,
     with_thresholds_of,
 )
@@ -133,6 +134,7 @@ __all__ = [
     "model_identity",
     "postgres_url",
     "ranking_policy",
+    "refuse_parts",
     "served_tiers",
     "shard_limits",
     "shards_edition",

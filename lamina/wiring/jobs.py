@@ -1,13 +1,15 @@
 """Maintenance: which job is built of what."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, assert_never
 
 from lamina import __version__
+from lamina.areas import Area
 from lamina.caching.keys import digest
 from lamina.embedding.lazy import LazyEmbedder
+from lamina.errors import InvalidInput
 from lamina.extraction.condensing import ExtractiveSummarizer, Summarizer
 from lamina.extraction.model_summaries import LanguageModelSummarizer
 from lamina.lifecycle.consolidation import EdgePolicy
@@ -60,13 +62,13 @@ class JobKind:
     Args:
         told: What it does, in a line.
         build: Builds what decides and acts.
-        units: What it is cut into: ``units`` (namespaces) or ``tenants``.
+        units: What it is cut into: ``namespaces`` or ``tenants``.
         removes: Whether it takes rows out of every search.
     """
 
     told: str
     build: Build
-    units: str = "units"
+    units: str = "namespaces"
     removes: bool = False
 
 
@@ -88,9 +90,17 @@ def build_summarizer(settings: Settings, embedder: Embedder) -> Summarizer:
         case "extractive":
             return ExtractiveSummarizer(embedder)
         case "language_model":
-            return LanguageModelSummarizer(settings.language_model, utc_now)
+            return _one_of_this_process(settings)
         case _ as other:
             assert_never(other)
+
+
+def _one_of_this_process(settings: Settings) -> Summarizer:
+    """Return the model's summariser: its budget and its connections are those of a process, not of a partition."""
+    key = settings.language_model.model_dump_json()
+    if key not in _SUMMARIZERS:
+        _SUMMARIZERS[key] = LanguageModelSummarizer(settings.language_model, utc_now)
+    return _SUMMARIZERS[key]
 
 
 def _deriver(settings: Settings, pool: Pool, embedder: Embedder) -> Deriver:
@@ -153,7 +163,7 @@ def _audit(settings: Settings, pool: Pool, tools: Tools) -> AuditJob:  # noqa: A
 
 
 JOBS: Mapping[JobName, JobKind] = {
-    "sweep": JobKind("demotes warm notes past their lifespan", _by_row(SWEEP)),
+    "sweep": JobKind("demotes warm notes past their lifespan, and takes out what has expired", _by_row(SWEEP)),
     "decay": JobKind("lets notes that nobody finds fade from contexts", _by_row(DECAY)),
     "entities": JobKind("lowers the confidence of entities that nobody tells of", _by_row(ENTITIES)),
     "edges": JobKind("lets edges decay by their half-life", _by_row(EDGES)),
@@ -170,12 +180,23 @@ JOBS: Mapping[JobName, JobKind] = {
 }
 
 
+def refuse_parts(job: JobName, area: Area) -> None:
+    """Refuse an order of a job on a part of a tenant, if it works on whole ones.
+
+    Raises:
+        InvalidInput: Naming the job.
+    """
+    if JOBS[job].units == "tenants" and area.workspace is not None:
+        raise InvalidInput("workspace", f"is {area.workspace}, but {job} works on whole tenants; leave it out")
+
+
 def build_job_embedder(settings: Settings) -> Embedder:
     """Build an embedder of a worker's own, which loads the model at the first text: agents wait for no job."""
     return LazyEmbedder(lambda: _loaded(settings))
 
 
 _MODELS: dict[str, Model] = {}
+_SUMMARIZERS: dict[str, Summarizer] = {}
 
 
 def _loaded(settings: Settings) -> Model:
@@ -239,4 +260,4 @@ def undo_window(settings: Settings) -> timedelta:
 def job_limits(settings: Settings, name: JobName) -> Limits:
     """Return what a job is cut into and when it leaves a scope alone."""
     kind = JOBS[name]
-    return replace(Limits(), units=kind.units, removes=kind.removes, most_removed=settings.jobs.most_removed)
+    return Limits(kind.units, kind.removes, settings.jobs.most_removed)

@@ -306,5 +306,5 @@ async def begun(task: Task, *, partitions: int) -> str:
         runs = Runs(pool)
         order = Order(task.job, Area(), datetime.fromisoformat(task.moment))
         id_ = await runs.add(order)
-        await runs.begin(id_, units=await runs.count_units(order, "units"), partitions=partitions)
+        await runs.begin(id_, units=await runs.count_units(order, "namespaces"), partitions=partitions)
     return str(id_)

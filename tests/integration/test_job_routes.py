@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from lamina.areas import Area
-from lamina.runs import JOB_NAMES, Order, RunState
+from lamina.runs import BY_SCHEDULE, JOB_NAMES, Order, RunState
 from lamina.stores.postgres.job_runs import Runs
 from lamina.stores.postgres.keys import KeyRole
 from lamina.wiring import JOBS, utc_now
@@ -220,14 +220,16 @@ async def test_a_run_that_ended_long_ago_cannot_be_undone(application: Applicati
 
 async def test_the_schedule_has_every_job_with_its_times(application: Application) -> None:
     now = datetime.now(UTC)
-    ran = await ordered(application)
+    order = Order("sweep", Area(), now, requested_by=BY_SCHEDULE)
+    by_schedule = await Runs(application.pool).get(await Runs(application.pool).add(order))
+    await Runs(application.pool).finish(by_schedule.id, RunState.DONE)
+    await ordered(application)
 
     jobs = {job["job"]: job for job in (await admin(application).get("/v1/jobs/schedule")).json()["jobs"]}
 
     assert list(jobs) == [*JOB_NAMES]
     assert jobs["sweep"]["schedule"] == "5 */6 * * *"
     assert jobs["sweep"]["told"] == JOBS["sweep"].told
-    assert jobs["sweep"]["last_at"] == ran["created_at"]
+    assert datetime.fromisoformat(jobs["sweep"]["last_at"]) == by_schedule.created_at
     assert now < datetime.fromisoformat(jobs["sweep"]["next_at"])
     assert all((job["schedule"] == "off") is (job["next_at"] is None) for job in jobs.values())
-    assert jobs["decay"]["last_at"] is None

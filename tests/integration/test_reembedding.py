@@ -19,7 +19,7 @@ from lamina.embedding.batching import BatchingEmbedder
 from lamina.embedding.hashing import HashingModel
 from lamina.errors import Conflict, Misconfigured, Unavailable
 from lamina.maintenance.changing import Changes
-from lamina.maintenance.driving import Driver, in_process
+from lamina.maintenance.driving import Driver, fan_out_over
 from lamina.maintenance.reembedding import Reembedding, ReembeddingPolicy
 from lamina.maintenance.undoing import Undo
 from lamina.maintenance.working import Limits, Worker
@@ -106,7 +106,7 @@ async def reembed(
         app.url,
         app.pool,
         Limits(),
-        in_process(worker.work, 2),
+        fan_out_over(worker.work, 2),
         partitions=3,
         undo_window=timedelta(days=30),
         clock=utc_now,

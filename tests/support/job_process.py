@@ -26,7 +26,7 @@ from psycopg.waiting import Wait
 
 from lamina.areas import Area
 from lamina.errors import Conflict, Unavailable
-from lamina.maintenance.driving import in_process
+from lamina.maintenance.driving import fan_out_over
 from lamina.maintenance.pages import Job
 from lamina.maintenance.working import Worker
 from lamina.runs import JobName, Order, RunState
@@ -216,7 +216,7 @@ async def launch_here(settings: Settings, run: UUID) -> None:
             await build_undo(settings, pool, found.order.job, tools).undo(run, utc_now())
         else:
             worker = build_worker(settings, pool, found.order.job, tools)
-            await build_driver(settings, pool, found.order.job, in_process(worker.work, 2)).drive(run)
+            await build_driver(settings, pool, found.order.job, fan_out_over(worker.work, 2)).drive(run)
 
 
 async def launch_nothing(settings: Settings, run: UUID) -> None:
@@ -241,7 +241,7 @@ async def _done(task: Task) -> None:
         if task.run is not None:
             await worker.work(await Runs(pool).get(UUID(task.run)), task.partition)
         else:
-            driver = build_driver(settings, pool, task.job, in_process(worker.work, 2))
+            driver = build_driver(settings, pool, task.job, fan_out_over(worker.work, 2))
             await _driven(driver.start, Order(task.job, Area(), datetime.fromisoformat(task.moment)))
 
 

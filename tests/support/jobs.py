@@ -10,7 +10,7 @@ from typing import Any
 from lamina.areas import Area
 from lamina.embedding.batching import BatchingEmbedder
 from lamina.maintenance.changing import Changes
-from lamina.maintenance.driving import Driver, in_process
+from lamina.maintenance.driving import Driver, fan_out_over
 from lamina.maintenance.pages import After, Job, Page
 from lamina.maintenance.working import Worker
 from lamina.runs import Counts, JobName, Order, Run
@@ -35,7 +35,7 @@ def driver_of(app: Application, name: JobName, job: Job[Any] | None = None) -> D
         if job is None
         else Worker(app.pool, job, job_limits(app.settings, name))
     )
-    return build_driver(app.settings, app.pool, name, in_process(worker.work, app.settings.jobs.parallelism))
+    return build_driver(app.settings, app.pool, name, fan_out_over(worker.work, app.settings.jobs.parallelism))
 
 
 async def run_job(app: Application, name: JobName, moment: datetime | None = None, **order: Any) -> Run:

@@ -64,6 +64,20 @@ def test_a_dry_run_says_so_first() -> None:
     assert next(report(run_of(is_dry_run=True), TOLD)).startswith("sweep (dry run) on tenant=acme: done")
 
 
+def test_a_dry_run_tells_what_it_would_do_and_an_undo_what_it_did() -> None:
+    dry = list(report(run_of(is_dry_run=True), TOLD))
+    undone = list(report(run_of(state=RunState.UNDONE, undone=Counts(seen=11, changed=9)), TOLD))
+
+    assert "  would    change 12, and take 3 of them out of searches" in dry
+    assert "  undone   9 of 11 rows are as they were; others changed them since" in undone
+
+
+def test_a_run_on_what_does_not_exist_says_so() -> None:
+    empty = run_of(plan={"units": 0, "partitions": 1}, counts=Counts())
+
+    assert "  nothing is there; look whether the scope is written right" in report(empty, TOLD)
+
+
 def test_a_queued_run_is_reported_before_it_has_a_plan() -> None:
     queued = run_of(state=RunState.QUEUED, started_at=None, finished_at=None, plan={}, counts=Counts())
 
@@ -74,7 +88,7 @@ def test_a_queued_run_is_reported_before_it_has_a_plan() -> None:
 def test_scopes_that_were_left_alone_are_named_with_what_they_would_lose() -> None:
     lines = list(report(run_of(state=RunState.STOPPED, held=(held(1),)), TOLD))
 
-    assert "stopped at 1 scopes, which would lose too much and are unchanged; --force does it anyway:" in lines
+    assert "stopped at 1 scope, unchanged, for too much would go; --force does it anyway:" in lines
     assert "  tenant=acme workspace=docks namespace=n1: 4 of 10 rows" in lines
 
 
@@ -88,7 +102,7 @@ def test_of_very_many_only_the_first_are_named_and_the_others_counted() -> None:
 def test_problems_are_shown_with_when_they_are_tried_again() -> None:
     lines = list(report(run_of(problems=("a: no answer", "b: no answer")), TOLD))
 
-    at = lines.index("2 things could not be done, and are tried again by the next run:")
+    at = lines.index("2 things could not be done; the next run tries again:")
     assert lines[at + 1 : at + 3] == ["  a: no answer", "  b: no answer"]
 
 

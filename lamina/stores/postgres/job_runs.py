@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -22,6 +22,8 @@ from lamina.stores.postgres.job_changes import forget_changes
 CHANNEL = "lamina_jobs"
 MOST_PROBLEMS = 100
 UNITS_PAGE = 500
+KEPT = timedelta(days=60)
+"""How long a run is still listed that can no longer be undone."""
 _LOCK_SEED = 0x6A6F6273  # "jobs"
 
 
@@ -131,10 +133,18 @@ class Runs:
             raise Conflict(f"run {id_} has ended; start another one")
         return int(row["plan"]["partitions"])
 
-    async def finish(self, id_: UUID, state: RunState, error: str | None = None) -> None:
-        """Write what became of the run."""
+    async def finish(
+        self, id_: UUID, state: RunState, error: str | None = None, *, undone: Counts | None = None
+    ) -> None:
+        """Write what became of the run, and of its undo; one that is undone ends as undone, or failed."""
+        parameters = {"id": id_, "state": state, "error": error, "undone": undone and Jsonb(asdict(undone))}
         async with lent(self._pool) as connection:
-            await connection.execute(statement("finish_job_run"), {"id": id_, "state": state, "error": error})
+            await connection.execute(statement("finish_job_run"), parameters)
+
+    async def refuse(self, id_: UUID, state: RunState, error: str) -> None:
+        """Put a run that cannot be undone back into the state it had, with the reason."""
+        await self.reopen(id_, state, of=(RunState.UNDOING,))
+        await self.finish(id_, state, error)
 
     async def reopen(self, id_: UUID, state: RunState, *, of: Sequence[RunState]) -> bool:
         """Put the run into another state, if it is in one of these; tell whether it was."""
@@ -159,7 +169,7 @@ class Runs:
 
         Args:
             order: What the run is about.
-            kind: ``units`` (namespaces) or ``tenants``.
+            kind: ``namespaces`` or ``tenants``.
             partition: Its number, from 0, and how many there are.
             after: The unit that was finished last.
         """
@@ -182,8 +192,13 @@ class Runs:
         return int(row["units"]) if row else 0
 
     async def forget(self, before: datetime) -> int:
-        """Drop what can be undone of runs that finished before this time."""
-        return await in_transaction(self._pool, lambda connection: forget_changes(connection, before))
+        """Drop what could be undone of runs that finished before this time, and later the runs themselves."""
+
+        async def act(connection: Connection) -> int:
+            await connection.execute(statement("forget_job_runs"), {"before": before - KEPT})
+            return await forget_changes(connection, before)
+
+        return await in_transaction(self._pool, act)
 
 
 async def advance(
@@ -273,4 +288,5 @@ def _run(row: DictRow) -> Run:
         counts=Counts(*(int(row[name]) for name in Counts.__slots__)),
         held=tuple(Held(**held) for held in row["held"]),
         problems=tuple(row["problems"]),
+        undone=None if row["undone"] is None else Counts(**row["undone"]),
     )

@@ -19,6 +19,7 @@ CREATE TABLE job_runs (
     started_at timestamptz,
     finished_at timestamptz,
     undone_at timestamptz,
+    undone jsonb,
     error text
 );
 CREATE INDEX job_runs_by_job ON job_runs (job, created_at DESC);

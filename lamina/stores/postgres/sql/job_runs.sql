@@ -1,6 +1,6 @@
 -- Runs with what their partitions add up to, the latest first.
 SELECT r.id, r.job, r.tenant, r.workspace, r.namespace, r.state, r.is_dry_run, r.is_forced, r.requested_by, r.moment,
-       r.plan, r.created_at, r.started_at, r.finished_at, r.undone_at, r.error,
+       r.plan, r.created_at, r.started_at, r.finished_at, r.undone_at, r.undone, r.error,
        coalesce(p.units, 0) AS units, coalesce(p.seen, 0) AS seen, coalesce(p.planned, 0) AS planned,
        coalesce(p.changed, 0) AS changed, coalesce(p.removed, 0) AS removed,
        coalesce(p.held, '[]') AS held, coalesce(p.problems, '[]') AS problems
