@@ -144,6 +144,25 @@ def test_a_projection_is_rebuilt_from_postgres(service: Running) -> None:
     assert "memories are queued" in queued.stdout
 
 
+def test_jobs_are_run_listed_and_undone_on_the_command_line(service: Running) -> None:
+    dry = service.cli("jobs", "run", "sweep", "--scope", "workspace=sample", "--dry-run")
+    audits = [service.cli("jobs", "run", "audit") for _ in range(3)]
+    schedule = service.cli("jobs", "schedule")
+    run = service.cli("jobs", "run", "consolidation", "--scope", "workspace=sample", "--force")
+    id_ = next(line.split()[-1] for line in run.stdout.splitlines() if line.startswith("  run"))
+    undone = service.cli("jobs", "undo", id_)
+    again = service.cli("jobs", "undo", id_)
+
+    assert dry.returncode == 0, dry.stderr
+    assert "sweep (dry run) on tenant=local workspace=sample: done" in dry.stdout
+    assert [audit.returncode for audit in audits] == [0, 0, 0], audits[-1].stdout
+    assert "reembed" in schedule.stdout
+    assert run.returncode == 0, run.stdout
+    assert "consolidation on tenant=local workspace=sample: undone" in undone.stdout
+    assert (again.returncode, "once" in again.stderr) == (1, True)
+    assert id_ in service.cli("jobs", "list", "consolidation").stdout
+
+
 def test_openapi_describes_every_field(service: Running) -> None:
     with service.client() as client:
         described = json.loads(client._http.get("/openapi.json").text)
