@@ -36,8 +36,10 @@ DATA = ".parquet"
 MANIFEST = ".manifest.json"
 ASIDE = ".manifest.next.json"
 PART = ".part"
+MARK = "folder.mark"
 _SUFFIXES = (DATA, MANIFEST, ASIDE, PART)
 SCOPE_DIGITS = 32
+_RETRY_AFTER_S = 60
 
 _NAME = re.compile(r"[a-z0-9_-]+(/[a-z0-9_-]+)*")
 _PREFIX = re.compile(r"([a-z0-9_-]+/)*[a-z0-9_-]*")
@@ -176,6 +178,64 @@ class Archive:
         _check_name(name)
         # The manifest goes last: until then it is known what was to be removed.
         self._delete(sorted(self._files_of(name), key=lambda file: file.endswith(MANIFEST)))
+
+    def mark(self, folder: str) -> None:
+        """Mark a folder, so that one that is away is told from one that is empty.
+
+        Raises:
+            Unavailable: If the store does not answer.
+        """
+        _check_name(folder)
+        self._put(f"{folder}/{MARK}", b"Keep this file: it tells that the folder's files are here.\n")
+
+    def require(self, folder: str) -> None:
+        """Refuse to conclude anything from a folder that is not there.
+
+        Raises:
+            Unavailable: If it has no mark, as that of a volume that is not mounted, or the store does not answer.
+        """
+        _check_name(folder)
+        mark = f"{folder}/{MARK}"
+        if self._bytes(mark) is None:
+            remedy = "mount its volume or name the right jobs.archival.url; if its files are lost for good, create it"
+            raise Unavailable("archive", f"{mark} is missing; {remedy}", _RETRY_AFTER_S)
+
+    def names(self, prefix: str = "") -> list[str]:
+        """Return every name that starts so and of which there is any file, whole or left by an unfinished write."""
+        return sorted(self._by_name(prefix))
+
+    def excess(self, prefix: str, rows: Mapping[str, int]) -> tuple[list[str], list[UnreadableArchive]]:
+        """Tell which names that start so have more than they should.
+
+        Args:
+            prefix: What to look through; one manifest is read for each name.
+            rows: How many notes each name should have, at most; those that are not given should have none.
+
+        Returns:
+            The names, and what could not be told. Files that unfinished writes left are more than there should be.
+        """
+        names, unreadable = [], []
+        for name, files in sorted(self._by_name(prefix).items()):
+            try:
+                if name not in rows or self._has_more(name, files, rows[name]):
+                    names.append(name)
+            except UnreadableArchive as error:
+                unreadable.append(error)
+        return names, unreadable
+
+    def _has_more(self, name: str, files: Sequence[str], rows: int) -> bool:
+        if any(file.endswith((ASIDE, PART)) for file in files):
+            return True
+        manifest = self._manifest(name, MANIFEST)
+        if manifest is None:
+            raise UnreadableArchive(name + MANIFEST, "a manifest", "no such file")
+        return manifest.rows > rows
+
+    def _by_name(self, prefix: str) -> dict[str, list[str]]:
+        names: dict[str, list[str]] = {}
+        for file in self._files(prefix):
+            names.setdefault(file.partition(".")[0], []).append(file)
+        return names
 
     def manifests(self, prefix: str = "") -> Iterator[Manifest]:
         """Yield the manifest of every file whose name starts so, in the order of their names.

@@ -2,8 +2,9 @@
 
 A note is in Postgres or in a file that ``archived_notes`` names. A file is written while its notes are locked and
 before they are deleted, so that it holds these and no others; restored notes leave it once they are in Postgres again.
-What a process that died leaves over in a file is taken out by the next run. Whoever writes files of a scope holds its
-lock.
+What a process that died leaves over in a file is taken out by the next run, and by every erasure. Whoever writes files
+of a scope holds its lock. Each database has folders of its own, marked before their first file: from one without its
+mark nothing is concluded.
 """
 
 import asyncio
@@ -41,10 +42,14 @@ from lamina.scope import Scope
 from lamina.stores.postgres.archived import (
     ArchivedEntry,
     ArchivedNotes,
+    ArchiveFolder,
     RestoreOutcome,
     RestoreStatus,
     active_generation,
+    begin_folder,
+    counts,
     file_of_run,
+    folder_of,
     forget_archived,
     in_file,
     insert_restored,
@@ -111,6 +116,7 @@ class ArchivalJob:
         self._policy = policy
         self._page_rows = page_rows
         self._undone: set[str] = set()
+        self._unreadable: dict[str, UnreadableArchive] = {}
 
     async def decide(self, area: Area, after: After, moment: datetime) -> Page[ArchivalPlan]:
         """Read which notes of one page are due; the first page also looks for files that have too much in them."""
@@ -140,26 +146,42 @@ class ArchivalJob:
 
     async def _strays(self, area: Area) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the files that have more notes than are archived there, and what could not be read."""
-        try:
-            manifests = await asyncio.to_thread(lambda: list(self._archive.manifests(f"{_folder(area.scope())}/")))
-        except UnreadableArchive as error:
-            return (), (f"{area}: {error}",)
-        counts = await ArchivedNotes(self._pool).counts(area.scope()) if manifests else {}
-        return tuple(item.name for item in manifests if item.rows > counts.get(item.name, 0)), ()
+        async with lent(self._pool) as connection:
+            folder = await folder_of(connection, area.scope())
+            if not folder.is_begun:
+                return (), ()
+            names, unreadable = await _excess(connection, self._archive, folder)
+        return tuple(names), tuple(f"{area}: {error}" for error in unreadable)
 
     async def act(self, changes: Changes, area: Area, plan: ArchivalPlan) -> Counts:
         """Write a file of the notes that still are as they were, and delete them."""
-        connection, base = changes.connection, _base(area.scope(), changes.moment, plan)
-        await lock_archive(connection, base)
-        for stray in plan.strays:
-            with suppress(UnreadableArchive):  # Archive.verify tells of it; it must not stop what is due.
-                await _tidy(connection, self._archive, stray)
+        connection, folder = changes.connection, await folder_of(changes.connection, area.scope())
+        await lock_archive(connection, base := _base(folder, changes.moment, plan))
+        await self._tidied(connection, folder, plan.strays)
         notes = await _due(connection, area, plan.rows) if plan.rows else []
         if not notes:
             return Counts()
+        await self._begin(folder)
         await self._write(file := await _free(connection, base), notes, changes.moment)
         await _leave(changes, area.scope(), [note.id for note in notes], file)
         return Counts(changed=len(notes), removed=len(notes))
+
+    async def _tidied(self, connection: Connection, folder: ArchiveFolder, strays: Sequence[str]) -> None:
+        """Take out of the folder what the plan tells, and files of which nothing is archived."""
+        if not folder.is_begun:
+            return
+        await _reach(self._archive, _path(folder))
+        names = await asyncio.to_thread(self._archive.names, f"{_path(folder)}/")
+        unlisted = set(names) - (await counts(connection, folder.scope)).keys()
+        for name in sorted(unlisted | set(strays)):
+            with suppress(UnreadableArchive):  # Archive.verify tells of it; it must not stop what is due.
+                await _tidy(connection, self._archive, name)
+
+    async def _begin(self, folder: ArchiveFolder) -> None:
+        """Mark a folder and note it, once, in a transaction of its own: both outlast that of the page."""
+        if not folder.is_begun:
+            await asyncio.to_thread(self._archive.mark, _path(folder))
+            await in_transaction(self._pool, lambda connection: begin_folder(connection, folder.scope))
 
     async def _write(self, file: str, notes: Sequence[ArchivedNote], moment: datetime) -> None:
         try:
@@ -177,17 +199,30 @@ class ArchivalJob:
         """Restore what one file of a run has; what the scope has again meanwhile stays archived.
 
         The files that earlier calls have emptied, whose transactions are over, go in the next one.
+
+        Raises:
+            UnreadableArchive: When no file is left but damaged ones.
+            Unavailable: If the archive does not answer, or the file's folder is away.
         """
         for emptied in sorted(self._undone):
             await lock_archive(connection, emptied)
             await _tidy(connection, self._archive, emptied)
         self._undone.clear()
-        file = await file_of_run(connection, run)
+        file = await file_of_run(connection, run, but=self._unreadable)
         if file is None:
+            damaged, self._unreadable = list(self._unreadable.values()), {}
+            _raise_one_of(damaged)
             return Counts()
+        return await self._undo_file(connection, run, file)
+
+    async def _undo_file(self, connection: Connection, run: UUID, file: str) -> Counts:
         await lock_archive(connection, file)
         listed = [entry for entry in await in_file(connection, file) if entry.run == run]
-        outcomes = await _restore(connection, self._archive, file, listed)
+        try:
+            outcomes = await _restore(connection, self._archive, file, listed)
+        except UnreadableArchive as error:  # Nothing was changed; the other files come back.
+            self._unreadable[file] = error
+            return Counts(seen=len(listed))
         await leave_run(connection, [entry.id for entry in listed])
         self._undone.add(file)
         return Counts(seen=len(listed), changed=len(_restored(outcomes)))
@@ -245,8 +280,65 @@ class ArchiveKeeper:
             logger.warning("archive: %s still has what was restored, until the next run of archival: %s", file, error)
 
     async def erase_all(self, tenant: str, entries: Sequence[ArchivedEntry], now: datetime) -> int:
-        """Delete archived notes of one file for good; return how many were still there."""
-        return await erase_archived(self._pool, self._archive, tenant, entries, now)
+        """Delete archived notes of one file for good, and what unfinished writes left of their scope.
+
+        Returns:
+            How many were still there.
+
+        Raises:
+            UnreadableArchive: If a file is damaged that may have some of them.
+            Unavailable: If Postgres or the archive does not answer, or the file's folder is away.
+        """
+        erased = await erase_archived(self._pool, self._archive, tenant, entries, now)
+        _raise_one_of(await self._tidied_folder(entries[0].scope()))
+        return erased
+
+    async def erase_user(self, tenant: str, user: str, now: datetime) -> int:
+        """Delete a user's archived notes for good, and what no row of the tenant's scopes tells to be in a file.
+
+        Returns:
+            How many notes.
+
+        Raises:
+            UnreadableArchive: If a file is damaged that may have some of them; all others are deleted.
+            Unavailable: If Postgres or the archive does not answer, or a folder of the tenant is away.
+        """
+        notes = ArchivedNotes(self._pool)
+        for folder in await notes.folders(tenant):
+            await _reach(self._archive, _path(folder))
+        erased, damaged = await self._erase_listed(notes, tenant, user, now)
+        for folder in await notes.folders(tenant):
+            damaged += await self._tidied_folder(folder.scope)
+        _raise_one_of(damaged)
+        return erased
+
+    async def _erase_listed(
+        self, notes: ArchivedNotes, tenant: str, user: str, now: datetime
+    ) -> tuple[int, list[UnreadableArchive]]:
+        erased = 0
+        damaged: dict[str, UnreadableArchive] = {}
+        while entries := await notes.of_user(tenant, user, but=damaged):
+            try:
+                erased += await erase_archived(self._pool, self._archive, tenant, entries, now)
+            except UnreadableArchive as error:
+                damaged[entries[0].file] = error
+        return erased, list(damaged.values())
+
+    async def _tidied_folder(self, scope: Scope) -> list[UnreadableArchive]:
+        """Take out of a scope's files what is not archived there; return what could not be read."""
+
+        async def act(connection: Connection) -> list[UnreadableArchive]:
+            folder = await folder_of(connection, scope)
+            await lock_archive(connection, f"{_path(folder)}/")
+            names, unreadable = await _excess(connection, self._archive, folder)
+            for name in names:
+                try:
+                    await _tidy(connection, self._archive, name)
+                except UnreadableArchive as error:
+                    unreadable.append(error)
+            return unreadable
+
+        return await in_transaction(self._pool, act)
 
 
 async def erase_archived(
@@ -268,7 +360,7 @@ async def erase_archived(
 
     Raises:
         UnreadableArchive: If the file is damaged.
-        Unavailable: If Postgres or the archive does not answer.
+        Unavailable: If Postgres or the archive does not answer, or the file's folder is away.
     """
     file, wanted = entries[0].file, [entry.id for entry in entries]
 
@@ -286,6 +378,7 @@ async def _erase(
     connection: Connection, archive: Archive, tenant: str, present: Sequence[ArchivedEntry], now: datetime
 ) -> None:
     ids = [entry.id for entry in present]
+    await _reach(archive, _folder_of(present[0].file))
     await _link_again(connection, archive, present)
     deletion = await delete_notes(connection, tenant, ids, now)
     changed = await forget(connection, [*ids, *deletion.gone])
@@ -307,14 +400,42 @@ async def _link_again(connection: Connection, archive: Archive, entries: Sequenc
 
 async def _tidy(connection: Connection, archive: Archive, file: str) -> None:
     """Take out of a file what is not archived there, or not any more; the scope is locked."""
+    await _reach(archive, _folder_of(file))
     await asyncio.to_thread(_keep_only, archive, file, await in_file(connection, file))
 
 
 def _keep_only(archive: Archive, file: str, listed: Sequence[ArchivedEntry]) -> None:
     if not listed:
         archive.remove(file)
-    elif more := {note.id for note in archive.read(file)} - {entry.id for entry in listed}:
-        archive.rewrite_without(file, more, now=listed[0].archived_at)
+        return
+    more = {note.id for note in archive.read(file)} - {entry.id for entry in listed}
+    archive.rewrite_without(file, more, now=listed[0].archived_at)  # without any, it ends what was left unfinished
+
+
+async def _excess(
+    connection: Connection, archive: Archive, folder: ArchiveFolder
+) -> tuple[list[str], list[UnreadableArchive]]:
+    """Return the files of a folder that have more notes than are archived there, and what could not be told."""
+    await _reach(archive, _path(folder))
+    rows = await counts(connection, folder.scope)
+    return await asyncio.to_thread(archive.excess, f"{_path(folder)}/", rows)
+
+
+async def _reach(archive: Archive, folder: str) -> None:
+    """Refuse to go on without the folder: what is away would pass for erased.
+
+    Raises:
+        Unavailable: If it is not there.
+    """
+    await asyncio.to_thread(archive.require, folder)
+
+
+def _raise_one_of(damaged: Sequence[UnreadableArchive]) -> None:
+    """Raise the first, which then names the files of all."""
+    others = sorted({error.file for error in damaged} - {error.file for error in damaged[:1]})
+    for first in damaged[:1]:
+        remedy = ", and ".join([first.remedy, *(f"look at {file} too" for file in others)])
+        raise UnreadableArchive(first.file, first.expected, first.found, remedy)
 
 
 def _within(rows: Sequence[DictRow], most_bytes: int) -> list[DictRow]:
@@ -323,14 +444,19 @@ def _within(rows: Sequence[DictRow], most_bytes: int) -> list[DictRow]:
     return [row for place, (row, size) in enumerate(zip(rows, sizes, strict=True)) if size <= most_bytes or place == 0]
 
 
-def _folder(scope: Scope) -> str:
-    return scope_folder(scope.tenant, scope.workspace, scope.namespace)
+def _path(folder: ArchiveFolder) -> str:
+    scope = folder.scope
+    return f"{folder.database.hex}/{scope_folder(scope.tenant, scope.workspace, scope.namespace)}"
 
 
-def _base(scope: Scope, moment: datetime, plan: ArchivalPlan) -> str:
+def _folder_of(file: str) -> str:
+    return file.rpartition("/")[0]
+
+
+def _base(folder: ArchiveFolder, moment: datetime, plan: ArchivalPlan) -> str:
     """Return the name of a page's file: a run that is resumed writes the same one."""
     first = plan.rows[0]["id"].hex if plan.rows else "none"
-    return f"{_folder(scope)}/{moment.astimezone(UTC):%Y%m%dt%H%M%S%fz}_{first}"
+    return f"{_path(folder)}/{moment.astimezone(UTC):%Y%m%dt%H%M%S%fz}_{first}"
 
 
 async def _free(connection: Connection, base: str) -> str:
@@ -366,7 +492,7 @@ async def _leave(changes: Changes, scope: Scope, ids: Sequence[UUID], file: str)
     linked = await move_out(connection, ids, file=file, run=changes.run, moment=changes.moment)
     await enqueue_notes(connection, ids)
     await enqueue(connection, "graph", [*ids, *sorted(linked)])
-    await bump_epoch(connection, scope, teaches=True)
+    changes.bump(scope, teaches=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,9 +573,11 @@ async def _restore(
 
     Raises:
         UnreadableArchive: If the file is damaged; nothing is changed.
+        Unavailable: If the file's folder is away.
     """
     if not listed:
         return []
+    await _reach(archive, _folder_of(file))
     notes = await asyncio.to_thread(archive.read, file, [entry.id for entry in listed])
     new = await insert_restored(connection, await asyncio.to_thread(_as_rows, notes))
     back = [note for note in notes if note.id in new]

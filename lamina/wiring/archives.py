@@ -85,16 +85,18 @@ class Archives:
         return bool(entries) and await self.keeper().erase_all(tenant, entries, now) > 0
 
     async def erase_user(self, tenant: str, user: str, now: datetime) -> int:
-        """Erase a user's archived notes; return how many. Without any, no library is needed.
+        """Erase a user's archived notes, and what no note of the archive needs; return how many notes.
+
+        As long as the archive was given nothing of the tenant, no library is needed.
 
         Raises:
             Misconfigured: As for the archive.
+            UnreadableArchive: If a file is damaged that may have some of them; all others are erased.
+            Unavailable: If Postgres or the archive does not answer, or a folder of the archive is away.
         """
-        erased = 0
-        while entries := await self.notes.of_user(tenant, user):
-            await self.keeper().erase_all(tenant, entries, now)
-            erased += len(entries)
-        return erased
+        if not await self.notes.folders(tenant):
+            return 0
+        return await self.keeper().erase_user(tenant, user, now)
 
 
 def build_archives(settings: Settings, pool: Pool) -> Archives:

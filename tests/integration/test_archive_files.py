@@ -357,6 +357,48 @@ def test_manifests_are_listed_by_prefix_in_the_order_of_names(archive: Archive) 
     assert names == [["ab/1", "ab/2", "abc/1", "b/1"], ["ab/1", "ab/2"], ["ab/1", "ab/2", "abc/1"], ["b/1"], []]
 
 
+def test_every_name_of_which_there_is_any_file_is_listed(archive: Archive) -> None:
+    archive.write("ab/whole", [note(1)], now=NOW)
+    for file in ("ab/data.parquet", "ab/aside.manifest.next.json", "ab/half.parquet.0a.part", "ab/readme.txt"):
+        put(archive, file, b"x")
+    archive.write("abc/other", [note(1)], now=NOW)
+    archive.mark("ab")
+
+    assert archive.names("ab/") == ["ab/aside", "ab/data", "ab/half", "ab/whole"]
+    assert archive.names("none/") == []
+
+
+def test_what_has_more_than_it_should_is_told(archive: Archive) -> None:
+    # given
+    for name in ("s/exact", "s/fewer", "s/more", "s/unlisted", "s/unfinished", "s/aside", "s/unread", "s/bare"):
+        archive.write(name, [note(1), note(2)], now=NOW)
+    put(archive, "s/unfinished.parquet.0a.part", b"half")
+    put(archive, "s/aside.manifest.next.json", b"{}")
+    put(archive, "s/unread.manifest.json", b"{}")
+    put(archive, "s/stray.manifest.json", b"{}")
+    archive._store.rm_file(f"{archive._root}/s/bare.manifest.json")
+    put(archive, "s/exact.parquet", b"damaged")
+    listed = ("exact", "unfinished", "aside", "unread", "bare")
+
+    # when
+    names, unreadable = archive.excess("s/", {f"s/{name}": 2 for name in listed} | {"s/fewer": 3, "s/more": 1})
+
+    # then
+    assert names == ["s/aside", "s/more", "s/stray", "s/unfinished", "s/unlisted"]
+    assert [error.file for error in unreadable] == ["s/bare.manifest.json", "s/unread.manifest.json"]
+
+
+def test_a_folder_is_there_once_it_is_marked(archive: Archive) -> None:
+    with pytest.raises(Unavailable, match=r"ab/cd/folder\.mark is missing; mount its volume or name the right"):
+        archive.require("ab/cd")
+
+    archive.mark("ab/cd")
+    archive.mark("ab/cd")
+
+    archive.require("ab/cd")
+    assert (archive.names(), archive.verify()) == ([], [])
+
+
 def test_the_root_of_a_store_can_be_the_archive() -> None:
     archive = Archive("memory://")
     name = uuid.uuid4().hex

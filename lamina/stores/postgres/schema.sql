@@ -263,6 +263,7 @@ CREATE TABLE public.job_runs (
     started_at timestamp with time zone,
     finished_at timestamp with time zone,
     undone_at timestamp with time zone,
+    undone jsonb,
     error text,
     CONSTRAINT job_runs_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'done'::text, 'stopped'::text, 'failed'::text, 'undoing'::text, 'undone'::text])))
 );
