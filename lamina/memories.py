@@ -185,14 +185,19 @@ def clean_note(note: Note, field_path: str = "", *, by_job: bool = False) -> Not
         confidence=_fraction(note.confidence, f"{prefix}confidence"),
         tags=clean_tags(note.tags, f"{prefix}tags"),
         event_at=None if note.event_at is None else as_utc(note.event_at, f"{prefix}event_at"),
-        source=_clean_source(note.source, f"{prefix}source", by_job=by_job),
+        source=clean_source(note.source, f"{prefix}source", by_job=by_job),
         metadata=clean_metadata(note.metadata, f"{prefix}metadata"),
         derived_from=tuple(dict.fromkeys(note.derived_from)),
         expires_at=None if note.expires_at is None else as_utc(note.expires_at, f"{prefix}expires_at"),
     )
 
 
-def _clean_source(source: str, field_path: str, *, by_job: bool) -> str:
+def clean_source(source: str, field_path: str, *, by_job: bool = False) -> str:
+    """Return the source as clean text.
+
+    Raises:
+        InvalidInput: For unclean text, or for the name of a job where none writes.
+    """
     cleaned = clean(source, field_path, limit=MAX_SOURCE_CHARS)
     if cleaned.startswith(JOB_SOURCE) and not by_job:
         raise InvalidInput(field_path, f"is {cleaned!r}; {JOB_SOURCE!r} begins what jobs make, name another source")

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID, uuid5
 
 import numpy as np
@@ -24,7 +25,7 @@ from lamina.lifecycle.consolidation import (
 )
 from lamina.lifecycle.derivation import Origin
 from lamina.maintenance.changing import Changes
-from lamina.maintenance.deriving import Derived, Deriver, PreparedDerived
+from lamina.maintenance.deriving import Derived, Deriver, PreparedDerived, kept_entities
 from lamina.maintenance.pages import After, Page
 from lamina.maintenance.sizes import live_notes
 from lamina.maintenance.summarising import still_says
@@ -34,6 +35,7 @@ from lamina.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, lent, statement
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.job_changes import Change, take_rows
+from lamina.stores.postgres.links import prune_evidence
 from lamina.stores.postgres.outbox import enqueue
 
 SOURCE = "job:consolidation"
@@ -41,7 +43,7 @@ EDGE_TYPE = "related_to"
 EDGE_CONFIDENCE = 0.5
 PAGE_NOTES = 4_000
 UNDO_PAGE = 2_000
-_NOTES, _EDGES = "notes", "edges"
+_STALE, _NOTES, _EDGES = "stale", "notes", "edges"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +79,28 @@ class Consolidated:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one page comes to."""
+    """What one page comes to.
 
+    Args:
+        stale: Consolidated notes that no longer say what their members say.
+        notes: Those that are to be written.
+        edges: Those that are to be inferred.
+        unfounded: Inferred edges that nothing implies any more.
+    """
+
+    stale: tuple[UUID, ...] = ()
     notes: tuple[Consolidated, ...] = ()
     edges: tuple[InferredEdge, ...] = ()
+    unfounded: tuple[UUID, ...] = ()
 
 
 class ConsolidationJob:
     """Consolidates the notes of a scope, a page of them at a time, then its edges.
 
     A member whose every sentence stands in the consolidated note leaves the searches; the others stay, and belong to
-    it. Clusters do not cross pages, nor users.
+    it. Clusters do not cross pages, nor users. Before that, consolidated notes are dissolved of which a member says
+    something else by now, or is to end by itself: what they covered is there again, and may be consolidated anew. One
+    that somebody rewrote stays as it is. Inferred edges follow the present links: what these no longer imply goes.
 
     Args:
         pool: Connections to Postgres.
@@ -114,7 +127,9 @@ class ConsolidationJob:
 
     async def decide(self, area: Area, after: After, moment: datetime) -> Page[Plan]:
         """Read one page, and make what it comes to."""
-        at = after or {"of": _NOTES, "id": None}
+        at = after or {"of": _STALE, "id": None}
+        if at["of"] == _STALE:
+            return await self._stale(area)
         if at["of"] == _EDGES:
             return await self._edges(area)
         found, page = await self._found(area, at["id"], moment)
@@ -125,11 +140,19 @@ class ConsolidationJob:
 
     async def preview(self, area: Area, after: After, moment: datetime) -> Page[None]:
         """Read one page, and count what would become one; how much of it would go is not known yet."""
-        at = after or {"of": _NOTES, "id": None}
-        if at["of"] == _EDGES:
-            edges = await self._edges(area)
-            return Page(None, edges.after, edges.seen, edges.planned)
-        return (await self._found(area, at["id"], moment))[1]
+        at = after or {"of": _STALE, "id": None}
+        if at["of"] == _NOTES:
+            return (await self._found(area, at["id"], moment))[1]
+        page = await (self._stale(area) if at["of"] == _STALE else self._edges(area))
+        return Page(None, page.after, page.seen, page.planned)
+
+    async def _stale(self, area: Area) -> Page[Plan]:
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("consolidation_members"), {**area.ids(), "source": SOURCE})
+            rows = await cursor.fetchall()
+        stale = await asyncio.to_thread(lambda: tuple(row["id"] for row in rows if _is_stale(area, row)))
+        plan = Plan(stale=stale) if stale else None
+        return Page(plan, {"of": _NOTES, "id": None}, planned=len(stale))
 
     async def _found(
         self, area: Area, after: str | None, moment: datetime
@@ -192,20 +215,25 @@ class ConsolidationJob:
         async with lent(self._pool) as connection:
             cursor = await connection.execute(statement("shared_links"), {**area.ids(), "type": EDGE_TYPE})
             links = [(row["from_id"], row["to_id"]) async for row in cursor]
-            known = await _inferred(connection, area)
+            known = await _related(connection, area)
         found = await asyncio.to_thread(inferred_edges, links, self._policy.edges)
-        fresh = tuple(edge for edge in found if (edge.subject, edge.object) not in known)
-        return Page(Plan(edges=fresh) if fresh else None, None, seen=len(links), planned=len(fresh))
+        plan = _compared(found, known)
+        planned = len(plan.edges) + len(plan.unfounded)
+        return Page(plan if planned else None, None, seen=len(links), planned=planned)
 
     async def act(self, changes: Changes, area: Area, plan: Plan) -> Counts:
-        """Write the notes whose members still say what they said, and the edges."""
-        counts = Counts()
+        """Dissolve and write notes as far as their members say what they said, and the edges."""
+        counts = await _dissolve(changes, area, plan.stale) if plan.stale else Counts()
         for one in plan.notes:
             counts += await self._write(changes, area, one)
-        return counts + await _write_edges(changes, area, plan.edges)
+        if plan.unfounded:
+            counts += await _drop_edges(changes, plan.unfounded)
+        return counts + (await _write_edges(changes, area, plan.edges) if plan.edges else Counts())
 
     async def _write(self, changes: Changes, area: Area, one: Consolidated) -> Counts:
-        if not await still_says(changes, area, one.hashes) or not await self._deriver.write(changes, area, one.made):
+        if not await still_says(changes, area, one.hashes, lasting=True):
+            return Counts()
+        if not await self._deriver.write(changes, area, one.made):
             return Counts()
         after = {"deleted_at": changes.moment, "merged_into": one.made.derived.id}
         gone = await changes.notes([Change(id_, after) for id_ in one.covered], tenant=area.tenant)
@@ -218,9 +246,7 @@ class ConsolidationJob:
     async def undo(self, connection: Connection, run: UUID) -> Counts:
         """Take some of a run's edges back."""
         ids = await take_rows(connection, run, "inferred", UNDO_PAGE)
-        cursor = await connection.execute(statement("delete_inferred_edges"), {"ids": ids, "source": SOURCE})
-        rows = await cursor.fetchall()
-        await enqueue(connection, "graph", sorted({row["from_id"] for row in rows}))
+        rows = await _take_inferences(connection, ids)
         for scope in sorted({(row["tenant"], row["workspace"], row["namespace"]) for row in rows}):
             await bump_epoch(connection, Scope(*scope))
         return Counts(seen=len(ids), changed=len(rows))
@@ -239,15 +265,68 @@ def _note(text: str, rows: Sequence[DictRow]) -> Note:
     )
 
 
-async def _inferred(connection: Connection, area: Area) -> set[tuple[UUID, UUID]]:
-    cursor = await connection.execute(statement("inferred_links"), {**area.ids(), "type": EDGE_TYPE})
-    return {(row["from_id"], row["to_id"]) async for row in cursor}
+def _is_stale(area: Area, row: DictRow) -> bool:
+    """Tell whether a consolidated note would have another id if it were made from its members today."""
+    hashes = zip(row["members"], row["hashes"], strict=True)
+    origins = [Origin(id_, bytes(content_hash)) for id_, content_hash in hashes]
+    return bool(row["ends"]) or cluster_key(area.scope(), row["user_id"], origins) != row["id"]
+
+
+async def _dissolve(changes: Changes, area: Area, ids: Sequence[UUID]) -> Counts:
+    gone = [Change(id_, {"deleted_at": changes.moment}, {"deleted_at": None}) for id_ in ids]
+    dissolved = await changes.notes(gone, tenant=area.tenant)
+    parameters = {"ids": dissolved, "tenant": area.tenant}
+    cursor = await changes.connection.execute(statement("covered_members"), parameters)
+    shown = {"deleted_at": None, "merged_into": None}
+    back = [Change(row["id"], shown, {"merged_into": row["merged_into"]}) async for row in cursor]
+    return Counts(changed=len(dissolved) + len(await changes.notes(back, tenant=area.tenant)))
+
+
+async def _related(connection: Connection, area: Area) -> list[DictRow]:
+    parameters = {**area.ids(), "type": EDGE_TYPE, "source": SOURCE}
+    return await (await connection.execute(statement("inferred_links"), parameters)).fetchall()
+
+
+def _compared(found: Sequence[InferredEdge], known: Sequence[DictRow]) -> Plan:
+    """Return which of the implied edges are new, and which of the known inferences nothing implies."""
+    implied = {(edge.subject, edge.object) for edge in found}
+    ends = {(row["from_id"], row["to_id"]): row for row in known}
+    return Plan(
+        edges=tuple(edge for edge in found if (edge.subject, edge.object) not in ends),
+        unfounded=tuple(row["id"] for pair, row in ends.items() if row["is_inferred"] and pair not in implied),
+    )
+
+
+async def _take_inferences(connection: Connection, ids: Sequence[UUID]) -> list[DictRow]:
+    """Take the inferences from edges; what nothing else founds goes, the others are weighed anew."""
+    cursor = await connection.execute(statement("delete_inferred_edges"), {"ids": list(ids), "source": SOURCE})
+    rows = await cursor.fetchall()
+    ends = sorted({end for row in rows for end in (row["from_id"], row["to_id"])})
+    await prune_evidence(connection, ends, sorted({row["id"] for row in rows}))
+    await enqueue(connection, "graph", ends)
+    return rows
+
+
+async def _drop_edges(changes: Changes, ids: Sequence[UUID]) -> Counts:
+    rows = await _take_inferences(changes.connection, ids)
+    for row in rows:
+        changes.bump(Scope(row["tenant"], row["workspace"], row["namespace"]))
+    return Counts(changed=len(rows))
 
 
 async def _write_edges(changes: Changes, area: Area, edges: Sequence[InferredEdge]) -> Counts:
-    if not edges:
-        return Counts()
-    parameters = {
+    ends = {end for edge in edges for end in (edge.subject, edge.object)}
+    kept = await kept_entities(changes.connection, area, ends)
+    told = [edge for edge in edges if {edge.subject, edge.object} <= kept]
+    cursor = await changes.connection.execute(statement("insert_inferred_edges"), _columns(changes, area, told))
+    rows = await cursor.fetchall()
+    await enqueue(changes.connection, "graph", sorted({row["from_id"] for row in rows}))
+    changes.bump(area.scope())
+    return Counts(changed=len(rows))
+
+
+def _columns(changes: Changes, area: Area, edges: Sequence[InferredEdge]) -> dict[str, Any]:
+    return {
         **area.ids(),
         "ids": [uuid5(edge.subject, f"{EDGE_TYPE} {edge.object}") for edge in edges],
         "from_ids": [edge.subject for edge in edges],
@@ -259,8 +338,3 @@ async def _write_edges(changes: Changes, area: Area, edges: Sequence[InferredEdg
         "moment": changes.moment,
         "run_id": changes.run,
     }
-    cursor = await changes.connection.execute(statement("insert_inferred_edges"), parameters)
-    rows = await cursor.fetchall()
-    await enqueue(changes.connection, "graph", sorted({row["from_id"] for row in rows}))
-    await bump_epoch(changes.connection, area.scope())
-    return Counts(changed=len(rows))

@@ -1,22 +1,22 @@
 """Notes that jobs make from other notes: prepared with their vectors first, then written in one transaction."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from lamina.areas import Area
-from lamina.errors import Misconfigured
-from lamina.extraction.linking import read
+from lamina.errors import Unavailable
+from lamina.extraction.linking import Reading, read
 from lamina.maintenance.changing import Changes
-from lamina.memories import Note, clean_note
+from lamina.memories import Chunk, Note, clean_note
 from lamina.ports import Embedder, ModelIdentity
 from lamina.queries import Tier
-from lamina.recording.knowledge import Knowledge, PreparedKnowledge, Told
-from lamina.scope import Scope
-from lamina.stores.postgres.connection import Pool, lent, statement
-from lamina.stores.postgres.epochs import bump_epoch
-from lamina.stores.postgres.notes import PreparedNote, insert_notes, prepare_note
+from lamina.recording.naming import names_in
+from lamina.stores.postgres.connection import Connection, Pool, lent, statement
+from lamina.stores.postgres.generations import own_generation
+from lamina.stores.postgres.links import link_similar
+from lamina.stores.postgres.notes import PreparedNote, expire_derived, insert_notes, prepare_note
 from lamina.stores.postgres.outbox import enqueue
 
 
@@ -37,11 +37,11 @@ class Derived:
 
 @dataclass(frozen=True, slots=True)
 class PreparedDerived:
-    """The same with its vectors and words, and what it tells the graph."""
+    """The same with its vectors and words, and its text as the graph reads it."""
 
     derived: Derived
     prepared: PreparedNote
-    knowledge: PreparedKnowledge
+    reading: Reading
     generation: int
 
 
@@ -74,51 +74,65 @@ class Deriver:
             Unavailable: If the embedder does not answer.
             Misconfigured: If the stores hold vectors of another model.
         """
-        generation = await self._generation()
-        cleaned = [Derived(item.id, item.user, clean_note(item.note)) for item in derived]
-        chunks = await self._embedder.embed_chunks([item.note.content for item in cleaned])
-        prepared = await asyncio.to_thread(
-            lambda: [prepare_note(item.id, item.note, of) for item, of in zip(cleaned, chunks, strict=True)]
+        generation = (await own_generation(self._pool, self._identity)).number
+        cleaned = [Derived(item.id, item.user, clean_note(item.note, by_job=True)) for item in derived]
+        chunks = await self._embed([item.note.content for item in cleaned])
+        return await asyncio.to_thread(
+            lambda: [_prepared(item, of, generation) for item, of in zip(cleaned, chunks, strict=True)]
         )
-        knowledge = [await _told(item) for item in cleaned]
-        rows = zip(cleaned, prepared, knowledge, strict=True)
-        return [PreparedDerived(*row, generation) for row in rows]
 
-    async def _generation(self) -> int:
-        async with lent(self._pool) as connection:
-            row = await (await connection.execute(statement("active_generation"))).fetchone()
-        stored = row and ModelIdentity(row["model"], row["dimension"], row["normalised"])
-        if row is None or stored != self._identity:
-            raise Misconfigured(
-                f"embedding.model is {self._identity.model}, the stores hold vectors of "
-                f"{stored.model if stored else 'none'}",
-                "run the job with the settings of the service",
-            )
-        return int(row["generation"])
+    async def _embed(self, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
+        try:
+            return await asyncio.wait_for(self._embedder.embed_chunks(texts), self._deadline_s)
+        except TimeoutError as error:
+            raise Unavailable("embedder", f"no answer within {self._deadline_s} s") from error
 
     async def write(self, changes: Changes, area: Area, item: PreparedDerived) -> bool:
-        """Write a note with its links to what it was made from; tell whether it was new."""
+        """Write a note with its links to what it was made from; tell whether it was new.
+
+        It expires with the first of its sources that does.
+        """
         scope = area.scope().narrowed(user=item.derived.user)
         [put] = await insert_notes(changes.connection, scope, [item.prepared], item.generation, changes.moment)
         if put.existed:
             return False
-        await self._link(changes, scope, item)
+        await _link(changes.connection, area, item)
+        await expire_derived(changes.connection, item.derived.note.derived_from)
         await enqueue(changes.connection, "notes", [item.derived.id])
         hidden, shown = {"deleted_at": changes.moment}, {"deleted_at": None}
         await changes.journal("notes", hidden, shown, [item.derived.id])
-        await bump_epoch(changes.connection, scope, teaches=True)
+        changes.bump(scope, teaches=True)
         return True
 
-    async def _link(self, changes: Changes, scope: Scope, item: PreparedDerived) -> None:
-        sources = {"note_id": item.derived.id, "source_ids": list(item.derived.note.derived_from)}
-        await changes.connection.execute(statement("insert_note_sources"), sources)
-        knowledge = Knowledge(self._embedder, generation=item.generation, deadline_s=self._deadline_s)
-        await knowledge.write(changes.connection, scope, item.knowledge, [item.derived.id])
+
+def _prepared(item: Derived, chunks: tuple[Chunk, ...], generation: int) -> PreparedDerived:
+    return PreparedDerived(item, prepare_note(item.id, item.note, chunks), read(item.note.content), generation)
 
 
-async def _told(item: Derived) -> PreparedKnowledge:
-    """Return the note as the graph reads it: it mentions what is known, and makes nothing known itself."""
-    note = item.note
-    assert note.event_at is not None  # noqa: S101 - what is derived has a time
-    told = Told(item.id, Tier.NOTES, note.content, note.source, item.user, note.event_at)
-    return PreparedKnowledge((told,), (await asyncio.to_thread(read, note.content),))
+async def _link(connection: Connection, area: Area, item: PreparedDerived) -> None:
+    made, sources = item.derived.id, list(item.derived.note.derived_from)
+    await connection.execute(statement("insert_note_sources"), {"note_id": made, "source_ids": sources})
+    await _mention(connection, area, item)
+    await link_similar(connection, Tier.NOTES, [made], item.generation)
+    await enqueue(connection, "graph", [made])
+
+
+async def _mention(connection: Connection, area: Area, item: PreparedDerived) -> None:
+    """Have the note mention what it names, as far as its sources do, and as they do: it is no evidence of its own."""
+    [names] = await names_in(connection, area.scope(), [item.reading])
+    named = await kept_entities(connection, area, {entity for entities in names.values() for entity in entities})
+    sources = item.derived.note.derived_from
+    parameters = {
+        **area.ids(),
+        "ids": [item.derived.id] * len(sources),
+        "sources": list(sources),
+        "namers": [item.derived.id] * len(named),
+        "entities": sorted(named),
+    }
+    await connection.execute(statement("compaction_links"), parameters)
+
+
+async def kept_entities(connection: Connection, area: Area, ids: Collection[UUID]) -> set[UUID]:
+    """Return the entities that are still there; none of them goes before the transaction ends."""
+    cursor = await connection.execute(statement("keep_entities"), {**area.ids(), "ids": list(ids)})
+    return {row["id"] async for row in cursor}

@@ -9,13 +9,13 @@ from uuid import UUID
 from psycopg.rows import DictRow
 
 from lamina.areas import Area
-from lamina.errors import Conflict, LaminaError
+from lamina.errors import Conflict, InvalidInput, LaminaError
 from lamina.extraction.condensing import SourceText, Summarizer
 from lamina.lifecycle.summaries import DatedNote, DueSummary, Level, PresentSummary, SummaryPolicy, due_summaries
 from lamina.maintenance.changing import Changes
 from lamina.maintenance.deriving import Derived, Deriver, PreparedDerived
 from lamina.maintenance.pages import After, Page
-from lamina.memories import Note
+from lamina.memories import Note, as_utc
 from lamina.runs import Counts
 from lamina.stores.postgres.connection import Pool, lent, statement
 from lamina.stores.postgres.job_changes import Change
@@ -107,10 +107,8 @@ class SummaryJob:
     async def _present(self, area: Area) -> list[PresentSummary]:
         async with lent(self._pool) as connection:
             cursor = await connection.execute(statement("present_summaries"), {**area.ids(), "source": SOURCE})
-            return [
-                PresentSummary(row["id"], row["user_id"], Level(row["level"]), row["start"], bytes(row["content_hash"]))
-                async for row in cursor
-            ]
+            rows = await cursor.fetchall()
+        return [summary for row in rows if (summary := present_summary(row)) is not None]
 
     async def _unknown(self, due: Sequence[DueSummary]) -> list[DueSummary]:
         known = await self._deriver.known([item.key for item in due]) if due else set()
@@ -161,6 +159,15 @@ def _following(level: Level, until: datetime | None) -> After:
     return {"level": later[0].value, "since": None} if later else None
 
 
+def present_summary(row: DictRow) -> PresentSummary | None:
+    """Return a summary that exists; ``None`` if its metadata, which callers may change, tells no period any more."""
+    try:
+        start = as_utc(datetime.fromisoformat(row["start"] or ""), "metadata.summary.start")
+        return PresentSummary(row["id"], row["user_id"], Level(row["level"]), start, bytes(row["content_hash"]))
+    except (ValueError, InvalidInput):
+        return None
+
+
 def _note(due: DueSummary, text: str, sources: Sequence[DictRow]) -> Note:
     period: dict[str, Any] = {"level": due.level.value, "start": due.start.isoformat(), "end": due.end.isoformat()}
     return Note(
@@ -175,9 +182,16 @@ def _note(due: DueSummary, text: str, sources: Sequence[DictRow]) -> Note:
     )
 
 
-async def still_says(changes: Changes, area: Area, hashes: Mapping[UUID, bytes]) -> bool:
-    """Tell whether these notes are all there and say what they said; they stay so until the transaction ends."""
-    parameters = {"tenant": area.tenant, "ids": list(hashes), "hashes": list(hashes.values())}
+async def still_says(changes: Changes, area: Area, hashes: Mapping[UUID, bytes], *, lasting: bool = False) -> bool:
+    """Tell whether these notes are all there and say what they said; they stay so until the transaction ends.
+
+    Args:
+        changes: The transaction.
+        area: Where they are.
+        hashes: Of what they said, by id.
+        lasting: Whether none of them may end by itself either.
+    """
+    parameters = {"tenant": area.tenant, "ids": list(hashes), "hashes": list(hashes.values()), "lasting": lasting}
     cursor = await changes.connection.execute(statement("lock_derivation_sources"), parameters)
     return len(await cursor.fetchall()) == len(hashes)
 

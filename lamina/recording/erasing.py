@@ -95,12 +95,14 @@ class Eraser:
         rows = await _rows(connection, "erase_user_notes", whose)
         ids = [row["id"] for row in rows]
         deletion = await delete_notes(connection, whose["tenant"], ids, whose["now"])
-        everything = sorted({*ids, *deletion.gone})
+        made = await _rows(connection, "erase_derived_notes", {"ids": ids, "tenant": whose["tenant"]})
+        erased = [row["id"] for row in (*rows, *made)]
+        everything = sorted({*erased, *deletion.gone})
         await enqueue_notes(connection, [*everything, *deletion.back])
         await enqueue(connection, "graph", deletion.back)
         await self._knowledge.forget(connection, everything)
-        await connection.execute(statement("erase_notes"), {"ids": ids, "tenant": whose["tenant"]})
-        return rows
+        await connection.execute(statement("erase_notes"), {"ids": erased, "tenant": whose["tenant"]})
+        return [*rows, *made]
 
     async def _messages(self, connection: Connection, whose: dict[str, Any]) -> Sequence[DictRow]:
         rows = await _rows(connection, "erase_user_messages", whose)

@@ -7,7 +7,7 @@ from datetime import datetime
 from lamina.errors import InvalidInput
 from lamina.extraction.entities import distinct
 from lamina.links import LinkKind
-from lamina.memories import MAX_SOURCE_CHARS, Edge, Entity
+from lamina.memories import Edge, Entity, clean_source
 from lamina.ports import Clock
 from lamina.recording.knowledge import Knowledge
 from lamina.scope import Scope
@@ -15,7 +15,7 @@ from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.entities import Evidence, Put, edge_key
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.idempotency import Json, Once, answer_once
-from lamina.text import clean, clean_id, name_key
+from lamina.text import clean_id, name_key
 
 MAX_ALIASES = 64
 
@@ -107,7 +107,7 @@ def _clean_edge(stated: StatedEdge, path: str) -> StatedEdge:
     subject, object_ = clean_id(edge.subject, f"{path}.subject"), clean_id(edge.object, f"{path}.object")
     if name_key(subject) == name_key(object_):
         raise InvalidInput(f"{path}.object", f"is {object_}, the subject itself; an edge joins two entities")
-    source = clean(stated.source, f"{path}.source", limit=MAX_SOURCE_CHARS)
+    source = clean_source(stated.source, f"{path}.source")
     return StatedEdge(Edge(subject, _clean_type(edge.type, path), object_, edge.strength, edge.confidence), source)
 
 

@@ -1,6 +1,7 @@
 """Field case 28: everything of a user goes, from everywhere, and nothing of anybody else's."""
 
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 from lamina.stores.postgres.keys import KeyRole
 from tests.support.application import Application
@@ -80,6 +81,30 @@ async def test_what_was_made_of_a_users_notes_what_was_merged_and_what_is_archiv
     assert (receipt["complete"], receipt["erased"]["archived"]) == (True, 1)
     assert (await client.get("/v1/archive/notes", params={"workspace": "attic"})).json()["notes"] == []
     assert (await client.get("/v1/notes", params={"user": "ann"})).json()["notes"] == []
+
+
+async def test_what_everybody_could_read_of_a_users_notes_goes_for_good(application: Application) -> None:
+    client = application.client()
+    note = {"content": "ann has a secret harbour", "user": "ann"}
+    own = (await client.post("/v1/notes", json=note)).json()["id"]
+    ids = []
+    for number, sources in enumerate(([own], [own], [])):
+        ids.append((await client.post("/v1/notes", json={"content": f"everybody's note {number}"})).json()["id"])
+        async with application.pool.connection() as connection:
+            for source in sources:
+                pair = [UUID(ids[-1]), UUID(source)]
+                await connection.execute("INSERT INTO note_sources (note_id, source_id) VALUES (%s, %s)", pair)
+    async with application.pool.connection() as connection:  # One was taken back before, and says what it said.
+        await connection.execute("UPDATE notes SET deleted_at = now() WHERE id = %s", [UUID(ids[1])])
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+
+    receipt = (await admin.delete("/v1/users", params={"user": "ann"})).json()
+    async with application.pool.connection() as connection:
+        cursor = await connection.execute("SELECT id FROM notes WHERE tenant = %s", [application.tenant])
+        left = [str(row["id"]) for row in await cursor.fetchall()]
+
+    assert left == ids[2:]
+    assert (receipt["erased"]["notes"], receipt["left"]["derived"], receipt["complete"]) == (3, 0, True)
 
 
 async def test_only_an_admin_erases(application: Application) -> None:

@@ -177,3 +177,30 @@ async def test_a_tenant_may_have_only_so_many_runs_open(application: Application
     assert oldest <= (await runs.latest("decay", application.tenant, limit=200))[-1].created_at
     async with application.pool.connection() as connection:
         await connection.execute("DELETE FROM job_runs WHERE tenant = %s", [application.tenant])
+
+
+async def test_what_a_summary_was_made_from_stays_and_is_archived_when_the_summary_is_undone(
+    application: Application,
+) -> None:
+    for number in range(3):
+        body = {"content": f"the crew loaded {number} barrels", "event_at": f"2026-09-07T0{number}:00:00Z"}
+        await application.client().post("/v1/notes", json=body)
+    summaries = await run_job(application, "summaries", in_days(1))
+    await run_job(application, "sweep", in_days(30))
+    kept = await run_job(application, "archival", in_days(300), is_dry_run=True, is_forced=True)
+
+    await undo_run(application, summaries)
+    taken = await run_job(application, "archival", in_days(300), is_dry_run=True, is_forced=True)
+
+    assert (kept.counts.planned, taken.counts.planned) == (0, 3)
+
+
+async def test_no_caller_speaks_as_a_job(application: Application) -> None:
+    client = application.client()
+    edge = {"subject": "Ann", "type": "related_to", "object": "Bob", "source": "job:consolidation"}
+
+    stated = await client.post("/v1/graph/edges", json={"edges": [edge]})
+    note = await client.post("/v1/notes", json={"content": "x y", "source": "job:summaries"})
+
+    assert (stated.status_code, note.status_code) == (422, 422)
+    assert "name another source" in stated.json()["detail"]
