@@ -35,7 +35,15 @@ class Case:
 CASES = (Case("sweep", 8), Case("decay", 12), Case("entities", 400), Case("edges", 100))
 """Add a job here, and to `fill` what gives it something to do."""
 
-LEFT_OUT = {"outbox", "schema_migrations", "embedding_generations", "job_runs", "job_partitions", "job_changes"}
+LEFT_OUT = {
+    "archive_identity",
+    "outbox",
+    "schema_migrations",
+    "embedding_generations",
+    "job_runs",
+    "job_partitions",
+    "job_changes",
+}
 """Tables of nobody: queues, and the installation's own. A tenant's rows of the outbox are empty when it is indexed."""
 OWNED = {
     "edge_evidence": "edge_id IN (SELECT id FROM edges WHERE tenant = %(tenant)s)",

@@ -22,7 +22,7 @@ from lamina.maintenance.changing import Changes
 from lamina.maintenance.driving import Driver, fan_out_over
 from lamina.maintenance.reembedding import Reembedding, ReembeddingPolicy
 from lamina.maintenance.undoing import Undo
-from lamina.maintenance.working import Limits, Worker
+from lamina.maintenance.working import Worker
 from lamina.memories import Chunk
 from lamina.ports import Model
 from lamina.queries import Query, Source
@@ -32,7 +32,7 @@ from lamina.stores.postgres.connection import statement
 from lamina.stores.postgres.generations import activate_generation, claim_generation
 from lamina.stores.postgres.outbox import enqueue_all
 from lamina.text import words
-from lamina.wiring import build_tier, utc_now
+from lamina.wiring import build_tier, job_limits, utc_now
 from tests.support import application
 from tests.support.application import Application, running, settings_for
 
@@ -101,11 +101,11 @@ async def reembed(
     app: Application, embedder: Recorded | None = None, *, page_rows: int = 2, moment: datetime | None = None
 ) -> Run:
     job = job_of(app, embedder or Recorded(NEW), page_rows)
-    worker = Worker(app.pool, job, Limits())
+    worker = Worker(app.pool, job, job_limits(app.settings, "reembed"))
     driver = Driver(
         app.url,
         app.pool,
-        Limits(),
+        job_limits(app.settings, "reembed"),
         fan_out_over(worker.work, 2),
         partitions=3,
         undo_window=timedelta(days=30),
@@ -330,7 +330,7 @@ async def test_a_run_that_was_killed_goes_on_where_it_stood(
     async with served(database, tmp_path, OLD, monkeypatch) as app:
         await fill(app)
         killed, resumed = Recorded(NEW, fails_after=killed_after), Recorded(NEW)
-        with pytest.raises(ExceptionGroup):
+        with pytest.raises(Unavailable):
             await reembed(app, killed)
         partly = owners(database, 2)
         await reembed(app, resumed)

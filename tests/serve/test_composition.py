@@ -40,7 +40,8 @@ async def client(database: str, falkordb: EmbeddedFalkorDB, tmp_path: Path) -> A
 
 def _end_followers() -> None:
     """End the indexers, which otherwise try for ever to reach a database that is gone; local mode ends no replica."""
-    for indexer in (thing for thing in gc.get_objects() if isinstance(thing, Indexer)):
+    # By their types: asked for their class, some proxies of other libraries warn, or are dead.
+    for indexer in (thing for thing in gc.get_objects() if type(thing) is Indexer):
         if indexer._following is not None:
             indexer._following.get_loop().call_soon_threadsafe(indexer._following.cancel)
 
