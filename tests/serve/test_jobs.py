@@ -132,6 +132,7 @@ class Waiting:
 @pytest.fixture
 async def waiting(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Waiting]:
     monkeypatch.setattr(scheduling, "LOOK_S", 0.1)
+    monkeypatch.setattr(scheduling, "RETRY_S", 0.05)
     LAUNCHED.clear()
     async with build_pool(settings_for(database, tmp_path)) as pool:
         yield Waiting(database, Runs(pool), tmp_path, {})
