@@ -94,11 +94,10 @@ class Driver:
             yield
 
     async def _to_its_end(self, run: Run) -> None:
-        units = await self._runs.count_units(run.order, self._limits.units)
-        partitions = await self._runs.begin(run.id, units=units, partitions=max(1, min(self._partitions, units)))
-        begun = await self._runs.get(run.id)
         try:
-            await self._fan_out(begun, range(partitions))
+            await self._through(run)
+        except Conflict:
+            raise  # It has ended already.
         except Unavailable:
             if self._clock() - run.created_at > RETRIED:
                 await self._runs.finish(run.id, RunState.FAILED, "what it needs was not available for a day")
@@ -109,6 +108,11 @@ class Driver:
             raise
         ended = await self._runs.get(run.id)
         await self._runs.finish(run.id, RunState.STOPPED if ended.held else RunState.DONE)
+
+    async def _through(self, run: Run) -> None:
+        units = await self._runs.count_units(run.order, self._limits.units)
+        partitions = await self._runs.begin(run.id, units=units, partitions=max(1, min(self._partitions, units)))
+        await self._fan_out(await self._runs.get(run.id), range(partitions))
 
 
 def fan_out_over(work: Callable[[Run, int], Awaitable[None]], parallelism: int) -> FanOut:

@@ -529,14 +529,25 @@ def test_the_command_of_the_manifests_is_submitted_to_a_cluster(cluster: Cluster
 def test_a_run_that_fails_tells_its_first_error_in_one_line(cluster: Cluster, database: str) -> None:
     idle(database, "acme", 2)
     with psycopg.connect(database) as connection:
-        connection.execute("ALTER TABLE outbox RENAME TO nowhere")
+        connection.execute("ALTER TABLE epochs RENAME TO nowhere")
 
     errors = ended(jobs(cluster.of(database), "sweep"), code=1)
 
-    assert 'relation "outbox" does not exist' in errors
+    assert 'relation "epochs" does not exist' in errors
     assert errors.count("\n") == 1
     assert one_of(database, "SELECT state FROM job_runs") == "failed"
-    assert 'relation "outbox" does not exist' in one_of(database, "SELECT error FROM job_runs")
+    assert 'relation "epochs" does not exist' in one_of(database, "SELECT error FROM job_runs")
+
+
+def test_a_scope_that_fails_is_a_problem_of_the_run(cluster: Cluster, database: str) -> None:
+    idle(database, "acme", 2)
+    with psycopg.connect(database) as connection:
+        connection.execute("ALTER TABLE outbox RENAME TO nowhere")
+
+    told = ended(jobs(cluster.of(database), "sweep"), code=4)
+
+    assert 'relation "outbox" does not exist' in told
+    assert one_of(database, "SELECT state FROM job_runs") == "done"
 
 
 def test_without_a_cluster_the_command_line_starts_ray_for_itself(cluster: Cluster, database: str) -> None:
