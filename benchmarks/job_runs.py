@@ -1,9 +1,7 @@
 """Single runs of jobs in databases of their own, and what they take."""
 
 import asyncio
-import logging
 import os
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -16,7 +14,7 @@ import psycopg
 
 from benchmarks.job_data import Told, drop_search_indexes, load, make_indexes, settle
 from benchmarks.report import stage
-from benchmarks.service import REPOSITORY
+from jobs.cluster import on_cluster
 from lamina.areas import Area
 from lamina.backends import EmbeddedPostgres
 from lamina.maintenance.driving import fan_out_over
@@ -27,7 +25,6 @@ from lamina.stores.postgres.migrate import migrate
 from lamina.wiring import Tools, build_driver, build_job_embedder, build_pool, build_worker, model_identity
 
 TENANT, WORKSPACE, NOBODY = "local", "year", "nobody"
-OBJECT_STORE_BYTES = 100 * 1024 * 1024
 WARM_UP_S = 0.5
 CLOSING_S = 0.3
 _COUNT = """
@@ -219,28 +216,12 @@ async def _run_here(settings: Settings, order: Order) -> Run:
 @contextmanager
 def fresh_cluster(settings: Settings) -> Iterator[None]:
     """Start Ray with as many workers as a run uses at once, and have them load what they need."""
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(REPOSITORY), os.environ.get("PYTHONPATH"))))
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    import ray  # noqa: PLC0415 - after its flags
+    with on_cluster(settings):
+        import ray  # noqa: PLC0415 - after its flags
 
-    with tempfile.TemporaryDirectory(prefix="lm-", ignore_cleanup_errors=True) as folder:
-        ray.init(
-            address="local",
-            namespace="lamina",
-            num_cpus=max(settings.jobs.parallelism, os.cpu_count() or 1),
-            object_store_memory=OBJECT_STORE_BYTES,
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            _temp_dir=str(Path(folder) / "ray"),
-        )
-        try:
-            warm_up = ray.remote(num_cpus=settings.jobs.task_cpus)(_warm_up)
-            ray.get([warm_up.remote() for _ in range(settings.jobs.parallelism)])
-            yield
-        finally:
-            ray.shutdown()
+        warm_up = ray.remote(num_cpus=settings.jobs.task_cpus)(_warm_up)
+        ray.get([warm_up.remote() for _ in range(settings.jobs.parallelism)])
+        yield
 
 
 def _warm_up() -> None:

@@ -6,12 +6,8 @@ What `ray job submit -- python -m jobs NAME` runs, too.
 import asyncio
 import logging
 import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -19,6 +15,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from jobs.cluster import on_cluster
 from lamina.areas import Area
 from lamina.cli.common import ConfigOption, DataDirOption, database_of, guarded, settings_of
 from lamina.cli.jobs import (
@@ -42,8 +39,6 @@ from lamina.wiring import JOBS, build_pool, utc_now
 app = typer.Typer(help="Maintenance jobs over the cluster.", no_args_is_help=True, pretty_exceptions_enable=False)
 console = Console()
 POLL_S = 0.5
-OBJECT_STORE_BYTES = 100 * 1024 * 1024
-ROOT = str(Path(__file__).resolve().parent.parent)
 
 
 @app.command()
@@ -80,7 +75,7 @@ def main(
         _refuse_beside(scope=scope, moment=moment, dry_run=dry_run, force=force)
         run = asyncio.run(_known(settings, name, undo or show))
     if show is None:
-        with _on_ray(settings):
+        with on_cluster(settings):
             order = Order(name, Area.of(scope or []), _moment(moment, dry_run), dry_run, force)
             run = asyncio.run(_ran(settings, order) if undo is None else _undone(settings, undo))
     for line in report(run, JOBS[run.order.job].told):
@@ -159,36 +154,6 @@ async def _undone(settings: Settings, id_: UUID) -> Run:
 
     await undo(settings, id_)
     return await with_pool(settings, lambda pool: Runs(pool).get(id_))
-
-
-@contextmanager
-def _on_ray(settings: Settings) -> Iterator[None]:
-    """Join the cluster that RAY_ADDRESS names, or start Ray for this run alone."""
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (ROOT, os.environ.get("PYTHONPATH"))))
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    import ray  # noqa: PLC0415 - after its flags
-
-    if os.environ.get("RAY_ADDRESS"):
-        ray.init(namespace="lamina", log_to_driver=False, logging_level=logging.ERROR)
-        yield
-        ray.shutdown()
-        return
-    with tempfile.TemporaryDirectory(prefix="lm-", ignore_cleanup_errors=True) as folder:
-        ray.init(
-            address="local",
-            namespace="lamina",
-            num_cpus=max(settings.jobs.parallelism, os.cpu_count() or 1),
-            object_store_memory=OBJECT_STORE_BYTES,
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            _temp_dir=str(Path(folder) / "ray"),
-        )
-        try:
-            yield
-        finally:
-            ray.shutdown()
 
 
 if __name__ == "__main__":

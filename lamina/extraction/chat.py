@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 
 from lamina.errors import Misconfigured, Unavailable
+from lamina.extraction.token_budget import TokenBudget
 from lamina.settings import LanguageModelSettings
 
 PART = "language model"
@@ -47,8 +48,8 @@ class ChatEndpoint:
     def __init__(self, settings: LanguageModelSettings) -> None:
         if settings.base_url is None or settings.model is None:
             raise Misconfigured(
-                "write.extraction is language_model, but language_model.base_url or language_model.model is not set",
-                "set both, or set write.extraction to rules",
+                "a language model is chosen, but language_model.base_url or language_model.model is not set",
+                "set both, or choose rules in write.extraction and extractive in jobs.summaries.by",
             )
         key = settings.api_key
         self._settings = settings
@@ -98,6 +99,39 @@ class ChatEndpoint:
     async def close(self) -> None:
         """Close the connections."""
         await self._client.aclose()
+
+
+async def ask_within(
+    endpoint: ChatEndpoint,
+    budget: TokenBudget,
+    messages: Sequence[Mapping[str, str]],
+    schema: Mapping[str, Any],
+    most_tokens: int,
+) -> str | None:
+    """Return the model's words; ``None``, and nobody is asked, if the day has not so many tokens left.
+
+    Args:
+        endpoint: Where the model is.
+        budget: Of the day; what the call used is settled, however it ends.
+        messages: The conversation.
+        schema: Of the answer.
+        most_tokens: That the call may take, answer included.
+
+    Raises:
+        Unavailable: If every try failed, or the endpoint refuses the request.
+    """
+    if not budget.take(most_tokens):
+        return None
+    used = most_tokens
+    try:
+        reply = await endpoint.ask(messages, schema)
+        used = most_tokens if reply.tokens is None else reply.tokens
+    except Unavailable as error:
+        used = most_tokens if error.reason == UNANSWERED else 0  # who was asked and not awaited may have worked
+        raise
+    finally:
+        budget.settle(most_tokens, used)
+    return reply.text
 
 
 def _body(

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from lamina.errors import Unavailable
 from lamina.extraction import rules
 from lamina.extraction.answers import SCHEMA, Answer, Said, believed, conversation
-from lamina.extraction.chat import UNANSWERED, ChatEndpoint
+from lamina.extraction.chat import ChatEndpoint, ask_within
 from lamina.extraction.echo import without_recalled
 from lamina.extraction.entities import distinct
 from lamina.extraction.token_budget import TokenBudget
@@ -104,18 +104,10 @@ class LanguageModelExtractor:
         cost = _cost(asked) + self._settings.answer_tokens
         if cost > self._settings.call_tokens:
             raise NotSpent("call_budget")
-        if not self._budget.take(cost):
+        text = await ask_within(self._endpoint, self._budget, asked, SCHEMA, cost)
+        if text is None:
             raise NotSpent("daily_budget")
-        used = cost
-        try:
-            reply = await self._endpoint.ask(asked, SCHEMA)
-            used = cost if reply.tokens is None else reply.tokens
-        except Unavailable as error:
-            used = cost if error.reason == UNANSWERED else 0  # who was asked and not awaited may have worked
-            raise
-        finally:
-            self._budget.settle(cost, used)
-        return reply.text
+        return text
 
 
 def joined(extractions: Sequence[Extraction]) -> Extraction:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from lamina.english import MONTHS
 from lamina.errors import Unavailable
-from lamina.extraction.chat import PART, UNANSWERED, ChatEndpoint
+from lamina.extraction.chat import PART, ChatEndpoint, ask_within
 from lamina.extraction.condensing import LEAST_TOKENS, SourceText, check_sources, pieces
 from lamina.extraction.dates import event_time
 from lamina.extraction.sentences import sentences
@@ -150,19 +150,10 @@ class LanguageModelSummarizer:
         return _cost(asked) + self._settings.answer_tokens
 
     async def _spend(self, asked: Sequence[Mapping[str, str]]) -> str:
-        cost = self._price(asked)
-        if not self._budget.take(cost):
+        text = await ask_within(self._endpoint, self._budget, asked, SCHEMA, self._price(asked))
+        if text is None:
             raise Unavailable(PART, "the tokens of language_model.daily_tokens are spent", NEXT_DAY_S)
-        used = cost
-        try:
-            reply = await self._endpoint.ask(asked, SCHEMA)
-            used = cost if reply.tokens is None else reply.tokens
-        except Unavailable as error:
-            used = cost if error.reason == UNANSWERED else 0  # who was asked and not awaited may have worked
-            raise
-        finally:
-            self._budget.settle(cost, used)
-        return reply.text
+        return text
 
 
 def wrong_with(summary: str, sources: Sequence[SourceText], most_tokens: int) -> str:

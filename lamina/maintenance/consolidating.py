@@ -25,10 +25,9 @@ from lamina.lifecycle.consolidation import (
 )
 from lamina.lifecycle.derivation import Origin
 from lamina.maintenance.changing import Changes
-from lamina.maintenance.deriving import Derived, Deriver, PreparedDerived, kept_entities
+from lamina.maintenance.deriving import Derived, Deriver, PreparedDerived, kept_entities, still_says
 from lamina.maintenance.pages import After, Page
 from lamina.maintenance.sizes import live_notes
-from lamina.maintenance.summarising import still_says
 from lamina.memories import Note
 from lamina.runs import Counts
 from lamina.scope import Scope
@@ -193,7 +192,7 @@ class ConsolidationJob:
 
     async def _one(self, area: Area, user: str | None, cluster: Cluster) -> Consolidated | None:
         """Return the note that a cluster becomes; ``None`` if it was made before, and somebody took it away."""
-        rows = await self._members(area, cluster)
+        rows = await self._deriver.sources(area, cluster.members)
         origins = [Origin(row["id"], bytes(row["content_hash"])) for row in rows]
         key = cluster_key(area.scope(), user, origins)
         if len(rows) < self._policy.least_members or await self._deriver.known([key]):
@@ -203,13 +202,6 @@ class ConsolidationJob:
         [prepared] = await self._deriver.prepare([Derived(key, user, _note(text, rows))])
         gone = tuple(row["id"] for row in rows if covered(row["content"], text, moment=row["event_at"]))
         return Consolidated(prepared, {origin.id: origin.content_hash for origin in origins}, gone)
-
-    async def _members(self, area: Area, cluster: Cluster) -> list[DictRow]:
-        parameters = {**area.ids(), "ids": list(cluster.members)}
-        async with lent(self._pool) as connection:
-            cursor = await connection.execute(statement("derivation_sources"), parameters)
-            rows = {row["id"]: row async for row in cursor}
-        return [rows[id_] for id_ in cluster.members if id_ in rows]
 
     async def _edges(self, area: Area) -> Page[Plan]:
         async with lent(self._pool) as connection:

@@ -1,9 +1,11 @@
 """Notes that jobs make from other notes: prepared with their vectors first, then written in one transaction."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
+
+from psycopg.rows import DictRow
 
 from lamina.areas import Area
 from lamina.errors import Unavailable
@@ -45,6 +47,20 @@ class PreparedDerived:
     generation: int
 
 
+async def still_says(changes: Changes, area: Area, hashes: Mapping[UUID, bytes], *, lasting: bool = False) -> bool:
+    """Tell whether these notes are all there and say what they said; they stay so until the transaction ends.
+
+    Args:
+        changes: The transaction.
+        area: Where they are.
+        hashes: Of what they said, by id.
+        lasting: Whether none of them may end by itself either.
+    """
+    parameters = {"tenant": area.tenant, "ids": list(hashes), "hashes": list(hashes.values()), "lasting": lasting}
+    cursor = await changes.connection.execute(statement("lock_derivation_sources"), parameters)
+    return len(await cursor.fetchall()) == len(hashes)
+
+
 class Deriver:
     """Makes notes from notes.
 
@@ -66,6 +82,13 @@ class Deriver:
         async with lent(self._pool) as connection:
             cursor = await connection.execute(statement("derived_ids"), {"ids": list(ids)})
             return {row["id"] async for row in cursor}
+
+    async def sources(self, area: Area, ids: Sequence[UUID]) -> list[DictRow]:
+        """Return what these notes say as it stands, in their order; what is gone by now is left out."""
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("derivation_sources"), {**area.ids(), "ids": list(ids)})
+            rows = {row["id"]: row async for row in cursor}
+        return [rows[id_] for id_ in ids if id_ in rows]
 
     async def prepare(self, derived: Sequence[Derived]) -> list[PreparedDerived]:
         """Return notes with everything that models have to say about them; nothing is written.

@@ -13,7 +13,7 @@ from lamina.errors import Conflict, InvalidInput, LaminaError
 from lamina.extraction.condensing import SourceText, Summarizer
 from lamina.lifecycle.summaries import DatedNote, DueSummary, Level, PresentSummary, SummaryPolicy, due_summaries
 from lamina.maintenance.changing import Changes
-from lamina.maintenance.deriving import Derived, Deriver, PreparedDerived
+from lamina.maintenance.deriving import Derived, Deriver, PreparedDerived, still_says
 from lamina.maintenance.pages import After, Page
 from lamina.memories import Note, as_utc
 from lamina.runs import Counts
@@ -124,7 +124,7 @@ class SummaryJob:
         return made, problems
 
     async def _summary(self, area: Area, due: DueSummary) -> Summary:
-        sources = await self._sources(area, due.sources)
+        sources = await self._deriver.sources(area, due.sources)
         if len(sources) < len(due.sources):
             raise Conflict("its notes are changing")
         texts = [SourceText(row["content"], row["event_at"], row["importance"]) for row in sources]
@@ -132,12 +132,6 @@ class SummaryJob:
         derived = Derived(due.key, due.user, _note(due, text, sources))
         [prepared] = await self._deriver.prepare([derived])
         return Summary(prepared, {row["id"]: bytes(row["content_hash"]) for row in sources}, due.replaces)
-
-    async def _sources(self, area: Area, ids: Sequence[UUID]) -> list[DictRow]:
-        async with lent(self._pool) as connection:
-            cursor = await connection.execute(statement("derivation_sources"), {**area.ids(), "ids": list(ids)})
-            rows = {row["id"]: row async for row in cursor}
-        return [rows[id_] for id_ in ids if id_ in rows]
 
     async def act(self, changes: Changes, area: Area, plan: list[Summary]) -> Counts:
         """Write the summaries whose sources still say what they said."""
@@ -180,20 +174,6 @@ def _note(due: DueSummary, text: str, sources: Sequence[DictRow]) -> Note:
         metadata={"summary": {**period, "sources": len(sources)}},
         derived_from=due.sources,
     )
-
-
-async def still_says(changes: Changes, area: Area, hashes: Mapping[UUID, bytes], *, lasting: bool = False) -> bool:
-    """Tell whether these notes are all there and say what they said; they stay so until the transaction ends.
-
-    Args:
-        changes: The transaction.
-        area: Where they are.
-        hashes: Of what they said, by id.
-        lasting: Whether none of them may end by itself either.
-    """
-    parameters = {"tenant": area.tenant, "ids": list(hashes), "hashes": list(hashes.values()), "lasting": lasting}
-    cursor = await changes.connection.execute(statement("lock_derivation_sources"), parameters)
-    return len(await cursor.fetchall()) == len(hashes)
 
 
 async def _retire(changes: Changes, area: Area, item: Summary) -> int:

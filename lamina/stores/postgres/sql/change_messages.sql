@@ -2,7 +2,7 @@
 -- change_notes. Their vectors move with them. What a summary stands for that was itself compacted stays away with it.
 WITH wanted AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::jsonb[], %(afters)s::jsonb[]) AS w (id, guard, after)
-), locked AS (
+), held AS (
     SELECT n.id, w.after,
            jsonb_build_object('compacted_at', n.compacted_at, 'compacted_into', n.compacted_into) AS state
     FROM wanted w
@@ -11,13 +11,11 @@ WITH wanted AS (
     WHERE n.id = ANY(%(ids)s::uuid[]) AND (%(tenant)s::text IS NULL OR n.tenant = %(tenant)s)
       AND (r.compacted_at, r.compacted_into) IS NOT DISTINCT FROM (n.compacted_at, n.compacted_into)
       AND NOT EXISTS (SELECT FROM messages s WHERE s.id = n.compacted_into AND s.compacted_at IS NOT NULL)
-    ORDER BY n.id
-    FOR UPDATE OF n
 ), changed AS (
     UPDATE messages n
     SET (compacted_at, compacted_into)
         = (SELECT r.compacted_at, r.compacted_into FROM jsonb_populate_record(n, l.after) AS r)
-    FROM locked l
+    FROM held l
     WHERE n.id = l.id
     RETURNING n.id, n.tenant, n.workspace, n.namespace, n.compacted_at IS NULL AS is_live
 ), away AS (
@@ -48,7 +46,7 @@ WITH wanted AS (
     INSERT INTO job_changes AS j (run_id, relation, row_id, before, after)
     SELECT %(run_id)s, 'messages', l.id,
            (SELECT jsonb_object_agg(key, l.state -> key) FROM jsonb_object_keys(l.after) AS key), l.after
-    FROM locked l
+    FROM held l
     WHERE %(run_id)s::uuid IS NOT NULL
     ON CONFLICT (run_id, relation, row_id) DO UPDATE
     SET before = excluded.before || j.before, after = j.after || excluded.after
