@@ -109,3 +109,19 @@ async def test_what_everybody_could_read_of_a_users_notes_goes_for_good(applicat
 
 async def test_only_an_admin_erases(application: Application) -> None:
     assert (await application.client().delete("/v1/users", params={"user": "ann"})).status_code == 403
+
+
+async def test_an_archived_note_is_deleted_as_any_other_one(application: Application) -> None:
+    client = application.client()
+    body = {"content": "the telescope stands in the loft", "workspace": "loft"}
+    id_ = (await client.post("/v1/notes", json=body)).json()["id"]
+    await run_job(application, "sweep", in_days(30), workspace="loft")
+    await run_job(application, "archival", in_days(300), workspace="loft", is_forced=True)
+    asked = await client.get(f"/v1/notes/{id_}")
+
+    deleted = await client.delete(f"/v1/notes/{id_}")
+    listed = (await client.get("/v1/archive/notes", params={"workspace": "loft"})).json()["notes"]
+
+    assert (asked.status_code, "is archived" in asked.json()["detail"]) == (404, True)
+    assert (deleted.status_code, listed) == (204, [])
+    assert (await client.delete(f"/v1/notes/{id_}")).status_code == 404

@@ -86,7 +86,8 @@ async def test_summaries_keep_what_belongs_to_a_user_apart_and_go_by_an_undo(app
 
     assert undone.changed == 1
     assert not [note for note in await listed(application, user="ann") if "summary" in note["tags"]]
-    assert again.counts.planned == 0  # somebody took it back: it is not made from the same notes again
+    # Somebody took it back: it is not made from the same notes again.
+    assert (again.counts.planned, again.problems) == (0, ())
 
 
 async def test_a_summary_goes_with_one_of_its_notes_and_is_made_from_the_others(application: Application) -> None:

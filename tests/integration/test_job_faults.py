@@ -131,6 +131,21 @@ async def test_a_row_that_another_writer_holds_is_compared_as_it_is_afterwards(a
     assert await weight_of(application, id_) == 0.4
 
 
+async def test_a_row_that_another_writer_changes_meanwhile_stays_as_that_one_left_it(application: Application) -> None:
+    id_ = await add(application, "w")
+    change = Change(id_, {"weight": 0.4}, {"weight": 1.0})
+    async with application.pool.connection() as writer, application.pool.connection() as job:
+        async with writer.transaction():
+            await writer.execute("UPDATE notes SET weight = 0.7 WHERE id = %s", [id_])
+            changing = asyncio.create_task(change_rows(job, "notes", [change]))
+            await asyncio.sleep(0.3)
+            assert not changing.done()
+        rows = await changing
+
+    assert rows == []
+    assert await weight_of(application, id_) == 0.7
+
+
 class Teaching(RowJob):
     """Raises the epoch early, and then takes its time."""
 

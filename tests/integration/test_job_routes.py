@@ -233,3 +233,12 @@ async def test_the_schedule_has_every_job_with_its_times(application: Applicatio
     assert datetime.fromisoformat(jobs["sweep"]["last_at"]) == by_schedule.created_at
     assert now < datetime.fromisoformat(jobs["sweep"]["next_at"])
     assert all((job["schedule"] == "off") is (job["next_at"] is None) for job in jobs.values())
+
+
+@pytest.mark.parametrize("job", ["audit", "caches"])
+async def test_a_job_on_whole_tenants_refuses_a_part_of_one(application: Application, job: str) -> None:
+    answer = await admin(application).post("/v1/jobs", json={"job": job, "workspace": "atlas"})
+
+    assert answer.status_code == 422
+    assert f"{job} works on whole tenants; leave it out" in answer.json()["detail"]
+    assert await stored(application) == []

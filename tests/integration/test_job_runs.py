@@ -80,5 +80,5 @@ async def test_a_sweep_takes_out_what_has_expired_and_nothing_else(application: 
     early = await run_job(application, "sweep")
     late = await run_job(application, "sweep", in_days(1))
 
-    assert (early.counts.planned, late.counts.changed) == (0, 1)
+    assert (early.counts.planned, late.counts.changed, late.counts.removed) == (0, 1, 1)
     assert [content for content, _, _ in await notes_of(application)] == ["the tide turns twice a day"]
