@@ -3,13 +3,27 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: up test check install format schema clean
+.PHONY: up test test-servers check install format schema clean
 
 up: install ## Start everything, load the sample conversation, search it, and serve.
 	$(BIN)/lamina up --config configs/local.yaml --sample
 
 test: install ## Run all tests; real stores, the real model and a real Ray included.
 	$(BIN)/python -m pytest
+
+# Names of the variables that are set; the tests refuse a server that is named and does not answer.
+SERVERS := $(filter LAMINA_TEST_%_URL,$(.VARIABLES))
+
+test-servers: install ## Run every adapter's contract against real servers too; LAMINA_TEST_…_URL say where they are.
+	@test -n '$(strip $(SERVERS))' || { \
+	  echo 'no server is named: start those of configs/compose.yaml, or your own, and set at least one of'; \
+	  echo '  LAMINA_TEST_POSTGRES_URL     postgresql://user:password@host:5432/database'; \
+	  echo '  LAMINA_TEST_QDRANT_URL       http://host:6333'; \
+	  echo '  LAMINA_TEST_NEO4J_URL        neo4j://host:7687, with LAMINA_TEST_NEO4J_USER and …_PASSWORD'; \
+	  echo '  LAMINA_TEST_MEILISEARCH_URL  http://host:7700, with LAMINA_TEST_MEILISEARCH_KEY'; \
+	  exit 2; }
+	@echo 'against the servers of $(SERVERS)'
+	$(BIN)/python -m pytest tests/contract
 
 check: install ## What every commit must pass beside the tests.
 	$(BIN)/ruff check .

@@ -2,15 +2,21 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from actors.instruments import process_meter, watch
 from lamina.caching.claims import Claimed, Claims
 from lamina.caching.layers import Found, Layer, Probe, Space
 from lamina.caching.shard import Shard, ShardLimits
 from lamina.caching.tally import News, ShardStats
+from lamina.observing import SHARD_CALLS, Outcome
 
 EXPIRY_INTERVAL_S = 30.0
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 MAX_WAITERS = 500
 """Below what Ray runs of this actor at a time, or waiters would keep out who is to wake them."""
 
@@ -81,6 +87,24 @@ class WaitingRoom:
         self._waiting += more
 
 
+def counted(
+    method: "Callable[Concatenate[CacheShard, Arguments], Awaitable[Result]]",
+) -> "Callable[Concatenate[CacheShard, Arguments], Coroutine[Any, Any, Result]]":
+    """Return a method of the shard whose calls, and those that fail, are counted."""
+
+    @wraps(method)
+    async def call(self: "CacheShard", /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
+        outcome = Outcome.FAILED
+        try:
+            result = await method(self, *arguments, **named)
+            outcome = Outcome.OK
+        finally:
+            self.meter.record(SHARD_CALLS, operation=method.__name__, outcome=outcome)
+        return result
+
+    return call
+
+
 class CacheShard:
     """One shard behind a clock; the CacheShard port as an actor serves it, and as a test uses it.
 
@@ -91,16 +115,20 @@ class CacheShard:
     """
 
     def __init__(self, limits: ShardLimits) -> None:
+        self.meter = process_meter()
+        watch(self, "cache", self.meter)
         self._shard = Shard(limits)
         # An actor runs `claim` and `settle` in a thread apart: nothing else may touch this.
         self._waiting = WaitingRoom(Claims())
         self._expired_at = time.monotonic()
 
+    @counted
     async def find(self, probes: Sequence[Probe]) -> Sequence[Found]:
         """Return what is known for each probe."""
         now = time.monotonic()
         return [self._shard.find(probe, now) for probe in probes]
 
+    @counted
     async def keep(self, news: News) -> None:
         """Take over entries, agents and counts."""
         now = time.monotonic()
@@ -109,18 +137,22 @@ class CacheShard:
             self._expired_at = now
             self._shard.expire(now)
 
+    @counted
     async def purge(self, tenant: str, workspace: str | None, layers: Sequence[Layer]) -> int:
         """Forget entries of a workspace or a tenant."""
         return self._shard.purge(tenant, workspace, layers)
 
+    @counted
     async def stats(self) -> ShardStats:
         """Return what the shard holds, what is over but not yet forgotten included, and was told."""
         return self._shard.stats()
 
+    @counted
     async def claim(self, space: Space, digest: bytes, lease_s: float, wait_s: float) -> bool:
         """Tell whether the caller is to make the response itself, or wait for whoever is at it."""
         return await self._waiting.claim((space, digest), lease_s, wait_s)
 
+    @counted
     async def settle(self, space: Space, digest: bytes) -> None:
         """Wake those who wait for the response."""
         self._waiting.settle((space, digest))

@@ -13,14 +13,16 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from ray.actor import ActorHandle
 
 from actors.directory import retire
+from actors.instruments import process_meter, watch
 from lamina.areas import Area
 from lamina.errors import LaminaError
 from lamina.maintenance.schedule import schedules
+from lamina.observing import JOB_ORDERS, Outcome
 from lamina.runs import BY_SCHEDULE, JobName, Order, Run
 from lamina.settings import Settings
 from lamina.stores.postgres.generations import lacks_vectors
 from lamina.stores.postgres.job_runs import CHANNEL, Runs, locked
-from lamina.wiring import build_pool, jobs_edition, jobs_namespace, postgres_url, utc_now
+from lamina.wiring import build_pool, jobs_edition, jobs_namespace, session_url, utc_now
 
 logger = logging.getLogger(__name__)
 LOOK_S = 5.0
@@ -48,6 +50,8 @@ class Scheduler:
         self._settings = settings
         self._launch = _launcher(settings.jobs.launcher)
         self._pool = build_pool(settings)
+        self._meter = process_meter()
+        watch(self, "scheduler", self._meter, self._pool)
         self._runs = Runs(self._pool)
         self._schedules = schedules(settings.jobs.schedule) if settings.jobs.is_scheduled else {}
         self._ordering = asyncio.Lock()
@@ -91,14 +95,16 @@ class Scheduler:
             async with self._ordering:
                 if await self._runs.unfinished(order) is None:
                     await self._runs.add(order)
+                    self._meter.record(JOB_ORDERS, job_name=job, outcome=Outcome.OK)
         except LaminaError as error:
+            self._meter.record(JOB_ORDERS, job_name=job, outcome=Outcome.FAILED)
             logger.warning("%s is not ordered until Postgres answers again: %s", job, error)
 
     async def _work_off(self) -> None:
         while True:
             try:
                 async with await psycopg.AsyncConnection.connect(
-                    postgres_url(self._settings), autocommit=True
+                    session_url(self._settings), autocommit=True
                 ) as connection:
                     await connection.execute(f"LISTEN {CHANNEL}".encode())
                     await self._catch_up()
@@ -122,7 +128,7 @@ class Scheduler:
                 self._started[run.id] = asyncio.create_task(self._start(run.id))
 
     async def _is_free(self, run: Run) -> bool:
-        async with locked(postgres_url(self._settings), run.order) as is_free:
+        async with locked(session_url(self._settings), run.order) as is_free:
             return is_free
 
     async def _start(self, id_: UUID) -> None:

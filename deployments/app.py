@@ -1,26 +1,40 @@
 """The composed application: the only place where classes become Ray Serve deployments."""
 
-from typing import Any
+from typing import Any, assert_never
 
 import ray
 from ray import serve
 from ray.serve import Application
+from ray.serve.config import RequestRouterConfig
 
 from actors.scheduler import open_scheduler
 from deployments.embedder import Embedder
 from deployments.indexer import Indexer
 from deployments.router import Router, directory_of
+from deployments.scaling import autoscaling
 from deployments.searcher import Searcher
-from lamina.settings import EmbedderDeployment, RouterDeployment, Settings
+from lamina.errors import Misconfigured
+from lamina.queries import TierName
+from lamina.settings import (
+    DeploymentSettings,
+    EmbedderDeployment,
+    MeilisearchSettings,
+    QdrantEdgeSettings,
+    QdrantServerSettings,
+    SearcherDeployment,
+    Settings,
+)
 from lamina.stores.postgres.generations import Generation, claim_generation
 from lamina.stores.postgres.migrate import migrate
-from lamina.wiring import model_identity, postgres_url, served_tiers
+from lamina.wiring import model_identity, served_tiers, session_url
 from lamina.wiring.stores import with_thresholds
 
-MAX_ONGOING = 500
 CONSTRUCTOR_ATTEMPTS = 3
-# Searchers and the indexer wait for stores; the work they do themselves is small.
-WAITING = {"num_cpus": 0.05}
+# Ray's own, of half a second at the most, let an overloaded deployment fall to an eighth of what it can do.
+BACKOFF = RequestRouterConfig(initial_backoff_s=0.005, max_backoff_s=0.02)  # type: ignore[arg-type]  # Ray's own gap
+FULL_SURGE = 100
+# A replica that keeps an embedded index makes room as soon as it has nothing in hand: until then there is none.
+HANDOVER_S = 0.2
 
 
 def build(settings: Settings) -> Application:
@@ -31,9 +45,10 @@ def build(settings: Settings) -> Application:
 
     Raises:
         Misconfigured: If the database cannot be reached, is newer than this release, or holds
-            vectors of another model.
+            vectors of another model; or if a tier over an embedded index is to have several replicas.
     """
-    url = postgres_url(settings)
+    refuse_replicas(settings)
+    url = session_url(settings)
     migrate(url)
     generation = claim_generation(url, model_identity(settings), settings.embedding.thresholds)
     settings = with_thresholds(settings, generation)
@@ -42,9 +57,9 @@ def build(settings: Settings) -> Application:
     embedder = _embedder(settings.serve.embedder, resources, generation).bind(settings, device, generation.identity)
     dimension = generation.identity.dimension
     tiers = {
-        name: _searcher(name.title()).bind(name, settings, dimension, generation) for name in served_tiers(settings)
+        name: _searcher(name, settings).bind(name, settings, dimension, generation) for name in served_tiers(settings)
     }
-    indexer = _indexer().bind(settings, tiers)
+    indexer = _indexer(settings.serve.indexer).bind(settings, tiers)
     return _router(settings.serve.router).bind(settings, generation, embedder, tiers, indexer)
 
 
@@ -55,18 +70,104 @@ def _start_actors(settings: Settings, generation: Generation) -> None:
         open_scheduler(settings)
 
 
+def refuse_replicas(settings: Settings) -> None:
+    """Refuse several replicas of a tier whose index one process alone may open.
+
+    Raises:
+        Misconfigured: If there is such a tier.
+    """
+    for tier in served_tiers(settings):
+        most, kept = limits_of(settings, tier).max_replicas, embedded_by(settings, tier)
+        if most > 1 and kept:
+            raise Misconfigured(
+                f"serve.searchers.{tier}.max_replicas is {most}, but {kept}.kind keeps the index in one process",
+                f"set it to 1, or choose a server by {kept}.kind and {kept}.url",
+            )
+
+
+def embedded_by(settings: Settings, tier: TierName) -> str | None:
+    """Return the section that puts an index of this tier inside its replica; nothing if its stores are servers.
+
+    The graph's store is a server even where `lamina up` starts it, and applying to it twice does no harm.
+    """
+    match tier:
+        case "sessions" | "documents":
+            return "hybrid" if _is_embedded(settings.hybrid) else None
+        case "notes":
+            chosen = {"hybrid": settings.hybrid, "vectors": settings.vectors}
+            return next((name for name, store in chosen.items() if _is_embedded(store)), None)
+        case "graph" | "procedures":
+            return None
+        case _ as other:
+            assert_never(other)
+
+
+def _is_embedded(store: QdrantEdgeSettings | QdrantServerSettings | MeilisearchSettings) -> bool:
+    match store:
+        case QdrantEdgeSettings():
+            return True
+        case QdrantServerSettings(url=url):
+            return url == ":memory:"
+        case MeilisearchSettings():
+            return False
+        case _ as other:
+            assert_never(other)
+
+
+def limits_of(settings: Settings, tier: TierName) -> SearcherDeployment:
+    """Return the limits of a tier's searcher."""
+    limits: SearcherDeployment = getattr(settings.serve.searchers, tier)
+    return limits
+
+
 def embedder_resources(limits: EmbedderDeployment, gpus: float) -> tuple[str, dict[str, Any]]:
-    """Return the embedder's device and what a replica reserves, given the GPUs that Ray sees."""
-    if gpus > 0 and limits.gpu_fraction > 0:
-        return "cuda", {"num_cpus": 1, "num_gpus": limits.gpu_fraction}
-    return "cpu", {"num_cpus": limits.num_cpus}
+    """Return the embedder's device and what a replica reserves, given the GPUs that Ray sees.
+
+    Where a type of GPU is set, one is waited for: nodes may join after the application was composed.
+    """
+    if limits.gpu_fraction > 0 and (gpus > 0 or limits.accelerator):
+        kind = {"accelerator_type": limits.accelerator} if limits.accelerator else {}
+        return "cuda", {"num_cpus": 1, "num_gpus": limits.gpu_fraction, **kind, **_elsewhere(limits)}
+    return "cpu", reserved(limits)
 
 
-def replicas(least: int, most: int) -> dict[str, Any]:
+def reserved(limits: DeploymentSettings) -> dict[str, Any]:
+    """Return what a replica reserves."""
+    return {"num_cpus": limits.num_cpus, **_elsewhere(limits)}
+
+
+def _elsewhere(limits: DeploymentSettings) -> dict[str, Any]:
+    return {"resources": limits.resources} if limits.resources else {}
+
+
+def options(
+    limits: DeploymentSettings, *, work_target: float | None = None, is_embedded: bool = False
+) -> dict[str, Any]:
+    """Return a deployment's options, apart from its name and what it reserves.
+
+    Args:
+        limits: What they are made of.
+        work_target: What one replica should have in hand, where replicas report it.
+        is_embedded: Whether a replica has files open that no other one may have open: then the old one ends before
+            the new one begins. Otherwise the new one is there first.
+    """
+    handover = {"graceful_shutdown_wait_loop_s": HANDOVER_S} if is_embedded else {"max_surge_percent": FULL_SURGE}
+    return {
+        "max_ongoing_requests": limits.max_ongoing_requests,
+        "max_queued_requests": limits.max_queued_requests,
+        "health_check_period_s": limits.health_check_period_s,
+        "health_check_timeout_s": limits.health_check_timeout_s,
+        "graceful_shutdown_timeout_s": limits.drain_s,
+        **handover,
+        **replicas(limits, work_target),
+    }
+
+
+def replicas(limits: DeploymentSettings, work_target: float | None = None) -> dict[str, Any]:
     """Return the replica options: a fixed number, or autoscaling between two."""
-    if most <= least:
-        return {"num_replicas": least}
-    return {"autoscaling_config": {"min_replicas": least, "max_replicas": most}}
+    if limits.max_replicas <= limits.min_replicas:
+        return {"num_replicas": limits.min_replicas}
+    return {"autoscaling_config": autoscaling(limits, work_target=work_target)}
 
 
 def _gpus() -> float:
@@ -80,31 +181,37 @@ def _embedder(limits: EmbedderDeployment, resources: dict[str, Any], generation:
     return serve.deployment(
         name=f"Embedder{generation.suffix}",
         ray_actor_options=resources,
-        max_ongoing_requests=limits.max_ongoing_requests,
         max_constructor_retry_count=CONSTRUCTOR_ATTEMPTS,
-        **replicas(limits.min_replicas, limits.max_replicas),
+        request_router_config=BACKOFF,
+        **options(limits, work_target=limits.target_queued_tokens),
     )(Embedder)
 
 
-def _searcher(name: str) -> serve.Deployment:
-    # One replica: the embedded index opens in one process only.
-    return serve.deployment(name=name, num_replicas=1, ray_actor_options=WAITING, max_ongoing_requests=MAX_ONGOING)(
-        Searcher
-    )
-
-
-def _indexer() -> serve.Deployment:
+def _searcher(tier: TierName, settings: Settings) -> serve.Deployment:
+    limits = limits_of(settings, tier)
+    is_embedded = embedded_by(settings, tier) is not None
     return serve.deployment(
-        name="Indexer", num_replicas=1, ray_actor_options=WAITING, max_constructor_retry_count=CONSTRUCTOR_ATTEMPTS
+        name=tier.title(),
+        ray_actor_options=reserved(limits),
+        request_router_config=BACKOFF,
+        **options(limits, work_target=limits.target_ongoing_requests, is_embedded=is_embedded),
+    )(Searcher)
+
+
+def _indexer(limits: DeploymentSettings) -> serve.Deployment:
+    # While one takes another's place there are two; the second waits for the lock of the first.
+    return serve.deployment(
+        name="Indexer",
+        ray_actor_options=reserved(limits),
+        max_constructor_retry_count=CONSTRUCTOR_ATTEMPTS,
+        **options(limits),
     )(Indexer)
 
 
-def _router(limits: RouterDeployment) -> serve.Deployment:
+def _router(limits: DeploymentSettings) -> serve.Deployment:
     return serve.deployment(
         name="Router",
-        ray_actor_options={"num_cpus": limits.num_cpus},
-        max_ongoing_requests=limits.max_ongoing_requests,
+        ray_actor_options=reserved(limits),
         max_constructor_retry_count=CONSTRUCTOR_ATTEMPTS,
-        max_queued_requests=limits.max_queued_requests,
-        **replicas(limits.min_replicas, limits.max_replicas),
+        **options(limits, work_target=limits.target_ongoing_requests),
     )(serve.ingress()(Router))

@@ -3,12 +3,19 @@
 import asyncio
 from collections.abc import Sequence
 
+from actors.instruments import watch
+from deployments.instruments import MeasuredEmbedder, MeasuredModel, replica_meter
+from deployments.scaling import Work
 from lamina.embedding.batching import BatchingEmbedder
-from lamina.errors import Misconfigured
+from lamina.errors import Misconfigured, Unavailable
 from lamina.memories import Chunk
 from lamina.ports import ModelIdentity
 from lamina.settings import Settings
 from lamina.wiring import build_model
+
+CHARS_PER_TOKEN = 4
+STALLED_S = 600.0
+"""Longer than a batch of one very long document takes on a slow machine."""
 
 
 class Embedder:
@@ -27,11 +34,36 @@ class Embedder:
         model = build_model(settings, device)
         if model.identity != identity:
             raise Misconfigured(f"the model loaded is {model.identity}, expected {identity}", "set embedding.model")
-        self._embedder = BatchingEmbedder(model)
+        meter = replica_meter()
+        watch(self, "embedder", meter)
+        self._embedder = MeasuredEmbedder(BatchingEmbedder(MeasuredModel(model, meter)), meter)
+        self._work = Work()
 
     async def embed_calls(self, calls: Sequence[tuple[str, ...]]) -> list[Sequence[tuple[Chunk, ...]]]:
         """Return the embedded chunks of each text of each call."""
-        return await asyncio.gather(*(self._embedder.embed_chunks(texts) for texts in calls))
+        return await asyncio.gather(*(self._embed(texts) for texts in calls))
+
+    async def _embed(self, texts: tuple[str, ...]) -> Sequence[tuple[Chunk, ...]]:
+        with self._work.counted(tokens_of(texts)):
+            return await self._embedder.embed_chunks(texts)
 
     async def ping(self) -> None:
         """Return at once."""
+
+    async def record_autoscaling_stats(self) -> dict[str, float]:
+        """Return how many tokens wait for their vectors; Ray asks for it by this name."""
+        return self._work.report()
+
+    async def check_health(self) -> None:
+        """Return at once; whether the event loop turns is all that is asked, and whether the model does.
+
+        Raises:
+            Unavailable: If texts wait and none was embedded for ten minutes.
+        """
+        if (stalled := self._work.stalled_s()) > STALLED_S:
+            raise Unavailable("embedder", f"the model has embedded nothing for {stalled:.0f} s")
+
+
+def tokens_of(texts: Sequence[str]) -> int:
+    """Return about how many tokens the texts have, at least one each."""
+    return sum(1 + len(text) // CHARS_PER_TOKEN for text in texts)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from lamina.settings import Settings
 
+DRAINING = "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S"
 INSTANCE = "LM_INSTANCE_FOLDER"  # Every process of an instance carries it; the reaper looks for it.
 PORTS = range(20_000, 30_000)  # Below the ephemeral ports, above those of Ray's workers.
 _NODE_ID_CHARS = 56
@@ -37,7 +38,9 @@ def ray_environment(settings: Settings, folder: Path, *, ha_proxy: bool) -> dict
         "RAY_SERVE_ROUTER_RETRY_MAX_BACKOFF_S": "0.02",
         "RAY_SERVE_PROXY_HEALTH_CHECK_PERIOD_S": "1",
         "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "2",
-        "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "1",
+        "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": os.environ.get(DRAINING, "5"),
+        # Ray starts workers at 15: serving would stand back for everything else, and jobs no further than that.
+        "RAY_worker_niceness": "0",
         "RAY_USAGE_STATS_ENABLED": "0",
         "SERVE_SOCKET_REUSE_PORT_ENABLED": "0",
         INSTANCE: str(folder),

@@ -110,21 +110,34 @@ class ProjectionHandle:
     Args:
         handle: The deployment.
         projection: Which of its projections.
+        build: Which build of it; that which searches use if not given.
     """
 
-    def __init__(self, handle: DeploymentHandle[Any], projection: ProjectionName) -> None:
+    def __init__(self, handle: DeploymentHandle[Any], projection: ProjectionName, build: int | None = None) -> None:
         self._handle = handle
         self._projection = projection
+        self._build = build
 
     async def apply(self, changes: Sequence[Change[Any]]) -> None:
         """Take over the given states and return when they are visible."""
-        await call(self._handle, "apply", self._projection, self._projection, list(changes))
+        await self._asked("apply", list(changes), self._build)
 
     async def flush(self) -> None:
         """Return when everything applied so far is durable."""
-        await call(self._handle, "flush", self._projection, self._projection)
+        await self._asked("flush", self._build)
+
+    def beside(self, build: int) -> "ProjectionHandle":
+        """Return the store of a build, which nobody searches yet."""
+        return ProjectionHandle(self._handle, self._projection, build)
+
+    async def switch(self, build: int) -> None:
+        """Have searches use the store of the build from now on."""
+        await self._asked("switch", build)
 
     async def audit(self, tenant: str) -> Drift:
         """Return how the projection differs from Postgres."""
-        drift: Drift = await call(self._handle, "audit", self._projection, self._projection, tenant)
+        drift: Drift = await self._asked("audit", tenant)
         return drift
+
+    async def _asked(self, method: str, *arguments: Any) -> Any:
+        return await call(self._handle, method, self._projection, self._projection, *arguments)

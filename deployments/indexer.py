@@ -6,7 +6,9 @@ from typing import Any
 
 from ray.serve.handle import DeploymentHandle
 
+from actors.instruments import watch
 from deployments.handles import ProjectionHandle
+from deployments.instruments import MeasuredRebuildable, replica_meter
 from lamina.queries import TierName
 from lamina.settings import Settings
 from lamina.wiring import PROJECTIONS_OF, build_indexer, build_pool
@@ -21,12 +23,14 @@ class Indexer:
     """
 
     def __init__(self, settings: Settings, tiers: Mapping[TierName, DeploymentHandle[Any]]) -> None:
+        meter, pool = replica_meter(), build_pool(settings)
+        watch(self, "indexer", meter, pool)
         projections = {
-            projection: ProjectionHandle(handle, projection)
+            projection: MeasuredRebuildable(projection, ProjectionHandle(handle, projection), meter)
             for tier, handle in tiers.items()
             for projection in PROJECTIONS_OF[tier]
         }
-        self._indexer = build_indexer(settings, build_pool(settings), projections)
+        self._indexer = build_indexer(settings, pool, projections)
         self._following: asyncio.Task[None] | None = None
 
     async def check_health(self) -> None:

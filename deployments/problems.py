@@ -21,6 +21,7 @@ from lamina.errors import (
     Unauthenticated,
     Unavailable,
 )
+from lamina.observing import REFUSALS
 
 logger = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
@@ -100,8 +101,10 @@ def _headers(error: LaminaError) -> dict[str, str]:
             return {}
 
 
-async def _on_lamina_error(request: Request, error: Exception) -> JSONResponse:  # noqa: ARG001 - Starlette's signature
+async def _on_lamina_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, LaminaError)  # noqa: S101 - registered for this class
+    if isinstance(error, Overloaded):
+        request.app.state.services.meter.record(REFUSALS, part=error.part)
     return from_error(error)
 
 

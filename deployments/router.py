@@ -7,8 +7,10 @@ from fastapi import FastAPI
 from ray.serve.handle import DeploymentHandle
 
 from actors.directory import Directory
+from actors.instruments import watch
 from deployments.api import build_api
 from deployments.handles import EmbedderHandle, ProjectionHandle, TierHandle, call
+from deployments.instruments import replica_meter
 from deployments.services import Parts, Probe, build_services
 from lamina.queries import Tier, TierName
 from lamina.settings import Settings
@@ -35,7 +37,9 @@ class Router:
         tiers: Mapping[TierName, DeploymentHandle[Any]],
         indexer: DeploymentHandle[Any],
     ) -> None:
-        pool = build_pool(settings)
+        self._pool = pool = build_pool(settings)
+        meter = replica_meter()
+        watch(self, "router", meter, pool)
         model = EmbedderHandle(embedder)
         searchers = {TIERS[name]: TierHandle(handle, name) for name, handle in tiers.items()}
         reads = build_reads(settings, pool)
@@ -52,11 +56,19 @@ class Router:
         }
         caches = directory_of(settings, generation).shards()
         parts = Parts(pool, model, searchers, searchers.get(Tier.GRAPH), generation, caches)
-        self._services = build_services(settings, parts, reads, probes=probes, audits=audits)
+        self._services = build_services(settings, parts, reads, probes=probes, audits=audits, meter=meter)
 
     def __serve_build_asgi_app__(self) -> FastAPI:
         """Return the HTTP application; called once by Serve after the constructor."""
         return build_api(self._services)
+
+    async def check_health(self) -> None:
+        """Return if this process can work: its loop turns and its pool is open, or can be opened.
+
+        Nothing else is asked: to replace a router does not bring Postgres, or a shared actor, back.
+        """
+        if self._pool.closed:
+            await self._pool.open()
 
 
 def directory_of(settings: Settings, generation: Generation) -> Directory:

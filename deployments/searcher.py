@@ -5,14 +5,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from actors.instruments import watch
+from deployments.instruments import replica_meter
+from deployments.scaling import Work
 from lamina.auditing import Drift, audit
+from lamina.errors import Unavailable
 from lamina.links import Followed, Frontier
-from lamina.ports import Change
+from lamina.ports import Change, Projection, Rebuildable
 from lamina.queries import Failure, Query, Ranking, Source, TierName
+from lamina.reading.search import measured
 from lamina.settings import Settings
 from lamina.stores.postgres.generations import Generation
-from lamina.stores.postgres.outbox import Outbox, ProjectionName, enqueue_all
-from lamina.wiring import build_pool, build_tier, postgres_url
+from lamina.stores.postgres.outbox import Outbox, ProjectionName
+from lamina.wiring import build_pool, build_tier, claim
+
+STALLED_S = 60.0
+"""Far beyond the deadline of every source: what takes longer hangs where no deadline reaches."""
 
 
 class Searcher:
@@ -31,14 +39,22 @@ class Searcher:
         pool = build_pool(settings)
         self._outbox = Outbox(pool)
         self._generation = generation
-        self._parts = build_tier(tier, settings, pool, dimension, generation)
-        for projection in self._parts.new:
-            # A first start, or the files were lost: Postgres has what belongs in here.
-            enqueue_all(postgres_url(settings), projection)
+        self._work = Work()
+        meter = replica_meter()
+        watch(self, "searcher", meter, pool)
+        parts = build_tier(tier, settings, pool, dimension, generation)
+        self._parts = replace(parts, searcher=measured(parts.searcher, meter))
+        for projection in self._parts.projections:
+            # A first start, the files were lost, or it was elsewhere: Postgres has what belongs in here.
+            claim(settings, projection, generation, is_new=projection in self._parts.new)
 
     async def search_many(self, queries: Sequence[Query]) -> list[Mapping[Source, Ranking | Failure]]:
         """Return every source's ranking or failure, for each query."""
-        return await asyncio.gather(*(self._parts.searcher.search(self._comparable(query)) for query in queries))
+        return await asyncio.gather(*(self._search(query) for query in queries))
+
+    async def _search(self, query: Query) -> Mapping[Source, Ranking | Failure]:
+        with self._work.counted(1):
+            return await self._parts.searcher.search(self._comparable(query))
 
     def _comparable(self, query: Query) -> Query:
         """Return the query, without a vector that the indexes' cannot be compared with: then words alone must do.
@@ -50,13 +66,30 @@ class Searcher:
             return query
         return replace(query, embedding=None, generation=own.number)
 
-    async def apply(self, projection: ProjectionName, changes: Sequence[Change[Any]]) -> None:
-        """Take over the given states and return when they are visible."""
-        await self._parts.projections[projection].apply(changes)
+    async def apply(self, projection: ProjectionName, changes: Sequence[Change[Any]], build: int | None = None) -> None:
+        """Take over the given states and return when they are visible: in the store of a build, if one is named."""
+        store = self._store(projection, build)
+        if store is not None:
+            await store.apply(changes)
 
-    async def flush(self, projection: ProjectionName) -> None:
+    async def flush(self, projection: ProjectionName, build: int | None = None) -> None:
         """Return when everything applied so far is durable."""
-        await self._parts.projections[projection].flush()
+        store = self._store(projection, build)
+        if store is not None:
+            await store.flush()
+
+    async def switch(self, projection: ProjectionName, build: int) -> None:
+        """Have searches use the store of the build from now on."""
+        kept = self._parts.projections[projection]
+        if isinstance(kept, Rebuildable):
+            await kept.switch(build)
+
+    def _store(self, projection: ProjectionName, build: int | None) -> Projection[Any] | None:
+        """Return the store of a build; ``None`` if the projection is built anew in place."""
+        kept = self._parts.projections[projection]
+        if build is None:
+            return kept
+        return kept.beside(build) if isinstance(kept, Rebuildable) else None
 
     async def audit(self, projection: ProjectionName, tenant: str) -> Drift:
         """Return how a projection differs from Postgres."""
@@ -68,3 +101,16 @@ class Searcher:
 
     async def ping(self) -> None:
         """Return at once."""
+
+    async def record_autoscaling_stats(self) -> dict[str, float]:
+        """Return how many queries are in hand; Ray asks for it by this name."""
+        return self._work.report()
+
+    async def check_health(self) -> None:
+        """Return at once: a loop that is stuck does not, and the replica is replaced.
+
+        Raises:
+            Unavailable: If there are queries and none was answered for a minute.
+        """
+        if (stalled := self._work.stalled_s()) > STALLED_S:
+            raise Unavailable("searcher", f"no query was answered for {stalled:.0f} s")

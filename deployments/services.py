@@ -10,9 +10,12 @@ from cachetools import TTLCache
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from deployments.instruments import measured_tiers
+from deployments.metrics import Scrape, store_parts
 from lamina.auditing import Drift
 from lamina.errors import Forbidden, LaminaError, Unauthenticated
 from lamina.maintenance.compacting import Sessions, compaction_policy
+from lamina.observing import UNMEASURED, Meter
 from lamina.ports import Embedder, Hints, Links, Shards, TierSearcher
 from lamina.queries import FusedHit, Tier
 from lamina.reading.exploring import Explorer
@@ -82,6 +85,8 @@ class Services:
     Args:
         probes: What readiness asks, by part; a probe that raises or hangs is a part not ready.
         audits: What compares a tenant's part of each projection with Postgres.
+        metrics: What `/metrics` tells.
+        meter: Takes what this replica does.
         hints: What stands next to memories in the graph; ``None`` without a graph.
     """
 
@@ -103,6 +108,8 @@ class Services:
     archives: Archives
     sessions: Sessions
     eraser: Eraser
+    metrics: Scrape
+    meter: Meter = UNMEASURED
     hints: Hints | None = None
 
     async def readiness(self) -> dict[str, str]:
@@ -117,6 +124,7 @@ class Services:
 
     async def close(self) -> None:
         """Write and hand over what is still in memory."""
+        await self.metrics.close()
         await self.hits.close()
         await self.caches.close()
 
@@ -153,6 +161,7 @@ def build_services(
     *,
     probes: Mapping[str, Probe],
     audits: Mapping[ProjectionName, Audit],
+    meter: Meter = UNMEASURED,
 ) -> Services:
     """Build everything that a route may call."""
     pool, embedder, generation = parts.pool, parts.embedder, parts.generation.number
@@ -161,7 +170,7 @@ def build_services(
     explorer = build_explorer(settings, pool, parts.links, generation)
     return Services(
         settings=settings,
-        search=build_search(settings, caches.embedder, parts.tiers, generation, shares),
+        search=build_search(settings, caches.embedder, measured_tiers(parts.tiers, meter), generation, shares, meter),
         recorder=build_recorder(settings, pool, embedder, caches.embedder, generation),
         graph_recorder=build_graph_recorder(settings, pool, embedder, generation),
         explorer=explorer,
@@ -179,6 +188,8 @@ def build_services(
         archives=build_archives(settings, pool),
         sessions=Sessions(pool, compaction_policy(settings.jobs)),
         eraser=build_eraser(settings, pool, embedder, caches, generation),
+        metrics=Scrape(store_parts(caches.shared, reads.outbox, pool, settings.jobs)),
+        meter=meter,
     )
 
 

@@ -66,12 +66,13 @@ def run(settings: Settings, report: Report, on_ready: Callable[[Started], None])
         stop = stack.enter_context(StopSignal())
         stack.enter_context(claimed(settings.data_dir))
         _refuse_taken_port(settings)
-        postgres, url = _start_postgres(settings, stack, report)
+        postgres, server = _start_postgres(settings, stack, report)
+        url = server.direct_url or server.url
         migrate(url)
         falkordb, graph = _start_graph(settings, stack, report)
         served = settings.model_copy(
             update={
-                "postgres": PostgresServerSettings(url=url),
+                "postgres": server,
                 "graph": graph,
                 "data_dir": settings.data_dir.resolve(),
             }
@@ -132,15 +133,17 @@ def _refuse_taken_port(settings: Settings) -> None:
         raise Misconfigured(f"port {port} of {host} is taken", "stop what listens there, or choose another --port")
 
 
-def _start_postgres(settings: Settings, stack: ExitStack, report: Report) -> tuple[EmbeddedPostgres | None, str]:
+def _start_postgres(
+    settings: Settings, stack: ExitStack, report: Report
+) -> tuple[EmbeddedPostgres | None, PostgresServerSettings]:
     match settings.postgres:
-        case PostgresServerSettings(url=url):
-            return None, url
+        case PostgresServerSettings() as chosen:
+            return None, chosen
         case EmbeddedPostgresSettings() as chosen:
             report("starting postgres")
             postgres = EmbeddedPostgres(settings.data_dir / "postgres", chosen)
             stack.callback(postgres.stop)
-            return postgres, postgres.start()
+            return postgres, PostgresServerSettings(url=postgres.start())
 
 
 def _start_graph(settings: Settings, stack: ExitStack, report: Report) -> tuple[EmbeddedFalkorDB | None, GraphSettings]:

@@ -17,7 +17,7 @@ from rich.markup import escape
 
 from jobs.cluster import on_cluster
 from lamina.areas import Area
-from lamina.cli.common import ConfigOption, DataDirOption, database_of, guarded, settings_of
+from lamina.cli.common import ConfigOption, DataDirOption, guarded, server_of, settings_of
 from lamina.cli.jobs import (
     Advance,
     ForceOption,
@@ -32,7 +32,7 @@ from lamina.maintenance import driving
 from lamina.maintenance.reporting import report
 from lamina.memories import as_utc
 from lamina.runs import JobName, Order, Run
-from lamina.settings import PostgresServerSettings, Settings
+from lamina.settings import Settings
 from lamina.stores.postgres.job_runs import Runs
 from lamina.wiring import JOBS, build_pool, utc_now
 
@@ -67,7 +67,7 @@ def main(
     # What a run fails of is told in one line; LAMINA_DEBUG shows where.
     logging.getLogger(driving.__name__).disabled = not os.environ.get("LAMINA_DEBUG")
     name = job_named(job)
-    settings = settings_of(config, data_dir, postgres=PostgresServerSettings(url=database_of(config, data_dir)))
+    settings = settings_of(config, data_dir, postgres=server_of(config, data_dir))
     if runs:
         print_runs([_row(run) for run in asyncio.run(_latest(settings, name))])
         return

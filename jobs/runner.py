@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from collections.abc import Awaitable, Callable
 from functools import cache
 from typing import Any, TypeVar
@@ -10,12 +11,14 @@ from uuid import UUID
 import ray
 from ray.exceptions import RayTaskError
 
+from actors.instruments import process_meter
 from jobs.projections import audits_of
 from lamina.errors import LaminaError
 from lamina.maintenance.driving import FanOut, fan_out_over, untold
 from lamina.maintenance.undoing import Undo
-from lamina.runs import Counts, Order, Run, RunState, told_error
-from lamina.settings import MIB, Settings
+from lamina.observing import JOB_ENDS, JOB_ROWS, JOB_SECONDS, Meter
+from lamina.runs import Counts, JobName, Order, Run, RunState, told_error
+from lamina.settings import MIB, JobsSettings, Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.job_runs import Runs
 from lamina.wiring import (
@@ -41,17 +44,21 @@ Result = TypeVar("Result")
 
 def over_ray(settings: Settings) -> FanOut:
     """Return a fan-out whose workers are Ray tasks."""
-    task: Any = ray.remote(
-        num_cpus=settings.jobs.task_cpus,
-        memory=settings.jobs.task_memory_mb * MIB,
-        max_retries=TRIES,
-        runtime_env=OWN_PROCESSES,
-    )(work)
+    task: Any = ray.remote(max_retries=TRIES, runtime_env=OWN_PROCESSES, **reserved(settings.jobs))(work)
 
     async def one(run: Run, partition: int) -> None:
         await _cause_of(task.remote(settings, run, partition))
 
     return fan_out_over(one, settings.jobs.parallelism)
+
+
+def reserved(limits: JobsSettings) -> dict[str, Any]:
+    """Return what a worker reserves: where it runs, and how many of them a machine bears."""
+    return {
+        "num_cpus": limits.task_cpus,
+        "memory": limits.task_memory_mb * MIB,
+        "resources": limits.task_resources,
+    }
 
 
 async def _cause_of(result: Awaitable[None]) -> None:
@@ -92,9 +99,24 @@ async def start(settings: Settings, order: Order, on_begin: Callable[[Run], None
     """Bring what is ordered to its end, on the cluster; see lamina.maintenance.driving."""
 
     async def act(pool: Pool) -> Run:
-        return await build_driver(settings, pool, order.job, over_ray(settings)).start(order, on_begin)
+        driver = build_driver(settings, pool, order.job, over_ray(settings))
+        return await measured(process_meter(), order.job, Counts(), driver.start(order, on_begin))
 
     return await with_pool(settings, act)
+
+
+async def measured(meter: Meter, job: JobName, before: Counts, driving: Awaitable[Run]) -> Run:
+    """Return the run that is driven; record how it ended, how long it took and how much more it changed."""
+    began = time.monotonic()
+    try:
+        run = await driving
+    except Exception:
+        meter.record(JOB_ENDS, job_name=job, outcome=RunState.FAILED)
+        raise
+    meter.record(JOB_ENDS, job_name=job, outcome=run.state)
+    meter.record(JOB_SECONDS, time.monotonic() - began, job_name=job)
+    meter.record(JOB_ROWS, run.counts.changed - before.changed, job_name=job)
+    return run
 
 
 async def go_on(settings: Settings, id_: UUID) -> None:
@@ -105,7 +127,8 @@ async def go_on(settings: Settings, id_: UUID) -> None:
         if run.state is RunState.UNDOING:
             await (await _undo_of(settings, pool, run)).undo(id_, utc_now())
         else:
-            await build_driver(settings, pool, run.order.job, over_ray(settings)).drive(id_)
+            driver = build_driver(settings, pool, run.order.job, over_ray(settings))
+            await measured(process_meter(), run.order.job, run.counts, driver.drive(id_))
 
     await with_pool(settings, act)
 

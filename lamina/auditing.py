@@ -1,17 +1,14 @@
 """The audit: what a projection holds against what Postgres says it should hold."""
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from lamina.links import Link, Node
-from lamina.ports import Inventory, Placed, Record
+from lamina.fingerprints import fingerprint
+from lamina.ports import Inventory
 from lamina.stores.postgres.outbox import Outbox, ProjectionName
 
 PAGE = 500
-_DIGITS = 9
-State = Record | Placed | Node | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,34 +34,6 @@ class Drift:
         return (*self.missing, *self.surplus, *self.different)
 
 
-def fingerprint(state: State) -> str | None:
-    """Return what makes two states of a memory equal in a projection; ``None`` if nothing is to be there.
-
-    Of an indexed memory it is the number of its chunks, of a node of the graph everything.
-    """
-    match state:
-        case None:
-            return None
-        case Placed(record=record):
-            return fingerprint(record)
-        case Record(texts=texts):
-            return str(len(texts))
-        case Node():
-            return _digest(state)
-
-
-def _digest(node: Node) -> str:
-    fields = (node.label, node.tenant, node.workspace, node.namespace, node.tier, node.user, node.name, node.seen_at)
-    links = sorted(_fields(link) for link in node.links)
-    return hashlib.blake2b(repr((fields, links)).encode(), digest_size=16).hexdigest()
-
-
-def _fields(link: Link) -> tuple[str, ...]:
-    users = None if link.users is None else sorted(link.users)
-    seen_at = link.seen_at.isoformat()
-    return str(link.target), link.kind, f"{link.strength:.{_DIGITS}f}", repr(users), seen_at
-
-
 def compare(expected: Mapping[UUID, str], found: Mapping[UUID, str]) -> Drift:
     """Return how what was found differs from what was expected."""
     both = expected.keys() & found.keys()
@@ -82,7 +51,7 @@ async def audit(outbox: Outbox, projection: ProjectionName, store: Inventory, te
 
     What is still in the outbox shows as drift; audit when nothing is pending.
     """
-    return compare(await _expected(outbox, projection, tenant), await store.inventory(tenant, fingerprint))
+    return compare(await _expected(outbox, projection, tenant), await store.inventory(tenant))
 
 
 async def _expected(outbox: Outbox, projection: ProjectionName, tenant: str) -> dict[UUID, str]:

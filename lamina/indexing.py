@@ -3,14 +3,16 @@
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
+from uuid import UUID
 
 import psycopg
 from psycopg.rows import dict_row
 
-from lamina.ports import Projection
+from lamina.ports import Projection, Rebuildable
+from lamina.stores.postgres.builds import Builds
 from lamina.stores.postgres.connection import Connection
 from lamina.stores.postgres.outbox import CHANNEL, Lag, Outbox, ProjectionName
 
@@ -19,6 +21,7 @@ FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 5.0
 MAX_UNFLUSHED = 4096
 CANCEL_STEP_S = 1.0
+PAGE = 500
 _LOCK = 0x6F7574626F78  # "outbox"
 
 
@@ -32,6 +35,7 @@ class Indexer:
     Args:
         url: Postgres, for the listening connection.
         outbox: The outbox.
+        builds: Which projections are being built anew.
         projections: Where each kind of memory goes. Rows of others stay in the outbox until something keeps them.
         batch_size: Most rows applied at once.
         poll_interval_s: Longest sleep without a notification.
@@ -42,6 +46,7 @@ class Indexer:
         self,
         url: str,
         outbox: Outbox,
+        builds: Builds,
         projections: Mapping[ProjectionName, Projection[Any]],
         *,
         batch_size: int,
@@ -52,7 +57,7 @@ class Indexer:
         self._outbox = outbox
         self._poll_interval_s = poll_interval_s
         self._followers = [
-            Follower(name, outbox, projection, batch_size=batch_size, flush_interval_s=flush_interval_s)
+            Follower(name, outbox, builds, projection, batch_size=batch_size, flush_interval_s=flush_interval_s)
             for name, projection in projections.items()
         ]
 
@@ -95,12 +100,42 @@ class Indexer:
                 follower.wake.set()
 
 
+async def fill(
+    outbox: Outbox, name: ProjectionName, store: Projection[Any], tenants: Sequence[str], told: Callable[[int], None]
+) -> int:
+    """Have a store that nobody feeds yet take over every memory; return how many.
+
+    What changes meanwhile may be missed: whoever begins to feed the store applies everything again.
+
+    Args:
+        outbox: Reads the memories.
+        name: Which projection.
+        store: Takes them over.
+        tenants: Whose memories.
+        told: Called with the size of each page that was taken over.
+    """
+    total = 0
+    for tenant in tenants:
+        after: UUID | None = None
+        while ids := await outbox.ids(name, tenant, after, PAGE):
+            await store.apply(await outbox.changes(name, ids))
+            after = ids[-1]
+            total += len(ids)
+            told(len(ids))
+    await store.flush()
+    return total
+
+
 class Follower:
     """Keeps one projection up to date; a failing one holds up no other.
+
+    While the projection is built anew, both stores take over the changes; the new one takes the old one's place
+    when it has everything that there was when the build was ordered.
 
     Args:
         name: Which projection.
         outbox: The outbox.
+        builds: Whether it is being built anew.
         projection: Where the memories go.
         batch_size: Most rows applied at once.
         flush_interval_s: How long applied changes wait to be flushed together.
@@ -110,6 +145,7 @@ class Follower:
         self,
         name: ProjectionName,
         outbox: Outbox,
+        builds: Builds,
         projection: Projection[Any],
         *,
         batch_size: int,
@@ -117,7 +153,9 @@ class Follower:
     ) -> None:
         self._name = name
         self._outbox = outbox
+        self._builds = builds
         self._projection = projection
+        self._beside: Projection[Any] | None = None
         self._batch_size = batch_size
         self._flush_interval_s = flush_interval_s
         self._applied: list[int] = []
@@ -141,12 +179,15 @@ class Follower:
         async with self._turn:
             count = await self._apply()
             await self._flush()
+            await self._switch_if_full()
             return count
 
     async def _step(self) -> None:
         self.wake.clear()
         async with self._turn:
             await self._apply()
+            if not self._applied:
+                await self._switch_if_full()
         if not self._applied:
             await self.wake.wait()
             return
@@ -170,7 +211,9 @@ class Follower:
         total = 0
         while batch := await self._outbox.take(self._name, self._batch_size, self._applied):
             changes = await self._outbox.changes(self._name, [id_ for _, id_ in batch])
-            await self._projection.apply(changes)
+            self._beside = await self._asked_beside()
+            for projection in self._both():
+                await projection.apply(changes)
             self._applied += [seq for seq, _ in batch]
             total += len(batch)
             if len(self._applied) >= MAX_UNFLUSHED:
@@ -179,9 +222,27 @@ class Follower:
 
     async def _flush(self) -> None:
         if self._applied:
-            await self._projection.flush()
+            for projection in self._both():
+                await projection.flush()
             await self._outbox.finish(self._applied)
             self._applied = []
+
+    async def _asked_beside(self) -> Projection[Any] | None:
+        """Return the store that is being built; asked after a batch is taken, so that it misses none of a build."""
+        build = await self._builds.asked(self._name)
+        return self._projection.beside(build) if build and isinstance(self._projection, Rebuildable) else None
+
+    def _both(self) -> Sequence[Projection[Any]]:
+        return [self._projection] if self._beside is None else [self._projection, self._beside]
+
+    async def _switch_if_full(self) -> None:
+        build = await self._builds.full(self._name)
+        if build is None:
+            return
+        if isinstance(self._projection, Rebuildable):
+            await self._projection.switch(build)
+        await self._builds.finish(self._name, build)
+        self._beside = None
 
 
 async def _ended(tasks: Sequence[asyncio.Task[None]]) -> None:

@@ -1,9 +1,9 @@
 """What the core asks of the world: one to four methods a port."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 from uuid import UUID
 
 import numpy as np
@@ -242,6 +242,19 @@ class Projection(Protocol[State]):
         ...
 
 
+@runtime_checkable
+class Rebuildable(Protocol[State]):
+    """A projection that can be built anew beside itself: searches miss nothing meanwhile."""
+
+    def beside(self, build: int) -> Projection[State]:
+        """Return the store of a build, which nobody searches yet; it is made when it takes its first changes."""
+        ...
+
+    async def switch(self, build: int) -> None:
+        """Have searches use the store of the build from now on, and give up the one before; idempotent."""
+        ...
+
+
 class Hints(Protocol):
     """What stands next to memories in the graph, in words."""
 
@@ -257,13 +270,8 @@ class Hints(Protocol):
 class Inventory(Protocol):
     """A projection that can tell everything it holds, for the audit."""
 
-    async def inventory(self, tenant: str, fingerprint: Callable[[Any], str | None]) -> Mapping[UUID, str]:
-        """Return every memory of a tenant in it with the fingerprint of its state.
-
-        Args:
-            tenant: Whose memories.
-            fingerprint: Of a state that can be read back whole; where it cannot, the store builds the same text.
-        """
+    async def inventory(self, tenant: str) -> Mapping[UUID, str]:
+        """Return every memory of a tenant in it with the fingerprint of its state."""
         ...
 
 

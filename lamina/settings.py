@@ -33,6 +33,7 @@ OFF = "off"
 CRON_FIELDS = 5
 Schedule = Annotated[str, Field(min_length=3)]
 _PASSWORD = re.compile(r"//[^/@]*@")
+_STORE_PREFIX = r"^[A-Za-z][A-Za-z0-9_]{0,31}$"
 
 
 class _Section(BaseModel):
@@ -64,7 +65,28 @@ class PostgresServerSettings(_Section):
     """A Postgres server (15 or later, with pgvector 0.7 or later)."""
 
     kind: Literal["server"] = "server"
-    url: str = Field(description="Connection URL, `postgresql://user:password@host:5432/database`.")
+    url: str = Field(
+        description="Connection URL, `postgresql://user:password@host:5432/database`; TLS that checks the server by "
+        "`?sslmode=verify-full&sslrootcert=/path/of/root.crt` at its end."
+    )
+    direct_url: str | None = Field(
+        None,
+        description="URL past a pooler such as PgBouncer, for what needs a session of its own: migrations, "
+        "notifications, locks; `url` if not set.",
+    )
+    pooling: Literal["session", "transaction"] = Field(
+        "session", description="What `url` keeps for a client: `transaction` behind PgBouncer in its transaction mode."
+    )
+    max_connections: int = Field(
+        100, ge=1, description="Connections the server accepts; `lamina config check` compares all pools with it."
+    )
+
+    @model_validator(mode="after")
+    def _past_the_pooler(self) -> Self:
+        if self.pooling == "transaction" and self.direct_url is None:
+            message = "pooling is transaction, which keeps no locks and no notifications; set direct_url too"
+            raise ValueError(message)
+        return self
 
 
 class QdrantEdgeSettings(_Section):
@@ -72,6 +94,53 @@ class QdrantEdgeSettings(_Section):
 
     kind: Literal["qdrant_edge"] = "qdrant_edge"
     search_threads: int = Field(1, ge=1, description="Threads of one index's search pool.")
+
+
+class QdrantServerSettings(_Section):
+    """A Qdrant server or cluster (1.19 or later, which counts how rare a word is within a scope)."""
+
+    kind: Literal["qdrant"] = "qdrant"
+    url: str = Field(
+        description="URL of its REST port, `http://host:6333`; `:memory:` or an absolute folder runs the client's slow "
+        "stand-in inside this process, for tests."
+    )
+    api_key: SecretStr | None = Field(None, description="Its API key, if it wants one.")
+    grpc_port: int | None = Field(6334, ge=1, le=65535, description="Its gRPC port, which is faster; REST if null.")
+    prefix: str = Field("lamina", pattern=_STORE_PREFIX, description="What the names of its collections begin with.")
+    read_timeout_s: float = Field(2.0, gt=0, description="Seconds after which a search is given up.")
+    write_timeout_s: float = Field(30.0, gt=0, description="The same for changes, and for reads of whole collections.")
+    m: int = Field(16, ge=4, le=128, description="Links of a vector in the HNSW graph.")
+    ef_construction: int = Field(128, ge=8, le=2000, description="Candidates considered while the graph is built.")
+    ef_search: int = Field(64, ge=8, le=2000, description="Candidates considered while the graph is searched.")
+    quantisation: Literal["none", "scalar", "binary"] = Field(
+        "none", description="Vectors beside the full ones that searches look at first: 8 bits a number, or one."
+    )
+    on_disk: bool = Field(default=False, description="Whether full vectors stay on disk.")
+    shards: int = Field(1, ge=1, description="Shards of a new collection.")
+    replicas: int = Field(1, ge=1, description="Copies of each shard of a new collection.")
+
+
+class MeilisearchSettings(_Section):
+    """A Meilisearch server (1.13 or later)."""
+
+    kind: Literal["meilisearch"] = "meilisearch"
+    url: str = Field(pattern="^https?://", description="Its URL, `http://host:7700`.")
+    api_key: SecretStr | None = Field(None, description="A key that may search, and change documents and settings.")
+    prefix: str = Field("lamina", pattern=_STORE_PREFIX, description="What the names of its indexes begin with.")
+    semantic_ratio: float = Field(0.7, ge=0, le=1, description="What meaning counts beside words.")
+    read_timeout_s: float = Field(2.0, gt=0, description="Seconds after which a search is given up.")
+    task_timeout_s: float = Field(60.0, gt=0, description="Seconds after which a change that is not done is given up.")
+    payload_mib: int = Field(
+        32,
+        ge=1,
+        le=1024,
+        description="Most MiB of documents in one call; the server takes 100 MB if not told otherwise.",
+    )
+    connections: int = Field(8, ge=1, description="Most connections of one process and index to it.")
+    locales: tuple[str, ...] = Field(
+        ("eng", "jpn", "cmn", "kor"),
+        description="Languages (ISO 639-3) that the texts are in: tells Japanese from Chinese; guessed if empty.",
+    )
 
 
 class EmbeddedFalkorDBSettings(_Section):
@@ -94,11 +163,20 @@ class Neo4jServerSettings(_Section):
     """A Neo4j server (5.0 or later)."""
 
     kind: Literal["neo4j"] = "neo4j"
-    url: str = Field(description="Connection URL, `neo4j://host:7687` or `bolt://host:7687`.")
+    url: str = Field(
+        pattern=r"^(bolt|neo4j)(\+s|\+ssc)?://",
+        description="Connection URL, `bolt://host:7687`, or `neo4j://host:7687` for a cluster; with TLS `bolt+s://` "
+        "and `neo4j+s://`.",
+    )
     user: str = Field("neo4j", description="Who connects.")
     password: SecretStr = Field(SecretStr(""), description="The user's password.")
     database: str = Field("neo4j", description="Name of the database that holds Lamina's graph alone.")
     connections: int = Field(8, ge=1, description="Most connections of one process to it.")
+    reads: Literal["leader", "replicas"] = Field(
+        "leader",
+        description="Who of a cluster answers searches: replicas take load off the leader, and show what another "
+        "process applied a moment later.",
+    )
 
 
 class NoGraphSettings(_Section):
@@ -434,24 +512,78 @@ class CachesSettings(_Section):
     providers: ProviderMetricsSettings = ProviderMetricsSettings()
 
 
-class EmbedderDeployment(_Section):
-    """The Ray Serve deployment of the embedding model."""
+class DeploymentSettings(_Section):
+    """A Ray Serve deployment: what a replica reserves and bears, and how many there are."""
 
-    gpu_fraction: float = Field(0.25, ge=0, le=1, description="Share of a GPU one replica takes where Ray has one.")
-    num_cpus: float = Field(0.5, ge=0, description="CPUs one replica reserves where there is no GPU.")
+    num_cpus: float = Field(0.1, ge=0, description="CPUs one replica reserves.")
+    resources: dict[str, float] = Field(
+        {}, description="Other resources one replica reserves, by Ray's name: where it runs."
+    )
     min_replicas: int = Field(1, ge=1, description="Fewest replicas.")
-    max_replicas: int = Field(1, ge=1, description="Most replicas; more than one autoscales.")
+    max_replicas: int = Field(1, ge=1, description="Most replicas; more than the fewest autoscales.")
+    target_ongoing_requests: float = Field(
+        4.0, gt=0, description="Requests in hand of one replica that autoscaling aims at; of a searcher, queries."
+    )
+    upscale_delay_s: float = Field(5.0, ge=0, description="Seconds of too much work before replicas are added.")
+    downscale_delay_s: float = Field(120.0, ge=0, description="Seconds of too little work before they are taken away.")
+    look_back_s: float = Field(10.0, gt=0, description="Seconds over which the work is averaged.")
     max_ongoing_requests: int = Field(256, ge=1, description="Calls in flight a replica accepts.")
+    max_queued_requests: int = Field(
+        512, ge=1, description="Calls that wait for a replica at each caller, beyond it 503."
+    )
+    health_check_period_s: float = Field(5.0, gt=0, description="Seconds between two questions whether it is well.")
+    health_check_timeout_s: float = Field(10.0, gt=0, description="Seconds after which no answer is a bad one.")
+    drain_s: float = Field(10.0, ge=0, description="Longest a replica that goes finishes what it began, in seconds.")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        return _in_order(self, "min_replicas", "max_replicas")
 
 
-class RouterDeployment(_Section):
-    """The Ray Serve deployment of the HTTP ingress."""
+class EmbedderDeployment(DeploymentSettings):
+    """The deployment of the embedding model."""
 
-    num_cpus: float = Field(0.1, ge=0, description="CPUs one replica reserves; it waits more than it computes.")
-    min_replicas: int = Field(1, ge=1, description="Fewest replicas.")
-    max_replicas: int = Field(1, ge=1, description="Most replicas; more than one autoscales.")
+    num_cpus: float = Field(0.5, ge=0, description="CPUs one replica reserves where there is no GPU.")
+    gpu_fraction: float = Field(0.25, ge=0, le=1, description="Share of a GPU one replica takes where Ray has one.")
+    accelerator: str | None = Field(None, description="Type of the GPU it needs, by Ray's name, as in `L4`.")
+    target_queued_tokens: int = Field(
+        1024, ge=1, description="Tokens that wait for one replica at which autoscaling aims; more for a GPU."
+    )
+
+
+class RouterDeployment(DeploymentSettings):
+    """The deployment of the HTTP ingress; it waits more than it computes."""
+
     max_ongoing_requests: int = Field(200, ge=1, description="Requests in flight a replica accepts.")
     max_queued_requests: int = Field(400, ge=1, description="Requests that wait outside; beyond it 503.")
+
+
+class SearcherDeployment(DeploymentSettings):
+    """The deployment of a tier's searchers, which wait for stores; embedded stores allow one replica."""
+
+    num_cpus: float = Field(0.05, ge=0, description="CPUs one replica reserves.")
+    target_ongoing_requests: float = Field(
+        2.0, gt=0, description="Queries in hand of one replica that autoscaling aims at."
+    )
+    max_ongoing_requests: int = Field(500, ge=1, description="Calls in flight a replica accepts.")
+    max_queued_requests: int = Field(1000, ge=1, description="Calls that wait for a replica at each caller.")
+
+
+class IndexerDeployment(DeploymentSettings):
+    """The deployment that feeds the projections: one replica, which waits for the database and the searchers."""
+
+    num_cpus: float = Field(0.05, ge=0, description="CPUs it reserves.")
+    max_replicas: int = Field(1, ge=1, le=1, description="One works at a time.")
+
+
+class SearcherDeployments(_Section):
+    """The searchers, each tier by itself."""
+
+    sessions: SearcherDeployment = SearcherDeployment()
+    notes: SearcherDeployment = SearcherDeployment()
+    graph: SearcherDeployment = SearcherDeployment()
+    procedures: SearcherDeployment = SearcherDeployment()
+    documents: SearcherDeployment = SearcherDeployment()
 
 
 class ServeSettings(_Section):
@@ -464,6 +596,8 @@ class ServeSettings(_Section):
     application: str = Field("deployments.up:run", description="Import path of what `lamina up` starts.")
     router: RouterDeployment = RouterDeployment()
     embedder: EmbedderDeployment = EmbedderDeployment()
+    searchers: SearcherDeployments = SearcherDeployments()
+    indexer: IndexerDeployment = IndexerDeployment()
 
 
 class DedupSettings(_Section):
@@ -557,6 +691,9 @@ class JobsSettings(_Section):
     partitions: int = Field(16, ge=1, description="Most partitions that a run is cut into, by the hash of the scope.")
     task_cpus: float = Field(0.1, ge=0, description="CPUs that one worker reserves.")
     task_memory_mb: int = Field(0, ge=0, description="Memory that one worker reserves, in MiB; 0 reserves none.")
+    task_resources: dict[str, float] = Field(
+        {}, description="Other resources that one worker reserves, by Ray's name: where it runs."
+    )
     nice: int = Field(10, ge=0, le=19, description="How far a worker stands back for everything else on its machine.")
     page_rows: int = Field(
         2000, ge=1, description="Rows that are decided and changed together, where each is decided by itself."
@@ -578,6 +715,8 @@ GraphSettings = Annotated[
     EmbeddedFalkorDBSettings | FalkorDBServerSettings | Neo4jServerSettings | NoGraphSettings,
     Field(discriminator="kind"),
 ]
+HybridSettings = Annotated[QdrantEdgeSettings | QdrantServerSettings | MeilisearchSettings, Field(discriminator="kind")]
+VectorSettings = Annotated[QdrantEdgeSettings | QdrantServerSettings, Field(discriminator="kind")]
 EmbeddingSettings = Annotated[SentenceTransformersSettings | HashingSettings, Field(discriminator="kind")]
 
 
@@ -594,7 +733,8 @@ class Settings(BaseSettings):
 
     data_dir: Path = Field(Path(".lamina"), description="Directory of the embedded stores and the local key.")
     postgres: PostgresSettings = EmbeddedPostgresSettings()
-    hybrid: QdrantEdgeSettings = QdrantEdgeSettings()
+    hybrid: HybridSettings = QdrantEdgeSettings()
+    vectors: VectorSettings = QdrantEdgeSettings()
     graph: GraphSettings = EmbeddedFalkorDBSettings()
     embedding: EmbeddingSettings = SentenceTransformersSettings()
     pool: PoolSettings = PoolSettings()

@@ -1,9 +1,11 @@
 import asyncio
+import os
 import tempfile
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
@@ -21,6 +23,7 @@ from lamina.settings import (
 from lamina.stores.postgres.migrate import migrate
 from tests.support.application import Application, running, settings_for
 from tests.support.embedders import WritesOnly
+from tests.support.servers import GivenPostgres
 
 TEMPLATE = "lamina_template"
 CANCELLATIONS = 20
@@ -46,15 +49,27 @@ async def no_task_is_left() -> AsyncIterator[None]:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[EmbeddedPostgres]:
-    """A real Postgres of this test run, with a migrated template database."""
+    """A real Postgres of this test run, or the configured one, with a migrated template database."""
+    given = os.environ.get("LAMINA_TEST_POSTGRES_URL")
+    if given is not None:
+        yield from _with_template(GivenPostgres(given))
+        return
     with tempfile.TemporaryDirectory(prefix="lamina-test-", ignore_cleanup_errors=True) as folder:
         server = EmbeddedPostgres(Path(folder) / "postgres", EmbeddedPostgresSettings(max_connections=200))
-        url = server.start()
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {TEMPLATE}".encode())
-        migrate(database_url(url, TEMPLATE))
-        yield server
+        server.start()
+        yield from _with_template(server)
         server.stop()
+
+
+def _with_template(server: EmbeddedPostgres) -> Iterator[EmbeddedPostgres]:
+    drop = f"DROP DATABASE IF EXISTS {TEMPLATE} WITH (FORCE)".encode()
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute(drop)
+        connection.execute(f"CREATE DATABASE {TEMPLATE}".encode())
+    migrate(database_url(server.url, TEMPLATE))
+    yield server
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute(drop)
 
 
 @pytest.fixture(scope="session")
@@ -68,7 +83,7 @@ def falkordb() -> Iterator[EmbeddedFalkorDB]:
 
 
 def database_url(url: str, name: str) -> str:
-    return url.replace("/postgres?", f"/{name}?")
+    return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from deployments.metrics import exposition
 from deployments.routes.cache_models import (
     CacheHealthOut,
     CacheStatsOut,
@@ -74,8 +73,8 @@ async def clear(
 
 @router.get("/metrics", responses={200: {"content": {"text/plain": {}}, "description": "Prometheus's text format"}})
 async def metrics(services: ServicesDep) -> Response:
-    """Return the counts of all replicas and shards for Prometheus; needs no key."""
-    return Response(exposition(await services.caches.shared.figures(OPEN_MAX_AGE_S)), media_type=METRICS_TYPE)
+    """Return the counts of all replicas and shards, and what the stores tell, for Prometheus; needs no key."""
+    return Response(await services.metrics.text(), media_type=METRICS_TYPE)
 
 
 def _clean(id_: str | None, name: str) -> str | None:

@@ -10,6 +10,7 @@ from uuid import UUID
 from fastapi import APIRouter, Form, Query, Response
 from pydantic import ValidationError
 
+from deployments.instruments import measured_write
 from deployments.problems import field_path
 from deployments.routes.document_models import (
     DocumentFields,
@@ -29,7 +30,7 @@ from deployments.routes.writes import IdempotencyKey, once_of
 from deployments.services import ReaderDep, Services, ServicesDep, WriterDep
 from lamina.documents.values import Document, Upload
 from lamina.errors import InvalidInput
-from lamina.queries import Filters, clean_filters
+from lamina.queries import Filters, Tier, clean_filters
 from lamina.scope import Scope
 from lamina.stores.postgres.idempotency import Once, once_for
 from lamina.text import clean_id
@@ -81,7 +82,8 @@ async def _put(
     services: Services, scope: Scope, upload: Upload, once: Once | None, response: Response
 ) -> PutDocumentOut:
     document = await services.documents.recorder.read(upload)
-    stored = await services.documents.recorder.put(scope, [document], once)
+    with measured_write(services.meter, Tier.DOCUMENTS):
+        stored = await services.documents.recorder.put(scope, [document], once)
     result = PutDocumentOut.model_validate(stored["documents"][0])
     response.status_code = HTTPStatus.CREATED if result.status == "created" else HTTPStatus.OK
     return result
@@ -99,7 +101,8 @@ async def put_documents(
     if not good:
         return PutDocumentsOut(results=[item for item in read if isinstance(item, DocumentItem)])
     once = once_of(credential.tenant, idempotency_key, body)
-    recorded = await services.documents.recorder.put(scope, good, once)
+    with measured_write(services.meter, Tier.DOCUMENTS, len(good)):
+        recorded = await services.documents.recorder.put(scope, good, once)
     stored = iter(recorded["documents"])
     results = [item if isinstance(item, DocumentItem) else DocumentItem(**next(stored)) for item in read]
     return PutDocumentsOut(results=results, epoch=recorded["epoch"])

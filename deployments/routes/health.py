@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 from fastapi import APIRouter, Response
 
-from deployments.routes.models import LagOut, ReadyOut
+from deployments.routes.models import BuildOut, LagOut, ReadyOut
 from deployments.services import Services, ServicesDep
 from lamina import __version__
 from lamina.errors import LaminaError
@@ -24,7 +24,8 @@ async def readyz(services: ServicesDep, response: Response) -> ReadyOut:
     parts = await services.readiness()
     ready = all(state == "ok" for state in parts.values())
     response.status_code = HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE
-    return ReadyOut(ready=ready, parts=parts, outbox=await _lag(services), version=__version__)
+    lag, builds = await _lag(services), await _builds(services)
+    return ReadyOut(ready=ready, parts=parts, outbox=lag, builds=builds, version=__version__)
 
 
 async def _lag(services: Services) -> dict[str, LagOut]:
@@ -33,3 +34,11 @@ async def _lag(services: Services) -> dict[str, LagOut]:
     except LaminaError:
         return {}
     return {name: LagOut(pending=item.pending, oldest_s=item.oldest_s) for name, item in lag.items()}
+
+
+async def _builds(services: Services) -> dict[str, BuildOut]:
+    try:
+        under_way = await services.reads.builds.under_way()
+    except LaminaError:
+        return {}
+    return {build.projection: BuildOut(number=build.number, pending=build.pending) for build in under_way}

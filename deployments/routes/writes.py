@@ -8,6 +8,7 @@ from uuid import UUID
 from fastapi import APIRouter, Header, Response
 from pydantic import ValidationError
 
+from deployments.instruments import measured_write
 from deployments.problems import field_path
 from deployments.routes.models import (
     BatchIn,
@@ -27,6 +28,7 @@ from deployments.routes.models import (
 from deployments.services import ServicesDep, WriterDep
 from lamina.errors import InvalidInput, NotFound
 from lamina.memories import Note, clean_note
+from lamina.queries import Tier
 from lamina.stores.postgres.idempotency import Once, once_for
 from lamina.text import clean_id
 from lamina.wiring import utc_now
@@ -60,7 +62,8 @@ async def record_turn(
     """
     scope = body.scope(credential.tenant)
     once = once_of(credential.tenant, idempotency_key, body)
-    recorded = await services.recorder.record_turn(scope, [item.message() for item in body.messages], once)
+    with measured_write(services.meter, Tier.SESSIONS, len(body.messages)):
+        recorded = await services.recorder.record_turn(scope, [item.message() for item in body.messages], once)
     return TurnOut.model_validate(recorded)
 
 
@@ -75,7 +78,8 @@ async def put_note(
     """Store one note; a note of the same text in the same scope is returned instead (200)."""
     scope = body.scope(credential.tenant)
     once = once_of(credential.tenant, idempotency_key, body)
-    recorded = await services.recorder.put_notes(scope, [body.note(utc_now())], once)
+    with measured_write(services.meter, Tier.NOTES):
+        recorded = await services.recorder.put_notes(scope, [body.note(utc_now())], once)
     result = PutResult.model_validate(recorded["notes"][0])
     response.status_code = HTTPStatus.OK if result.existed else HTTPStatus.CREATED
     return result
@@ -93,7 +97,8 @@ async def put_notes(
     if not good:
         return BatchOut(results=[item for item in read if isinstance(item, BatchItem)])
     once = once_of(credential.tenant, idempotency_key, body)
-    recorded = await services.recorder.put_notes(scope, good, once)
+    with measured_write(services.meter, Tier.NOTES, len(good)):
+        recorded = await services.recorder.put_notes(scope, good, once)
     stored = iter(recorded["notes"])
     results = [item if isinstance(item, BatchItem) else _stored_item(next(stored)) for item in read]
     return BatchOut(results=results, epoch=recorded["epoch"])

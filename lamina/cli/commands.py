@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from lamina import __version__, sample
-from lamina.cli import jobs
+from lamina.cli import config, jobs, projections
 from lamina.cli.common import (
     ConfigOption,
     DataDirOption,
@@ -37,7 +37,6 @@ from lamina.client import Client
 from lamina.client.files import document_of_file, files_of, upload_batches
 from lamina.errors import Misconfigured
 from lamina.stores.postgres.keys import KeyRole, create_key, list_keys, revoke_key
-from lamina.stores.postgres.outbox import PROJECTIONS, enqueue_all
 
 app = typer.Typer(
     name="lamina", help="Tiered memory for swarms of agents.", no_args_is_help=True, pretty_exceptions_enable=False
@@ -47,6 +46,7 @@ app.add_typer(keys, name="keys")
 caches = typer.Typer(help="The caches: show, clear, purge.", no_args_is_help=True)
 app.add_typer(caches, name="caches")
 app.add_typer(jobs.app, name="jobs")
+app.add_typer(config.app, name="config")
 
 
 def main() -> None:
@@ -224,44 +224,14 @@ def status(config: ConfigOption = None, data_dir: DataDirOption = None, url: Url
         table.add_row(part, f"[green]{state}[/]" if state == "ok" else f"[red]{escape(state)}[/]")
     for name, lag in ready["outbox"].items():
         table.add_row(f"{name} outbox", f"{lag['pending']} pending, oldest {lag['oldest_s']:.1f} s")
+    for name, build in ready["builds"].items():
+        table.add_row(f"{name} build {build['number']}", f"{build['pending']} pending")
     console.print(table)
     raise typer.Exit(0 if ready["ready"] else 1)
 
 
-@app.command()
-def reindex(
-    projection: Annotated[str, typer.Argument(help="messages, notes, cold, documents or graph.")],
-    config: ConfigOption = None,
-    data_dir: DataDirOption = None,
-) -> None:
-    """Have a projection take over every memory from Postgres again; `lamina status` shows how far it is."""
-    if projection not in PROJECTIONS:
-        raise Misconfigured(f"there is no projection {projection}", f"choose one of {', '.join(PROJECTIONS)}")
-    count = enqueue_all(database_of(config, data_dir), projection)
-    console.print(f"{count} memories are queued; the running service applies them")
-
-
-@app.command()
-def audit(
-    config: ConfigOption = None,
-    data_dir: DataDirOption = None,
-    url: UrlOption = None,
-    key: KeyOption = None,
-    *,
-    repair: Annotated[bool, typer.Option("--repair", help="Have what differs taken over again.")] = False,
-) -> None:
-    """Compare every projection with Postgres, for the key's tenant; exit 1 if one differs. Needs an admin key."""
-    with client_of(config, data_dir, url, key) as client:
-        report = client.audit(repair=repair)
-    columns = ("expected", "found", "missing", "surplus", "different", "pending", "repaired")
-    table = Table("projection", *(Column(name, justify="right") for name in columns), box=None)
-    for name, drift in report["projections"].items():
-        table.add_row(name, *(str(drift[column]) for column in columns))
-    console.print(table)
-    for name, reason in report["failed"].items():
-        console.print(f"[red]{name}: {escape(reason)}[/]")
-    console.print("every projection holds what Postgres says" if report["consistent"] else "there is drift")
-    raise typer.Exit(0 if report["consistent"] else 1)
+app.command()(projections.reindex)
+app.command()(projections.audit)
 
 
 @keys.command("create")

@@ -16,6 +16,8 @@ from lamina.errors import LaminaError, Misconfigured
 from lamina.local import find_service
 from lamina.settings import EmbeddedPostgresSettings, PostgresServerSettings, Settings, load_settings
 
+AT_ONCE = 1
+"""Tries after a refused connection, without a pause: who waits at a terminal wants to know."""
 console = Console()
 errors = Console(stderr=True)
 
@@ -67,22 +69,27 @@ def client_of(
     if url is None:
         service = find_service(settings_of(config, data_dir).data_dir)
         if service is not None:
-            return Client(service.url, key or service.key, scope=given)
+            return Client(service.url, key or service.key, scope=given, connect_retries=AT_ONCE)
         if data_dir is not None:
             raise Misconfigured(
                 f"no Lamina runs on {data_dir}", "start it with `lamina up --data-dir`, or name its --url"
             )
-    return Client(url, key, scope=given)
+    return Client(url, key, scope=given, connect_retries=AT_ONCE)
 
 
 def database_of(config: Path | None, data_dir: Path | None) -> str:
     """Return the URL of the database, also of the embedded one while it runs."""
+    return server_of(config, data_dir).url
+
+
+def server_of(config: Path | None, data_dir: Path | None) -> PostgresServerSettings:
+    """Return where the database is, also the embedded one while it runs."""
     settings = settings_of(config, data_dir)
     match settings.postgres:
-        case PostgresServerSettings(url=url):
-            return url
+        case PostgresServerSettings() as chosen:
+            return chosen
         case EmbeddedPostgresSettings():
-            return running_url(settings.data_dir / "postgres")
+            return PostgresServerSettings(url=running_url(settings.data_dir / "postgres"))
 
 
 def progress(title: str, total: int) -> "Progress":

@@ -1,14 +1,16 @@
 """Tier 1 as one searcher: by meaning, by words, and by both in the flow of the conversation."""
 
 import asyncio
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from uuid import UUID
 
+from lamina.observing import UNMEASURED, Meter
 from lamina.ports import Neighbourhood, TierSearcher
 from lamina.queries import Failure, Hit, Memory, Neighbour, Query, Ranking, Source
 from lamina.ranking.conversation import Said, context_scores
-from lamina.reading.search import Outcome, describe
+from lamina.reading.search import Outcome, describe, measured, record_source
 
 
 class ConversationSearcher:
@@ -20,6 +22,7 @@ class ConversationSearcher:
         candidates: How many candidates each leg finds, whatever the query's limit.
         min_similarity: A neighbour that no leg found is a hit itself only from this cosine on.
         deadline_s: Seconds after which the ranking in context counts as failed.
+        meter: Takes how long that ranking took, and whether it failed.
     """
 
     def __init__(
@@ -30,12 +33,25 @@ class ConversationSearcher:
         candidates: int,
         min_similarity: float,
         deadline_s: float,
+        meter: Meter = UNMEASURED,
     ) -> None:
         self._legs = legs
         self._neighbourhood = neighbourhood
         self._candidates = candidates
         self._min_similarity = min_similarity
         self._deadline_s = deadline_s
+        self._meter = meter
+
+    def measured_by(self, meter: Meter) -> "ConversationSearcher":
+        """Return the same searcher, measured."""
+        return ConversationSearcher(
+            measured(self._legs, meter),
+            self._neighbourhood,
+            candidates=self._candidates,
+            min_similarity=self._min_similarity,
+            deadline_s=self._deadline_s,
+            meter=meter,
+        )
 
     async def search(self, query: Query) -> Mapping[Source, Outcome]:
         """Return the legs' rankings, and the one in context; it lives as long as one leg does."""
@@ -48,6 +64,12 @@ class ConversationSearcher:
         return {**found, **cut, Source.SESSION_CONTEXT: await self._in_context(query, rankings)}
 
     async def _in_context(self, query: Query, rankings: Mapping[Source, Ranking]) -> Outcome:
+        began = time.monotonic()
+        outcome = await self._outcome(query, rankings)
+        record_source(self._meter, Source.SESSION_CONTEXT, time.monotonic() - began, outcome)
+        return outcome
+
+    async def _outcome(self, query: Query, rankings: Mapping[Source, Ranking]) -> Outcome:
         try:
             return await asyncio.wait_for(self._rank(query, rankings), self._deadline_s)
         except TimeoutError:

@@ -1,11 +1,23 @@
 """The read path: embed once, ask every tier at the same time, fuse what answered."""
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Protocol, runtime_checkable
 
 from lamina.errors import LaminaError, Unavailable
+from lamina.observing import (
+    DEGRADED,
+    SEARCH_SECONDS,
+    SEARCHES,
+    SOURCE_FAILURES,
+    SOURCE_SECONDS,
+    UNMEASURED,
+    Meter,
+)
+from lamina.observing import Outcome as SearchOutcome
 from lamina.ports import Clock, QuestionEmbedder, Searcher, Shares, TierSearcher
 from lamina.queries import TIER_OF, Answer, Failure, FusedHit, Query, Ranking, SearchRequest, Source, Tier
 from lamina.ranking.diversity import diversify
@@ -18,17 +30,37 @@ SHARES = "shares"
 Outcome = Ranking | Failure
 
 
+@runtime_checkable
+class Measurable(Protocol):
+    """A searcher that can tell how each of its sources does."""
+
+    def measured_by(self, meter: Meter) -> TierSearcher:
+        """Return the same searcher, measured."""
+        ...
+
+
+def measured(searcher: TierSearcher, meter: Meter) -> TierSearcher:
+    """Return the searcher, measured if it can be."""
+    return searcher.measured_by(meter) if isinstance(searcher, Measurable) else searcher
+
+
 class SourcesOfTier:
     """All sources of one tier in one process, asked at once, each with its own deadline.
 
     Args:
         searchers: The tier's sources.
         deadline_s: Seconds after which a source counts as failed.
+        meter: Takes how long each source took, and which failed.
     """
 
-    def __init__(self, searchers: Sequence[Searcher], *, deadline_s: float) -> None:
+    def __init__(self, searchers: Sequence[Searcher], *, deadline_s: float, meter: Meter = UNMEASURED) -> None:
         self._searchers = searchers
         self._deadline_s = deadline_s
+        self._meter = meter
+
+    def measured_by(self, meter: Meter) -> "SourcesOfTier":
+        """Return the same sources, measured."""
+        return SourcesOfTier(self._searchers, deadline_s=self._deadline_s, meter=meter)
 
     async def search(self, query: Query) -> Mapping[Source, Outcome]:
         """Return every source's ranking or its failure."""
@@ -36,12 +68,25 @@ class SourcesOfTier:
         return {searcher.source: outcome for searcher, outcome in zip(self._searchers, outcomes, strict=True)}
 
     async def _ask(self, searcher: Searcher, query: Query) -> Outcome:
+        began = time.monotonic()
+        outcome = await self._outcome(searcher, query)
+        record_source(self._meter, searcher.source, time.monotonic() - began, outcome)
+        return outcome
+
+    async def _outcome(self, searcher: Searcher, query: Query) -> Outcome:
         try:
             return await asyncio.wait_for(searcher.search(query), self._deadline_s)
         except TimeoutError:
             return Failure(f"no answer within {self._deadline_s} s")
         except Exception as error:  # noqa: BLE001 - a source may fail, the answer may not
             return Failure(describe(error))
+
+
+def record_source(meter: Meter, source: Source, seconds: float, outcome: Outcome) -> None:
+    """Record how long a source took, and whether it failed."""
+    meter.record(SOURCE_SECONDS, seconds, source=source.value)
+    if isinstance(outcome, Failure):
+        meter.record(SOURCE_FAILURES, source=source.value)
 
 
 def describe(error: BaseException) -> str:
@@ -87,6 +132,7 @@ class Search:
         deadlines: How long to wait.
         clock: The time of day, from which ages are counted.
         shares: What other workspaces share; ``None`` if nothing is.
+        meter: Takes what came of each search, and how long it took.
     """
 
     def __init__(
@@ -100,6 +146,7 @@ class Search:
         deadlines: Deadlines,
         clock: Clock,
         shares: Shares | None = None,
+        meter: Meter = UNMEASURED,
     ) -> None:
         self._embedder = embedder
         self._tiers = tiers
@@ -109,6 +156,7 @@ class Search:
         self._deadlines = deadlines
         self._clock = clock
         self._shares = shares
+        self._meter = meter
 
     async def search(self, request: SearchRequest, known: Known = NOTHING_KNOWN) -> Answer:
         """Return the fused answer; what did not answer is named in ``degraded``.
@@ -117,6 +165,23 @@ class Search:
             InvalidInput: If the query is blank or a number is out of range.
             Unavailable: If no source answered at all.
         """
+        began = time.monotonic()
+        try:
+            answer = await self._answered(request, known)
+        except Unavailable:
+            self._record(SearchOutcome.FAILED, began)
+            raise
+        lacking = self._lacking(answer)
+        self._record(SearchOutcome.DEGRADED if lacking else SearchOutcome.OK, began)
+        for name in lacking:
+            self._meter.record(DEGRADED, source=name)
+        return answer
+
+    def _record(self, outcome: SearchOutcome, began: float) -> None:
+        self._meter.record(SEARCHES, outcome=outcome)
+        self._meter.record(SEARCH_SECONDS, time.monotonic() - began)
+
+    async def _answered(self, request: SearchRequest, known: Known) -> Answer:
         query, embedder_failure = await self._embedded(replace(request.query(), generation=self._generation), known)
         outcomes, foreign = await asyncio.gather(
             self._ask(request.tiers, query, known), self._ask_others(request.tiers, query, known)
@@ -136,7 +201,10 @@ class Search:
 
     def lacks(self, answer: Answer) -> bool:
         """Tell whether something failed that would have answered on another day: what is switched off never does."""
-        return bool(set(answer.degraded) - {tier.name.lower() for tier in self._unserved})
+        return bool(self._lacking(answer))
+
+    def _lacking(self, answer: Answer) -> set[str]:
+        return set(answer.degraded) - {tier.name.lower() for tier in self._unserved}
 
     def _ranked(self, rankings: Mapping[Source, Ranking], request: SearchRequest, query: Query) -> tuple[FusedHit, ...]:
         manner = Manner(

@@ -9,6 +9,8 @@ from lamina.wiring.caches import (
     shards_edition,
     shards_namespace,
 )
+from lamina.wiring.claiming import claim
+from lamina.wiring.indexes import KeptProjection, build_cold_index, build_index, index_path
 from lamina.wiring.jobs import (
     JOBS,
     JobKind,
@@ -48,22 +50,19 @@ from lamina.wiring.services import (
     ranking_policy,
 )
 from lamina.wiring.stores import (
-    build_cold_index,
     build_graph_store,
-    build_index,
     build_model,
     build_pool,
     build_procedure_reads,
     graph_is_new,
-    index_path,
     model_identity,
     postgres_url,
+    session_url,
     utc_now,
 )
 from lamina.wiring.tiers import (
     PROJECTIONS_OF,
     TIERS,
-    KeptProjection,
     TierParts,
     build_documents,
     build_graph,
@@ -124,6 +123,7 @@ __all__ = [
     "build_tier",
     "build_undo",
     "build_worker",
+    "claim",
     "enabled_layers",
     "graph_is_new",
     "graph_limits",
@@ -136,6 +136,7 @@ __all__ = [
     "ranking_policy",
     "refuse_parts",
     "served_tiers",
+    "session_url",
     "shard_limits",
     "shards_edition",
     "shards_namespace",

@@ -26,7 +26,7 @@ from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.provider_metrics import ProviderMetrics
 from lamina.stores.postgres.responses import Responses
 from lamina.stores.postgres.stamps import MAX_IN_FLIGHT, Stamps
-from lamina.wiring.stores import postgres_url, utc_now
+from lamina.wiring.stores import pooling, postgres_url, utc_now
 from lamina.wiring.tiers import kept_projections
 
 EMBEDDING_TTL_S = 86_400.0  # A text's embedding never changes; this only lets go of what nobody asks for.
@@ -212,7 +212,8 @@ def build_caching_embedder(
 def build_stamps_pool(settings: Settings) -> Pool:
     """Build the connections over which stamps are read: nothing slower holds them up."""
     sizes = {"min_size": min(settings.pool.min_size, MAX_IN_FLIGHT), "max_size": MAX_IN_FLIGHT}
-    return new_pool(postgres_url(settings), settings.pool.model_copy(update=sizes), plans="generic")
+    limits = settings.pool.model_copy(update=sizes)
+    return new_pool(postgres_url(settings), limits, plans="generic", pooling=pooling(settings))
 
 
 def build_answer_cache(settings: Settings, stamps: Pool, caches: SharedCaches, generation: Generation) -> AnswerCache:

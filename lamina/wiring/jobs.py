@@ -34,7 +34,7 @@ from lamina.stores.postgres.generations import active_generation
 from lamina.stores.postgres.outbox import ProjectionName
 from lamina.wiring.archives import build_archival
 from lamina.wiring.caches import build_cache_tables
-from lamina.wiring.stores import build_model, model_identity, postgres_url, utc_now, with_thresholds
+from lamina.wiring.stores import build_model, model_identity, postgres_url, session_url, utc_now, with_thresholds
 
 NO_GENERATION = 0  # What expires does so whatever model made it.
 
@@ -226,7 +226,7 @@ async def with_thresholds_of(settings: Settings, pool: Pool) -> Settings:
 def build_driver(settings: Settings, pool: Pool, name: JobName, fan_out: FanOut) -> Driver:
     """Build what drives a job's runs over any workers."""
     return Driver(
-        postgres_url(settings),
+        session_url(settings),
         pool,
         job_limits(settings, name),
         fan_out,
@@ -239,7 +239,7 @@ def build_driver(settings: Settings, pool: Pool, name: JobName, fan_out: FanOut)
 def build_undo(settings: Settings, pool: Pool, name: JobName, tools: Tools) -> Undo:
     """Build what takes a job's runs back."""
     job = build_job(settings, pool, name, tools)
-    return Undo(postgres_url(settings), pool, job, window=undo_window(settings))
+    return Undo(session_url(settings), pool, job, window=undo_window(settings))
 
 
 def jobs_namespace(settings: Settings) -> str:

@@ -10,6 +10,7 @@ from lamina.extraction.language_model import LanguageModelExtractor
 from lamina.extraction.rules import RuleExtractor
 from lamina.indexing import Indexer
 from lamina.links import Followed, Frontier
+from lamina.observing import UNMEASURED, Meter
 from lamina.ports import (
     Embedder,
     Extractor,
@@ -38,6 +39,7 @@ from lamina.settings import (
     SearchSettings,
     Settings,
 )
+from lamina.stores.postgres.builds import Builds
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.documents import Documents
 from lamina.stores.postgres.keys import Keys
@@ -52,7 +54,7 @@ from lamina.stores.postgres.shares import Shares
 from lamina.stores.postgres.temperatures import Temperatures
 from lamina.wiring.archives import build_archives
 from lamina.wiring.caches import CacheParts
-from lamina.wiring.stores import build_procedure_reads, postgres_url, utc_now
+from lamina.wiring.stores import build_procedure_reads, session_url, utc_now
 from lamina.wiring.tiers import kept_projections, unserved_tiers
 
 
@@ -195,6 +197,7 @@ def build_search(
     tiers: Mapping[Tier, TierSearcher],
     generation: int,
     shares: Shares | None = None,
+    meter: Meter = UNMEASURED,
 ) -> Search:
     """Build the read path over any searchers."""
     limits = settings.search
@@ -207,6 +210,7 @@ def build_search(
         deadlines=Deadlines(embed_s=limits.embed_deadline_s, tier_s=limits.tier_deadline_s),
         clock=utc_now,
         shares=shares,
+        meter=meter,
     )
 
 
@@ -250,8 +254,9 @@ def build_recorder(
 def build_indexer(settings: Settings, pool: Pool, projections: Mapping[ProjectionName, Projection[Any]]) -> Indexer:
     """Build what applies the outbox to any projections."""
     return Indexer(
-        postgres_url(settings),
+        session_url(settings),
         Outbox(pool, tuple(projections)),
+        Builds(pool),
         projections,
         batch_size=settings.indexer.batch_size,
         poll_interval_s=settings.indexer.poll_interval_s,
@@ -268,10 +273,11 @@ class Reads:
     profiles: Profiles
     keys: Keys
     outbox: Outbox
+    builds: Builds
     memory_profiles: MemoryProfiles
 
 
 def build_reads(settings: Settings, pool: Pool) -> Reads:
     """Build the plain reads."""
     outbox = Outbox(pool, kept_projections(settings))
-    return Reads(Notes(pool), Messages(pool), Profiles(pool), Keys(pool), outbox, MemoryProfiles(pool))
+    return Reads(Notes(pool), Messages(pool), Profiles(pool), Keys(pool), outbox, Builds(pool), MemoryProfiles(pool))

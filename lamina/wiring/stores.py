@@ -1,11 +1,8 @@
 """The adapters of stores and models that the settings choose."""
 
-import asyncio
 import logging
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import assert_never
 
 from lamina.embedding.hashing import HashingModel
@@ -23,18 +20,15 @@ from lamina.settings import (
     Neo4jServerSettings,
     NoGraphSettings,
     PostgresServerSettings,
-    QdrantEdgeSettings,
     SectionT,
     SentenceTransformersSettings,
     Settings,
 )
 from lamina.stores.graph.store import CypherGraph
-from lamina.stores.hybrid.qdrant_edge import QdrantEdgeIndex
-from lamina.stores.postgres.connection import Pool, new_pool
+from lamina.stores.postgres.connection import Pool, Pooling, new_pool
 from lamina.stores.postgres.generations import Generation
-from lamina.stores.postgres.outbox import ProjectionName
 from lamina.stores.postgres.procedures import Procedures
-from lamina.stores.vectors.qdrant_edge_cold import ColdIndex
+from lamina.wiring.indexes import at_once
 
 logger = logging.getLogger(__name__)
 
@@ -62,9 +56,31 @@ def postgres_url(settings: Settings) -> str:
             assert_never(other)
 
 
+def session_url(settings: Settings) -> str:
+    """Return the URL of the database for what needs a session of its own: migrations, notifications, locks.
+
+    Raises:
+        Misconfigured: If Postgres is embedded but `lamina up` did not start it.
+    """
+    match settings.postgres:
+        case PostgresServerSettings(direct_url=str(url)):
+            return url
+        case _:
+            return postgres_url(settings)
+
+
+def pooling(settings: Settings) -> Pooling:
+    """Return what the server of `postgres_url` keeps for a connection."""
+    match settings.postgres:
+        case PostgresServerSettings(pooling=kept):
+            return kept
+        case _:
+            return "session"
+
+
 def build_pool(settings: Settings) -> Pool:
     """Return this process's closed pool of connections."""
-    return new_pool(postgres_url(settings), settings.pool)
+    return new_pool(postgres_url(settings), settings.pool, pooling=pooling(settings))
 
 
 def build_model(settings: Settings, device: str) -> Model:
@@ -104,43 +120,6 @@ def _replaced(section: SectionT, path: Sequence[str], value: object) -> SectionT
     name, *rest = path
     chosen = _replaced(getattr(section, name), rest, value) if rest else value
     return section.model_copy(update={name: chosen})
-
-
-def build_index(
-    settings: Settings,
-    name: ProjectionName,
-    dimension: int | None,
-    *,
-    by_session: bool = False,
-    generation: Generation | None = None,
-) -> QdrantEdgeIndex:
-    """Open a projection's index in this process; no other process may have it open."""
-    match settings.hybrid:
-        case QdrantEdgeSettings(search_threads=threads):
-            path = index_path(settings, name, generation)
-            return QdrantEdgeIndex(path, dimension=dimension, by_session=by_session, search_threads=threads)
-        case _ as other:
-            assert_never(other)
-
-
-def index_path(settings: Settings, name: ProjectionName, generation: Generation | None = None) -> Path:
-    """Return where a projection's index lies; each generation of vectors has one of its own, which begins empty."""
-    return settings.data_dir.resolve() / "edge" / f"{name}{generation.suffix if generation else ''}"
-
-
-def build_cold_index(settings: Settings, dimension: int, generation: Generation | None = None) -> ColdIndex:
-    """Open the index of cold notes in this process; no other process may use it."""
-    match settings.hybrid:
-        case QdrantEdgeSettings(search_threads=threads):
-            return ColdIndex(
-                index_path(settings, "cold", generation),
-                dimension=dimension,
-                layout=settings.cold.collections,
-                max_open=settings.cold.max_open,
-                search_threads=threads,
-            )
-        case _ as other:
-            assert_never(other)
 
 
 def build_graph_store(settings: Settings) -> CypherGraph | None:
@@ -188,8 +167,7 @@ def graph_is_new(settings: Settings) -> bool:
         finally:
             await store.close()
 
-    with ThreadPoolExecutor(1) as thread:  # The caller's thread may have a loop of its own.
-        return thread.submit(asyncio.run, is_empty()).result()
+    return at_once(is_empty)
 
 
 def build_procedure_reads(settings: Settings, pool: Pool) -> Procedures:

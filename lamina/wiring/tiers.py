@@ -9,8 +9,8 @@ from lamina.errors import Misconfigured, Unavailable
 from lamina.ports import (
     Change,
     GraphStore,
-    Inventory,
     Projection,
+    Rebuildable,
     Searcher,
     TierSearcher,
 )
@@ -22,7 +22,6 @@ from lamina.settings import (
     NoGraphSettings,
     Settings,
 )
-from lamina.stores.hybrid.qdrant_edge import EdgeProjection, Hybrid, QdrantEdgeIndex, SessionWords
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.documents import Documents
 from lamina.stores.postgres.generations import Generation, is_active
@@ -31,20 +30,17 @@ from lamina.stores.postgres.messages import Messages, MessagesAround, SessionVec
 from lamina.stores.postgres.notes import Notes, NotesAt, NotesWarm
 from lamina.stores.postgres.outbox import ProjectionName
 from lamina.stores.postgres.procedures import ProceduresSearcher
-from lamina.stores.vectors.qdrant_edge_cold import ColdIndex, NotesCold
-from lamina.wiring.stores import build_cold_index, build_graph_store, build_index, build_procedure_reads, graph_is_new
+from lamina.stores.vectors.searcher import NotesCold
+from lamina.wiring.indexes import BuiltIndex, KeptProjection, build_cold_index, build_index, nothing
+from lamina.wiring.stores import build_graph_store, build_procedure_reads, graph_is_new
 
 
-async def _nothing() -> None:
-    """Do nothing."""
+class RebuildableProjection(KeptProjection, Rebuildable[Any], Protocol):
+    """A projection that can be fed, audited, and built anew beside itself."""
 
 
-class KeptProjection(Projection[Any], Inventory, Protocol):
-    """A projection that can be fed and audited."""
-
-
-class WhileActive:
-    """A projection that takes changes only while its generation of vectors is the active one.
+class Guarded:
+    """A store that takes changes only while its generation of vectors is the active one.
 
     States are read with the vectors of the active generation: an index that was opened before a switch must not take
     over those of another model. What it refuses stays in the outbox, for the index that takes its place.
@@ -55,7 +51,7 @@ class WhileActive:
         generation: Whose vectors it holds.
     """
 
-    def __init__(self, projection: KeptProjection, pool: Pool, generation: Generation) -> None:
+    def __init__(self, projection: Projection[Any], pool: Pool, generation: Generation) -> None:
         self._projection = projection
         self._pool = pool
         self._generation = generation
@@ -74,9 +70,45 @@ class WhileActive:
         """Return when everything applied so far survives a loss of power."""
         await self._projection.flush()
 
-    async def inventory(self, tenant: str, fingerprint: Callable[[Any], str | None]) -> Mapping[UUID, str]:
+
+class WhileActive(Guarded):
+    """A projection of the active generation.
+
+    Args:
+        projection: Takes the changes.
+        pool: Connections to Postgres.
+        generation: Whose vectors it holds.
+    """
+
+    def __init__(self, projection: KeptProjection, pool: Pool, generation: Generation) -> None:
+        super().__init__(projection, pool, generation)
+        self._inventory = projection
+
+    async def inventory(self, tenant: str) -> Mapping[UUID, str]:
         """Return every memory of a tenant in it with the fingerprint of its state."""
-        return await self._projection.inventory(tenant, fingerprint)
+        return await self._inventory.inventory(tenant)
+
+
+class RebuildableWhileActive(WhileActive):
+    """A projection of the active generation that can be built anew beside itself.
+
+    Args:
+        projection: Takes the changes.
+        pool: Connections to Postgres.
+        generation: Whose vectors it holds.
+    """
+
+    def __init__(self, projection: RebuildableProjection, pool: Pool, generation: Generation) -> None:
+        super().__init__(projection, pool, generation)
+        self._rebuildable = projection
+
+    def beside(self, build: int) -> Projection[Any]:
+        """Return the store of a build, which takes changes only while this generation is the active one."""
+        return Guarded(self._rebuildable.beside(build), self._pool, self._generation)
+
+    async def switch(self, build: int) -> None:
+        """Have searches use the store of the build from now on."""
+        await self._rebuildable.switch(build)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +129,25 @@ class TierParts:
     new: tuple[ProjectionName, ...] = ()
     graph: GraphStore | None = None
     close: Callable[[], None] = lambda: None
-    aclose: Callable[[], Awaitable[None]] = _nothing
+    aclose: Callable[[], Awaitable[None]] = nothing
 
 
-def _edge_parts(name: ProjectionName, searcher: TierSearcher, index: QdrantEdgeIndex) -> TierParts:
-    return TierParts(searcher, {name: EdgeProjection(index)}, (name,) if index.is_new else (), close=index.close)
+def _parts(searcher: TierSearcher, indexes: Mapping[ProjectionName, BuiltIndex[KeptProjection]]) -> TierParts:
+    def close() -> None:
+        for index in indexes.values():
+            index.close()
+
+    async def aclose() -> None:
+        for index in indexes.values():
+            await index.aclose()
+
+    return TierParts(
+        searcher,
+        {name: index.projection for name, index in indexes.items()},
+        tuple(name for name, index in indexes.items() if index.is_new),
+        close=close,
+        aclose=aclose,
+    )
 
 
 TIERS = TIER_NAMES
@@ -146,8 +192,14 @@ def build_tier(
     parts = _build_tier(name, settings, pool, dimension, generation)
     if generation is None or name == "graph":
         return parts
-    kept = {name: WhileActive(projection, pool, generation) for name, projection in parts.projections.items()}
+    kept = {name: _guarded(projection, pool, generation) for name, projection in parts.projections.items()}
     return replace(parts, projections=kept)
+
+
+def _guarded(projection: KeptProjection, pool: Pool, generation: Generation) -> KeptProjection:
+    if isinstance(projection, Rebuildable):
+        return RebuildableWhileActive(projection, pool, generation)
+    return WhileActive(projection, pool, generation)
 
 
 def _build_tier(
@@ -173,7 +225,7 @@ def build_sessions(settings: Settings, pool: Pool, generation: Generation | None
     index = build_index(settings, "messages", None, by_session=True, generation=generation)
     searchers: Sequence[Searcher] = (
         SessionVectors(pool, min_similarity=settings.search.min_similarity),
-        SessionWords(index, Messages(pool)),
+        index.searched_by(Source.SESSION_WORDS, Messages(pool)),
     )
     limits = settings.search
     searcher = ConversationSearcher(
@@ -183,7 +235,7 @@ def build_sessions(settings: Settings, pool: Pool, generation: Generation | None
         min_similarity=limits.min_similarity,
         deadline_s=limits.source_deadline_s,
     )
-    return _edge_parts("messages", searcher, index)
+    return _parts(searcher, {"messages": index.index})
 
 
 def build_notes(settings: Settings, pool: Pool, dimension: int, generation: Generation | None = None) -> TierParts:
@@ -192,25 +244,12 @@ def build_notes(settings: Settings, pool: Pool, dimension: int, generation: Gene
     cold = build_cold_index(settings, dimension, generation)
     notes, limits = Notes(pool), settings.search
     searchers: Sequence[Searcher] = (
-        Hybrid(Source.NOTES_HYBRID, index, NotesAt(notes, "warm"), min_similarity=limits.min_similarity),
+        index.searched_by(Source.NOTES_HYBRID, NotesAt(notes, "warm")),
         NotesWarm(pool),
-        NotesCold(cold, NotesAt(notes, "cold"), min_similarity=limits.min_similarity),
+        NotesCold(cold.projection, NotesAt(notes, "cold"), min_similarity=limits.min_similarity),
     )
-
-    def close() -> None:
-        index.close()
-        cold.close()
-
-    return TierParts(
-        SourcesOfTier(searchers, deadline_s=limits.source_deadline_s),
-        {"notes": EdgeProjection(index), "cold": EdgeProjection(cold)},
-        tuple(name for name, is_new in _new(index, cold) if is_new),
-        close=close,
-    )
-
-
-def _new(index: QdrantEdgeIndex, cold: ColdIndex) -> tuple[tuple[ProjectionName, bool], ...]:
-    return ("notes", index.is_new), ("cold", cold.is_new)
+    sources = SourcesOfTier(searchers, deadline_s=limits.source_deadline_s)
+    return _parts(sources, {"notes": index.index, "cold": cold})
 
 
 def build_graph(settings: Settings, pool: Pool) -> TierParts:
@@ -250,6 +289,6 @@ def build_procedures(settings: Settings, pool: Pool) -> TierParts:
 def build_documents(settings: Settings, pool: Pool, dimension: int, generation: Generation | None = None) -> TierParts:
     """Build the tier of documents: their passages in a hybrid index."""
     index = build_index(settings, "documents", dimension, generation=generation)
-    limits = settings.search
-    searcher = Hybrid(Source.DOCUMENTS, index, Documents(pool), min_similarity=limits.min_similarity)
-    return _edge_parts("documents", SourcesOfTier((searcher,), deadline_s=limits.source_deadline_s), index)
+    searcher = index.searched_by(Source.DOCUMENTS, Documents(pool))
+    sources = SourcesOfTier((searcher,), deadline_s=settings.search.source_deadline_s)
+    return _parts(sources, {"documents": index.index})

@@ -75,7 +75,7 @@ class Corpus:
             for source, ranking in outcomes.items()
             if not isinstance(ranking, Failure) and source in ALL_OF_THEM
         }
-        index = self.app.tiers[self.name].projections["notes" if self.name == "notes" else "messages"]._index  # type: ignore[attr-defined]
+        index = self.app.tiers[self.name].projections["notes" if self.name == "notes" else "messages"].current  # type: ignore[attr-defined]
         found["index by words"] = {item.place[0] for item in index.by_words(query)}
         if self.name == "notes":
             found["index by vector"] = {item.place[0] for item in index.by_vector(query)}

@@ -3,7 +3,6 @@ import os
 import tempfile
 import uuid
 from collections.abc import AsyncIterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,6 +15,7 @@ from redis.asyncio import Redis
 
 from lamina.backends import EmbeddedFalkorDB
 from lamina.errors import Unavailable
+from lamina.fingerprints import fingerprint
 from lamina.links import Followed, Frontier, Link, Node, NodeLabel
 from lamina.ports import Change
 from lamina.scope import Scope
@@ -23,7 +23,7 @@ from lamina.settings import Neo4jServerSettings
 from lamina.stores.graph.falkordb import GRAPH, falkordb_graph
 from lamina.stores.graph.neo4j import neo4j_graph
 from lamina.stores.graph.store import CypherGraph, statement
-from tests.support.bolt import bolt_server
+from tests.support.bolt import bolt_graph, bolt_server
 
 MORNING = datetime(2026, 3, 1, 8, 0, 0, 123456, tzinfo=UTC)
 EVENING = MORNING + timedelta(hours=12)
@@ -46,35 +46,60 @@ STRANGE = (
     "null",
     "é",
 )
+FALKORDB_URL = os.environ.get("LAMINA_TEST_FALKORDB_URL")
+NEO4J_URL = os.environ.get("LAMINA_TEST_NEO4J_URL")
+STORES = ("on_falkordb", "on_bolt", *(("on_neo4j",) if NEO4J_URL else ()))
+needs_neo4j = pytest.mark.skipif(NEO4J_URL is None, reason="LAMINA_TEST_NEO4J_URL names no server")
 # FalkorDB's Bolt port does not escape these in parameters; Neo4j has true parameters.
 PLAIN = tuple(text for text in STRANGE if not {"'", "\\"} & set(text))
 
 
+def neo4j_settings(url: str) -> Neo4jServerSettings:
+    return Neo4jServerSettings(
+        url=url,
+        user=os.environ.get("LAMINA_TEST_NEO4J_USER", "neo4j"),
+        password=SecretStr(os.environ.get("LAMINA_TEST_NEO4J_PASSWORD", "")),
+        database=os.environ.get("LAMINA_TEST_NEO4J_DATABASE", "neo4j"),
+        connections=4,
+    )
+
+
 @pytest.fixture(scope="module")
-async def on_falkordb(falkordb: EmbeddedFalkorDB) -> AsyncIterator[CypherGraph]:
+def falkordb_url(request: pytest.FixtureRequest) -> str:
+    """The FalkorDB that is configured for tests, or the embedded one."""
+    return FALKORDB_URL or request.getfixturevalue("falkordb").url
+
+
+@pytest.fixture(scope="module")
+async def on_falkordb(falkordb_url: str) -> AsyncIterator[CypherGraph]:
     """The store on FalkorDB; there messages may be large."""
-    store = falkordb_graph(falkordb.url, connections=4, read_deadline_s=20)
+    store = falkordb_graph(falkordb_url, connections=4, read_deadline_s=20)
     yield store
     await store.close()
 
 
 @pytest.fixture(scope="module")
-async def on_neo4j() -> AsyncIterator[CypherGraph]:
-    """The store on Neo4j, or on FalkorDB's Bolt port, which bears small messages alone."""
-    with tempfile.TemporaryDirectory(prefix="lamina-test-", ignore_cleanup_errors=True) as folder, ExitStack() as stack:
-        url = os.environ.get("LAMINA_TEST_NEO4J_URL") or stack.enter_context(bolt_server(Path(folder)))
-        settings = Neo4jServerSettings(
-            url=url,
-            user=os.environ.get("LAMINA_TEST_NEO4J_USER", "default"),
-            password=SecretStr(os.environ.get("LAMINA_TEST_NEO4J_PASSWORD", "")),
-            connections=4,
-        )
-        store = neo4j_graph(settings, read_deadline_s=20)
+async def on_bolt() -> AsyncIterator[CypherGraph]:
+    """The store for Neo4j on FalkorDB's Bolt port, which bears small messages alone."""
+    with (
+        tempfile.TemporaryDirectory(prefix="lamina-test-", ignore_cleanup_errors=True) as folder,
+        bolt_server(Path(folder)) as url,
+    ):
+        store = bolt_graph(url)
         yield store
         await store.close()
 
 
-@pytest.fixture(params=["on_falkordb", "on_neo4j"])
+@pytest.fixture(scope="module")
+async def on_neo4j() -> AsyncIterator[CypherGraph]:
+    """The store on the Neo4j that is configured for tests."""
+    assert NEO4J_URL
+    store = neo4j_graph(neo4j_settings(NEO4J_URL), read_deadline_s=20)
+    yield store
+    await store.close()
+
+
+@pytest.fixture(params=STORES)
 def store(request: pytest.FixtureRequest) -> CypherGraph:
     chosen = request.getfixturevalue(request.param)
     assert isinstance(chosen, CypherGraph)
@@ -378,8 +403,26 @@ async def test_any_text_is_a_scope_a_user_a_kind_and_a_name(on_falkordb: CypherG
 
 
 @pytest.mark.parametrize("text", PLAIN)
-async def test_any_text_is_a_scope_a_user_a_kind_and_a_name_over_bolt(on_neo4j: CypherGraph, text: str) -> None:
+async def test_any_text_is_a_scope_a_user_a_kind_and_a_name_over_bolt(on_bolt: CypherGraph, text: str) -> None:
+    await assert_round_trip(on_bolt, text)
+
+
+@needs_neo4j
+@pytest.mark.parametrize("text", STRANGE)
+async def test_any_text_is_a_scope_a_user_a_kind_and_a_name_on_neo4j(on_neo4j: CypherGraph, text: str) -> None:
     await assert_round_trip(on_neo4j, text)
+
+
+@needs_neo4j
+async def test_the_schema_of_neo4j_is_made_once_however_often(on_neo4j: CypherGraph, world: World) -> None:
+    assert NEO4J_URL
+    other = neo4j_graph(neo4j_settings(NEO4J_URL), read_deadline_s=20)
+    await asyncio.gather(*(put(store, {uuid.uuid4(): world.memory()}) for store in (on_neo4j, other)))
+
+    made = await other._engine.read("SHOW INDEXES YIELD name WHERE name STARTS WITH 'lamina' RETURN name", {})
+
+    assert sorted(row[0] for row in made) == ["lamina_node", "lamina_node_of_tenant"]
+    await other.close()
 
 
 async def test_strange_scopes_are_distinct(store: CypherGraph, world: World) -> None:
@@ -419,6 +462,53 @@ async def test_nodes_are_read_page_by_page(store: CypherGraph, world: World) -> 
     }
 
 
+async def test_a_large_batch_comes_in_whole_and_goes_whole(store: CypherGraph, world: World) -> None:
+    hub, *notes = ids(90)
+    everything = {note: world.memory(link(note, hub), link(note, notes[0], kind="similar")) for note in notes}
+    await put(store, everything | {hub: world.entity()})
+    linked = await store.expand(world.frontier(hub, fan_out=100))
+    inventory = await store.inventory(world.tenant)
+
+    await put(store, dict.fromkeys(notes))
+
+    assert sorted(ends(linked)) == notes
+    assert set(inventory) == {hub, *notes}
+    assert set(await store.inventory(world.tenant)) == {hub}
+
+
+async def test_the_inventory_tells_the_states_of_a_tenants_nodes_alone(store: CypherGraph, world: World) -> None:
+    note, ada, foreign, bare = ids(4)
+    nodes = {note: world.memory(link(note, ada, 0.3), link(note, bare), user="ada"), ada: world.entity()}
+    await put(store, nodes | {foreign: World().memory()})
+
+    assert await store.inventory(world.tenant) == {id_: fingerprint(node) for id_, node in nodes.items()}
+    assert await store.inventory("nobody") == {}
+
+
+async def test_a_replay_ends_in_the_same_state_wherever_it_begins(store: CypherGraph, world: World) -> None:
+    one, two, three = ids(3)
+    history: list[tuple[UUID, Node | None]] = [
+        (one, world.memory(link(one, two))),
+        (two, world.entity()),
+        (one, world.memory(link(one, three), link(one, two, 0.25))),
+        (three, world.entity(link(three, one))),
+        (two, None),
+        (one, world.memory(link(one, three, 0.75))),
+    ]
+    for id_, node in history:
+        await put(store, {id_: node})
+    known = await store.inventory(world.tenant)
+    found = await store.expand(world.frontier(one, three))
+    last = dict(history)
+
+    for begin in range(len(history)):
+        # What the outbox still holds is read again: every memory as it is by now.
+        await put(store, {id_: last[id_] for id_, _ in history[begin:]})
+
+        assert await store.inventory(world.tenant) == known
+        assert await store.expand(world.frontier(one, three)) == found
+
+
 async def test_a_store_with_nodes_is_not_empty(store: CypherGraph, world: World) -> None:
     await put(store, {uuid.uuid4(): world.memory()})
 
@@ -453,12 +543,12 @@ CREATE (n)-[:RELATES {kind: 'mentions', strength: i / 65536.0, users: ['ada'], s
 
 
 async def test_a_hub_of_many_links_gives_the_strongest_few(
-    falkordb: EmbeddedFalkorDB, on_falkordb: CypherGraph, world: World
+    falkordb_url: str, on_falkordb: CypherGraph, world: World
 ) -> None:
     hub, prefix = uuid.uuid4(), str(uuid.uuid4())[:-6]
     await put(on_falkordb, {hub: world.entity()})
     await on_falkordb._engine.write(MANY_NOTES, {"hub": str(hub), "prefix": prefix, "count": 50_000})
-    hasty = falkordb_graph(falkordb.url, connections=1, read_deadline_s=0.001)
+    hasty = falkordb_graph(falkordb_url, connections=1, read_deadline_s=0.001)
 
     found = await on_falkordb.expand(world.frontier(hub, user="ada", fan_out=3, as_of=EVENING))
     with pytest.raises(Unavailable):
@@ -513,7 +603,7 @@ async def test_a_search_amid_a_change_misses_nothing_that_stays(on_falkordb: Cyp
 
 
 async def test_every_statement_finds_its_nodes_by_the_index(
-    falkordb: EmbeddedFalkorDB, on_falkordb: CypherGraph, world: World
+    falkordb_url: str, on_falkordb: CypherGraph, world: World
 ) -> None:
     await put(on_falkordb, {uuid.uuid4(): world.memory()})
     values = (
@@ -522,8 +612,8 @@ async def test_every_statement_finds_its_nodes_by_the_index(
         "always=false everyone=false every_kind=false "
     )
     names = ("expand", "put_nodes", "put_links", "drop_links", "drop_nodes", "list_links")
-    async with Redis(unix_socket_path=falkordb.url.removeprefix("unix://"), decode_responses=True) as client:
+    async with Redis.from_url(falkordb_url, decode_responses=True) as client:
         for name in names:
-            plan = await client.execute_command("GRAPH.EXPLAIN", GRAPH, values + statement(name))
+            plan = await client.execute_command("GRAPH.EXPLAIN", GRAPH, values + statement(name, "falkordb"))
             assert any("Node By Index Scan" in line for line in plan), name
             assert not any("All Node Scan" in line or "Node By Label Scan" in line for line in plan), (name, plan)

@@ -442,7 +442,7 @@ async def test_a_deleted_note_is_never_returned_even_before_the_index_hears_of_i
 
     assert [hit.memory.id for hit in before] == [gone, kept]
     assert [hit.memory.id for hit in unheard] == [hit.memory.id for hit in heard] == [kept]
-    assert lagging.app.tiers["notes"].projections["notes"]._index.count() == 1  # type: ignore[attr-defined]
+    assert lagging.app.tiers["notes"].projections["notes"].current.count() == 1  # type: ignore[attr-defined]
 
 
 async def test_a_changed_note_is_shown_as_it_is_now_even_before_the_index_hears_of_it(lagging: Stage) -> None:

@@ -12,6 +12,7 @@ from lamina.maintenance.changing import Changes
 from lamina.maintenance.pages import Page
 from lamina.runs import JobName, RunState
 from lamina.stores.postgres.connection import in_transaction
+from lamina.stores.postgres.outbox import enqueue_notes
 from lamina.wiring import build_job
 from tests.support.application import Application
 from tests.support.jobs import in_days, run_job, tools_of, undo_run
@@ -31,6 +32,7 @@ async def write_alike(app: Application, count: int) -> list[str]:
         for number, id_ in enumerate(ids):
             text = SAME + "!" * number
             await connection.execute("UPDATE notes SET content = %s WHERE id = %s", [text, UUID(id_)])
+        await enqueue_notes(connection, [UUID(id_) for id_ in ids])
     return ids
 
 

@@ -14,7 +14,7 @@ from lamina.backends import EmbeddedPostgres
 from lamina.embedding.hashing import HashingModel
 from lamina.maintenance.rows import DECAY, EDGES, ENTITIES, SWEEP
 from lamina.runs import JobName
-from lamina.stores.postgres.connection import _SESSION, statement
+from lamina.stores.postgres.connection import statement
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.job_changes import Change, _json
 from tests.conftest import new_database
@@ -219,7 +219,7 @@ def costs(postgres: EmbeddedPostgres) -> Iterator[tuple[dict[str, Cost], dict[st
         psycopg.connect(url, autocommit=True, row_factory=dict_row) as connection,
     ):
         claim_generation(url, HashingModel().identity)
-        connection.execute(_SESSION.encode())
+        connection.execute(statement("set_for_session"))
         connection.execute("DROP INDEX IF EXISTS entities_embedding")  # No job searches it, and it fills slowly.
         add_tenants(connection, 1, FEW)
         among_few = all_costs(connection)

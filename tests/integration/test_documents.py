@@ -43,7 +43,7 @@ async def found(app: Application, query: str, **fields: Any) -> list[dict[str, A
 
 
 def index_size(app: Application) -> int:
-    count: int = app.tiers["documents"].projections["documents"]._index.count()  # type: ignore[attr-defined]
+    count: int = app.tiers["documents"].projections["documents"].current.count()  # type: ignore[attr-defined]
     return count
 
 

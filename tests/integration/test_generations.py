@@ -24,7 +24,8 @@ from lamina.stores.postgres.generations import (
     claim_generation,
     known_generations,
 )
-from lamina.wiring.stores import build_model, build_pool, index_path, model_identity, with_thresholds
+from lamina.wiring.indexes import index_path
+from lamina.wiring.stores import build_model, build_pool, model_identity, with_thresholds
 from lamina.wiring.tiers import WhileActive
 from tests.support.application import settings_for
 
@@ -135,7 +136,7 @@ async def test_an_index_takes_no_changes_once_another_generation_is_active(datab
 
         async def flush(self) -> None: ...
 
-        async def inventory(self, tenant: str, fingerprint: Any) -> dict[Any, str]:
+        async def inventory(self, tenant: str) -> dict[Any, str]:
             return {}
 
     first = claim_generation(database, FIRST.identity)

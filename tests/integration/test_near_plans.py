@@ -14,7 +14,7 @@ from psycopg.rows import dict_row
 
 from lamina.backends import EmbeddedPostgres
 from lamina.embedding.hashing import HashingModel
-from lamina.stores.postgres.connection import _SESSION, statement
+from lamina.stores.postgres.connection import statement
 from lamina.stores.postgres.generations import claim_generation
 from tests.conftest import new_database
 
@@ -46,7 +46,7 @@ def filled(postgres: EmbeddedPostgres) -> Iterator["psycopg.Connection[dict[str,
         connection.execute(FILL.encode(), (ROWS,))
         connection.execute(CHUNKS.encode())
         connection.execute("ANALYZE")
-        connection.execute(_SESSION.encode())
+        connection.execute(statement("set_for_session"))
         yield connection
 
 

@@ -15,7 +15,7 @@ from lamina.backends import EmbeddedPostgres
 from lamina.embedding.hashing import HashingModel
 from lamina.queries import Filters, Query
 from lamina.scope import Scope
-from lamina.stores.postgres.connection import _SESSION
+from lamina.stores.postgres.connection import statement
 from lamina.stores.postgres.filters import filtered, query_parameters
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.procedures import COLUMNS, _asked, _asked_key
@@ -41,7 +41,7 @@ def filled(postgres: EmbeddedPostgres) -> Iterator["psycopg.Connection[dict[str,
         register_vector(connection)
         connection.execute(FILL.encode(), (ROWS,))
         connection.execute("ANALYZE")
-        connection.execute(_SESSION.encode())
+        connection.execute(statement("set_for_session"))
         yield connection
 
 

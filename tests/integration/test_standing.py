@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from lamina.queries import Filters
-from lamina.stores.postgres.connection import _SESSION, in_transaction, statement
+from lamina.stores.postgres.connection import in_transaction, statement
 from lamina.stores.postgres.filters import filtered
 from lamina.stores.postgres.job_changes import Change, change_rows
 from lamina.stores.postgres.messages import COLUMNS
@@ -300,7 +300,7 @@ def test_messages_and_summaries_are_read_by_their_positions(database: str, sessi
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute(FILL.encode(), [20_000])
         connection.execute("VACUUM ANALYZE messages")
-        connection.execute(_SESSION.encode())
+        connection.execute(statement("set_for_session"))
         ids = [row[0] for row in connection.execute("SELECT id FROM messages LIMIT 5").fetchall()]
         parameters = {**asked, **values, **page, "ids": ids, "embedding": None, "generation": 1}
         explained = [

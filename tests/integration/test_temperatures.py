@@ -25,7 +25,7 @@ from lamina.runs import Counts, Order, Run
 from lamina.scope import Scope
 from lamina.stores.postgres.outbox import enqueue_all
 from lamina.stores.postgres.temperatures import Temperatures
-from lamina.stores.vectors.qdrant_edge_cold import SHARD, ColdIndex
+from lamina.stores.vectors.edge_cold import SHARD, ColdIndex
 from tests.support.application import Application, running, settings_for
 from tests.support.jobs import Watched, area_of, driver_of, in_days, in_pages, job_of, run_job
 
@@ -98,7 +98,7 @@ def checksums(app: Application, tenant: str) -> list[tuple[Any, ...]]:
 
 
 def cold_index(app: Application) -> ColdIndex:
-    index = app.tiers["notes"].projections["cold"]._index  # type: ignore[attr-defined]
+    index = app.tiers["notes"].projections["cold"].current  # type: ignore[attr-defined]
     assert isinstance(index, ColdIndex)
     return index
 

@@ -15,7 +15,7 @@ from lamina.embedding.hashing import HashingModel
 from lamina.maintenance.changing import Changes
 from lamina.maintenance.rows import SWEEP
 from lamina.queries import Filters
-from lamina.stores.postgres.connection import _SESSION, statement
+from lamina.stores.postgres.connection import statement
 from lamina.stores.postgres.filters import filtered
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.job_changes import Change, _json
@@ -69,7 +69,7 @@ async def filled(database: str) -> AsyncIterator["psycopg.Connection[dict[str, A
         await sweep(database, due(connection, limit=ROWS))
         connection.execute("VACUUM (FULL, ANALYZE) note_chunks")
         connection.execute("VACUUM (ANALYZE) notes")
-        connection.execute(_SESSION.encode())
+        connection.execute(statement("set_for_session"))
         yield connection
 
 

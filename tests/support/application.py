@@ -17,6 +17,7 @@ from deployments.services import Parts, Services, build_services
 from lamina.auditing import audit
 from lamina.embedding.batching import BatchingEmbedder
 from lamina.indexing import Indexer
+from lamina.observing import UNMEASURED, Meter
 from lamina.ports import Embedder, Model, Shards
 from lamina.queries import TierName
 from lamina.settings import HashingSettings, NoGraphSettings, PostgresServerSettings, Settings
@@ -104,6 +105,7 @@ async def running(
     embedder: Embedder | None = None,
     follow: bool = True,
     shards: Mapping[str, Shards] | None = None,
+    meter: Meter = UNMEASURED,
 ) -> AsyncIterator[Application]:
     """Run the application.
 
@@ -114,6 +116,7 @@ async def running(
         embedder: In place of the one over the model.
         follow: Whether the indexer follows the outbox; otherwise ``indexed`` applies it.
         shards: In place of one cache shard of its own.
+        meter: Takes what its router does.
     """
     generation = claim_generation(url, model.identity)
     pool = build_pool(settings)
@@ -133,7 +136,8 @@ async def running(
     parts_of_it = Parts(
         pool, used, searchers, graph, generation, shards or {"cache-0": CacheShard(shard_limits(settings.caches))}
     )
-    services = build_services(settings, parts_of_it, reads, probes={"postgres": reads.outbox.lag}, audits=audits)
+    probes = {"postgres": reads.outbox.lag}
+    services = build_services(settings, parts_of_it, reads, probes=probes, audits=audits, meter=meter)
     key = create_key(url, tenant="acme", role=KeyRole.WRITER, label="test")
     application = Application(url, settings, model, pool, tiers, indexer, services, build_api(services), "acme", key)
     following = asyncio.create_task(indexer.run()) if follow else None

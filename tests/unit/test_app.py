@@ -1,7 +1,26 @@
+from typing import Any
+
 import pytest
 
-from deployments.app import embedder_resources, replicas
-from lamina.settings import EmbedderDeployment
+from deployments.app import embedded_by, embedder_resources, options, refuse_replicas, replicas, reserved
+from deployments.embedder import tokens_of
+from lamina.errors import Misconfigured
+from lamina.queries import TierName
+from lamina.settings import (
+    DeploymentSettings,
+    EmbedderDeployment,
+    HybridSettings,
+    MeilisearchSettings,
+    QdrantEdgeSettings,
+    QdrantServerSettings,
+    Settings,
+    VectorSettings,
+)
+
+EDGE = QdrantEdgeSettings()
+QDRANT = QdrantServerSettings(url="http://vectors:6333")
+IN_MEMORY = QdrantServerSettings(url=":memory:")
+MEILISEARCH = MeilisearchSettings(url="http://words:7700")
 
 
 @pytest.mark.parametrize("gpus", [1.0, 0.5, 8.0])
@@ -10,6 +29,20 @@ def test_where_ray_has_a_gpu_the_embedder_takes_its_share_of_one(gpus: float) ->
 
     assert device == "cuda"
     assert resources == {"num_cpus": 1, "num_gpus": 0.3}
+
+
+def test_the_embedder_can_ask_for_a_type_of_gpu() -> None:
+    device, resources = embedder_resources(EmbedderDeployment(accelerator="L4", resources={"inference": 1}), 1.0)
+
+    assert device == "cuda"
+    assert resources == {"num_cpus": 1, "num_gpus": 0.25, "accelerator_type": "L4", "resources": {"inference": 1}}
+
+
+def test_a_type_of_gpu_is_waited_for_where_ray_has_none_yet() -> None:
+    device, resources = embedder_resources(EmbedderDeployment(accelerator="L4"), 0.0)
+
+    assert device == "cuda"
+    assert resources["accelerator_type"] == "L4"
 
 
 def test_where_ray_has_no_gpu_the_embedder_reserves_cpus_alone() -> None:
@@ -30,10 +63,120 @@ def test_by_default_the_embedder_uses_a_gpu_that_is_there() -> None:
     assert embedder_resources(EmbedderDeployment(), 1.0)[0] == "cuda"
 
 
-@pytest.mark.parametrize(("least", "most"), [(1, 1), (3, 3), (4, 2)])
+def test_a_replica_reserves_resources_of_its_own_beside_cpus() -> None:
+    assert reserved(DeploymentSettings(num_cpus=0.2)) == {"num_cpus": 0.2}
+    assert reserved(DeploymentSettings(num_cpus=0, resources={"near_disk": 0.5})) == {
+        "num_cpus": 0,
+        "resources": {"near_disk": 0.5},
+    }
+
+
+@pytest.mark.parametrize(("least", "most"), [(1, 1), (3, 3)])
 def test_a_maximum_that_is_not_above_the_minimum_fixes_the_number(least: int, most: int) -> None:
-    assert replicas(least, most) == {"num_replicas": least}
+    assert replicas(DeploymentSettings(min_replicas=least, max_replicas=most)) == {"num_replicas": least}
 
 
 def test_a_higher_maximum_autoscales_between_the_two() -> None:
-    assert replicas(2, 5) == {"autoscaling_config": {"min_replicas": 2, "max_replicas": 5}}
+    limits = DeploymentSettings(
+        min_replicas=2,
+        max_replicas=5,
+        target_ongoing_requests=3,
+        upscale_delay_s=4,
+        downscale_delay_s=60,
+        look_back_s=20,
+    )
+
+    chosen = replicas(limits)["autoscaling_config"]
+
+    assert (chosen.min_replicas, chosen.max_replicas, chosen.target_ongoing_requests) == (2, 5, 3)
+    assert (chosen.upscale_delay_s, chosen.downscale_delay_s, chosen.look_back_period_s) == (4, 60, 20)
+    assert chosen.metrics_interval_s == 4
+    assert chosen.policy.is_default_policy_function()
+
+
+def test_what_reports_its_work_scales_by_it() -> None:
+    chosen = replicas(DeploymentSettings(max_replicas=2), 100.0)["autoscaling_config"]
+
+    assert chosen.policy.policy_function == "deployments.scaling:ByWork"
+    assert chosen.policy.policy_kwargs == {"target": 100.0}
+
+
+def test_every_limit_reaches_the_deployment() -> None:
+    limits = DeploymentSettings(
+        max_ongoing_requests=11,
+        max_queued_requests=22,
+        health_check_period_s=3,
+        health_check_timeout_s=4,
+        drain_s=5,
+    )
+
+    assert options(limits) == {
+        "max_ongoing_requests": 11,
+        "max_queued_requests": 22,
+        "health_check_period_s": 3,
+        "health_check_timeout_s": 4,
+        "graceful_shutdown_timeout_s": 5,
+        "max_surge_percent": 100,
+        "num_replicas": 1,
+    }
+
+
+def test_a_replica_with_an_embedded_index_ends_before_the_next_one_begins() -> None:
+    chosen = options(DeploymentSettings(), is_embedded=True)
+
+    assert "max_surge_percent" not in chosen
+    assert chosen["graceful_shutdown_wait_loop_s"] < 1
+
+
+@pytest.mark.parametrize(
+    ("tier", "hybrid", "vectors", "section"),
+    [
+        ("sessions", EDGE, QDRANT, "hybrid"),
+        ("sessions", QDRANT, EDGE, None),
+        ("documents", EDGE, QDRANT, "hybrid"),
+        ("documents", MEILISEARCH, EDGE, None),
+        ("documents", IN_MEMORY, EDGE, "hybrid"),
+        ("notes", EDGE, QDRANT, "hybrid"),
+        ("notes", MEILISEARCH, EDGE, "vectors"),
+        ("notes", QDRANT, IN_MEMORY, "vectors"),
+        ("notes", QDRANT, QDRANT, None),
+        ("graph", EDGE, EDGE, None),
+        ("procedures", EDGE, EDGE, None),
+    ],
+)
+def test_a_tier_is_embedded_where_one_of_its_indexes_is(
+    tier: TierName, hybrid: HybridSettings, vectors: VectorSettings, section: str | None
+) -> None:
+    assert embedded_by(Settings(hybrid=hybrid, vectors=vectors), tier) == section
+
+
+@pytest.mark.parametrize(
+    ("tier", "stores", "section"),
+    [
+        ("sessions", {}, "hybrid"),
+        ("documents", {"vectors": QDRANT}, "hybrid"),
+        ("notes", {"hybrid": QDRANT}, "vectors"),
+    ],
+)
+def test_a_second_replica_over_an_embedded_index_is_refused_with_the_setting_and_the_remedy(
+    tier: TierName, stores: dict[str, Any], section: str
+) -> None:
+    settings = Settings(serve={"searchers": {tier: {"max_replicas": 2}}}, **stores)
+
+    with pytest.raises(Misconfigured, match=rf"serve\.searchers\.{tier}\.max_replicas is 2.*{section}\.kind.*set it"):
+        refuse_replicas(settings)
+
+
+@pytest.mark.parametrize("tier", ["sessions", "notes", "documents", "graph", "procedures"])
+def test_over_servers_every_tier_may_have_several_replicas(tier: TierName) -> None:
+    refuse_replicas(Settings(hybrid=MEILISEARCH, vectors=QDRANT, serve={"searchers": {tier: {"max_replicas": 8}}}))
+
+
+@pytest.mark.parametrize("tier", ["graph", "procedures"])
+def test_graph_and_procedures_may_have_several_replicas_beside_embedded_indexes(tier: TierName) -> None:
+    refuse_replicas(Settings(serve={"searchers": {tier: {"min_replicas": 2, "max_replicas": 3}}}))
+
+
+@pytest.mark.parametrize(("texts", "tokens"), [([], 0), ([""], 1), (["abcdefgh"], 3), (["abcdefgh", "abcd"], 5)])
+def test_tokens_are_counted_by_four_characters(texts: list[str], tokens: int) -> None:
+    assert tokens_of(texts) == tokens

@@ -1,8 +1,9 @@
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from uuid import UUID
 
-from lamina.auditing import compare, fingerprint
+from lamina.auditing import compare
+from lamina.fingerprints import fingerprint, of_chunks
 from lamina.links import Link, Node, NodeLabel
 from lamina.ports import Placed, Record
 
@@ -41,6 +42,46 @@ def test_a_node_differs_by_anything_that_a_reader_could_notice() -> None:
     assert len({fingerprint(node) for node in (NODE, *others)}) == len(others) + 1
 
 
-def test_an_index_is_compared_by_the_number_of_chunks() -> None:
-    assert fingerprint(RECORD) == fingerprint(Placed("acme", "w", "n", RECORD)) == "2"
+def test_an_indexed_memory_tells_how_many_chunks_it_has_wherever_it_belongs() -> None:
+    assert fingerprint(RECORD) == fingerprint(Placed("acme", "w", "n", RECORD))
+    assert str(fingerprint(RECORD)).startswith("2:")
     assert fingerprint(None) is fingerprint(Placed("acme", "w", "n", None)) is None
+
+
+def test_an_indexed_memory_differs_by_anything_that_a_search_could_notice() -> None:
+    others = [
+        replace(RECORD, texts=("one", "three")),
+        replace(RECORD, embeddings=(b"", b"x")),
+        replace(RECORD, texts=("one",), embeddings=(b"",)),
+        replace(RECORD, user="ann"),
+        replace(RECORD, workspace="v"),
+        replace(RECORD, session="s"),
+        replace(RECORD, agent="a"),
+        replace(RECORD, tags=("red",)),
+        replace(RECORD, occurred_at=NOON + timedelta(microseconds=1)),
+        replace(RECORD, confidence=0.5),
+        replace(RECORD, importance=0.6),
+        replace(RECORD, category="decision"),
+        replace(RECORD, source="api"),
+    ]
+
+    assert len({fingerprint(record) for record in (RECORD, *others)}) == len(others) + 1
+
+
+def test_a_moment_is_the_same_in_every_time_zone() -> None:
+    elsewhere = NOON.astimezone(timezone(timedelta(hours=5)))
+
+    assert fingerprint(replace(RECORD, occurred_at=elsewhere)) == fingerprint(RECORD)
+
+
+def test_the_chunks_of_a_memory_make_up_its_fingerprint_if_they_are_whole_and_agree() -> None:
+    whole, short, long, mixed = ONE, TWO, THREE, FOUR
+    carried = [(whole, "2:a"), (short, "2:b"), (whole, "2:a"), (mixed, "2:d"), (mixed, "2:e")]
+    carried += [(long, "1:c"), (long, "1:c")]
+
+    states = of_chunks(carried)
+
+    assert states[whole] == "2:a"
+    assert states[short] != "2:b"
+    assert states[long] != "1:c"
+    assert states[mixed] not in {"2:d", "2:e"}

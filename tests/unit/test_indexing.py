@@ -51,8 +51,18 @@ class MemoryProjection:
         self.durable = dict(self.visible)
 
 
+class NoBuilds:
+    """Nothing is being built anew."""
+
+    async def asked(self, name: str) -> int | None:
+        return None
+
+    async def full(self, name: str) -> int | None:
+        return None
+
+
 def follower(outbox: MemoryOutbox, projection: MemoryProjection) -> Follower:
-    return Follower("notes", outbox, projection, batch_size=2, flush_interval_s=0.05)  # type: ignore[arg-type]
+    return Follower("notes", outbox, NoBuilds(), projection, batch_size=2, flush_interval_s=0.05)  # type: ignore[arg-type]
 
 
 async def until(condition: object) -> None:
@@ -125,7 +135,7 @@ async def test_two_drains_at_once_apply_one_after_the_other() -> None:
 async def test_a_follower_that_is_told_to_end_while_it_gathers_ends_even_if_a_change_comes_with_it(steps: int) -> None:
     outbox, projection = MemoryOutbox(), MemoryProjection()
     outbox.write(1, version=1)
-    following = Follower("notes", outbox, projection, batch_size=10, flush_interval_s=30)  # type: ignore[arg-type]
+    following = Follower("notes", outbox, NoBuilds(), projection, batch_size=10, flush_interval_s=30)  # type: ignore[arg-type]
     task = asyncio.create_task(following.run())
     await until(lambda: projection.visible)
     await asyncio.sleep(0.01)

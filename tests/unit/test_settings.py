@@ -10,6 +10,7 @@ from lamina.errors import Misconfigured
 from lamina.settings import (
     EmbeddedPostgresSettings,
     HashingSettings,
+    Neo4jServerSettings,
     PostgresServerSettings,
     SentenceTransformersSettings,
     Settings,
@@ -207,7 +208,8 @@ def test_every_section_is_walked() -> None:
 
 def test_every_default_is_valid() -> None:
     for section in _sections(Settings):
-        required = {name: "redis://x" for name, field in section.model_fields.items() if field.is_required()}
+        url = "bolt://x" if section is Neo4jServerSettings else "http://x"
+        required = {name: url for name, field in section.model_fields.items() if field.is_required()}
         section.model_validate(section(**required).model_dump())
 
 

@@ -4,22 +4,25 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
+from importlib import resources
 from typing import Any, cast
 
 from falkordb.asyncio.graph import AsyncGraph
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff
+from redis.exceptions import AuthenticationError, RedisError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import RedisError, ResponseError
 
-from lamina.errors import Unavailable
-from lamina.stores.graph.store import CypherGraph, statement
+from lamina.errors import Misconfigured, Unavailable
+from lamina.stores.graph.store import CypherGraph, Dialect, statement
 from lamina.stores.graph.values import Parameters, Row
 
 logger = logging.getLogger(__name__)
 GRAPH = "lamina"
 FLUSHED = "lamina:flushed"
+BUILD = "lamina:build"
 PART = "graph"
 CONNECT_TIMEOUT_S = 2.0
 WRITE_TIMEOUT_S = 30.0
@@ -29,29 +32,36 @@ GRACE_S = 0.1
 
 
 class FalkorDBEngine:
-    """Runs Cypher on a FalkorDB server; made in any thread, used in one event loop.
+    """Runs Cypher on a graph of a FalkorDB server; made in any thread, used in one event loop.
 
     Args:
-        url: ``redis://…``, ``rediss://…`` or ``unix:///path/of/socket``.
-        connections: Most connections; callers wait their turn.
+        client: The server; one to be made anew for each event loop.
+        graph: Key of the graph.
         read_deadline_s: Seconds after which a read is given up, by the server too.
     """
 
-    def __init__(self, url: str, *, connections: int, read_deadline_s: float) -> None:
-        pool = BlockingConnectionPool.from_url(
-            url,
-            max_connections=connections,
-            timeout=CONNECT_TIMEOUT_S,
-            decode_responses=True,
-            socket_timeout=WRITE_TIMEOUT_S,
-            socket_connect_timeout=CONNECT_TIMEOUT_S,
-            # A restarted server is met once by each connection of before. Statements may be repeated.
-            retry=Retry(ExponentialBackoff(cap=0.1, base=0.01), 3, supported_errors=(RedisConnectionError,)),
-        )
-        # Their client's own class asks the server about clusters, blocking, whenever it is made.
-        self._client: Any = Redis.from_pool(pool)
-        self._graph: Any = AsyncGraph(self._client, GRAPH)
+    dialect: Dialect = "falkordb"
+
+    def __init__(self, client: Any, graph: str = GRAPH, *, read_deadline_s: float) -> None:
+        self._client = client
+        self._graph: Any = AsyncGraph(client, graph)
         self._read_deadline_s = read_deadline_s
+
+    def of(self, build: int) -> "FalkorDBEngine":
+        """Return one that runs Cypher on the graph of a build, over the same connections."""
+        return FalkorDBEngine(self._client, _key(build), read_deadline_s=self._read_deadline_s)
+
+    async def switch(self, build: int) -> None:
+        """Put the graph of a build in the place of the searched one, at once and once; remove those of earlier builds.
+
+        Queries that run are answered from the graph that they began on.
+        """
+        async with _answered(WRITE_TIMEOUT_S):
+            await self._client.eval(_switch(), 3, _key(build), GRAPH, BUILD, build)
+            graphs = [key async for key in self._client.scan_iter(match=f"{GRAPH}:*", _type="graphdata")]
+            if earlier := [key for key in graphs if _is_before(key, build)]:
+                await self._client.delete(*earlier)
+        await self.flush()
 
     async def read(self, text: str, parameters: Parameters, *, is_long: bool = False) -> Sequence[Row]:
         """Return the rows of a statement; none from a server that knows of no graph yet."""
@@ -75,7 +85,7 @@ class FalkorDBEngine:
         """Make the index over the ids of nodes; a server that was started empty meanwhile lacks it, unnoticed."""
         async with _answered(WRITE_TIMEOUT_S):
             try:
-                await self._graph.query(statement("index_nodes"))
+                await self._graph.query(statement("index_nodes", self.dialect))
             except ResponseError as error:
                 if "already indexed" not in str(error):
                     raise
@@ -103,9 +113,70 @@ class FalkorDBEngine:
         await self._client.aclose()
 
 
-def falkordb_graph(url: str, *, connections: int, read_deadline_s: float) -> CypherGraph:
-    """Return the graph store of a FalkorDB server, which is connected to at need."""
-    return CypherGraph(FalkorDBEngine(url, connections=connections, read_deadline_s=read_deadline_s))
+class FalkorDBGraph(CypherGraph):
+    """The graph store of a FalkorDB server, which can be built anew beside itself.
+
+    Args:
+        engine: The server.
+    """
+
+    def __init__(self, engine: FalkorDBEngine) -> None:
+        super().__init__(engine)
+        self._server = engine
+
+    def beside(self, build: int) -> CypherGraph:
+        """Return the store of a build, which nobody searches yet; it is made when it takes its first changes.
+
+        Args:
+            build: From 1; a later one is higher.
+        """
+        return CypherGraph(self._server.of(build))
+
+    async def switch(self, build: int) -> None:
+        """Have searches use the store of the build from now on, and give up those before; idempotent.
+
+        A build that took no change leaves the store empty; one before the present one changes nothing.
+
+        Raises:
+            Unavailable: If the store does not answer; the switch is made or not, as a second call will find.
+        """
+        await self._server.switch(build)
+
+
+def falkordb_graph(url: str, *, connections: int, read_deadline_s: float) -> FalkorDBGraph:
+    """Return the graph store of a FalkorDB server, which is connected to at need.
+
+    Args:
+        url: ``redis://…``, ``rediss://…`` or ``unix:///path/of/socket``.
+        connections: Most connections; callers wait their turn.
+        read_deadline_s: Seconds after which a read is given up, by the server too.
+    """
+    pool = BlockingConnectionPool.from_url(
+        url,
+        max_connections=connections,
+        timeout=CONNECT_TIMEOUT_S,
+        decode_responses=True,
+        socket_timeout=WRITE_TIMEOUT_S,
+        socket_connect_timeout=CONNECT_TIMEOUT_S,
+        # A restarted server is met once by each connection of before. Statements may be repeated.
+        retry=Retry(ExponentialBackoff(cap=0.1, base=0.01), 3, supported_errors=(RedisConnectionError,)),
+    )
+    # Their client's own class asks the server about clusters, blocking, whenever it is made.
+    return FalkorDBGraph(FalkorDBEngine(Redis.from_pool(pool), read_deadline_s=read_deadline_s))
+
+
+@cache
+def _switch() -> str:
+    return resources.files(__package__).joinpath("switch.lua").read_text(encoding="utf-8")
+
+
+def _key(build: int) -> str:
+    return f"{GRAPH}:{build}"
+
+
+def _is_before(key: str, build: int) -> bool:
+    number = key.removeprefix(f"{GRAPH}:")
+    return number.isdecimal() and int(number) < build
 
 
 @asynccontextmanager
@@ -116,4 +187,6 @@ async def _answered(deadline_s: float) -> AsyncIterator[None]:
     except TimeoutError as error:
         raise Unavailable(PART, f"no answer within {deadline_s:g} s") from error
     except (RedisError, OSError) as error:
+        if isinstance(error, AuthenticationError) or isinstance(error.__cause__, AuthenticationError):
+            raise Misconfigured("falkordb refuses who connects", "correct user and password in graph.url") from error
         raise Unavailable(PART, f"{type(error).__name__}: {error}") from error

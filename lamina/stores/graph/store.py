@@ -6,13 +6,14 @@ change, and until then it is the bare target of a link, which nobody sees. Links
 """
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import resources
 from itertools import islice
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 from uuid import UUID
 
+from lamina.fingerprints import fingerprint
 from lamina.links import Followed, Frontier, Node
 from lamina.ports import Change
 from lamina.stores.graph.values import (
@@ -27,11 +28,14 @@ from lamina.stores.graph.values import (
 
 ROWS_OF_A_STATEMENT = 1000
 PAGE_OF_AN_AUDIT = 5000
+Dialect = Literal["falkordb", "neo4j"]
 Item = TypeVar("Item")
 
 
 class Engine(Protocol):
-    """Something that runs Cypher; each failure to answer is an ``Unavailable``."""
+    """Something that runs Cypher; each failure to answer is an ``Unavailable``, a refusal a ``Misconfigured``."""
+
+    dialect: Dialect
 
     async def read(self, text: str, parameters: Parameters, *, is_long: bool = False) -> Sequence[Row]:
         """Return the rows of a statement that changes nothing, or give up: at a source's deadline, or a longer one."""
@@ -42,7 +46,7 @@ class Engine(Protocol):
         ...
 
     async def index_nodes(self) -> None:
-        """Make the index over the ids of nodes, if it is missing."""
+        """Make the indexes over nodes, those that are missing."""
         ...
 
     async def flush(self) -> None:
@@ -55,9 +59,11 @@ class Engine(Protocol):
 
 
 @cache
-def statement(name: str) -> str:
-    """Return the text of ``cypher/<name>.cypher`` without its comments."""
-    text = resources.files(__package__).joinpath("cypher", f"{name}.cypher").read_text(encoding="utf-8")
+def statement(name: str, dialect: Dialect) -> str:
+    """Return the text of ``cypher/<name>.cypher`` without its comments, or that of the dialect's own folder there."""
+    folder = resources.files(__package__).joinpath("cypher")
+    own = folder.joinpath(dialect, f"{name}.cypher")
+    text = (own if own.is_file() else folder.joinpath(f"{name}.cypher")).read_text(encoding="utf-8")
     return "\n".join(line for line in text.splitlines() if not line.startswith("//"))
 
 
@@ -71,11 +77,13 @@ class CypherGraph:
     Args:
         engine: What runs the statements.
         rows: Most nodes or links of one statement.
+        page: Most nodes that the inventory reads at once.
     """
 
-    def __init__(self, engine: Engine, *, rows: int = ROWS_OF_A_STATEMENT) -> None:
+    def __init__(self, engine: Engine, *, rows: int = ROWS_OF_A_STATEMENT, page: int = PAGE_OF_AN_AUDIT) -> None:
         self._engine = engine
         self._rows = rows
+        self._page = page
 
     async def expand(self, frontier: Frontier) -> list[Followed]:
         """Return the links of the nodes in both directions, in the order of the nodes, strongest first.
@@ -88,7 +96,7 @@ class CypherGraph:
         """
         if not frontier.ids:
             return []
-        rows = await self._engine.read(statement("expand"), frontier_parameters(frontier))
+        rows = await self._engine.read(self._text("expand"), frontier_parameters(frontier))
         return followed_links(frontier, rows)
 
     async def apply(self, changes: Sequence[Change[Node]]) -> None:
@@ -102,7 +110,7 @@ class CypherGraph:
         """
         await self._engine.index_nodes()
         for name, parameters in self._statements({change.id: change for change in changes}):
-            await self._engine.write(statement(name), parameters)
+            await self._engine.write(self._text(name), parameters)
 
     async def flush(self) -> None:
         """Return when everything applied so far survives a crash of the store.
@@ -121,14 +129,15 @@ class CypherGraph:
         Raises:
             Unavailable: If the store does not answer in time.
         """
+        name = "list_nodes" if tenant is None else "list_nodes_of_tenant"
         parameters = {"after": "" if after is None else str(after), "limit": limit, "tenant": tenant}
-        nodes = await self._engine.read(statement("list_nodes"), parameters, is_long=True)
+        nodes = await self._engine.read(self._text(name), parameters, is_long=True)
         if not nodes:
             return []
-        links = await self._engine.read(statement("list_links"), {"ids": [row[0] for row in nodes]}, is_long=True)
+        links = await self._engine.read(self._text("list_links"), {"ids": [row[0] for row in nodes]}, is_long=True)
         return read_nodes(nodes, links)
 
-    async def inventory(self, tenant: str, fingerprint: Callable[[Node], str | None]) -> dict[UUID, str]:
+    async def inventory(self, tenant: str) -> dict[UUID, str]:
         """Return every node of the tenant with the fingerprint of its state.
 
         Raises:
@@ -136,7 +145,7 @@ class CypherGraph:
         """
         known: dict[UUID, str] = {}
         after: UUID | None = None
-        while page := await self.nodes(after, PAGE_OF_AN_AUDIT, tenant):
+        while page := await self.nodes(after, self._page, tenant):
             own = ((id_, fingerprint(node)) for id_, node in page)
             known |= {id_: state for id_, state in own if state is not None}
             after = page[-1][0]
@@ -148,11 +157,14 @@ class CypherGraph:
         Raises:
             Unavailable: If the store does not answer in time.
         """
-        return not await self._engine.read(statement("any_node"), {})
+        return not await self._engine.read(self._text("any_node"), {})
 
     async def close(self) -> None:
         """Release the connections."""
         await self._engine.close()
+
+    def _text(self, name: str) -> str:
+        return statement(name, self._engine.dialect)
 
     def _statements(self, changes: dict[UUID, Change[Node]]) -> Iterator[tuple[str, Parameters]]:
         """Yield what brings the changes about, in order: by name, with parameters."""

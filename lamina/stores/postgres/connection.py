@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import cache, partial
 from importlib import resources
 from typing import Any, Literal, TypeVar
@@ -22,16 +22,9 @@ Connection = AsyncConnection[DictRow]
 Pool = AsyncConnectionPool[Connection]
 Result = TypeVar("Result")
 Plans = Literal["custom", "generic"]
+Pooling = Literal["session", "transaction"]
 
 MAX_ATTEMPTS = 6
-HNSW_EF_SEARCH = 32
-# Custom plans: the best plan depends on how large the asked scope is. Iterative scans: a filter
-# must not starve an approximate index. UTC: the server's time zone changes nothing.
-_SESSION = f"""
-SET TimeZone = 'UTC';
-SET hnsw.ef_search = {HNSW_EF_SEARCH};
-SET hnsw.iterative_scan = relaxed_order;
-"""
 
 
 @cache
@@ -53,7 +46,14 @@ def scope_parameters(scope: Scope) -> dict[str, Any]:
     }
 
 
-def new_pool(url: str, settings: PoolSettings, *, plans: Plans = "custom") -> Pool:
+class ByTransaction(AsyncConnectionPool[Connection]):
+    """A pool behind another one that keeps a session of the server for one transaction alone.
+
+    So whatever a transaction relies on is set within it, nothing is prepared, and what is lent is a transaction.
+    """
+
+
+def new_pool(url: str, settings: PoolSettings, *, plans: Plans = "custom", pooling: Pooling = "session") -> Pool:
     """Return a closed pool; open it inside the event loop that uses it.
 
     A connection is checked when it is lent, so that a restarted server is noticed before a
@@ -62,30 +62,36 @@ def new_pool(url: str, settings: PoolSettings, *, plans: Plans = "custom") -> Po
     Args:
         url: The database.
         settings: How many connections.
-        plans: ``custom`` plans each statement anew, for its values; ``generic`` once, for any, which saves a small
-            statement by primary keys more time than it takes.
+        plans: ``custom`` plans each statement anew, for its values: the best plan depends on how large the asked
+            scope is. ``generic`` does so once, for any, which saves a small statement by primary keys more time
+            than it takes.
+        pooling: What the URL's server keeps for a connection: a session, or one for each transaction, as PgBouncer
+            does in its transaction mode. There each statement is planned anew.
     """
-    return AsyncConnectionPool(
+    by_session = pooling == "session"
+    own = {"prepare_threshold": 5 if by_session else None}
+    return (AsyncConnectionPool if by_session else ByTransaction)(
         url,
         min_size=settings.min_size,
         max_size=settings.max_size,
         timeout=settings.timeout_s,
         reconnect_timeout=settings.timeout_s,
         open=False,
-        kwargs={"row_factory": dict_row, "autocommit": True, "connect_timeout": 5, "application_name": "lamina"},
-        configure=partial(_configure, plans=plans),
+        kwargs={"row_factory": dict_row, "autocommit": True, "connect_timeout": 5, "application_name": "lamina", **own},
+        configure=partial(_configure, plans=plans) if by_session else register_vector_async,
         check=AsyncConnectionPool.check_connection,
     )
 
 
 async def _configure(connection: Connection, plans: Plans) -> None:
-    await connection.execute(f"{_SESSION} SET plan_cache_mode = force_{plans}_plan".encode())
+    await connection.execute(statement("set_for_session"))
+    await connection.execute(f"SET plan_cache_mode = force_{plans}_plan".encode())
     await register_vector_async(connection)
 
 
 @asynccontextmanager
 async def lent(pool: Pool) -> AsyncIterator[Connection]:
-    """Lend a connection in autocommit.
+    """Lend a connection: in autocommit, or in a transaction where the pool lends those alone.
 
     Raises:
         InvalidInput: If a value is too long for an index: no retry would help.
@@ -93,7 +99,7 @@ async def lent(pool: Pool) -> AsyncIterator[Connection]:
     """
     await _open(pool)
     try:
-        async with pool.connection() as connection:
+        async with pool.connection() as connection, _lease(pool, connection):
             yield connection
     except PoolTimeout as error:
         raise Unavailable("postgres", f"no connection within {pool.timeout} s") from error
@@ -113,7 +119,7 @@ async def in_transaction(pool: Pool, act: Callable[[Connection], Awaitable[Resul
     await _open(pool)
     for attempt in range(1, MAX_ATTEMPTS + 1):
         try:
-            async with pool.connection() as connection, connection.transaction():
+            async with pool.connection() as connection, _transaction(pool, connection):
                 return await act(connection)
         except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as error:
             if attempt == MAX_ATTEMPTS:
@@ -126,6 +132,21 @@ async def in_transaction(pool: Pool, act: Callable[[Connection], Awaitable[Resul
         except psycopg.OperationalError as error:
             raise Unavailable("postgres", _first_line(error)) from error
     raise AssertionError  # the loop returns or raises
+
+
+def _lease(pool: Pool, connection: Connection) -> AbstractAsyncContextManager[object]:
+    return _settled(connection) if isinstance(pool, ByTransaction) else nullcontext()
+
+
+def _transaction(pool: Pool, connection: Connection) -> AbstractAsyncContextManager[object]:
+    return _settled(connection) if isinstance(pool, ByTransaction) else connection.transaction()
+
+
+@asynccontextmanager
+async def _settled(connection: Connection) -> AsyncIterator[None]:
+    """Begin a transaction with all that statements rely on, in one round trip; the pool ends it, as it must be."""
+    await connection.execute(statement("begin"))
+    yield
 
 
 async def _open(pool: Pool) -> None:

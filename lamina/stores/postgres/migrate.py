@@ -8,7 +8,10 @@ import psycopg
 from psycopg.rows import dict_row
 
 from lamina.errors import Misconfigured
+from lamina.stores.postgres.connection import statement
 
+LEAST_SERVER = 150_000
+LEAST_VECTOR = (0, 7)
 _LOCK = 0x6C616D696E61  # "lamina"
 _LEDGER = """
 CREATE TABLE IF NOT EXISTS schema_migrations (
@@ -18,6 +21,18 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
     applied_at timestamptz NOT NULL DEFAULT now()
 )
 """
+_GRANT = (
+    "have its owner GRANT CREATE ON SCHEMA public TO that user, "
+    "and a superuser CREATE EXTENSION vector, btree_gin and unaccent in the database"
+)
+_REFUSALS = (
+    ("password", "correct user and password in postgres.url (LAMINA_POSTGRES__URL)"),
+    ("role ", "correct the user in postgres.url, or create it"),
+    ("database ", "create the database, or correct postgres.url"),
+    ("certificate", "name the file of the server's root certificate in sslrootcert of postgres.url"),
+    ("does not support SSL", "switch TLS on at the server, or correct sslmode in postgres.url"),
+    ("pg_hba.conf", "let the user connect from here, or with TLS (sslmode=verify-full in postgres.url)"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +78,55 @@ def pending(known: list[Migration], applied: dict[int, str]) -> list[Migration]:
     return [migration for migration in known if migration.version not in applied]
 
 
+def refuse_versions(server: int, vector: str | None) -> None:
+    """Refuse a server or a pgvector that is too old.
+
+    Args:
+        server: As libpq tells it: 180006 is 18.6.
+        vector: Version of pgvector that is installed, or would be; ``None`` if the server has none.
+
+    Raises:
+        Misconfigured: With the version that was found and the one that is needed.
+    """
+    if server < LEAST_SERVER:
+        found = f"{server // 10_000}.{server % 10_000}"
+        raise Misconfigured(f"postgres is version {found}, needed is 15 or later", "name another one in postgres.url")
+    if vector is None:
+        raise Misconfigured("postgres has no pgvector", "install pgvector 0.7 or later on its machine")
+    if tuple(int(part) for part in vector.split(".")[:2]) < LEAST_VECTOR:
+        remedy = "install it on the server's machine, and run ALTER EXTENSION vector UPDATE"
+        raise Misconfigured(f"postgres has pgvector {vector}, needed is 0.7 or later", remedy)
+
+
+def refused(said: str) -> Misconfigured:
+    """Return what an operator can do about a connection that was refused.
+
+    Args:
+        said: What libpq said of it, in English or not: what it does not know of it calls an outage.
+    """
+    for part, remedy in _REFUSALS:
+        if part in said:
+            return Misconfigured(f"postgres refuses the connection: {said}", remedy)
+    return Misconfigured(
+        f"postgres does not answer: {said}", "start it, or correct postgres.url (LAMINA_POSTGRES__URL)"
+    )
+
+
 def migrate(url: str, *, connect_timeout_s: int = 5) -> list[str]:
     """Bring the database to this release's schema; return the names of the migrations applied.
 
     Raises:
-        Misconfigured: If the database cannot be reached, is newer, or lacks an extension.
+        Misconfigured: If the database cannot be reached, is too old or newer than this release, lacks an extension,
+            or its user may not change it.
     """
     try:
         with psycopg.connect(
             url, connect_timeout=connect_timeout_s, autocommit=True, row_factory=dict_row
         ) as connection:
+            _refuse_server(connection)
             return _apply_pending(connection)
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise Misconfigured(f"the user of postgres.url may not: {error.diag.message_primary}", _GRANT) from error
     except psycopg.ProgrammingError as error:
         if error.diag.sqlstate is not None:
             raise
@@ -81,14 +134,16 @@ def migrate(url: str, *, connect_timeout_s: int = 5) -> list[str]:
             "postgres.url is no URL of a database", "write postgresql://user:password@host:5432/database"
         ) from None
     except psycopg.OperationalError as error:
-        raise Misconfigured(
-            f"postgres does not answer: {str(error).strip().splitlines()[0]}",
-            "start it, or correct postgres.url (LAMINA_POSTGRES__URL)",
-        ) from error
+        raise refused(str(error).strip().splitlines()[0]) from error
     except (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile) as error:
         raise Misconfigured(
             f"postgres lacks an extension: {error.diag.message_primary}", "install pgvector 0.7 or later on the server"
         ) from error
+
+
+def _refuse_server(connection: psycopg.Connection[dict[str, object]]) -> None:
+    row = connection.execute(statement("vector_versions")).fetchone()
+    refuse_versions(connection.info.server_version, None if row is None else str(row["version"]))
 
 
 def _apply_pending(connection: psycopg.Connection[dict[str, object]]) -> list[str]:

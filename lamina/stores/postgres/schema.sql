@@ -499,6 +499,14 @@ CREATE TABLE public.profiles (
     version integer NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL
 );
+CREATE TABLE public.projection_stores (
+    projection text NOT NULL,
+    store text,
+    filled_at timestamp with time zone,
+    build integer DEFAULT 0 NOT NULL,
+    building_until bigint,
+    ordered_at timestamp with time zone
+);
 CREATE TABLE public.provider_cache_metrics (
     id uuid NOT NULL,
     tenant text NOT NULL,
@@ -651,6 +659,8 @@ ALTER TABLE ONLY public.profile_versions
     ADD CONSTRAINT profile_versions_pkey PRIMARY KEY (tenant, workspace, namespace, user_id, version);
 ALTER TABLE ONLY public.profiles
     ADD CONSTRAINT profiles_pkey PRIMARY KEY (tenant, workspace, namespace, user_id);
+ALTER TABLE ONLY public.projection_stores
+    ADD CONSTRAINT projection_stores_pkey PRIMARY KEY (projection);
 ALTER TABLE ONLY public.provider_cache_metrics
     ADD CONSTRAINT provider_cache_metrics_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.response_agents

@@ -1,48 +1,26 @@
 """Cold notes on Qdrant Edge: a collection for each (tenant, workspace, namespace), or one for all."""
 
-import asyncio
-import hashlib
 import json
 import os
 import threading
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 from lamina.errors import Misconfigured
 from lamina.ports import Change, Placed, Record
-from lamina.queries import Hit, Memory, Place, Query, Ranking, Source
-from lamina.ranking.relevance import similarity_score
+from lamina.queries import Query
 from lamina.scope import Scope
-from lamina.stores.hybrid.qdrant_edge import FORMAT, Found, Lookup, QdrantEdgeIndex
+from lamina.stores.hybrid.edge.shard import FORMAT, QdrantEdgeIndex
+from lamina.stores.hybrid.index import Found
+from lamina.stores.vectors.collections import Collection, Layout, by_collection, collection_of, is_gone_somewhere
 from lamina.stores.vectors.open_ones import OpenOnes
 
 MARKER = "lamina.json"
 SHARD = "edge"
 _REMEDY = "remove it; it is built anew from Postgres when Lamina starts"
-Layout = Literal["per_namespace", "shared"]
-
-
-@dataclass(frozen=True, slots=True)
-class Collection:
-    """Whose cold notes lie together; without ids everybody's do."""
-
-    tenant: str | None = None
-    workspace: str | None = None
-    namespace: str | None = None
-
-    def folder(self) -> str:
-        """Return the name of its folder: a hash of the ids, which may hold anything but are never mixed up."""
-        digest = hashlib.blake2b(digest_size=16)
-        for part in (part for part in astuple(self) if part is not None):
-            digest.update(len(part.encode()).to_bytes(8, "big") + part.encode())
-        return digest.hexdigest()
-
-
-SHARED = Collection()
 
 
 class ColdIndex:
@@ -111,13 +89,11 @@ class ColdIndex:
         with self._shards.lent(collection) as shard:
             return shard.count()
 
-    def chunks(self, tenant: str) -> Counter[UUID]:
-        """Return every memory of a tenant in any collection with the number of its chunks."""
-        counts: Counter[UUID] = Counter()
+    def chunks(self, tenant: str) -> Iterator[tuple[UUID, str]]:
+        """Yield every chunk of a tenant in any collection: its memory, and the fingerprint that it carries."""
         for collection in self.collections():
             with self._shards.lent(collection) as shard:
-                counts.update(shard.chunks(tenant))
-        return counts
+                yield from shard.chunks(tenant)
 
     def open_count(self) -> int:
         """Return how many shards are open."""
@@ -127,16 +103,9 @@ class ColdIndex:
         """Flush and release every shard."""
         self._shards.close()
 
-    def _by_collection(self, changes: Sequence[Change[Placed]]) -> dict[Collection, list[Change[Record]]]:
-        grouped: dict[Collection, list[Change[Record]]] = {}
-        everywhere = self.collections() if any(change.record is None for change in changes) else []
-        for change in changes:
-            placed = change.record
-            here = [self._collection(placed.tenant, placed.workspace, placed.namespace)] if placed else everywhere
-            for collection in here:
-                state = Change(change.id, placed.record if placed else None)
-                grouped.setdefault(collection, []).append(state)
-        return grouped
+    def _by_collection(self, changes: Sequence[Change[Placed]]) -> Mapping[Collection, list[Change[Record]]]:
+        everywhere = self.collections() if is_gone_somewhere(changes) else []
+        return by_collection(changes, self._collection, everywhere)
 
     def _apply_to(self, collection: Collection, changes: Sequence[Change[Record]]) -> None:
         with self._lock:
@@ -157,13 +126,13 @@ class ColdIndex:
             raise
 
     def _collection(self, tenant: str, workspace: str, namespace: str) -> Collection:
-        return SHARED if self._layout == "shared" else Collection(tenant, workspace, namespace)
+        return collection_of(self._layout, tenant, workspace, namespace)
 
     def _holds(self, collection: Collection) -> bool:
-        return (self._root / collection.folder() / SHARD).is_dir()
+        return (self._root / collection.name() / SHARD).is_dir()
 
     def _open(self, collection: Collection) -> QdrantEdgeIndex:
-        folder = self._root / collection.folder()
+        folder = self._root / collection.name()
         ids = {"ids": [part for part in astuple(collection) if part is not None]}
         if not (folder / SHARD).exists():
             _write(folder / MARKER, ids)
@@ -219,42 +188,3 @@ def _write(file: Path, said: Mapping[str, Any]) -> None:
         opened.flush()
         os.fsync(opened.fileno())
     draft.rename(file)
-
-
-class NotesCold:
-    """Cold notes by their meaning alone.
-
-    Args:
-        index: The cold index.
-        lookup: Reads the notes that were found and are cold.
-        min_similarity: Hits with a lower cosine are left out.
-    """
-
-    source = Source.NOTES_COLD
-
-    def __init__(self, index: ColdIndex, lookup: Lookup, *, min_similarity: float) -> None:
-        self._index = index
-        self._lookup = lookup
-        self._min_similarity = min_similarity
-
-    async def search(self, query: Query) -> Ranking:
-        """Return the nearest cold notes; none where the query has no vector."""
-        near = [found for found in await asyncio.to_thread(self._index.by_vector, query) if self._is_near(found)]
-        if not near:
-            return ()
-        memories = await self._lookup.fetch(query, [found.place for found in near])
-        return _ranked(near, memories)[: query.limit]
-
-    def _is_near(self, found: Found) -> bool:
-        return found.cosine is not None and found.cosine >= self._min_similarity
-
-
-def _ranked(found: Sequence[Found], memories: Mapping[Place, Memory]) -> Ranking:
-    """Return each memory once, at its nearest chunk."""
-    best: dict[UUID, Hit] = {}
-    for item in sorted(found, key=lambda item: -(item.cosine or 0.0)):
-        memory = memories.get(item.place)
-        if memory is not None and memory.id not in best:
-            cosine = item.cosine or 0.0
-            best[memory.id] = Hit(memory, similarity_score(cosine), {"cosine": cosine})
-    return tuple(sorted(best.values(), key=lambda hit: (-hit.score, hit.memory.id)))

@@ -1,0 +1,132 @@
+"""Ray's metrics as the library's Meter: what a process records leaves it with Ray's own figures."""
+
+import asyncio
+import weakref
+from collections.abc import Callable
+from functools import cache
+from typing import Any, assert_never
+
+import ray
+
+from lamina.observing import (
+    LOOP_LAG,
+    POOL_CONNECTIONS,
+    POOL_IDLE,
+    POOL_LIMIT,
+    POOL_WAITING,
+    UNMEASURED,
+    Instrument,
+    Kind,
+    Meter,
+)
+from lamina.stores.postgres.connection import Pool
+
+STEP_S = 0.1
+"""How long each wait lasts by which the event loop's lag is measured."""
+POOL_STEPS = 10
+"""After how many of them the pool is looked at."""
+PREFIX = "ray_"
+Record = Callable[[float, dict[str, str]], None]
+
+
+class RayMeter:
+    """A meter over one of Ray's modules of metrics; each metric is made when it is first recorded.
+
+    Args:
+        metrics: ``ray.util.metrics``, or ``ray.serve.metrics``, which adds the deployment and the replica.
+    """
+
+    def __init__(self, metrics: Any) -> None:
+        self._metrics = metrics
+        self._records: dict[str, Record] = {}
+
+    def record(self, instrument: Instrument, value: float = 1.0, **labels: str) -> None:
+        """Add to a counter, set a gauge, or put a value into a histogram; about 4 µs."""
+        if instrument.kind is Kind.COUNTER and value <= 0:
+            return  # Ray refuses to add nothing.
+        record = self._records.get(instrument.name)
+        if record is None:
+            record = self._records[instrument.name] = self._made(instrument)
+        record(value, labels)
+
+    def _made(self, instrument: Instrument) -> Record:
+        name, told, labels = instrument.name, instrument.told, instrument.labels
+        made: Record
+        match instrument.kind:
+            case Kind.COUNTER:
+                made = self._metrics.Counter(name, told, tag_keys=labels).inc
+            case Kind.GAUGE:
+                made = self._metrics.Gauge(name, told, tag_keys=labels).set
+            case Kind.HISTOGRAM:
+                made = self._metrics.Histogram(name, told, list(instrument.bounds), tag_keys=labels).observe
+            case _ as other:
+                assert_never(other)
+        return made
+
+
+def exported_names(instrument: Instrument) -> tuple[str, ...]:
+    """Return the names under which Ray hands an instrument to Prometheus."""
+    name = f"{PREFIX}{instrument.name}"
+    match instrument.kind:
+        case Kind.COUNTER:
+            return (f"{name}_total",)
+        case Kind.GAUGE:
+            return (name,)
+        case Kind.HISTOGRAM:
+            return (f"{name}_bucket", f"{name}_count", f"{name}_sum")
+        case _ as other:
+            assert_never(other)
+
+
+def process_meter() -> Meter:
+    """Return what measures an actor or a task; where Ray does not run, nothing is measured."""
+    return _of_process() if ray.is_initialized() else UNMEASURED
+
+
+@cache
+def _of_process() -> Meter:
+    from ray.util import metrics  # noqa: PLC0415 - only where Ray runs
+
+    return RayMeter(metrics)
+
+
+def watch(owner: object, part: str, meter: Meter, pool: Pool | None = None) -> None:
+    """Measure the running event loop's lag, and the use of a pool, for as long as the owner lives.
+
+    Args:
+        owner: Whose it is; the watching ends with it, and holds nothing of it.
+        part: What the figures are called.
+        meter: Where they go; nothing is watched if they go nowhere.
+        pool: Connections of this process.
+    """
+    if meter is UNMEASURED:
+        return
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(_watch(part, meter, pool), name=f"watch {part}")
+    weakref.finalize(owner, _end, loop, task).atexit = False
+
+
+async def _watch(part: str, meter: Meter, pool: Pool | None) -> None:
+    loop = asyncio.get_running_loop()
+    while True:
+        record_pool(part, meter, pool)
+        for _ in range(POOL_STEPS):
+            began = loop.time()
+            await asyncio.sleep(STEP_S)
+            meter.record(LOOP_LAG, max(0.0, loop.time() - began - STEP_S), part=part)
+
+
+def record_pool(part: str, meter: Meter, pool: Pool | None) -> None:
+    """Record how many of a pool's connections are open and idle, and who waits for one."""
+    if pool is None or pool.closed:
+        return
+    figures = pool.get_stats()
+    meter.record(POOL_CONNECTIONS, figures.get("pool_size", 0), part=part)
+    meter.record(POOL_IDLE, figures.get("pool_available", 0), part=part)
+    meter.record(POOL_WAITING, figures.get("requests_waiting", 0), part=part)
+    meter.record(POOL_LIMIT, pool.max_size, part=part)
+
+
+def _end(loop: asyncio.AbstractEventLoop, task: "asyncio.Task[None]") -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(task.cancel)

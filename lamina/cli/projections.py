@@ -1,0 +1,98 @@
+"""`lamina reindex` and `lamina audit`: what is derived from Postgres, built anew, moved and compared."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Column, Table
+
+from lamina.cli.common import (
+    ConfigOption,
+    DataDirOption,
+    KeyOption,
+    UrlOption,
+    client_of,
+    console,
+    progress,
+    server_of,
+    settings_of,
+)
+from lamina.errors import Misconfigured
+from lamina.settings import Settings
+from lamina.stores.postgres.builds import order_build
+from lamina.stores.postgres.outbox import PROJECTIONS, ProjectionName
+from lamina.wiring.indexes import store_of
+from lamina.wiring.moving import fill_store, is_served
+from lamina.wiring.stores import postgres_url
+from lamina.wiring.tiers import kept_projections
+
+ALL = "all"
+
+
+def reindex(
+    projection: Annotated[str, typer.Argument(help="messages, notes, cold, documents, graph, or all.")],
+    config: ConfigOption = None,
+    data_dir: DataDirOption = None,
+) -> None:
+    """Build a projection anew from Postgres.
+
+    Where the running service keeps it, the service builds it beside the old one and switches; `lamina status` shows
+    how far it is. With a configuration that keeps it elsewhere, that place is filled here and now: then start the
+    service with that configuration.
+    """
+    settings = _with_database(config, data_dir)
+    for name in _chosen(projection, settings):
+        if asyncio.run(is_served(settings, name)):
+            number, count = order_build(postgres_url(settings), name)
+            console.print(f"{name}: build {number} takes over {count} memories; the running service applies them")
+        else:
+            _fill(settings, name)
+
+
+def _with_database(config: Path | None, data_dir: Path | None) -> Settings:
+    return settings_of(config, data_dir).model_copy(update={"postgres": server_of(config, data_dir)})
+
+
+def _chosen(projection: str, settings: Settings) -> Sequence[ProjectionName]:
+    kept = kept_projections(settings)
+    if projection == ALL:
+        return kept
+    if projection not in PROJECTIONS:
+        raise Misconfigured(f"there is no projection {projection}", f"choose one of {', '.join(PROJECTIONS)}, or all")
+    return [name for name in PROJECTIONS if name == projection]
+
+
+def _fill(settings: Settings, name: ProjectionName) -> None:
+    with progress(name, 0) as advance:
+        filled = asyncio.run(fill_store(settings, name, advance))
+    console.print(
+        f"{name}: {store_of(settings, name)} has taken over {filled.memories} memories; {filled.removed} unknown ones "
+        f"removed, {filled.differing} changed meanwhile; start the service with this configuration now",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def audit(
+    config: ConfigOption = None,
+    data_dir: DataDirOption = None,
+    url: UrlOption = None,
+    key: KeyOption = None,
+    *,
+    repair: Annotated[bool, typer.Option("--repair", help="Have what differs taken over again.")] = False,
+) -> None:
+    """Compare every projection with Postgres, for the key's tenant; exit 1 if one differs. Needs an admin key."""
+    with client_of(config, data_dir, url, key) as client:
+        report = client.audit(repair=repair)
+    columns = ("expected", "found", "missing", "surplus", "different", "pending", "repaired")
+    table = Table("projection", *(Column(name, justify="right") for name in columns), box=None)
+    for name, drift in report["projections"].items():
+        table.add_row(name, *(str(drift[column]) for column in columns))
+    console.print(table)
+    for name, reason in report["failed"].items():
+        console.print(f"[red]{name}: {escape(reason)}[/]")
+    console.print("every projection holds what Postgres says" if report["consistent"] else "there is drift")
+    raise typer.Exit(0 if report["consistent"] else 1)

@@ -1,0 +1,2 @@
+SELECT build FROM projection_stores
+WHERE projection = %(projection)s AND building_until IS NOT NULL

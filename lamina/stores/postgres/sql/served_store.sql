@@ -1,0 +1,1 @@
+SELECT store FROM projection_stores WHERE projection = %(projection)s

@@ -1,0 +1,1 @@
+SELECT DISTINCT tenant FROM epochs ORDER BY tenant

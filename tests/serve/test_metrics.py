@@ -1,0 +1,56 @@
+"""What a real Ray exports of the service, under the names that the dashboard asks for."""
+
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+from actors.instruments import exported_names
+from lamina.observing import INSTRUMENTS
+from tests.support.service import Running, descendants, instance_folder, running_service
+
+SMALL = {"LAMINA_EMBEDDING__KIND": "hashing", "LAMINA_GRAPH__KIND": "off"}
+WITHIN_S = 40.0
+TROUBLE = ("failures", "refusals", "degraded", "job_")
+"""What need not appear: something has to go wrong, or a job to run."""
+
+
+def exporter(service: Running) -> str:
+    """Return where Ray's metrics are."""
+    folder = next(filter(None, map(instance_folder, descendants(service.process.pid))))
+    (port,) = Path(folder).glob("ray/session_latest/metrics_export_port_*")
+    return f"http://127.0.0.1:{port.read_text()}/metrics"
+
+
+def exported(address: str) -> Mapping[str, set[str]]:
+    """Return the labels of every metric of ours that Ray exports now, by its name."""
+    families = text_string_to_metric_families(httpx.get(address).text)
+    samples = [sample for family in families for sample in family.samples]
+    return {sample.name: set(sample.labels) for sample in samples if sample.name.startswith("ray_lamina_")}
+
+
+def test_what_replicas_and_actors_do_is_exported_under_the_names_and_labels_that_are_promised() -> None:
+    expected = [item for item in INSTRUMENTS if not any(part in item.name for part in TROUBLE)]
+    names = {name for item in expected for name in exported_names(item)}
+    with (
+        tempfile.TemporaryDirectory(prefix="lamina-test-", ignore_cleanup_errors=True) as folder,
+        running_service(Path(folder), **SMALL) as service,
+        service.client(workspace="measured") as client,
+    ):
+        client.add("the key hangs behind the barometer")
+        client.search("where is the key?")
+        address, deadline = exporter(service), time.monotonic() + WITHIN_S
+        while not (found := exported(address)).keys() >= names and time.monotonic() < deadline:
+            time.sleep(1)
+        own = text_string_to_metric_families(httpx.get(f"{service.service.url}/metrics").text)
+
+    assert names <= found.keys() <= {name for item in INSTRUMENTS for name in exported_names(item)}
+    for item in expected:
+        for name in exported_names(item):
+            assert set(item.labels) <= found[name], name
+    assert found["ray_lamina_searches_total"] >= {"deployment", "replica"}
+    (up,) = (family for family in own if family.name == "lamina_up")
+    assert {sample.value for sample in up.samples} == {1.0}

@@ -1,0 +1,699 @@
+"""What `lamina config check` finds, and that it finds nothing in the files that are shipped."""
+
+# ruff: noqa: E501 - a table of mistakes reads better whole
+
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import SecretStr
+from typer.testing import CliRunner
+
+from lamina.cli import app
+from lamina.configuration import Source, check, lines_of
+from lamina.configuration import ray_variables as flags
+from lamina.configuration import serve as serve_keys
+from lamina.configuration.agreement import OWNERS
+from lamina.configuration.connections import DRIVEN_RUNS, STAMPS_POOL, demands_of
+from lamina.configuration.own import read_settings, variable_names
+from lamina.configuration.shapes import Keyed
+from lamina.settings import Neo4jServerSettings, PostgresServerSettings, QdrantServerSettings, Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIGS = ROOT / "configs"
+FILES = sorted(path for path in CONFIGS.rglob("*") if path.suffix in {".yaml", ".yml", ".json"})
+CLUSTER = "postgres: {kind: server}\ngraph: {kind: neo4j, url: 'neo4j://g'}\n"
+QDRANT = "hybrid: {kind: qdrant, url: 'http://q'}\nvectors: {kind: qdrant, url: 'http://q'}\n"
+
+
+def told(text: str, name: str = "file.yaml") -> list[str]:
+    """Return every finding about one file, in one line each."""
+    return [str(finding) for _, finding in check([Source(name, text)])]
+
+
+def only(text: str, name: str = "file.yaml") -> str:
+    (finding,) = told(text, name)
+    return finding
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(CONFIGS)))
+def test_nothing_is_wrong_with_a_file_that_is_shipped(path: Path) -> None:
+    assert told(path.read_text(), path.name) == []
+
+
+def test_nothing_is_wrong_with_all_of_them_together() -> None:
+    sources = [Source(path.name, path.read_text()) for path in FILES]
+
+    assert [str(finding) for _, finding in check(sources)] == []
+
+
+SETTINGS = {
+    "serach: {limit: 5}": r"serach: is not known; did you mean search\?",
+    "search: {limits: 5}": r"search\.limits: is not known; did you mean limit\?",
+    "search: {max_size: 5}": r"search\.max_size: is not known; it stands in pool\.max_size",
+    "search: {xyzzy: 5}": r"search\.xyzzy: is not known; remove it; known are .* and others",
+    "search: {limit: 0}": r"search\.limit: is 0; it should be greater than or equal to 1 \(Fused hits returned",
+    "search: {limit: many}": r"search\.limit: is 'many'; it should be a valid integer",
+    "search: 5": r"search: is 5; it should be a valid dictionary",
+    "graph: {kind: off}": r"graph\.kind: is false; write \"off\" in quotes",
+    "postgres: {kind: sqlite}": r"postgres\.kind: is 'sqlite'; choose one of embedded, server",
+    "graph: {kind: neo4j}": r"graph\.url: is missing; write it: Connection URL",
+    "hybrid: {kind: meilisearch, url: 'redis://x'}": r"hybrid\.url: is 'redis://x'; string should match",
+    "postgres: {kind: server, pooling: transactions}": r"postgres\.pooling: is 'transactions'; it should be 'session'",
+    "serve: {searchers: {note: {max_replicas: 2}}}": r"serve\.searchers\.note: is not known; did you mean notes\?",
+    "serve: {router: {min_replicas: 3}}": r"serve\.router: min_replicas is 3, more than max_replicas \(1\); correct one",
+    "jobs: {schedule: {sweep: hourly}}": r"jobs\.schedule: sweep is 'hourly'; write five cron fields",
+    "jobs: {schedule: {sweep: off}}": r"jobs\.schedule\.sweep: is False; it should be a valid string, in quotes",
+    "jobs: {task_resources: {lamina_batch: much}}": r"jobs\.task_resources\.lamina_batch: is 'much'; it should be a valid",
+    "embedding: {threads: 0}": r"embedding\.threads: is 0; it should be greater",
+    "postgres: {kind: server, url: 'postgresql://me:s3cret@db/x'}": r"postgres\.url: warning: is a secret in a file; .*"
+    r"LAMINA_POSTGRES__URL",
+    "hybrid: {kind: qdrant, url: 'http://q', api_key: s3cret}": r"hybrid\.api_key: warning: is a secret in a file",
+    "serve: {searchers: {notes: {max_replicas: 2}}}": r"serve\.searchers\.notes\.max_replicas: is 2, but hybrid\.kind keeps "
+    r"the index in one process; write 1",
+    "serve: {router: {target_ongoing_requests: 300}}": r"serve\.router\.target_ongoing_requests: is 300, more than a "
+    r"replica accepts",
+    "serve: {router: {max_replicas: 2, upscale_delay_s: 500}}": r"serve\.router\.downscale_delay_s: warning: is 120, less",
+    "serve: {embedder: {health_check_timeout_s: 1}}": r"serve\.embedder\.health_check_timeout_s: warning: is 1, less than "
+    r"search\.tier_deadline_s \(1\.5\)",
+    "serve: {searchers: {graph: {drain_s: 0.5}}}": r"serve\.searchers\.graph\.drain_s: warning: is 0\.5, less",
+    "search: {tier_deadline_s: 0.5}": r"search\.tier_deadline_s: warning: is 0\.5, less than search\.source_deadline_s",
+    "pool: {timeout_s: 0.5}": r"pool\.timeout_s: warning: is 0\.5, less than search\.source_deadline_s",
+    "postgres: {kind: server}\npool: {max_size: 20}": r"pool\.max_size: warning: is 20: all processes may open \d+ "
+    r"connections \(routers 1 × 22, .*the server accepts 97",
+    "search: [1": r"line 1: cannot be read: .*; correct the YAML",
+    "a:\n  b: 1\n  b: 2": r"line 3: cannot be read: the key b stands twice",
+    "- 1": r"document: is no mapping",
+    "search: {limit: 1}\n---\nsearch: {limit: 2}": r"document: holds 2 documents",
+}
+
+
+@pytest.mark.parametrize("text", SETTINGS)
+def test_a_mistake_in_the_settings_is_told_with_its_place_and_remedy(text: str) -> None:
+    found = told(text)
+
+    assert any(re.match(SETTINGS[text], line) for line in found), found
+    assert len(found) <= 2
+
+
+def test_all_mistakes_of_a_file_are_told_at_once() -> None:
+    found = told("serach: 1\nsearch: {limit: 0, rrf_k: x}\ngraph: {kind: neo4j}")
+
+    assert [line.partition(":")[0] for line in found] == ["graph.url", "search.limit", "search.rrf_k", "serach"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgres: {kind: server, url: 'postgresql://me:s3cret@db/x', extra: 's3cret'}",
+        "hybrid: {kind: qdrant, api_kye: s3cret, url: 5}",
+        "graph: {kind: neo4j, passwort: s3cret}",
+        "graph: {password: s3cret}",
+        "language_model: {api_key: [s3cret]}",
+        "embedding: {kind: 'postgresql://me:s3cret@db/x'}",
+    ],
+)
+def test_no_finding_tells_a_secret(text: str) -> None:
+    found = told(text)
+
+    assert found
+    assert "s3cret" not in " ".join(found)
+
+
+def test_settings_that_leave_the_database_to_the_environment_are_right() -> None:
+    assert told(CLUSTER + QDRANT + "pool: {max_size: 2}") == []
+
+
+def test_behind_a_pooler_the_sum_of_the_pools_does_not_matter() -> None:
+    assert told("postgres: {kind: server, pooling: transaction}\npool: {max_size: 50}") == []
+
+
+SERVE = """
+http_options: {request_timeout_s: 120}
+applications:
+  - name: lamina
+    import_path: deployments.app:build
+"""
+SERVING = {
+    SERVE + "    route_prefx: /": r"applications\.0\.route_prefx: is not known; did you mean route_prefix\?",
+    SERVE.replace("deployments.app:build", "deployments/app.py"): r"applications\.0\.import_path: is 'deployments/app\.py'",
+    SERVE + "    args: {serch: {limit: 2}}": r"applications\.0\.args\.serch: is not known; did you mean search\?",
+    SERVE + "    args: {postgres: {kind: embedded}}": r"applications\.0\.args\.postgres\.kind: is embedded, which only",
+    SERVE + "    args: {graph: {kind: embedded}}": r"applications\.0\.args\.graph\.kind: is embedded, which only",
+    SERVE + "    args: {serve: {searchers: {documents: {max_replicas: 2}}}}": r"applications\.0\.args\.serve\.searchers\.",
+    SERVE + "    runtime_env: {working_dir: .}": r"applications\.0\.runtime_env\.working_dir: is '\.'; write local:///",
+    SERVE + "    runtime_env: {working_dir: 'https://x/main'}": r"applications\.0\.runtime_env\.working_dir: is 'https",
+    SERVE + "    runtime_env: {workingdir: 'local:///x'}": r"applications\.0\.runtime_env\.workingdir: is not known; did",
+    SERVE + "    runtime_env: {env_vars: {RAY_SERVE_ENABLE_HAPROXY: '1'}}": r"applications\.0\.runtime_env\.env_vars\."
+    r"RAY_SERVE_ENABLE_HAPROXY: is no variable of Ray's; did you mean RAY_SERVE_ENABLE_HA_PROXY",
+    SERVE + "    runtime_env: {env_vars: {RAY_SERVE_ENABLE_HA_PROXY: '1'}}": r"applications\.0\.runtime_env\.env_vars\."
+    r"RAY_SERVE_ENABLE_HA_PROXY: warning: comes too late",
+    SERVE + "    deployments: [{name: Router, num_replica: 2}]": r"applications\.0\.deployments\.0\.num_replica: is not",
+    SERVE + "    deployments: [{name: Router, max_surge_percent: 200}]": r"applications\.0\.deployments\.0\.max_surge_",
+    SERVE + "    deployments: [{name: Router}]": r"applications\.0\.deployments: warning: goes before what `serve`",
+    SERVE + "  - {name: lamina, import_path: 'a.b:c'}": r"applications\.1\.name: is 'lamina' a second time",
+    SERVE.replace("request_timeout_s: 120", "port: 8000"): r"http_options\.request_timeout_s: warning: is missing",
+    SERVE.replace("120", "30"): r"http_options\.request_timeout_s: warning: is 30, less than write\.embed_deadline_s",
+    SERVE.replace("request_timeout_s: 120", "request_timeout_s: 120, port: 80000"): r"http_options\.port: is 80000; write",
+    SERVE + "proxy_location: EveryNodes": r"proxy_location: is 'EveryNodes'; did you mean EveryNode\?",
+    "http_options: {request_timeout_s: 120}": r"applications: is missing",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SERVING)
+def test_a_mistake_in_serves_configuration_is_told(text: str) -> None:
+    found = told(text)
+
+    assert any(re.match(SERVING[text], line) for line in found), found
+
+
+def test_serves_configuration_may_name_a_folder_or_a_package() -> None:
+    for uri in ("local:///lamina", "https://host/lamina.zip", "s3://bucket/lamina.tar.gz", "gs://b/l.whl"):
+        assert told(SERVE + f"    runtime_env: {{working_dir: '{uri}'}}") == []
+
+
+def edited(name: str, before: str, after: str) -> str:
+    text = (CONFIGS / name).read_text()
+    assert before in text
+    return text.replace(before, after, 1)
+
+
+MANIFESTS = {
+    ("kuberay/service.yaml", "excludeHeadPodFromServeSvc: true", "excludeHeadFromServeSvc: true"): r"RayService lamina\."
+    r"spec\.excludeHeadFromServeSvc: is not known; did you mean excludeHeadPodFromServeSvc",
+    ("kuberay/service.yaml", "apiVersion: ray.io/v1", "apiVersion: ray.io/v1alpha1"): r"RayService lamina\.apiVersion: is "
+    r"'ray\.io/v1alpha1'; write ray\.io/v1",
+    ("kuberay/service.yaml", "      source_deadline_s: 1.0", "      source_deadlines_s: 1.0"): r"ConfigMap lamina-settings\."
+    r"data\.settings\.yaml\.search\.source_deadlines_s: is not known; did you mean source_deadline_s",
+    ("kuberay/service.yaml", "        args: {}", "        args: {serch: {}}"): r"RayService lamina\.spec\.serveConfigV2\."
+    r"applications\.0\.args\.serch: is not known",
+    ("kuberay/service.yaml", "      host: 0.0.0.0", "      host: 127.0.0.1"): r"RayService lamina\.spec\.serveConfigV2\."
+    r"http_options\.host: is 127\.0\.0\.1: no other pod reaches it",
+    ("kuberay/service.yaml", "      request_timeout_s: 120", "      request_timeout_s: [120"): r"RayService lamina\.spec\."
+    r"serveConfigV2\.line \d+: cannot be read",
+    ("kuberay/service.yaml", "LAMINA_HYBRID__API_KEY", "LAMINA_HYBRID__APIKEY"): r"RayService lamina\.spec\."
+    r"rayClusterConfig\..*\.env\.LAMINA_HYBRID__APIKEY: sets nothing; did you mean LAMINA_HYBRID__API_KEY",
+    ("kuberay/service.yaml", "name: LAMINA_POSTGRES__URL", "name: OTHER_URL"): r"RayService lamina\..*\.env\.LAMINA_POSTGRES__URL: is "
+    r"missing, and postgres\.pooling is session",
+    ("kuberay/service.yaml", "name: LAMINA_POSTGRES__DIRECT_URL", "name: LAMINA_POSTGRES__POOLING\n                  value: transaction\n                - name: OTHER"): r"RayService lamina\..*\.env\.LAMINA_POSTGRES__DIRECT_URL: is missing, and postgres\.pooling is transaction",
+    ("kuberay/service.yaml", "{name: RAY_SERVE_ENABLE_HA_PROXY,", "{name: RAY_SERVE_ENABLE_HAPROXY,"): r"RayService lamina\."
+    r".*\.env\.RAY_SERVE_ENABLE_HAPROXY: is no variable of Ray's; did you mean RAY_SERVE_ENABLE_HA_PROXY",
+    ("kuberay/service.yaml", '{name: RAY_SERVE_THROUGHPUT_OPTIMIZED, value: "1"}', "{name: X, value: x}"): r"RayService "
+    r"lamina\..*\.env: warning: lacks RAY_SERVE_THROUGHPUT_OPTIMIZED=1",
+    ("kuberay/service.yaml", '{name: RAY_USAGE_STATS_ENABLED, value: "0"}', "{name: RAY_gcs_storge, value: x}"): r"RayService"
+    r" lamina\..*\.env\.RAY_gcs_storge: is no variable of Ray's; did you mean RAY_gcs_storage",
+    ("kuberay/service.yaml", 'PUSH_INTERVAL_S, value: "2"', 'PUSH_INTERVAL_S, value: "20"'): r"RayService lamina\..*"
+    r"PUSH_INTERVAL_S: warning: is 20 s, more than serve\.\w+\.look_back_s",
+    ("kuberay/service.yaml", 'value: "20"}', "value: 20}"): r"RayService lamina\..*\.env\.\d+\.value: is 20; write a text",
+    ("kuberay/service.yaml", "{name: HF_HUB_OFFLINE,", "{name: OMP_NUM_THREADS,"): r"RayService lamina\..*OMP_NUM_THREADS: "
+    r"stands twice",
+    ("kuberay/service.yaml", "      backend: rocksdb", "      backend: redis"): r"RayService lamina\.spec\.rayClusterConfig\."
+    r"gcsFaultToleranceOptions\.redisAddress: is missing",
+    ("kuberay/service.yaml", "      backend: rocksdb", "      backend: rocksdb\n      redisAddress: 'r:1'"): r"RayService "
+    r"lamina\..*gcsFaultToleranceOptions\.redisAddress: belongs to redis",
+    ("kuberay/service.yaml", "{name: PYTHONPATH, value: /lamina}", "{name: RAY_gcs_storage, value: rocksdb}"): r"RayService "
+    r"lamina\..*headGroupSpec\.RAY_gcs_storage: is KubeRay's own to set",
+    ("kuberay/service.yaml", ', lamina_serving: "1"}', "}"): r"RayService lamina\..*workerGroupSpecs: have no resource "
+    r"lamina_serving, which serve\.router reserves",
+    ("kuberay/service.yaml", ', lamina_batch: "4"}', "}"): r"RayService lamina\..*workerGroupSpecs: have no resource "
+    r"lamina_batch, which jobs\.task_resources reserves",
+    ("kuberay/service.yaml", 'GPU: "1", "accelerator_type:L4": "1"', 'GPU: "1"'): r"RayService lamina\..*warning: have no "
+    r"resource accelerator_type:L4",
+    ("kuberay/service.yaml", 'resources: {CPU: "4", lamina_b', 'resources: {cpu: "4", lamina_b'): r"RayService lamina\..*"
+    r"resources\.cpu: is another resource to the autoscaler; write CPU",
+    ("kuberay/service.yaml", "maxReplicas: 6", "maxReplicas: 1"): r"(ConfigMap|RayService) lamina.*",
+    ("kuberay/service.yaml", "groupName: batch", "groupName: gpu"): r"RayService lamina\..*groupName: is 'gpu' a second time",
+    ("kuberay/service.yaml", "{name: settings, mountPath", "{name: setings, mountPath"): r"RayService lamina\..*"
+    r"volumeMounts\.0\.name: is setings; did you mean settings",
+    ("kuberay/service.yaml", "value: /etc/lamina/settings.yaml", "value: /etc/lamina/other.yaml"): r"RayService lamina\..*"
+    r"LAMINA_CONFIG: is /etc/lamina/other\.yaml, but lamina-settings has no other\.yaml",
+    ("kuberay/service.yaml", "value: /etc/lamina/settings.yaml", "value: /nowhere.yaml"): r"RayService lamina\..*"
+    r"LAMINA_CONFIG: warning: is /nowhere\.yaml, where no ConfigMap is mounted",
+    ("kuberay/service.yaml", "spec:\n            securityContext: *pod-security\n            automountServiceAccountToken: false\n            terminationGracePeriodSeconds: 60", "spec:\n            terminationGracePeriodSeconds: 20"): r"RayService lamina\.spec\.rayClusterConfig\.workerGroupSpecs\.0\..*terminationGracePeriodSeconds: warning: is 20, less than",
+    ("kuberay/service.yaml", "{name: PYTHONPATH, value: /lamina}", "{name: LAMINA_HYBRID__API_KEY, value: s3cret}"): r"RayService lamina\..*LAMINA_HYBRID__API_KEY: warning: is a secret in a file; take it from a Secret",
+    ("kuberay/service.yaml", "env: *env", "env: [{name: RAY_SERVE_ENABLE_HA_PROXY, value: '0'}]"): r"RayService lamina\..*workerGroupSpecs\.0\.env\.RAY_SERVE_ENABLE_HA_PROXY: is 0 here and 1 in the head; set the same",
+    ("kuberay/service.yaml", "type: NewCluster\n", "type: Rolling\n"): r"RayService lamina\.spec\.upgradeStrategy\.type: is",
+    ("kuberay/service.yaml", "      kind: neo4j", "      kind: embedded"): r"(ConfigMap|RayService) lamina.*graph\..*",
+    ("kuberay/service.yaml", "  maxUnavailable: 1", "  maxUnavailabel: 1"): r"PodDisruptionBudget lamina-serving\.spec\.",
+    ("kuberay/service.yaml", "policyTypes: [Ingress]", "policyTypes: [Inbound]"): r"NetworkPolicy lamina\.spec\.policyTypes",
+    ("kuberay/service.yaml", "kind: NetworkPolicy", "kind: NetworkPolicies"): r"NetworkPolicies lamina\.kind: warning: is "
+    r"NetworkPolicies, which is not checked; did you mean NetworkPolicy",
+    ("kuberay/job.yaml", "entrypoint: python -m jobs dedup", "entrypoint: python -m jobs dedupe"): r"RayJob lamina-dedup\."
+    r"spec\.entrypoint: runs no job there is: 'dedupe'; did you mean dedup",
+    ("kuberay/job.yaml", "    rayVersion: 2.60.0\n", ""): r"RayJob lamina-dedup\.spec\.rayClusterSpec\.rayVersion: is missing",
+    ("kuberay/job.yaml", "replicas: 1", "replicas: 9"): r"RayJob lamina-dedup\..*replicas: is 9, not in 1\.\.4",
+    ("kuberay/cronjob.yaml", '\nspec:\n  schedule: "30 1 * * *"', "\nspec:\n  schedule: daily"): r"spec\.schedule: is 'daily'; write five cron",
+    ("kuberay/cronjob.yaml", "concurrencyPolicy: Forbid", "concurrencyPolicy: forbid"): r"spec\.concurrencyPolicy: is "
+    r"'forbid'; did you mean Forbid",
+    ("compose.yaml", '"127.0.0.1:7700:7700"', '"7700:7700"'): r"services\.meilisearch\.ports\.0: warning: is 7700:7700, open",
+    ("compose.yaml", "qdrant:/qdrant", "qdrants:/qdrant"): r"services\.qdrant\.volumes\.0: qdrants is not declared",
+    ("compose.yaml", "healthcheck:", "healthchecks:"): r"services\.postgres\.healthchecks: is not known; did you mean",
+    ("compose.yaml", "qdrant/qdrant:v1.19.0", "qdrant/qdrant:latest"): r"services\.qdrant\.image: warning: is qdrant/",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MANIFESTS, ids=lambda case: case[2].strip())
+def test_a_mistake_in_a_manifest_is_told(case: tuple[str, str, str]) -> None:
+    found = told(edited(*case))
+
+    assert any(re.match(MANIFESTS[case], line) for line in found), found
+
+
+RULES = """
+groups:
+  - name: lamina
+    rules:
+      - alert: Slow
+        expr: rate(lamina_searches_total{status="5.."}[5m]) > 1
+        for: 5m
+        labels: {severity: page}
+        annotations: {summary: searches fail}
+"""
+DASHBOARD = '{"title": "t", "panels": [{"id": 1, "type": "timeseries", "title": "p", "targets": [{"expr": "up", "refId": "A"}]}]}'
+METRICS = {
+    (
+        "r.yaml",
+        RULES.replace("for: 5m", "for: 5 minutes"),
+    ): r"groups\.0\.rules\.0\.for: is '5 minutes'; write a duration",
+    (
+        "r.yaml",
+        RULES.replace("alert: Slow", "alrt: Slow"),
+    ): r"groups\.0\.rules\.0\.alrt: is not known; did you mean alert",
+    ("r.yaml", RULES.replace("alert: Slow", "record: a:b")): r"groups\.0\.rules\.0: records, and has `for`",
+    ("r.yaml", RULES.replace("[5m])", "[5m]")): r"groups\.0\.rules\.0\.expr: leaves \( open",
+    ("r.yaml", RULES.replace("[5m])", "[5m)]")): r"groups\.0\.rules\.0\.expr: closes a \) that nothing opened",
+    (
+        "r.yaml",
+        RULES.replace("summary: searches fail", "runbook: x"),
+    ): r"groups\.0\.rules\.0\.annotations\.summary: warning",
+    ("r.yaml", RULES.replace("expr: rate", "exp: rate")): r"groups\.0\.rules\.0\.expr: is missing",
+    ("r.yaml", RULES + RULES.partition("groups:\n")[2]): r"groups\.1\.name: is 'lamina' a second time",
+    (
+        "s.yaml",
+        "scrape_configs: [{job_name: a, static_config: []}]",
+    ): r"scrape_configs\.0\.static_config: is not known; did",
+    ("s.yaml", "scrape_configs: [{job_name: a}, {job_name: a}]"): r"scrape_configs\.1\.job_name: is 'a' a second time",
+    ("g.json", DASHBOARD.replace('"expr": "up"', '"exp": "up"')): r"panels\.0\.targets\.0\.expr: is missing",
+    ("g.json", DASHBOARD.replace('"up"', '"sum(up"')): r"panels\.0\.targets\.0\.expr: leaves \( open",
+    ("g.json", DASHBOARD.replace('"targets"', '"target"')): r"panels\.0\.targets: is no list of queries",
+    ("g.json", DASHBOARD.replace('"title": "t", ', "")): r"title: is missing",
+    ("g.json", DASHBOARD.replace("}]}]}", "}]}")): r"line 1: cannot be read",
+    (
+        "g.json",
+        DASHBOARD.replace('"id": 1,', '"id": 1, "id": 2,'),
+    ): r"document: cannot be read: the key id stands twice",
+}
+
+
+@pytest.mark.parametrize("case", METRICS, ids=lambda case: case[0])
+def test_a_mistake_in_rules_scrapes_and_dashboards_is_told(case: tuple[str, str]) -> None:
+    name, text = case
+
+    found = told(text, name)
+
+    assert any(re.match(METRICS[case], line) for line in found), found
+
+
+def test_rules_in_a_manifest_are_read_like_those_in_a_file() -> None:
+    rule = {"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", "metadata": {"name": "lamina"}}
+    right, wrong = ({**rule, "spec": yaml.safe_load(text)} for text in (RULES, RULES.replace("[5m])", "[5m]")))
+
+    assert told(yaml.safe_dump(right)) == []
+    assert only(yaml.safe_dump(wrong)) == "spec.groups.0.rules.0.expr: leaves ( open; close it"
+
+
+def test_right_rules_and_dashboards_are_left_alone() -> None:
+    row = DASHBOARD.replace('"panels": [', '"panels": [{"type": "row", "title": "r", "panels": []}, ')
+
+    assert [*told(RULES), *told(DASHBOARD, "g.json"), *told(row, "g.json")] == []
+
+
+CRON = """
+apiVersion: ray.io/v1
+kind: RayCronJob
+metadata: {name: lamina-dedup}
+spec:
+  schedule: "30 1 * * *"
+  timeZone: Etc/UTC
+  jobTemplate:
+"""
+
+
+def test_the_jobs_specification_is_one_for_a_ray_cron_job_too() -> None:
+    (spec,) = [item["spec"] for item in manifests("kuberay/job.yaml") if item["kind"] == "RayJob"]
+    cron = yaml.safe_load(CRON)
+    cron["spec"]["jobTemplate"] = spec
+
+    assert told(yaml.safe_dump(cron)) == []
+    assert "schedule: is 'daily'" in only(yaml.safe_dump({**cron, "spec": {**cron["spec"], "schedule": "daily"}}))
+
+
+def test_a_cluster_whose_head_keeps_its_store_on_no_volume_is_warned_of() -> None:
+    head = {"name": "ray", "image": "x:1", "env": []}
+    cluster: dict[str, Any] = {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "metadata": {"name": "lamina"},
+        "spec": {"rayVersion": "2.60.0", "headGroupSpec": {"template": {"spec": {"containers": [head]}}}},
+    }
+    assert "gcsFaultToleranceOptions: warning: is missing" in only(yaml.safe_dump(cluster))
+
+    head["env"] = [{"name": "RAY_gcs_storage", "value": "rocksdb"}]
+    assert "RAY_gcs_storage_path: is missing" in only(yaml.safe_dump(cluster))
+
+    head["env"] = [*head["env"], {"name": "RAY_gcs_storage_path", "value": "/data/gcs"}]
+    assert "is /data/gcs, on no volume that lasts" in only(yaml.safe_dump(cluster))
+
+    head["volumeMounts"] = [{"name": "gcs", "mountPath": "/data/gcs"}]  # type: ignore[assignment]
+    pod = cluster["spec"]["headGroupSpec"]["template"]["spec"]
+    pod["volumes"] = [{"name": "gcs", "persistentVolumeClaim": {"claimName": "gcs"}}]
+    assert told(yaml.safe_dump(cluster)) == []
+
+
+def test_an_embedded_index_on_several_nodes_is_warned_of() -> None:
+    text = edited(
+        "kuberay/service.yaml", "      kind: qdrant\n      url: http://qdrant:6333\n", "      kind: qdrant_edge\n"
+    )
+    for line in ("      grpc_port: 6334\n", "      shards: 2\n", "      replicas: 2\n"):
+        text = text.replace(line, "", 1)
+
+    found = told(text)
+
+    assert any("hybrid.kind: warning: keeps its index within one process of one node" in line for line in found)
+    assert any("max_replicas: is 4, but hybrid.kind keeps the index in one process" in line for line in found)
+
+
+JUNK = st.sampled_from(
+    [None, 5, -1, "x", "", [], {}, [1], {"a": 1}, True, 1.5, [{}], {"kind": "x"}, [[]], {1: 2}, "{", "$(X)"]
+)
+
+
+def places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    items = (
+        document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    )
+    for key, value in items:
+        yield from places(value, (*path, key))
+
+
+def replaced(document: Any, path: tuple[Any, ...], value: Any) -> Any:
+    if not path:
+        return value
+    copy = document.copy()
+    copy[path[0]] = replaced(document[path[0]], path[1:], value)
+    return copy
+
+
+@cache
+def documents_in(path: Path) -> list[Any]:
+    return list(yaml.safe_load_all(path.read_text()))
+
+
+@given(data=st.data())
+@settings(max_examples=25, deadline=None)
+def test_no_document_however_strange_stops_the_check(data: st.DataObject) -> None:
+    path = data.draw(st.sampled_from(FILES))
+    documents = list(documents_in(path))
+    number = data.draw(st.integers(0, len(documents) - 1))
+    place = data.draw(st.sampled_from(list(places(documents[number]))))
+    documents[number] = replaced(documents[number], place, data.draw(JUNK))
+
+    assert all(": " in line for line in told(yaml.safe_dump_all(documents)))
+
+
+def manifests(name: str) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all((CONFIGS / name).read_text()))
+
+
+def keys_of(shape: Any) -> set[str]:
+    assert isinstance(shape, Keyed)
+    return set(shape.keys)
+
+
+def test_serves_keys_are_those_of_the_installed_ray() -> None:
+    from ray._common.runtime_env_uri import Protocol
+    from ray.runtime_env import RuntimeEnv
+    from ray.serve import config, schema
+
+    pairs: list[tuple[Keyed, Any]] = [
+        (serve_keys.DEPLOY, schema.ServeDeploySchema),
+        (serve_keys.APPLICATION, schema.ServeApplicationSchema),
+        (serve_keys.DEPLOYMENT, schema.DeploymentSchema),
+        (serve_keys.ACTOR, schema.RayActorOptionsSchema),
+        (serve_keys.HTTP, schema.HTTPOptionsSchema),
+        (serve_keys.GRPC, schema.gRPCOptionsSchema),
+        (serve_keys.LOGGING, schema.LoggingConfig),
+        (serve_keys.AUTOSCALING, config.AutoscalingConfig),
+        (serve_keys.ROUTING, config.RequestRouterConfig),
+    ]
+
+    for shape, model in pairs:
+        assert keys_of(shape) == set(model.model_fields), model
+    assert keys_of(serve_keys.RUNTIME_ENV) == {name for name in RuntimeEnv.known_fields if not name.startswith("_")}
+    assert set(serve_keys.REMOTE) == {protocol.value for protocol in Protocol.remote_protocols()}
+
+
+@cache
+def ray_folder() -> Path:
+    import ray
+
+    return Path(ray.__file__).parent
+
+
+@cache
+def named_in_ray() -> set[str]:
+    """Return every name of a variable in the Python source of the installed Ray."""
+    sources = (path.read_text(errors="ignore") for path in ray_folder().rglob("*.py"))
+    return {name for source in sources for name in re.findall(r"\bRAY_[A-Za-z0-9_]+", source)}
+
+
+@cache
+def ray_core() -> bytes:
+    core = ray_folder() / "core" / "src" / "ray"
+    return b"".join(path.read_bytes() for path in (core / "gcs" / "gcs_server", core / "raylet" / "raylet"))
+
+
+def is_of_ray(name: str) -> bool:
+    """Tell whether the installed Ray reads a variable; its core reads `RAY_x` for each of its settings x."""
+    return name in named_in_ray() or name.removeprefix("RAY_").encode() in ray_core()
+
+
+def test_every_variable_that_counts_as_rays_is_the_installed_rays() -> None:
+    assert [name for name in sorted(flags.KNOWN | flags.MEASURED.keys()) if not is_of_ray(name)] == []
+
+
+def test_every_variable_that_serve_reads_is_known() -> None:
+    sources = [path.read_text() for path in (ray_folder() / "serve").rglob("*.py")]
+    reads = r'(?:get_env_\w+|environ\.get|getenv)\(\s*"(RAY_SERVE_[A-Z0-9_]+)"'
+    read = {name for source in sources for name in re.findall(reads, source)}
+
+    assert len(read) > 100
+    assert read <= flags.SERVE
+
+
+def test_every_variable_of_rays_in_a_shipped_file_is_the_installed_rays() -> None:
+    named = {
+        name
+        for path in (*FILES, ROOT / "Containerfile")
+        for name in re.findall(r"\bRAY_[A-Za-z_]+[A-Za-z]\b", path.read_text())
+    }
+
+    assert "RAY_SERVE_ENABLE_HA_PROXY" in named
+    assert [name for name in sorted(named) if not is_of_ray(name)] == []
+
+
+def test_what_this_package_knows_of_others_is_so() -> None:
+    from actors.scheduler import MOST_DRIVEN
+    from lamina.stores.postgres.stamps import MAX_IN_FLIGHT
+    from lamina.wiring import PROJECTIONS_OF
+
+    owners = {
+        tier for tier, projections in PROJECTIONS_OF.items() if {"messages", "notes", "documents"} & {*projections}
+    }
+
+    assert (STAMPS_POOL, DRIVEN_RUNS) == (MAX_IN_FLIGHT, MOST_DRIVEN)
+    assert set(OWNERS["hybrid"]) == owners
+    assert set(OWNERS["vectors"]) == {tier for tier, projections in PROJECTIONS_OF.items() if "cold" in projections}
+
+
+def settings_of(text: str) -> Settings:
+    settings, found = read_settings(yaml.safe_load(text))
+    assert settings is not None, found
+    return settings
+
+
+def test_the_clusters_comment_says_the_sum_of_its_pools() -> None:
+    text = (CONFIGS / "cluster.yaml").read_text()
+    settings = settings_of(text)
+    by_name = {demand.who: demand for demand in demands_of(settings)}
+    total = sum(demand.total for demand in by_name.values())
+    twice = total + by_name["routers"].total + by_name["searchers"].total
+
+    assert f"= {total}," in text
+    assert f"and {twice} while" in text
+    assert isinstance(settings.postgres, PostgresServerSettings)
+    assert twice < settings.postgres.max_connections
+    assert {"routers": (6, 6), "searchers": (15, 4)}.items() <= {
+        name: (demand.processes, demand.each) for name, demand in by_name.items()
+    }.items()
+
+
+def test_the_cluster_uses_servers_keeps_batch_work_apart_and_scales_within_bounds() -> None:
+    settings = settings_of((CONFIGS / "cluster.yaml").read_text())
+    deployments = [settings.serve.router, settings.serve.embedder, *vars(settings.serve.searchers).values()]
+
+    assert isinstance(settings.hybrid, QdrantServerSettings)
+    assert isinstance(settings.vectors, QdrantServerSettings)
+    assert isinstance(settings.graph, Neo4jServerSettings)
+    assert all(item.max_replicas > item.min_replicas for item in deployments)
+    assert all(item.downscale_delay_s >= 10 * item.upscale_delay_s for item in deployments)
+    assert not settings.jobs.task_resources.keys() & {name for item in deployments for name in item.resources}
+
+
+def test_the_command_tells_each_finding_in_a_line_and_fails_on_errors_alone(tmp_path: Path) -> None:
+    wrong, weak = tmp_path / "wrong.yaml", tmp_path / "weak.yaml"
+    wrong.write_text("serach: {}")
+    weak.write_text("pool: {timeout_s: 0.5}")
+    runner = CliRunner()
+
+    failed = runner.invoke(app, ["config", "check", str(tmp_path)])
+    passed = runner.invoke(app, ["config", "check", str(weak)])
+    missing = runner.invoke(app, ["config", "check", str(tmp_path / "none.yaml")])
+
+    assert failed.exit_code == 1
+    assert f"{wrong}: serach: is not known; did you mean search?\n" in failed.output
+    assert f"{weak}: pool.timeout_s: warning: is 0.5" in failed.output
+    assert "2 files, 1 errors, 1 warnings" in failed.output
+    assert (passed.exit_code, missing.exit_code) == (0, 1)
+    assert "none.yaml cannot be read" in str(missing.exception)
+
+
+def test_what_is_shown_is_a_file_that_sets_the_same() -> None:
+    settings = settings_of((CONFIGS / "cluster.yaml").read_text())
+    lines = list(lines_of(settings))
+
+    assert settings_of("\n".join(lines)) == settings
+    assert "search:  # How a search is made and fused" in lines
+    assert any(re.match(r"  max_connections: 300  # .*; by default 100$", line) for line in lines)
+
+
+def test_what_is_shown_holds_no_secret() -> None:
+    settings = settings_of(CLUSTER).model_copy(
+        update={
+            "postgres": PostgresServerSettings(url="postgresql://me:s3cret@db/lamina"),
+            "graph": Neo4jServerSettings(url="neo4j://g", password=SecretStr("s3cret")),
+        }
+    )
+
+    lines = list(lines_of(settings))
+
+    assert "s3cret" not in "\n".join(lines)
+    assert "  # url: 'postgresql://…@db/lamina'" in " ".join(lines)
+    assert any("# password: is set, and not shown" in line for line in lines)
+
+
+def test_serve_reads_what_is_shipped() -> None:
+    from ray.serve.schema import ServeDeploySchema
+
+    (service,) = [item for item in manifests("kuberay/service.yaml") if item["kind"] == "RayService"]
+    for text in ((CONFIGS / "serve.yaml").read_text(), service["spec"]["serveConfigV2"]):
+        (application,) = ServeDeploySchema.model_validate(yaml.safe_load(text)).applications
+        assert application.import_path == serve_keys.BUILDER
+
+
+def test_settings_out_of_sight_are_not_guessed_at() -> None:
+    text = (CONFIGS / "kuberay" / "service.yaml").read_text()
+    alone = "\n---\n".join(text.split("\n---\n")[1:])
+
+    assert told(alone) == []
+
+
+def test_serves_configuration_is_read_where_the_settings_are_out_of_sight() -> None:
+    text = edited("kuberay/service.yaml", "        args: {}", "        arguments: {}")
+    (finding,) = told("\n---\n".join(text.split("\n---\n")[1:]))
+
+    assert "serveConfigV2.applications.0.arguments: is not known" in finding
+
+
+def test_what_is_wrong_in_a_config_map_is_told_once() -> None:
+    (finding,) = told(edited("kuberay/service.yaml", "      timeout_s: 5\n", "      timeout_s: 0.5\n"))
+
+    assert finding.startswith("ConfigMap lamina-settings.data.settings.yaml.pool.timeout_s: warning: is 0.5")
+
+
+def test_resources_may_stand_in_the_parameters_of_ray_start() -> None:
+    text = edited(
+        "kuberay/service.yaml",
+        """        rayStartParams: {}
+        resources: {CPU: "4", lamina_batch: "4"}
+""",
+        """        rayStartParams: {num-cpus: "4", resources: '"{\\"lamina_batch\\": 4}"'}
+""",
+    )
+
+    assert told(text) == []
+
+
+def test_variables_are_known_by_name_where_the_settings_are_out_of_sight() -> None:
+    text = edited("kuberay/service.yaml", "LAMINA_VECTORS__API_KEY", "LAMINA_VECTOR__API_KEY")
+    alone = "\n---\n".join(text.split("\n---\n")[1:])
+
+    found = told(alone)
+
+    assert len(found) == 4  # One for each group that has the variable.
+    assert all("LAMINA_VECTOR__API_KEY: sets nothing; did you mean LAMINA_VECTORS__API_KEY" in line for line in found)
+
+
+def test_workers_of_jobs_reserve_what_says_where_they_run() -> None:
+    import ray
+
+    from jobs.runner import reserved, work
+
+    limits = settings_of((CONFIGS / "cluster.yaml").read_text()).jobs
+    task = ray.remote(**reserved(limits))(work)
+
+    assert reserved(limits) == {"num_cpus": 1.0, "memory": 0, "resources": {"lamina_batch": 1.0}}
+    assert task._default_options["resources"] == {"lamina_batch": 1.0}
+
+
+def test_every_variable_has_the_name_of_a_setting() -> None:
+    names = variable_names()
+
+    assert {"LAMINA_POSTGRES__URL", "LAMINA_GRAPH__PASSWORD", "LAMINA_SERVE__ROUTER__MIN_REPLICAS"} <= set(names)
+    assert all(name == name.upper() for name in names)
+
+
+def test_the_image_has_what_its_build_takes_and_runs_without_privileges() -> None:
+    text = (ROOT / "Containerfile").read_text()
+    extras = re.search(r"'\.\[([\w,]+)\]'", text)
+    copied = [word for line in re.findall(r"^COPY (.+)$", text, re.MULTILINE) for word in line.split()[:-1]]
+
+    assert extras
+    assert set(extras[1].split(",")) < _extras()
+    assert copied
+    assert all((ROOT / name).exists() for name in copied)
+    assert re.search(r"^USER 1000", text, re.MULTILINE)
+    assert "--constraint constraints.txt" in text
+    assert "HF_HUB_OFFLINE=1" in text
+
+
+def _extras() -> set[str]:
+    return set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
+
+
+def test_the_servers_of_the_compose_file_are_those_that_make_asks_for() -> None:
+    asked = set(re.findall(r"LAMINA_TEST_\w+_URL", (ROOT / "Makefile").read_text()))
+    said = set(re.findall(r"LAMINA_TEST_\w+_URL", (CONFIGS / "compose.yaml").read_text()))
+
+    assert asked == said
+    assert {name.lower() for name in yaml.safe_load((CONFIGS / "compose.yaml").read_text())["services"]} == {
+        name.removeprefix("LAMINA_TEST_").removesuffix("_URL").lower() for name in asked
+    }
