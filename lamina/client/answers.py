@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from http import HTTPStatus
 from typing import Any
 
 import httpx
@@ -30,6 +31,12 @@ def read(response: httpx.Response) -> dict[str, Any]:
     raise _error(response, body)
 
 
+def is_unrouted(response: httpx.Response) -> bool:
+    """Tell whether a proxy answered by itself that it knows no such path: no replica has seen the request."""
+    tells_more = "json" in str(response.headers.get("Content-Type", ""))
+    return response.status_code == HTTPStatus.NOT_FOUND and not tells_more
+
+
 def unreachable(error: httpx.TransportError, url: httpx.URL) -> Unavailable:
     """Return the error for a service that does not answer at all."""
     return Unavailable("lamina", f"{url} does not answer ({type(error).__name__}); start it with `lamina up`")
@@ -56,6 +63,8 @@ _CLASSES: Mapping[int, type[LaminaError]] = {
 
 def _error(response: httpx.Response, body: Mapping[str, Any]) -> LaminaError:
     """Return the error that the service raised, or for a proxy's answer the nearest one."""
+    if is_unrouted(response):
+        return Unavailable("lamina", "what answers there is no Lamina, or a proxy that has just started; check the URL")
     kind = _CLASSES.get(response.status_code)
     fields = body.get("fields")
     if kind is not None and isinstance(fields, dict):

@@ -1,6 +1,8 @@
 """Two faces, sync and async, over the same calls and answers."""
 
+import asyncio
 import os
+import time
 from collections.abc import Sequence
 from typing import Any, Self
 from uuid import UUID
@@ -8,11 +10,18 @@ from uuid import UUID
 import httpx
 
 from lamina.client import calls
-from lamina.client.answers import read, unreachable
+from lamina.client.answers import is_unrouted, read, unreachable
 from lamina.client.calls import Call, Json
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 DEFAULT_TIMEOUT_S = 60.0
+CONNECT_RETRIES = 5
+"""Tries after a refused connection: at once, then after 0.5, 1, 2 and 4 seconds, longer than a proxy takes to restart.
+
+Nothing was sent then, so that this is safe for writes, too. So is asking a proxy again that does not know its routes
+yet: no replica has seen the request.
+"""
+ROUTE_PAUSE_S = 0.5
 
 
 def _options(url: str | None, key: str | None, timeout_s: float) -> dict[str, Any]:
@@ -24,6 +33,11 @@ def _options(url: str | None, key: str | None, timeout_s: float) -> dict[str, An
     }
 
 
+def _pauses_s(retries: int) -> list[float]:
+    """Return how long to wait after each answer of a proxy without routes; the last one counts as it is."""
+    return [ROUTE_PAUSE_S] * retries + [0.0]
+
+
 class Client:
     """A synchronous client.
 
@@ -32,6 +46,7 @@ class Client:
         key: API key; ``LAMINA_API_KEY``.
         scope: Ids sent with every request: workspace, namespace, user, agent, session, swarm.
         timeout_s: Longest wait for an answer, in seconds.
+        connect_retries: Further tries after a refused connection, or an answer of a proxy that has no routes yet.
     """
 
     def __init__(
@@ -41,8 +56,11 @@ class Client:
         *,
         scope: Json | None = None,
         timeout_s: float = DEFAULT_TIMEOUT_S,
+        connect_retries: int = CONNECT_RETRIES,
     ) -> None:
-        self._http = httpx.Client(**_options(url, key, timeout_s))
+        self._pauses_s = _pauses_s(connect_retries)
+        transport = httpx.HTTPTransport(retries=connect_retries)
+        self._http = httpx.Client(**_options(url, key, timeout_s), transport=transport)
         self._scope = scope or {}
 
     def __enter__(self) -> Self:
@@ -61,13 +79,18 @@ class Client:
         Raises:
             LaminaError: What the service answered, or that it does not.
         """
+        for pause_s in self._pauses_s:
+            response = self._answer(call)
+            if not is_unrouted(response):
+                break
+            time.sleep(pause_s)
+        return read(response)
+
+    def _answer(self, call: Call) -> httpx.Response:
         try:
-            response = self._http.request(
-                call.method, call.path, json=call.json, params=call.params, headers=call.headers
-            )
+            return self._http.request(call.method, call.path, json=call.json, params=call.params, headers=call.headers)
         except httpx.TransportError as error:
             raise unreachable(error, self._http.base_url) from error
-        return read(response)
 
     def record(self, messages: Sequence[Json], *, idempotency_key: str | None = None, **scope: Any) -> Json:
         """Hand over the messages of a turn (`POST /v1/turns`)."""
@@ -237,6 +260,7 @@ class AsyncClient:
         key: API key; ``LAMINA_API_KEY``.
         scope: Ids sent with every request.
         timeout_s: Longest wait for an answer, in seconds.
+        connect_retries: Further tries after a refused connection, or an answer of a proxy that has no routes yet.
     """
 
     def __init__(
@@ -246,8 +270,11 @@ class AsyncClient:
         *,
         scope: Json | None = None,
         timeout_s: float = DEFAULT_TIMEOUT_S,
+        connect_retries: int = CONNECT_RETRIES,
     ) -> None:
-        self._http = httpx.AsyncClient(**_options(url, key, timeout_s))
+        self._pauses_s = _pauses_s(connect_retries)
+        transport = httpx.AsyncHTTPTransport(retries=connect_retries)
+        self._http = httpx.AsyncClient(**_options(url, key, timeout_s), transport=transport)
         self._scope = scope or {}
 
     async def __aenter__(self) -> Self:
@@ -266,13 +293,20 @@ class AsyncClient:
         Raises:
             LaminaError: What the service answered, or that it does not.
         """
+        for pause_s in self._pauses_s:
+            response = await self._answer(call)
+            if not is_unrouted(response):
+                break
+            await asyncio.sleep(pause_s)
+        return read(response)
+
+    async def _answer(self, call: Call) -> httpx.Response:
         try:
-            response = await self._http.request(
+            return await self._http.request(
                 call.method, call.path, json=call.json, params=call.params, headers=call.headers
             )
         except httpx.TransportError as error:
             raise unreachable(error, self._http.base_url) from error
-        return read(response)
 
     async def record(self, messages: Sequence[Json], *, idempotency_key: str | None = None, **scope: Any) -> Json:
         """Hand over the messages of a turn (`POST /v1/turns`)."""
