@@ -5,7 +5,7 @@ import sys
 import typer
 from rich.markup import escape
 
-from benchmarks import agent_runs, cache, dedup, freshness, jobs, latency, retrieval
+from benchmarks import agent_runs, cache, dedup, freshness, jobs, latency, retrieval, rollout, scaling
 from benchmarks.report import errors
 from lamina.errors import LaminaError
 
@@ -22,6 +22,8 @@ app.command("cache")(cache.measure)
 app.command("procedures")(agent_runs.measure)
 app.command("dedup")(dedup.measure)
 app.command("jobs")(jobs.measure)
+app.command("scaling")(scaling.measure)
+app.command("rollout")(rollout.measure)
 
 
 def main() -> None:

@@ -1,0 +1,58 @@
+"""`lamina up` that also deploys its application anew when a file asks for it: what the benchmark of rollouts starts."""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from deployments import up
+from lamina.settings import Settings
+
+FOLDER = "REDEPLOYING_FOLDER"
+"""Names the environment variable that names the folder of the files."""
+WANTED, DONE = "wanted", "done"
+POLL_INTERVAL_S = 0.1
+
+
+def run(settings: Settings, report: up.Report, on_ready: Callable[[up.Started], None]) -> None:
+    """Start everything, and deploy anew whenever asked, until a signal.
+
+    Args:
+        settings: With Postgres and the graph as servers: an embedded one is started for the first application alone.
+        report: Told of each stage.
+        on_ready: Called once it answers.
+    """
+
+    def ready(started: up.Started) -> None:
+        on_ready(started)
+        threading.Thread(target=_redeploy_when_asked, args=(settings, Path(os.environ[FOLDER])), daemon=True).start()
+
+    up.run(settings, report, ready)
+
+
+def _redeploy_when_asked(settings: Settings, folder: Path) -> None:
+    turn = 0
+    while True:
+        time.sleep(POLL_INTERVAL_S)
+        if (folder / WANTED).exists():
+            turn += 1
+            (folder / WANTED).unlink()
+            (folder / DONE).write_text(f"{_redeploy(changed(settings, turn)):.1f}")
+
+
+def changed(settings: Settings, turn: int) -> Settings:
+    """Return settings that differ from all before in something that harms nobody."""
+    search = settings.search.model_copy(update={"limit": settings.search.limit + turn})
+    return settings.model_copy(update={"search": search, "data_dir": settings.data_dir.resolve()})
+
+
+def _redeploy(settings: Settings) -> float:
+    """Deploy the application anew and return the seconds until all of it runs."""
+    from ray import serve  # noqa: PLC0415 - Ray's flags must be in the environment first
+
+    from deployments.app import build  # noqa: PLC0415
+
+    begin = time.monotonic()
+    serve.run(build(settings), name=up.APPLICATION, route_prefix="/", logging_config={"enable_access_log": False})
+    return time.monotonic() - begin
