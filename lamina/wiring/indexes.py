@@ -25,13 +25,17 @@ from lamina.settings import (
 )
 from lamina.stores.hybrid.edge.builds import EmbeddedHybridIndex, EmbeddedIndex
 from lamina.stores.hybrid.edge.shard import QdrantEdgeIndex
-from lamina.stores.hybrid.index import Lookup, VectorIndex
+from lamina.stores.hybrid.index import HybridIndex, Lookup, VectorIndex, WordIndex
 from lamina.stores.hybrid.searchers import Hybrid, SessionWords
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.outbox import ProjectionName
 from lamina.stores.vectors.edge_cold import ColdIndex
 
 logger = logging.getLogger(__name__)
+
+
+class SearchedIndex(HybridIndex, WordIndex, Protocol):
+    """An index that sources of search stand on."""
 
 
 class KeptProjection(Projection[Any], Inventory, Protocol):
@@ -94,6 +98,10 @@ class Server(KeptProjection, Protocol):
         ...
 
 
+class HybridServer(Server, SearchedIndex, Protocol):
+    """An index by words on a server."""
+
+
 def build_index(
     settings: Settings,
     name: ProjectionName,
@@ -108,11 +116,19 @@ def build_index(
             open_at = partial(QdrantEdgeIndex, dimension=dimension, by_session=by_session, search_threads=threads)
             return _embedded(open_at, index_path(settings, name, generation), settings.search)
         case QdrantServerSettings() as chosen:
+            from lamina.stores.hybrid.qdrant.index import QdrantIndex  # noqa: PLC0415 - installed where it is chosen
+
             place = index_name(chosen.prefix, name, generation)
-            return _on_qdrant(chosen, place, dimension, settings.search, by_session=by_session)
+            make = partial(QdrantIndex, chosen, place, dimension=dimension, by_session=by_session)
+            return _on_server(make, settings.search)
         case MeilisearchSettings() as chosen:
+            from lamina.stores.hybrid.meilisearch.index import (  # noqa: PLC0415 - installed where it is chosen
+                MeilisearchIndex,
+            )
+
             place = index_name(chosen.prefix, name, generation)
-            return _on_meilisearch(chosen, place, dimension, settings.search, by_session=by_session)
+            open_index = partial(MeilisearchIndex, chosen, place, dimension=dimension, by_session=by_session)
+            return _on_server(open_index, settings.search)
         case _ as other:
             assert_never(other)
 
@@ -125,25 +141,7 @@ def _embedded(open_at: Callable[[Path], QdrantEdgeIndex], path: Path, limits: Se
     )
 
 
-def _on_qdrant(
-    chosen: QdrantServerSettings, place: str, dimension: int | None, limits: SearchSettings, *, by_session: bool
-) -> BuiltHybrid:
-    from lamina.stores.hybrid.qdrant.index import QdrantIndex  # noqa: PLC0415 - installed where it is chosen
-
-    make = partial(QdrantIndex, chosen, place, dimension=dimension, by_session=by_session)
-    is_empty = is_new(make)
-    index = make()
-    kept: KeptProjection = index
-    built = BuiltIndex(kept, is_empty, aclose=index.close)
-    return BuiltHybrid(built, partial(_over_words, index, limits.min_similarity))
-
-
-def _on_meilisearch(
-    chosen: MeilisearchSettings, place: str, dimension: int | None, limits: SearchSettings, *, by_session: bool
-) -> BuiltHybrid:
-    from lamina.stores.hybrid.meilisearch.index import MeilisearchIndex  # noqa: PLC0415 - installed where it is chosen
-
-    make = partial(MeilisearchIndex, chosen, place, dimension=dimension, by_session=by_session)
+def _on_server(make: Callable[[], HybridServer], limits: SearchSettings) -> BuiltHybrid:
     is_empty = is_new(make)
     index = make()
     kept: KeptProjection = index
@@ -221,7 +219,7 @@ def at_once(ask: Callable[[], Awaitable[bool]]) -> bool:
         return thread.submit(lambda: asyncio.run(asked())).result()
 
 
-def _over_words(index: Any, floor: float, source: Source, lookup: Lookup) -> Searcher:
+def _over_words(index: SearchedIndex, floor: float, source: Source, lookup: Lookup) -> Searcher:
     if source is Source.SESSION_WORDS:
         return SessionWords(index, lookup)
     return Hybrid(source, index, lookup, min_similarity=floor)

@@ -12,7 +12,7 @@ from lamina.fingerprints import fingerprint
 from lamina.ports import Change
 from lamina.scope import Scope
 from lamina.stores.vectors.collections import Layout
-from tests.contract.test_index import STRANGE
+from tests.support.filtered import STRANGE
 from tests.support.indexes import (
     ACME,
     ADAPTERS,

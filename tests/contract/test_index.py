@@ -15,6 +15,7 @@ from lamina.fingerprints import fingerprint
 from lamina.ports import Change
 from lamina.queries import Compare, FilterField, Filters, Operator
 from lamina.scope import Scope
+from tests.support.filtered import STRANGE
 from tests.support.indexes import (
     ACME,
     HYBRID_ADAPTERS,
@@ -28,22 +29,6 @@ from tests.support.indexes import (
     found,
     place,
     record,
-)
-
-STRANGE = (
-    "a-b",
-    "_",
-    "%",
-    "123e4567-e89b-12d3-a456-426614174000",
-    "x@y.z",
-    "a&agent=b",
-    "Ünïcode",
-    "мой кот 🎉 שלום 今日は",
-    "x" * 128,
-    "' OR 1=1 --",
-    'a "quoted" \\ one',
-    "a",
-    "A",
 )
 
 
