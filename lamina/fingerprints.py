@@ -54,11 +54,19 @@ def _fields_of(record: Record) -> tuple[object, ...]:
 
 
 def _parts_of(node: Node) -> tuple[object, object]:
-    fields = (node.label, node.tenant, node.workspace, node.namespace, node.tier, node.user, node.name, node.seen_at)
+    fields = (
+        node.label,
+        node.tenant,
+        node.workspace,
+        node.namespace,
+        node.tier,
+        node.user,
+        node.name,
+        node.seen_at.timestamp(),
+    )
     return fields, sorted(_told(link) for link in node.links)
 
 
 def _told(link: Link) -> tuple[str, ...]:
     users = None if link.users is None else sorted(link.users)
-    seen_at = link.seen_at.isoformat()
-    return str(link.target), link.kind, f"{link.strength:.{_DIGITS}f}", repr(users), seen_at
+    return str(link.target), link.kind, f"{link.strength:.{_DIGITS}f}", repr(users), repr(link.seen_at.timestamp())

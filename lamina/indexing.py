@@ -3,15 +3,16 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import psycopg
 from psycopg.rows import dict_row
 
-from lamina.ports import Projection, Rebuildable
+from lamina.ports import Change, Projection, Rebuildable
 from lamina.stores.postgres.builds import Builds
 from lamina.stores.postgres.connection import Connection
 from lamina.stores.postgres.outbox import CHANNEL, Lag, Outbox, ProjectionName
@@ -22,6 +23,8 @@ LONGEST_PAUSE_S = 5.0
 MAX_UNFLUSHED = 4096
 CANCEL_STEP_S = 1.0
 PAGE = 500
+BUILD_PAUSES_S = (0.1, 0.5, 1.0)
+"""After each time that a build does not take changes; after the last it is given up."""
 _LOCK = 0x6F7574626F78  # "outbox"
 
 
@@ -194,6 +197,7 @@ class Follower:
         await self._gather_more()
         async with self._turn:
             await self._flush()
+            await self._switch_if_full()
 
     async def _gather_more(self) -> None:
         """Apply what comes within the flush interval, so that one flush serves it all."""
@@ -212,8 +216,8 @@ class Follower:
         while batch := await self._outbox.take(self._name, self._batch_size, self._applied):
             changes = await self._outbox.changes(self._name, [id_ for _, id_ in batch])
             self._beside = await self._asked_beside()
-            for projection in self._both():
-                await projection.apply(changes)
+            await self._projection.apply(changes)
+            await self._beside_does(partial(_apply, changes=changes))
             self._applied += [seq for seq, _ in batch]
             total += len(batch)
             if len(self._applied) >= MAX_UNFLUSHED:
@@ -222,8 +226,8 @@ class Follower:
 
     async def _flush(self) -> None:
         if self._applied:
-            for projection in self._both():
-                await projection.flush()
+            await self._projection.flush()
+            await self._beside_does(_flushed)
             await self._outbox.finish(self._applied)
             self._applied = []
 
@@ -232,8 +236,26 @@ class Follower:
         build = await self._builds.asked(self._name)
         return self._projection.beside(build) if build and isinstance(self._projection, Rebuildable) else None
 
-    def _both(self) -> Sequence[Projection[Any]]:
-        return [self._projection] if self._beside is None else [self._projection, self._beside]
+    async def _beside_does(self, act: Callable[[Projection[Any]], Awaitable[None]]) -> None:
+        """Have the build do something, or give it up: it must not hold up what searches use."""
+        if self._beside is None:
+            return
+        for pause_s in BUILD_PAUSES_S:
+            try:
+                await act(self._beside)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is the build's alone
+                logger.warning("indexer: the build of %s does not take changes: %s", self._name, error)
+                await asyncio.sleep(pause_s)
+            else:
+                return
+        await self._give_up()
+
+    async def _give_up(self) -> None:
+        build = await self._builds.asked(self._name)
+        if build is not None:
+            await self._builds.finish(self._name, build)
+            logger.error("indexer: build %s of %s is given up; order it again when its store works", build, self._name)
+        self._beside = None
 
     async def _switch_if_full(self) -> None:
         build = await self._builds.full(self._name)
@@ -243,6 +265,14 @@ class Follower:
             await self._projection.switch(build)
         await self._builds.finish(self._name, build)
         self._beside = None
+
+
+async def _apply(store: Projection[Any], *, changes: Sequence[Change[Any]]) -> None:
+    await store.apply(changes)
+
+
+async def _flushed(store: Projection[Any]) -> None:
+    await store.flush()
 
 
 async def _ended(tasks: Sequence[asyncio.Task[None]]) -> None:

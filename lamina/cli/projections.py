@@ -16,15 +16,15 @@ from lamina.cli.common import (
     UrlOption,
     client_of,
     console,
+    errors,
     progress,
     server_of,
     settings_of,
 )
-from lamina.errors import Misconfigured
+from lamina.errors import LaminaError, Misconfigured
 from lamina.settings import Settings
 from lamina.stores.postgres.builds import order_build
 from lamina.stores.postgres.outbox import PROJECTIONS, ProjectionName
-from lamina.wiring.indexes import store_of
 from lamina.wiring.moving import fill_store, is_served
 from lamina.wiring.stores import postgres_url
 from lamina.wiring.tiers import kept_projections
@@ -44,12 +44,24 @@ def reindex(
     service with that configuration.
     """
     settings = _with_database(config, data_dir)
-    for name in _chosen(projection, settings):
+    refused = [error for name in _chosen(projection, settings) if (error := _reindexed(settings, name)) is not None]
+    for error in refused[:-1]:
+        errors.print(f"[bold red]error[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+    if refused:
+        raise refused[-1]
+
+
+def _reindexed(settings: Settings, name: ProjectionName) -> LaminaError | None:
+    """Build a projection anew, or return why not: it must not hold up the others."""
+    try:
         if asyncio.run(is_served(settings, name)):
             number, count = order_build(postgres_url(settings), name)
             console.print(f"{name}: build {number} takes over {count} memories; the running service applies them")
         else:
             _fill(settings, name)
+    except LaminaError as error:
+        return error
+    return None
 
 
 def _with_database(config: Path | None, data_dir: Path | None) -> Settings:
@@ -62,6 +74,8 @@ def _chosen(projection: str, settings: Settings) -> Sequence[ProjectionName]:
         return kept
     if projection not in PROJECTIONS:
         raise Misconfigured(f"there is no projection {projection}", f"choose one of {', '.join(PROJECTIONS)}, or all")
+    if projection not in kept:
+        raise Misconfigured(f"this configuration keeps no {projection}", "choose a graph store instead of off")
     return [name for name in PROJECTIONS if name == projection]
 
 
@@ -69,7 +83,7 @@ def _fill(settings: Settings, name: ProjectionName) -> None:
     with progress(name, 0) as advance:
         filled = asyncio.run(fill_store(settings, name, advance))
     console.print(
-        f"{name}: {store_of(settings, name)} has taken over {filled.memories} memories; {filled.removed} unknown ones "
+        f"{name}: {filled.store} has taken over {filled.memories} memories; {filled.removed} unknown ones "
         f"removed, {filled.differing} changed meanwhile; start the service with this configuration now",
         highlight=False,
         soft_wrap=True,

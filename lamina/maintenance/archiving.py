@@ -64,7 +64,7 @@ from lamina.stores.postgres.connection import Connection, Pool, in_transaction, 
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.links import forget
 from lamina.stores.postgres.notes import delete_notes
-from lamina.stores.postgres.outbox import enqueue, enqueue_notes
+from lamina.stores.postgres.outbox import enqueue, enqueue_notes, enqueue_returned
 
 logger = logging.getLogger(__name__)
 MOST_BYTES = 32 * 2**20
@@ -383,7 +383,8 @@ async def _erase(
     deletion = await delete_notes(connection, tenant, ids, now)
     changed = await forget(connection, [*ids, *deletion.gone])
     await enqueue_notes(connection, [*ids, *deletion.gone, *deletion.back])
-    await enqueue(connection, "graph", [*deletion.gone, *deletion.back, *sorted(changed)])
+    await enqueue(connection, "graph", [*deletion.gone, *sorted(changed)])
+    await enqueue_returned(connection, deletion.back)
     await forget_archived(connection, ids)
     await asyncio.to_thread(archive.rewrite_without, present[0].file, ids, now=now)
     await bump_epoch(connection, present[0].scope(), teaches=True)

@@ -12,7 +12,7 @@ from lamina.scope import Scope
 from lamina.stores.postgres.connection import Connection, statement
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.job_changes import Change, Columns, Relation, change_rows, journal
-from lamina.stores.postgres.outbox import enqueue, enqueue_notes
+from lamina.stores.postgres.outbox import enqueue, enqueue_notes, enqueue_returned
 from lamina.text import words
 
 # What no index holds.
@@ -41,7 +41,8 @@ class Changes:
         await self._warm_and_cool(rows)
         await enqueue_notes(self.connection, [row["id"] for row in rows if row["id"] in loud])
         turned = [row for row in rows if row["was_live"] != row["is_live"]]
-        await enqueue(self.connection, "graph", [row["id"] for row in turned])
+        await enqueue(self.connection, "graph", [row["id"] for row in turned if not row["is_live"]])
+        await enqueue_returned(self.connection, [row["id"] for row in turned if row["is_live"]])
         self._bump(rows, teaches=bool(turned))
         return [row["id"] for row in rows]
 

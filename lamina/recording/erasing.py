@@ -14,7 +14,7 @@ from lamina.stores.postgres.connection import Connection, Pool, in_transaction, 
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.links import prune_evidence
 from lamina.stores.postgres.notes import delete_notes
-from lamina.stores.postgres.outbox import enqueue, enqueue_notes
+from lamina.stores.postgres.outbox import enqueue, enqueue_notes, enqueue_returned
 from lamina.text import clean_id
 
 PAGE = 1_000
@@ -99,7 +99,7 @@ class Eraser:
         erased = [row["id"] for row in (*rows, *made)]
         everything = sorted({*erased, *deletion.gone})
         await enqueue_notes(connection, [*everything, *deletion.back])
-        await enqueue(connection, "graph", deletion.back)
+        await enqueue_returned(connection, deletion.back)
         await self._knowledge.forget(connection, everything)
         await connection.execute(statement("erase_notes"), {"ids": erased, "tenant": whose["tenant"]})
         return [*rows, *made]

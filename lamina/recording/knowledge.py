@@ -174,8 +174,8 @@ class Knowledge:
             ids_of_tier = [item.memory for item in told if item.tier is tier]
             await link_similar(connection, tier, ids_of_tier, self._generation)
         subjects = {ids[subject] for subject, _, _ in edges}
-        fresh = {item.id for item in put.values() if not item.existed}
-        await enqueue(connection, "graph", [*(item.memory for item in told), *sorted(fresh | subjects | older)])
+        earlier = {item.id for item in put.values() if item.is_earlier}
+        await enqueue(connection, "graph", [*(item.memory for item in told), *sorted(earlier | subjects | older)])
 
     async def assert_entities(
         self, connection: Connection, scope: Scope, entities: Sequence[PreparedEntity]

@@ -45,7 +45,7 @@ from lamina.stores.postgres.notes import (
     replace_chunks,
     update_note,
 )
-from lamina.stores.postgres.outbox import enqueue, enqueue_notes
+from lamina.stores.postgres.outbox import enqueue, enqueue_notes, enqueue_returned
 from lamina.stores.postgres.profiles import patch_profile
 from lamina.stores.postgres.temperatures import warm_up
 
@@ -268,7 +268,7 @@ class Recorder:
     async def _forget(self, connection: Connection, deletion: Deletion) -> None:
         """Take deleted notes, and what they told, out of every projection."""
         await enqueue_notes(connection, [*deletion.gone, *deletion.back])
-        await enqueue(connection, "graph", deletion.back)
+        await enqueue_returned(connection, deletion.back)
         if deletion.gone:
             await self._knowledge.forget(connection, deletion.gone)
 

@@ -2,21 +2,26 @@
 
 import asyncio
 import logging
-import re
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, assert_never
+from uuid import uuid4
 
 from lamina.errors import Unavailable
 from lamina.ports import Inventory, Projection, Searcher
 from lamina.queries import Source
 from lamina.settings import (
+    EmbeddedFalkorDBSettings,
+    FalkorDBServerSettings,
     GraphSettings,
     HybridSettings,
     MeilisearchSettings,
+    Neo4jServerSettings,
+    NoGraphSettings,
     QdrantEdgeSettings,
     QdrantServerSettings,
     SearchSettings,
@@ -48,7 +53,7 @@ class ColdProjection(KeptProjection, VectorIndex, Protocol):
 
 Index_co = TypeVar("Index_co", bound=KeptProjection, covariant=True)
 ServerT = TypeVar("ServerT", bound="Server")
-_CREDENTIALS = re.compile(r"//[^/@]*@")
+IDENTITY = "identity"
 SearchedBy = Callable[[Source, Lookup], Searcher]
 
 
@@ -114,7 +119,9 @@ def build_index(
     match settings.hybrid:
         case QdrantEdgeSettings(search_threads=threads):
             open_at = partial(QdrantEdgeIndex, dimension=dimension, by_session=by_session, search_threads=threads)
-            return _embedded(open_at, index_path(settings, name, generation), settings.search)
+            path = index_path(settings, name, generation)
+            identify(path.parent)
+            return _embedded(open_at, path, settings.search)
         case QdrantServerSettings() as chosen:
             from lamina.stores.hybrid.qdrant.index import QdrantIndex  # noqa: PLC0415 - installed where it is chosen
 
@@ -163,18 +170,26 @@ def build_cold_index(
                 max_open=settings.cold.max_open,
                 search_threads=threads,
             )
-            embedded = EmbeddedIndex(index_path(settings, "cold", generation), open_at)
+            path = index_path(settings, "cold", generation)
+            identify(path.parent)
+            embedded = EmbeddedIndex(path, open_at)
             return BuiltIndex(embedded, embedded.current.is_new, embedded.close)
         case QdrantServerSettings() as chosen:
             from lamina.stores.vectors.qdrant_cold import QdrantColdIndex  # noqa: PLC0415 - installed where chosen
 
-            place = index_name(chosen.prefix, "cold", generation)
+            place = _server_name(chosen.prefix, "cold", generation, settings)
             make = partial(QdrantColdIndex, chosen, place, dimension=dimension, layout=layout)
             is_empty = is_new(make)
             qdrant = make()
             return BuiltIndex(qdrant, is_empty, aclose=qdrant.close)
         case _ as other:
             assert_never(other)
+
+
+def _server_name(prefix: str, name: ProjectionName, generation: Generation | None, settings: Settings) -> str:
+    """Return what collections are called on a Qdrant server; those of another layout have other names."""
+    is_other = name == "cold" and settings.cold.collections == "shared"
+    return index_name(prefix, name, generation) + ("_shared" if is_other else "")
 
 
 def index_path(settings: Settings, name: ProjectionName, generation: Generation | None = None) -> Path:
@@ -227,11 +242,45 @@ def _over_words(index: SearchedIndex, floor: float, source: Source, lookup: Look
 
 def store_of(settings: Settings, name: ProjectionName, generation: Generation | None = None) -> str:
     """Return where the settings keep a projection, without secrets: whoever reads another place has missed changes."""
-    chosen = chosen_for(settings, name)
-    url = getattr(chosen, "url", None)
-    if url is None:
-        return f"{chosen.kind} {index_path(settings, name, generation)}"
-    return f"{chosen.kind} {_CREDENTIALS.sub('//', url)} {index_name(getattr(chosen, 'prefix', ''), name, generation)}"
+    match chosen_for(settings, name):
+        case QdrantEdgeSettings(kind=kind):
+            place = index_path(settings, name, generation)
+            return f"{kind} {identity_of(place.parent)} {place}"
+        case EmbeddedFalkorDBSettings(kind=kind) | NoGraphSettings(kind=kind):
+            return kind
+        case Neo4jServerSettings(kind=kind, url=url, database=database):
+            return f"{kind} {shown(url)} {database}"
+        case FalkorDBServerSettings(kind=kind, url=url):
+            return f"{kind} {shown(url)}"
+        case QdrantServerSettings(kind=kind, url=url, prefix=prefix):
+            return f"{kind} {shown(url)} {_server_name(prefix, name, generation, settings)}"
+        case MeilisearchSettings(kind=kind, url=url, prefix=prefix):
+            return f"{kind} {shown(url)} {index_name(prefix, name, generation)}"
+        case _ as other:
+            assert_never(other)
+
+
+def shown(url: str) -> str:
+    """Return a URL without what may be secret: who connects, and the query."""
+    scheme, mark, rest = url.partition("://")
+    if not mark:
+        return url
+    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"
+
+
+def identity_of(folder: Path) -> str:
+    """Return what tells a folder of indexes from another one of the same path, on another machine or made anew."""
+    try:
+        return (folder / IDENTITY).read_text()
+    except (FileNotFoundError, NotADirectoryError):
+        return "new"
+
+
+def identify(folder: Path) -> None:
+    """Give a folder of indexes its identity, if it has none."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError), (folder / IDENTITY).open("x") as file:
+        file.write(uuid4().hex)
 
 
 def chosen_for(settings: Settings, name: ProjectionName) -> HybridSettings | VectorSettings | GraphSettings:

@@ -1,18 +1,26 @@
 """Fills the store of a projection that no service feeds yet, so that one may move there."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lamina.auditing import audit
 from lamina.errors import Misconfigured
 from lamina.indexing import fill
 from lamina.ports import Change
-from lamina.settings import EmbeddedFalkorDBSettings, Settings
+from lamina.settings import EmbeddedFalkorDBSettings, QdrantEdgeSettings, Settings
 from lamina.stores.postgres.builds import known_tenants, served_store
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import Generation, active_generation
 from lamina.stores.postgres.outbox import Outbox, ProjectionName
-from lamina.wiring.indexes import BuiltIndex, KeptProjection, build_cold_index, build_index, chosen_for, store_of
+from lamina.wiring.indexes import (
+    BuiltIndex,
+    KeptProjection,
+    build_cold_index,
+    build_index,
+    chosen_for,
+    index_path,
+    store_of,
+)
 from lamina.wiring.stores import build_graph_store, build_pool, postgres_url
 
 
@@ -21,11 +29,13 @@ class Filled:
     """What came of filling a store.
 
     Args:
+        store: Where it is.
         memories: How many it took over.
         removed: How many it held that Postgres does not know.
         differing: How many differ from Postgres all the same: they changed meanwhile.
     """
 
+    store: str
     memories: int
     removed: int
     differing: int
@@ -52,12 +62,25 @@ async def fill_store(settings: Settings, projection: ProjectionName, told: Calla
         generation = await active_generation(pool)
         if generation is None:
             raise Misconfigured("the database has no memory yet", "start the service with this configuration instead")
+        _refuse_stray(settings, projection, generation)
         built = _built(settings, projection, generation)
         try:
-            return await _filled(settings, pool, projection, built.projection, told)
+            filled = await _filled(settings, pool, projection, built.projection, told)
+            return replace(filled, store=store_of(settings, projection, generation))
         finally:
             built.close()
             await built.aclose()
+
+
+def _refuse_stray(settings: Settings, projection: ProjectionName, generation: Generation) -> None:
+    """Refuse to begin embedded indexes beside embedded ones: most often the command runs in another folder."""
+    served = served_store(postgres_url(settings), projection) or ""
+    place = index_path(settings, projection, generation)
+    if isinstance(chosen_for(settings, projection), QdrantEdgeSettings) and served.startswith("qdrant_edge"):
+        raise Misconfigured(
+            f"{place} is not where the service keeps {projection}: {served.partition(' ')[2]}",
+            "name the service's --data-dir; a service that starts in another one fills it by itself",
+        )
 
 
 async def _filled(
@@ -69,7 +92,7 @@ async def _filled(
     surplus = [id_ for drift in drifts for id_ in drift.surplus]
     await store.apply([Change(id_, None) for id_ in surplus])
     await store.flush()
-    return Filled(memories, len(surplus), sum(len(drift.missing) + len(drift.different) for drift in drifts))
+    return Filled("", memories, len(surplus), sum(len(drift.missing) + len(drift.different) for drift in drifts))
 
 
 def _built(settings: Settings, projection: ProjectionName, generation: Generation) -> BuiltIndex[KeptProjection]:

@@ -22,6 +22,7 @@ from lamina.settings import (
     NoGraphSettings,
     Settings,
 )
+from lamina.stores.postgres.builds import is_served
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.documents import Documents
 from lamina.stores.postgres.generations import Generation, is_active
@@ -31,7 +32,7 @@ from lamina.stores.postgres.notes import Notes, NotesAt, NotesWarm
 from lamina.stores.postgres.outbox import ProjectionName
 from lamina.stores.postgres.procedures import ProceduresSearcher
 from lamina.stores.vectors.searcher import NotesCold
-from lamina.wiring.indexes import BuiltIndex, KeptProjection, build_cold_index, build_index, nothing
+from lamina.wiring.indexes import BuiltIndex, KeptProjection, build_cold_index, build_index, nothing, store_of
 from lamina.wiring.stores import build_graph_store, build_procedure_reads, graph_is_new
 
 
@@ -39,31 +40,28 @@ class RebuildableProjection(KeptProjection, Rebuildable[Any], Protocol):
     """A projection that can be fed, audited, and built anew beside itself."""
 
 
-class Guarded:
-    """A store that takes changes only while its generation of vectors is the active one.
+Check = Callable[[], Awaitable[None]]
 
-    States are read with the vectors of the active generation: an index that was opened before a switch must not take
-    over those of another model. What it refuses stays in the outbox, for the index that takes its place.
+
+class Guarded:
+    """A store that takes changes only while it is the one to take them.
 
     Args:
         projection: Takes the changes.
-        pool: Connections to Postgres.
-        generation: Whose vectors it holds.
+        check: Raises if another store is to take them: what this one refuses stays in the outbox for that one.
     """
 
-    def __init__(self, projection: Projection[Any], pool: Pool, generation: Generation) -> None:
+    def __init__(self, projection: Projection[Any], check: Check) -> None:
         self._projection = projection
-        self._pool = pool
-        self._generation = generation
+        self._check = check
 
     async def apply(self, changes: Sequence[Change[Any]]) -> None:
         """Take over the given states.
 
         Raises:
-            Unavailable: If another generation is the active one.
+            Unavailable: If another store is to take them.
         """
-        if not await is_active(self._pool, self._generation):
-            raise Unavailable("index", f"vectors of {self._generation.identity.model} are not the active ones any more")
+        await self._check()
         await self._projection.apply(changes)
 
     async def flush(self) -> None:
@@ -71,44 +69,76 @@ class Guarded:
         await self._projection.flush()
 
 
-class WhileActive(Guarded):
-    """A projection of the active generation.
+class GuardedProjection(Guarded):
+    """The same with what it holds.
 
     Args:
         projection: Takes the changes.
-        pool: Connections to Postgres.
-        generation: Whose vectors it holds.
+        check: Raises if another store is to take them.
     """
 
-    def __init__(self, projection: KeptProjection, pool: Pool, generation: Generation) -> None:
-        super().__init__(projection, pool, generation)
-        self._inventory = projection
+    def __init__(self, projection: KeptProjection, check: Check) -> None:
+        super().__init__(projection, check)
+        self._kept = projection
 
     async def inventory(self, tenant: str) -> Mapping[UUID, str]:
         """Return every memory of a tenant in it with the fingerprint of its state."""
-        return await self._inventory.inventory(tenant)
+        return await self._kept.inventory(tenant)
 
 
-class RebuildableWhileActive(WhileActive):
-    """A projection of the active generation that can be built anew beside itself.
+class GuardedRebuildable(GuardedProjection):
+    """The same, where it can be built anew beside itself.
 
     Args:
         projection: Takes the changes.
-        pool: Connections to Postgres.
-        generation: Whose vectors it holds.
+        check: Raises if another store is to take them.
     """
 
-    def __init__(self, projection: RebuildableProjection, pool: Pool, generation: Generation) -> None:
-        super().__init__(projection, pool, generation)
+    def __init__(self, projection: RebuildableProjection, check: Check) -> None:
+        super().__init__(projection, check)
         self._rebuildable = projection
 
     def beside(self, build: int) -> Projection[Any]:
-        """Return the store of a build, which takes changes only while this generation is the active one."""
-        return Guarded(self._rebuildable.beside(build), self._pool, self._generation)
+        """Return the store of a build, which is guarded as well."""
+        return Guarded(self._rebuildable.beside(build), self._check)
 
     async def switch(self, build: int) -> None:
         """Have searches use the store of the build from now on."""
         await self._rebuildable.switch(build)
+
+
+def while_active(pool: Pool, generation: Generation) -> Check:
+    """Return what refuses changes once another generation of vectors is the active one.
+
+    States are read with the vectors of the active generation: an index that was opened before a switch must not take
+    over those of another model.
+    """
+
+    async def check() -> None:
+        if not await is_active(pool, generation):
+            raise Unavailable("index", f"vectors of {generation.identity.model} are not the active ones any more")
+
+    return check
+
+
+def while_served(pool: Pool, projection: ProjectionName, store: str) -> Check:
+    """Return what refuses changes once another service keeps the projection elsewhere."""
+
+    async def check() -> None:
+        if not await is_served(pool, projection, store):
+            raise Unavailable(projection, "another service keeps it elsewhere now; end this one")
+
+    return check
+
+
+def both(*checks: Check) -> Check:
+    """Return what refuses changes if one of these does."""
+
+    async def check() -> None:
+        for one in checks:
+            await one()
+
+    return check
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,16 +220,24 @@ def build_tier(
         generation: Which vectors its indexes hold: those of no other one come into them. The first if not given.
     """
     parts = _build_tier(name, settings, pool, dimension, generation)
-    if generation is None or name == "graph":
-        return parts
-    kept = {name: _guarded(projection, pool, generation) for name, projection in parts.projections.items()}
+    kept = {
+        projection: _guarded(store, _check(projection, settings, pool, generation))
+        for projection, store in parts.projections.items()
+    }
     return replace(parts, projections=kept)
 
 
-def _guarded(projection: KeptProjection, pool: Pool, generation: Generation) -> KeptProjection:
+def _check(projection: ProjectionName, settings: Settings, pool: Pool, generation: Generation | None) -> Check:
+    is_here = while_served(pool, projection, store_of(settings, projection, generation))
+    if generation is None or projection == "graph":
+        return is_here
+    return both(while_active(pool, generation), is_here)
+
+
+def _guarded(projection: KeptProjection, check: Check) -> KeptProjection:
     if isinstance(projection, Rebuildable):
-        return RebuildableWhileActive(projection, pool, generation)
-    return WhileActive(projection, pool, generation)
+        return GuardedRebuildable(projection, check)
+    return GuardedProjection(projection, check)
 
 
 def _build_tier(

@@ -42,7 +42,7 @@ async def test_what_is_written_is_in_every_projection(application: Application) 
 async def test_a_memory_lost_behind_our_back_is_reported_and_repaired(application: Application, name: str) -> None:
     client = await written(application)
     projection = next(parts.projections[name] for parts in application.tiers.values() if name in parts.projections)
-    held = await projection.inventory(application.tenant, lambda state: "x")
+    held = await projection.inventory(application.tenant)
     await projection.apply([Change(id_, None) for id_ in held])
 
     lost = (await audit(client))["projections"][name]

@@ -6,6 +6,7 @@ Of the servers, Qdrant's is its client's own stand-in and Neo4j's is FalkorDB's 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -215,7 +216,7 @@ async def test_what_postgres_does_not_know_is_removed_from_a_place_that_is_fille
         again = await fill_store(servers, "notes", lambda _: None)
 
     assert deleted.status_code == 204
-    assert again == Filled(memories=0, removed=1, differing=0)
+    assert replace(again, store="") == Filled("", memories=0, removed=1, differing=0)
 
 
 def test_embedded_and_servers_can_be_chosen_one_by_one(tmp_path: Path) -> None:

@@ -71,8 +71,9 @@ class CypherGraph:
     """Nodes and links, followed and kept; one process applies changes at a time.
 
     Deleting a node takes the links of others to it along. It has them again only after the changes
-    of those others: the ids of deleted memories never come back, and an entity that is found anew
-    gets a new id.
+    of those others: with a note that was hidden and comes back they are taken over again
+    (``enqueue_returned``), deleted memories never come back, and an entity that is found anew gets a
+    new id.
 
     Args:
         engine: What runs the statements.

@@ -12,6 +12,8 @@ from lamina.errors import Misconfigured
 from lamina.stores.postgres.connection import Pool, lent, statement
 from lamina.stores.postgres.outbox import CHANNEL, ProjectionName
 
+UNBOUNDED = 2**63 - 1
+"""Up to which row of the outbox a build has to get whose memories are not in there yet."""
 STARTS_APART = timedelta(minutes=1)
 """Replicas that find a store empty within this time of each other start together."""
 
@@ -29,6 +31,25 @@ class Build:
     number: int
     ordered_at: datetime
     pending: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownStore:
+    """Where a projection was kept, when a store is claimed for it.
+
+    Args:
+        store: The place; ``None`` if none has been claimed.
+        is_filled_lately: Whether everything was enqueued for it within a start of several replicas.
+        pending: Memories that the outbox holds for it.
+    """
+
+    store: str | None
+    is_filled_lately: bool
+    pending: int
+
+    def is_another(self, store: str) -> bool:
+        """Tell whether it was kept elsewhere."""
+        return self.store not in (None, store)
 
 
 class Builds:
@@ -50,7 +71,7 @@ class Builds:
         return await self._build("full_build", projection)
 
     async def finish(self, projection: ProjectionName, build: int) -> None:
-        """Take note that searches use the build."""
+        """Take note that searches use the build, or that it is given up."""
         async with lent(self._pool) as connection:
             await connection.execute(statement("finish_build"), {"projection": projection, "build": build})
 
@@ -62,7 +83,8 @@ class Builds:
 
     async def _build(self, name: str, projection: ProjectionName) -> int | None:
         async with lent(self._pool) as connection:
-            cursor = await connection.execute(statement(name), {"projection": projection})
+            parameters = {"projection": projection, "unbounded": UNBOUNDED}
+            cursor = await connection.execute(statement(name), parameters)
             row = await cursor.fetchone()
         return None if row is None else int(row["build"])
 
@@ -70,29 +92,78 @@ class Builds:
 def order_build(url: str, projection: ProjectionName) -> tuple[int, int]:
     """Have the running service build a projection anew beside the old one; return its number and how many memories.
 
+    The order is committed before the memories are read: from then on the indexer gives both stores what it takes, so
+    that what is written meanwhile is read here or given to both. A call that was cut off is made good by another one.
+
     Raises:
         Misconfigured: If one is being built.
     """
-    with _connected(url) as connection, connection.transaction():
-        row = connection.execute(statement("order_build"), {"projection": projection}).fetchone()
+    with _connected(url) as connection:
+        parameters = {"projection": projection, "unbounded": UNBOUNDED}
+        row = connection.execute(statement("order_build"), parameters).fetchone()
         if row is None:
             raise Misconfigured(
                 f"{projection} is being built already", "wait for it; `lamina status` shows how far it is"
             )
-        count = connection.execute(statement(f"enqueue_all_{projection}")).rowcount
-        connection.execute(statement("bound_build"), {"projection": projection})
-        connection.execute(statement("unsettle"), {"tenant": None})
-        connection.execute(f"NOTIFY {CHANNEL}".encode())
+        with connection.transaction():
+            count = _enqueue_all(connection, projection)
     return int(row["build"]), count
 
 
-def claim_store(url: str, projection: ProjectionName, store: str) -> bool:
-    """Take note where the service keeps a projection; tell whether it kept it elsewhere before.
+def claim_store(url: str, projection: ProjectionName, store: str, *, is_new: bool, is_shared: bool) -> bool:
+    """Keep a projection in a store from now on; have it take over everything, if something may have passed it by.
 
-    What changed while it was elsewhere has passed this store by.
+    One transaction: a claim that fails leaves everything to the next one.
+
+    Args:
+        url: The database.
+        projection: Which.
+        store: Where it is kept.
+        is_new: Whether the store is empty, or does not answer.
+        is_shared: Whether other processes may use it, too, and claim it at the same time.
+
+    Returns:
+        Whether everything is in the outbox for it now.
     """
-    row = _first(url, "claim_store", {"projection": projection, "store": store})
-    return row is not None and bool(row["is_another"])
+    parameters = {"projection": projection, "store": store, "apart": STARTS_APART}
+    with _connected(url) as connection, connection.transaction():
+        connection.execute(statement("make_store"), parameters)
+        known = _known(connection.execute(statement("lock_store"), parameters).fetchone())
+        connection.execute(statement("claim_store"), parameters)
+        if not has_missed(known, store, is_new=is_new, is_shared=is_shared):
+            return False
+        connection.execute(statement("begin_filling"), parameters)
+        return _filled(connection, projection, spares=is_shared and not known.is_another(store), pending=known.pending)
+
+
+def has_missed(known: KnownStore, store: str, *, is_new: bool, is_shared: bool) -> bool:
+    """Tell whether a store may have missed changes, and nobody else has seen to it just now."""
+    if known.is_another(store):
+        return True
+    return is_new and not (is_shared and known.is_filled_lately)
+
+
+def _filled(connection: psycopg.Connection[DictRow], projection: ProjectionName, *, spares: bool, pending: int) -> bool:
+    """Enqueue everything; where ``spares`` says so only if less is waiting, as for a server that does not answer."""
+    with connection.transaction() as filling:
+        count = _enqueue_all(connection, projection)
+        if spares and 0 < count <= pending:
+            raise psycopg.Rollback(filling)
+        return True
+    return False
+
+
+def _enqueue_all(connection: psycopg.Connection[DictRow], projection: ProjectionName) -> int:
+    count = connection.execute(statement(f"enqueue_all_{projection}")).rowcount
+    connection.execute(statement("bound_build"), {"projection": projection})
+    connection.execute(statement("unsettle"), {"tenant": None})
+    connection.execute(f"NOTIFY {CHANNEL}".encode())
+    return count
+
+
+def _known(row: DictRow | None) -> KnownStore:
+    assert row is not None  # noqa: S101 - it was made in the same transaction
+    return KnownStore(row["store"], bool(row["is_filled_lately"]), row["pending"])
 
 
 def served_store(url: str, projection: ProjectionName) -> str | None:
@@ -101,9 +172,12 @@ def served_store(url: str, projection: ProjectionName) -> str | None:
     return None if row is None else row["store"]
 
 
-def begin_filling(url: str, projection: ProjectionName) -> bool:
-    """Tell whether to fill an empty store that other replicas may have found, too."""
-    return _first(url, "begin_filling", {"projection": projection, "apart": STARTS_APART}) is not None
+async def is_served(pool: Pool, projection: ProjectionName, store: str) -> bool:
+    """Tell whether a projection is kept in this store; a service that another one relieved must not feed its own."""
+    async with lent(pool) as connection:
+        cursor = await connection.execute(statement("served_store"), {"projection": projection})
+        row = await cursor.fetchone()
+    return row is None or row["store"] in (None, store)
 
 
 def known_tenants(url: str) -> list[str]:

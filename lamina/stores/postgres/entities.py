@@ -57,10 +57,12 @@ class Put:
     Args:
         id: Its id, or that of the equal one the workspace already has.
         existed: Whether it was there before.
+        is_earlier: Whether an entity is new, or was not known to be seen this early.
     """
 
     id: UUID
     existed: bool
+    is_earlier: bool = False
 
 
 async def put_entities(
@@ -75,7 +77,7 @@ async def put_entities(
         cursor = await connection.execute(statement("upsert_entity"), _entity_row(scope, item, generation))
         row = await cursor.fetchone()
         assert row is not None  # noqa: S101 - the upsert returns its row
-        put[item.entity.key] = Put(row["id"], existed=not row["is_new"])
+        put[item.entity.key] = Put(row["id"], existed=not row["is_new"], is_earlier=row["is_earlier"])
     names = [
         {**scope_parameters(scope), "key": key, "entity_id": put[item.entity.key].id}
         for item in prepared

@@ -45,6 +45,13 @@ async def enqueue_notes(connection: Connection, ids: Sequence[UUID]) -> None:
         await enqueue(connection, projection, ids)
 
 
+async def enqueue_returned(connection: Connection, ids: Sequence[UUID]) -> None:
+    """Have the graph take over notes that come back, and the notes linked to them: their links went with the node."""
+    await enqueue(connection, "graph", ids)
+    if ids:
+        await connection.execute(statement("enqueue_links_to"), {"ids": list(ids)})
+
+
 class Outbox:
     """Reads and clears the outbox of one projection at a time.
 

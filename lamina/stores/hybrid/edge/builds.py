@@ -106,6 +106,7 @@ class EmbeddedIndex(Generic[IndexT]):
         self._path = path
         self._open_at = open_at
         self._lock = threading.Lock()
+        self._opening = threading.Lock()  # Takes half a second: searches must not wait for it.
         self._beside: dict[int, _Opened[IndexT]] = {}
         build = _current_build(path)
         _remove_outdated(path, build)
@@ -160,12 +161,17 @@ class EmbeddedIndex(Generic[IndexT]):
             yield index
 
     def _of_build(self, build: int) -> IndexT:
+        with self._opening:
+            known = self._known(build)
+            if known is None:
+                known = self._opened(build)
+                with self._lock:
+                    self._beside[build] = known
+            return known.index
+
+    def _known(self, build: int) -> _Opened[IndexT] | None:
         with self._lock:
-            if build == self._current.build:
-                return self._current.index
-            if build not in self._beside:
-                self._beside[build] = self._opened(build)
-            return self._beside[build].index
+            return self._current if build == self._current.build else self._beside.get(build)
 
     def _switch(self, build: int) -> None:
         if build == self._current.build:
@@ -174,7 +180,9 @@ class EmbeddedIndex(Generic[IndexT]):
         with self._lock:
             _write_current(self._path, build)
             before, self._current = self._current, self._beside.pop(build)
-        before.retire()
+            earlier = [self._beside.pop(number) for number in sorted(self._beside) if number < build]
+        for opened in (before, *earlier):
+            opened.retire()
 
     def _opened(self, build: int) -> _Opened[IndexT]:
         place = _place_of(self._path, build)

@@ -30,8 +30,20 @@ _REFUSED = {
     grpc.StatusCode.UNAUTHENTICATED,
     grpc.StatusCode.PERMISSION_DENIED,
 }
+_WRONG = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY, grpc.StatusCode.INVALID_ARGUMENT}
+MOST_SAID = 200
 _MISSING = {HTTPStatus.NOT_FOUND, grpc.StatusCode.NOT_FOUND}
 _THERE_ALREADY = {HTTPStatus.CONFLICT, grpc.StatusCode.ALREADY_EXISTS}
+
+
+DENSE, WORDS = "dense", "words"
+_SPARSE = {WORDS: models.SparseVectorParams(modifier=models.Modifier.IDF)}
+_FIELDS: Mapping[str, Any] = {
+    **{name: models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD) for name in KEYWORDS},
+    "tenant": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True),
+    **dict.fromkeys(FIGURES, models.PayloadSchemaType.FLOAT),
+    MOMENT: models.PayloadSchemaType.DATETIME,
+}
 
 
 class CollectionMissing(Unavailable):
@@ -90,13 +102,29 @@ def _told(error: Exception) -> Exception:
         return CollectionMissing(
             PART, "a collection is missing on the server; run `lamina reindex`, or start the service again"
         )
-    return Unavailable(PART, f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no answer'}")
+    if status in _WRONG:
+        return Misconfigured(
+            f"qdrant refuses a call: {_said(error)}", "compare its version and its collections with ours"
+        )
+    return Unavailable(PART, _said(error))
 
 
-def _status(error: Exception) -> HTTPStatus | grpc.StatusCode | None:
+def _said(error: Exception) -> str:
+    """Return what the server says, in one line."""
+    match error:
+        case grpc.aio.AioRpcError():
+            text = f"{error.code().name.lower()}: {error.details()}"
+        case UnexpectedResponse(content=bytes(content), status_code=status):
+            text = f"{status}: {content[:MOST_SAID].decode(errors='replace')}"
+        case _:
+            text = str(error)
+    return f"{type(error).__name__}: {' '.join(text.split())[:MOST_SAID] or 'no answer'}"
+
+
+def _status(error: Exception) -> int | grpc.StatusCode | None:
     match error:
         case UnexpectedResponse(status_code=int(number)):
-            return HTTPStatus(number)
+            return number
         case grpc.aio.AioRpcError():
             return error.code()
         case ValueError() if "not found" in str(error):  # Of the local one.
@@ -181,11 +209,11 @@ class Collections:
 
         The collections of the builds before are removed.
         """
-        held = await self.aliases("")
         for alias in aliases:
             await self.make(behind(alias, build))
-        moved = [change for alias in aliases for change in _moved(alias, behind(alias, build), held)]
-        await self._point([*moved, *(_freed(alias) for alias in freed if alias in held)])
+        # An alias that is there already is moved by making it again, in one step.
+        moved = [_pointed(alias, behind(alias, build)) for alias in aliases]
+        await self._point([*moved, *(_freed(alias) for alias in freed)])
         for alias in (*aliases, *freed):
             await self._remove_outdated(alias, build)
 
@@ -198,7 +226,7 @@ class Collections:
                 sparse_vectors_config=_SPARSE,
                 shard_number=settings.shards,
                 replication_factor=settings.replicas,
-                write_consistency_factor=settings.replicas // 2 + 1,
+                write_consistency_factor=max(1, settings.replicas - 1),
             )
         except (ApiException, grpc.RpcError) as error:
             if _status(error) not in _THERE_ALREADY and not await self._client.collection_exists(name):
@@ -230,16 +258,6 @@ class Collections:
                 f"the collection {name} is for vectors of {stored} dimensions, expected {self._dimension}",
                 "choose another prefix, or remove the collection",
             )
-
-
-DENSE, WORDS = "dense", "words"
-_SPARSE = {WORDS: models.SparseVectorParams(modifier=models.Modifier.IDF)}
-_FIELDS: Mapping[str, Any] = {
-    **{name: models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD) for name in KEYWORDS},
-    "tenant": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True),
-    **dict.fromkeys(FIGURES, models.PayloadSchemaType.FLOAT),
-    MOMENT: models.PayloadSchemaType.DATETIME,
-}
 
 
 def _dense(settings: QdrantServerSettings, dimension: int | None) -> dict[str, models.VectorParams]:
@@ -277,10 +295,6 @@ def build_of(name: str, alias: str) -> int | None:
 def behind(alias: str, build: int) -> str:
     """Return the name of the collection that is a build of an alias."""
     return f"{alias}.{build}"
-
-
-def _moved(alias: str, name: str, held: Mapping[str, str]) -> Sequence[models.AliasOperations]:
-    return (_freed(alias), _pointed(alias, name)) if alias in held else (_pointed(alias, name),)
 
 
 def _freed(alias: str) -> models.DeleteAliasOperation:

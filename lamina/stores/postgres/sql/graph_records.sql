@@ -1,10 +1,13 @@
 -- The nodes of the graph: memories with their links, entities with those edges that time has left anything of. Times
--- of links in microseconds.
+-- of links in microseconds. A link to a note that is hidden stays out until that note comes back: the graph lost it
+-- with the note's node. The note is looked for rather than joined, or a page might be joined with all of them.
 SELECT id, 'Memory' AS label, 2 AS tier, tenant, workspace, namespace, user_id, NULL AS name, event_at AS seen_at,
        (SELECT coalesce(jsonb_agg(jsonb_build_array(
                    l.to_id, l.kind, l.strength, CASE WHEN l.user_id IS NULL THEN NULL ELSE jsonb_build_array(l.user_id) END,
                    (extract(epoch FROM l.seen_at) * 1000000)::bigint) ORDER BY l.to_id, l.kind), '[]')
-        FROM memory_links l WHERE l.from_id = notes.id) AS links
+        FROM memory_links l
+        WHERE l.from_id = notes.id
+          AND (l.kind <> 'similar' OR (SELECT o.deleted_at FROM notes o WHERE o.id = l.to_id) IS NULL)) AS links
 FROM notes WHERE id = ANY(%(ids)s) AND deleted_at IS NULL
 UNION ALL
 SELECT id, 'Memory', 1, tenant, workspace, namespace, user_id, NULL, occurred_at,

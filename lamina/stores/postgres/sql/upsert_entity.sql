@@ -1,4 +1,5 @@
--- A name seen again keeps its entity; a vague type gives way to a definite one.
+-- A name seen again keeps its entity; a vague type gives way to a definite one. The subquery sees what was there before
+-- the statement: nothing, of an entity that is new or that another writer made meanwhile.
 INSERT INTO entities AS e (
     id, tenant, workspace, namespace, key, name, type, aliases, confidence, is_asserted, generation, embedding,
     first_seen_at, last_seen_at
@@ -14,4 +15,5 @@ SET type = CASE WHEN e.type = 'thing' OR excluded.is_asserted THEN excluded.type
     first_seen_at = least(e.first_seen_at, excluded.first_seen_at),
     last_seen_at = greatest(e.last_seen_at, excluded.last_seen_at),
     standing = 1
-RETURNING id, id = %(id)s AS is_new
+RETURNING id, id = %(id)s AS is_new,
+          first_seen_at IS DISTINCT FROM (SELECT o.first_seen_at FROM entities o WHERE o.id = e.id) AS is_earlier
