@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import ray
@@ -33,12 +33,14 @@ class RemoteShard:
         name: The actor's name.
         namespace: Ray's namespace of it.
         limits: Its bounds, should it have to be made.
+        resources: What it reserves, by Ray's name.
     """
 
-    def __init__(self, name: str, namespace: str, limits: ShardLimits) -> None:
+    def __init__(self, name: str, namespace: str, limits: ShardLimits, resources: Mapping[str, float]) -> None:
         self._name = name
         self._namespace = namespace
         self._limits = limits
+        self._resources = resources
         self._handle: ActorHandle[CacheShard] | None = None
         self._making: asyncio.Task[ActorHandle[CacheShard]] | None = None
 
@@ -82,7 +84,8 @@ class RemoteShard:
     async def _found(self) -> "ActorHandle[CacheShard]":
         """Return the actor, by one thread: while Ray's directory hangs, impatient callers must not add more."""
         if self._making is None or self._making.done():
-            self._making = asyncio.create_task(asyncio.to_thread(make, self._name, self._namespace, self._limits))
+            made = asyncio.to_thread(make, self._name, self._namespace, self._limits, self._resources)
+            self._making = asyncio.create_task(made)
             self._making.add_done_callback(_looked_at)
         self._handle = await asyncio.shield(self._making)
         return self._handle
@@ -93,18 +96,23 @@ def _looked_at(task: "asyncio.Task[ActorHandle[CacheShard]]") -> None:
         task.exception()  # Nobody may wait for it any more.
 
 
-def make(name: str, namespace: str, limits: ShardLimits) -> "ActorHandle[CacheShard]":
-    """Return the actor of this name, made if there is none."""
-    options = {
+def actor_options(name: str, namespace: str, resources: Mapping[str, float]) -> dict[str, Any]:
+    """Return the options of an actor that outlives who makes it, and is found by its name."""
+    return {
         "name": name,
         "namespace": namespace,
         "lifetime": "detached",
         "get_if_exists": True,
         "max_restarts": -1,
-        "max_concurrency": MAX_CONCURRENCY,
         "num_cpus": 0,
+        "resources": dict(resources),
         "enable_task_events": False,
     }
+
+
+def make(name: str, namespace: str, limits: ShardLimits, resources: Mapping[str, float]) -> "ActorHandle[CacheShard]":
+    """Return the actor of this name, made if there is none."""
+    options = {**actor_options(name, namespace, resources), "max_concurrency": MAX_CONCURRENCY}
     remote: Any = ray.remote  # Its types know nothing of concurrency groups.
     actor = remote(concurrency_groups={CLAIMS: MAX_CONCURRENCY})(CacheShard)
     return cast("ActorHandle[CacheShard]", actor.options(**options).remote(limits))
@@ -119,12 +127,14 @@ class Directory:
         namespace: Ray's namespace of them, one a database.
         edition: Actors outlive releases: another edition has others, and ends those of this one.
         limits: The bounds of each.
+        resources: What each reserves, by Ray's name: where it runs.
     """
 
     count: int
     namespace: str
     edition: str
     limits: ShardLimits
+    resources: Mapping[str, float] = field(default_factory=dict)
 
     def names(self) -> list[str]:
         """Return the shards' names."""
@@ -137,12 +147,12 @@ class Directory:
         """
         if not ray.is_initialized():  # A call would start a whole Ray behind everyone's back.
             return {name: CacheShard(self.limits) for name in self.names()}
-        return {name: RemoteShard(name, self.namespace, self.limits) for name in self.names()}
+        return {name: RemoteShard(name, self.namespace, self.limits, self.resources) for name in self.names()}
 
     def open(self) -> None:
         """Make the actors that are not there, and end those of other editions."""
         for name in self.names():
-            make(name, self.namespace, self.limits)
+            make(name, self.namespace, self.limits, self.resources)
         retire(self.namespace, set(self.names()))
 
 

@@ -24,7 +24,7 @@ from lamina.stores.postgres.connection import Pool
 STEP_S = 0.1
 """How long each wait lasts by which the event loop's lag is measured."""
 POOL_STEPS = 10
-"""After how many of them the pool is looked at."""
+"""After how many of them gauges are recorded again: Ray forgets one that nobody sets for 20 s."""
 PREFIX = "ray_"
 Record = Callable[[float, dict[str, str]], None]
 
@@ -90,7 +90,9 @@ def _of_process() -> Meter:
     return RayMeter(metrics)
 
 
-def watch(owner: object, part: str, meter: Meter, pool: Pool | None = None) -> None:
+def watch(
+    owner: object, part: str, meter: Meter, pool: Pool | None = None, *, tell: Callable[[], None] | None = None
+) -> None:
     """Measure the running event loop's lag, and the use of a pool, for as long as the owner lives.
 
     Args:
@@ -98,18 +100,21 @@ def watch(owner: object, part: str, meter: Meter, pool: Pool | None = None) -> N
         part: What the figures are called.
         meter: Where they go; nothing is watched if they go nowhere.
         pool: Connections of this process.
+        tell: Records further gauges each second; it must not hold the owner.
     """
     if meter is UNMEASURED:
         return
     loop = asyncio.get_running_loop()
-    task = loop.create_task(_watch(part, meter, pool), name=f"watch {part}")
+    task = loop.create_task(_watch(part, meter, pool, tell), name=f"watch {part}")
     weakref.finalize(owner, _end, loop, task).atexit = False
 
 
-async def _watch(part: str, meter: Meter, pool: Pool | None) -> None:
+async def _watch(part: str, meter: Meter, pool: Pool | None, tell: Callable[[], None] | None) -> None:
     loop = asyncio.get_running_loop()
     while True:
         record_pool(part, meter, pool)
+        if tell is not None:
+            tell()
         for _ in range(POOL_STEPS):
             began = loop.time()
             await asyncio.sleep(STEP_S)

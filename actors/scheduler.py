@@ -12,7 +12,7 @@ import ray
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from ray.actor import ActorHandle
 
-from actors.directory import retire
+from actors.directory import actor_options, retire
 from actors.instruments import process_meter, watch
 from lamina.areas import Area
 from lamina.errors import LaminaError
@@ -154,15 +154,7 @@ def open_scheduler(settings: Settings) -> "ActorHandle[Scheduler]":
     """
     schedules(settings.jobs.schedule)
     namespace, name = jobs_namespace(settings), f"scheduler-{jobs_edition(settings)}"
-    options: dict[str, Any] = {
-        "name": name,
-        "namespace": namespace,
-        "lifetime": "detached",
-        "get_if_exists": True,
-        "max_restarts": -1,
-        "num_cpus": 0,
-        "enable_task_events": False,
-    }
+    options = actor_options(name, namespace, settings.jobs.driver_resources)
     remote: Any = ray.remote(Scheduler)
     actor = cast("ActorHandle[Scheduler]", remote.options(**options).remote(settings))
     retire(namespace, {name})

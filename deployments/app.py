@@ -1,31 +1,28 @@
 """The composed application: the only place where classes become Ray Serve deployments."""
 
-from typing import Any, assert_never
+from typing import Any
 
 import ray
 from ray import serve
 from ray.serve import Application
-from ray.serve.config import RequestRouterConfig
+from ray.serve.config import BackpressureConfig, RequestRouterConfig
 
 from actors.scheduler import open_scheduler
 from deployments.embedder import Embedder
 from deployments.indexer import Indexer
+from deployments.refusing import embedded_by, limits_of, refuse_replicas
 from deployments.router import Router, directory_of
 from deployments.scaling import autoscaling
 from deployments.searcher import Searcher
-from lamina.errors import Misconfigured
 from lamina.queries import TierName
 from lamina.settings import (
     DeploymentSettings,
     EmbedderDeployment,
-    MeilisearchSettings,
-    QdrantEdgeSettings,
-    QdrantServerSettings,
-    SearcherDeployment,
+    PostgresServerSettings,
     Settings,
 )
 from lamina.stores.postgres.generations import Generation, claim_generation
-from lamina.stores.postgres.migrate import migrate
+from lamina.stores.postgres.migrate import migrate, wait_for_server
 from lamina.wiring import model_identity, served_tiers, session_url
 from lamina.wiring.stores import with_thresholds
 
@@ -33,6 +30,8 @@ CONSTRUCTOR_ATTEMPTS = 3
 # Ray's own, of half a second at the most, let an overloaded deployment fall to an eighth of what it can do.
 BACKOFF = RequestRouterConfig(initial_backoff_s=0.005, max_backoff_s=0.02)  # type: ignore[arg-type]  # Ray's own gap
 FULL_SURGE = 100
+# What Serve itself answers in place of a router that has too much in hand.
+FULL = BackpressureConfig(status_code=503, retry_after_s=1)
 # A replica that keeps an embedded index makes room as soon as it has nothing in hand: until then there is none.
 HANDOVER_S = 0.2
 
@@ -44,11 +43,14 @@ def build(settings: Settings) -> Application:
         settings: The arguments of the Serve configuration; the environment fills what they leave out.
 
     Raises:
-        Misconfigured: If the database cannot be reached, is newer than this release, or holds
+        Misconfigured: If the database does not answer within `postgres.wait_s`, is newer than this release, or holds
             vectors of another model; or if a tier over an embedded index is to have several replicas.
     """
     refuse_replicas(settings)
     url = session_url(settings)
+    if isinstance(settings.postgres, PostgresServerSettings):
+        # Serve gives an application up whose builder raises, and the server may come up later than Ray does.
+        wait_for_server(url, settings.postgres.wait_s)
     migrate(url)
     generation = claim_generation(url, model_identity(settings), settings.embedding.thresholds)
     settings = with_thresholds(settings, generation)
@@ -68,56 +70,6 @@ def _start_actors(settings: Settings, generation: Generation) -> None:
     if ray.is_initialized():
         directory_of(settings, generation).open()
         open_scheduler(settings)
-
-
-def refuse_replicas(settings: Settings) -> None:
-    """Refuse several replicas of a tier whose index one process alone may open.
-
-    Raises:
-        Misconfigured: If there is such a tier.
-    """
-    for tier in served_tiers(settings):
-        most, kept = limits_of(settings, tier).max_replicas, embedded_by(settings, tier)
-        if most > 1 and kept:
-            raise Misconfigured(
-                f"serve.searchers.{tier}.max_replicas is {most}, but {kept}.kind keeps the index in one process",
-                f"set it to 1, or choose a server by {kept}.kind and {kept}.url",
-            )
-
-
-def embedded_by(settings: Settings, tier: TierName) -> str | None:
-    """Return the section that puts an index of this tier inside its replica; nothing if its stores are servers.
-
-    The graph's store is a server even where `lamina up` starts it, and applying to it twice does no harm.
-    """
-    match tier:
-        case "sessions" | "documents":
-            return "hybrid" if _is_embedded(settings.hybrid) else None
-        case "notes":
-            chosen = {"hybrid": settings.hybrid, "vectors": settings.vectors}
-            return next((name for name, store in chosen.items() if _is_embedded(store)), None)
-        case "graph" | "procedures":
-            return None
-        case _ as other:
-            assert_never(other)
-
-
-def _is_embedded(store: QdrantEdgeSettings | QdrantServerSettings | MeilisearchSettings) -> bool:
-    match store:
-        case QdrantEdgeSettings():
-            return True
-        case QdrantServerSettings(url=url):
-            return url == ":memory:"
-        case MeilisearchSettings():
-            return False
-        case _ as other:
-            assert_never(other)
-
-
-def limits_of(settings: Settings, tier: TierName) -> SearcherDeployment:
-    """Return the limits of a tier's searcher."""
-    limits: SearcherDeployment = getattr(settings.serve.searchers, tier)
-    return limits
 
 
 def embedder_resources(limits: EmbedderDeployment, gpus: float) -> tuple[str, dict[str, Any]]:
@@ -211,6 +163,7 @@ def _indexer(limits: DeploymentSettings) -> serve.Deployment:
 def _router(limits: DeploymentSettings) -> serve.Deployment:
     return serve.deployment(
         name="Router",
+        backpressure_config=FULL,
         ray_actor_options=reserved(limits),
         max_constructor_retry_count=CONSTRUCTOR_ATTEMPTS,
         **options(limits, work_target=limits.target_ongoing_requests),

@@ -35,8 +35,8 @@ class Embedder:
         if model.identity != identity:
             raise Misconfigured(f"the model loaded is {model.identity}, expected {identity}", "set embedding.model")
         meter = replica_meter()
-        watch(self, "embedder", meter)
         self._embedder = MeasuredEmbedder(BatchingEmbedder(MeasuredModel(model, meter)), meter)
+        watch(self, "embedder", meter, tell=self._embedder.tell)
         self._work = Work()
 
     async def embed_calls(self, calls: Sequence[tuple[str, ...]]) -> list[Sequence[tuple[Chunk, ...]]]:

@@ -3,6 +3,7 @@
 Ray reads these flags when it is imported, in every process: set them before that.
 """
 
+import errno
 import importlib.util
 import os
 import random
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 
+from lamina.errors import Misconfigured
 from lamina.settings import Settings
 
 DRAINING = "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S"
@@ -33,7 +35,7 @@ def ray_environment(settings: Settings, folder: Path, *, ha_proxy: bool) -> dict
     common = {
         "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1",
         "RAY_SERVE_REQUEST_PATH_LOG_BUFFER_SIZE": "20",
-        "RAY_SERVE_SESSION_ID_HEADER_KEY": "x-swarm-id",
+        # For the Python proxy, which calls the routers; embedder and searchers have theirs from deployments/app.py.
         "RAY_SERVE_ROUTER_RETRY_INITIAL_BACKOFF_S": "0.005",
         "RAY_SERVE_ROUTER_RETRY_MAX_BACKOFF_S": "0.02",
         "RAY_SERVE_PROXY_HEALTH_CHECK_PERIOD_S": "1",
@@ -74,14 +76,39 @@ def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
 
 
 def is_free(port: int, host: str = "127.0.0.1") -> bool:
-    """Tell whether nobody listens on a port."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError:
+    """Tell whether nobody listens on a port; port 0 only tries the address.
+
+    Raises:
+        Misconfigured: If this machine cannot listen there at all.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except (OSError, UnicodeError) as error:
+        if getattr(error, "errno", None) == errno.EADDRINUSE:
             return False
+        raise _unusable(port, host, error) from error
     return True
+
+
+def _unusable(port: int, host: str, error: Exception) -> Misconfigured:
+    reason = (getattr(error, "strerror", None) or str(error)).lower()
+    if isinstance(error, PermissionError):
+        return Misconfigured(f"serve.port {port} cannot be bound: {reason}", "choose one above 1023")
+    return Misconfigured(
+        f"serve.host {host!r} cannot be bound: {reason}",
+        "name an address of this machine, or all of them: 0.0.0.0, or :: where it has IPv6",
+    )
+
+
+def url_of(host: str, port: int) -> str:
+    """Return the URL under which this machine reaches what listens on an address of its own."""
+    reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared
+    return f"http://[{reached}]:{port}" if ":" in reached else f"http://{reached}:{port}"
 
 
 def _authentication(environment: Mapping[str, str]) -> dict[str, str]:

@@ -97,6 +97,11 @@ class TierHandle:
         """Return if a replica answers."""
         await call(self._handle, "ping", self._part)
 
+    async def probe_stores(self) -> Mapping[str, str]:
+        """Return the state of the store of each of the tier's projections, as one replica sees it."""
+        states: Mapping[str, str] = await call(self._handle, "probe_stores", self._part)
+        return states
+
     async def _send(self, queries: Sequence[Query]) -> Sequence[Mapping[Source, Ranking | Failure]]:
         answered: Sequence[Mapping[Source, Ranking | Failure]] = await call(
             self._handle, "search_many", self._part, list(queries)

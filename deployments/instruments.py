@@ -190,6 +190,10 @@ class MeasuredEmbedder:
         with self._counted():
             return await self._embedder.embed_chunks(texts)
 
+    def tell(self) -> None:
+        """Record again how many calls it has in hand: Ray forgets a gauge that nobody sets for a while."""
+        self._meter.record(EMBEDDER_CALLS, self._calls)
+
     @contextmanager
     def _counted(self) -> Iterator[None]:
         self._change(1)
@@ -200,7 +204,7 @@ class MeasuredEmbedder:
 
     def _change(self, more: int) -> None:
         self._calls += more
-        self._meter.record(EMBEDDER_CALLS, self._calls)
+        self.tell()
 
 
 @contextmanager

@@ -11,7 +11,8 @@ from actors.instruments import watch
 from deployments.api import build_api
 from deployments.handles import EmbedderHandle, ProjectionHandle, TierHandle, call
 from deployments.instruments import replica_meter
-from deployments.services import Parts, Probe, build_services
+from deployments.services import POSTGRES, Parts, build_services
+from lamina.probing import Probe
 from lamina.queries import Tier, TierName
 from lamina.settings import Settings
 from lamina.stores.postgres.generations import Generation
@@ -44,7 +45,7 @@ class Router:
         searchers = {TIERS[name]: TierHandle(handle, name) for name, handle in tiers.items()}
         reads = build_reads(settings, pool)
         probes: dict[str, Probe] = {
-            "postgres": reads.outbox.lag,
+            POSTGRES: reads.outbox.lag,
             "embedder": lambda: call(embedder, "ping", "embedder"),
             **{name: searchers[TIERS[name]].probe for name in tiers},
             "indexer": lambda: call(indexer, "ping", "indexer"),
@@ -56,7 +57,10 @@ class Router:
         }
         caches = directory_of(settings, generation).shards()
         parts = Parts(pool, model, searchers, searchers.get(Tier.GRAPH), generation, caches)
-        self._services = build_services(settings, parts, reads, probes=probes, audits=audits, meter=meter)
+        stores = [searchers[TIERS[name]].probe_stores for name in tiers if PROJECTIONS_OF[name]]
+        self._services = build_services(
+            settings, parts, reads, probes=probes, stores=stores, audits=audits, meter=meter
+        )
 
     def __serve_build_asgi_app__(self) -> FastAPI:
         """Return the HTTP application; called once by Serve after the constructor."""
@@ -78,4 +82,5 @@ def directory_of(settings: Settings, generation: Generation) -> Directory:
         namespace=shards_namespace(settings),
         edition=shards_edition(settings, generation),
         limits=shard_limits(settings.caches),
+        resources=settings.caches.resources,
     )

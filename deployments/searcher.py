@@ -12,6 +12,7 @@ from lamina.auditing import Drift, audit
 from lamina.errors import Unavailable
 from lamina.links import Followed, Frontier
 from lamina.ports import Change, Projection, Rebuildable
+from lamina.probing import states_of
 from lamina.queries import Failure, Query, Ranking, Source, TierName
 from lamina.reading.search import measured
 from lamina.settings import Settings
@@ -21,6 +22,9 @@ from lamina.wiring import build_pool, build_tier, claim
 
 STALLED_S = 60.0
 """Far beyond the deadline of every source: what takes longer hangs where no deadline reaches."""
+
+STORE_DEADLINE_S = 1.0
+"""Below that of whoever asks how the stores are."""
 
 
 class Searcher:
@@ -98,6 +102,10 @@ class Searcher:
     async def expand(self, frontier: Frontier) -> Sequence[Followed]:
         """Return the links of the nodes; the graph's searcher alone has some."""
         return () if self._parts.graph is None else await self._parts.graph.expand(frontier)
+
+    async def probe_stores(self) -> dict[str, str]:
+        """Return the state of each projection's store: ``ok``, or why it does not answer."""
+        return await states_of(self._parts.stores, STORE_DEADLINE_S)
 
     async def ping(self) -> None:
         """Return at once."""

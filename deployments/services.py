@@ -17,6 +17,7 @@ from lamina.errors import Forbidden, LaminaError, Unauthenticated
 from lamina.maintenance.compacting import Sessions, compaction_policy
 from lamina.observing import UNMEASURED, Meter
 from lamina.ports import Embedder, Hints, Links, Shards, TierSearcher
+from lamina.probing import Probe, states_of
 from lamina.queries import FusedHit, Tier
 from lamina.reading.exploring import Explorer
 from lamina.reading.search import Search
@@ -51,7 +52,9 @@ from lamina.wiring import (
 
 MAX_CACHED_KEYS = 10_000
 PROBE_DEADLINE_S = 2.0
-Probe = Callable[[], Awaitable[object]]
+POSTGRES = "postgres"
+"""The part that every process of the service has a probe of."""
+StoreStates = Callable[[], Awaitable[Mapping[str, str]]]
 Audit = Callable[[str], Awaitable[Drift]]
 
 
@@ -84,6 +87,7 @@ class Services:
 
     Args:
         probes: What readiness asks, by part; a probe that raises or hangs is a part not ready.
+        stores: What tells the states of the stores of projections: one that is away degrades searches, no more.
         audits: What compares a tenant's part of each projection with Postgres.
         metrics: What `/metrics` tells.
         meter: Takes what this replica does.
@@ -102,6 +106,7 @@ class Services:
     hits: HitCounter
     shares: Shares
     probes: Mapping[str, Probe]
+    stores: Sequence[StoreStates]
     audits: Mapping[ProjectionName, Audit]
     caches: CacheParts
     runs: Runs
@@ -114,8 +119,12 @@ class Services:
 
     async def readiness(self) -> dict[str, str]:
         """Return each part's state: ``ok``, or what is wrong with it."""
-        states = await asyncio.gather(*(_probe(probe) for probe in self.probes.values()))
-        return dict(zip(self.probes, states, strict=True))
+        return await states_of(self.probes, PROBE_DEADLINE_S)
+
+    async def store_states(self) -> dict[str, str]:
+        """Return the state of each projection's store; those of a searcher that does not answer are not told."""
+        told = await asyncio.gather(*(_told(states) for states in self.stores))
+        return {name: state for states in told for name, state in states.items()}
 
     async def count(self, notes: Sequence[UUID]) -> None:
         """Take note of which notes were returned; called after the answer is sent."""
@@ -160,6 +169,7 @@ def build_services(
     reads: Reads,
     *,
     probes: Mapping[str, Probe],
+    stores: Sequence[StoreStates] = (),
     audits: Mapping[ProjectionName, Audit],
     meter: Meter = UNMEASURED,
 ) -> Services:
@@ -182,6 +192,7 @@ def build_services(
         hits=build_hit_counter(settings, pool),
         shares=shares,
         probes=probes,
+        stores=stores,
         audits=audits,
         caches=caches,
         runs=Runs(pool),
@@ -193,16 +204,11 @@ def build_services(
     )
 
 
-async def _probe(probe: Probe) -> str:
+async def _told(states: StoreStates) -> Mapping[str, str]:
     try:
-        await asyncio.wait_for(probe(), PROBE_DEADLINE_S)
-    except TimeoutError:
-        return f"no answer within {PROBE_DEADLINE_S} s"
-    except LaminaError as error:
-        return str(error)
-    except Exception as error:  # noqa: BLE001 - readiness reports, it does not fail
-        return f"{type(error).__name__}: {error}"
-    return "ok"
+        return await asyncio.wait_for(states(), PROBE_DEADLINE_S)
+    except (LaminaError, TimeoutError):  # The parts say that the searcher does not answer.
+        return {}
 
 
 async def services_of(request: Request) -> Services:  # Not plain: FastAPI would send it through a thread.

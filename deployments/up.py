@@ -19,7 +19,8 @@ from typing import Self
 
 import psycopg
 
-from deployments.environment import can_run_ha_proxy, free_port, is_free, ray_environment
+from deployments.environment import can_run_ha_proxy, free_port, is_free, ray_environment, url_of
+from deployments.refusing import refuse_contradictions
 from lamina.backends import EmbeddedFalkorDB, EmbeddedPostgres
 from lamina.errors import Misconfigured, Unavailable
 from lamina.local import LocalService, claimed, ensure_local_key
@@ -62,6 +63,7 @@ def run(settings: Settings, report: Report, on_ready: Callable[[Started], None])
         Unavailable: If Ray ends while serving.
     """
     begin = time.monotonic()
+    refuse_contradictions(settings)
     with ExitStack() as stack:
         stop = stack.enter_context(StopSignal())
         stack.enter_context(claimed(settings.data_dir))
@@ -129,7 +131,7 @@ class StopSignal:
 
 def _refuse_taken_port(settings: Settings) -> None:
     port, host = settings.serve.port, settings.serve.host
-    if port and not is_free(port, host):
+    if not is_free(port, host):
         raise Misconfigured(f"port {port} of {host} is taken", "stop what listens there, or choose another --port")
 
 
@@ -172,7 +174,7 @@ def _start_serving(settings: Settings, stack: ExitStack, report: Report, stop: S
     stack.callback(_stop_ray)
     stop.listen()  # Ray has put its own handlers in the place of ours
     stop.check()
-    report("starting the deployments")
+    report(f"starting the deployments; ray tells its metrics at {_metrics_url()}")
     address = _deploy(settings)
     stop.listen()
     stop.check()
@@ -195,6 +197,13 @@ def _start_ray(settings: Settings, folder: Path) -> None:
     )
 
 
+def _metrics_url() -> str:
+    import ray  # noqa: PLC0415 - after the environment is set
+
+    (node,) = ray.nodes()  # type: ignore[no-untyped-call]  # Ray's own gap
+    return f"{url_of(node['NodeManagerAddress'], node['MetricsExportPort'])}/metrics"
+
+
 def _deploy(settings: Settings) -> str:
     from ray import serve  # noqa: PLC0415 - after the environment is set
 
@@ -209,8 +218,7 @@ def _deploy(settings: Settings) -> str:
         raise Misconfigured(
             f"the deployments do not start: {_reasons(error)}", "correct what the last line names"
         ) from error
-    host = "127.0.0.1" if settings.serve.host in {"0.0.0.0", "::"} else settings.serve.host  # noqa: S104 - compared
-    return f"http://{host}:{port}"
+    return url_of(settings.serve.host, port)
 
 
 def _reasons(error: RuntimeError) -> str:

@@ -6,7 +6,7 @@ from uuid import UUID
 import ray
 
 from jobs.runner import TRIES, go_on, of_this_process
-from lamina.settings import Settings
+from lamina.settings import JobsSettings, Settings
 
 
 def launch(settings: Settings, run: UUID) -> "ray.ObjectRef[None]":
@@ -14,9 +14,14 @@ def launch(settings: Settings, run: UUID) -> "ray.ObjectRef[None]":
 
     It ends with the process that called this, whose own successor finds the run interrupted.
     """
-    task: Any = ray.remote(num_cpus=0, max_retries=TRIES)(drive)
+    task: Any = ray.remote(**driver_options(settings.jobs))(drive)
     reference: ray.ObjectRef[None] = task.remote(settings, run)
     return reference
+
+
+def driver_options(jobs: JobsSettings) -> dict[str, Any]:
+    """Return what a driver reserves, and how often it is started again."""
+    return {"num_cpus": 0, "resources": jobs.driver_resources, "max_retries": TRIES}
 
 
 def drive(settings: Settings, run: UUID) -> None:

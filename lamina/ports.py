@@ -255,6 +255,20 @@ class Rebuildable(Protocol[State]):
         ...
 
 
+@runtime_checkable
+class Reachable(Protocol):
+    """A store on a server, which may be away."""
+
+    async def probe(self) -> None:
+        """Return if the server answers; a call that costs it little.
+
+        Raises:
+            Unavailable: If it does not answer.
+            Misconfigured: If it refuses us.
+        """
+        ...
+
+
 class Hints(Protocol):
     """What stands next to memories in the graph, in words."""
 

@@ -5,13 +5,13 @@ file, the defaults here.
 """
 
 import os
-import re
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -22,6 +22,7 @@ from pydantic_settings import (
 from yaml import YAMLError
 
 from lamina.errors import Misconfigured
+from lamina.masking import is_secret, masked
 from lamina.queries import MAX_DEPTH, Source, TierName
 
 ENV_PREFIX = "LAMINA_"
@@ -31,8 +32,14 @@ MIB = 1024 * 1024
 PACKAGED_MODEL = "all-MiniLM-L6-v2"
 OFF = "off"
 CRON_FIELDS = 5
+COUNTED = {
+    "CPU": "num_cpus (jobs.task_cpus for jobs)",
+    "GPU": "serve.embedder.gpu_fraction",
+    "memory": "jobs.task_memory_mb for jobs",
+    "object_store_memory": "nothing in its place",
+}
+"""Resources that Ray takes by no name of the user's, and what is set instead."""
 Schedule = Annotated[str, Field(min_length=3)]
-_PASSWORD = re.compile(r"//[^/@]*@")
 _STORE_PREFIX = r"^[A-Za-z][A-Za-z0-9_]{0,31}$"
 
 
@@ -51,6 +58,18 @@ def _in_order(section: SectionT, *names: str) -> SectionT:
             message = f"{lower} is {small}, more than {higher} ({large})"
             raise ValueError(message)
     return section
+
+
+def _refuse_counted(resources: dict[str, float]) -> dict[str, float]:
+    """Return the resources, if none of them is one that Ray counts by itself and takes from nowhere else."""
+    for name, setting in COUNTED.items():
+        if name in resources:
+            message = f"{name} is counted by Ray itself; take it out, and set {setting}"
+            raise ValueError(message)
+    return resources
+
+
+OwnResources = Annotated[dict[str, float], AfterValidator(_refuse_counted)]
 
 
 class EmbeddedPostgresSettings(_Section):
@@ -79,6 +98,9 @@ class PostgresServerSettings(_Section):
     )
     max_connections: int = Field(
         100, ge=1, description="Connections the server accepts; `lamina config check` compares all pools with it."
+    )
+    wait_s: float = Field(
+        60.0, ge=0, description="How long the start waits for a server that does not answer yet, in seconds."
     )
 
     @model_validator(mode="after")
@@ -498,6 +520,9 @@ class CachesSettings(_Section):
     """The cache stack; every layer has its switch, and an error in any of them is a miss."""
 
     shards: int = Field(1, ge=1, le=256, description="Actors that share the workspaces among them.")
+    resources: dict[str, float] = Field(
+        {}, description="Resources that each of them reserves, by Ray's name: where they run."
+    )
     deadline_s: float = Field(0.1, gt=0, description="Seconds after which a cache that does not answer is a miss.")
     failures: int = Field(5, ge=1, description="Failures in a row after which a shard is left alone for a while.")
     pause_s: float = Field(2.0, gt=0, description="How long it is left alone, in seconds.")
@@ -516,7 +541,7 @@ class DeploymentSettings(_Section):
     """A Ray Serve deployment: what a replica reserves and bears, and how many there are."""
 
     num_cpus: float = Field(0.1, ge=0, description="CPUs one replica reserves.")
-    resources: dict[str, float] = Field(
+    resources: OwnResources = Field(
         {}, description="Other resources one replica reserves, by Ray's name: where it runs."
     )
     min_replicas: int = Field(1, ge=1, description="Fewest replicas.")
@@ -691,8 +716,11 @@ class JobsSettings(_Section):
     partitions: int = Field(16, ge=1, description="Most partitions that a run is cut into, by the hash of the scope.")
     task_cpus: float = Field(0.1, ge=0, description="CPUs that one worker reserves.")
     task_memory_mb: int = Field(0, ge=0, description="Memory that one worker reserves, in MiB; 0 reserves none.")
-    task_resources: dict[str, float] = Field(
+    task_resources: OwnResources = Field(
         {}, description="Other resources that one worker reserves, by Ray's name: where it runs."
+    )
+    driver_resources: dict[str, float] = Field(
+        {}, description="Resources that the scheduler and each driver of a run reserve, by Ray's name: where they run."
     )
     nice: int = Field(10, ge=0, le=19, description="How far a worker stands back for everything else on its machine.")
     page_rows: int = Field(
@@ -812,16 +840,17 @@ def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
 
 def _describe(error: ValidationError) -> str:
     lines = (
-        f"{'.'.join(map(str, item['loc']))}: {item['msg'].lower()} (is {_shown(item['loc'], item['input'])})"
+        f"{'.'.join(map(str, item['loc']))}: {masked(item['msg']).lower()}{_told_input(item)}"
         for item in error.errors()
     )
     return "; ".join(lines)
 
 
+def _told_input(item: ErrorDetails) -> str:
+    """Return a refused value as it may be told: a key that is not known may be a misspelt password."""
+    is_told = item["type"] not in ("extra_forbidden", "missing") and not isinstance(item["input"], Mapping | list)
+    return f" (is {_shown(item['loc'], item['input'])})" if is_told else ""
+
+
 def _shown(place: tuple[int | str, ...], value: object) -> str:
-    """Return a refused value as it may be told: never a key, whatever the field is misspelt as."""
-    return "…" if any(word in str(part) for part in place for word in ("key", "password")) else _without_password(value)
-
-
-def _without_password(value: object) -> str:
-    return _PASSWORD.sub("//…@", repr(value))
+    return "…" if any(is_secret(part) for part in place) else masked(repr(value))

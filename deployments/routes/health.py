@@ -1,13 +1,15 @@
 """Liveness, readiness and the state of the projections."""
 
+import asyncio
 from http import HTTPStatus
 
 from fastapi import APIRouter, Response
 
 from deployments.routes.models import BuildOut, LagOut, ReadyOut
-from deployments.services import Services, ServicesDep
+from deployments.services import POSTGRES, PROBE_DEADLINE_S, Services, ServicesDep
 from lamina import __version__
 from lamina.errors import LaminaError
+from lamina.probing import OK
 
 router = APIRouter(tags=["health"])
 
@@ -21,24 +23,27 @@ async def livez() -> dict[str, str]:
 @router.get("/readyz", responses={503: {"model": ReadyOut, "description": "A part does not answer"}})
 async def readyz(services: ServicesDep, response: Response) -> ReadyOut:
     """Tell whether every part answers, and how far the projections are behind."""
-    parts = await services.readiness()
-    ready = all(state == "ok" for state in parts.values())
+    parts, stores = await asyncio.gather(services.readiness(), services.store_states())
+    ready = all(state == OK for state in parts.values())
     response.status_code = HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE
-    lag, builds = await _lag(services), await _builds(services)
-    return ReadyOut(ready=ready, parts=parts, outbox=lag, builds=builds, version=__version__)
+    lag, builds = await _behind(services) if parts[POSTGRES] == OK else ({}, {})
+    return ReadyOut(ready=ready, parts=parts, stores=stores, outbox=lag, builds=builds, version=__version__)
+
+
+async def _behind(services: Services) -> tuple[dict[str, LagOut], dict[str, BuildOut]]:
+    """Return how far the projections are behind, and which are built anew; nothing if Postgres went meanwhile."""
+    try:
+        async with asyncio.timeout(PROBE_DEADLINE_S):
+            return await asyncio.gather(_lag(services), _builds(services))
+    except (LaminaError, TimeoutError):
+        return {}, {}
 
 
 async def _lag(services: Services) -> dict[str, LagOut]:
-    try:
-        lag = await services.reads.outbox.lag()
-    except LaminaError:
-        return {}
+    lag = await services.reads.outbox.lag()
     return {name: LagOut(pending=item.pending, oldest_s=item.oldest_s) for name, item in lag.items()}
 
 
 async def _builds(services: Services) -> dict[str, BuildOut]:
-    try:
-        under_way = await services.reads.builds.under_way()
-    except LaminaError:
-        return {}
+    under_way = await services.reads.builds.under_way()
     return {build.projection: BuildOut(number=build.number, pending=build.pending) for build in under_way}

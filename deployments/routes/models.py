@@ -352,6 +352,10 @@ class ReadyOut(BaseModel):
 
     ready: bool = Field(description="Whether every part answers.")
     parts: dict[str, str] = Field(description="Each part: ok, or what is wrong with it.")
+    stores: dict[str, str] = Field(
+        description="The store of each projection: ok, or why it does not answer. Then searches are degraded and its "
+        "changes wait; the service is ready."
+    )
     outbox: dict[str, LagOut] = Field(description="How far each projection is behind.")
     builds: dict[str, BuildOut] = Field(description="Projections that are being built anew.")
     version: str = Field(description="Version of Lamina.")

@@ -222,6 +222,8 @@ def status(config: ConfigOption = None, data_dir: DataDirOption = None, url: Url
     table = Table("part", "state", box=None)
     for part, state in ready["parts"].items():
         table.add_row(part, f"[green]{state}[/]" if state == "ok" else f"[red]{escape(state)}[/]")
+    for name, state in ready.get("stores", {}).items():
+        table.add_row(f"{name} index", f"[green]{state}[/]" if state == "ok" else f"[yellow]{escape(state)}[/]")
     for name, lag in ready["outbox"].items():
         table.add_row(f"{name} outbox", f"{lag['pending']} pending, oldest {lag['oldest_s']:.1f} s")
     for name, build in ready["builds"].items():

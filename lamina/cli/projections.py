@@ -1,9 +1,9 @@
 """`lamina reindex` and `lamina audit`: what is derived from Postgres, built anew, moved and compared."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -98,7 +98,10 @@ def audit(
     *,
     repair: Annotated[bool, typer.Option("--repair", help="Have what differs taken over again.")] = False,
 ) -> None:
-    """Compare every projection with Postgres, for the key's tenant; exit 1 if one differs. Needs an admin key."""
+    """Compare every projection with Postgres, for the key's tenant. Needs an admin key.
+
+    Exit 1 if one differs, 2 if one could not be compared.
+    """
     with client_of(config, data_dir, url, key) as client:
         report = client.audit(repair=repair)
     columns = ("expected", "found", "missing", "surplus", "different", "pending", "repaired")
@@ -108,5 +111,17 @@ def audit(
     console.print(table)
     for name, reason in report["failed"].items():
         console.print(f"[red]{name}: {escape(reason)}[/]")
-    console.print("every projection holds what Postgres says" if report["consistent"] else "there is drift")
-    raise typer.Exit(0 if report["consistent"] else 1)
+    verdict, code = _verdict(report)
+    console.print(verdict)
+    raise typer.Exit(code)
+
+
+def _verdict(report: Mapping[str, Any]) -> tuple[str, int]:
+    """Return what a comparison comes to, and the exit code that says so: what was not compared may have drifted."""
+    drifted = any(
+        drift[kind] for drift in report["projections"].values() for kind in ("missing", "surplus", "different")
+    )
+    if report["failed"]:
+        known = "; there is drift in others" if drifted else ""
+        return f"could not be compared: {', '.join(report['failed'])}{known}", 2
+    return ("there is drift", 1) if drifted else ("every projection holds what Postgres says", 0)

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 
+from lamina.configuration.addresses import check_addresses
 from lamina.configuration.connections import RESERVED, demands_of
-from lamina.configuration.findings import Finding, warning
+from lamina.configuration.findings import Finding, Place, nearest, warning
+from lamina.cron import trigger_of
 from lamina.settings import (
+    OFF,
     DeploymentSettings,
     EmbeddedFalkorDBSettings,
     EmbeddedPostgresSettings,
@@ -13,6 +16,15 @@ from lamina.settings import (
     Settings,
 )
 
+ACCELERATORS = (
+    "V100", "P100", "T4", "P4", "K80", "A10G", "L4", "L40S", "A100", "H100", "H200", "H20", "B200", "B300", "GB200",
+    "GB300", "RTX-PRO-6000", "A100-40G", "A100-80G", "Intel-GPU-Max-1550", "Intel-GPU-Max-1100", "Intel-GAUDI",
+    "AMD-Instinct-MI100", "AMD-Instinct-MI250X", "AMD-Instinct-MI250X-MI250", "AMD-Instinct-MI210",
+    "AMD-Instinct-MI300A", "AMD-Instinct-MI300X-OAM", "AMD-Instinct-MI300X-HF", "AMD-Instinct-MI308X",
+    "AMD-Instinct-MI325X-OAM", "AMD-Instinct-MI350X-OAM", "AMD-Instinct-MI355X-OAM", "AMD-Radeon-R9-200-HD-7900",
+    "AMD-Radeon-HD-7900",
+)  # fmt: skip
+"""Ray's names of GPUs; a test compares."""
 # The tiers whose searchers own the files of an embedded store; a test compares with the wiring.
 OWNERS = {"hybrid": ("sessions", "notes", "documents"), "vectors": ("notes",)}
 
@@ -24,12 +36,51 @@ def disagreements(settings: Settings, *, is_service: bool = True) -> Iterator[Fi
         settings: All of them.
         is_service: Whether it is known to be the service that runs with them, with all its processes.
     """
+    yield from check_addresses(settings)
     yield from _connections(settings) if is_service else ()
+    yield from _language_model(settings) if is_service else ()
+    yield from _schedules(settings)
+    yield from _accelerator(settings)
     yield from _embedded_replicas(settings)
     for name, deployment in deployments_of(settings).items():
         yield from _deployment(name, deployment)
         yield from _deadlines(name, deployment, settings)
     yield from _waits(settings)
+
+
+def _language_model(settings: Settings) -> Iterator[Finding]:
+    chosen = {"write.extraction": settings.write.extraction, "jobs.summaries.by": settings.jobs.summaries.by}
+    who = [name for name, by in chosen.items() if by == "language_model"]
+    for name in ("base_url", "model") if who else ():
+        if getattr(settings.language_model, name) is None:
+            yield Finding(
+                ("language_model", name), f"is missing, and {who[0]} is language_model", "write it, or choose another"
+            )
+
+
+def _schedules(settings: Settings) -> Iterator[Finding]:
+    for job, expression in settings.jobs.schedule:
+        if expression != OFF:
+            yield from check_cron(expression, ("jobs", "schedule", job))
+
+
+def check_cron(expression: str, place: Place) -> Iterator[Finding]:
+    """Return why five cron fields cannot be read."""
+    try:
+        trigger_of(expression)
+    except ValueError as error:
+        yield Finding(place, f"is {expression!r}: {error}", "write minute hour day month weekday")
+
+
+def _accelerator(settings: Settings) -> Iterator[Finding]:
+    name = settings.serve.embedder.accelerator
+    if name is not None and name not in ACCELERATORS:
+        close = nearest(name.upper().rpartition("NVIDIA-")[2], ACCELERATORS)
+        yield warning(
+            ("serve", "embedder", "accelerator"),
+            f"is {name}, which Ray knows no GPU by",
+            f"did you mean {close}?" if close else "write Ray's name, as in L4, or what your nodes declare",
+        )
 
 
 def on_cluster(settings: Settings) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from lamina.configuration.metrics import PROVISIONING, check_dashboard, check_ru
 from lamina.configuration.own import read_settings
 from lamina.configuration.reading import documents_of
 from lamina.configuration.serve import check_serve
+from lamina.configuration.volumes import Beside, check_volumes
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +39,12 @@ def check(sources: Sequence[Source]) -> list[Found]:
     configuration, Grafana's dashboards, compose files. ConfigMaps in one are known to the others.
     """
     read = [(source.name, documents_of(source.name, source.text)) for source in sources]
-    config_maps = _config_maps([item for _, items in read if isinstance(items, list) for item in items])
-    return [(name, finding) for name, items in read for finding in _check_file(items, config_maps)]
+    everything = [item for _, items in read if isinstance(items, list) for item in items]
+    beside = Beside(_config_maps(everything), _secrets(everything))
+    return [(name, finding) for name, items in read for finding in _check_file(items, beside)]
 
 
-def _check_file(items: list[Any] | Finding, config_maps: Mapping[str, Mapping[str, str]]) -> Iterator[Finding]:
+def _check_file(items: list[Any] | Finding, beside: Beside) -> Iterator[Finding]:
     if isinstance(items, Finding):
         yield items
         return
@@ -51,9 +53,16 @@ def _check_file(items: list[Any] | Finding, config_maps: Mapping[str, Mapping[st
         return
     yield from () if items else read_settings(None)[1]
     for number, item in enumerate(items):
-        found = check_manifest(item, config_maps) if _is_manifest(item) else _check_document(item)
+        found = _check_manifest(item, beside) if _is_manifest(item) else _check_document(item)
         label = (f"{item['kind']} {_name_of(item, number)}",) if len(items) > 1 else ()
         yield from (finding.under(*label) for finding in found)
+
+
+def _check_manifest(item: Mapping[str, Any], beside: Beside) -> Iterator[Finding]:
+    found = list(check_manifest(item, beside.config_maps))
+    yield from found
+    if not any(finding.is_error for finding in found):
+        yield from check_volumes(item, beside)
 
 
 def _check_document(item: Any) -> Iterator[Finding]:
@@ -87,6 +96,10 @@ def _config_maps(items: Sequence[Any]) -> dict[str, Mapping[str, str]]:
         for item in items
         if _is_manifest(item) and item["kind"] == "ConfigMap" and isinstance(item.get("data"), Mapping)
     }
+
+
+def _secrets(items: Sequence[Any]) -> list[str]:
+    return [_name_of(item, 0) for item in items if _is_manifest(item) and item["kind"] == "Secret"]
 
 
 def _check_provisioning(item: Mapping[str, Any]) -> Iterator[Finding]:

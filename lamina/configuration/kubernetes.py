@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lamina.configuration.agreement import disagreements, on_nodes
+from lamina.configuration.agreement import check_cron, disagreements, on_nodes
 from lamina.configuration.containers import (
     PATHS_TO_CLUSTER,
     SETTINGS_SUFFIX,
@@ -31,6 +31,7 @@ _PATHS_TO_ENTRYPOINT: Mapping[str, Place] = {
     "RayJob": ("spec", "entrypoint"),
     "RayCronJob": ("spec", "jobTemplate", "entrypoint"),
 }
+_SCHEDULED = ("CronJob", "RayCronJob")
 _LASTING = ("RayService", "RayCluster")
 
 
@@ -63,6 +64,8 @@ def _meaning(kind: str, document: Mapping[str, Any], config_maps: ConfigMaps) ->
         yield from _config_map(document)
     if kind == "PrometheusRule":
         yield from under(contradictions_in(document["spec"]), "spec")
+    if kind in _SCHEDULED and not document["spec"]["schedule"].startswith("@"):
+        yield from check_cron(document["spec"]["schedule"], ("spec", "schedule"))
     if kind in _PATHS_TO_ENTRYPOINT:
         yield from _entrypoint(document, _PATHS_TO_ENTRYPOINT[kind])
     path = PATHS_TO_CLUSTER.get(kind, ())

@@ -30,7 +30,15 @@ from lamina.configuration.shapes import (
 NAME = Text(pattern=r"[a-z0-9]([a-z0-9.-]{0,250}[a-z0-9])?", meaning="a name of a-z, 0-9, - and .")
 CLUSTER_NAME = Text(pattern=r"[a-z]([a-z0-9-]{0,51}[a-z0-9])?", meaning="a name of at most 53 a-z, 0-9 and -")
 CRON = Text(pattern=r"\S+( +\S+){4}|@\w+", meaning="five cron fields in quotes")
-QUANTITY = Either((TEXT, NUMBER))
+QUANTITY = Either(
+    (
+        Text(
+            pattern=r"[+-]?(\d+(\.\d*)?|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?",
+            meaning="a quantity, as in 500m, 4 or 12Gi",
+        ),
+        NUMBER,
+    )
+)
 PORT_OR_NAME = Either((PORT, TEXT))
 META = keyed("name", name=NAME, namespace=NAME, labels=LABELS, annotations=LABELS, **unchecked("finalizers"))
 ENV = keyed("name", name=TEXT, value=TEXT, valueFrom=OPEN)

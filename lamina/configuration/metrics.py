@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lamina.configuration.findings import Finding, Place, repeated, under, warning
+from lamina.configuration.findings import Finding, Place, nearest, repeated, under, warning
 from lamina.configuration.shapes import (
     ANYTHING,
     COUNT,
@@ -22,6 +22,7 @@ from lamina.configuration.shapes import (
     keyed,
     unchecked,
 )
+from lamina.observing import INSTRUMENTS, Kind
 
 _UNIT = r"(\d+y)?(\d+w)?(\d+d)?(\d+h)?(\d+m)?(\d+s)?(\d+ms)?"
 DURATION = Text(pattern=rf"(?=\d)({_UNIT})|0", meaning="a duration, as in 30s or 5m")
@@ -99,6 +100,23 @@ SCRAPING = keyed(
 PROVISIONING = keyed("apiVersion", apiVersion=COUNT, **unchecked("providers datasources deleteDatasources prune"))
 TARGET = Mapped(ANYTHING)
 WITHOUT_TARGETS = ("row", "text", "news", "dashlist", "alertlist", "welcome", "gettingstarted", "pluginlist")
+_SCRAPED = (
+    "up database_bytes store_rows outbox_pending outbox_lag_seconds build_pending audit_drift audit_memories "
+    "embedding_generation embedding_generations_building job_runs job_interval_seconds "
+    "job_last_success_timestamp_seconds cache_bytes cache_entries cache_evictions_total cache_requests_total "
+    "cache_seconds_bucket cache_seconds_count cache_seconds_sum cache_shards_unreachable"
+)
+"""What `/metrics` tells beside the instruments, without the prefix; a test compares with a real scrape."""
+_SERIES: Mapping[Kind, tuple[str, ...]] = {
+    Kind.COUNTER: ("_total",),
+    Kind.GAUGE: ("",),
+    Kind.HISTOGRAM: ("_bucket", "_count", "_sum"),
+}
+SERIES = frozenset(f"lamina_{name}" for name in _SCRAPED.split()) | {
+    f"{item.name}{suffix}" for item in INSTRUMENTS for suffix in _SERIES[item.kind]
+}
+"""Every series of Lamina's; Ray puts `ray_` before those of the instruments."""
+_OURS = re.compile(r"(?<![\w:])(?:ray_)?(lamina_\w+)(?![\w:])(?!\s*=[^=])")
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 _LITERAL = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`[^`]*`')
 
@@ -127,7 +145,18 @@ def _rule(rule: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding((), "records, and has `for` or `annotations`", "they belong to alerts: take them out")
     if "alert" in rule and not (rule.get("annotations") or {}).get("summary"):
         yield warning(("annotations", "summary"), "is missing", "say what is wrong and what to do")
-    yield from unbalanced(str(rule["expr"]), ("expr",))
+    yield from check_query(str(rule["expr"]), ("expr",))
+
+
+def check_query(expression: str, place: Place) -> Iterator[Finding]:
+    """Return what is wrong with a query: its brackets, and names of series that are nearly Lamina's."""
+    yield from unbalanced(expression, place)
+    for name in dict.fromkeys(_OURS.findall(_LITERAL.sub('""', expression))):
+        close = None if name in SERIES else nearest(name, SERIES)
+        if close is not None:
+            yield Finding(place, f"asks for {name}, which nobody measures", f"did you mean {close}?")
+        elif name not in SERIES:
+            yield warning(place, f"asks for {name}, which is none of Lamina's", "correct the name, if it is to be")
 
 
 def unbalanced(expression: str, place: Place) -> Iterator[Finding]:
@@ -200,4 +229,4 @@ def _target(target: Any, place: Place) -> Iterator[Finding]:
     if not isinstance(expression, str) or not expression.strip():
         yield Finding((*place, "expr"), "is missing", "write the query")
     else:
-        yield from unbalanced(expression, (*place, "expr"))
+        yield from check_query(expression, (*place, "expr"))

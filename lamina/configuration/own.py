@@ -9,7 +9,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from lamina.configuration.findings import Finding, Place, meant, warning
-from lamina.configuration.shapes import is_secret, shown
+from lamina.configuration.shapes import shown
+from lamina.masking import is_secret, masked
 from lamina.settings import ENV_PREFIX, OTHER_VARIABLES, Settings
 
 ELSEWHERE = "from-elsewhere"
@@ -67,10 +68,11 @@ def secrets_in(data: Mapping[str, Any], place: Place = ()) -> Iterator[Finding]:
 
 
 def has_password(value: str) -> bool:
-    """Tell whether a URL holds a password."""
+    """Tell whether a URL holds a password, before its host or in what follows it."""
     _, found, rest = value.partition("://")
     user_info, at, _ = rest.partition("@")
-    return bool(found and at) and ":" in user_info and not user_info.endswith(":")
+    is_before = bool(at) and ":" in user_info and not user_info.endswith(":")
+    return bool(found) and (is_before or masked(f"?{rest.partition('?')[2]}") != f"?{rest.partition('?')[2]}")
 
 
 def _is_key(name: object, value: str) -> bool:

@@ -1,5 +1,6 @@
 """Clusters of KubeRay: their groups, what outlives their head, and whether a service finds its place in them."""
 
+import math
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from itertools import chain
@@ -8,7 +9,7 @@ from typing import Any
 
 from lamina.configuration.agreement import deployments_of
 from lamina.configuration.containers import Container, at, groups_of
-from lamina.configuration.findings import Finding, Place, repeated, under, warning
+from lamina.configuration.findings import Finding, repeated, under, warning
 from lamina.configuration.ray_variables import SERVE_PREFIX
 from lamina.settings import EmbedderDeployment, Settings
 
@@ -16,15 +17,27 @@ GPU = "nvidia.com/gpu"
 STANDARD = ("CPU", "GPU", "TPU")
 """Resources that Ray counts by itself, as its autoscaler writes them."""
 DEFAULT_GRACE_S = 30
+RAY_VERSION = "2.60.0"
+"""The Ray that Lamina is built on; a test compares with what is pinned."""
+SURGE = 2
+"""How many times the replicas are there while new ones take the place of old ones."""
+_ROUNDING = 1e-9
 _STORAGE, _STORAGE_PATH = "RAY_gcs_storage", "RAY_gcs_storage_path"
 _OF_REDIS = ("redisAddress", "redisPassword", "redisUsername", "externalStorageNamespace")
 
 
 def check_cluster(cluster: Mapping[str, Any], *, is_lasting: bool) -> Iterator[Finding]:
     """Return what is wrong with a cluster by itself; one that lasts should outlive its head."""
+    yield from _version(cluster)
     yield from _groups(cluster)
     yield from _fault_tolerance(cluster, is_lasting=is_lasting)
     yield from _same_flags(cluster)
+
+
+def _version(cluster: Mapping[str, Any]) -> Iterator[Finding]:
+    version = cluster.get("rayVersion")
+    if version is not None and version != RAY_VERSION:
+        yield warning(("rayVersion",), f"is {version}, but Lamina runs on {RAY_VERSION}", "write that of the image")
 
 
 def _groups(cluster: Mapping[str, Any]) -> Iterator[Finding]:
@@ -137,7 +150,6 @@ def misplaced(settings: Settings, cluster: Mapping[str, Any]) -> Iterator[Findin
     """Return what keeps a service with these settings from running well on a cluster."""
     yield from _placement(settings, cluster)
     yield from _grace(settings, cluster)
-    yield from _push_interval(settings, first_container(cluster).variables)
 
 
 def _grace(settings: Settings, cluster: Mapping[str, Any]) -> Iterator[Finding]:
@@ -173,6 +185,37 @@ def _placement(settings: Settings, cluster: Mapping[str, Any]) -> Iterator[Findi
                 "give it to a group's `resources`",
             )
     yield from _gpu(settings.serve.embedder, offered)
+    yield from _gpu_share(settings.serve.embedder, cluster)
+
+
+def _gpu_share(embedder: EmbedderDeployment, cluster: Mapping[str, Any]) -> Iterator[Finding]:
+    """Return whether the replicas of the embedder find room on the GPUs, once, and while a new version comes."""
+    offered = _gpus(cluster, embedder.accelerator)
+    if not offered or not embedder.gpu_fraction:
+        return
+    each = max(1, int(1 / embedder.gpu_fraction + _ROUNDING))
+    for times in (1, SURGE):
+        needed = math.ceil(embedder.max_replicas * times / each)
+        if needed > offered:
+            told = f"have {offered} GPUs at the most, and {embedder.max_replicas * times} replicas of the embedder "
+            told += f"({'serve.embedder.max_replicas' if times == 1 else 'old and new ones during an update'}) at "
+            told += f"gpu_fraction {embedder.gpu_fraction:g} take {needed}"
+            remedy = "raise maxReplicas of the group, or lower gpu_fraction or serve.embedder.max_replicas"
+            yield Finding(("workerGroupSpecs",), told, remedy, is_error=times == 1)
+            return
+
+
+def _gpus(cluster: Mapping[str, Any], accelerator: str | None) -> int:
+    """Return how many GPUs the groups have when they are largest; of one type, where groups name it."""
+    groups = [group for _, group in groups_of(cluster)]
+    typed = [group for group in groups if f"accelerator_type:{accelerator}" in set(_offers(group))]
+    return sum(_gpus_of(group) * group.get("maxReplicas", 1) * group.get("numOfHosts", 1) for group in typed or groups)
+
+
+def _gpus_of(group: Mapping[str, Any]) -> int:
+    limits = at(group["template"]["spec"]["containers"][0], ("resources", "limits")) or {}
+    said = str((group.get("rayStartParams") or {}).get("num-gpus", limits.get(GPU, 0)))
+    return int(said) if said.isdecimal() else 0
 
 
 def _gpu(embedder: EmbedderDeployment, offered: AbstractSet[str]) -> Iterator[Finding]:
@@ -204,20 +247,3 @@ def _custom(said: str) -> list[str]:
         return list(loads(said.strip("'\"").replace('\\"', '"'))) if said else []
     except (JSONDecodeError, TypeError):
         return []
-
-
-def _push_interval(settings: Settings, variables: Mapping[str, str | None]) -> Iterator[Finding]:
-    name = "RAY_SERVE_HANDLE_AUTOSCALING_METRIC_PUSH_INTERVAL_S"
-    place: Place = ("headGroupSpec", "env", name)
-    try:
-        interval = float(variables.get(name) or 10)
-    except ValueError:
-        yield Finding(place, f"is {variables[name]!r}", "write a number of seconds")
-        return
-    for deployment, chosen in deployments_of(settings).items():
-        if chosen.max_replicas > chosen.min_replicas and chosen.look_back_s < interval:
-            yield warning(
-                place,
-                f"is {interval:g} s, more than serve.{deployment}.look_back_s ({chosen.look_back_s:g})",
-                "lower it: autoscaling would decide by nothing",
-            )

@@ -34,6 +34,8 @@ from lamina.configuration.shapes import (
 from lamina.settings import Settings
 
 BUILDER = "deployments.app:build"
+BUILDERS = (BUILDER, BUILDER.replace(":", "."))
+"""How the application is named; Ray takes both."""
 REMOTE = ("http", "https", "s3", "gs", "azure", "abfss", "file")
 """Protocols from which Ray takes a working directory; `local` names one that every node has."""
 _IMPORT_PATH = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*|\.[A-Za-z_]\w*)"
@@ -173,7 +175,7 @@ def check_serve(document: Mapping[str, Any], file: Any = None, variables: Variab
         place: Place = ("applications", number)
         yield from under(_working_dirs(application), *place)
         yield from under(_variables_of(application), *place)
-        if application.get("import_path") == BUILDER:
+        if application.get("import_path") in BUILDERS:
             yield from _ours(document, application, place, file, variables)
     for key in ("name", "route_prefix"):
         yield from repeated([item.get(key) for item in _applications(document)], ("applications",), key)
@@ -183,7 +185,7 @@ def served_settings(
     document: Mapping[str, Any], file: Any = None, variables: Variables | None = None
 ) -> Settings | None:
     """Return the settings that our application of a Serve configuration will have, if they are valid."""
-    ours = [item for item in _applications(document) if item.get("import_path") == BUILDER]
+    ours = [item for item in _applications(document) if item.get("import_path") in BUILDERS]
     return read_settings(_above(ours[0].get("args"), file), variables)[0] if ours else None
 
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from lamina.configuration.findings import Finding, Place, meant, unknown
+from lamina.masking import is_secret, masked
 
 MOST_SHOWN = 60
-_SECRET = re.compile(r"key(?!word)|password|token(?!s)|secret|credential", re.IGNORECASE)
-_USER_INFO = re.compile(r"//[^/@]*@")
+OF_KEY = "[key]"
+"""Stands in a place for the key itself, in place of what it holds."""
 
 
 class Shape(Protocol):
@@ -20,20 +21,15 @@ class Shape(Protocol):
         ...
 
 
-def is_secret(name: object) -> bool:
-    """Tell whether what a key of this name holds must never be shown."""
-    return _SECRET.search(str(name)) is not None
-
-
 def shown(value: object, place: Place) -> str:
     """Return a value as it may be told: short, and never a secret."""
-    if any(is_secret(part) for part in place):
+    if any(is_secret(part) for part in place if part != OF_KEY):
         return "…"
     if isinstance(value, Mapping):
         return "a mapping"
     if isinstance(value, list | tuple):
         return "a list"
-    said = _USER_INFO.sub("//…@", repr(value))
+    said = masked(repr(value))
     return said if len(said) <= MOST_SHOWN else f"{said[:MOST_SHOWN]}…"
 
 

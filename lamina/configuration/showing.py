@@ -9,6 +9,7 @@ from pydantic import BaseModel, SecretStr
 
 from lamina.configuration.own import has_password
 from lamina.configuration.shapes import shown
+from lamina.masking import is_secret, masked
 
 
 def lines_of(section: BaseModel, depth: int = 0) -> Iterator[str]:
@@ -28,12 +29,22 @@ def _line(name: str, value: Any) -> str:
         return f'{name}: ""' if not value.get_secret_value() else f"# {name}: is set, and not shown"
     if isinstance(value, str) and has_password(value):
         return f"# {name}: {shown(value, ())}"
-    return f"{name}: {_flow(_plain(value))}"
+    hidden = list(_hidden(value)) if isinstance(value, Mapping) else []
+    said = f"{name}: {_flow(_plain(value))}"
+    return f"{said}  # without {', '.join(hidden)}: set, and not shown" if hidden else said
+
+
+def _hidden(value: Mapping[Any, Any]) -> Iterator[str]:
+    """Return the keys of a mapping, which are the user's own, whose values are left out."""
+    for key, item in value.items():
+        if is_secret(key) or (isinstance(item, str) and masked(item) != item):
+            yield str(key)
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        hidden = set(_hidden(value))
+        return {str(key): _plain(item) for key, item in value.items() if str(key) not in hidden}
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return str(value) if isinstance(value, Path) else value

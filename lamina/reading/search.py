@@ -163,7 +163,8 @@ class Search:
 
         Raises:
             InvalidInput: If the query is blank or a number is out of range.
-            Unavailable: If no source answered at all.
+            Unavailable: If no source answered at all; or if nothing was found, something failed, and Postgres does
+                not answer: then an index that holds nothing is all that answered.
         """
         began = time.monotonic()
         try:
@@ -189,13 +190,16 @@ class Search:
         own = {name: outcome for name, outcome in outcomes.items() if not isinstance(outcome, Failure)}
         rankings = merged(own, foreign.rankings, query.limit)
         failures = {name.value: outcome.reason for name, outcome in outcomes.items() if isinstance(outcome, Failure)}
-        failures |= {**self._missing(request.tiers), **foreign.failures}
+        failures |= foreign.failures
+        missing = self._missing(request.tiers)
         if not rankings:
-            raise Unavailable("search", _why_nothing(failures, request.tiers))
+            raise Unavailable("search", _why_nothing(failures | missing, request.tiers))
+        if failures and not any(rankings.values()):
+            await self._prove_postgres(query.scope)
         return Answer(
             hits=self._ranked(rankings, request, query),
             answered={name: len(ranking) for name, ranking in rankings.items()},
-            degraded=failures | embedder_failure,
+            degraded=failures | missing | embedder_failure,
             graph=None if embedder_failure else _of_graph(outcomes),
         )
 
@@ -263,6 +267,17 @@ class Search:
         if known.shares is not None:
             return known.shares
         return await asyncio.wait_for(self._shares.into(scope, now), self._deadlines.tier_s)
+
+    async def _prove_postgres(self, scope: Scope) -> None:
+        """Return if Postgres answers now; what shares say is of no interest, but it stands nowhere else.
+
+        Raises:
+            Unavailable: If it does not.
+        """
+        try:
+            await self._shares_into(scope, NOTHING_KNOWN, self._clock())
+        except TimeoutError:
+            raise Unavailable("postgres", f"no answer within {self._deadlines.tier_s} s") from None
 
     async def _ask_tier(self, tier: Tier, query: Query) -> Mapping[Source, Outcome]:
         try:

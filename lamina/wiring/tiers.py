@@ -10,10 +10,12 @@ from lamina.ports import (
     Change,
     GraphStore,
     Projection,
+    Reachable,
     Rebuildable,
     Searcher,
     TierSearcher,
 )
+from lamina.probing import Probe
 from lamina.queries import TIER_NAMES, Source, Tier, TierName
 from lamina.reading.conversation import ConversationSearcher
 from lamina.reading.graph import GraphLimits, GraphSearcher
@@ -150,6 +152,7 @@ class TierParts:
         projections: What it keeps up to date, by name.
         new: Those of them that are empty because their files are new: Postgres has what belongs in them.
         graph: The store that follows links; the graph tier alone has one.
+        stores: What tells whether the store of a projection answers; those in this process always do.
         close: Releases the files that the projections have open.
         aclose: Releases their connections.
     """
@@ -158,6 +161,7 @@ class TierParts:
     projections: Mapping[ProjectionName, KeptProjection] = field(default_factory=dict)
     new: tuple[ProjectionName, ...] = ()
     graph: GraphStore | None = None
+    stores: Mapping[str, Probe] = field(default_factory=dict)
     close: Callable[[], None] = lambda: None
     aclose: Callable[[], Awaitable[None]] = nothing
 
@@ -224,7 +228,11 @@ def build_tier(
         projection: _guarded(store, _check(projection, settings, pool, generation))
         for projection, store in parts.projections.items()
     }
-    return replace(parts, projections=kept)
+    return replace(parts, projections=kept, stores={key: _probe(store) for key, store in parts.projections.items()})
+
+
+def _probe(store: KeptProjection) -> Probe:
+    return store.probe if isinstance(store, Reachable) else nothing
 
 
 def _check(projection: ProjectionName, settings: Settings, pool: Pool, generation: Generation | None) -> Check:

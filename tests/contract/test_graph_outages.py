@@ -153,6 +153,8 @@ async def test_a_search_does_not_wait_for_a_server_that_is_gone(kind: str) -> No
     with pytest.raises(Unavailable, match=r"(?i)connect"):
         await store.expand(FRONTIER)
 
+    with pytest.raises(Unavailable, match=r"(?i)connect"):
+        await store.probe()
     assert time.monotonic() - began < 2
     await store.close()
 

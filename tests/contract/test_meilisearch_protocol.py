@@ -54,6 +54,14 @@ async def index(url: str) -> AsyncIterator[Opened]:
         yield index
 
 
+async def test_a_server_that_is_away_is_noticed_by_a_probe(index: Opened) -> None:
+    await index.index.probe()
+
+    async with opened("http://127.0.0.1:1") as away:
+        with pytest.raises(Unavailable, match="index is not available"):
+            await away.index.probe()
+
+
 async def test_an_index_is_made_with_its_settings_once_and_is_new(wire: Wire, index: Opened) -> None:
     wire.say("POST", f"{DOCUMENTS}/fetch", Said({"results": [], "total": 0}), Said({"results": [], "total": 7}))
 

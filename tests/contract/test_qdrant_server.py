@@ -94,6 +94,8 @@ async def test_a_server_that_refuses_connections_is_unavailable(by_grpc: bool) -
         await index.by_both(asked("green tea"))
     with pytest.raises(Unavailable):
         await index.apply([Change(ONE, record("green tea"))])
+    with pytest.raises(Unavailable):
+        await index.probe()
     await index.close()
 
 

@@ -13,7 +13,7 @@ from lamina.backends import EmbeddedPostgres
 from lamina.embedding.batching import BatchingEmbedder
 from lamina.embedding.hashing import HashingModel
 from lamina.errors import Misconfigured
-from lamina.settings import EmbeddedPostgresSettings
+from lamina.settings import EmbeddedPostgresSettings, QdrantServerSettings
 from lamina.stores.postgres.migrate import migrate
 from tests.support.application import Application, running, settings_for
 from tests.support.embedders import Down, Switchable
@@ -115,7 +115,9 @@ async def fragile(own_postgres: EmbeddedPostgres, tmp_path: Path) -> AsyncIterat
     url = own_postgres.start()
     migrate(url)
     pool = {"min_size": 1, "max_size": 4, "timeout_s": 1}
-    async with running(settings_for(url, tmp_path, pool=pool, search=DEADLINES), url, HashingModel()) as app:
+    trusting = {"key_cache_s": 60}  # Or the check of the key alone would answer 503.
+    settings = settings_for(url, tmp_path, pool=pool, search=DEADLINES, write=trusting)
+    async with running(settings, url, HashingModel()) as app:
         yield app
     own_postgres.stop()
 
@@ -132,9 +134,11 @@ async def test_without_postgres_nothing_is_pretended_and_it_recovers_without_a_r
     answers = [
         await client.post("/v1/search", json={"query": "rusty anchor", "tiers": TIERS}),
         await client.post("/v1/notes", json={"content": "lost?"}),
-        await client.get("/readyz"),
     ]
     took_s = time.monotonic() - begin
+    begin = time.monotonic()
+    answers.append(await client.get("/readyz"))
+    readiness_took_s = time.monotonic() - begin
     own_postgres.start()
     after = await client.post("/v1/search", json={"query": "rusty anchor", "tiers": TIERS})
     written = await client.post("/v1/notes", json={"content": "the chain is new"})
@@ -142,10 +146,46 @@ async def test_without_postgres_nothing_is_pretended_and_it_recovers_without_a_r
 
     assert [answer.status_code for answer in answers] == [503] * 3
     assert took_s < 10
+    assert readiness_took_s < 2.5
     assert after.json()["degraded"] == []
     assert [hit["content"] for hit in after.json()["results"]] == ["the anchor is rusty"]
     assert written.status_code == 201
     assert (await client.get("/readyz")).json()["ready"]
+
+
+@pytest.mark.parametrize("path", ["/v1/search", "/v1/context"])
+async def test_the_moment_postgres_ends_an_empty_index_is_not_taken_for_an_answer(
+    fragile: Application, own_postgres: EmbeddedPostgres, path: str
+) -> None:
+    client = fragile.client()
+    await client.post("/v1/notes", json={"content": "the anchor is rusty"})
+    await fragile.indexed()
+    await client.post(path, json={"query": "rusty anchor"})
+
+    own_postgres.stop()
+    answers = [await client.post(path, json={"query": "rusty anchor"}) for _ in range(3)]
+
+    assert [answer.status_code for answer in answers] == [503] * 3
+    assert all(answer.headers["retry-after"] == "1" for answer in answers)
+
+
+async def test_a_server_of_an_index_that_is_away_is_named_and_the_service_is_ready(
+    database: str, tmp_path: Path
+) -> None:
+    away = QdrantServerSettings(url="http://127.0.0.1:1", grpc_port=None)
+    async with running(settings_for(database, tmp_path, hybrid=away), database, HashingModel(), follow=False) as app:
+        answer = await app.client().get("/readyz")
+
+    said = answer.json()
+    assert answer.status_code == 200
+    assert said["ready"]
+    assert {name: state == "ok" for name, state in said["stores"].items()} == {
+        "messages": False,
+        "notes": False,
+        "documents": False,
+        "cold": True,
+    }
+    assert "index is not available" in said["stores"]["notes"]
 
 
 async def _eventually_indexed(app: Application) -> None:

@@ -3,6 +3,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
@@ -11,6 +12,7 @@ import pytest
 from lamina.backends import EmbeddedPostgres, running_url
 from lamina.errors import Misconfigured
 from lamina.settings import EmbeddedPostgresSettings
+from lamina.stores.postgres.migrate import migrate, wait_for_server
 from tests.support.service import command_line
 
 SETTINGS = EmbeddedPostgresSettings()
@@ -89,3 +91,21 @@ def test_it_ends_cleanly_when_its_parent_is_killed(home: Path) -> None:
 def test_asking_for_a_server_that_does_not_run_says_how_to_start_it(home: Path) -> None:
     with pytest.raises(Misconfigured, match="start it with `lamina up`"):
         running_url(home / "pg")
+
+
+def test_a_start_waits_for_a_server_that_comes_up_later(home: Path) -> None:
+    server = EmbeddedPostgres(home / "pg", SETTINGS)
+    url = server.start()
+    server.stop()
+
+    with ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(wait_for_server, url, 60)
+        time.sleep(0.5)
+        is_waiting = not waiting.done()
+        server.start()
+        waiting.result(30)
+    applied = migrate(url)
+    server.stop()
+
+    assert is_waiting
+    assert applied

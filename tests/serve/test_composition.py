@@ -55,6 +55,7 @@ async def test_a_turn_travels_through_every_deployment_and_is_found(client: http
     found = (await client.post("/v1/search", json={"query": "paint the boat", "explain": True})).json()
 
     assert ready["parts"] == dict.fromkeys(("postgres", "embedder", *TIERS, "indexer"), "ok")
+    assert ready["stores"] == dict.fromkeys(("messages", "notes", "cold", "graph", "documents"), "ok")
     assert recorded.status_code == 200
     assert found["degraded"] == []
     assert {hit["tier"] for hit in found["results"]} == {"sessions", "notes"}

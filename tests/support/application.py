@@ -19,6 +19,7 @@ from lamina.embedding.batching import BatchingEmbedder
 from lamina.indexing import Indexer
 from lamina.observing import UNMEASURED, Meter
 from lamina.ports import Embedder, Model, Shards
+from lamina.probing import states_of
 from lamina.queries import TierName
 from lamina.settings import HashingSettings, NoGraphSettings, PostgresServerSettings, Settings
 from lamina.stores.postgres.connection import Pool
@@ -137,7 +138,8 @@ async def running(
         pool, used, searchers, graph, generation, shards or {"cache-0": CacheShard(shard_limits(settings.caches))}
     )
     probes = {"postgres": reads.outbox.lag}
-    services = build_services(settings, parts_of_it, reads, probes=probes, audits=audits, meter=meter)
+    stores = [partial(states_of, parts.stores, 1.0) for parts in tiers.values()]
+    services = build_services(settings, parts_of_it, reads, probes=probes, stores=stores, audits=audits, meter=meter)
     key = create_key(url, tenant="acme", role=KeyRole.WRITER, label="test")
     application = Application(url, settings, model, pool, tiers, indexer, services, build_api(services), "acme", key)
     following = asyncio.create_task(indexer.run()) if follow else None

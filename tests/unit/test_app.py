@@ -1,9 +1,12 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deployments.app import embedded_by, embedder_resources, options, refuse_replicas, replicas, reserved
+from deployments.app import _router, embedder_resources, options, replicas, reserved
 from deployments.embedder import tokens_of
+from deployments.refusing import embedded_by, refuse_replicas
+from deployments.up import run
 from lamina.errors import Misconfigured
 from lamina.queries import TierName
 from lamina.settings import (
@@ -121,6 +124,12 @@ def test_every_limit_reaches_the_deployment() -> None:
     }
 
 
+def test_a_router_that_has_too_much_in_hand_says_when_to_ask_again() -> None:
+    chosen = _router(DeploymentSettings(max_queued_requests=1)).backpressure_config
+
+    assert (chosen.status_code, chosen.retry_after_s) == (503, 1)
+
+
 def test_a_replica_with_an_embedded_index_ends_before_the_next_one_begins() -> None:
     chosen = options(DeploymentSettings(), is_embedded=True)
 
@@ -175,6 +184,36 @@ def test_over_servers_every_tier_may_have_several_replicas(tier: TierName) -> No
 @pytest.mark.parametrize("tier", ["graph", "procedures"])
 def test_graph_and_procedures_may_have_several_replicas_beside_embedded_indexes(tier: TierName) -> None:
     refuse_replicas(Settings(serve={"searchers": {tier: {"min_replicas": 2, "max_replicas": 3}}}))
+
+
+@pytest.mark.parametrize(
+    ("chosen", "told"),
+    [
+        ({"serve": {"searchers": {"notes": {"max_replicas": 3}}}}, r"serve\.searchers\.notes\.max_replicas is 3"),
+        ({"jobs": {"schedule": {"sweep": "61 * * * *"}}}, r"jobs\.schedule\.sweep is '61"),
+    ],
+)
+def test_what_cannot_run_is_refused_before_anything_is_started(
+    tmp_path: Path, chosen: dict[str, Any], told: str
+) -> None:
+    reports: list[str] = []
+    settings = Settings(data_dir=tmp_path / "data", **chosen)
+
+    with pytest.raises(Misconfigured, match=told):
+        run(settings, reports.append, on_ready=lambda _: None)
+
+    assert reports == []
+    assert not (tmp_path / "data").exists()
+
+
+def test_an_address_of_another_machine_is_refused_before_anything_is_started(tmp_path: Path) -> None:
+    reports: list[str] = []
+    settings = Settings(data_dir=tmp_path / "data", serve={"host": "192.0.2.1"})
+
+    with pytest.raises(Misconfigured, match=r"serve\.host '192\.0\.2\.1' cannot be bound: .*; name an address"):
+        run(settings, reports.append, on_ready=lambda _: None)
+
+    assert reports == []
 
 
 @pytest.mark.parametrize(("texts", "tokens"), [([], 0), ([""], 1), (["abcdefgh"], 3), (["abcdefgh", "abcd"], 5)])

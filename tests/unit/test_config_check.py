@@ -20,10 +20,13 @@ from lamina.cli import app
 from lamina.configuration import Source, check, lines_of
 from lamina.configuration import ray_variables as flags
 from lamina.configuration import serve as serve_keys
-from lamina.configuration.agreement import OWNERS
+from lamina.configuration.agreement import ACCELERATORS, OWNERS
 from lamina.configuration.connections import DRIVEN_RUNS, STAMPS_POOL, demands_of
+from lamina.configuration.metrics import SERIES
 from lamina.configuration.own import read_settings, variable_names
+from lamina.configuration.ray_clusters import RAY_VERSION
 from lamina.configuration.shapes import Keyed
+from lamina.observing import INSTRUMENTS
 from lamina.settings import Neo4jServerSettings, PostgresServerSettings, QdrantServerSettings, Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,6 +91,26 @@ SETTINGS = {
     "pool: {timeout_s: 0.5}": r"pool\.timeout_s: warning: is 0\.5, less than search\.source_deadline_s",
     "postgres: {kind: server}\npool: {max_size: 20}": r"pool\.max_size: warning: is 20: all processes may open \d+ "
     r"connections \(routers 1 × 22, .*the server accepts 97",
+    "postgres: {kind: server, url: 'mysql://db/x'}": r"postgres\.url: is 'mysql://db/x'; write postgresql://",
+    "postgres: {kind: server, url: '${DATABASE_URL}'}": r"postgres\.url: is '\$\{DATABASE_URL\}', in which nobody fills .*"
+    r"LAMINA_POSTGRES__URL",
+    "postgres: {kind: server, url: 'postgresql://db/x?sslmod=require'}": r"postgres\.url: cannot be read: 'postgresql://db",
+    "postgres: {kind: server, url: 'postgresql://db/x?sslmode=verify'}": r"postgres\.url: has sslmode=verify; did you mean",
+    "postgres: {kind: server, url: 'postgresql://db:543222/x'}": r"postgres\.url: has the port 543222; write one of 1 to",
+    "postgres: {kind: server, url: 'postgresql://a,b:1,b:x/x'}": r"postgres\.url: has the port x; write one of 1 to",
+    "postgres: {kind: server, url: 'postgresql://me@s@db/x'}": r"postgres\.url: has an @ in its host, .*; write %40",
+    "postgres: {kind: server, url: 'postgresql://db/x', pooling: transaction}": r"postgres\.direct_url: warning: is missing",
+    "hybrid: {kind: qdrant, url: 'qdrant:6333'}": r"hybrid\.url: is 'qdrant:6333'; write http://host:6333",
+    "vectors: {kind: qdrant, url: 'http://q:6333333'}": r"vectors\.url: is 'http://q:6333333'; write a port",
+    "hybrid: {kind: qdrant, url: 'http://q:6334'}": r"hybrid\.url: warning: has the port 6334, on which Qdrant speaks gRPC",
+    "graph: {kind: falkordb, url: 'falkor://h:6379'}": r"graph\.url: is 'falkor://h:6379'; write redis://host:6379",
+    "jobs: {schedule: {sweep: '61 * * * *'}}": r"jobs\.schedule\.sweep: is '61 \* \* \* \*': .*; write minute hour",
+    "write: {extraction: language_model}": r"language_model\.base_url: is missing, and write\.extraction is language_model",
+    "jobs: {summaries: {by: language_model}}": r"language_model\.model: is missing, and jobs\.summaries\.by is",
+    "serve: {embedder: {accelerator: nvidia-l4}}": r"serve\.embedder\.accelerator: warning: is nvidia-l4, .*; did you mean L4\?",
+    "serve: {router: {resources: {CPU: 1}}}": r"serve\.router\.resources: CPU is counted by Ray itself; take it out, and set",
+    "jobs: {task_resources: {memory: 1}}": r"jobs\.task_resources: memory is counted by Ray itself; take it out, and set",
+    "search: {rrf_weights: {session_vector: 1}}": r"search\.rrf_weights\.session_vector\.\[key\]: is 'session_vector'; it",
     "search: [1": r"line 1: cannot be read: .*; correct the YAML",
     "a:\n  b: 1\n  b: 2": r"line 3: cannot be read: the key b stands twice",
     "- 1": r"document: is no mapping",
@@ -163,6 +186,7 @@ SERVING = {
     SERVE.replace("120", "30"): r"http_options\.request_timeout_s: warning: is 30, less than write\.embed_deadline_s",
     SERVE.replace("request_timeout_s: 120", "request_timeout_s: 120, port: 80000"): r"http_options\.port: is 80000; write",
     SERVE + "proxy_location: EveryNodes": r"proxy_location: is 'EveryNodes'; did you mean EveryNode\?",
+    SERVE.replace("app:build", "app.build") + "    args: {serch: {limit: 2}}": r"applications\.0\.args\.serch: is not known",
     "http_options: {request_timeout_s: 120}": r"applications: is missing",
 }  # fmt: skip
 
@@ -209,8 +233,6 @@ MANIFESTS = {
     r"lamina\..*\.env: warning: lacks RAY_SERVE_THROUGHPUT_OPTIMIZED=1",
     ("kuberay/service.yaml", '{name: RAY_USAGE_STATS_ENABLED, value: "0"}', "{name: RAY_gcs_storge, value: x}"): r"RayService"
     r" lamina\..*\.env\.RAY_gcs_storge: is no variable of Ray's; did you mean RAY_gcs_storage",
-    ("kuberay/service.yaml", 'PUSH_INTERVAL_S, value: "2"', 'PUSH_INTERVAL_S, value: "20"'): r"RayService lamina\..*"
-    r"PUSH_INTERVAL_S: warning: is 20 s, more than serve\.\w+\.look_back_s",
     ("kuberay/service.yaml", 'value: "20"}', "value: 20}"): r"RayService lamina\..*\.env\.\d+\.value: is 20; write a text",
     ("kuberay/service.yaml", "{name: HF_HUB_OFFLINE,", "{name: OMP_NUM_THREADS,"): r"RayService lamina\..*OMP_NUM_THREADS: "
     r"stands twice",
@@ -245,6 +267,16 @@ MANIFESTS = {
     ("kuberay/service.yaml", "policyTypes: [Ingress]", "policyTypes: [Inbound]"): r"NetworkPolicy lamina\.spec\.policyTypes",
     ("kuberay/service.yaml", "kind: NetworkPolicy", "kind: NetworkPolicies"): r"NetworkPolicies lamina\.kind: warning: is "
     r"NetworkPolicies, which is not checked; did you mean NetworkPolicy",
+    ("kuberay/service.yaml", "configMap: {name: lamina-settings}", "configMap: {name: lamina-setting}"): r"RayService lamina\..*"
+    r"volumes\..*configMap\.name: is lamina-setting, which no file holds; did you mean lamina-settings",
+    ("kuberay/service.yaml", "memory: 16Gi", "memory: 16GB"): r"RayService lamina\..*limits\.memory: is '16GB'; write a quantity",
+    ("kuberay/service.yaml", "rayVersion: 2.60.0", "rayVersion: 2.9.0"): r"RayService lamina\.spec\.rayClusterConfig\."
+    r"rayVersion: warning: is 2\.9\.0, but Lamina runs on",
+    ("kuberay/service.yaml", "        gpu_fraction: 0.25", "        gpu_fraction: 0.5"): r"RayService lamina\..*workerGroupSpecs: "
+    r"warning: have 2 GPUs at the most, and 8 replicas .* take 4",
+    ("kuberay/service.yaml", "        gpu_fraction: 0.25", "        gpu_fraction: 0.6"): r"RayService lamina\..*workerGroupSpecs: "
+    r"have 2 GPUs at the most, and 4 replicas .* take 4",
+    ("kuberay/cronjob.yaml", '\nspec:\n  schedule: "30 1', '\nspec:\n  schedule: "61 1'): r"spec\.schedule: is '61 1 \* \* \*': ",
     ("kuberay/job.yaml", "entrypoint: python -m jobs dedup", "entrypoint: python -m jobs dedupe"): r"RayJob lamina-dedup\."
     r"spec\.entrypoint: runs no job there is: 'dedupe'; did you mean dedup",
     ("kuberay/job.yaml", "    rayVersion: 2.60.0\n", ""): r"RayJob lamina-dedup\.spec\.rayClusterSpec\.rayVersion: is missing",
@@ -293,6 +325,16 @@ METRICS = {
         "r.yaml",
         RULES.replace("summary: searches fail", "runbook: x"),
     ): r"groups\.0\.rules\.0\.annotations\.summary: warning",
+    (
+        "r.yaml",
+        RULES.replace("searches_total", "searchs_total"),
+    ): r"groups\.0\.rules\.0\.expr: asks for lamina_searchs_total, "
+    r"which nobody measures; did you mean lamina_searches_total",
+    (
+        "r.yaml",
+        RULES.replace("lamina_searches_total", "ray_lamina_xyzzy"),
+    ): r"groups\.0\.rules\.0\.expr: warning: asks for",
+    ("g.json", DASHBOARD.replace('"up"', '"lamina_upp == 0"')): r"panels\.0\.targets\.0\.expr: asks for lamina_upp, ",
     ("r.yaml", RULES.replace("expr: rate", "exp: rate")): r"groups\.0\.rules\.0\.expr: is missing",
     ("r.yaml", RULES + RULES.partition("groups:\n")[2]): r"groups\.1\.name: is 'lamina' a second time",
     (
@@ -583,6 +625,81 @@ def test_what_is_shown_is_a_file_that_sets_the_same() -> None:
     assert settings_of("\n".join(lines)) == settings
     assert "search:  # How a search is made and fused" in lines
     assert any(re.match(r"  max_connections: 300  # .*; by default 100$", line) for line in lines)
+
+
+def test_a_secret_that_no_file_holds_is_warned_of_where_others_stand() -> None:
+    pod = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: a}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: a, image: "x:1"}]
+      volumes: [{name: tls, secret: {secretName: lamina-tsl}}]
+"""
+    text = pod + "---\napiVersion: v1\nkind: Secret\nmetadata: {name: lamina-tls}\n"
+
+    found = told(text)
+
+    assert any("volumes.tls.secret.secretName: warning: is lamina-tsl, which no file holds" in line for line in found)
+    assert told(pod) == []
+    assert not any("lamina-tls" in line for line in told(text.replace("tsl", "tls")))
+
+
+@pytest.mark.parametrize("url", [":memory:", "/var/qdrant", "https://q", "http://q:6333"])
+def test_qdrant_may_be_a_server_a_folder_or_in_memory(url: str) -> None:
+    assert told(f"hybrid: {{kind: qdrant, url: '{url}'}}") == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["postgresql://db", "postgres://a,b:5433/x?sslmode=verify-full&target_session_attrs=read-write", "postgresql:///x"],
+)
+def test_urls_that_the_driver_reads_are_left_alone(url: str) -> None:
+    assert told(f"postgres: {{kind: server, url: '{url}', max_connections: 500}}") == []
+
+
+def test_what_cannot_be_read_of_a_url_is_told_without_its_password() -> None:
+    found = told("postgres: {kind: server, url: 'postgresql://me:p@s3cret@db/x?passwd=s3cret', max_connections: 500}")
+
+    assert any("cannot be read" in line for line in found)
+    assert "s3cret" not in " ".join(found)
+
+
+def test_gpus_and_the_version_are_rays() -> None:
+    from importlib.metadata import version
+
+    from ray.util.accelerators import accelerators
+
+    named = {value for name, value in vars(accelerators).items() if name[0].isupper() and isinstance(value, str)}
+    others = {
+        name for name in named if name.startswith(("TPU", "M1", "M2", "M3", "MXC", "MOBI", "FUR", "Asc", "aws", "App"))
+    }
+
+    assert set(ACCELERATORS) == named - others
+    assert version("ray") == RAY_VERSION
+    assert f"ray=={RAY_VERSION}" in (ROOT / "constraints.txt").read_text()
+
+
+def test_every_series_that_is_known_is_told_by_somebody() -> None:
+    sources = "".join(path.read_text() for path in (ROOT / "deployments" / "metrics").glob("*.py"))
+    known = {re.sub("_(total|bucket|count|sum)$", "", name) for name in SERIES} | SERIES
+
+    measured = {item.name for item in INSTRUMENTS} | set(re.findall(r'"(lamina_[a-z_]+[a-z])"', sources))
+
+    assert measured - {"lamina_postgres", "lamina_outbox", "lamina_jobs"} <= known
+    assert {re.sub("_(total|bucket|count|sum)$", "", name) for name in SERIES} <= measured | {"lamina_up"}
+
+
+def test_a_secret_among_a_stores_options_is_not_shown() -> None:
+    options = {"key": "s3cret", "client_secret": "s3cret", "endpoint_url": "https://me:s3cret@s3", "region": "eu"}
+    lines = list(lines_of(settings_of(f"jobs: {{archival: {{options: {options}}}}}")))
+    (line,) = [line for line in lines if line.strip().startswith("options:")]
+
+    assert "s3cret" not in "\n".join(lines)
+    assert "options: {region: eu}  # without key, client_secret, endpoint_url: set, and not shown" in line
 
 
 def test_what_is_shown_holds_no_secret() -> None:

@@ -3,6 +3,8 @@
 import ast
 import json
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -38,11 +40,13 @@ ROOT = Path(__file__).resolve().parents[2]
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
 OWN_LABELS = {"tier", "source", "projection", "job_name", "outcome", "layer", "part", "operation", "state"}
 ADDED_BY_RAY = {"deployment", "application", "replica", "NodeAddress", "le"}
-RAY_LABELS = {*ADDED_BY_RAY, "route", "ip", "node_ip_address"}
+RAY_LABELS = {*ADDED_BY_RAY, "route", "error_code", "ip", "node_ip_address"}
 TARGET_LABELS = {"job", "instance"}
 """Prometheus gives these to every series, and renames a series' own."""
 METRIC_CLASSES = {"Counter": ("{0}_total",), "Gauge": ("{0}",), "Histogram": ("{0}_bucket", "{0}_count", "{0}_sum")}
-FUNCTIONS = {"sum", "max", "min", "rate", "increase", "delta", "histogram_quantile", "time", "vector"}
+FUNCTIONS = {"sum", "max", "min", "count", "rate", "delta", "histogram_quantile", "time", "vector", "absent"}
+FUNCTIONS |= {"max_over_time", "min_over_time", "increase", "label_replace"}
+PROMTOOL = shutil.which("promtool")
 WORDS = {"by", "on", "without", "ignoring", "group_left", "group_right", "and", "or", "unless", "offset", "bool"}
 """What PromQL means by itself; a name that looks like them is none of a metric."""
 
@@ -123,8 +127,19 @@ def _defined_in(tree: ast.AST) -> Iterator[str]:
         kind = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         named = [keyword.value for keyword in node.keywords if keyword.arg == "name"]
         for value in [*node.args[:1], *named]:
-            if kind in METRIC_CLASSES and isinstance(value, ast.Constant) and isinstance(value.value, str):
-                yield from _exported(kind, value.value)
+            if kind in METRIC_CLASSES and (name := _written(value)):
+                yield from _exported(kind, name)
+
+
+def _written(value: ast.AST) -> str:
+    """Return a text as it stands in the source; what is put into it there is the protocol, HTTP for us."""
+    match value:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=parts):
+            return "".join(_written(part) or "http" for part in parts)
+        case _:
+            return ""
 
 
 def _exported(kind: str, name: str) -> list[str]:
@@ -153,6 +168,7 @@ def test_rays_own_names_are_found_in_its_source() -> None:
         "ray_serve_deployment_queued_queries",
         "ray_serve_deployment_processing_latency_ms_bucket",
         "ray_serve_health_check_failures_total",
+        "ray_serve_num_http_error_requests_total",
         "ray_node_mem_used",
     }
 
@@ -256,3 +272,40 @@ def test_prometheus_is_told_of_the_service_of_ray_and_of_the_alerts() -> None:
     assert scrape["rule_files"] == ["alerts.yaml"]
     assert jobs["lamina"]["metrics_path"] == "/metrics"
     assert jobs["ray"]["file_sd_configs"][0]["files"] == ["/tmp/ray/prom_metrics_service_discovery.json"]  # noqa: S108
+
+
+def test_on_kubernetes_the_same_is_scraped_from_pods_and_ports_that_there_are() -> None:
+    monitors = yaml.safe_load_all((ROOT / "configs/prometheus/podmonitor.yaml").read_text())
+    cluster = next(yaml.safe_load_all(_service_of_kuberay()))["spec"]["rayClusterConfig"]
+    scrape = yaml.safe_load((ROOT / "configs/prometheus/scrape.yaml").read_text())
+    pods = [group["template"] for group in [cluster["headGroupSpec"], *cluster["workerGroupSpecs"]]]
+
+    jobs = dict(_monitored(monitor, pods) for monitor in monitors)
+
+    assert set(jobs) == {job["job_name"] for job in scrape["scrape_configs"]}
+    assert jobs == {"lamina": {8000}, "ray": {8080}}
+
+
+def _service_of_kuberay() -> str:
+    documents = (ROOT / "configs/kuberay/service.yaml").read_text().split("\n---\n")
+    return next(text for text in documents if "\nkind: RayService\n" in f"\n{text}")
+
+
+def _monitored(monitor: dict[str, Any], pods: list[dict[str, Any]]) -> tuple[str, set[int]]:
+    """Return the job of a monitor and the ports of the pods it selects; each has the one that it names."""
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    (job,) = [item["replacement"] for item in endpoint["relabelings"] if item["targetLabel"] == "job"]
+    wanted = monitor["spec"]["selector"]["matchLabels"].items()
+    selected = [pod["spec"]["containers"][0]["ports"] for pod in pods if wanted <= pod["metadata"]["labels"].items()]
+    named = [[port["containerPort"] for port in ports if port["name"] == endpoint["port"]] for ports in selected]
+    assert all(len(found) == 1 for found in named)
+    return job, {port for found in named for port in found}
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool, which comes with Prometheus, is not installed")
+def test_the_alerts_fire_when_they_should_and_only_then() -> None:
+    cases = Path(__file__).with_name("alerts.yaml")
+
+    ended = subprocess.run([str(PROMTOOL), "test", "rules", cases], capture_output=True, text=True, check=False)
+
+    assert ended.returncode == 0, ended.stderr + ended.stdout

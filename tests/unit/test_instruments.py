@@ -13,6 +13,7 @@ import ray
 from fastapi import FastAPI
 from numpy.typing import NDArray
 
+from actors import instruments
 from actors.cache import CacheShard
 from actors.instruments import RayMeter, exported_names, process_meter, watch
 from deployments import problems
@@ -319,6 +320,18 @@ async def test_what_blocks_the_loop_shows_as_its_lag() -> None:
 
     assert max(meter.of(LOOP_LAG)) > 0.2
     assert meter.labels_of(LOOP_LAG)[0] == {"part": "router"}
+
+
+async def test_calls_in_hand_are_told_again_while_they_do_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instruments, "STEP_S", 0.001)
+    meter, owner = Remembering(), Owner()
+    embedder = MeasuredEmbedder(BatchingEmbedder(HashingModel()), meter)
+
+    watch(owner, "embedder", meter, tell=embedder.tell)
+    await asyncio.sleep(0.3)
+
+    assert len(meter.of(EMBEDDER_CALLS)) > 2
+    assert set(meter.of(EMBEDDER_CALLS)) == {0}
 
 
 async def test_the_watching_ends_with_its_owner() -> None:

@@ -1,7 +1,9 @@
+import time
+
 import pytest
 
 from lamina.errors import Misconfigured
-from lamina.stores.postgres.migrate import Migration, migrations, pending
+from lamina.stores.postgres.migrate import Migration, is_outage, migrations, pending, wait_for_server
 
 FIRST = Migration(1, "0001_core.sql", "CREATE TABLE notes ();")
 SECOND = Migration(2, "0002_graph.sql", "CREATE TABLE edges ();")
@@ -50,3 +52,34 @@ def test_the_migrations_of_this_release_are_numbered_without_gaps() -> None:
 
     assert [migration.version for migration in released] == list(range(1, len(released) + 1))
     assert all(migration.text.strip() for migration in released)
+
+
+@pytest.mark.parametrize(
+    ("said", "may_pass"),
+    [
+        ('connection to server at "10.0.0.1", port 5432 failed: Connection refused', True),
+        ("FATAL:  the database system is starting up", True),
+        ('could not translate host name "postgres" to address', True),
+        ('FATAL:  password authentication failed for user "lamina"', False),
+        ('FATAL:  database "lamina" does not exist', False),
+    ],
+)
+def test_only_what_may_pass_by_itself_is_waited_for(said: str, may_pass: bool) -> None:
+    assert is_outage(said) == may_pass
+
+
+@pytest.mark.parametrize(("wait_s", "least_s"), [(0, 0), (0.5, 0.45)])
+def test_a_server_that_never_comes_is_waited_for_as_long_as_it_is_set_to_be(wait_s: float, least_s: float) -> None:
+    begin = time.monotonic()
+
+    wait_for_server("postgresql://nobody@127.0.0.1:1/nowhere", wait_s)
+
+    assert least_s <= time.monotonic() - begin < least_s + 1
+
+
+def test_what_is_no_url_is_not_waited_for() -> None:
+    begin = time.monotonic()
+
+    wait_for_server("no url", 60)
+
+    assert time.monotonic() - begin < 1

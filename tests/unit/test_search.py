@@ -1,7 +1,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from lamina.errors import InvalidInput, Unavailable
 from lamina.memories import Chunk
-from lamina.ports import Embedder, TierSearcher
+from lamina.ports import Embedder, Shares, TierSearcher
 from lamina.queries import Failure, Filters, FusionMethod, Hit, Query, Ranking, Source, Tier
-from lamina.reading.search import Deadlines, Search, SourcesOfTier, describe
+from lamina.reading.search import NOTHING_KNOWN, Deadlines, Known, Search, SourcesOfTier, describe
+from lamina.scope import Scope
+from lamina.sharing import Share
 from tests.support.embedders import Uncached
 from tests.unit.builders import NOON, POLICY, memory, query, ranking, request
 
@@ -99,7 +101,11 @@ class Embeds:
 
 
 def search_over(
-    tiers: Mapping[Tier, TierSearcher], embedder: Embedder | None = None, *, unserved: Mapping[Tier, str] | None = None
+    tiers: Mapping[Tier, TierSearcher],
+    embedder: Embedder | None = None,
+    *,
+    unserved: Mapping[Tier, str] | None = None,
+    shares: Shares | None = None,
 ) -> Search:
     deadlines = Deadlines(embed_s=SOON, tier_s=SOON)
     return Search(
@@ -110,6 +116,7 @@ def search_over(
         policy=POLICY,
         deadlines=deadlines,
         clock=lambda: NOON,
+        shares=shares,
     )
 
 
@@ -340,6 +347,43 @@ async def test_if_only_what_is_switched_off_is_asked_for_the_search_says_so() ->
         await search.search(request(tiers=(Tier.GRAPH,)))
     with pytest.raises(Unavailable, match="nothing here serves documents"):
         await search.search(request(tiers=(Tier.DOCUMENTS,)))
+
+
+class NothingShared:
+    """Postgres, as far as a search asks it itself: it answers, fails, or hangs."""
+
+    def __init__(self, error: Exception | None = None, *, hangs: bool = False) -> None:
+        self._error = error
+        self._hangs = hangs
+
+    async def into(self, scope: Scope, now: datetime) -> tuple[Share, ...]:
+        if self._hangs:
+            await asyncio.sleep(NEVER)
+        if self._error:
+            raise self._error
+        return ()
+
+
+@pytest.mark.parametrize("postgres", [NothingShared(Unavailable("postgres", "gone")), NothingShared(hangs=True)])
+@pytest.mark.parametrize("known", [NOTHING_KNOWN, Known(shares=())])
+async def test_an_empty_index_is_no_answer_while_postgres_is_away(postgres: NothingShared, known: Known) -> None:
+    notes = tier_of(Answers(Source.NOTES_COLD), Raises(Source.NOTES_WARM, Unavailable("postgres", "gone")))
+    search = search_over({Tier.NOTES: notes}, shares=postgres)
+
+    with pytest.raises(Unavailable, match="postgres is not available") as raised:
+        await search.search(request(), known)
+
+    assert raised.value.part == "postgres"
+
+
+async def test_nothing_found_while_a_source_fails_is_an_answer_as_long_as_postgres_is_there() -> None:
+    notes = tier_of(Answers(Source.NOTES_COLD), Raises(Source.NOTES_HYBRID, OSError("disk on fire")))
+    search = search_over({Tier.NOTES: notes}, shares=NothingShared())
+
+    answer = await search.search(request(), Known(shares=()))
+
+    assert answer.hits == ()
+    assert answer.degraded == {"notes_hybrid": "OSError: disk on fire"}
 
 
 async def test_hits_below_the_least_score_are_left_out() -> None:

@@ -174,6 +174,33 @@ def test_a_refusal_never_tells_a_password(environment: pytest.MonkeyPatch) -> No
     assert "s3cret" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "graph: {kind: neo4j, url: 'bolt://g', pasword: s3cret}",
+        "graph: {kind: neo4j, password: s3cret}",
+        "graph: {kind: neo4j, url: 's3cret://me:p@s3cret@g', password: [s3cret]}",
+        "language_model: {api_key: [s3cret]}",
+        "serach: {anything: s3cret}",
+        "jobs: {archival: {options: {token: [s3cret]}}}",
+        "jobs: {archival: {options: {client_pwd: 5, region: [s3cret]}}}",
+        "hybrid: {kind: meilisearch, url: 'tcp://m?password=s3cret'}",
+    ],
+)
+def test_a_refusal_tells_no_secret_whatever_it_stands_under(tmp_path: Path, text: str) -> None:
+    with pytest.raises(Misconfigured) as refused:
+        load_settings(file_of(tmp_path, text.replace("s3cret://", "tcp://")))
+
+    assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["CPU", "GPU", "memory", "object_store_memory"])
+@pytest.mark.parametrize("place", ["serve: {router: {resources: %s}}", "jobs: {task_resources: %s}"])
+def test_what_ray_counts_by_itself_is_no_resource_of_the_users(tmp_path: Path, name: str, place: str) -> None:
+    with pytest.raises(Misconfigured, match=rf"resources: .*{name.lower()} is counted by ray itself"):
+        load_settings(file_of(tmp_path, place % f"{{{name}: 1}}"))
+
+
 def test_no_setting_can_be_changed_afterwards() -> None:
     settings = Settings()
 

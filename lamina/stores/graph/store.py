@@ -160,6 +160,10 @@ class CypherGraph:
         """
         return not await self._engine.read(self._text("any_node"), {})
 
+    async def probe(self) -> None:
+        """Return if the server answers."""
+        await self.is_empty()
+
     async def close(self) -> None:
         """Release the connections."""
         await self._engine.close()

@@ -1,9 +1,11 @@
 """What every index of chunks keeps, and what it is asked."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID, uuid5
+
+import numpy as np
 
 from lamina.fingerprints import fingerprint
 from lamina.ports import Record
@@ -79,6 +81,31 @@ class Lookup(Protocol):
 def chunk_id(memory: UUID, chunk: int) -> UUID:
     """Return the id of a chunk, the same in every index."""
     return uuid5(_NAMESPACE, f"{memory}/{chunk}")
+
+
+def place_of(carried: Mapping[str, Any] | None) -> Place:
+    """Return which chunk of which memory it is, by what it carries."""
+    fields = carried or {}
+    return UUID(fields["memory"]), fields["chunk"]
+
+
+def state_of(carried: Mapping[str, Any] | None) -> tuple[UUID, str]:
+    """Return a chunk's memory, and the fingerprint that it carries."""
+    fields = carried or {}
+    return UUID(fields["memory"]), fields.get(STATE, "")
+
+
+def cosine_of(query: Query, vectors: object, name: str) -> float | None:
+    """Return the cosine of a chunk that was found by its words, if both have a vector.
+
+    Args:
+        query: What was asked.
+        vectors: The chunk's vectors by name, if the engine gave any: lists of numbers, unit length.
+        name: Of the dense one.
+    """
+    if query.embedding is None or not isinstance(vectors, Mapping) or name not in vectors:
+        return None
+    return float(np.frombuffer(query.embedding, dtype=np.float32) @ np.asarray(vectors[name], dtype=np.float32))
 
 
 def payload(id_: UUID, record: Record) -> dict[str, Any]:

@@ -25,6 +25,8 @@ Plans = Literal["custom", "generic"]
 Pooling = Literal["session", "transaction"]
 
 MAX_ATTEMPTS = 6
+AWAY_S = 1.0
+"""How long a connection is waited for, in seconds, while the server is known to be away."""
 
 
 @cache
@@ -46,7 +48,36 @@ def scope_parameters(scope: Scope) -> dict[str, Any]:
     }
 
 
-class ByTransaction(AsyncConnectionPool[Connection]):
+class ShortOfPatience(AsyncConnectionPool[Connection]):
+    """A pool that knows when its server is away: then nobody waits long, as each answer would have to say so late.
+
+    It is away once an attempt to connect has failed since a connection was last lent. A pool whose connections are
+    merely all in use is waited for as long as it is set to be.
+    """
+
+    _failed_before = 0
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the server did not let anybody in lately."""
+        return self._failures() > self._failed_before
+
+    async def getconn(self, timeout: float | None = None) -> Connection:  # noqa: ASYNC109 - the pool's own
+        """Return a connection.
+
+        Raises:
+            PoolTimeout: If there is none in time.
+        """
+        patience_s = self.timeout if timeout is None else timeout
+        connection = await super().getconn(min(patience_s, AWAY_S) if self.is_away else patience_s)
+        self._failed_before = self._failures()
+        return connection
+
+    def _failures(self) -> int:
+        return self.get_stats().get("connections_errors", 0)
+
+
+class ByTransaction(ShortOfPatience):
     """A pool behind another one that keeps a session of the server for one transaction alone.
 
     So whatever a transaction relies on is set within it, nothing is prepared, and what is lent is a transaction.
@@ -70,7 +101,7 @@ def new_pool(url: str, settings: PoolSettings, *, plans: Plans = "custom", pooli
     """
     by_session = pooling == "session"
     own = {"prepare_threshold": 5 if by_session else None}
-    return (AsyncConnectionPool if by_session else ByTransaction)(
+    return (ShortOfPatience if by_session else ByTransaction)(
         url,
         min_size=settings.min_size,
         max_size=settings.max_size,
@@ -102,7 +133,7 @@ async def lent(pool: Pool) -> AsyncIterator[Connection]:
         async with pool.connection() as connection, _lease(pool, connection):
             yield connection
     except PoolTimeout as error:
-        raise Unavailable("postgres", f"no connection within {pool.timeout} s") from error
+        raise Unavailable("postgres", _first_line(error)) from error
     except psycopg.errors.ProgramLimitExceeded as error:
         raise _too_long() from error
     except psycopg.OperationalError as error:
@@ -126,7 +157,7 @@ async def in_transaction(pool: Pool, act: Callable[[Connection], Awaitable[Resul
                 raise Unavailable("postgres", _first_line(error)) from error
             await asyncio.sleep(random.uniform(0, 0.02 * 2**attempt))  # noqa: S311 - jitter
         except PoolTimeout as error:
-            raise Unavailable("postgres", f"no connection within {pool.timeout} s") from error
+            raise Unavailable("postgres", _first_line(error)) from error
         except psycopg.errors.ProgramLimitExceeded as error:
             raise _too_long() from error
         except psycopg.OperationalError as error:

@@ -1,6 +1,8 @@
 """Numbered migrations, applied once, in order, under a lock."""
 
 import hashlib
+import logging
+import time
 from dataclasses import dataclass
 from importlib import resources
 
@@ -10,8 +12,11 @@ from psycopg.rows import dict_row
 from lamina.errors import Misconfigured
 from lamina.stores.postgres.connection import statement
 
+logger = logging.getLogger(__name__)
 LEAST_SERVER = 150_000
 LEAST_VECTOR = (0, 7)
+CONNECT_TIMEOUT_S = 5
+LOOK_S = 2.0
 _LOCK = 0x6C616D696E61  # "lamina"
 _LEDGER = """
 CREATE TABLE IF NOT EXISTS schema_migrations (
@@ -28,7 +33,7 @@ _GRANT = (
 _REFUSALS = (
     ("password", "correct user and password in postgres.url (LAMINA_POSTGRES__URL)"),
     ("role ", "correct the user in postgres.url, or create it"),
-    ("database ", "create the database, or correct postgres.url"),
+    ('database "', "create the database, or correct postgres.url"),
     ("certificate", "name the file of the server's root certificate in sslrootcert of postgres.url"),
     ("does not support SSL", "switch TLS on at the server, or correct sslmode in postgres.url"),
     ("pg_hba.conf", "let the user connect from here, or with TLS (sslmode=verify-full in postgres.url)"),
@@ -112,7 +117,35 @@ def refused(said: str) -> Misconfigured:
     )
 
 
-def migrate(url: str, *, connect_timeout_s: int = 5) -> list[str]:
+def is_outage(said: str) -> bool:
+    """Tell whether what libpq said of a connection may pass by itself, unlike what only an operator can change."""
+    return not any(part in said for part, _ in _REFUSALS)
+
+
+def wait_for_server(url: str, seconds: float) -> None:
+    """Return once the server lets somebody in, refuses for good, or the time is over; :func:`migrate` says which."""
+    deadline = time.monotonic() + seconds
+    while (said := _refusal(url)) is not None and is_outage(said) and time.monotonic() < deadline:
+        logger.warning("postgres does not answer yet; the start waits: %s", said)
+        time.sleep(min(LOOK_S, max(0.0, deadline - time.monotonic())))
+
+
+def _refusal(url: str) -> str | None:
+    """Return what libpq says if it is not let in."""
+    try:
+        psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S).close()
+    except psycopg.OperationalError as error:
+        return _first_line(error)
+    except psycopg.ProgrammingError:  # No URL: nothing to wait for.
+        return None
+    return None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0]
+
+
+def migrate(url: str, *, connect_timeout_s: int = CONNECT_TIMEOUT_S) -> list[str]:
     """Bring the database to this release's schema; return the names of the migrations applied.
 
     Raises:
@@ -134,7 +167,7 @@ def migrate(url: str, *, connect_timeout_s: int = 5) -> list[str]:
             "postgres.url is no URL of a database", "write postgresql://user:password@host:5432/database"
         ) from None
     except psycopg.OperationalError as error:
-        raise refused(str(error).strip().splitlines()[0]) from error
+        raise refused(_first_line(error)) from error
     except (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile) as error:
         raise Misconfigured(
             f"postgres lacks an extension: {error.diag.message_primary}", "install pgvector 0.7 or later on the server"

@@ -92,6 +92,10 @@ class QdrantColdIndex:
         built = await self._collections.built(self._prefix, build)
         await self._collections.switch(sorted(built | {self._mark}), build, freed=sorted(held.keys() - built))
 
+    async def probe(self) -> None:
+        """Return if the server answers."""
+        await self._held()
+
     async def close(self) -> None:
         """Release the connections."""
         await self._client.close()

@@ -42,12 +42,12 @@ from qdrant_edge import (
 
 from lamina.errors import Misconfigured
 from lamina.ports import Change, Record
-from lamina.queries import Place, Query
+from lamina.queries import Query
 from lamina.ranking.relevance import widening
 from lamina.stores.hybrid.bm25 import WordWeights, weights_of_question, weights_of_text
 from lamina.stores.hybrid.edge.filters import DIALECT, INDEXES
 from lamina.stores.hybrid.filters import query_filter, scope_filter
-from lamina.stores.hybrid.index import STATE, Found, chunk_id, payload
+from lamina.stores.hybrid.index import STATE, Found, chunk_id, cosine_of, payload, place_of, state_of
 
 logger = logging.getLogger(__name__)
 
@@ -108,7 +108,10 @@ class QdrantEdgeIndex:
             return []
         params = SearchParams(idf=IdfParams(corpus=scope_filter(query.scope, DIALECT)))
         found = self._query(query, EdgeQuery.Nearest(_sparse(asked), WORDS), params)
-        return [Found(_place(point), bm25=float(point.score), cosine=_cosine(query, point)) for point in found]
+        return [
+            Found(place_of(point.payload), bm25=float(point.score), cosine=cosine_of(query, point.vector, DENSE))
+            for point in found
+        ]
 
     def by_vector(self, query: Query) -> list[Found]:
         """Return the nearest chunks by cosine, best first; none for a query without a vector."""
@@ -116,7 +119,7 @@ class QdrantEdgeIndex:
             return []
         vector = np.frombuffer(query.embedding, dtype=np.float32).tolist()
         found = self._query(query, EdgeQuery.Nearest(vector, DENSE), None)
-        return [Found(_place(point), cosine=float(point.score)) for point in found]
+        return [Found(place_of(point.payload), cosine=float(point.score)) for point in found]
 
     def count(self) -> int:
         """Return the number of chunks."""
@@ -132,7 +135,7 @@ class QdrantEdgeIndex:
                     offset=offset, limit=SCROLL_PAGE, filter=own, with_payload=["memory", STATE], with_vector=False
                 )
             )
-            yield from (_carried(point.payload or {}) for point in points)
+            yield from (state_of(point.payload) for point in points)
             if offset is None:
                 return
 
@@ -144,7 +147,7 @@ class QdrantEdgeIndex:
         """Return chunks of at least ``limit`` memories, if there are so many."""
         for limit in widening(query.limit):
             found = self._ask(query, nearest, params, limit)
-            if len(found) < limit or len({_place(point)[0] for point in found}) >= query.limit:
+            if len(found) < limit or len({place_of(point.payload)[0] for point in found}) >= query.limit:
                 break
         return found
 
@@ -187,23 +190,6 @@ def _chunks_from(id_: UUID, first: int) -> Filter:
 
 def _sparse(weights: WordWeights) -> SparseVector:
     return SparseVector(list(weights.indices), list(weights.values))
-
-
-def _carried(fields: Mapping[str, Any]) -> tuple[UUID, str]:
-    return UUID(fields["memory"]), fields.get(STATE, "")
-
-
-def _place(point: ScoredPoint) -> Place:
-    fields = point.payload or {}
-    return UUID(fields["memory"]), fields["chunk"]
-
-
-def _cosine(query: Query, point: ScoredPoint) -> float | None:
-    """Return the cosine of a chunk that was found by its words, if both have a vector."""
-    vectors = point.vector
-    if query.embedding is None or not isinstance(vectors, dict):
-        return None
-    return float(np.frombuffer(query.embedding, dtype=np.float32) @ np.asarray(vectors[DENSE], dtype=np.float32))
 
 
 def _open(path: Path, dimension: int | None, search_threads: int) -> EdgeShard:

@@ -278,6 +278,10 @@ class MeilisearchIndex:
         seen = await self._find(query, by_words=True, by_vector=True)
         return seen.by_words(), seen.by_vector()
 
+    async def probe(self) -> None:
+        """Return if the server answers, and lets us ask."""
+        await self._server.version()
+
     async def close(self) -> None:
         """Release the connections."""
         await self._server.close()

@@ -10,12 +10,12 @@ from qdrant_client import AsyncQdrantClient, models
 
 from lamina.fingerprints import of_chunks
 from lamina.ports import Change, Record
-from lamina.queries import Place, Query
+from lamina.queries import Query
 from lamina.ranking.relevance import widening
 from lamina.settings import QdrantServerSettings
 from lamina.stores.hybrid.bm25 import weights_of_question, weights_of_text
 from lamina.stores.hybrid.filters import query_filter, scope_filter
-from lamina.stores.hybrid.index import STATE, Found, chunk_id, payload
+from lamina.stores.hybrid.index import STATE, Found, chunk_id, cosine_of, payload, place_of, state_of
 from lamina.stores.hybrid.qdrant.collections import (
     DENSE,
     WORDS,
@@ -134,6 +134,10 @@ class QdrantIndex:
         """Point the alias to the collection of the build, at once for every replica, and remove those before."""
         await self._collections.switch([self._name], build)
 
+    async def probe(self) -> None:
+        """Return if the server answers."""
+        await self._collections.aliases(self._name)
+
     async def close(self) -> None:
         """Release the connections."""
         await self._client.close()
@@ -236,8 +240,7 @@ class QdrantIndex:
                     with_vectors=False,
                 )
             for point in points:
-                fields = point.payload or {}
-                yield UUID(fields["memory"]), fields.get(STATE, "")
+                yield state_of(point.payload)
             if offset is None:
                 return
 
@@ -278,28 +281,18 @@ def _limited(asked: Asked, limit: int) -> Asked:
 
 
 def _is_enough(query: Query, found: Sequence[Point], limit: int) -> bool:
-    return len(found) < limit or len({_place(point)[0] for point in found}) >= query.limit
+    return len(found) < limit or len({place_of(point.payload)[0] for point in found}) >= query.limit
 
 
 def _by_words(query: Query, points: Sequence[Point]) -> list[Found]:
-    return [Found(_place(point), bm25=float(point.score), cosine=_cosine(query, point)) for point in points]
+    return [
+        Found(place_of(point.payload), bm25=float(point.score), cosine=cosine_of(query, point.vector, DENSE))
+        for point in points
+    ]
 
 
 def _by_vector(points: Sequence[Point]) -> list[Found]:
-    return [Found(_place(point), cosine=float(point.score)) for point in points]
-
-
-def _place(point: Point) -> Place:
-    fields = point.payload or {}
-    return UUID(fields["memory"]), fields["chunk"]
-
-
-def _cosine(query: Query, point: Point) -> float | None:
-    """Return the cosine of a chunk that was found by its words, if both have a vector."""
-    vectors = point.vector
-    if query.embedding is None or not isinstance(vectors, dict) or DENSE not in vectors:
-        return None
-    return float(np.frombuffer(query.embedding, dtype=np.float32) @ np.asarray(vectors[DENSE], dtype=np.float32))
+    return [Found(place_of(point.payload), cosine=float(point.score)) for point in points]
 
 
 def _floats(embedding: bytes) -> list[float]:

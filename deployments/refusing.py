@@ -1,0 +1,69 @@
+"""What is refused before anything starts. Ray is not imported here: its flags must be in the environment first."""
+
+from typing import assert_never
+
+from lamina.errors import Misconfigured
+from lamina.maintenance.schedule import schedules
+from lamina.queries import TierName
+from lamina.settings import MeilisearchSettings, QdrantEdgeSettings, QdrantServerSettings, SearcherDeployment, Settings
+from lamina.wiring import served_tiers
+
+
+def refuse_contradictions(settings: Settings) -> None:
+    """Refuse what would keep the service from starting, or its jobs from ever being due.
+
+    Raises:
+        Misconfigured: If several replicas would share an embedded index, or a schedule cannot be read.
+    """
+    refuse_replicas(settings)
+    schedules(settings.jobs.schedule)
+
+
+def refuse_replicas(settings: Settings) -> None:
+    """Refuse several replicas of a tier whose index one process alone may open.
+
+    Raises:
+        Misconfigured: If there is such a tier.
+    """
+    for tier in served_tiers(settings):
+        most, kept = limits_of(settings, tier).max_replicas, embedded_by(settings, tier)
+        if most > 1 and kept:
+            raise Misconfigured(
+                f"serve.searchers.{tier}.max_replicas is {most}, but {kept}.kind keeps the index in one process",
+                f"set it to 1, or choose a server by {kept}.kind and {kept}.url",
+            )
+
+
+def embedded_by(settings: Settings, tier: TierName) -> str | None:
+    """Return the section that puts an index of this tier inside its replica; nothing if its stores are servers.
+
+    The graph's store is a server even where `lamina up` starts it, and applying to it twice does no harm.
+    """
+    match tier:
+        case "sessions" | "documents":
+            return "hybrid" if _is_embedded(settings.hybrid) else None
+        case "notes":
+            chosen = {"hybrid": settings.hybrid, "vectors": settings.vectors}
+            return next((name for name, store in chosen.items() if _is_embedded(store)), None)
+        case "graph" | "procedures":
+            return None
+        case _ as other:
+            assert_never(other)
+
+
+def _is_embedded(store: QdrantEdgeSettings | QdrantServerSettings | MeilisearchSettings) -> bool:
+    match store:
+        case QdrantEdgeSettings():
+            return True
+        case QdrantServerSettings(url=url):
+            return url == ":memory:"
+        case MeilisearchSettings():
+            return False
+        case _ as other:
+            assert_never(other)
+
+
+def limits_of(settings: Settings, tier: TierName) -> SearcherDeployment:
+    """Return the limits of a tier's searcher."""
+    limits: SearcherDeployment = getattr(settings.serve.searchers, tier)
+    return limits

@@ -1,0 +1,21 @@
+"""What must never be told: which names stand for secrets, and what in a text is one."""
+
+import re
+
+_NAME = re.compile(
+    r"key(?!word|_cache_s)|passw|passphrase|pwd|token(?!s)|secret|credential|connection_string|authorization",
+    re.IGNORECASE,
+)
+# To the last @ before a space: a password may hold @ and / that should have been written as %40 and %2F.
+_USER_INFO = re.compile(r"//[^\s'\"]*@")
+_PARAMETER = re.compile(r"\b(\w*(?:passw|pwd|secret|token|key)\w*=)[^&\s'\"]+", re.IGNORECASE)
+
+
+def is_secret(name: object) -> bool:
+    """Tell whether what a key of this name holds must never be shown."""
+    return _NAME.search(str(name)) is not None
+
+
+def masked(text: str) -> str:
+    """Return a text without the users and passwords of the URLs in it."""
+    return _PARAMETER.sub(r"\1…", _USER_INFO.sub("//…@", text))

@@ -1,0 +1,28 @@
+"""Asking parts whether they answer, without waiting long for those that do not."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+from lamina.errors import LaminaError
+
+OK = "ok"
+Probe = Callable[[], Awaitable[object]]
+
+
+async def state_of(probe: Probe, deadline_s: float) -> str:
+    """Return ``ok`` if the probe returns in time, or what is wrong."""
+    try:
+        await asyncio.wait_for(probe(), deadline_s)
+    except TimeoutError:
+        return f"no answer within {deadline_s:g} s"
+    except LaminaError as error:
+        return str(error)
+    except Exception as error:  # noqa: BLE001 - who asks reports, and does not fail
+        return f"{type(error).__name__}: {error}"
+    return OK
+
+
+async def states_of(probes: Mapping[str, Probe], deadline_s: float) -> dict[str, str]:
+    """Return the state of each part by its name; all are asked at once."""
+    states = await asyncio.gather(*(state_of(probe, deadline_s) for probe in probes.values()))
+    return dict(zip(probes, states, strict=True))
