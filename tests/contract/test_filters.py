@@ -32,7 +32,7 @@ from lamina.queries import (
 )
 from lamina.scope import Scope
 from lamina.text import words
-from tests.support.application import Application
+from tests.support.application import Application, index_of
 
 MICROSECOND = timedelta(microseconds=1)
 TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
@@ -75,7 +75,7 @@ class Corpus:
             for source, ranking in outcomes.items()
             if not isinstance(ranking, Failure) and source in ALL_OF_THEM
         }
-        index = self.app.tiers[self.name].projections["notes" if self.name == "notes" else "messages"].current  # type: ignore[attr-defined]
+        index = index_of(self.app, self.name, "notes" if self.name == "notes" else "messages")
         found["index by words"] = {item.place[0] for item in index.by_words(query)}
         if self.name == "notes":
             found["index by vector"] = {item.place[0] for item in index.by_vector(query)}

@@ -18,7 +18,7 @@ from lamina.queries import TIER_NAMES, TIER_OF, Failure, Filters, Hit, Query, Ra
 from lamina.recording.procedures import ProcedureRecorder
 from lamina.scope import Scope
 from lamina.text import words
-from tests.support.application import Application, running, settings_for
+from tests.support.application import Application, index_of, running, settings_for
 from tests.support.jobs import area_of, in_days, run_job
 
 SESSION_SOURCES = (Source.SESSION_VECTORS, Source.SESSION_WORDS, Source.SESSION_CONTEXT)
@@ -442,7 +442,7 @@ async def test_a_deleted_note_is_never_returned_even_before_the_index_hears_of_i
 
     assert [hit.memory.id for hit in before] == [gone, kept]
     assert [hit.memory.id for hit in unheard] == [hit.memory.id for hit in heard] == [kept]
-    assert lagging.app.tiers["notes"].projections["notes"].current.count() == 1  # type: ignore[attr-defined]
+    assert index_of(lagging.app, "notes", "notes").count() == 1
 
 
 async def test_a_changed_note_is_shown_as_it_is_now_even_before_the_index_hears_of_it(lagging: Stage) -> None:

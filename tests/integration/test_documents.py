@@ -11,7 +11,7 @@ import pytest
 
 from lamina.embedding.hashing import HashingModel
 from lamina.stores.postgres.outbox import enqueue_all
-from tests.support.application import Application, running, settings_for
+from tests.support.application import Application, index_of, running, settings_for
 from tests.support.pdf import pdf
 
 GUIDE = "# Guide\nThe axolotl lives in Xochimilco.\n\n# Food\nIt eats worms and small fish."
@@ -43,7 +43,7 @@ async def found(app: Application, query: str, **fields: Any) -> list[dict[str, A
 
 
 def index_size(app: Application) -> int:
-    count: int = app.tiers["documents"].projections["documents"].current.count()  # type: ignore[attr-defined]
+    count: int = index_of(app, "documents", "documents").count()
     return count
 
 

@@ -21,7 +21,7 @@ from lamina.stores.hybrid.edge.builds import EmbeddedHybridIndex
 from lamina.stores.hybrid.edge.shard import QdrantEdgeIndex
 from lamina.stores.hybrid.index import Found
 from lamina.wiring import index_path
-from tests.support.application import running, settings_for
+from tests.support.application import index_of, running, settings_for
 from tests.support.indexes import ACME, ONE, TWO, asked, in_another_process, record
 
 OPEN_IT = """
@@ -231,7 +231,7 @@ async def test_after_an_upgrade_the_indexes_are_filled_again_from_postgres(datab
     restarted._parts.close()
     async with running(settings, database, HashingModel()) as app:
         await app.indexed()
-        refilled = app.tiers["notes"].projections["notes"].current.count()  # type: ignore[attr-defined]
+        refilled = index_of(app, "notes", "notes").count()
 
     assert refilled == 2
 

@@ -26,7 +26,7 @@ from lamina.scope import Scope
 from lamina.stores.postgres.outbox import enqueue_all
 from lamina.stores.postgres.temperatures import Temperatures
 from lamina.stores.vectors.edge_cold import SHARD, ColdIndex
-from tests.support.application import Application, running, settings_for
+from tests.support.application import Application, index_of, running, settings_for
 from tests.support.jobs import Watched, area_of, driver_of, in_days, in_pages, job_of, run_job
 
 TEXT = "The anchor of the old ferry is rusty"
@@ -98,7 +98,7 @@ def checksums(app: Application, tenant: str) -> list[tuple[Any, ...]]:
 
 
 def cold_index(app: Application) -> ColdIndex:
-    index = app.tiers["notes"].projections["cold"].current  # type: ignore[attr-defined]
+    index = index_of(app, "notes", "cold")
     assert isinstance(index, ColdIndex)
     return index
 
@@ -610,7 +610,7 @@ def test_the_command_line_reindexes_cold_notes(database: str, tmp_path: Path, mo
 
     said = CliRunner().invoke(cli, ["reindex", "cold"]).output
 
-    assert "1 memories are queued" in said
+    assert "takes over 1 memories" in said
 
 
 def _insert_note(database: str, temperature: str) -> None:

@@ -175,3 +175,11 @@ async def another_router(one: Application, shards: Mapping[str, Shards]) -> Asyn
         await application.close_clients()
         await services.close()
         await pool.close()
+
+
+def index_of(app: Application, tier: TierName, projection: str) -> Any:
+    """Return the embedded index of a projection that searches use now, without what guards it."""
+    kept: Any = app.tiers[tier].projections[projection]  # type: ignore[index]  # its name is a literal there
+    while hasattr(kept, "_projection"):
+        kept = kept._projection
+    return kept.current
