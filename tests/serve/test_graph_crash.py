@@ -48,7 +48,7 @@ def test_a_graph_killed_during_a_load_loses_nothing_and_an_emptied_one_is_rebuil
         assert client.audit()["projections"]["graph"]["found"] > NOTES
 
         emptied = service.cli("reindex", "graph")
-        assert "memories are queued" in emptied.stdout
+        assert "memories; the running service applies them" in emptied.stdout
         wait_until_indexed(client)
         assert service.cli("audit").returncode == 0
         assert client.traverse(["Control Room 3"], depth=1)["nodes"]

@@ -141,7 +141,7 @@ def test_a_wrong_database_url_is_refused_without_telling_its_password(home: Path
 def test_a_projection_is_rebuilt_from_postgres(service: Running) -> None:
     queued = service.cli("reindex", "messages")
 
-    assert "memories are queued" in queued.stdout
+    assert "memories; the running service applies them" in queued.stdout
 
 
 def test_jobs_are_run_listed_and_undone_on_the_command_line(service: Running) -> None:
