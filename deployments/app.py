@@ -10,10 +10,11 @@ from ray.serve.config import BackpressureConfig, RequestRouterConfig
 from actors.scheduler import open_scheduler
 from deployments.embedder import Embedder
 from deployments.indexer import Indexer
-from deployments.refusing import embedded_by, limits_of, refuse_replicas
+from deployments.refusing import limits_of, refuse_replicas
 from deployments.router import Router, directory_of
 from deployments.scaling import autoscaling
 from deployments.searcher import Searcher
+from lamina.configuration.agreement import embedded_by
 from lamina.queries import TierName
 from lamina.settings import (
     DeploymentSettings,

@@ -1,11 +1,10 @@
 """What is refused before anything starts. Ray is not imported here: its flags must be in the environment first."""
 
-from typing import assert_never
-
+from lamina.configuration.agreement import embedded_by
 from lamina.errors import Misconfigured
 from lamina.maintenance.schedule import schedules
 from lamina.queries import TierName
-from lamina.settings import MeilisearchSettings, QdrantEdgeSettings, QdrantServerSettings, SearcherDeployment, Settings
+from lamina.settings import SearcherDeployment, Settings
 from lamina.wiring import served_tiers
 
 
@@ -32,35 +31,6 @@ def refuse_replicas(settings: Settings) -> None:
                 f"serve.searchers.{tier}.max_replicas is {most}, but {kept}.kind keeps the index in one process",
                 f"set it to 1, or choose a server by {kept}.kind and {kept}.url",
             )
-
-
-def embedded_by(settings: Settings, tier: TierName) -> str | None:
-    """Return the section that puts an index of this tier inside its replica; nothing if its stores are servers.
-
-    The graph's store is a server even where `lamina up` starts it, and applying to it twice does no harm.
-    """
-    match tier:
-        case "sessions" | "documents":
-            return "hybrid" if _is_embedded(settings.hybrid) else None
-        case "notes":
-            chosen = {"hybrid": settings.hybrid, "vectors": settings.vectors}
-            return next((name for name, store in chosen.items() if _is_embedded(store)), None)
-        case "graph" | "procedures":
-            return None
-        case _ as other:
-            assert_never(other)
-
-
-def _is_embedded(store: QdrantEdgeSettings | QdrantServerSettings | MeilisearchSettings) -> bool:
-    match store:
-        case QdrantEdgeSettings():
-            return True
-        case QdrantServerSettings(url=url):
-            return url == ":memory:"
-        case MeilisearchSettings():
-            return False
-        case _ as other:
-            assert_never(other)
 
 
 def limits_of(settings: Settings, tier: TierName) -> SearcherDeployment:

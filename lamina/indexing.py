@@ -23,6 +23,7 @@ LONGEST_PAUSE_S = 5.0
 MAX_UNFLUSHED = 4096
 CANCEL_STEP_S = 1.0
 PAGE = 500
+LOOK_S = 1.0
 BUILD_PAUSES_S = (0.1, 0.5, 1.0)
 """After each time that a build does not take changes; after the last it is given up."""
 _LOCK = 0x6F7574626F78  # "outbox"
@@ -159,6 +160,7 @@ class Follower:
         self._builds = builds
         self._projection = projection
         self._beside: Projection[Any] | None = None
+        self._next_look = 0.0
         self._batch_size = batch_size
         self._flush_interval_s = flush_interval_s
         self._applied: list[int] = []
@@ -190,14 +192,14 @@ class Follower:
         async with self._turn:
             await self._apply()
             if not self._applied:
-                await self._switch_if_full()
+                await self._look_for_build()
         if not self._applied:
             await self.wake.wait()
             return
         await self._gather_more()
         async with self._turn:
             await self._flush()
-            await self._switch_if_full()
+            await self._look_for_build()
 
     async def _gather_more(self) -> None:
         """Apply what comes within the flush interval, so that one flush serves it all."""
@@ -256,6 +258,13 @@ class Follower:
             await self._builds.finish(self._name, build)
             logger.error("indexer: build %s of %s is given up; order it again when its store works", build, self._name)
         self._beside = None
+
+    async def _look_for_build(self) -> None:
+        """Switch to a build that is full; without one, every write wakes this follower, and once a second is enough."""
+        now = time.monotonic()
+        if self._beside is not None or now >= self._next_look:
+            self._next_look = now + LOOK_S
+            await self._switch_if_full()
 
     async def _switch_if_full(self) -> None:
         build = await self._builds.full(self._name)

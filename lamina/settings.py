@@ -31,6 +31,7 @@ OTHER_VARIABLES = ("LAMINA_CONFIG", "LAMINA_DEBUG", "LAMINA_URL", "LAMINA_API_KE
 MIB = 1024 * 1024
 PACKAGED_MODEL = "all-MiniLM-L6-v2"
 OFF = "off"
+IN_MEMORY = ":memory:"
 CRON_FIELDS = 5
 COUNTED = {
     "CPU": "num_cpus (jobs.task_cpus for jobs)",
@@ -117,6 +118,11 @@ class QdrantEdgeSettings(_Section):
     kind: Literal["qdrant_edge"] = "qdrant_edge"
     search_threads: int = Field(1, ge=1, description="Threads of one index's search pool.")
 
+    @property
+    def is_local(self) -> bool:
+        """Whether one process alone may use it."""
+        return True
+
 
 class QdrantServerSettings(_Section):
     """A Qdrant server or cluster (1.19 or later, which counts how rare a word is within a scope)."""
@@ -141,6 +147,11 @@ class QdrantServerSettings(_Section):
     shards: int = Field(1, ge=1, description="Shards of a new collection.")
     replicas: int = Field(1, ge=1, description="Copies of each shard of a new collection.")
 
+    @property
+    def is_local(self) -> bool:
+        """Whether one process alone may use it: the client's stand-in, in memory or in a folder."""
+        return self.url == IN_MEMORY or self.url.startswith("/")
+
 
 class MeilisearchSettings(_Section):
     """A Meilisearch server (1.13 or later)."""
@@ -163,6 +174,11 @@ class MeilisearchSettings(_Section):
         ("eng", "jpn", "cmn", "kor"),
         description="Languages (ISO 639-3) that the texts are in: tells Japanese from Chinese; guessed if empty.",
     )
+
+    @property
+    def is_local(self) -> bool:
+        """Whether one process alone may use it."""
+        return False
 
 
 class EmbeddedFalkorDBSettings(_Section):

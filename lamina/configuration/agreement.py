@@ -6,14 +6,16 @@ from lamina.configuration.addresses import check_addresses
 from lamina.configuration.connections import RESERVED, demands_of
 from lamina.configuration.findings import Finding, Place, nearest, warning
 from lamina.cron import trigger_of
+from lamina.queries import TierName
 from lamina.settings import (
     OFF,
     DeploymentSettings,
     EmbeddedFalkorDBSettings,
     EmbeddedPostgresSettings,
+    HybridSettings,
     PostgresServerSettings,
-    QdrantEdgeSettings,
     Settings,
+    VectorSettings,
 )
 
 ACCELERATORS = (
@@ -26,7 +28,7 @@ ACCELERATORS = (
 )  # fmt: skip
 """Ray's names of GPUs; a test compares."""
 # The tiers whose searchers own the files of an embedded store; a test compares with the wiring.
-OWNERS = {"hybrid": ("sessions", "notes", "documents"), "vectors": ("notes",)}
+OWNERS: Mapping[str, tuple[TierName, ...]] = {"hybrid": ("sessions", "notes", "documents"), "vectors": ("notes",)}
 
 
 def disagreements(settings: Settings, *, is_service: bool = True) -> Iterator[Finding]:
@@ -105,8 +107,16 @@ def on_nodes(settings: Settings) -> Iterator[Finding]:
 
 def is_embedded(settings: Settings, store: str) -> bool:
     """Tell whether an index lies within the process that owns it."""
-    chosen = getattr(settings, store)
-    return isinstance(chosen, QdrantEdgeSettings) or getattr(chosen, "url", None) == ":memory:"
+    chosen: HybridSettings | VectorSettings = getattr(settings, store)
+    return chosen.is_local
+
+
+def embedded_by(settings: Settings, tier: TierName) -> str | None:
+    """Return the section that puts an index of this tier inside its replica; nothing if its stores are servers.
+
+    The graph's store is a server even where `lamina up` starts it, and applying to it twice does no harm.
+    """
+    return next((store for store, tiers in OWNERS.items() if tier in tiers and is_embedded(settings, store)), None)
 
 
 def deployments_of(settings: Settings) -> Mapping[str, DeploymentSettings]:

@@ -1,6 +1,6 @@
 """What a store of a projection has missed when a service begins to use it."""
 
-from lamina.settings import QdrantEdgeSettings, Settings
+from lamina.settings import Settings
 from lamina.stores.postgres.builds import claim_store
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.outbox import ProjectionName
@@ -24,5 +24,5 @@ def claim(settings: Settings, projection: ProjectionName, generation: Generation
         Whether everything is in the outbox for it now.
     """
     store = store_of(settings, projection, generation)
-    is_shared = not isinstance(chosen_for(settings, projection), QdrantEdgeSettings)
+    is_shared = not getattr(chosen_for(settings, projection), "is_local", False)
     return claim_store(postgres_url(settings), projection, store, is_new=is_new, is_shared=is_shared)

@@ -24,10 +24,10 @@ from lamina.settings import (
     NoGraphSettings,
     Settings,
 )
-from lamina.stores.postgres.builds import is_served
+from lamina.stores.postgres.builds import feeding_of
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.documents import Documents
-from lamina.stores.postgres.generations import Generation, is_active
+from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.knowledge import KnowledgeReader
 from lamina.stores.postgres.messages import Messages, MessagesAround, SessionVectors
 from lamina.stores.postgres.notes import Notes, NotesAt, NotesWarm
@@ -109,36 +109,23 @@ class GuardedRebuildable(GuardedProjection):
         await self._rebuildable.switch(build)
 
 
-def while_active(pool: Pool, generation: Generation) -> Check:
-    """Return what refuses changes once another generation of vectors is the active one.
+def while_fed(pool: Pool, projection: ProjectionName, store: str, generation: Generation | None) -> Check:
+    """Return what refuses changes once another store is to take them; one small statement.
 
-    States are read with the vectors of the active generation: an index that was opened before a switch must not take
-    over those of another model.
+    Args:
+        pool: Connections to Postgres.
+        projection: Whose store.
+        store: Where it is: another service may keep the projection elsewhere by now.
+        generation: Whose vectors it holds, if any. States are read with the vectors of the active generation: an index
+            that was opened before a switch must not take over those of another model.
     """
 
     async def check() -> None:
-        if not await is_active(pool, generation):
+        feeding = await feeding_of(pool, projection, store, generation)
+        if generation is not None and not feeding.is_active:
             raise Unavailable("index", f"vectors of {generation.identity.model} are not the active ones any more")
-
-    return check
-
-
-def while_served(pool: Pool, projection: ProjectionName, store: str) -> Check:
-    """Return what refuses changes once another service keeps the projection elsewhere."""
-
-    async def check() -> None:
-        if not await is_served(pool, projection, store):
+        if not feeding.is_here:
             raise Unavailable(projection, "another service keeps it elsewhere now; end this one")
-
-    return check
-
-
-def both(*checks: Check) -> Check:
-    """Return what refuses changes if one of these does."""
-
-    async def check() -> None:
-        for one in checks:
-            await one()
 
     return check
 
@@ -236,10 +223,8 @@ def _probe(store: KeptProjection) -> Probe:
 
 
 def _check(projection: ProjectionName, settings: Settings, pool: Pool, generation: Generation | None) -> Check:
-    is_here = while_served(pool, projection, store_of(settings, projection, generation))
-    if generation is None or projection == "graph":
-        return is_here
-    return both(while_active(pool, generation), is_here)
+    holds = None if projection == "graph" else generation
+    return while_fed(pool, projection, store_of(settings, projection, generation), holds)
 
 
 def _guarded(projection: KeptProjection, check: Check) -> KeptProjection:

@@ -14,8 +14,7 @@ from lamina.embedding.hashing import HashingModel
 from lamina.errors import Misconfigured, Unavailable
 from lamina.memories import Message, Note, Role
 from lamina.scope import Scope
-from lamina.settings import Neo4jServerSettings, QdrantEdgeSettings, QdrantServerSettings
-from lamina.stores.hybrid.qdrant.collections import MEMORY
+from lamina.settings import IN_MEMORY, Neo4jServerSettings, QdrantEdgeSettings, QdrantServerSettings
 from lamina.stores.postgres import builds
 from lamina.stores.postgres.builds import STARTS_APART, Builds, claim_store, order_build
 from lamina.stores.postgres.connection import statement
@@ -28,7 +27,7 @@ from tests.support.indexes import chunk_count
 ACME = Scope("acme")
 STORES: dict[str, dict[str, Any]] = {
     "embedded": {"hybrid": QdrantEdgeSettings(), "vectors": QdrantEdgeSettings()},
-    "server": {"hybrid": QdrantServerSettings(url=MEMORY), "vectors": QdrantServerSettings(url=MEMORY)},
+    "server": {"hybrid": QdrantServerSettings(url=IN_MEMORY), "vectors": QdrantServerSettings(url=IN_MEMORY)},
 }
 
 

@@ -26,7 +26,7 @@ from lamina.stores.postgres.generations import (
 )
 from lamina.wiring.indexes import index_path
 from lamina.wiring.stores import build_model, build_pool, model_identity, with_thresholds
-from lamina.wiring.tiers import GuardedProjection, while_active
+from lamina.wiring.tiers import GuardedProjection, while_fed
 from tests.support.application import settings_for
 
 FIRST, SECOND = HashingModel(), HashingModel(seed=2)
@@ -143,7 +143,7 @@ async def test_an_index_takes_no_changes_once_another_generation_is_active(datab
     begin_building(database, SECOND.identity)
     inner = Taken()
     async with build_pool(settings_for(database, tmp_path)) as pool:
-        projection = GuardedProjection(inner, while_active(pool, first))
+        projection = GuardedProjection(inner, while_fed(pool, "notes", "here", first))
         await projection.apply([Change(None, 1)])  # type: ignore[arg-type]
         activate_generation(database, SECOND.identity)
         with pytest.raises(Unavailable, match="vectors of hashing-384 are not the active ones"):

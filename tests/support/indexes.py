@@ -17,11 +17,10 @@ from lamina.embedding.hashing import HashingModel
 from lamina.ports import Placed, Record
 from lamina.queries import Filters, Query
 from lamina.scope import Scope
-from lamina.settings import MeilisearchSettings, QdrantServerSettings
+from lamina.settings import IN_MEMORY, MeilisearchSettings, QdrantServerSettings
 from lamina.stores.hybrid.edge.builds import EmbeddedHybridIndex, EmbeddedIndex
 from lamina.stores.hybrid.edge.shard import QdrantEdgeIndex
 from lamina.stores.hybrid.meilisearch.index import MeilisearchIndex
-from lamina.stores.hybrid.qdrant.collections import MEMORY
 from lamina.stores.hybrid.qdrant.index import QdrantIndex
 from lamina.stores.vectors.collections import Layout
 from lamina.stores.vectors.edge_cold import ColdIndex
@@ -69,7 +68,7 @@ class Place:
 
     def _settings(self) -> QdrantServerSettings:
         if self.adapter == "qdrant_local":
-            return QdrantServerSettings(url=str(self.path.parent) if self.is_lasting else MEMORY)
+            return QdrantServerSettings(url=str(self.path.parent) if self.is_lasting else IN_MEMORY)
         return qdrant_server()
 
     def _name(self) -> str:

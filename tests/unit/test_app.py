@@ -5,8 +5,9 @@ import pytest
 
 from deployments.app import _router, embedder_resources, options, replicas, reserved
 from deployments.embedder import tokens_of
-from deployments.refusing import embedded_by, refuse_replicas
+from deployments.refusing import refuse_replicas
 from deployments.up import run
+from lamina.configuration.agreement import embedded_by
 from lamina.errors import Misconfigured
 from lamina.queries import TierName
 from lamina.settings import (
@@ -23,6 +24,7 @@ from lamina.settings import (
 EDGE = QdrantEdgeSettings()
 QDRANT = QdrantServerSettings(url="http://vectors:6333")
 IN_MEMORY = QdrantServerSettings(url=":memory:")
+IN_FOLDER = QdrantServerSettings(url="/srv/qdrant")
 MEILISEARCH = MeilisearchSettings(url="http://words:7700")
 
 
@@ -148,6 +150,8 @@ def test_a_replica_with_an_embedded_index_ends_before_the_next_one_begins() -> N
         ("notes", EDGE, QDRANT, "hybrid"),
         ("notes", MEILISEARCH, EDGE, "vectors"),
         ("notes", QDRANT, IN_MEMORY, "vectors"),
+        ("documents", IN_FOLDER, EDGE, "hybrid"),
+        ("notes", QDRANT, IN_FOLDER, "vectors"),
         ("notes", QDRANT, QDRANT, None),
         ("graph", EDGE, EDGE, None),
         ("procedures", EDGE, EDGE, None),

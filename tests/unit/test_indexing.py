@@ -148,3 +148,23 @@ async def test_a_follower_that_is_told_to_end_while_it_gathers_ends_even_if_a_ch
 
     assert done == {task}
     assert task.cancelled()
+
+
+async def test_a_follower_that_every_write_wakes_looks_for_builds_once_a_while() -> None:
+    class Counted(NoBuilds):
+        looks = 0
+
+        async def full(self, name: str) -> int | None:
+            self.looks += 1
+            return None
+
+    builds = Counted()
+    following = Follower("notes", MemoryOutbox(), builds, MemoryProjection(), batch_size=10, flush_interval_s=0.01)  # type: ignore[arg-type]
+    task = asyncio.create_task(following.run())
+    for _ in range(50):
+        following.wake.set()
+        await asyncio.sleep(0.001)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+    assert builds.looks == 1

@@ -10,6 +10,7 @@ from psycopg.rows import DictRow, dict_row
 
 from lamina.errors import Misconfigured
 from lamina.stores.postgres.connection import Pool, lent, statement
+from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.outbox import CHANNEL, ProjectionName
 
 UNBOUNDED = 2**63 - 1
@@ -172,12 +173,32 @@ def served_store(url: str, projection: ProjectionName) -> str | None:
     return None if row is None else row["store"]
 
 
-async def is_served(pool: Pool, projection: ProjectionName, store: str) -> bool:
-    """Tell whether a projection is kept in this store; a service that another one relieved must not feed its own."""
+@dataclass(frozen=True, slots=True)
+class Feeding:
+    """Whether a store is the one to take changes.
+
+    Args:
+        is_active: Whether its vectors are those that searches read, and were since it was opened.
+        is_here: Whether no other service keeps the projection elsewhere.
+    """
+
+    is_active: bool
+    is_here: bool
+
+
+async def feeding_of(pool: Pool, projection: ProjectionName, store: str, generation: Generation | None) -> Feeding:
+    """Tell whether a store is the one to take changes."""
+    parameters = {
+        "projection": projection,
+        "store": store,
+        "generation": generation and generation.number,
+        "activations": generation and generation.activations,
+    }
     async with lent(pool) as connection:
-        cursor = await connection.execute(statement("served_store"), {"projection": projection})
+        cursor = await connection.execute(statement("takes_changes"), parameters)
         row = await cursor.fetchone()
-    return row is None or row["store"] in (None, store)
+    assert row is not None  # noqa: S101 - it has no FROM
+    return Feeding(row["is_active"], row["is_here"])
 
 
 def known_tenants(url: str) -> list[str]:

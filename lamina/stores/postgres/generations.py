@@ -237,9 +237,3 @@ async def lacks_vectors(pool: Pool) -> bool:
     async with lent(pool) as connection:
         row = await (await connection.execute(statement("count_unembedded"), parameters)).fetchone()
     return row is not None and any(row.values())
-
-
-async def is_active(pool: Pool, generation: Generation) -> bool:
-    """Tell whether searches that begin now read this generation, and did since it was claimed."""
-    active = await active_generation(pool)
-    return active is not None and (active.number, active.activations) == (generation.number, generation.activations)

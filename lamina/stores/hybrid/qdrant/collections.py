@@ -17,11 +17,10 @@ from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 
 from lamina.errors import Misconfigured, Unavailable
-from lamina.settings import QdrantServerSettings
+from lamina.settings import IN_MEMORY, QdrantServerSettings
 from lamina.stores.hybrid.index import FIGURES, KEYWORDS, MOMENT
 
 PART = "index"
-MEMORY = ":memory:"
 OLDEST_SERVER = (1, 19)
 FIRST = 0
 _REFUSED = {
@@ -50,11 +49,6 @@ class CollectionMissing(Unavailable):
     """A collection that should be on the server is not there."""
 
 
-def is_local(settings: QdrantServerSettings) -> bool:
-    """Tell whether the client's own stand-in is used, in memory or in a folder."""
-    return settings.url == MEMORY or settings.url.startswith("/")
-
-
 def connect(settings: QdrantServerSettings, name: str) -> AsyncQdrantClient:
     """Return a client, which connects at need; used in one event loop.
 
@@ -62,9 +56,9 @@ def connect(settings: QdrantServerSettings, name: str) -> AsyncQdrantClient:
         settings: The server.
         name: Of the index that it is for; in a folder each has one of its own, which one client has open.
     """
-    if settings.url == MEMORY:
-        return AsyncQdrantClient(MEMORY)
-    if is_local(settings):
+    if settings.url == IN_MEMORY:
+        return AsyncQdrantClient(IN_MEMORY)
+    if settings.is_local:
         return AsyncQdrantClient(path=str(Path(settings.url) / name))
     key = settings.api_key.get_secret_value() if settings.api_key else None
     return AsyncQdrantClient(
@@ -146,7 +140,7 @@ class Collections:
         self._settings = settings
         self._client = client
         self._dimension = dimension
-        self._is_local = is_local(settings)
+        self._is_local = settings.is_local
         self._ready: set[str] = set()
 
     async def refuse_old_server(self) -> None:

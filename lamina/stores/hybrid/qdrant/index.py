@@ -24,7 +24,6 @@ from lamina.stores.hybrid.qdrant.collections import (
     answered,
     behind,
     connect,
-    is_local,
 )
 from lamina.stores.hybrid.qdrant.filters import DIALECT
 
@@ -198,7 +197,7 @@ class QdrantIndex:
         )
 
     def _search_params(self) -> models.SearchParams | None:
-        if is_local(self._settings):
+        if self._settings.is_local:
             return None  # It looks at every vector.
         rescored = models.QuantizationSearchParams(rescore=True, oversampling=2.0)
         return models.SearchParams(hnsw_ef=self._settings.ef_search, quantization=rescored)
