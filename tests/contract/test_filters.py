@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import cycle
 from typing import Any
 from uuid import UUID, uuid4
@@ -24,7 +25,6 @@ from lamina.queries import (
     Filters,
     Memory,
     Negation,
-    Operator,
     Query,
     Source,
     Tier,
@@ -33,6 +33,7 @@ from lamina.queries import (
 from lamina.scope import Scope
 from lamina.text import words
 from tests.support.application import Application, index_of
+from tests.support.filtered import compares, nested
 
 MICROSECOND = timedelta(microseconds=1)
 TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
@@ -150,20 +151,7 @@ async def _everything(app: Application, scope: Scope, name: TierName) -> dict[UU
     return {hit.memory.id: hit.memory for hit in by_words}
 
 
-def _compares(field: FilterField, values: tuple[Any, ...]) -> st.SearchStrategy[Compare]:
-    value = st.sampled_from(values)
-    match field:
-        case FilterField.TAGS:
-            return st.builds(Compare, st.just(field), st.just(Operator.CONTAINS), value)
-        case FilterField.OCCURRED_AT | FilterField.CONFIDENCE | FilterField.IMPORTANCE:
-            operators = (Operator.EQ, Operator.GT, Operator.GTE, Operator.LT, Operator.LTE)
-            return st.builds(Compare, st.just(field), st.sampled_from(operators), value)
-        case _:
-            equal = st.builds(Compare, st.just(field), st.just(Operator.EQ), st.one_of(st.none(), value))
-            texts = st.lists(value.filter(bool), min_size=1, max_size=3).map(tuple)
-            return st.one_of(equal, st.builds(Compare, st.just(field), st.just(Operator.IN), texts))
-
-
+_compares = partial(compares, blank_in_lists=False)
 COMPARES = st.one_of(
     _compares(FilterField.CATEGORY, tuple(category.value for category in Category)),
     _compares(FilterField.OCCURRED_AT, (*TIMES, TEN - MICROSECOND)),
@@ -175,15 +163,7 @@ COMPARES = st.one_of(
     _compares(FilterField.CONFIDENCE, (*FRACTIONS, -1.0, 2.0, 0.29999999999999993)),
     _compares(FilterField.IMPORTANCE, (*FRACTIONS, 0.7, 5e-324)),
 )
-CONDITIONS: st.SearchStrategy[Condition] = st.recursive(
-    COMPARES,
-    lambda inner: st.one_of(
-        st.builds(AllOf, st.lists(inner, max_size=3).map(tuple)),
-        st.builds(AnyOf, st.lists(inner, max_size=3).map(tuple)),
-        st.builds(Negation, inner),
-    ),
-    max_leaves=8,
-)
+CONDITIONS = nested(COMPARES, max_leaves=8)
 PICKED: tuple[dict[str, Any], ...] = (
     {},
     {"category": "decision"},

@@ -336,13 +336,16 @@ async def test_an_order_that_was_cut_off_is_not_full_and_is_made_good_by_another
     assert await Builds(app.pool).under_way() == []
 
 
-async def test_after_postgres_was_restored_a_build_still_takes_the_place(app: Application) -> None:
+@pytest.mark.parametrize(
+    "restored", ["DELETE FROM projection_stores", "UPDATE projection_stores SET build = build - 1000"]
+)
+async def test_after_postgres_was_restored_a_build_still_takes_the_place(app: Application, restored: str) -> None:
     await write(app, "green tea")
     await app.indexed()
     await asyncio.to_thread(order_build, app.url, "notes")
     await app.indexed()
     async with await psycopg.AsyncConnection.connect(app.url, autocommit=True) as connection:
-        await connection.execute("DELETE FROM projection_stores")
+        await connection.execute(restored.encode())
         await connection.execute("DELETE FROM notes")
     await asyncio.sleep(1.1)  # Builds are numbered by seconds at least.
     await write(app, "black tea")

@@ -214,9 +214,11 @@ async def test_what_postgres_does_not_know_is_removed_from_a_place_that_is_fille
         deleted = await app.client().delete(f"/v1/notes/{stored.json()['id']}")
 
         again = await fill_store(servers, "notes", lambda _: None)
+        at_last = await fill_store(servers, "notes", lambda _: None)
 
     assert deleted.status_code == 204
     assert replace(again, store="") == Filled("", memories=0, removed=1, differing=0)
+    assert at_last.removed == 0
 
 
 def test_embedded_and_servers_can_be_chosen_one_by_one(tmp_path: Path) -> None:

@@ -79,7 +79,8 @@ def state_of(memory: Memory, texts: Sequence[str] = ("tea",), embeddings: Sequen
     )
 
 
-def _compares(field: FilterField, values: Sequence[Any]) -> st.SearchStrategy[Compare]:
+def compares(field: FilterField, values: Sequence[Any], *, blank_in_lists: bool = True) -> st.SearchStrategy[Compare]:
+    """Return comparisons of a field with these values, as its type allows them; HTTP refuses lists with blank texts."""
     value = st.sampled_from(values)
     match field:
         case FilterField.TAGS:
@@ -89,27 +90,34 @@ def _compares(field: FilterField, values: Sequence[Any]) -> st.SearchStrategy[Co
             return st.builds(Compare, st.just(field), st.sampled_from(operators), value)
         case _:
             equal = st.builds(Compare, st.just(field), st.just(Operator.EQ), st.one_of(st.none(), value))
-            texts = st.lists(value, min_size=1, max_size=3).map(tuple)
+            texts = st.lists(value if blank_in_lists else value.filter(bool), min_size=1, max_size=3).map(tuple)
             return st.one_of(equal, st.builds(Compare, st.just(field), st.just(Operator.IN), texts))
 
 
 COMPARES = st.one_of(
-    _compares(FilterField.CATEGORY, tuple(category.value for category in Category)),
-    _compares(FilterField.OCCURRED_AT, (*TIMES, TEN - MICROSECOND)),
-    _compares(FilterField.TAGS, (*TAGS, "re", "salt", "RED")),
-    _compares(FilterField.SOURCE, (*SOURCES, "no such source")),
-    _compares(FilterField.USER, (*STRANGE, "nobody")),
-    _compares(FilterField.AGENT, (*STRANGE, "nobody")),
-    _compares(FilterField.SESSION, (*STRANGE, "nowhere")),
-    _compares(FilterField.CONFIDENCE, (*FRACTIONS, -1.0, 2.0)),
-    _compares(FilterField.IMPORTANCE, (*FRACTIONS, 0.7, 5e-324, -0.0)),
+    compares(FilterField.CATEGORY, tuple(category.value for category in Category)),
+    compares(FilterField.OCCURRED_AT, (*TIMES, TEN - MICROSECOND)),
+    compares(FilterField.TAGS, (*TAGS, "re", "salt", "RED")),
+    compares(FilterField.SOURCE, (*SOURCES, "no such source")),
+    compares(FilterField.USER, (*STRANGE, "nobody")),
+    compares(FilterField.AGENT, (*STRANGE, "nobody")),
+    compares(FilterField.SESSION, (*STRANGE, "nowhere")),
+    compares(FilterField.CONFIDENCE, (*FRACTIONS, -1.0, 2.0)),
+    compares(FilterField.IMPORTANCE, (*FRACTIONS, 0.7, 5e-324, -0.0)),
 )
-CONDITIONS: st.SearchStrategy[Condition] = st.recursive(
-    COMPARES,
-    lambda inner: st.one_of(
-        st.builds(AllOf, st.lists(inner, max_size=3).map(tuple)),
-        st.builds(AnyOf, st.lists(inner, max_size=3).map(tuple)),
-        st.builds(Negation, inner),
-    ),
-    max_leaves=12,
-)
+
+
+def nested(parts: st.SearchStrategy[Compare], *, max_leaves: int) -> st.SearchStrategy[Condition]:
+    """Return conditions of these comparisons, nested by and, or and not."""
+    return st.recursive(
+        parts,
+        lambda inner: st.one_of(
+            st.builds(AllOf, st.lists(inner, max_size=3).map(tuple)),
+            st.builds(AnyOf, st.lists(inner, max_size=3).map(tuple)),
+            st.builds(Negation, inner),
+        ),
+        max_leaves=max_leaves,
+    )
+
+
+CONDITIONS = nested(COMPARES, max_leaves=12)
