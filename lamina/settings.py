@@ -826,7 +826,7 @@ def load_settings(config: Path | None = None, **overrides: Any) -> Settings:
             raise Misconfigured(f"configuration file {chosen} does not exist", "name an existing file with --config")
         os.environ["LAMINA_CONFIG"] = str(chosen.resolve())
     _refuse_unknown_variables(os.environ)
-    remedy = "correct the configuration file or the environment"
+    remedy = f"correct {chosen or 'the environment'}; `lamina config check FILE` tells more"
     try:
         return Settings(**overrides)
     except ValidationError as error:

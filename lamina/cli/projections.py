@@ -22,9 +22,10 @@ from lamina.cli.common import (
     settings_of,
 )
 from lamina.errors import LaminaError, Misconfigured
-from lamina.settings import Settings
-from lamina.stores.postgres.builds import order_build
+from lamina.settings import QdrantEdgeSettings, Settings
+from lamina.stores.postgres.builds import order_build, served_store
 from lamina.stores.postgres.outbox import PROJECTIONS, ProjectionName
+from lamina.wiring.indexes import chosen_for
 from lamina.wiring.moving import fill_store, is_served
 from lamina.wiring.stores import postgres_url
 from lamina.wiring.tiers import kept_projections
@@ -44,24 +45,36 @@ def reindex(
     service with that configuration.
     """
     settings = _with_database(config, data_dir)
-    refused = [error for name in _chosen(projection, settings) if (error := _reindexed(settings, name)) is not None]
+    chosen = _chosen(projection, settings)
+    tried = (_reindexed(settings, name, is_named=config is not None) for name in chosen)
+    refused = [error for error in tried if error is not None]
     for error in refused[:-1]:
         errors.print(f"[bold red]error[/] {escape(str(error))}", highlight=False, soft_wrap=True)
     if refused:
         raise refused[-1]
 
 
-def _reindexed(settings: Settings, name: ProjectionName) -> LaminaError | None:
+def _reindexed(settings: Settings, name: ProjectionName, *, is_named: bool) -> LaminaError | None:
     """Build a projection anew, or return why not: it must not hold up the others."""
     try:
         if asyncio.run(is_served(settings, name)):
             number, count = order_build(postgres_url(settings), name)
             console.print(f"{name}: build {number} takes over {count} memories; the running service applies them")
         else:
+            _refuse_defaults(settings, name, is_named=is_named)
             _fill(settings, name)
     except LaminaError as error:
         return error
     return None
+
+
+def _refuse_defaults(settings: Settings, name: ProjectionName, *, is_named: bool) -> None:
+    """Refuse to fill the embedded index of the defaults: who names no configuration means the service's own."""
+    if not is_named and isinstance(chosen_for(settings, name), QdrantEdgeSettings):
+        raise Misconfigured(
+            f"the service keeps {name} elsewhere: {served_store(postgres_url(settings), name)}",
+            "name the service's --config, or the one to move to",
+        )
 
 
 def _with_database(config: Path | None, data_dir: Path | None) -> Settings:

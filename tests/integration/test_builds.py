@@ -9,7 +9,9 @@ from typing import Any
 
 import psycopg
 import pytest
+from typer.testing import CliRunner
 
+from lamina.cli.commands import app as cli
 from lamina.embedding.hashing import HashingModel
 from lamina.errors import Misconfigured, Unavailable
 from lamina.memories import Message, Note, Role
@@ -342,7 +344,7 @@ async def test_an_order_that_was_cut_off_is_not_full_and_is_made_good_by_another
 async def test_after_postgres_was_restored_a_build_still_takes_the_place(app: Application, restored: str) -> None:
     await write(app, "green tea")
     await app.indexed()
-    await asyncio.to_thread(order_build, app.url, "notes")
+    before, _ = await asyncio.to_thread(order_build, app.url, "notes")
     await app.indexed()
     async with await psycopg.AsyncConnection.connect(app.url, autocommit=True) as connection:
         await connection.execute(restored.encode())
@@ -350,9 +352,10 @@ async def test_after_postgres_was_restored_a_build_still_takes_the_place(app: Ap
     await asyncio.sleep(1.1)  # Builds are numbered by seconds at least.
     await write(app, "black tea")
 
-    await asyncio.to_thread(order_build, app.url, "notes")
+    after, _ = await asyncio.to_thread(order_build, app.url, "notes")
     await app.indexed()
 
+    assert after > before
     assert await chunk_count(app.tiers["notes"].projections["notes"]) == 1
 
 
@@ -447,3 +450,17 @@ def test_places_differ_by_what_tells_stores_apart(tmp_path: Path) -> None:
         edges.add(store_of(settings_for("postgresql://x", tmp_path / folder), "notes").split()[1])
 
     assert len(graphs) == len(edges) == 2
+
+
+def test_a_reindex_without_a_configuration_does_not_fill_the_embedded_index_of_the_defaults(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAMINA_POSTGRES__KIND", "server")
+    monkeypatch.setenv("LAMINA_POSTGRES__URL", database)
+    claim_store(database, "notes", "qdrant http://q:6333 lamina_notes", is_new=False, is_shared=True)
+
+    refused = CliRunner().invoke(cli, ["reindex", "notes", "--data-dir", str(tmp_path / "data")])
+
+    assert isinstance(refused.exception, Misconfigured)
+    assert "keeps notes elsewhere: qdrant http://q:6333" in str(refused.exception)
+    assert not (tmp_path / "data").exists()
