@@ -8,11 +8,11 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from actors.instruments import process_meter, watch
-from lamina.caching.claims import Claimed, Claims
-from lamina.caching.layers import Found, Layer, Probe, Space
-from lamina.caching.shard import Shard, ShardLimits
-from lamina.caching.tally import News, ShardStats
-from lamina.observing import SHARD_CALLS, Outcome
+from lamina.core.cache_layers import Found, Layer, Probe, Space
+from lamina.core.cache_stats import News, ShardStats
+from lamina.core.metrics import SHARD_CALLS, Outcome
+from lamina.policies.caching.claims import Claimed, Claims
+from lamina.policies.caching.shard import Shard, ShardLimits
 
 EXPIRY_INTERVAL_S = 30.0
 Arguments = ParamSpec("Arguments")

@@ -12,11 +12,11 @@ from ray.actor import ActorHandle
 from ray.exceptions import RayActorError, RayError
 
 from actors.cache import CacheShard
-from lamina.caching.layers import Found, Layer, Probe, Space
-from lamina.caching.shard import ShardLimits
-from lamina.caching.tally import News, ShardStats
+from lamina.core.cache_layers import Found, Layer, Probe, Space
+from lamina.core.cache_stats import News, ShardStats
+from lamina.core.ports import Shards
 from lamina.errors import Unavailable
-from lamina.ports import Shards
+from lamina.policies.caching.shard import ShardLimits
 
 MAX_CONCURRENCY = 1000
 CLAIMS = "claims"

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 
 import ray
 
-from lamina.observing import (
+from lamina.core.metrics import (
     LOOP_LAG,
     POOL_CONNECTIONS,
     POOL_IDLE,

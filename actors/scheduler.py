@@ -14,11 +14,11 @@ from ray.actor import ActorHandle
 
 from actors.directory import actor_options, retire
 from actors.instruments import process_meter, watch
-from lamina.areas import Area
+from lamina.core.areas import Area
+from lamina.core.metrics import JOB_ORDERS, Outcome
+from lamina.core.runs import BY_SCHEDULE, JobName, Order, Run
 from lamina.errors import LaminaError
 from lamina.maintenance.schedule import schedules
-from lamina.observing import JOB_ORDERS, Outcome
-from lamina.runs import BY_SCHEDULE, JobName, Order, Run
 from lamina.settings import Settings
 from lamina.stores.postgres.generations import lacks_vectors
 from lamina.stores.postgres.job_runs import CHANNEL, Runs, locked

@@ -30,7 +30,7 @@ from benchmarks.service import Endpoint, service
 from benchmarks.timing import Latencies, Timed, run_all, timed
 from lamina.client import AsyncClient
 from lamina.errors import Misconfigured
-from lamina.text import words
+from lamina.text.words import words
 
 FILE = "gpt-4o-airline.json.gz"
 MATCH_LIMIT = 1000  # All that matches, so that other orders of the same matches can be compared.

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from rich.table import Table
 
 from benchmarks.report import stage, table
-from lamina.embedding.sentence_transformers import SentenceTransformerModel
 from lamina.errors import Misconfigured
-from lamina.lifecycle.same_question import is_same_question
+from lamina.models.sentence_transformers import SentenceTransformerModel
 from lamina.settings import SentenceTransformersSettings
+from lamina.text.paraphrase import is_same_question
 
 THRESHOLDS = (0.85, 0.92, 0.95, 0.97)
 LEAST = 0.85

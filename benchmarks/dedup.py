@@ -26,7 +26,7 @@ from rich.table import Table
 
 from benchmarks.report import publish, stage, table
 from lamina.errors import Misconfigured
-from lamina.lifecycle.set_join import SetJoin, shingled
+from lamina.policies.retention.set_join import SetJoin, shingled
 
 NAMES = ("debian_descriptions", "irc_messages_50k")
 SIZE = 5

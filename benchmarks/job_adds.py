@@ -14,10 +14,10 @@ from benchmarks.job_runs import TENANT, Place, fill
 from benchmarks.report import stage
 from benchmarks.timing import Latencies, timed
 from benchmarks.wording import Wording
-from lamina.memories import Chunk, Note
-from lamina.ports import Embedder
-from lamina.recording.turns import Recorder
-from lamina.scope import Scope
+from lamina.core.memories import Chunk, Note
+from lamina.core.ports import Embedder
+from lamina.core.scope import Scope
+from lamina.ingest.turns import Recorder
 from lamina.settings import Settings
 from lamina.stores.postgres.generations import claim_generation
 from lamina.wiring import build_job_embedder, build_pool, build_recorder, model_identity, postgres_url

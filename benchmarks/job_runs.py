@@ -15,10 +15,10 @@ import psycopg
 from benchmarks.job_data import Told, drop_search_indexes, load, make_indexes, settle
 from benchmarks.report import stage
 from jobs.cluster import on_cluster
-from lamina.areas import Area
-from lamina.backends import EmbeddedPostgres
-from lamina.maintenance.driving import fan_out_over
-from lamina.runs import JobName, Order, Run
+from lamina.core.areas import Area
+from lamina.core.runs import JobName, Order, Run
+from lamina.embedded import EmbeddedPostgres
+from lamina.maintenance.driver import fan_out_over
 from lamina.settings import EmbeddedPostgresSettings, HashingSettings, PostgresServerSettings, Settings, load_settings
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.migrate import migrate

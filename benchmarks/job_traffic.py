@@ -18,8 +18,8 @@ from benchmarks.service import Endpoint, service
 from benchmarks.timing import Latencies, until_indexed
 from benchmarks.wording import Wording
 from lamina.client import AsyncClient
+from lamina.core.runs import OPEN, RunState
 from lamina.errors import LaminaError, Unavailable
-from lamina.runs import OPEN, RunState
 
 SEARCHED = "searched"
 SEARCHED_NOTES = 2_000

@@ -19,8 +19,8 @@ from benchmarks.job_adds import measure_adds
 from benchmarks.job_runs import Cost, Place, counting_server
 from benchmarks.job_traffic import measure_traffic
 from benchmarks.report import publish, table
+from lamina.core.runs import JobName
 from lamina.errors import InvalidInput
-from lamina.runs import JobName
 from lamina.wiring import JOBS
 
 SIZES = "10000,100000,1000000"

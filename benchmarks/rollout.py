@@ -31,8 +31,8 @@ from benchmarks.report import publish, stage, table
 from benchmarks.service import Endpoint, service
 from benchmarks.timing import until_indexed
 from benchmarks.wording import Wording
-from lamina.backends import EmbeddedFalkorDB, EmbeddedPostgres
 from lamina.client import AsyncClient
+from lamina.embedded import EmbeddedFalkorDB, EmbeddedPostgres
 from lamina.errors import Unavailable
 from lamina.settings import EmbeddedFalkorDBSettings, EmbeddedPostgresSettings
 

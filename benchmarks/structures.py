@@ -13,7 +13,7 @@ from cachetools import TLRUCache, TTLCache
 from rich.table import Table
 
 from benchmarks.report import table
-from lamina.caching.lru import TtlLru
+from lamina.policies.caching.ttl_lru import TtlLru
 
 ENTRIES = 2_048
 TTL_S = 300.0

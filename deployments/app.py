@@ -10,12 +10,12 @@ from ray.serve.config import BackpressureConfig, RequestRouterConfig
 from actors.scheduler import open_scheduler
 from deployments.embedder import Embedder
 from deployments.indexer import Indexer
-from deployments.refusing import limits_of, refuse_replicas
+from deployments.preflight import limits_of, refuse_replicas
 from deployments.router import Router, directory_of
 from deployments.scaling import autoscaling
 from deployments.searcher import Searcher
-from lamina.configuration.agreement import embedded_by
-from lamina.queries import TierName
+from lamina.config_check.consistency import embedded_by
+from lamina.core.queries import TierName
 from lamina.settings import (
     DeploymentSettings,
     EmbedderDeployment,

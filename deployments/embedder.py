@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from actors.instruments import watch
 from deployments.instruments import MeasuredEmbedder, MeasuredModel, replica_meter
 from deployments.scaling import Work
-from lamina.embedding.batching import BatchingEmbedder
+from lamina.core.memories import Chunk
+from lamina.core.ports import ModelIdentity
 from lamina.errors import Misconfigured, Unavailable
-from lamina.memories import Chunk
-from lamina.ports import ModelIdentity
+from lamina.models.batching import BatchingEmbedder
 from lamina.settings import Settings
 from lamina.wiring import build_model
 

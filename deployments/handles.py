@@ -12,14 +12,14 @@ from ray.exceptions import RayError, RayTaskError
 from ray.serve.exceptions import BackPressureError, RayServeException
 from ray.serve.handle import DeploymentHandle
 
-from lamina.auditing import Drift
-from lamina.coalescing import Coalescer
-from lamina.embedding.batching import mean_vector
+from lamina.aio.coalescing import Coalescer
+from lamina.core.links import Followed, Frontier
+from lamina.core.memories import Chunk
+from lamina.core.ports import Change
+from lamina.core.queries import Failure, Query, Ranking, Source
 from lamina.errors import LaminaError, Overloaded, Unavailable
-from lamina.links import Followed, Frontier
-from lamina.memories import Chunk
-from lamina.ports import Change
-from lamina.queries import Failure, Query, Ranking, Source
+from lamina.models.batching import mean_vector
+from lamina.projections.audit import Drift
 from lamina.stores.postgres.outbox import ProjectionName
 
 MAX_IN_FLIGHT = 4

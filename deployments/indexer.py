@@ -9,7 +9,7 @@ from ray.serve.handle import DeploymentHandle
 from actors.instruments import watch
 from deployments.handles import ProjectionHandle
 from deployments.instruments import MeasuredRebuildable, replica_meter
-from lamina.queries import TierName
+from lamina.core.queries import TierName
 from lamina.settings import Settings
 from lamina.wiring import PROJECTIONS_OF, build_indexer, build_pool
 

@@ -11,9 +11,8 @@ import ray
 from numpy.typing import NDArray
 
 from actors.instruments import RayMeter
-from lamina.errors import LaminaError, Unavailable
-from lamina.memories import Chunk
-from lamina.observing import (
+from lamina.core.memories import Chunk
+from lamina.core.metrics import (
     APPLIED,
     APPLY_FAILURES,
     APPLY_SECONDS,
@@ -33,8 +32,9 @@ from lamina.observing import (
     Meter,
     Outcome,
 )
-from lamina.ports import Change, Embedder, Model, Projection, Rebuildable, TierSearcher
-from lamina.queries import Failure, Query, Ranking, Source, Tier
+from lamina.core.ports import Change, Embedder, Model, Projection, Rebuildable, TierSearcher
+from lamina.core.queries import Failure, Query, Ranking, Source, Tier
+from lamina.errors import LaminaError, Unavailable
 
 CHARS_PER_TOKEN = 4
 

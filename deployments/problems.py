@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from lamina.core.metrics import REFUSALS
 from lamina.errors import (
     Conflict,
     Forbidden,
@@ -21,7 +22,6 @@ from lamina.errors import (
     Unauthenticated,
     Unavailable,
 )
-from lamina.observing import REFUSALS
 
 logger = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"

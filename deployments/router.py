@@ -12,8 +12,8 @@ from deployments.api import build_api
 from deployments.handles import EmbedderHandle, ProjectionHandle, TierHandle, call
 from deployments.instruments import replica_meter
 from deployments.services import POSTGRES, Parts, build_services
-from lamina.probing import Probe
-from lamina.queries import Tier, TierName
+from lamina.aio.probing import Probe
+from lamina.core.queries import Tier, TierName
 from lamina.settings import Settings
 from lamina.stores.postgres.generations import Generation
 from lamina.wiring import PROJECTIONS_OF, TIERS, build_pool, build_reads, shard_limits, shards_edition, shards_namespace

@@ -8,13 +8,13 @@ from typing import Any
 from actors.instruments import watch
 from deployments.instruments import replica_meter
 from deployments.scaling import Work
-from lamina.auditing import Drift, audit
+from lamina.aio.probing import states_of
+from lamina.core.links import Followed, Frontier
+from lamina.core.ports import Change, Projection, Rebuildable
+from lamina.core.queries import Failure, Query, Ranking, Source, TierName
 from lamina.errors import Unavailable
-from lamina.links import Followed, Frontier
-from lamina.ports import Change, Projection, Rebuildable
-from lamina.probing import states_of
-from lamina.queries import Failure, Query, Ranking, Source, TierName
-from lamina.reading.search import measured
+from lamina.projections.audit import Drift, audit
+from lamina.search.fused_search import measured
 from lamina.settings import Settings
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.outbox import Outbox, ProjectionName

@@ -12,19 +12,19 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from deployments.instruments import measured_tiers
 from deployments.metrics import Scrape, store_parts
-from lamina.auditing import Drift
+from lamina.aio.probing import Probe, states_of
+from lamina.core.metrics import UNMEASURED, Meter
+from lamina.core.ports import Embedder, Hints, Links, Shards, TierSearcher
+from lamina.core.queries import FusedHit, Tier
 from lamina.errors import Forbidden, LaminaError, Unauthenticated
-from lamina.maintenance.compacting import Sessions, compaction_policy
-from lamina.observing import UNMEASURED, Meter
-from lamina.ports import Embedder, Hints, Links, Shards, TierSearcher
-from lamina.probing import Probe, states_of
-from lamina.queries import FusedHit, Tier
-from lamina.reading.exploring import Explorer
-from lamina.reading.search import Search
-from lamina.recording.erasing import Eraser
-from lamina.recording.graph import GraphRecorder
-from lamina.recording.hits import HitCounter
-from lamina.recording.turns import Recorder
+from lamina.ingest.erasure import Eraser
+from lamina.ingest.graph import GraphRecorder
+from lamina.ingest.hits import HitCounter
+from lamina.ingest.turns import Recorder
+from lamina.maintenance.compaction import Sessions, compaction_policy
+from lamina.projections.audit import Drift
+from lamina.search.fused_search import Search
+from lamina.search.graph_explorer import Explorer
 from lamina.settings import Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import Generation

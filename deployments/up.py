@@ -20,8 +20,8 @@ from typing import Self
 import psycopg
 
 from deployments.environment import can_run_ha_proxy, free_port, is_free, ray_environment, url_of
-from deployments.refusing import refuse_contradictions
-from lamina.backends import EmbeddedFalkorDB, EmbeddedPostgres
+from deployments.preflight import refuse_contradictions
+from lamina.embedded import EmbeddedFalkorDB, EmbeddedPostgres
 from lamina.errors import Misconfigured, Unavailable
 from lamina.local import LocalService, claimed, ensure_local_key
 from lamina.settings import (

@@ -16,7 +16,6 @@ from rich.console import Console
 from rich.markup import escape
 
 from jobs.cluster import on_cluster
-from lamina.areas import Area
 from lamina.cli.common import ConfigOption, DataDirOption, guarded, server_of, settings_of
 from lamina.cli.jobs import (
     Advance,
@@ -27,11 +26,12 @@ from lamina.cli.jobs import (
     job_named,
     print_runs,
 )
+from lamina.core.areas import Area
+from lamina.core.memories import as_utc
+from lamina.core.runs import JobName, Order, Run
 from lamina.errors import InvalidInput
-from lamina.maintenance import driving
-from lamina.maintenance.reporting import report
-from lamina.memories import as_utc
-from lamina.runs import JobName, Order, Run
+from lamina.maintenance import driver
+from lamina.maintenance.report import report
 from lamina.settings import Settings
 from lamina.stores.postgres.job_runs import Runs
 from lamina.wiring import JOBS, build_pool, utc_now
@@ -65,7 +65,7 @@ def main(
     """
     logging.basicConfig(level=logging.WARNING)
     # What a run fails of is told in one line; LAMINA_DEBUG shows where.
-    logging.getLogger(driving.__name__).disabled = not os.environ.get("LAMINA_DEBUG")
+    logging.getLogger(driver.__name__).disabled = not os.environ.get("LAMINA_DEBUG")
     name = job_named(job)
     settings = settings_of(config, data_dir, postgres=server_of(config, data_dir))
     if runs:

@@ -5,9 +5,9 @@ from functools import partial
 
 from ray.exceptions import RayError
 
-from lamina.auditing import Drift
 from lamina.errors import Unavailable
-from lamina.maintenance.tenants import Audit
+from lamina.maintenance.tenant_jobs import Audit
+from lamina.projections.audit import Drift
 from lamina.settings import Settings
 from lamina.stores.postgres.outbox import ProjectionName
 from lamina.wiring import PROJECTIONS_OF, served_tiers

@@ -13,11 +13,11 @@ from ray.exceptions import RayTaskError
 
 from actors.instruments import process_meter
 from jobs.projections import audits_of
+from lamina.core.metrics import JOB_ENDS, JOB_ROWS, JOB_SECONDS, Meter
+from lamina.core.runs import Counts, JobName, Order, Run, RunState, told_error
 from lamina.errors import LaminaError
-from lamina.maintenance.driving import FanOut, fan_out_over, untold
-from lamina.maintenance.undoing import Undo
-from lamina.observing import JOB_ENDS, JOB_ROWS, JOB_SECONDS, Meter
-from lamina.runs import Counts, JobName, Order, Run, RunState, told_error
+from lamina.maintenance.driver import FanOut, fan_out_over, untold
+from lamina.maintenance.undo import Undo
 from lamina.settings import MIB, JobsSettings, Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.job_runs import Runs
@@ -96,7 +96,7 @@ async def with_pool(settings: Settings, act: Callable[[Pool], Awaitable[Result]]
 
 
 async def start(settings: Settings, order: Order, on_begin: Callable[[Run], None] = untold) -> Run:
-    """Bring what is ordered to its end, on the cluster; see lamina.maintenance.driving."""
+    """Bring what is ordered to its end, on the cluster; see lamina.maintenance.driver."""
 
     async def act(pool: Pool) -> Run:
         driver = build_driver(settings, pool, order.job, over_ray(settings))

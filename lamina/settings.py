@@ -21,9 +21,9 @@ from pydantic_settings import (
 )
 from yaml import YAMLError
 
+from lamina.core.masking import is_secret, masked
+from lamina.core.queries import MAX_DEPTH, Source, TierName
 from lamina.errors import Misconfigured
-from lamina.masking import is_secret, masked
-from lamina.queries import MAX_DEPTH, Source, TierName
 
 ENV_PREFIX = "LAMINA_"
 # Read elsewhere: by the CLI, by clients and by the tests.

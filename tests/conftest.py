@@ -10,10 +10,10 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 
-from lamina.backends import EmbeddedFalkorDB, EmbeddedPostgres
-from lamina.embedding.batching import BatchingEmbedder
-from lamina.embedding.hashing import HashingModel
-from lamina.ports import Model
+from lamina.core.ports import Model
+from lamina.embedded import EmbeddedFalkorDB, EmbeddedPostgres
+from lamina.models.batching import BatchingEmbedder
+from lamina.models.hashing import HashingModel
 from lamina.settings import (
     EmbeddedFalkorDBSettings,
     EmbeddedPostgresSettings,
@@ -106,7 +106,7 @@ def database(postgres: EmbeddedPostgres) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def minilm() -> Model:
     """The real embedding model, loaded once."""
-    from lamina.embedding.sentence_transformers import SentenceTransformerModel
+    from lamina.models.sentence_transformers import SentenceTransformerModel
 
     return SentenceTransformerModel(SentenceTransformersSettings(threads=2, precision="float32"), "cpu")
 

@@ -7,9 +7,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from lamina.caching.layers import Layer
-from lamina.caching.tally import LATENCY_BOUNDS_S, Counts, Holding, Outcome
-from lamina.reuse.shards import CacheFigures
+from lamina.caching.shared_caches import CacheFigures
+from lamina.core.cache_layers import Layer
+from lamina.core.cache_stats import LATENCY_BOUNDS_S, Counts, Holding, Outcome
 
 
 class CacheCollector(Collector):

@@ -9,14 +9,14 @@ from prometheus_client.metrics_core import Metric
 
 from deployments.metrics.caches import CacheCollector
 from deployments.metrics.scrape import Families, Part
+from lamina.caching.shared_caches import SharedCaches
+from lamina.core.runs import JOB_NAMES, JobName, RunState
 from lamina.maintenance.schedule import Schedule, schedules
-from lamina.reuse.shards import SharedCaches
-from lamina.runs import JOB_NAMES, JobName, RunState
 from lamina.settings import JobsSettings
 from lamina.stores.postgres.builds import Build, Builds
 from lamina.stores.postgres.connection import Pool
-from lamina.stores.postgres.figures import Figures, GenerationFigures, JobFigures, Sizes
 from lamina.stores.postgres.outbox import Lag, Outbox
+from lamina.stores.postgres.statistics import Figures, GenerationFigures, JobFigures, Sizes
 from lamina.wiring import utc_now
 
 Label = TypeVar("Label", bound=str)

@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from deployments.routes.models import Strict
-from lamina.stores.postgres.archived import ArchivedEntry, RestoreOutcome, RestoreStatus
+from lamina.stores.postgres.archived_notes import ArchivedEntry, RestoreOutcome, RestoreStatus
 
 MAX_RESTORED = 1000
 

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Depends, Query
 from deployments.routes.archive_models import ArchivedNotesOut, RestoredOut, RestoreIn
 from deployments.routes.reads import PageLimit, PageOffset
 from deployments.services import AdminDep, ReaderDep, ServicesDep, WriterDep
+from lamina.core.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE, Scope
 from lamina.errors import NotFound
-from lamina.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE, Scope
 from lamina.wiring import utc_now
 from lamina.wiring.archives import Archives
 

@@ -7,8 +7,8 @@ from pydantic import BaseModel, Field
 
 from deployments.routes.models import Strict
 from deployments.services import AdminDep, Audit, ServicesDep
-from lamina.auditing import Drift
 from lamina.errors import LaminaError
+from lamina.projections.audit import Drift
 from lamina.stores.postgres.outbox import Lag
 
 router = APIRouter(prefix="/v1", tags=["operations"])

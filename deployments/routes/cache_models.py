@@ -6,10 +6,10 @@ from typing import Literal, Self
 from pydantic import BaseModel, Field
 
 from deployments.routes.provider_models import HitRatesOut
-from lamina.caching.layers import Layer
-from lamina.caching.tally import Counts, Holding
-from lamina.reuse.shards import CacheFigures
-from lamina.reuse.upkeep import TableFigures
+from lamina.caching.shared_caches import CacheFigures
+from lamina.caching.upkeep import TableFigures
+from lamina.core.cache_layers import Layer
+from lamina.core.cache_stats import Counts, Holding
 
 
 class LayerOut(BaseModel):

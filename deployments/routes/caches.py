@@ -12,7 +12,7 @@ from deployments.routes.cache_models import (
 )
 from deployments.services import AdminDep, ReaderDep, ServicesDep
 from lamina.errors import InvalidInput
-from lamina.text import clean_id
+from lamina.text.hygiene import clean_id
 from lamina.wiring import utc_now
 
 router = APIRouter(tags=["caches"])

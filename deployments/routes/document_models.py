@@ -11,10 +11,10 @@ from fastapi import UploadFile
 from pydantic import BaseModel, Field
 
 from deployments.routes.models import ScopeIn, Strict
-from lamina.documents.media import media_type_of
-from lamina.documents.values import DEFAULT_MEDIA_TYPE, StoredDocument, StoredPassage, Upload
+from lamina.core.documents import DEFAULT_MEDIA_TYPE, StoredDocument, StoredPassage, Upload
+from lamina.core.media_types import media_type_of
+from lamina.core.memories import Metadata
 from lamina.errors import InvalidInput
-from lamina.memories import Metadata
 
 MAX_DOCUMENTS = 256
 _ABSENT = cast("str", None)

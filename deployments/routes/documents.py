@@ -28,12 +28,12 @@ from deployments.routes.document_models import (
 from deployments.routes.reads import PageLimit, PageOffset, ScopeDep
 from deployments.routes.writes import IdempotencyKey, once_of
 from deployments.services import ReaderDep, Services, ServicesDep, WriterDep
-from lamina.documents.values import Document, Upload
+from lamina.core.documents import Document, Upload
+from lamina.core.queries import Filters, Tier, clean_filters
+from lamina.core.scope import Scope
 from lamina.errors import InvalidInput
-from lamina.queries import Filters, Tier, clean_filters
-from lamina.scope import Scope
 from lamina.stores.postgres.idempotency import Once, once_for
-from lamina.text import clean_id
+from lamina.text.hygiene import clean_id
 
 router = APIRouter(prefix="/v1/documents", tags=["documents"])
 _NOT_NEW: dict[int | str, dict[str, Any]] = {200: {"model": PutDocumentOut, "description": "Replaced or existed"}}

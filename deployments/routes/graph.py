@@ -6,7 +6,6 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 
-from deployments.asking import sent_of
 from deployments.routes.graph_models import (
     EdgesIn,
     EntitiesIn,
@@ -18,12 +17,13 @@ from deployments.routes.graph_models import (
 )
 from deployments.routes.reads import ScopeDep
 from deployments.routes.writes import IdempotencyKey, once_of
+from deployments.search_request import sent_of
 from deployments.services import ReaderDep, ServicesDep, WriterDep
-from lamina.memories import as_utc
-from lamina.reading.exploring import Start
-from lamina.reading.search import NOTHING_KNOWN, Known
-from lamina.recording.graph import StatedEdge
-from lamina.reuse.answers import Asked, Computed, Served
+from lamina.caching.answer_cache import Asked, Computed, Served
+from lamina.core.memories import as_utc
+from lamina.ingest.graph import StatedEdge
+from lamina.search.fused_search import NOTHING_KNOWN, Known
+from lamina.search.graph_explorer import Start
 
 router = APIRouter(prefix="/v1/graph", tags=["graph"])
 

@@ -7,12 +7,12 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from deployments.routes.models import Count, Fraction, ScopeIn, Strict
+from lamina.core.links import Followed
+from lamina.core.memories import Edge, Entity, as_utc
+from lamina.core.queries import MAX_DEPTH, MAX_LIMIT
 from lamina.extraction.entities import MAX_ENTITIES
-from lamina.links import Followed
-from lamina.memories import Edge, Entity, as_utc
-from lamina.queries import MAX_DEPTH, MAX_LIMIT
-from lamina.ranking.paths import Reached
-from lamina.reading.exploring import Neighbours, Shown, Traversal
+from lamina.policies.ranking.graph_paths import Reached
+from lamina.search.graph_explorer import Neighbours, Shown, Traversal
 from lamina.stores.postgres.knowledge import StoredEntity
 
 MAX_ITEMS = 500

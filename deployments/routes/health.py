@@ -8,8 +8,8 @@ from fastapi import APIRouter, Response
 from deployments.routes.models import BuildOut, LagOut, ReadyOut
 from deployments.services import POSTGRES, PROBE_DEADLINE_S, Services, ServicesDep
 from lamina import __version__
+from lamina.aio.probing import OK
 from lamina.errors import LaminaError
-from lamina.probing import OK
 
 router = APIRouter(tags=["health"])
 

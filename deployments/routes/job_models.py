@@ -7,8 +7,8 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from deployments.routes.models import Strict
-from lamina.maintenance.reporting import report
-from lamina.runs import Counts, Held, JobName, Run, RunState
+from lamina.core.runs import Counts, Held, JobName, Run, RunState
+from lamina.maintenance.report import report
 from lamina.wiring import JOBS
 
 

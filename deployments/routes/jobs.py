@@ -9,11 +9,11 @@ from fastapi import APIRouter, Query
 from deployments.routes.job_models import JobIn, RunOut, RunsOut, ScheduledOut, ScheduleOut
 from deployments.routes.writes import IdempotencyKey, once_of
 from deployments.services import AdminDep, ServicesDep
-from lamina.areas import Area
+from lamina.core.areas import Area
+from lamina.core.runs import BY_SCHEDULE, JOB_NAMES, JobName, Order
 from lamina.errors import InvalidInput, Overloaded
 from lamina.maintenance.schedule import schedules
-from lamina.maintenance.undoing import request_undo
-from lamina.runs import BY_SCHEDULE, JOB_NAMES, JobName, Order
+from lamina.maintenance.undo import request_undo
 from lamina.wiring import JOBS, refuse_parts, undo_window, utc_now
 
 router = APIRouter(prefix="/v1", tags=["operations"])

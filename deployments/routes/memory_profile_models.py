@@ -6,8 +6,8 @@ from typing import Self, cast
 from pydantic import BaseModel, Field
 
 from deployments.routes.models import Count, Fraction, ScopeIn
-from lamina.memory_profiles import MAX_TTL_DAYS, Defaults, MemoryProfile
-from lamina.queries import MAX_LIMIT, TIER_NAMES, TierName
+from lamina.core.memory_profiles import MAX_TTL_DAYS, Defaults, MemoryProfile
+from lamina.core.queries import MAX_LIMIT, TIER_NAMES, TierName
 
 
 class MemoryProfileIn(ScopeIn):

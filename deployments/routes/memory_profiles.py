@@ -4,13 +4,13 @@ from http import HTTPStatus
 
 from fastapi import APIRouter
 
-from deployments.asking import defaults
 from deployments.routes.memory_profile_models import MemoryProfileIn, MemoryProfileOut
 from deployments.routes.reads import ScopeDep
+from deployments.search_request import defaults
 from deployments.services import ReaderDep, Services, ServicesDep, WriterDep
+from lamina.core.memory_profiles import MemoryProfile, Purpose
+from lamina.core.scope import Scope
 from lamina.errors import InvalidInput
-from lamina.memory_profiles import MemoryProfile, Purpose
-from lamina.scope import Scope
 from lamina.wiring import utc_now
 
 router = APIRouter(prefix="/v1", tags=["memory profiles"])

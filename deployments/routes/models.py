@@ -6,8 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lamina.errors import InvalidInput
-from lamina.memories import (
+from lamina.core.memories import (
     MAX_MESSAGES,
     MAX_TTL_S,
     Category,
@@ -19,7 +18,8 @@ from lamina.memories import (
     StoredNote,
     clean_expiry,
 )
-from lamina.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE, Scope
+from lamina.core.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE, Scope
+from lamina.errors import InvalidInput
 from lamina.stores.postgres.messages import SessionMessage
 
 MAX_BATCH = 1000

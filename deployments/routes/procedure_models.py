@@ -7,10 +7,10 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from deployments.routes.models import MAX_BATCH, Count, Fraction, ScopeIn, Strict
-from lamina.filtering import parse
-from lamina.procedures import Match, Outcome, Procedure, Stage, StoredProcedure
-from lamina.queries import MAX_LIMIT, Filters
-from lamina.reading.procedures import Matched
+from lamina.core.filters import parse
+from lamina.core.queries import MAX_LIMIT, Filters
+from lamina.policies.procedures import Match, Outcome, Procedure, Stage, StoredProcedure
+from lamina.search.procedures import Matched
 from lamina.stores.postgres.procedures import ReportedOutcome
 
 _ABSENT = cast("str", None)  # A text that is left out; null in the request is refused.

@@ -27,12 +27,12 @@ from deployments.routes.procedure_models import (
 from deployments.routes.reads import PageLimit, PageOffset, ScopeDep
 from deployments.routes.writes import IdempotencyKey, once_of
 from deployments.services import ReaderDep, ServicesDep, WriterDep
+from lamina.core.queries import Filters, SearchRequest, clean_filters
+from lamina.core.scope import Scope
 from lamina.errors import InvalidInput
-from lamina.procedures import Procedure, clean_procedure
-from lamina.queries import Filters, SearchRequest, clean_filters
-from lamina.scope import Scope
+from lamina.policies.procedures import Procedure, clean_procedure
 from lamina.stores.postgres.idempotency import once_for
-from lamina.text import clean_id
+from lamina.text.hygiene import clean_id
 
 router = APIRouter(prefix="/v1/procedures", tags=["procedures"])
 

@@ -6,7 +6,7 @@ from typing import Self, cast
 from pydantic import BaseModel, Field
 
 from deployments.routes.models import MAX_BATCH, Count, Strict
-from lamina.scope import DEFAULT_WORKSPACE
+from lamina.core.scope import DEFAULT_WORKSPACE
 from lamina.stores.postgres.provider_metrics import HitRates, InferenceCall
 
 

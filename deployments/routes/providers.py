@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from deployments.routes.provider_models import InferenceCallsIn, ProviderRatesOut, RecordedOut
 from deployments.routes.writes import IdempotencyKey, once_of
 from deployments.services import ReaderDep, ServicesDep, WriterDep
-from lamina.text import clean_id
+from lamina.text.hygiene import clean_id
 from lamina.wiring import utc_now
 
 MAX_DAYS = 3650

@@ -6,7 +6,6 @@ from uuid import UUID
 
 from fastapi import APIRouter, BackgroundTasks, Depends, Path, Query, Response
 
-from deployments.asking import contextualised, searched
 from deployments.routes.models import (
     SCOPE_FIELDS,
     HistoryOut,
@@ -19,12 +18,13 @@ from deployments.routes.models import (
     SessionMessageOut,
 )
 from deployments.routes.search_models import ContextIn, ContextOut, SearchIn, SearchOut
+from deployments.search_request import contextualised, searched
 from deployments.services import ReaderDep, Services, ServicesDep
+from lamina.caching.answer_cache import Served
+from lamina.core.memories import Category
+from lamina.core.queries import Filters, clean_filters
+from lamina.core.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE
 from lamina.errors import InvalidInput
-from lamina.memories import Category
-from lamina.queries import Filters, clean_filters
-from lamina.reuse.answers import Served
-from lamina.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE
 
 router = APIRouter(prefix="/v1", tags=["read"])
 MAX_OFFSET = 1_000_000

@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from deployments.routes.models import ScopeIn
-from lamina.caching.responses import (
+from lamina.policies.caching.model_responses import (
     MAX_MEANING_CHARS,
     MAX_VARIANT_BYTES,
     LookedUp,

@@ -7,9 +7,9 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from deployments.routes.models import Count, Fraction, ScopeIn
-from lamina.filtering import parse
-from lamina.memory_profiles import WISHES, Wishes
-from lamina.queries import (
+from lamina.core.filters import parse
+from lamina.core.memory_profiles import WISHES, Wishes
+from lamina.core.queries import (
     MAX_DEPTH,
     MAX_LIMIT,
     TIER_NAMES,
@@ -20,7 +20,7 @@ from lamina.queries import (
     Normalisation,
     TierName,
 )
-from lamina.ranking.budget import ContextBlock
+from lamina.policies.ranking.context_block import ContextBlock
 
 
 class SearchIn(ScopeIn):

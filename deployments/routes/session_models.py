@@ -5,7 +5,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, Field
 
-from lamina.maintenance.compacting import SessionForecast
+from lamina.maintenance.compaction import SessionForecast
 
 
 class ForecastOut(BaseModel):

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Path
 from deployments.routes.reads import ScopeDep
 from deployments.routes.session_models import ForecastOut
 from deployments.services import ReaderDep, ServicesDep
-from lamina.maintenance.compacting import Sessions
+from lamina.maintenance.compaction import Sessions
 from lamina.wiring import utc_now
 
 router = APIRouter(prefix="/v1", tags=["read"])

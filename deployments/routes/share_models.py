@@ -8,8 +8,8 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from deployments.routes.models import Strict
-from lamina.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE
-from lamina.sharing import Segment, Share, ShareState
+from lamina.core.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE
+from lamina.core.sharing import Segment, Share, ShareState
 
 
 class ShareIn(Strict):

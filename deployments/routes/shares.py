@@ -11,11 +11,11 @@ from deployments.routes.reads import PageLimit, PageOffset
 from deployments.routes.share_models import ShareIn, ShareOut, SharesOut
 from deployments.routes.writes import IdempotencyKey
 from deployments.services import AdminDep, ReaderDep, ServicesDep
-from lamina.memories import new_id
-from lamina.scope import DEFAULT_WORKSPACE
-from lamina.sharing import clean_share
+from lamina.core.memories import new_id
+from lamina.core.scope import DEFAULT_WORKSPACE
+from lamina.core.sharing import clean_share
 from lamina.stores.postgres.idempotency import once_for
-from lamina.text import clean_id
+from lamina.text.hygiene import clean_id
 
 router = APIRouter(prefix="/v1", tags=["share"])
 

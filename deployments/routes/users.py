@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from deployments.services import AdminDep, ServicesDep
-from lamina.recording.erasing import Receipt
+from lamina.ingest.erasure import Receipt
 from lamina.wiring import utc_now
 
 router = APIRouter(prefix="/v1", tags=["operations"])

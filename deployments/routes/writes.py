@@ -26,11 +26,11 @@ from deployments.routes.models import (
     TurnOut,
 )
 from deployments.services import ServicesDep, WriterDep
+from lamina.core.memories import Note, clean_note
+from lamina.core.queries import Tier
 from lamina.errors import InvalidInput, NotFound
-from lamina.memories import Note, clean_note
-from lamina.queries import Tier
 from lamina.stores.postgres.idempotency import Once, once_for
-from lamina.text import clean_id
+from lamina.text.hygiene import clean_id
 from lamina.wiring import utc_now
 
 router = APIRouter(prefix="/v1", tags=["write"])

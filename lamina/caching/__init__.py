@@ -1,1 +1,1 @@
-"""Pure: what caches keep, for how long, under which keys, and what they give up first."""
+"""The cache stack at work: answers, responses, walks and embeddings that are served again instead of computed."""

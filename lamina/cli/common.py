@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from lamina.backends import running_url
 from lamina.client import Client
+from lamina.embedded import running_url
 from lamina.errors import LaminaError, Misconfigured
 from lamina.local import find_service
 from lamina.settings import EmbeddedPostgresSettings, PostgresServerSettings, Settings, load_settings

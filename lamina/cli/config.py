@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 
 from lamina.cli.common import ConfigOption, DataDirOption, console, settings_of
-from lamina.configuration import Finding, Source, check, lines_of
+from lamina.config_check import Finding, Source, check, lines_of
 from lamina.errors import Misconfigured
 
 SUFFIXES = (".yaml", ".yml", ".json")

@@ -12,11 +12,11 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
-from lamina.areas import ids_of
 from lamina.cli.common import ConfigOption, DataDirOption, KeyOption, UrlOption, client_of, console
 from lamina.client import Client
+from lamina.core.areas import ids_of
+from lamina.core.runs import JOB_NAMES, OPEN, JobName
 from lamina.errors import Misconfigured
-from lamina.runs import JOB_NAMES, OPEN, JobName
 
 STOPPED_CODE = 3
 PROBLEM_CODE = 4

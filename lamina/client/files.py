@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lamina.client.calls import Json
-from lamina.documents.media import is_known, media_type_of
+from lamina.core.media_types import is_known, media_type_of
 from lamina.errors import InvalidInput
-from lamina.text import MAX_ID_CHARS, content_hash
+from lamina.text.hygiene import MAX_ID_CHARS
+from lamina.text.words import content_hash
 
 BATCH_FILES = 32
 BATCH_BYTES = 8_000_000  # In base64 a third more, well below what a request may hold.

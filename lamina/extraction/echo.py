@@ -1,6 +1,7 @@
 """Recalled text that an agent was given and says again: it teaches nothing new.
 
-The block is the one that :mod:`lamina.ranking.budget` lays out. A memory starts with its header and ends with its
+The block is the one that :mod:`lamina.policies.ranking.context_block` lays out. A memory starts with its header
+and ends with its
 last ``confidence:`` line before the next header, ``related:`` lines included, so that paragraphs inside a memory
 belong to it and what is said after it does not. Quoted with ``>``, listed or indented, it is the same block.
 """
@@ -8,7 +9,7 @@ belong to it and what is said after it does not. Quoted with ``>``, listed or in
 import re
 from itertools import pairwise
 
-from lamina.ranking.layout import END, HEADER, PROFILE
+from lamina.policies.ranking.block_layout import END, HEADER, PROFILE
 
 _INLINE = re.compile(r"\[Memory: [^\]\n|]{1,200}\| \d{4}-\d\d-\d\d\][^\n]*")
 _PARAGRAPH_END = re.compile(r"\n[ \t>]*\n|\Z")

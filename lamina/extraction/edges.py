@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from lamina.core.memories import Edge
 from lamina.extraction.entities import Mention
-from lamina.memories import Edge
 
 CONFIDENCE = 0.7
 MAX_GAP_CHARS = 80

@@ -15,8 +15,8 @@ from itertools import pairwise
 
 import regex
 
-from lamina.english import CALENDAR_WORDS, FUNCTION_WORDS, SENTENCE_STARTERS, listed
-from lamina.memories import Entity
+from lamina.core.memories import Entity
+from lamina.text.english import CALENDAR_WORDS, FUNCTION_WORDS, SENTENCE_STARTERS, listed
 
 MAX_NAME_WORDS = 8
 MAX_NAME_CHARS = 128
@@ -85,7 +85,7 @@ class Mention:
         start: Its first character, from 0.
         end: One past its last character, a possessive ending left out.
         name: As it was written, in NFC, blanks squeezed.
-        type: As :class:`lamina.memories.Entity` has it.
+        type: As :class:`lamina.core.memories.Entity` has it.
         is_sure: Whether more than the capital at a sentence's start tells that it is a name.
     """
 

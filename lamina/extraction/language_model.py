@@ -10,18 +10,19 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
+from lamina.core.memories import Extraction, Message
+from lamina.core.ports import Clock
+from lamina.core.profiles import merge
 from lamina.errors import Unavailable
 from lamina.extraction import rules
-from lamina.extraction.answers import SCHEMA, Answer, Said, believed, conversation
-from lamina.extraction.chat import ChatEndpoint, ask_within
 from lamina.extraction.echo import without_recalled
 from lamina.extraction.entities import distinct
-from lamina.extraction.token_budget import TokenBudget
-from lamina.memories import Extraction, Message
-from lamina.ports import Clock
-from lamina.profiles import merge
+from lamina.extraction.model_answers import SCHEMA, Answer, Said, believed, conversation
+from lamina.models.chat import ChatEndpoint, ask_within
+from lamina.models.token_budget import TokenBudget
 from lamina.settings import LanguageModelSettings
-from lamina.text import estimated_tokens, is_blank
+from lamina.text.hygiene import is_blank
+from lamina.text.words import estimated_tokens
 
 TRIES = 2
 _SCHEMA_TOKENS = estimated_tokens(str(SCHEMA))

@@ -9,17 +9,18 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from lamina.english import MONTHS
+from lamina.core.ports import Clock
 from lamina.errors import Unavailable
-from lamina.extraction.chat import PART, ChatEndpoint, ask_within
-from lamina.extraction.condensing import LEAST_TOKENS, SourceText, check_sources, pieces
-from lamina.extraction.dates import event_time
-from lamina.extraction.sentences import sentences
-from lamina.extraction.token_budget import TokenBudget
-from lamina.lifecycle.figures import numbers
-from lamina.ports import Clock
+from lamina.extraction.extractive_summaries import LEAST_TOKENS, SourceText, check_sources, pieces
+from lamina.models.chat import PART, ChatEndpoint, ask_within
+from lamina.models.token_budget import TokenBudget
 from lamina.settings import LanguageModelSettings
-from lamina.text import estimated_tokens, is_blank, words
+from lamina.text.dates import event_time
+from lamina.text.english import MONTHS
+from lamina.text.hygiene import is_blank
+from lamina.text.numbers import numbers
+from lamina.text.sentences import sentences
+from lamina.text.words import estimated_tokens, words
 
 TRIES = 2
 MAX_ROUNDS = 3
@@ -77,7 +78,7 @@ class LanguageModelSummarizer:
         self._budget = TokenBudget(settings.daily_tokens, clock)
 
     async def summarize(self, sources: Sequence[SourceText], *, most_tokens: int) -> str:
-        """Return the model's summary; see :class:`lamina.extraction.condensing.Summarizer`.
+        """Return the model's summary; see :class:`lamina.extraction.extractive_summaries.Summarizer`.
 
         Raises:
             Unavailable: If the model does not answer in time, the day's tokens are spent, or its answers are of no use.

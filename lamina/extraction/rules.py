@@ -13,12 +13,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from lamina.extraction.dates import event_time
+from lamina.core.memories import Category, Extraction, Message, Note, Role
+from lamina.core.profiles import merge
 from lamina.extraction.echo import without_recalled
-from lamina.extraction.reading import read_all
-from lamina.extraction.sentences import sentences
-from lamina.memories import Category, Extraction, Message, Note, Role
-from lamina.profiles import merge
+from lamina.extraction.knowledge import read_all
+from lamina.text.dates import event_time
+from lamina.text.sentences import sentences
 
 _RULES: tuple[tuple[Category, float, re.Pattern[str]], ...] = tuple(
     (category, importance, re.compile(pattern, re.IGNORECASE))

@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 from uuid import UUID
 
-from lamina.areas import Area
-from lamina.maintenance.changing import Changes
-from lamina.runs import Counts
+from lamina.core.areas import Area
+from lamina.core.runs import Counts
+from lamina.maintenance.changes import Changes
 from lamina.stores.postgres.connection import Connection
 
 Plan = TypeVar("Plan")

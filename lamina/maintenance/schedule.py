@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 from apscheduler.triggers.cron import CronTrigger
 
-from lamina.cron import trigger_of
+from lamina.core.cron import trigger_of
+from lamina.core.runs import JOB_NAMES, JobName
 from lamina.errors import Misconfigured
-from lamina.runs import JOB_NAMES, JobName
 from lamina.settings import OFF, ScheduleSettings
 
 

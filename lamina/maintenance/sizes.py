@@ -1,6 +1,6 @@
 """Of how many rows the removals of a job are a share."""
 
-from lamina.areas import Area
+from lamina.core.areas import Area
 from lamina.stores.postgres.connection import Pool, lent, statement
 
 

@@ -7,12 +7,12 @@ from uuid import UUID
 
 from lamina.errors import Misconfigured
 from lamina.settings import Settings
-from lamina.stores.postgres.archived import ArchivedNotes
+from lamina.stores.postgres.archived_notes import ArchivedNotes
 from lamina.stores.postgres.connection import Pool
 
 if TYPE_CHECKING:
-    from lamina.archive import Archive
-    from lamina.maintenance.archiving import ArchivalJob, ArchiveKeeper
+    from lamina.maintenance.archival import ArchivalJob, ArchiveKeeper
+    from lamina.stores.archive import Archive
 
 _LIBRARIES = frozenset({"pyarrow", "fsspec"})
 
@@ -24,7 +24,7 @@ def build_archive(settings: Settings) -> "Archive":
         Misconfigured: If its libraries, or the driver of its store, are not installed.
     """
     try:
-        from lamina.archive import Archive  # noqa: PLC0415 - installed where it is used
+        from lamina.stores.archive import Archive  # noqa: PLC0415 - installed where it is used
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in _LIBRARIES:
             raise
@@ -43,7 +43,7 @@ def build_archival(settings: Settings, pool: Pool) -> "ArchivalJob":
         Misconfigured: As for the archive.
     """
     archive = build_archive(settings)
-    from lamina.maintenance.archiving import ArchivalJob, ArchivalPolicy  # noqa: PLC0415 - needs the libraries
+    from lamina.maintenance.archival import ArchivalJob, ArchivalPolicy  # noqa: PLC0415 - needs the libraries
 
     chosen = settings.jobs.archival
     policy = ArchivalPolicy(timedelta(days=chosen.idle_days), chosen.most_hits)
@@ -71,7 +71,7 @@ class Archives:
             Misconfigured: As for the archive.
         """
         archive = build_archive(self.settings)
-        from lamina.maintenance.archiving import ArchiveKeeper  # noqa: PLC0415 - needs the libraries
+        from lamina.maintenance.archival import ArchiveKeeper  # noqa: PLC0415 - needs the libraries
 
         return ArchiveKeeper(self.pool, archive)
 

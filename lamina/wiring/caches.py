@@ -5,20 +5,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from lamina import __version__
-from lamina.caching.budget import Budget
-from lamina.caching.keys import digest, embedding_key
-from lamina.caching.layers import Layer
-from lamina.caching.responses import ResponsePolicy
-from lamina.caching.shard import LayerLimits, ShardLimits, SwarmLimits
-from lamina.caching.ttl import TtlPolicy
-from lamina.lifecycle.same_question import is_same_question
-from lamina.ports import Embedder, Shards
-from lamina.reuse.answers import AnswerCache, AnswerPolicy
-from lamina.reuse.embeddings import CachingEmbedder, EmbeddingPolicy, GuardedTable
-from lamina.reuse.guarding import Guard
-from lamina.reuse.responses import ResponseCache
-from lamina.reuse.shards import SharedCaches
-from lamina.reuse.upkeep import CacheTables, Cascade
+from lamina.aio.circuit_breaker import Guard
+from lamina.caching.answer_cache import AnswerCache, AnswerPolicy
+from lamina.caching.embedding_cache import CachingEmbedder, EmbeddingPolicy, GuardedTable
+from lamina.caching.response_cache import ResponseCache
+from lamina.caching.shared_caches import SharedCaches
+from lamina.caching.upkeep import CacheTables, Cascade
+from lamina.core.cache_layers import Layer
+from lamina.core.ports import Embedder, Shards
+from lamina.policies.caching.adaptive_ttl import TtlPolicy
+from lamina.policies.caching.keys import digest, embedding_key
+from lamina.policies.caching.model_responses import ResponsePolicy
+from lamina.policies.caching.response_budget import Budget
+from lamina.policies.caching.shard import LayerLimits, ShardLimits, SwarmLimits
 from lamina.settings import CachesSettings, Settings
 from lamina.stores.postgres.connection import Pool, new_pool
 from lamina.stores.postgres.embedding_cache import EmbeddingTable
@@ -26,6 +25,7 @@ from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.provider_metrics import ProviderMetrics
 from lamina.stores.postgres.responses import Responses
 from lamina.stores.postgres.stamps import MAX_IN_FLIGHT, Stamps
+from lamina.text.paraphrase import is_same_question
 from lamina.wiring.stores import pooling, postgres_url, utc_now
 from lamina.wiring.tiers import kept_projections
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, assert_never
 from uuid import uuid4
 
+from lamina.core.ports import Inventory, Projection, Searcher
+from lamina.core.queries import Source
 from lamina.errors import Unavailable
-from lamina.ports import Inventory, Projection, Searcher
-from lamina.queries import Source
 from lamina.settings import (
     EmbeddedFalkorDBSettings,
     FalkorDBServerSettings,
@@ -28,13 +28,13 @@ from lamina.settings import (
     Settings,
     VectorSettings,
 )
-from lamina.stores.hybrid.edge.builds import EmbeddedHybridIndex, EmbeddedIndex
-from lamina.stores.hybrid.edge.shard import QdrantEdgeIndex
-from lamina.stores.hybrid.index import HybridIndex, Lookup, VectorIndex, WordIndex
-from lamina.stores.hybrid.searchers import Hybrid, SessionWords
+from lamina.stores.index.cold.edge import ColdIndex
+from lamina.stores.index.edge.builds import EmbeddedHybridIndex, EmbeddedIndex
+from lamina.stores.index.edge.shard import QdrantEdgeIndex
+from lamina.stores.index.ports import HybridIndex, Lookup, VectorIndex, WordIndex
+from lamina.stores.index.searchers import Hybrid, SessionWords
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.outbox import ProjectionName
-from lamina.stores.vectors.edge_cold import ColdIndex
 
 logger = logging.getLogger(__name__)
 
@@ -123,15 +123,13 @@ def build_index(
             identify(path.parent)
             return _embedded(open_at, path, settings.search)
         case QdrantServerSettings() as chosen:
-            from lamina.stores.hybrid.qdrant.index import QdrantIndex  # noqa: PLC0415 - installed where it is chosen
+            from lamina.stores.index.qdrant.index import QdrantIndex  # noqa: PLC0415 - installed where it is chosen
 
             place = index_name(chosen.prefix, name, generation)
             make = partial(QdrantIndex, chosen, place, dimension=dimension, by_session=by_session)
             return _on_server(make, settings.search)
         case MeilisearchSettings() as chosen:
-            from lamina.stores.hybrid.meilisearch.index import (  # noqa: PLC0415 - installed where it is chosen
-                MeilisearchIndex,
-            )
+            from lamina.stores.index.meilisearch.index import MeilisearchIndex  # noqa: PLC0415 - installed where it is chosen
 
             place = index_name(chosen.prefix, name, generation)
             open_index = partial(MeilisearchIndex, chosen, place, dimension=dimension, by_session=by_session)
@@ -175,7 +173,7 @@ def build_cold_index(
             embedded = EmbeddedIndex(path, open_at)
             return BuiltIndex(embedded, embedded.current.is_new, embedded.close)
         case QdrantServerSettings() as chosen:
-            from lamina.stores.vectors.qdrant_cold import QdrantColdIndex  # noqa: PLC0415 - installed where chosen
+            from lamina.stores.index.cold.qdrant import QdrantColdIndex  # noqa: PLC0415 - installed where chosen
 
             place = _server_name(chosen.prefix, "cold", generation, settings)
             make = partial(QdrantColdIndex, chosen, place, dimension=dimension, layout=layout)

@@ -6,28 +6,28 @@ from datetime import timedelta
 from typing import Any, assert_never
 
 from lamina import __version__
-from lamina.areas import Area
-from lamina.caching.keys import digest
-from lamina.embedding.lazy import LazyEmbedder
+from lamina.core.areas import Area
+from lamina.core.ports import Embedder, Model
+from lamina.core.runs import JobName
 from lamina.errors import InvalidInput
-from lamina.extraction.condensing import ExtractiveSummarizer, Summarizer
+from lamina.extraction.extractive_summaries import ExtractiveSummarizer, Summarizer
 from lamina.extraction.model_summaries import LanguageModelSummarizer
-from lamina.lifecycle.consolidation import EdgePolicy
-from lamina.lifecycle.summaries import SummaryPolicy
-from lamina.maintenance.compacting import CompactionJob, compaction_policy
-from lamina.maintenance.consolidating import ConsolidationJob, ConsolidationPolicy
-from lamina.maintenance.deriving import Deriver
-from lamina.maintenance.driving import Driver, FanOut
-from lamina.maintenance.merging import MergeJob
+from lamina.maintenance.compaction import CompactionJob, compaction_policy
+from lamina.maintenance.consolidation import ConsolidationJob, ConsolidationPolicy
+from lamina.maintenance.dedup import MergeJob
+from lamina.maintenance.derived_notes import Deriver
+from lamina.maintenance.driver import Driver, FanOut
 from lamina.maintenance.pages import Job
-from lamina.maintenance.reembedding import Reembedding, ReembeddingPolicy
-from lamina.maintenance.rows import DECAY, EDGES, ENTITIES, SWEEP, RowJob, RowPolicy
-from lamina.maintenance.summarising import SummaryJob
-from lamina.maintenance.tenants import Audit, AuditJob, UpkeepJob
-from lamina.maintenance.undoing import Undo
-from lamina.maintenance.working import Limits, Worker
-from lamina.ports import Embedder, Model
-from lamina.runs import JobName
+from lamina.maintenance.reembed import Reembedding, ReembeddingPolicy
+from lamina.maintenance.row_jobs import DECAY, EDGES, ENTITIES, SWEEP, RowJob, RowPolicy
+from lamina.maintenance.summaries import SummaryJob
+from lamina.maintenance.tenant_jobs import Audit, AuditJob, UpkeepJob
+from lamina.maintenance.undo import Undo
+from lamina.maintenance.worker import Limits, Worker
+from lamina.models.lazy import LazyEmbedder
+from lamina.policies.caching.keys import digest
+from lamina.policies.retention.clusters import EdgePolicy
+from lamina.policies.retention.summary_periods import SummaryPolicy
 from lamina.settings import Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import active_generation

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from lamina.auditing import audit
+from lamina.core.ports import Change
 from lamina.errors import Misconfigured
-from lamina.indexing import fill
-from lamina.ports import Change
+from lamina.projections.audit import audit
+from lamina.projections.indexer import fill
 from lamina.settings import EmbeddedFalkorDBSettings, QdrantEdgeSettings, Settings
 from lamina.stores.postgres.builds import known_tenants, served_store
 from lamina.stores.postgres.connection import Pool

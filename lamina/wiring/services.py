@@ -4,37 +4,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
 
-from lamina.documents.parsing import Limits
+from lamina.core.links import Followed, Frontier
+from lamina.core.metrics import UNMEASURED, Meter
+from lamina.core.ports import Embedder, Extractor, Links, Projection, QuestionEmbedder, TextEmbedder, TierSearcher
+from lamina.core.queries import TIER_NAMES, Tier
 from lamina.errors import Unavailable
 from lamina.extraction.language_model import LanguageModelExtractor
 from lamina.extraction.rules import RuleExtractor
-from lamina.indexing import Indexer
-from lamina.links import Followed, Frontier
-from lamina.observing import UNMEASURED, Meter
-from lamina.ports import (
-    Embedder,
-    Extractor,
-    Links,
-    Projection,
-    QuestionEmbedder,
-    TextEmbedder,
-    TierSearcher,
-)
-from lamina.queries import TIER_NAMES, Tier
-from lamina.ranking.composite import CompositePolicy
-from lamina.ranking.diversity import DiversityPolicy
-from lamina.ranking.methods import RankingPolicy
-from lamina.ranking.weighted import Modality, WeightedPolicy
-from lamina.reading.exploring import Explorer
-from lamina.reading.procedures import ProcedureMatcher
-from lamina.reading.search import Deadlines, Search
-from lamina.recording.documents import DocumentPolicy, DocumentRecorder
-from lamina.recording.erasing import Eraser
-from lamina.recording.graph import GraphRecorder
-from lamina.recording.hits import HitCounter
-from lamina.recording.knowledge import Knowledge
-from lamina.recording.procedures import ProcedureRecorder
-from lamina.recording.turns import Recorder
+from lamina.ingest.documents import DocumentPolicy, DocumentRecorder
+from lamina.ingest.erasure import Eraser
+from lamina.ingest.graph import GraphRecorder
+from lamina.ingest.hits import HitCounter
+from lamina.ingest.knowledge import Knowledge
+from lamina.ingest.parsing.parse import Limits
+from lamina.ingest.procedures import ProcedureRecorder
+from lamina.ingest.turns import Recorder
+from lamina.policies.ranking.composite import CompositePolicy
+from lamina.policies.ranking.diversity import DiversityPolicy
+from lamina.policies.ranking.fusion import RankingPolicy
+from lamina.policies.ranking.weighted import Modality, WeightedPolicy
+from lamina.projections.indexer import Indexer
+from lamina.search.fused_search import Deadlines, Search
+from lamina.search.graph_explorer import Explorer
+from lamina.search.procedures import ProcedureMatcher
 from lamina.settings import (
     SearchSettings,
     Settings,

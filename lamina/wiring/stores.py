@@ -5,13 +5,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import assert_never
 
-from lamina.embedding.hashing import HashingModel
+from lamina.core.ports import Model, ModelIdentity
 from lamina.errors import Misconfigured, Unavailable
-from lamina.ports import (
-    Model,
-    ModelIdentity,
-)
-from lamina.procedures import MatchPolicy
+from lamina.models.hashing import HashingModel
+from lamina.policies.procedures import MatchPolicy
 from lamina.settings import (
     EmbeddedFalkorDBSettings,
     EmbeddedPostgresSettings,
@@ -87,7 +84,7 @@ def build_model(settings: Settings, device: str) -> Model:
     """Return the embedding model, loaded on ``cpu`` or ``cuda``."""
     match settings.embedding:
         case SentenceTransformersSettings() as chosen:
-            from lamina.embedding.sentence_transformers import SentenceTransformerModel  # noqa: PLC0415 - imports torch
+            from lamina.models.sentence_transformers import SentenceTransformerModel  # noqa: PLC0415 - imports torch
 
             return SentenceTransformerModel(chosen, device)
         case HashingSettings(dimension=dimension, seed=seed):
@@ -100,7 +97,7 @@ def model_identity(settings: Settings) -> ModelIdentity:
     """Return what the configured model's vectors are, without loading its weights where its files tell."""
     match settings.embedding:
         case SentenceTransformersSettings() as chosen:
-            from lamina.embedding.sentence_transformers import identity_of  # noqa: PLC0415 - imports torch at need
+            from lamina.models.sentence_transformers import identity_of  # noqa: PLC0415 - imports torch at need
 
             return identity_of(chosen)
         case HashingSettings(dimension=dimension, seed=seed):

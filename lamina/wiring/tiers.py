@@ -5,25 +5,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, assert_never
 from uuid import UUID
 
+from lamina.aio.probing import Probe
+from lamina.core.ports import Change, GraphStore, Projection, Reachable, Rebuildable, Searcher, TierSearcher
+from lamina.core.queries import TIER_NAMES, Source, Tier, TierName
 from lamina.errors import Misconfigured, Unavailable
-from lamina.ports import (
-    Change,
-    GraphStore,
-    Projection,
-    Reachable,
-    Rebuildable,
-    Searcher,
-    TierSearcher,
-)
-from lamina.probing import Probe
-from lamina.queries import TIER_NAMES, Source, Tier, TierName
-from lamina.reading.conversation import ConversationSearcher
-from lamina.reading.graph import GraphLimits, GraphSearcher
-from lamina.reading.search import SourcesOfTier
+from lamina.search.conversation import ConversationSearcher
+from lamina.search.fused_search import SourcesOfTier
+from lamina.search.graph import GraphLimits, GraphSearcher
 from lamina.settings import (
     NoGraphSettings,
     Settings,
 )
+from lamina.stores.index.cold.searcher import NotesCold
 from lamina.stores.postgres.builds import feeding_of
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.documents import Documents
@@ -33,7 +26,6 @@ from lamina.stores.postgres.messages import Messages, MessagesAround, SessionVec
 from lamina.stores.postgres.notes import Notes, NotesAt, NotesWarm
 from lamina.stores.postgres.outbox import ProjectionName
 from lamina.stores.postgres.procedures import ProceduresSearcher
-from lamina.stores.vectors.searcher import NotesCold
 from lamina.wiring.indexes import BuiltIndex, KeptProjection, build_cold_index, build_index, nothing, store_of
 from lamina.wiring.stores import build_graph_store, build_procedure_reads, graph_is_new
 

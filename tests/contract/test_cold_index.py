@@ -8,10 +8,10 @@ from uuid import UUID
 
 import pytest
 
-from lamina.fingerprints import fingerprint
-from lamina.ports import Change
-from lamina.scope import Scope
-from lamina.stores.vectors.collections import Layout
+from lamina.core.fingerprints import fingerprint
+from lamina.core.ports import Change
+from lamina.core.scope import Scope
+from lamina.stores.index.cold.collections import Layout
 from tests.support.filtered import STRANGE
 from tests.support.indexes import (
     ACME,

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from lamina.embedding.batching import BatchingEmbedder, embed_chunks
-from lamina.embedding.hashing import HashingModel
-from lamina.embedding.sentence_transformers import SentenceTransformerModel
-from lamina.ports import Model
+from lamina.core.ports import Model
+from lamina.models.batching import BatchingEmbedder, embed_chunks
+from lamina.models.hashing import HashingModel
+from lamina.models.sentence_transformers import SentenceTransformerModel
 from lamina.settings import SentenceTransformersSettings
-from lamina.text import words
+from lamina.text.words import words
 
 LENGTH = 100_000
 EVERY = 1_000

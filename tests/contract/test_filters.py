@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lamina.filtering import matches, parse
-from lamina.memories import Category, Message, Note, Role
-from lamina.queries import (
+from lamina.core.filters import matches, parse
+from lamina.core.memories import Category, Message, Note, Role
+from lamina.core.queries import (
     AllOf,
     AnyOf,
     Compare,
@@ -30,8 +30,8 @@ from lamina.queries import (
     Tier,
     TierName,
 )
-from lamina.scope import Scope
-from lamina.text import words
+from lamina.core.scope import Scope
+from lamina.text.words import words
 from tests.support.application import Application, index_of
 from tests.support.filtered import compares, nested
 

@@ -14,10 +14,10 @@ from uuid import UUID
 import pytest
 from redis.asyncio import Redis
 
-from lamina.backends import EmbeddedFalkorDB
-from lamina.links import Frontier, Link, Node, NodeLabel
-from lamina.ports import Change
-from lamina.scope import Scope
+from lamina.core.links import Frontier, Link, Node, NodeLabel
+from lamina.core.ports import Change
+from lamina.core.scope import Scope
+from lamina.embedded import EmbeddedFalkorDB
 from lamina.settings import EmbeddedFalkorDBSettings
 from lamina.stores.graph.falkordb import FalkorDBGraph, falkordb_graph
 

@@ -17,11 +17,11 @@ import pytest
 from pydantic import ValidationError
 from redis import Redis
 
-from lamina.backends import EmbeddedFalkorDB
+from lamina.core.links import Frontier, Link, Node, NodeLabel
+from lamina.core.ports import Change
+from lamina.core.scope import Scope
+from lamina.embedded import EmbeddedFalkorDB
 from lamina.errors import Misconfigured, Unavailable
-from lamina.links import Frontier, Link, Node, NodeLabel
-from lamina.ports import Change
-from lamina.scope import Scope
 from lamina.settings import EmbeddedFalkorDBSettings, Neo4jServerSettings
 from lamina.stores.graph.falkordb import falkordb_graph
 from lamina.stores.graph.neo4j import neo4j_graph

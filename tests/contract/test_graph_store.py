@@ -13,12 +13,12 @@ import pytest
 from pydantic import SecretStr
 from redis.asyncio import Redis
 
-from lamina.backends import EmbeddedFalkorDB
+from lamina.core.fingerprints import fingerprint
+from lamina.core.links import Followed, Frontier, Link, Node, NodeLabel
+from lamina.core.ports import Change
+from lamina.core.scope import Scope
+from lamina.embedded import EmbeddedFalkorDB
 from lamina.errors import Unavailable
-from lamina.fingerprints import fingerprint
-from lamina.links import Followed, Frontier, Link, Node, NodeLabel
-from lamina.ports import Change
-from lamina.scope import Scope
 from lamina.settings import Neo4jServerSettings
 from lamina.stores.graph.falkordb import GRAPH, falkordb_graph
 from lamina.stores.graph.neo4j import neo4j_graph

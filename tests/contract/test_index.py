@@ -10,11 +10,11 @@ from uuid import UUID
 
 import pytest
 
+from lamina.core.fingerprints import fingerprint
+from lamina.core.ports import Change
+from lamina.core.queries import Compare, FilterField, Filters, Operator
+from lamina.core.scope import Scope
 from lamina.errors import Misconfigured
-from lamina.fingerprints import fingerprint
-from lamina.ports import Change
-from lamina.queries import Compare, FilterField, Filters, Operator
-from lamina.scope import Scope
 from tests.support.filtered import STRANGE
 from tests.support.indexes import (
     ACME,

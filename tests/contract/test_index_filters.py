@@ -7,9 +7,9 @@ from uuid import UUID
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from lamina.filtering import matches
-from lamina.ports import Change
-from lamina.queries import AllOf, AnyOf, Condition, Filters, Negation
+from lamina.core.filters import matches
+from lamina.core.ports import Change
+from lamina.core.queries import AllOf, AnyOf, Condition, Filters, Negation
 from tests.support.filtered import CONDITIONS, MEMORIES, state_of
 from tests.support.indexes import HYBRID_ADAPTERS, MODEL, asked, close, place
 

@@ -14,15 +14,15 @@ from uuid import UUID, uuid4
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from lamina.core.filters import matches
+from lamina.core.fingerprints import fingerprint
+from lamina.core.ports import Change
+from lamina.core.queries import AllOf, Compare, Condition, FilterField, Filters, Operator, Query
+from lamina.core.scope import Scope
 from lamina.errors import Misconfigured, Unavailable
-from lamina.filtering import matches
-from lamina.fingerprints import fingerprint
-from lamina.ports import Change
-from lamina.queries import AllOf, Compare, Condition, FilterField, Filters, Operator, Query
-from lamina.scope import Scope
 from lamina.settings import MIB
-from lamina.stores.hybrid.meilisearch.documents import missing_settings, wanted_settings
-from lamina.stores.hybrid.meilisearch.index import MeilisearchIndex
+from lamina.stores.index.meilisearch.documents import missing_settings, wanted_settings
+from lamina.stores.index.meilisearch.index import MeilisearchIndex
 from tests.support.filtered import CONDITIONS, MEMORIES, STRANGE, TEN, TIMES, state_of
 from tests.support.indexes import (
     ACME,

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.filtering import matches
-from lamina.ports import Change
-from lamina.queries import Condition, Filters, Query
-from lamina.scope import Scope
-from lamina.stores.hybrid.filters import compiled, query_filter
-from lamina.stores.hybrid.meilisearch.documents import build_document, documents_of, outdated
-from lamina.stores.hybrid.meilisearch.filters import DIALECT
+from lamina.core.filters import matches
+from lamina.core.ports import Change
+from lamina.core.queries import Condition, Filters, Query
+from lamina.core.scope import Scope
+from lamina.stores.index.filters import compiled, query_filter
+from lamina.stores.index.meilisearch.documents import build_document, documents_of, outdated
+from lamina.stores.index.meilisearch.filters import DIALECT
 from tests.support.filtered import CONDITIONS, MEMORIES, STRANGE, state_of
 from tests.support.indexes import record
 from tests.support.meilisearch_filters import selects

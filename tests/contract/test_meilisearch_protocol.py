@@ -15,14 +15,14 @@ from uuid import UUID
 import numpy as np
 import pytest
 
+from lamina.core.fingerprints import fingerprint
+from lamina.core.ports import Change
 from lamina.errors import LaminaError, Misconfigured, Unavailable
-from lamina.fingerprints import fingerprint
-from lamina.ports import Change
 from lamina.settings import MeilisearchSettings
-from lamina.stores.hybrid.index import chunk_id
-from lamina.stores.hybrid.meilisearch.documents import BUILD, EMBEDDER, documents_of
-from lamina.stores.hybrid.meilisearch.filters import token
-from lamina.stores.hybrid.meilisearch.index import MeilisearchIndex
+from lamina.stores.index.meilisearch.documents import BUILD, EMBEDDER, documents_of
+from lamina.stores.index.meilisearch.filters import token
+from lamina.stores.index.meilisearch.index import MeilisearchIndex
+from lamina.stores.index.ports import chunk_id
 from tests.support.indexes import ONE, THREE, TWO, asked, record
 from tests.support.meilisearch import Opened, Said, Wire, open_meilisearch, refused, served
 

@@ -16,11 +16,11 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 from pydantic import ValidationError
 
-from lamina.areas import Area
-from lamina.backends import EmbeddedPostgres
-from lamina.embedding.hashing import HashingModel
+from lamina.core.areas import Area
+from lamina.core.runs import Order
+from lamina.embedded import EmbeddedPostgres
 from lamina.errors import Conflict, Misconfigured, Unavailable
-from lamina.runs import Order
+from lamina.models.hashing import HashingModel
 from lamina.settings import FalkorDBServerSettings, PoolSettings, PostgresServerSettings, Settings
 from lamina.stores.postgres.connection import Connection, Pool, Pooling, in_transaction, lent, new_pool
 from lamina.stores.postgres.job_runs import Runs, locked

@@ -18,11 +18,11 @@ import pytest
 from pydantic import SecretStr
 from qdrant_client import models
 
+from lamina.core.ports import Change
 from lamina.errors import Misconfigured, Unavailable
-from lamina.ports import Change
 from lamina.settings import QdrantServerSettings
-from lamina.stores.hybrid.qdrant.collections import Collections, build_of, connect
-from lamina.stores.hybrid.qdrant.index import QdrantIndex
+from lamina.stores.index.qdrant.collections import Collections, build_of, connect
+from lamina.stores.index.qdrant.index import QdrantIndex
 from lamina.wiring.indexes import is_new
 from tests.support.indexes import ONE, asked, record
 from tests.support.wires import silence

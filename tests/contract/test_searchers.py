@@ -10,14 +10,14 @@ from uuid import UUID
 
 import pytest
 
-from lamina.documents.values import Upload
-from lamina.embedding.hashing import HashingModel
-from lamina.memories import Message, Note, Role
-from lamina.procedures import Procedure
-from lamina.queries import TIER_NAMES, TIER_OF, Failure, Filters, Hit, Query, Ranking, Source, Tier
-from lamina.recording.procedures import ProcedureRecorder
-from lamina.scope import Scope
-from lamina.text import words
+from lamina.core.documents import Upload
+from lamina.core.memories import Message, Note, Role
+from lamina.core.queries import TIER_NAMES, TIER_OF, Failure, Filters, Hit, Query, Ranking, Source, Tier
+from lamina.core.scope import Scope
+from lamina.ingest.procedures import ProcedureRecorder
+from lamina.models.hashing import HashingModel
+from lamina.policies.procedures import Procedure
+from lamina.text.words import words
 from tests.support.application import Application, index_of, running, settings_for
 from tests.support.jobs import area_of, in_days, run_job
 

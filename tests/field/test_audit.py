@@ -6,7 +6,7 @@ from uuid import UUID
 import httpx
 import pytest
 
-from lamina.ports import Change
+from lamina.core.ports import Change
 from lamina.stores.postgres.keys import KeyRole
 from tests.support.application import Application
 

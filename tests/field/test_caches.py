@@ -14,12 +14,12 @@ import pytest
 
 from actors.cache import CacheShard
 from deployments.metrics import exposition
-from lamina.caching.keys import digest
-from lamina.caching.layers import Agents, Entry, Found, Key, Layer, Probe, Space
-from lamina.caching.tally import News, ShardStats
-from lamina.embedding.hashing import HashingModel
-from lamina.ports import Shards
-from lamina.reuse.shards import CacheFigures
+from lamina.caching.shared_caches import CacheFigures
+from lamina.core.cache_layers import Agents, Entry, Found, Key, Layer, Probe, Space
+from lamina.core.cache_stats import News, ShardStats
+from lamina.core.ports import Shards
+from lamina.models.hashing import HashingModel
+from lamina.policies.caching.keys import digest
 from lamina.settings import Settings
 from lamina.stores.postgres.keys import KeyRole
 from lamina.stores.postgres.outbox import enqueue_all

@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 from psycopg.types.json import Jsonb
 
-from lamina.areas import Area
-from lamina.runs import Order, RunState
+from lamina.core.areas import Area
+from lamina.core.runs import Order, RunState
 from tests.support.application import Application
 from tests.support.jobs import Watched, driver_of, in_days, job_of, run_job, undo_run
 

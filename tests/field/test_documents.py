@@ -7,8 +7,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from lamina.embedding.batching import BatchingEmbedder
-from lamina.embedding.hashing import HashingModel
+from lamina.models.batching import BatchingEmbedder
+from lamina.models.hashing import HashingModel
 from tests.support.application import Application, running, settings_for
 from tests.support.embedders import Switchable
 

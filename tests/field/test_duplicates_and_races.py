@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from lamina.embedding.hashing import HashingModel
+from lamina.models.hashing import HashingModel
 from tests.support.application import Application, running, settings_for
 
 

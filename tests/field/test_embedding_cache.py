@@ -11,18 +11,18 @@ import pytest
 from numpy.typing import NDArray
 
 from actors.cache import CacheShard
-from lamina.caching.keys import embedding_key
-from lamina.caching.layers import Layer, Probe
-from lamina.caching.shard import LayerLimits, ShardLimits
-from lamina.embedding.batching import BatchingEmbedder
-from lamina.embedding.hashing import HashingModel
+from lamina.aio.circuit_breaker import Guard
+from lamina.caching.embedding_cache import CachingEmbedder, EmbeddingPolicy, GuardedTable
+from lamina.caching.shared_caches import SharedCaches
+from lamina.core.cache_layers import Layer, Probe
+from lamina.core.memories import Chunk
+from lamina.core.ports import Model, ModelIdentity
+from lamina.core.scope import Scope
 from lamina.errors import Misconfigured
-from lamina.memories import Chunk
-from lamina.ports import Model, ModelIdentity
-from lamina.reuse.embeddings import CachingEmbedder, EmbeddingPolicy, GuardedTable
-from lamina.reuse.guarding import Guard
-from lamina.reuse.shards import SharedCaches
-from lamina.scope import Scope
+from lamina.models.batching import BatchingEmbedder
+from lamina.models.hashing import HashingModel
+from lamina.policies.caching.keys import embedding_key
+from lamina.policies.caching.shard import LayerLimits, ShardLimits
 from lamina.settings import PoolSettings
 from lamina.stores.postgres.connection import new_pool
 from lamina.stores.postgres.embedding_cache import EmbeddingTable

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lamina.backends import EmbeddedPostgres
-from lamina.embedding.batching import BatchingEmbedder
-from lamina.embedding.hashing import HashingModel
+from lamina.embedded import EmbeddedPostgres
 from lamina.errors import Misconfigured
+from lamina.models.batching import BatchingEmbedder
+from lamina.models.hashing import HashingModel
 from lamina.settings import EmbeddedPostgresSettings, QdrantServerSettings
 from lamina.stores.postgres.migrate import migrate
 from tests.support.application import Application, running, settings_for

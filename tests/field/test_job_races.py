@@ -7,10 +7,10 @@ from uuid import UUID
 
 import pytest
 
-from lamina.areas import Area
-from lamina.maintenance.changing import Changes
+from lamina.core.areas import Area
+from lamina.core.runs import JobName, RunState
+from lamina.maintenance.changes import Changes
 from lamina.maintenance.pages import Page
-from lamina.runs import JobName, RunState
 from lamina.stores.postgres.connection import in_transaction
 from lamina.stores.postgres.outbox import enqueue_notes
 from lamina.wiring import build_job

@@ -9,9 +9,10 @@ import psycopg
 import pytest
 from psycopg.rows import tuple_row
 
-from lamina.reading import graph
-from lamina.recording import knowledge, naming
-from lamina.scope import Scope
+from lamina.core.scope import Scope
+from lamina.ingest import knowledge
+from lamina.ingest import name_lookup as naming
+from lamina.search import graph
 from lamina.stores.postgres import entities
 from lamina.stores.postgres.connection import Connection
 from tests.support.application import Application

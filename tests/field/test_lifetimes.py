@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from lamina.embedding.hashing import HashingModel
+from lamina.models.hashing import HashingModel
 from lamina.settings import FalkorDBServerSettings
 from tests.support.application import Application, running, settings_for
 

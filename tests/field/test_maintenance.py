@@ -10,10 +10,10 @@ import pytest
 from psycopg.rows import dict_row
 from psycopg.sql import SQL, Identifier
 
-from lamina.backends import EmbeddedPostgres
-from lamina.embedding.hashing import HashingModel
-from lamina.maintenance.rows import DECAY, EDGES, ENTITIES, SWEEP
-from lamina.runs import JobName
+from lamina.core.runs import JobName
+from lamina.embedded import EmbeddedPostgres
+from lamina.maintenance.row_jobs import DECAY, EDGES, ENTITIES, SWEEP
+from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.connection import statement
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.job_changes import Change, _json

@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from lamina.client import AsyncClient
-from lamina.embedding.batching import BatchingEmbedder
-from lamina.embedding.hashing import HashingModel
 from lamina.errors import Conflict, NotFound
+from lamina.models.batching import BatchingEmbedder
+from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.keys import KeyRole
 from tests.support.application import Application, running, settings_for
 from tests.support.embedders import Down, Switchable

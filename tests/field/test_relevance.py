@@ -10,9 +10,9 @@ from uuid import UUID
 import pytest
 
 from deployments.api import build_api
-from lamina.embedding.hashing import HashingModel
-from lamina.queries import Filters
-from lamina.scope import Scope
+from lamina.core.queries import Filters
+from lamina.core.scope import Scope
+from lamina.models.hashing import HashingModel
 from lamina.settings import NoGraphSettings
 from lamina.stores.postgres.keys import KeyRole
 from tests.support.application import Application, running, settings_for

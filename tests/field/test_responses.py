@@ -15,20 +15,27 @@ import psycopg
 import pytest
 
 from actors.cache import CacheShard
-from lamina.caching import keys
-from lamina.caching import responses as questions
-from lamina.caching.budget import Budget
-from lamina.caching.layers import Agents, Layer, Probe
-from lamina.caching.responses import MAX_MEANING_CHARS, PutResponse, Question, Refusal, ResponsePolicy, State
-from lamina.caching.tally import Counts
-from lamina.embedding.batching import BatchingEmbedder
-from lamina.embedding.hashing import HashingModel
+from lamina.caching import response_cache as responses
+from lamina.caching.response_cache import ResponseCache
+from lamina.caching.shared_caches import SharedCaches
+from lamina.core.cache_layers import Agents, Layer, Probe
+from lamina.core.cache_stats import Counts
+from lamina.core.memories import Message, Note, Role
+from lamina.core.scope import Scope
 from lamina.errors import InvalidInput, Unavailable
-from lamina.memories import Message, Note, Role
-from lamina.reuse import responses
-from lamina.reuse.responses import ResponseCache
-from lamina.reuse.shards import SharedCaches
-from lamina.scope import Scope
+from lamina.models.batching import BatchingEmbedder
+from lamina.models.hashing import HashingModel
+from lamina.policies.caching import keys
+from lamina.policies.caching import model_responses as questions
+from lamina.policies.caching.model_responses import (
+    MAX_MEANING_CHARS,
+    PutResponse,
+    Question,
+    Refusal,
+    ResponsePolicy,
+    State,
+)
+from lamina.policies.caching.response_budget import Budget
 from lamina.stores.postgres.connection import lent
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.keys import KeyRole

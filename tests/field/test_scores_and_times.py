@@ -10,9 +10,9 @@ import psycopg
 import pytest
 from numpy.typing import NDArray
 
-from lamina.embedding.hashing import HashingModel
+from lamina.core.ports import ModelIdentity
 from lamina.errors import Misconfigured
-from lamina.ports import ModelIdentity
+from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.generations import claim_generation
 from tests.support.application import Application, running, settings_for
 

@@ -12,13 +12,13 @@ import httpx
 import psycopg
 import pytest
 
-from lamina.embedding.hashing import HashingModel
+from lamina.core.ports import Shares as SharesPort
+from lamina.core.queries import Failure, Query, Ranking, Source, Tier
+from lamina.core.scope import Scope
+from lamina.core.sharing import Segment, Share
+from lamina.core.stamps import Stamp
 from lamina.errors import Unavailable
-from lamina.ports import Shares as SharesPort
-from lamina.queries import Failure, Query, Ranking, Source, Tier
-from lamina.scope import Scope
-from lamina.sharing import Segment, Share
-from lamina.stamps import Stamp
+from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.keys import KeyRole
 from tests.support.application import Application, running, settings_for
 

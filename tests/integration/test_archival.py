@@ -10,14 +10,14 @@ from uuid import UUID
 
 import pytest
 
-from lamina.archive import Archive, ArchivedNote, ArchiveFile, UnreadableArchive, scope_folder
-from lamina.archive.files import MARK
-from lamina.areas import Area
-from lamina.embedding.hashing import HashingModel
+from lamina.core.areas import Area
+from lamina.core.runs import Order, Run, RunState
 from lamina.errors import Misconfigured, NotFound, Unavailable
-from lamina.maintenance.archiving import ArchivalJob, ArchivalPolicy, ArchiveKeeper, erase_archived
-from lamina.runs import Order, Run, RunState
-from lamina.stores.postgres.archived import ArchivedNotes, RestoreStatus
+from lamina.maintenance.archival import ArchivalJob, ArchivalPolicy, ArchiveKeeper, erase_archived
+from lamina.models.hashing import HashingModel
+from lamina.stores.archive import Archive, ArchivedNote, ArchiveFile, UnreadableArchive, scope_folder
+from lamina.stores.archive.files import MARK
+from lamina.stores.postgres.archived_notes import ArchivedNotes, RestoreStatus
 from lamina.wiring.archives import Archives, build_archive, build_archives
 from tests.support.application import Application, running, settings_for
 from tests.support.jobs import Watched, driver_of, in_days, in_pages, job_of, run_job, undo_run
@@ -296,7 +296,7 @@ async def test_a_scope_is_archived_page_by_page(app: Application, folder: Path) 
 
 
 async def test_a_page_of_long_notes_ends_early(app: Application, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    monkeypatch.setattr("lamina.maintenance.archiving.MOST_BYTES", 30)
+    monkeypatch.setattr("lamina.maintenance.archival.MOST_BYTES", 30)
     await add(app, "a long one: " + "ocean " * 20, "short", "brief", "tiny")
     await cooled(app)
 
@@ -945,7 +945,7 @@ def test_without_its_libraries_the_archive_names_the_remedy(app: Application, mo
     def missing(name: str, *args: Any) -> Any:
         raise ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow")
 
-    monkeypatch.delitem(__import__("sys").modules, "lamina.archive")
+    monkeypatch.delitem(__import__("sys").modules, "lamina.stores.archive")
     monkeypatch.setattr("builtins.__import__", missing)
     with pytest.raises(Misconfigured, match=r"pyarrow, which is not installed; pip install lamina\[archive\]"):
         build_archive(app.settings)

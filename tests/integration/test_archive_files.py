@@ -20,7 +20,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.archive import (
+from lamina.errors import InvalidInput, Misconfigured, Unavailable
+from lamina.stores.archive import (
     Archive,
     ArchivedChunk,
     ArchivedLink,
@@ -30,8 +31,7 @@ from lamina.archive import (
     UnreadableArchive,
     scope_folder,
 )
-from lamina.archive.notes import from_parquet, to_parquet
-from lamina.errors import InvalidInput, Misconfigured, Unavailable
+from lamina.stores.archive.notes import from_parquet, to_parquet
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 LATER = NOW + timedelta(days=7)

@@ -12,10 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from lamina.cli.commands import app as cli
-from lamina.embedding.hashing import HashingModel
+from lamina.core.memories import Message, Note, Role
+from lamina.core.scope import Scope
 from lamina.errors import Misconfigured, Unavailable
-from lamina.memories import Message, Note, Role
-from lamina.scope import Scope
+from lamina.models.hashing import HashingModel
 from lamina.settings import IN_MEMORY, Neo4jServerSettings, QdrantEdgeSettings, QdrantServerSettings
 from lamina.stores.postgres import builds
 from lamina.stores.postgres.builds import STARTS_APART, Builds, claim_store, order_build
@@ -399,8 +399,8 @@ async def test_a_build_that_cannot_be_written_is_given_up_and_holds_up_nothing(
         async def flush(self) -> None: ...
 
     monkeypatch.setattr(projection, "beside", lambda build: Full())
-    monkeypatch.setattr("lamina.indexing.BUILD_PAUSES_S", (0.0, 0.0))
-    with caplog.at_level(logging.ERROR, "lamina.indexing"):
+    monkeypatch.setattr("lamina.projections.indexer.BUILD_PAUSES_S", (0.0, 0.0))
+    with caplog.at_level(logging.ERROR, "lamina.projections.indexer"):
         await write(app, "black tea")
         await app.indexed()
 

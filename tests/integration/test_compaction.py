@@ -9,17 +9,17 @@ import pytest
 
 from deployments.api import build_api
 from deployments.routes import sessions
-from lamina.areas import Area
+from lamina.core.areas import Area
+from lamina.core.memories import Message, Role
+from lamina.core.ports import ModelIdentity
+from lamina.core.runs import Counts, RunState
 from lamina.errors import Misconfigured, Unavailable
-from lamina.lifecycle.compaction import CompactionPolicy
-from lamina.maintenance.changing import Changes
-from lamina.maintenance.compacting import CompactionJob, LiveMessage, Sessions, compaction_policy, shares
-from lamina.memories import Message, Role
-from lamina.ports import ModelIdentity
-from lamina.runs import Counts, RunState
+from lamina.maintenance.changes import Changes
+from lamina.maintenance.compaction import CompactionJob, LiveMessage, Sessions, compaction_policy, shares
+from lamina.policies.retention.session_budget import CompactionPolicy
 from lamina.settings import CompactionSettings, JobsSettings, SummariesSettings
 from lamina.stores.postgres.connection import in_transaction
-from lamina.text import estimated_tokens
+from lamina.text.words import estimated_tokens
 from lamina.wiring.jobs import build_summarizer
 from tests.support.application import Application
 from tests.support.compaction import (

@@ -5,14 +5,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lamina.areas import Area
-from lamina.embedding.batching import BatchingEmbedder
+from lamina.core.areas import Area
+from lamina.core.runs import Order
 from lamina.errors import Unavailable
-from lamina.extraction.condensing import SourceText
-from lamina.lifecycle.summaries import SummaryPolicy
-from lamina.maintenance.deriving import Deriver
-from lamina.maintenance.summarising import SummaryJob
-from lamina.runs import Order
+from lamina.extraction.extractive_summaries import SourceText
+from lamina.maintenance.derived_notes import Deriver
+from lamina.maintenance.summaries import SummaryJob
+from lamina.models.batching import BatchingEmbedder
+from lamina.policies.retention.summary_periods import SummaryPolicy
 from tests.support.application import Application
 from tests.support.jobs import driver_of, in_days, run_job, undo_run
 

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from lamina.embedding.hashing import HashingModel
+from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.outbox import enqueue_all
 from tests.support.application import Application, index_of, running, settings_for
 from tests.support.pdf import pdf

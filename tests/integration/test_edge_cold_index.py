@@ -11,11 +11,11 @@ from uuid import UUID
 
 import pytest
 
+from lamina.core.ports import Change
+from lamina.core.scope import Scope
 from lamina.errors import Misconfigured
-from lamina.ports import Change
-from lamina.scope import Scope
-from lamina.stores.vectors.collections import Collection, Layout
-from lamina.stores.vectors.edge_cold import MARKER, SHARD, ColdIndex
+from lamina.stores.index.cold.collections import Collection, Layout
+from lamina.stores.index.cold.edge import MARKER, SHARD, ColdIndex
 from tests.support.indexes import ACME, ONE, THREE, TWO, asked, gone, in_another_process, placed
 
 LAYOUTS: tuple[Layout, ...] = ("per_namespace", "shared")

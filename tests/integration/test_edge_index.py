@@ -12,14 +12,14 @@ from uuid import UUID
 import pytest
 
 from deployments.searcher import Searcher
-from lamina.embedding.hashing import HashingModel
+from lamina.core.memories import Note
+from lamina.core.ports import Change
+from lamina.core.scope import Scope
 from lamina.errors import Misconfigured
-from lamina.memories import Note
-from lamina.ports import Change
-from lamina.scope import Scope
-from lamina.stores.hybrid.edge.builds import EmbeddedHybridIndex
-from lamina.stores.hybrid.edge.shard import QdrantEdgeIndex
-from lamina.stores.hybrid.index import Found
+from lamina.models.hashing import HashingModel
+from lamina.stores.index.edge.builds import EmbeddedHybridIndex
+from lamina.stores.index.edge.shard import QdrantEdgeIndex
+from lamina.stores.index.ports import Found
 from lamina.wiring import index_path
 from tests.support.application import index_of, running, settings_for
 from tests.support.indexes import ACME, ONE, TWO, asked, in_another_process, record

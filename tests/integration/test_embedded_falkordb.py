@@ -18,10 +18,10 @@ import psycopg
 import pytest
 
 from deployments.up import _revive_graph
-from lamina.backends import EmbeddedFalkorDB
+from lamina.core.links import Link, Node, NodeLabel
+from lamina.core.ports import Change
+from lamina.embedded import EmbeddedFalkorDB
 from lamina.errors import Misconfigured
-from lamina.links import Link, Node, NodeLabel
-from lamina.ports import Change
 from lamina.settings import (
     EmbeddedFalkorDBSettings,
     FalkorDBServerSettings,
@@ -254,7 +254,7 @@ async def test_a_new_parent_waits_for_the_server_of_one_that_was_killed(home: Pa
 
 
 def test_two_servers_on_one_directory_are_refused(server: EmbeddedFalkorDB, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lamina.backends.falkordb.STOP_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("lamina.embedded.falkordb.STOP_TIMEOUT_S", 0.1)
 
     with pytest.raises(Misconfigured, match=r"another Lamina's falkordb uses .*graph; stop it"):
         EmbeddedFalkorDB(server.directory, SETTINGS).start()

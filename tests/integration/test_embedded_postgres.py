@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from lamina.backends import EmbeddedPostgres, running_url
+from lamina.embedded import EmbeddedPostgres, running_url
 from lamina.errors import Misconfigured
 from lamina.settings import EmbeddedPostgresSettings
 from lamina.stores.postgres.migrate import migrate, wait_for_server

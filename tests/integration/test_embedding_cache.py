@@ -10,12 +10,12 @@ import psycopg
 import pytest
 
 from actors.cache import CacheShard
-from lamina.caching.layers import Layer
-from lamina.caching.shard import LayerLimits, ShardLimits
-from lamina.embedding.hashing import HashingModel
-from lamina.reuse.embeddings import EmbeddingPolicy, GuardedTable
-from lamina.reuse.guarding import Guard
-from lamina.reuse.shards import SharedCaches
+from lamina.aio.circuit_breaker import Guard
+from lamina.caching.embedding_cache import EmbeddingPolicy, GuardedTable
+from lamina.caching.shared_caches import SharedCaches
+from lamina.core.cache_layers import Layer
+from lamina.models.hashing import HashingModel
+from lamina.policies.caching.shard import LayerLimits, ShardLimits
 from lamina.settings import PoolSettings
 from lamina.stores.postgres.connection import Pool, new_pool, statement
 from lamina.stores.postgres.embedding_cache import EmbeddingTable, KeptEmbedding, TextOf, text_of

@@ -10,12 +10,12 @@ import psycopg
 import pytest
 
 from deployments.searcher import Searcher
-from lamina.embedding.hashing import HashingModel
+from lamina.core.ports import Change, ModelIdentity
+from lamina.core.queries import Query
+from lamina.core.scope import Scope
 from lamina.errors import Misconfigured, Unavailable
-from lamina.maintenance.reembedding import Target, target_of
-from lamina.ports import Change, ModelIdentity
-from lamina.queries import Query
-from lamina.scope import Scope
+from lamina.maintenance.reembed import Target, target_of
+from lamina.models.hashing import HashingModel
 from lamina.settings import HashingSettings, Settings, ThresholdName
 from lamina.stores.postgres.generations import (
     Generation,

@@ -6,11 +6,11 @@ from uuid import UUID
 
 import numpy as np
 
-from lamina.auditing import Drift, audit
-from lamina.maintenance.changing import Changes
-from lamina.memories import Entity, Note
-from lamina.ports import Inventory
-from lamina.scope import Scope
+from lamina.core.memories import Entity, Note
+from lamina.core.ports import Inventory
+from lamina.core.scope import Scope
+from lamina.maintenance.changes import Changes
+from lamina.projections.audit import Drift, audit
 from lamina.stores.postgres.connection import Connection, in_transaction
 from lamina.stores.postgres.entities import PreparedEntity, put_entities
 from lamina.stores.postgres.job_changes import Change

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lamina.embedding.hashing import HashingModel
+from lamina.core.links import LinkKind
+from lamina.core.memories import MAX_SOURCE_CHARS, Chunk, Edge, Entity, Note, clean_note, new_id
+from lamina.core.queries import Filters, Tier
+from lamina.core.scope import Scope
+from lamina.core.sharing import Segment, Share
 from lamina.errors import InvalidInput
-from lamina.links import LinkKind
-from lamina.memories import MAX_SOURCE_CHARS, Chunk, Edge, Entity, Note, clean_note, new_id
-from lamina.queries import Filters, Tier
-from lamina.scope import Scope
+from lamina.models.hashing import HashingModel
 from lamina.settings import PoolSettings
-from lamina.sharing import Segment, Share
 from lamina.stores.postgres import links
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction, lent, new_pool, statement
 from lamina.stores.postgres.entities import Evidence, PreparedEntity, find_names, put_edges, put_entities

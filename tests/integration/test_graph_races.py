@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from psycopg import AsyncConnection
 
-from lamina.embedding.hashing import HashingModel
+from lamina.core.links import LinkKind
+from lamina.core.memories import Chunk, Edge, Entity, Note, new_id
+from lamina.core.queries import Tier
+from lamina.core.scope import Scope
 from lamina.errors import NotFound
-from lamina.links import LinkKind
-from lamina.memories import Chunk, Edge, Entity, Note, new_id
-from lamina.queries import Tier
-from lamina.scope import Scope
+from lamina.models.hashing import HashingModel
 from lamina.settings import PoolSettings
 from lamina.stores.postgres.connection import Connection, Pool, new_pool
 from lamina.stores.postgres.entities import Evidence, PreparedEntity, put_edges, put_entities

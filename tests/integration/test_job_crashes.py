@@ -17,10 +17,10 @@ import pytest
 from psycopg import sql
 from psycopg.rows import dict_row
 
-from lamina.areas import Area
-from lamina.backends import EmbeddedPostgres
-from lamina.embedding.hashing import HashingModel
-from lamina.runs import JobName, Order
+from lamina.core.areas import Area
+from lamina.core.runs import JobName, Order
+from lamina.embedded import EmbeddedPostgres
+from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.job_runs import Runs
 from lamina.wiring import JOBS, build_pool
 from tests.conftest import TEMPLATE, database_url

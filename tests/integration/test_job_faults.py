@@ -7,13 +7,13 @@ from uuid import UUID
 
 import pytest
 
-from lamina.areas import Area
+from lamina.core.areas import Area
+from lamina.core.runs import Counts, Order, RunState
 from lamina.errors import Conflict, Unavailable
-from lamina.maintenance.changing import Changes
+from lamina.maintenance.changes import Changes
 from lamina.maintenance.pages import After, Page
-from lamina.maintenance.rows import DECAY, RowJob
-from lamina.maintenance.working import Worker
-from lamina.runs import Counts, Order, RunState
+from lamina.maintenance.row_jobs import DECAY, RowJob
+from lamina.maintenance.worker import Worker
 from lamina.stores.postgres.job_changes import Change, change_rows
 from lamina.stores.postgres.job_runs import Runs
 from lamina.wiring import job_limits

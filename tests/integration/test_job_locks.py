@@ -9,11 +9,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from lamina.areas import Area
+from lamina.core.areas import Area
+from lamina.core.runs import Counts, JobName, Order, Run, RunState
 from lamina.errors import Conflict, Misconfigured
 from lamina.maintenance.pages import Job
-from lamina.maintenance.working import Worker
-from lamina.runs import Counts, JobName, Order, Run, RunState
+from lamina.maintenance.worker import Worker
 from lamina.stores.postgres.job_runs import Runs
 from lamina.wiring import job_limits
 from tests.support.application import Application

@@ -8,8 +8,8 @@ from uuid import UUID
 import httpx
 import pytest
 
-from lamina.areas import Area
-from lamina.runs import BY_SCHEDULE, JOB_NAMES, Order, RunState
+from lamina.core.areas import Area
+from lamina.core.runs import BY_SCHEDULE, JOB_NAMES, Order, RunState
 from lamina.stores.postgres.job_runs import Runs
 from lamina.stores.postgres.keys import KeyRole
 from lamina.wiring import JOBS, utc_now

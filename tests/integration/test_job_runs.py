@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from lamina.core.runs import RunState
 from lamina.errors import Conflict
-from lamina.runs import RunState
 from tests.support.application import Application
 from tests.support.jobs import in_days, run_job, undo_run
 

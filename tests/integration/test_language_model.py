@@ -14,12 +14,12 @@ from uuid import UUID
 
 import pytest
 
-from lamina.embedding.hashing import HashingModel
+from lamina.core.memories import Category, Edge, Extraction, Message, Role
 from lamina.errors import Misconfigured
-from lamina.extraction.answers import SCHEMA
 from lamina.extraction.language_model import LanguageModelExtractor
+from lamina.extraction.model_answers import SCHEMA
 from lamina.extraction.rules import extract as by_rules
-from lamina.memories import Category, Edge, Extraction, Message, Role
+from lamina.models.hashing import HashingModel
 from lamina.settings import LanguageModelSettings
 from lamina.wiring import build_extractor
 from tests.support.application import running, settings_for

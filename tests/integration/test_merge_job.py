@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from lamina.runs import RunState
+from lamina.core.runs import RunState
 from tests.support.application import Application
 from tests.support.jobs import run_job, undo_run
 
@@ -95,9 +95,9 @@ async def test_a_note_that_is_found_while_it_is_decided_upon_is_merged_by_the_ne
 ) -> None:
     from datetime import UTC, datetime, timedelta
 
-    from lamina.areas import Area
-    from lamina.maintenance.changing import Changes
-    from lamina.maintenance.merging import MergeJob
+    from lamina.core.areas import Area
+    from lamina.maintenance.changes import Changes
+    from lamina.maintenance.dedup import MergeJob
     from lamina.stores.postgres.connection import in_transaction
 
     old, _ = await write_apart(application, PLAIN, AGAIN)
@@ -119,9 +119,9 @@ async def test_a_note_that_is_found_while_it_is_decided_upon_is_merged_by_the_ne
 async def test_pages_smaller_than_the_scope_merge_the_same(application: Application) -> None:
     from datetime import UTC, datetime, timedelta
 
-    from lamina.areas import Area
-    from lamina.maintenance.merging import MergeJob
-    from lamina.runs import Order
+    from lamina.core.areas import Area
+    from lamina.core.runs import Order
+    from lamina.maintenance.dedup import MergeJob
     from tests.support.jobs import driver_of
 
     contents = [f"{PLAIN} on trip{number}" for number in range(6)]

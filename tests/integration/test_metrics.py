@@ -9,11 +9,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from actors.instruments import record_pool
 from deployments.metrics import Part, Scrape
-from lamina.areas import Area
-from lamina.embedding.hashing import HashingModel
+from lamina.core.areas import Area
+from lamina.core.metrics import INSTRUMENTS, Instrument, Outcome
+from lamina.core.runs import JOB_NAMES, Counts, Order, RunState
 from lamina.errors import Unavailable
-from lamina.observing import INSTRUMENTS, Instrument, Outcome
-from lamina.runs import JOB_NAMES, Counts, Order, RunState
+from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.builds import order_build
 from lamina.stores.postgres.job_runs import Runs, advance
 from lamina.wiring import utc_now

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from lamina import sample
-from lamina.backends import EmbeddedFalkorDB
-from lamina.ports import Model
-from lamina.queries import TierName
+from lamina.core.ports import Model
+from lamina.core.queries import TierName
+from lamina.embedded import EmbeddedFalkorDB
 from lamina.settings import (
     FalkorDBServerSettings,
     Neo4jServerSettings,

@@ -12,8 +12,8 @@ from pgvector import Vector
 from pgvector.psycopg import register_vector
 from psycopg.rows import dict_row
 
-from lamina.backends import EmbeddedPostgres
-from lamina.embedding.hashing import HashingModel
+from lamina.embedded import EmbeddedPostgres
+from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.connection import statement
 from lamina.stores.postgres.generations import claim_generation
 from tests.conftest import new_database

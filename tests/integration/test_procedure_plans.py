@@ -11,15 +11,15 @@ import pytest
 from pgvector.psycopg import register_vector
 from psycopg.rows import dict_row
 
-from lamina.backends import EmbeddedPostgres
-from lamina.embedding.hashing import HashingModel
-from lamina.queries import Filters, Query
-from lamina.scope import Scope
+from lamina.core.queries import Filters, Query
+from lamina.core.scope import Scope
+from lamina.embedded import EmbeddedPostgres
+from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.connection import statement
 from lamina.stores.postgres.filters import filtered, query_parameters
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.procedures import COLUMNS, _asked, _asked_key
-from lamina.text import words
+from lamina.text.words import words
 from tests.conftest import new_database
 
 ROWS = 4_000

@@ -13,25 +13,25 @@ import psycopg
 import pytest
 from pgvector import Vector
 
-from lamina.areas import Area
-from lamina.documents.values import passage_text
-from lamina.embedding.batching import BatchingEmbedder
-from lamina.embedding.hashing import HashingModel
+from lamina.core.areas import Area
+from lamina.core.documents import passage_text
+from lamina.core.memories import Chunk
+from lamina.core.ports import Model
+from lamina.core.queries import Query, Source
+from lamina.core.runs import Order, Run, RunState
+from lamina.core.scope import Scope
 from lamina.errors import Conflict, Misconfigured, Unavailable
-from lamina.maintenance.changing import Changes
-from lamina.maintenance.driving import Driver, fan_out_over
-from lamina.maintenance.reembedding import Reembedding, ReembeddingPolicy
-from lamina.maintenance.undoing import Undo
-from lamina.maintenance.working import Worker
-from lamina.memories import Chunk
-from lamina.ports import Model
-from lamina.queries import Query, Source
-from lamina.runs import Order, Run, RunState
-from lamina.scope import Scope
+from lamina.maintenance.changes import Changes
+from lamina.maintenance.driver import Driver, fan_out_over
+from lamina.maintenance.reembed import Reembedding, ReembeddingPolicy
+from lamina.maintenance.undo import Undo
+from lamina.maintenance.worker import Worker
+from lamina.models.batching import BatchingEmbedder
+from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.connection import statement
 from lamina.stores.postgres.generations import activate_generation, claim_generation
 from lamina.stores.postgres.outbox import enqueue_all
-from lamina.text import words
+from lamina.text.words import words
 from lamina.wiring import build_tier, job_limits, utc_now
 from tests.support import application
 from tests.support.application import Application, running, settings_for

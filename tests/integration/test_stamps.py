@@ -9,10 +9,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from lamina.memories import new_id
-from lamina.scope import Scope
+from lamina.core.memories import new_id
+from lamina.core.scope import Scope
+from lamina.core.sharing import Segment, Share
 from lamina.settings import PoolSettings
-from lamina.sharing import Segment, Share
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction, new_pool
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.outbox import PROJECTIONS, enqueue, enqueue_all

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from lamina.queries import Filters
+from lamina.core.queries import Filters
 from lamina.stores.postgres.connection import in_transaction, statement
 from lamina.stores.postgres.filters import filtered
 from lamina.stores.postgres.job_changes import Change, change_rows

@@ -15,17 +15,17 @@ import psycopg
 import pytest
 from typer.testing import CliRunner
 
-from lamina.areas import Area
 from lamina.cli import app as cli
-from lamina.embedding.hashing import HashingModel
+from lamina.core.areas import Area
+from lamina.core.ports import Change, NoteHits
+from lamina.core.runs import Counts, Order, Run
+from lamina.core.scope import Scope
 from lamina.errors import Conflict
-from lamina.lifecycle.lifespan import is_warm, lifespan
-from lamina.ports import Change, NoteHits
-from lamina.runs import Counts, Order, Run
-from lamina.scope import Scope
+from lamina.models.hashing import HashingModel
+from lamina.policies.retention.lifespan import is_warm, lifespan
+from lamina.stores.index.cold.edge import SHARD, ColdIndex
 from lamina.stores.postgres.outbox import enqueue_all
 from lamina.stores.postgres.temperatures import Temperatures
-from lamina.stores.vectors.edge_cold import SHARD, ColdIndex
 from tests.support.application import Application, index_of, running, settings_for
 from tests.support.jobs import Watched, area_of, driver_of, in_days, in_pages, job_of, run_job
 

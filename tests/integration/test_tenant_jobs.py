@@ -2,11 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
-from lamina.areas import Area
-from lamina.auditing import Drift
+from lamina.core.areas import Area
+from lamina.core.runs import Order, RunState
 from lamina.errors import Unavailable
-from lamina.maintenance.tenants import AuditJob
-from lamina.runs import Order, RunState
+from lamina.maintenance.tenant_jobs import AuditJob
+from lamina.projections.audit import Drift
 from tests.support.application import Application
 from tests.support.jobs import driver_of, in_days, run_job
 
@@ -32,7 +32,7 @@ async def test_a_projection_that_was_emptied_behind_our_back_is_repaired(applica
     await application.indexed()
     projection = application.tiers["notes"].projections["notes"]
     ids = await application.services.reads.outbox.ids("notes", application.tenant, None, 100)
-    from lamina.ports import Change
+    from lamina.core.ports import Change
 
     await projection.apply([Change(id_, None) for id_ in ids])
 

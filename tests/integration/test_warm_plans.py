@@ -11,10 +11,10 @@ import pytest
 from pgvector.psycopg import register_vector
 from psycopg.rows import dict_row
 
-from lamina.embedding.hashing import HashingModel
-from lamina.maintenance.changing import Changes
-from lamina.maintenance.rows import SWEEP
-from lamina.queries import Filters
+from lamina.core.queries import Filters
+from lamina.maintenance.changes import Changes
+from lamina.maintenance.row_jobs import SWEEP
+from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.connection import statement
 from lamina.stores.postgres.filters import filtered
 from lamina.stores.postgres.generations import claim_generation

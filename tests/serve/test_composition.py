@@ -14,9 +14,9 @@ from ray import serve
 from deployments.app import build
 from deployments.indexer import Indexer
 from deployments.searcher import Searcher
-from lamina.backends import EmbeddedFalkorDB
-from lamina.embedding.hashing import HashingModel
+from lamina.embedded import EmbeddedFalkorDB
 from lamina.errors import Misconfigured
+from lamina.models.hashing import HashingModel
 from lamina.settings import EmbeddedPostgresSettings, FalkorDBServerSettings, Settings
 from lamina.stores.postgres.keys import KeyRole, create_key
 from lamina.wiring import TIERS

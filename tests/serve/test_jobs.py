@@ -23,10 +23,10 @@ import pytest
 from actors import scheduler as scheduling
 from actors.scheduler import BY_SCHEDULE, MOST_DRIVEN, Scheduler, open_scheduler
 from deployments.environment import free_port
-from lamina.areas import Area
+from lamina.core.areas import Area
+from lamina.core.runs import JOB_NAMES, JobName, Order, Run, RunState
 from lamina.errors import Misconfigured
-from lamina.maintenance.undoing import request_undo
-from lamina.runs import JOB_NAMES, JobName, Order, Run, RunState
+from lamina.maintenance.undo import request_undo
 from lamina.stores.postgres.job_runs import Runs, locked
 from lamina.wiring import build_pool, jobs_namespace
 from tests.support.application import settings_for

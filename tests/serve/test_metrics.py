@@ -9,7 +9,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from actors.instruments import exported_names
-from lamina.observing import INSTRUMENTS
+from lamina.core.metrics import INSTRUMENTS
 from tests.support.service import Running, descendants, instance_folder, running_service
 
 SMALL = {"LAMINA_EMBEDDING__KIND": "hashing", "LAMINA_GRAPH__KIND": "off"}

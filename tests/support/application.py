@@ -14,13 +14,13 @@ from fastapi import FastAPI
 from actors.cache import CacheShard
 from deployments.api import build_api
 from deployments.services import Parts, Services, build_services
-from lamina.auditing import audit
-from lamina.embedding.batching import BatchingEmbedder
-from lamina.indexing import Indexer
-from lamina.observing import UNMEASURED, Meter
-from lamina.ports import Embedder, Model, Shards
-from lamina.probing import states_of
-from lamina.queries import TierName
+from lamina.aio.probing import states_of
+from lamina.core.metrics import UNMEASURED, Meter
+from lamina.core.ports import Embedder, Model, Shards
+from lamina.core.queries import TierName
+from lamina.models.batching import BatchingEmbedder
+from lamina.projections.audit import audit
+from lamina.projections.indexer import Indexer
 from lamina.settings import HashingSettings, NoGraphSettings, PostgresServerSettings, Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import claim_generation

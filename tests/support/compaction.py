@@ -6,14 +6,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from lamina.core.runs import Counts, Order, Run
+from lamina.core.scope import Scope
 from lamina.errors import Unavailable
-from lamina.extraction.condensing import ExtractiveSummarizer, SourceText, Summarizer
-from lamina.lifecycle.compaction import CompactionPolicy
-from lamina.maintenance.compacting import CompactionJob
+from lamina.extraction.extractive_summaries import ExtractiveSummarizer, SourceText, Summarizer
+from lamina.maintenance.compaction import CompactionJob
 from lamina.maintenance.pages import Job
-from lamina.maintenance.undoing import Undo
-from lamina.runs import Counts, Order, Run
-from lamina.scope import Scope
+from lamina.maintenance.undo import Undo
+from lamina.policies.retention.session_budget import CompactionPolicy
 from lamina.wiring import postgres_url, undo_window
 from tests.support.application import Application
 from tests.support.jobs import area_of, driver_of, tools_of

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from lamina.core.memories import Chunk
+from lamina.core.ports import Embedder
+from lamina.core.scope import Scope
 from lamina.errors import Unavailable
-from lamina.memories import Chunk
-from lamina.ports import Embedder
-from lamina.scope import Scope
 
 
 class Down:

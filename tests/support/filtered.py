@@ -8,9 +8,9 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from lamina.memories import Category
-from lamina.ports import Record
-from lamina.queries import AllOf, AnyOf, Compare, Condition, FilterField, Memory, Negation, Operator, Tier
+from lamina.core.memories import Category
+from lamina.core.ports import Record
+from lamina.core.queries import AllOf, AnyOf, Compare, Condition, FilterField, Memory, Negation, Operator, Tier
 
 MICROSECOND = timedelta(microseconds=1)
 TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)

@@ -13,19 +13,19 @@ from uuid import UUID
 
 from pydantic import SecretStr
 
-from lamina.embedding.hashing import HashingModel
-from lamina.ports import Placed, Record
-from lamina.queries import Filters, Query
-from lamina.scope import Scope
+from lamina.core.ports import Placed, Record
+from lamina.core.queries import Filters, Query
+from lamina.core.scope import Scope
+from lamina.models.hashing import HashingModel
 from lamina.settings import IN_MEMORY, MeilisearchSettings, QdrantServerSettings
-from lamina.stores.hybrid.edge.builds import EmbeddedHybridIndex, EmbeddedIndex
-from lamina.stores.hybrid.edge.shard import QdrantEdgeIndex
-from lamina.stores.hybrid.meilisearch.index import MeilisearchIndex
-from lamina.stores.hybrid.qdrant.index import QdrantIndex
-from lamina.stores.vectors.collections import Layout
-from lamina.stores.vectors.edge_cold import ColdIndex
-from lamina.stores.vectors.qdrant_cold import QdrantColdIndex
-from lamina.text import words
+from lamina.stores.index.cold.collections import Layout
+from lamina.stores.index.cold.edge import ColdIndex
+from lamina.stores.index.cold.qdrant import QdrantColdIndex
+from lamina.stores.index.edge.builds import EmbeddedHybridIndex, EmbeddedIndex
+from lamina.stores.index.edge.shard import QdrantEdgeIndex
+from lamina.stores.index.meilisearch.index import MeilisearchIndex
+from lamina.stores.index.qdrant.index import QdrantIndex
+from lamina.text.words import words
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 MODEL = HashingModel(64)

@@ -24,12 +24,12 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.waiting import Wait
 
-from lamina.areas import Area
+from lamina.core.areas import Area
+from lamina.core.runs import JobName, Order, RunState
 from lamina.errors import Conflict, Unavailable
-from lamina.maintenance.driving import fan_out_over
+from lamina.maintenance.driver import fan_out_over
 from lamina.maintenance.pages import Job
-from lamina.maintenance.working import Worker
-from lamina.runs import JobName, Order, RunState
+from lamina.maintenance.worker import Worker
 from lamina.settings import Settings
 from lamina.stores.postgres.job_runs import Runs
 from lamina.wiring import (

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lamina.areas import Area
-from lamina.embedding.batching import BatchingEmbedder
-from lamina.maintenance.changing import Changes
-from lamina.maintenance.driving import Driver, fan_out_over
+from lamina.core.areas import Area
+from lamina.core.runs import Counts, JobName, Order, Run
+from lamina.core.scope import Scope
+from lamina.maintenance.changes import Changes
+from lamina.maintenance.driver import Driver, fan_out_over
 from lamina.maintenance.pages import After, Job, Page
-from lamina.maintenance.working import Worker
-from lamina.runs import Counts, JobName, Order, Run
-from lamina.scope import Scope
+from lamina.maintenance.worker import Worker
+from lamina.models.batching import BatchingEmbedder
 from lamina.wiring import Tools, build_driver, build_undo, build_worker, job_limits
 from lamina.wiring.jobs import build_job
 from tests.support.application import Application

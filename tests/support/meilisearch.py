@@ -21,11 +21,11 @@ from uuid import UUID
 
 from pydantic import SecretStr
 
-from lamina.ports import Change, Projection, Record
-from lamina.queries import Memory, Place, Query, Ranking, Source, Tier
+from lamina.core.ports import Change, Projection, Record
+from lamina.core.queries import Memory, Place, Query, Ranking, Source, Tier
 from lamina.settings import MeilisearchSettings
-from lamina.stores.hybrid.meilisearch.index import MeilisearchIndex
-from lamina.stores.hybrid.searchers import Hybrid
+from lamina.stores.index.meilisearch.index import MeilisearchIndex
+from lamina.stores.index.searchers import Hybrid
 
 VERSION = "1.50.0"
 DONE = ("succeeded", "failed", "canceled")

@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from lamina.backends import EmbeddedPostgres, binaries
+from lamina.embedded import EmbeddedPostgres, binaries
 from lamina.settings import EmbeddedPostgresSettings
 from lamina.stores.postgres.migrate import migrate
 

@@ -1,6 +1,6 @@
 """Servers that are there already: their URLs stand in ``LAMINA_TEST_…_URL``."""
 
-from lamina.backends import EmbeddedPostgres
+from lamina.embedded import EmbeddedPostgres
 
 
 class GivenPostgres(EmbeddedPostgres):

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from uuid import UUID
 
-from lamina.queries import (
+from lamina.core.queries import (
     SEARCHED_TIERS,
     TIER_OF,
     Filters,
@@ -16,10 +16,10 @@ from lamina.queries import (
     Source,
     Tier,
 )
-from lamina.ranking.methods import RankingPolicy
-from lamina.scope import Scope
+from lamina.core.scope import Scope
+from lamina.policies.ranking.fusion import RankingPolicy
 from lamina.settings import SearchSettings
-from lamina.text import words
+from lamina.text.words import words
 from lamina.wiring import ranking_policy
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)

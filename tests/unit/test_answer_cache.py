@@ -10,20 +10,20 @@ from uuid import UUID
 import pytest
 
 from actors.cache import CacheShard
-from lamina.caching.keys import embedding_key
-from lamina.caching.layers import Found, Layer, Probe
-from lamina.caching.shard import LayerLimits, ShardLimits, SwarmLimits
-from lamina.caching.tally import Counts, News, Outcome
+from lamina.aio.circuit_breaker import Guard
+from lamina.caching.answer_cache import AnswerCache, AnswerPolicy, Asked, Computed, Served
+from lamina.caching.shared_caches import SharedCaches
+from lamina.core.cache_layers import Found, Layer, Probe
+from lamina.core.cache_stats import Counts, News, Outcome
+from lamina.core.memory_profiles import MemoryProfile
+from lamina.core.queries import Source, Tier
+from lamina.core.scope import Scope
+from lamina.core.sharing import Segment, Share
+from lamina.core.stamps import SharedEpoch, Stamp
 from lamina.errors import Unavailable
-from lamina.memory_profiles import MemoryProfile
-from lamina.queries import Source, Tier
-from lamina.reading.search import Known
-from lamina.reuse.answers import AnswerCache, AnswerPolicy, Asked, Computed, Served
-from lamina.reuse.guarding import Guard
-from lamina.reuse.shards import SharedCaches
-from lamina.scope import Scope
-from lamina.sharing import Segment, Share
-from lamina.stamps import SharedEpoch, Stamp
+from lamina.policies.caching.keys import embedding_key
+from lamina.policies.caching.shard import LayerLimits, ShardLimits, SwarmLimits
+from lamina.search.fused_search import Known
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 SOON = 0.05

@@ -5,11 +5,11 @@ import pytest
 
 from deployments.app import _router, embedder_resources, options, replicas, reserved
 from deployments.embedder import tokens_of
-from deployments.refusing import refuse_replicas
+from deployments.preflight import refuse_replicas
 from deployments.up import run
-from lamina.configuration.agreement import embedded_by
+from lamina.config_check.consistency import embedded_by
+from lamina.core.queries import TierName
 from lamina.errors import Misconfigured
-from lamina.queries import TierName
 from lamina.settings import (
     DeploymentSettings,
     EmbedderDeployment,

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.areas import LEVELS, Area
+from lamina.core.areas import LEVELS, Area
+from lamina.core.scope import Scope
 from lamina.errors import InvalidInput
-from lamina.scope import Scope
 
 IDS = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=20).filter(str.isprintable)
 

@@ -2,10 +2,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from uuid import UUID
 
-from lamina.auditing import compare
-from lamina.fingerprints import fingerprint, of_chunks
-from lamina.links import Link, Node, NodeLabel
-from lamina.ports import Placed, Record
+from lamina.core.fingerprints import fingerprint, of_chunks
+from lamina.core.links import Link, Node, NodeLabel
+from lamina.core.ports import Placed, Record
+from lamina.projections.audit import compare
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 ONE, TWO, THREE, FOUR = (UUID(int=number) for number in range(1, 5))

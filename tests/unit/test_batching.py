@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lamina.embedding.batching import CHARS_PER_UNIT, BatchingEmbedder, checked, embed_chunks, mean_vector
-from lamina.embedding.hashing import HashingModel
+from lamina.core.memories import Chunk
+from lamina.core.ports import ModelIdentity
 from lamina.errors import Overloaded, Unavailable
-from lamina.memories import Chunk
-from lamina.ports import ModelIdentity
+from lamina.models.batching import CHARS_PER_UNIT, BatchingEmbedder, checked, embed_chunks, mean_vector
+from lamina.models.hashing import HashingModel
 
 SPAN = 10
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.caching.breaker import Breaker
+from lamina.aio.circuit_breaker import Breaker
 
 FAILURES = 3
 PAUSE_S = 2.0

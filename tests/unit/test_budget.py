@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.memories import Profile
-from lamina.queries import FusedHit, Tier
-from lamina.ranking.budget import Extras, build_context, format_memory
-from lamina.text import estimated_tokens
+from lamina.core.memories import Profile
+from lamina.core.queries import FusedHit, Tier
+from lamina.policies.ranking.context_block import Extras, build_context, format_memory
+from lamina.text.words import estimated_tokens
 from tests.unit.builders import fused, memory
 
 ANN = Profile("ann", {"name": "Ann", "likes": ["tea"]}, 3)

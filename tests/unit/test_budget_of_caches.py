@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.caching.budget import Budget, Held, evicted
+from lamina.policies.caching.response_budget import Budget, Held, evicted
 
 ROOM = Budget(size_bytes=100, evict_share=0.25)
 helds = st.lists(st.tuples(st.integers(1, 50), st.booleans()), max_size=30).map(

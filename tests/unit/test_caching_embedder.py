@@ -12,18 +12,18 @@ import pytest
 from numpy.typing import NDArray
 
 from actors.cache import CacheShard
-from lamina.caching.keys import embedding_key
-from lamina.caching.layers import Entry, Found, Layer, Probe
-from lamina.caching.shard import LayerLimits, ShardLimits
-from lamina.caching.tally import Counts
-from lamina.embedding.batching import BatchingEmbedder
-from lamina.embedding.hashing import HashingModel
+from lamina.aio.circuit_breaker import Guard
+from lamina.caching.embedding_cache import CachingEmbedder, EmbeddingPolicy, GuardedTable
+from lamina.caching.shared_caches import SharedCaches
+from lamina.core.cache_layers import Entry, Found, Layer, Probe
+from lamina.core.cache_stats import Counts
+from lamina.core.memories import Chunk
+from lamina.core.scope import Scope
 from lamina.errors import Unavailable
-from lamina.memories import Chunk
-from lamina.reuse.embeddings import CachingEmbedder, EmbeddingPolicy, GuardedTable
-from lamina.reuse.guarding import Guard
-from lamina.reuse.shards import SharedCaches
-from lamina.scope import Scope
+from lamina.models.batching import BatchingEmbedder
+from lamina.models.hashing import HashingModel
+from lamina.policies.caching.keys import embedding_key
+from lamina.policies.caching.shard import LayerLimits, ShardLimits
 from lamina.stores.postgres.embedding_cache import KeptEmbedding, TextOf, text_of
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)

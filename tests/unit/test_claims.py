@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from actors.cache import CacheShard, WaitingRoom
-from lamina.caching.claims import Claimed, Claims
-from lamina.caching.layers import Entry, Key, Layer
-from lamina.caching.shard import LayerLimits, Shard, ShardLimits
-from lamina.caching.tally import News
+from lamina.core.cache_layers import Entry, Key, Layer
+from lamina.core.cache_stats import News
+from lamina.policies.caching.claims import Claimed, Claims
+from lamina.policies.caching.shard import LayerLimits, Shard, ShardLimits
 
 ONE: Claimed = (("acme", "atlas"), b"one")
 OTHER: Claimed = (("acme", "atlas"), b"other")

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina import coalescing
-from lamina.coalescing import Coalescer, WriteBehind
+from lamina.aio import coalescing, write_behind
+from lamina.aio.coalescing import Coalescer
+from lamina.aio.write_behind import WriteBehind
 from lamina.errors import Overloaded, Unavailable
 from tests.support.tasks import tasks_of
 
@@ -316,15 +317,15 @@ async def test_without_a_window_items_of_one_turn_are_written_in_the_next() -> N
 
 
 async def test_no_task_runs_where_there_is_nothing_to_write() -> None:
-    before = tasks_of(coalescing)
+    before = tasks_of(write_behind)
     async with behind(Table(), window_s=0.0) as buffer:
-        assert tasks_of(coalescing) == before
+        assert tasks_of(write_behind) == before
 
         add(buffer, "a")
-        assert len(tasks_of(coalescing)) == len(before) + 1
+        assert len(tasks_of(write_behind)) == len(before) + 1
 
         await settled()
-        assert tasks_of(coalescing) == before
+        assert tasks_of(write_behind) == before
 
 
 async def test_a_full_batch_is_written_without_waiting_and_the_rest_gathers_on() -> None:
@@ -518,7 +519,7 @@ async def test_a_flush_is_never_deaf_to_a_cancellation(turns: int) -> None:
 
 
 async def test_an_end_that_is_cancelled_ends_the_task_all_the_same() -> None:
-    before = tasks_of(coalescing)
+    before = tasks_of(write_behind)
     table = Table(hangs=True)
     buffer = WriteBehind[str](table, part="table", window_s=0.0)
     add(buffer, "a")
@@ -530,7 +531,7 @@ async def test_an_end_that_is_cancelled_ends_the_task_all_the_same() -> None:
     await settled()
 
     assert end.cancelled()
-    assert tasks_of(coalescing) == before
+    assert tasks_of(write_behind) == before
 
 
 async def test_a_task_that_is_cancelled_while_it_gathers_loses_nothing() -> None:

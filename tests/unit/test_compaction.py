@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.lifecycle.compaction import CompactionPolicy, SessionMessage, forecast, plan
+from lamina.policies.retention.session_budget import CompactionPolicy, SessionMessage, forecast, plan
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

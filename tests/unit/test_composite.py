@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.queries import Hit, Ranking, Source, Tier
-from lamina.ranking.composite import fuse_by_composite, recency
+from lamina.core.queries import Hit, Ranking, Source, Tier
+from lamina.policies.ranking.composite import fuse_by_composite, recency
 from tests.unit.builders import NOON, POLICY, memory
 
 COMPOSITE = POLICY.composite

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lamina.embedding.hashing import HashingModel
+from lamina.core.memories import Chunk
 from lamina.errors import InvalidInput, Unavailable
-from lamina.extraction import condensing
-from lamina.extraction.condensing import ExtractiveSummarizer, SourceText, Summarizer
-from lamina.lifecycle.consolidation import covered
-from lamina.lifecycle.figures import figures
-from lamina.memories import Chunk
-from lamina.text import estimated_tokens
+from lamina.extraction import extractive_summaries as condensing
+from lamina.extraction.extractive_summaries import ExtractiveSummarizer, SourceText, Summarizer
+from lamina.models.hashing import HashingModel
+from lamina.policies.retention.clusters import covered
+from lamina.text.numbers import figures
+from lamina.text.words import estimated_tokens
 from tests.support.embedders import Down
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)

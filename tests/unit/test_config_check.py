@@ -17,16 +17,16 @@ from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from lamina.cli import app
-from lamina.configuration import Source, check, lines_of
-from lamina.configuration import ray_variables as flags
-from lamina.configuration import serve as serve_keys
-from lamina.configuration.agreement import ACCELERATORS, OWNERS
-from lamina.configuration.connections import DRIVEN_RUNS, STAMPS_POOL, demands_of
-from lamina.configuration.metrics import SERIES
-from lamina.configuration.own import read_settings, variable_names
-from lamina.configuration.ray_clusters import RAY_VERSION
-from lamina.configuration.shapes import Keyed
-from lamina.observing import INSTRUMENTS
+from lamina.config_check import Source, check, lines_of
+from lamina.config_check import ray_variables as flags
+from lamina.config_check import serve as serve_keys
+from lamina.config_check.connections import DRIVEN_RUNS, STAMPS_POOL, demands_of
+from lamina.config_check.consistency import ACCELERATORS, OWNERS
+from lamina.config_check.prometheus import SERIES
+from lamina.config_check.ray_clusters import RAY_VERSION
+from lamina.config_check.settings_file import read_settings, variable_names
+from lamina.config_check.shapes import Keyed
+from lamina.core.metrics import INSTRUMENTS
 from lamina.settings import Neo4jServerSettings, PostgresServerSettings, QdrantServerSettings, Settings
 
 ROOT = Path(__file__).resolve().parents[2]

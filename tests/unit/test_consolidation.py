@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lamina.lifecycle import consolidation
-from lamina.lifecycle.consolidation import (
+from lamina.core.scope import Scope
+from lamina.policies.retention import clusters as consolidation
+from lamina.policies.retention.clusters import (
     Cluster,
     EdgePolicy,
     InferredEdge,
@@ -20,8 +21,7 @@ from lamina.lifecycle.consolidation import (
     covered,
     inferred_edges,
 )
-from lamina.lifecycle.derivation import Origin
-from lamina.scope import Scope
+from lamina.policies.retention.provenance import Origin
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 PAIRS = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=60)

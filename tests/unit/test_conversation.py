@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.queries import Failure, Hit, Memory, Neighbour, Query, Ranking, Source, Tier
-from lamina.ranking.conversation import Said, context_scores
-from lamina.reading.conversation import ConversationSearcher
-from lamina.reading.search import Outcome
-from lamina.scope import Scope
+from lamina.core.queries import Failure, Hit, Memory, Neighbour, Query, Ranking, Source, Tier
+from lamina.core.scope import Scope
+from lamina.policies.ranking.conversation import Said, context_scores
+from lamina.search.conversation import ConversationSearcher
+from lamina.search.fused_search import Outcome
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 FIGURES = st.floats(0, 1)

@@ -25,16 +25,16 @@ from deployments.metrics.families import (
     size_families,
 )
 from deployments.metrics.scrape import Collected
-from lamina.caching.layers import Layer
-from lamina.caching.tally import Counts, Holding, ShardStats
+from lamina.caching.shared_caches import CacheFigures
+from lamina.core.cache_layers import Layer
+from lamina.core.cache_stats import Counts, Holding, ShardStats
+from lamina.core.metrics import INSTRUMENTS
+from lamina.core.runs import RunState
 from lamina.maintenance.schedule import schedules
-from lamina.observing import INSTRUMENTS
-from lamina.reuse.shards import CacheFigures
-from lamina.runs import RunState
 from lamina.settings import ScheduleSettings
 from lamina.stores.postgres.builds import Build
-from lamina.stores.postgres.figures import GenerationFigures, JobFigures, Sizes
 from lamina.stores.postgres.outbox import Lag
+from lamina.stores.postgres.statistics import GenerationFigures, JobFigures, Sizes
 
 ROOT = Path(__file__).resolve().parents[2]
 NOW = datetime(2026, 11, 28, tzinfo=UTC)

@@ -2,9 +2,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lamina.extraction.dates import event_time
+from lamina.core.memories import Message, Role, new_id
 from lamina.extraction.rules import extract
-from lamina.memories import Message, Role, new_id
+from lamina.text.dates import event_time
 
 SAID = datetime(2026, 3, 12, 15, 30, tzinfo=UTC)  # a Thursday
 

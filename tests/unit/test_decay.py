@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.lifecycle.decay import (
+from lamina.policies.retention.decay import (
     LEAST_STANDING,
     LEAST_STRENGTH,
     LEAST_WEIGHT,

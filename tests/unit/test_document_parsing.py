@@ -2,10 +2,10 @@ import itertools
 
 import pytest
 
-from lamina.documents.media import HTML, MARKDOWN, PDF, TEXT, is_known, media_type_of
-from lamina.documents.parsing import Limits, parse
-from lamina.documents.values import Parsed
+from lamina.core.documents import Parsed
+from lamina.core.media_types import HTML, MARKDOWN, PDF, TEXT, is_known, media_type_of
 from lamina.errors import InvalidInput
+from lamina.ingest.parsing.parse import Limits, parse
 from tests.support.pdf import encrypted, pdf
 
 LIMITS = Limits(max_bytes=1_000_000, max_chars=100_000)

@@ -1,10 +1,10 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.documents.media import HTML, MARKDOWN, TEXT
-from lamina.documents.parsing import Limits, parse
-from lamina.documents.splitting import split
-from lamina.documents.values import Document, Span, Upload, document_of, opening, passage_text
+from lamina.core.documents import Document, Span, Upload, document_of, opening, passage_text
+from lamina.core.media_types import HTML, MARKDOWN, TEXT
+from lamina.ingest.parsing.parse import Limits, parse
+from lamina.ingest.parsing.passages import split
 
 LIMITS = Limits(max_bytes=10_000_000, max_chars=5_000_000)
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lamina.core.memories import Extraction, Message, Profile, Role, new_id
 from lamina.extraction.echo import without_recalled
 from lamina.extraction.rules import extract
-from lamina.memories import Extraction, Message, Profile, Role, new_id
-from lamina.ranking.budget import Extras, build_context, format_memory
+from lamina.policies.ranking.context_block import Extras, build_context, format_memory
 from tests.unit.builders import fused
 
 LINES = st.sampled_from(

@@ -2,10 +2,10 @@ from itertools import pairwise
 
 import pytest
 
+from lamina.core.memories import Edge
 from lamina.extraction.edges import CONFIDENCE
 from lamina.extraction.entities import MAX_ENTITIES, entities, mentions
-from lamina.extraction.reading import read_all
-from lamina.memories import Edge
+from lamina.extraction.knowledge import read_all
 
 
 def names(*texts: str, speakers: tuple[str, ...] = ()) -> list[str]:

@@ -1,6 +1,6 @@
 import pytest
 
-from lamina.lifecycle.figures import depends_on_moment, figures, numbers
+from lamina.text.numbers import depends_on_moment, figures, numbers
 
 
 @pytest.mark.parametrize(

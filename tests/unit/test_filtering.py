@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lamina.core.filters import MAX_COMPARISONS, MAX_LEVELS, MAX_VALUES, matches, parse
+from lamina.core.queries import AllOf, AnyOf, Compare, Condition, FilterField, Filters, Memory, Negation, Operator, Tier
 from lamina.errors import InvalidInput
-from lamina.filtering import MAX_COMPARISONS, MAX_LEVELS, MAX_VALUES, matches, parse
-from lamina.queries import AllOf, AnyOf, Compare, Condition, FilterField, Filters, Memory, Negation, Operator, Tier
 from tests.unit.builders import NOON, memory
 
 DECISION = Compare(FilterField.CATEGORY, Operator.EQ, "decision")

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.links import Followed, LinkKind, NodeLabel
-from lamina.ranking.paths import advance, begin
-from lamina.reading.graph import QUESTION_WORDS, fact_scores, names_asked, specificity, weight
-from lamina.recording.knowledge import source_of, title_entity
+from lamina.core.links import Followed, LinkKind, NodeLabel
+from lamina.ingest.knowledge import source_of, title_entity
+from lamina.policies.ranking.graph_paths import advance, begin
+from lamina.search.graph import QUESTION_WORDS, fact_scores, names_asked, specificity, weight
 
 ANN, BOB, NOTE = (UUID(int=number) for number in range(1, 4))
 

@@ -5,9 +5,9 @@ import logging
 
 import pytest
 
+from lamina.aio import circuit_breaker
+from lamina.aio.circuit_breaker import Guard, Guarded
 from lamina.errors import Overloaded, Unavailable
-from lamina.reuse import guarding
-from lamina.reuse.guarding import Guard, Guarded
 
 GUARD = Guard(deadline_s=0.02, failures=2, pause_s=0.1)
 
@@ -46,7 +46,7 @@ async def test_a_part_that_fails_is_left_alone_and_asked_again_later(
     await asyncio.sleep(0.12)
     assert await guarded.call(part) == "answer"
     assert not guarded.is_left_alone
-    mine = [record for record in caplog.records if record.name == guarding.__name__]
+    mine = [record for record in caplog.records if record.name == circuit_breaker.__name__]
     assert [record.message for record in mine if record.levelno == logging.WARNING] == [
         "part fails and is left alone for a while"
     ]

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.ports import NoteHits
-from lamina.recording import hits as hits_module
-from lamina.recording.hits import HitBuffer, HitCounter, one_hit_each
+from lamina.core.ports import NoteHits
+from lamina.ingest import hits as hits_module
+from lamina.ingest.hits import HitBuffer, HitCounter, one_hit_each
 from tests.support.tasks import tasks_of
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)

@@ -4,8 +4,8 @@ from uuid import UUID
 
 import pytest
 
-from lamina.indexing import Follower
-from lamina.ports import Change
+from lamina.core.ports import Change
+from lamina.projections.indexer import Follower
 
 
 class MemoryOutbox:

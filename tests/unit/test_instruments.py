@@ -27,12 +27,9 @@ from deployments.instruments import (
     replica_meter,
 )
 from jobs import runner
-from lamina.areas import Area
-from lamina.embedding.batching import BatchingEmbedder
-from lamina.embedding.hashing import HashingModel
-from lamina.errors import InvalidInput, Overloaded, Unavailable
-from lamina.memories import new_id
-from lamina.observing import (
+from lamina.core.areas import Area
+from lamina.core.memories import new_id
+from lamina.core.metrics import (
     APPLIED,
     APPLY_FAILURES,
     EMBEDDER_BATCH,
@@ -58,11 +55,14 @@ from lamina.observing import (
     Kind,
     Outcome,
 )
-from lamina.ports import Change, Projection, Rebuildable
-from lamina.queries import Failure, Query, Ranking, Source, Tier
-from lamina.reading.conversation import ConversationSearcher
-from lamina.reading.search import SourcesOfTier, measured
-from lamina.runs import Counts, Order, Run, RunState
+from lamina.core.ports import Change, Projection, Rebuildable
+from lamina.core.queries import Failure, Query, Ranking, Source, Tier
+from lamina.core.runs import Counts, Order, Run, RunState
+from lamina.errors import InvalidInput, Overloaded, Unavailable
+from lamina.models.batching import BatchingEmbedder
+from lamina.models.hashing import HashingModel
+from lamina.search.conversation import ConversationSearcher
+from lamina.search.fused_search import SourcesOfTier, measured
 from lamina.settings import Settings
 from lamina.wiring import shard_limits
 from tests.unit.builders import query

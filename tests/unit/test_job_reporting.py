@@ -4,10 +4,10 @@ from uuid import UUID
 
 import pytest
 
-from lamina.areas import Area
 from lamina.cli.jobs import exit_code
-from lamina.maintenance.reporting import SHOWN, report
-from lamina.runs import Counts, Held, Order, Run, RunState
+from lamina.core.areas import Area
+from lamina.core.runs import Counts, Held, Order, Run, RunState
+from lamina.maintenance.report import SHOWN, report
 
 ID = UUID(int=7)
 START = datetime(2026, 7, 30, 12, 0, tzinfo=UTC)

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from lamina import __version__
-from lamina.configuration.ray_variables import MEASURED
-from lamina.runs import JOB_NAMES
+from lamina.config_check.ray_variables import MEASURED
+from lamina.core.runs import JOB_NAMES
 from lamina.settings import (
     ENV_PREFIX,
     OTHER_VARIABLES,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.lifecycle.lifespan import is_promoted, is_warm, lifespan
+from lamina.policies.retention.lifespan import is_promoted, is_warm, lifespan
 
 NOW = datetime(2026, 1, 15, 12, tzinfo=UTC)
 HITS = st.integers(1, 1_000_000)

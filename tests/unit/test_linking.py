@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.extraction.linking import (
+from lamina.extraction.name_linking import (
     MAX_NAME_WORDS,
     Span,
     Stretch,
@@ -16,7 +16,7 @@ from lamina.extraction.linking import (
     read,
     stretches,
 )
-from lamina.text import name_key, words
+from lamina.text.words import name_key, words
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.caching.lru import TtlLru
+from lamina.policies.caching.ttl_lru import TtlLru
 
 NOON = 1000.0
 LONG_S = 60.0

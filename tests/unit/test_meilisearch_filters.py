@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.filtering import MAX_LEVELS, parse
-from lamina.queries import Filters, Query
-from lamina.scope import Scope
-from lamina.stores.hybrid.filters import query_filter
-from lamina.stores.hybrid.meilisearch.filters import DIALECT, EVERYTHING, NOTHING, halves, token
+from lamina.core.filters import MAX_LEVELS, parse
+from lamina.core.queries import Filters, Query
+from lamina.core.scope import Scope
+from lamina.stores.index.filters import query_filter
+from lamina.stores.index.meilisearch.filters import DIALECT, EVERYTHING, NOTHING, halves, token
 from tests.support.meilisearch_filters import Reader, normalised
 
 MICROSECOND = timedelta(microseconds=1)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from lamina.settings import MeilisearchSettings
-from lamina.stores.hybrid.index import chunk_id
-from lamina.stores.hybrid.meilisearch.documents import floats_of, missing_settings, payloads, wanted_settings
-from lamina.stores.hybrid.meilisearch.filters import EVERYTHING, token
-from lamina.stores.hybrid.meilisearch.questions import Question, read_discovery, search_terms
+from lamina.stores.index.meilisearch.documents import floats_of, missing_settings, payloads, wanted_settings
+from lamina.stores.index.meilisearch.filters import EVERYTHING, token
+from lamina.stores.index.meilisearch.queries import Question, read_discovery, search_terms
+from lamina.stores.index.ports import chunk_id
 
 ONE, TWO = UUID(int=1), UUID(int=2)
 SETTINGS = MeilisearchSettings(url="http://words:7700")

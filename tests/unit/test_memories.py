@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import numpy as np
 import pytest
 
-from lamina.errors import InvalidInput
-from lamina.memories import (
+from lamina.core.memories import (
     MAX_TAGS,
     Category,
     Chunk,
@@ -19,6 +18,7 @@ from lamina.memories import (
     clean_note,
     new_id,
 )
+from lamina.errors import InvalidInput
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 LATER = NOON + timedelta(seconds=1)

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lamina.core.memory_profiles import Defaults, MemoryProfile, Purpose, Wishes, clean_memory_profile, settle
+from lamina.core.queries import SEARCHED_TIERS, Filters, Tier, clean_filters
 from lamina.errors import InvalidInput
-from lamina.memory_profiles import Defaults, MemoryProfile, Purpose, Wishes, clean_memory_profile, settle
-from lamina.queries import SEARCHED_TIERS, Filters, Tier, clean_filters
 from tests.unit.builders import NOON
 
 DEFAULTS = Defaults(SEARCHED_TIERS, 20, 0.5)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.lifecycle import merging
-from lamina.lifecycle.merging import Merge, ToldNote, apply_merges, decide_merges
-from lamina.lifecycle.near_duplicates import are_near_duplicates
-from lamina.text import words
+from lamina.policies.retention import duplicate_groups as merging
+from lamina.policies.retention.duplicate_groups import Merge, ToldNote, apply_merges, decide_merges
+from lamina.text.near_duplicates import are_near_duplicates
+from lamina.text.words import words
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 THINGS = " ".join(f"thing{letter}" for letter in "abcdefghijklmnopqr")

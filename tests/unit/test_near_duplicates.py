@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.lifecycle.near_duplicates import are_near_duplicates, raised_importance
+from lamina.text.near_duplicates import are_near_duplicates, raised_importance
 
 FRACTIONS = st.floats(0, 1)
 

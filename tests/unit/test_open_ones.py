@@ -5,8 +5,8 @@ from contextlib import ExitStack
 import pytest
 
 from lamina.errors import Unavailable
-from lamina.stores.vectors import open_ones
-from lamina.stores.vectors.open_ones import OpenOnes
+from lamina.stores.index.cold import open_pool as open_ones
+from lamina.stores.index.cold.open_pool import OpenOnes
 
 
 class Thing:

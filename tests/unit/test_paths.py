@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.links import Followed, NodeLabel
-from lamina.ranking.paths import Walk, advance, begin, room
+from lamina.core.links import Followed, NodeLabel
+from lamina.policies.ranking.graph_paths import Walk, advance, begin, room
 
 A, B, C, D = (UUID(int=number) for number in range(1, 5))
 

@@ -7,7 +7,7 @@ import pytest
 from actors.directory import Directory, actor_options
 from deployments.router import directory_of
 from jobs.launching import driver_options
-from lamina.embedding.hashing import HashingModel
+from lamina.models.hashing import HashingModel
 from lamina.settings import CachesSettings, JobsSettings, PostgresServerSettings, Settings, load_settings
 from lamina.stores.postgres.generations import Generation
 

@@ -1,6 +1,6 @@
 import pytest
 
-from lamina.embedding.sentence_transformers import precision
+from lamina.models.sentence_transformers import precision
 
 
 @pytest.mark.parametrize(

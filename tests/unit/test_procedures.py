@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.errors import InvalidInput
-from lamina.procedures import (
+from lamina.policies.procedures import (
     MAX_KEY_BYTES,
     Candidate,
     Match,
@@ -24,7 +24,7 @@ from lamina.procedures import (
     rank_matches,
     strength,
 )
-from lamina.text import name_key
+from lamina.text.words import name_key
 from tests.unit.builders import NOON
 
 POLICY = MatchPolicy(min_overlap=0.5, min_similarity=0.25, strength_weight=0.2)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.profiles import merge
+from lamina.core.profiles import merge
 
 Json = dict[str, Any]
 

@@ -2,9 +2,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from lamina.core.queries import MAX_LIMIT, TIER_OF, Filters, Source, clean_filters
 from lamina.errors import InvalidInput
-from lamina.queries import MAX_LIMIT, TIER_OF, Filters, Source, clean_filters
-from lamina.text import MAX_QUERY_CHARS
+from lamina.text.hygiene import MAX_QUERY_CHARS
 from tests.unit.builders import ACME, request
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.ranking.relevance import coverage, hybrid_score, keyword_scores, similarity_score
+from lamina.policies.ranking.scores import coverage, hybrid_score, keyword_scores, similarity_score
 
 ONE, TWO, THREE = (UUID(int=number) for number in (1, 2, 3))
 FIGURES = st.dictionaries(st.sampled_from([ONE, TWO, THREE]), st.floats(0, 1e6), max_size=3)

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.caching.budget import Budget
-from lamina.caching.responses import (
+from lamina.core.scope import Scope
+from lamina.errors import InvalidInput
+from lamina.policies.caching.adaptive_ttl import TtlPolicy
+from lamina.policies.caching.model_responses import (
     LESSON_MARGIN,
     Candidate,
     Question,
@@ -24,9 +26,7 @@ from lamina.caching.responses import (
     token_at,
     version_of,
 )
-from lamina.caching.ttl import TtlPolicy
-from lamina.errors import InvalidInput
-from lamina.scope import Scope
+from lamina.policies.caching.response_budget import Budget
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SCOPE = Scope("acme", "w", "default", agent="ann")

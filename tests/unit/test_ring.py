@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.caching.ring import Ring, _encoded
+from lamina.policies.caching.ring import Ring, _encoded
 
 KEYS = [("tenant", f"workspace {number}") for number in range(4_000)]
 ids = st.tuples(st.text(max_size=4), st.text(max_size=4)) | st.lists(st.text(max_size=3), max_size=4).map(tuple)
@@ -79,7 +79,7 @@ def test_ids_are_told_apart_by_where_they_begin_and_end(one: tuple[str, ...], ot
 
 def test_another_process_finds_the_same_owners() -> None:
     script = (
-        "from lamina.caching.ring import Ring\n"
+        "from lamina.policies.caching.ring import Ring\n"
         "ring = Ring(['a', 'b', 'c'])\n"
         "print(''.join(ring.owner(('t', str(number))) for number in range(60)))"
     )

@@ -4,11 +4,11 @@ from uuid import UUID
 
 import pytest
 
+from lamina.core.memories import Category, Extraction, Message, Role, new_id
 from lamina.extraction.echo import without_recalled
 from lamina.extraction.rules import LONG_TEXT_CHARS, MAX_NOTE_CHARS, RuleExtractor, extract
-from lamina.extraction.sentences import sentences
-from lamina.memories import Category, Extraction, Message, Role, new_id
-from lamina.ranking.budget import format_memory
+from lamina.policies.ranking.context_block import format_memory
+from lamina.text.sentences import sentences
 from tests.unit.builders import fused
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)

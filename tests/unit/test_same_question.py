@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.lifecycle import same_question
-from lamina.lifecycle.same_question import is_same_question
+from lamina.text import paraphrase as same_question
+from lamina.text.paraphrase import is_same_question
 
 SAME = [
     ("How do I get into Harvard?", "How can I get into Harvard?"),

@@ -11,8 +11,8 @@ from ray.serve.config import AutoscalingContext
 from deployments.embedder import Embedder
 from deployments.scaling import WORK, ByWork, Work, autoscaling, wanted_replicas
 from deployments.searcher import Searcher
-from lamina.embedding.hashing import HashingModel
 from lamina.errors import Unavailable
+from lamina.models.hashing import HashingModel
 from lamina.settings import DeploymentSettings, HashingSettings, Settings
 
 

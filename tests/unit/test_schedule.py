@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from lamina.core.runs import JOB_NAMES
 from lamina.errors import Misconfigured
 from lamina.maintenance.schedule import Schedule, schedules
-from lamina.runs import JOB_NAMES
 from lamina.settings import ScheduleSettings
 
 NOON = datetime(2026, 7, 30, 12, 0, tzinfo=UTC)  # a Thursday

@@ -3,8 +3,8 @@ import pickle
 
 import pytest
 
+from lamina.core.scope import Scope
 from lamina.errors import InvalidInput
-from lamina.scope import Scope
 
 IDS = ("tenant", "workspace", "namespace", "user", "agent", "session", "swarm")
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from lamina.core.memories import Chunk
+from lamina.core.ports import Embedder, Shares, TierSearcher
+from lamina.core.queries import Failure, Filters, FusionMethod, Hit, Query, Ranking, Source, Tier
+from lamina.core.scope import Scope
+from lamina.core.sharing import Share
 from lamina.errors import InvalidInput, Unavailable
-from lamina.memories import Chunk
-from lamina.ports import Embedder, Shares, TierSearcher
-from lamina.queries import Failure, Filters, FusionMethod, Hit, Query, Ranking, Source, Tier
-from lamina.reading.search import NOTHING_KNOWN, Deadlines, Known, Search, SourcesOfTier, describe
-from lamina.scope import Scope
-from lamina.sharing import Share
+from lamina.search.fused_search import NOTHING_KNOWN, Deadlines, Known, Search, SourcesOfTier, describe
 from tests.support.embedders import Uncached
 from tests.unit.builders import NOON, POLICY, memory, query, ranking, request
 

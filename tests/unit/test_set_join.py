@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lamina.errors import InvalidInput
-from lamina.lifecycle import set_join
-from lamina.lifecycle.set_join import Reach, SetJoin, TokenSets, sets_of, shingled
+from lamina.policies.retention import set_join
+from lamina.policies.retention.set_join import Reach, SetJoin, TokenSets, sets_of, shingled
 
 THRESHOLDS = st.sampled_from([0.1, 0.34, 0.5, 0.6, 0.75, 0.8, 0.85, 0.9, 1.0]) | st.floats(0.05, 1)
 Pair = tuple[int, int]

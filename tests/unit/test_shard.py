@@ -2,9 +2,9 @@
 
 import pytest
 
-from lamina.caching.layers import Agents, Entry, Key, Layer, Probe, Space
-from lamina.caching.shard import MAX_AGENTS, RECENT_S, LayerLimits, Shard, ShardLimits, SwarmLimits, totals
-from lamina.caching.tally import Counts, Holding, News
+from lamina.core.cache_layers import Agents, Entry, Key, Layer, Probe, Space
+from lamina.core.cache_stats import Counts, Holding, News
+from lamina.policies.caching.shard import MAX_AGENTS, RECENT_S, LayerLimits, Shard, ShardLimits, SwarmLimits, totals
 
 HERE: Space = ("acme", "atlas")
 THERE: Space = ("acme", "other")

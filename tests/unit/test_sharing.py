@@ -5,20 +5,11 @@ from uuid import UUID
 
 import pytest
 
+from lamina.core.filters import matches
+from lamina.core.queries import SEARCHED_TIERS, Failure, Filters, Hit, Ranking, Source, Tier
+from lamina.core.scope import Scope
+from lamina.core.sharing import ForeignQuery, Segment, Share, ShareState, clean_share, foreign_queries, gathered, merged
 from lamina.errors import InvalidInput
-from lamina.filtering import matches
-from lamina.queries import SEARCHED_TIERS, Failure, Filters, Hit, Ranking, Source, Tier
-from lamina.scope import Scope
-from lamina.sharing import (
-    ForeignQuery,
-    Segment,
-    Share,
-    ShareState,
-    clean_share,
-    foreign_queries,
-    gathered,
-    merged,
-)
 from tests.unit.builders import NOON, memory, query, ranking
 
 SHARE = Share(UUID(int=1), "library", "default", "desk", Segment.NOTES, (), "", NOON)

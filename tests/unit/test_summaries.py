@@ -6,9 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.lifecycle.derivation import Origin, derived_id
-from lamina.lifecycle.summaries import DatedNote, DueSummary, Level, PresentSummary, SummaryPolicy, due_summaries
-from lamina.scope import Scope
+from lamina.core.scope import Scope
+from lamina.policies.retention.provenance import Origin, derived_id
+from lamina.policies.retention.summary_periods import (
+    DatedNote,
+    DueSummary,
+    Level,
+    PresentSummary,
+    SummaryPolicy,
+    due_summaries,
+)
 
 ACME = Scope("acme")
 POLICY = SummaryPolicy()

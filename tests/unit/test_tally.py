@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.caching.layers import Layer
-from lamina.caching.tally import LATENCY_BOUNDS_S, Counts, Holding, Outcome, Tally
+from lamina.core.cache_layers import Layer
+from lamina.core.cache_stats import LATENCY_BOUNDS_S, Counts, Holding, Outcome, Tally
 
 Asking = tuple[Layer, Outcome, float | None]
 

@@ -5,17 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.errors import InvalidInput
-from lamina.text import (
-    MAX_CONTENT_CHARS,
-    clean,
-    clean_id,
-    clean_json,
-    clean_text,
-    content_hash,
-    estimated_tokens,
-    is_blank,
-    words,
-)
+from lamina.text.hygiene import MAX_CONTENT_CHARS, clean, clean_id, clean_json, clean_text, is_blank
+from lamina.text.words import content_hash, estimated_tokens, words
 
 DECOMPOSED, COMPOSED = "cafe\u0301", "caf\u00e9"
 DEEPEST = 900  # The JSON parser still reads it.

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.caching.ttl import TtlPolicy, adaptive_ttl
+from lamina.policies.caching.adaptive_ttl import TtlPolicy, adaptive_ttl
 
 HOURLY = TtlPolicy(base_s=3600, least_s=600, most_s=7200)
 counts = st.integers(0, 10_000)

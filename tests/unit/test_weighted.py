@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.queries import TIER_OF, FusedHit, Hit, Ranking, Source, Tier
-from lamina.ranking.weighted import MODALITIES_OF, Modality, fuse_by_figures, fuse_by_min_max
+from lamina.core.queries import TIER_OF, FusedHit, Hit, Ranking, Source, Tier
+from lamina.policies.ranking.weighted import MODALITIES_OF, Modality, fuse_by_figures, fuse_by_min_max
 from tests.unit.builders import POLICY, memory
 
 WEIGHTED = POLICY.weighted

@@ -13,9 +13,9 @@ from itertools import islice
 from typing import Literal, Protocol, TypeVar
 from uuid import UUID
 
-from lamina.fingerprints import fingerprint
-from lamina.links import Followed, Frontier, Node
-from lamina.ports import Change
+from lamina.core.fingerprints import fingerprint
+from lamina.core.links import Followed, Frontier, Node
+from lamina.core.ports import Change
 from lamina.stores.graph.values import (
     Parameters,
     Row,

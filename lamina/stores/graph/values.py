@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from lamina.links import Followed, Frontier, Link, Node, NodeLabel
-from lamina.ports import Change
+from lamina.core.links import Followed, Frontier, Link, Node, NodeLabel
+from lamina.core.ports import Change
 
 Parameters = Mapping[str, Any]
 Row = Sequence[Any]

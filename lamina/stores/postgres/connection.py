@@ -14,8 +14,8 @@ from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
+from lamina.core.scope import Scope
 from lamina.errors import InvalidInput, Unavailable
-from lamina.scope import Scope
 from lamina.settings import PoolSettings
 
 Connection = AsyncConnection[DictRow]

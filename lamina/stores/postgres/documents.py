@@ -9,11 +9,11 @@ from uuid import UUID
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
-from lamina.documents.values import Document, Span, StoredDocument, StoredPassage
+from lamina.core.documents import Document, Span, StoredDocument, StoredPassage
+from lamina.core.memories import Chunk
+from lamina.core.queries import FilterField, Filters, Memory, Place, Query, Tier
+from lamina.core.scope import Scope
 from lamina.errors import NotFound
-from lamina.memories import Chunk
-from lamina.queries import FilterField, Filters, Memory, Place, Query, Tier
-from lamina.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, lent, scope_parameters, statement
 from lamina.stores.postgres.filters import Columns, filtered, place_parameters, query_parameters
 from lamina.stores.postgres.messages import chunk_parameters

@@ -9,8 +9,8 @@ from uuid import UUID
 import numpy as np
 from pgvector import Vector
 
-from lamina.memories import Edge, Entity, new_id
-from lamina.scope import Scope
+from lamina.core.memories import Edge, Entity, new_id
+from lamina.core.scope import Scope
 from lamina.stores.postgres.connection import Connection, scope_parameters, statement
 
 

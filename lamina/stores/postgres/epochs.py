@@ -1,6 +1,6 @@
 """The epoch of a scope: how often it was written; and of an agent: how often it learnt something."""
 
-from lamina.scope import Scope
+from lamina.core.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction, scope_parameters, statement
 
 

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 import numpy as np
 from pgvector import Vector
 
-from lamina.queries import AllOf, AnyOf, Compare, Condition, FilterField, Filters, Negation, Operator, Place, Query
+from lamina.core.queries import AllOf, AnyOf, Compare, Condition, FilterField, Filters, Negation, Operator, Place, Query
 from lamina.stores.postgres.connection import scope_parameters, statement
 
 MARKER = "/*filters*/ true"

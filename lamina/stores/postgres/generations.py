@@ -9,8 +9,8 @@ import psycopg
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Jsonb
 
+from lamina.core.ports import ModelIdentity
 from lamina.errors import Misconfigured
-from lamina.ports import ModelIdentity
 from lamina.settings import ThresholdName
 from lamina.stores.postgres.connection import Connection, Pool, lent, statement
 

@@ -11,10 +11,10 @@ import psycopg
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Jsonb
 
-from lamina.areas import Area
+from lamina.core.areas import Area
+from lamina.core.memories import new_id
+from lamina.core.runs import OPEN, Counts, Cursor, Held, JobName, Order, Partition, Run, RunState
 from lamina.errors import Conflict, NotFound
-from lamina.memories import new_id
-from lamina.runs import OPEN, Counts, Cursor, Held, JobName, Order, Partition, Run, RunState
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction, lent, statement
 from lamina.stores.postgres.idempotency import Json, Once, answer_once
 from lamina.stores.postgres.job_changes import forget_changes

@@ -10,10 +10,10 @@ from uuid import UUID
 import psycopg
 from psycopg.rows import class_row, dict_row
 
+from lamina.core.memories import new_id
 from lamina.errors import NotFound
-from lamina.memories import new_id
 from lamina.stores.postgres.connection import Pool, lent, statement
-from lamina.text import clean_id
+from lamina.text.hygiene import clean_id
 
 PREFIX = "lamina_"
 SECRET_BYTES = 32

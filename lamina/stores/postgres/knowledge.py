@@ -8,10 +8,10 @@ from uuid import UUID
 
 from psycopg.rows import DictRow
 
-from lamina.lifecycle.decay import LEAST_STRENGTH
-from lamina.memories import Entity
-from lamina.queries import FilterField, Filters, Memory, Query, Tier
-from lamina.scope import Scope
+from lamina.core.memories import Entity
+from lamina.core.queries import FilterField, Filters, Memory, Query, Tier
+from lamina.core.scope import Scope
+from lamina.policies.retention.decay import LEAST_STRENGTH
 from lamina.stores.postgres import documents, messages, notes
 from lamina.stores.postgres.connection import Pool, lent, scope_parameters, statement
 from lamina.stores.postgres.entities import find_names

@@ -7,9 +7,9 @@ from uuid import UUID
 
 from psycopg.rows import DictRow
 
-from lamina.links import LinkKind
-from lamina.queries import Tier
-from lamina.scope import Scope
+from lamina.core.links import LinkKind
+from lamina.core.queries import Tier
+from lamina.core.scope import Scope
 from lamina.stores.postgres.connection import Connection, scope_parameters, statement
 
 SIMILAR_FAN_OUT = 3

@@ -6,10 +6,10 @@ from typing import Any
 
 from psycopg.rows import DictRow
 
+from lamina.core.memory_profiles import MemoryProfile, clean_memory_profile
+from lamina.core.queries import TIER_NAMES
+from lamina.core.scope import Scope
 from lamina.errors import InvalidInput, NotFound
-from lamina.memory_profiles import MemoryProfile, clean_memory_profile
-from lamina.queries import TIER_NAMES
-from lamina.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction, lent, scope_parameters, statement
 from lamina.stores.postgres.epochs import bump_workspace
 

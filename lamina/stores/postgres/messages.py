@@ -10,10 +10,10 @@ from pgvector import Vector
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
-from lamina.memories import Chunk, Message, Role
-from lamina.queries import FilterField, Hit, Memory, Neighbour, Place, Query, Ranking, Source, Tier
-from lamina.ranking.relevance import similarity_score, widening
-from lamina.scope import Scope
+from lamina.core.memories import Chunk, Message, Role
+from lamina.core.queries import FilterField, Hit, Memory, Neighbour, Place, Query, Ranking, Source, Tier
+from lamina.core.scope import Scope
+from lamina.policies.ranking.scores import similarity_score, widening
 from lamina.stores.postgres.connection import Connection, Pool, lent, scope_parameters, statement
 from lamina.stores.postgres.filters import Columns, filtered, place_parameters, query_parameters
 

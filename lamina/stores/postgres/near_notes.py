@@ -11,12 +11,12 @@ import numpy as np
 from pgvector import Vector
 from psycopg.rows import DictRow
 
-from lamina.lifecycle.near_duplicates import are_near_duplicates, raised_importance
-from lamina.memories import Note
-from lamina.scope import Scope
+from lamina.core.memories import Note
+from lamina.core.scope import Scope
 from lamina.stores.postgres.connection import Connection, scope_parameters, statement
 from lamina.stores.postgres.notes import PreparedNote, PutNote, ids_by_hash, insert_notes
 from lamina.stores.postgres.outbox import enqueue_notes
+from lamina.text.near_duplicates import are_near_duplicates, raised_importance
 
 CANDIDATES = 16
 ANONYMOUS = "api"

@@ -10,10 +10,8 @@ import psycopg
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
-from lamina.errors import Conflict, InvalidInput, NotFound
-from lamina.lifecycle.lifespan import Temperature
-from lamina.memories import Category, Chunk, Note, NoteVersion, StoredNote
-from lamina.queries import (
+from lamina.core.memories import Category, Chunk, Note, NoteVersion, StoredNote
+from lamina.core.queries import (
     AllOf,
     Compare,
     Condition,
@@ -28,12 +26,14 @@ from lamina.queries import (
     Source,
     Tier,
 )
-from lamina.ranking.relevance import keyword_scores
-from lamina.scope import Scope
+from lamina.core.scope import Scope
+from lamina.errors import Conflict, InvalidInput, NotFound
+from lamina.policies.ranking.scores import keyword_scores
+from lamina.policies.retention.lifespan import Temperature
 from lamina.stores.postgres.connection import Connection, Pool, lent, scope_parameters, statement
 from lamina.stores.postgres.filters import Columns, filtered, place_parameters, query_parameters
 from lamina.stores.postgres.messages import chunk_parameters
-from lamina.text import words
+from lamina.text.words import words
 
 COLUMNS: Columns = {
     FilterField.CATEGORY: "n.category",

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from lamina.scope import Scope
+from lamina.core.scope import Scope
 from lamina.stores.postgres.connection import Connection, scope_parameters, statement
 
 

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import psycopg
 
-from lamina.lifecycle.decay import LEAST_STRENGTH
-from lamina.ports import Change
+from lamina.core.ports import Change
+from lamina.policies.retention.decay import LEAST_STRENGTH
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction, lent, statement
 from lamina.stores.postgres.records import RECORD_OF
 

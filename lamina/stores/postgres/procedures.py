@@ -11,9 +11,11 @@ from pgvector import Vector
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
+from lamina.core.memories import new_id
+from lamina.core.queries import FilterField, Filters, Hit, Memory, Query, Ranking, Source, Tier
+from lamina.core.scope import Scope
 from lamina.errors import Conflict, NotFound
-from lamina.memories import new_id
-from lamina.procedures import (
+from lamina.policies.procedures import (
     Candidate,
     Match,
     MatchPolicy,
@@ -25,11 +27,9 @@ from lamina.procedures import (
     rank_matches,
     strength,
 )
-from lamina.queries import FilterField, Filters, Hit, Memory, Query, Ranking, Source, Tier
-from lamina.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, lent, scope_parameters, statement
 from lamina.stores.postgres.filters import Columns, filtered, query_parameters
-from lamina.text import name_key, words
+from lamina.text.words import name_key, words
 
 # A procedure belongs to a workspace and to nobody in it; its outcomes, not an author's doubt, weigh it.
 COLUMNS: Columns = {

@@ -5,9 +5,9 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from lamina.memories import Metadata, Profile
-from lamina.profiles import merge
-from lamina.scope import Scope
+from lamina.core.memories import Metadata, Profile
+from lamina.core.profiles import merge
+from lamina.core.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, lent, scope_parameters, statement
 
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from lamina.core.memories import new_id
+from lamina.core.scope import DEFAULT_WORKSPACE
 from lamina.errors import InvalidInput
-from lamina.memories import new_id
-from lamina.scope import DEFAULT_WORKSPACE
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction, lent, statement
 from lamina.stores.postgres.idempotency import Json, Once, answer_once
-from lamina.text import clean_id
+from lamina.text.hygiene import clean_id
 
 MAX_RATES = 1000
 MAX_TOKENS = 1_000_000_000_000

@@ -8,10 +8,10 @@ from uuid import UUID
 import numpy as np
 from psycopg.rows import DictRow
 
-from lamina.documents.values import passage_text
-from lamina.links import Link, Node, NodeLabel
-from lamina.memories import Message, Role
-from lamina.ports import Placed, Record
+from lamina.core.documents import passage_text
+from lamina.core.links import Link, Node, NodeLabel
+from lamina.core.memories import Message, Role
+from lamina.core.ports import Placed, Record
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

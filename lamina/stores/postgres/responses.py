@@ -11,8 +11,9 @@ import numpy as np
 from pgvector import Vector
 from psycopg.rows import DictRow
 
-from lamina.caching.budget import Held, evicted
-from lamina.caching.responses import (
+from lamina.core.memories import new_id
+from lamina.policies.caching.adaptive_ttl import adaptive_ttl
+from lamina.policies.caching.model_responses import (
     Candidate,
     PutResponse,
     Question,
@@ -24,8 +25,7 @@ from lamina.caching.responses import (
     Use,
     is_current,
 )
-from lamina.caching.ttl import adaptive_ttl
-from lamina.memories import new_id
+from lamina.policies.caching.response_budget import Held, evicted
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction, lent, statement
 
 MAX_CANDIDATES = 16

@@ -7,9 +7,9 @@ from uuid import UUID
 
 from psycopg.rows import DictRow
 
+from lamina.core.scope import Scope
+from lamina.core.sharing import MAX_SHARES_INTO, Segment, Share
 from lamina.errors import Conflict, NotFound
-from lamina.scope import Scope
-from lamina.sharing import MAX_SHARES_INTO, Segment, Share
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction, lent, statement
 from lamina.stores.postgres.epochs import bump_workspace
 from lamina.stores.postgres.idempotency import Json, Once, answer_once

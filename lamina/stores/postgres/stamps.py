@@ -8,12 +8,12 @@ from uuid import UUID
 
 from psycopg.rows import DictRow
 
-from lamina.coalescing import Coalescer
-from lamina.memory_profiles import MemoryProfile
-from lamina.queries import TIER_NAMES
-from lamina.scope import Scope
-from lamina.sharing import Segment, Share
-from lamina.stamps import SharedEpoch, Stamp
+from lamina.aio.coalescing import Coalescer
+from lamina.core.memory_profiles import MemoryProfile
+from lamina.core.queries import TIER_NAMES
+from lamina.core.scope import Scope
+from lamina.core.sharing import Segment, Share
+from lamina.core.stamps import SharedEpoch, Stamp
 from lamina.stores.postgres.connection import Pool, lent, statement
 from lamina.stores.postgres.outbox import ProjectionName
 

@@ -8,13 +8,13 @@ from uuid import UUID
 
 from psycopg.rows import DictRow
 
-from lamina.lifecycle.lifespan import is_promoted
-from lamina.ports import NoteHits
-from lamina.scope import Scope
+from lamina.core.ports import NoteHits
+from lamina.core.scope import Scope
+from lamina.policies.retention.lifespan import is_promoted
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction, statement
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.outbox import enqueue_notes
-from lamina.text import words
+from lamina.text.words import words
 
 LONG_TEXT_CHARS = 5_000
 

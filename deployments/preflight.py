@@ -1,0 +1,39 @@
+"""What is refused before anything starts. Ray is not imported here: its flags must be in the environment first."""
+
+from lamina.config_check.consistency import embedded_by
+from lamina.core.queries import TierName
+from lamina.errors import Misconfigured
+from lamina.maintenance.schedule import schedules
+from lamina.settings import SearcherDeployment, Settings
+from lamina.wiring import served_tiers
+
+
+def refuse_contradictions(settings: Settings) -> None:
+    """Refuse what would keep the service from starting, or its jobs from ever being due.
+
+    Raises:
+        Misconfigured: If several replicas would share an embedded index, or a schedule cannot be read.
+    """
+    refuse_replicas(settings)
+    schedules(settings.jobs.schedule)
+
+
+def refuse_replicas(settings: Settings) -> None:
+    """Refuse several replicas of a tier whose index one process alone may open.
+
+    Raises:
+        Misconfigured: If there is such a tier.
+    """
+    for tier in served_tiers(settings):
+        most, kept = limits_of(settings, tier).max_replicas, embedded_by(settings, tier)
+        if most > 1 and kept:
+            raise Misconfigured(
+                f"serve.searchers.{tier}.max_replicas is {most}, but {kept}.kind keeps the index in one process",
+                f"set it to 1, or choose a server by {kept}.kind and {kept}.url",
+            )
+
+
+def limits_of(settings: Settings, tier: TierName) -> SearcherDeployment:
+    """Return the limits of a tier's searcher."""
+    limits: SearcherDeployment = getattr(settings.serve.searchers, tier)
+    return limits

@@ -1,0 +1,1 @@
+"""Waiting in bounded ways: coalescing, write-behind, circuit breaker, probing."""

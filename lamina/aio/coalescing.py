@@ -1,0 +1,111 @@
+"""Many small calls as few large ones, without a delay."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+from lamina.errors import Overloaded, Unavailable
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Coalescer(Generic[Item, Result]):
+    """Send what queued while earlier calls were in flight as one call.
+
+    At low load every item goes out at once, alone; under load the batches grow by themselves.
+    A caller that gives up takes only its own answer with it: the batch it travels in goes on.
+
+    Args:
+        call: Takes items, returns as many results in their order.
+        part: Name of what is called, for errors.
+        max_items: Most items of one call.
+        max_in_flight: Most calls at the same time.
+        max_queued: Most items that wait; beyond it the newest is refused.
+        weigh: Cost of an item in units of ``max_items``; 1 each by default.
+    """
+
+    def __init__(
+        self,
+        call: Callable[[Sequence[Item]], Awaitable[Sequence[Result]]],
+        *,
+        part: str,
+        max_items: int = 32,
+        max_in_flight: int = 2,
+        max_queued: int = 1024,
+        weigh: Callable[[Item], int] = lambda _: 1,
+    ) -> None:
+        self._call = call
+        self._part = part
+        self._max_items = max_items
+        self._max_in_flight = max_in_flight
+        self._max_queued = max_queued
+        self._weigh = weigh
+        self._queue: deque[tuple[Item, asyncio.Future[Result]]] = deque()
+        self._in_flight: set[asyncio.Task[None]] = set()
+
+    async def submit(self, item: Item) -> Result:
+        """Return the item's result.
+
+        Raises:
+            Overloaded: If the queue is full.
+            Unavailable: If the call returned another number of results than it was given items.
+            Exception: Whatever the call raised for the batch of this item.
+        """
+        if len(self._queue) >= self._max_queued:
+            self._forget_those_who_gave_up()
+        if len(self._queue) >= self._max_queued:
+            raise Overloaded(self._part, f"{self._max_queued} calls are waiting")
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._queue.append((item, future))
+        self._pump()
+        return await future
+
+    def _forget_those_who_gave_up(self) -> None:
+        self._queue = deque(entry for entry in self._queue if not entry[1].done())
+
+    def _pump(self) -> None:
+        while self._queue and len(self._in_flight) < self._max_in_flight:
+            task = asyncio.create_task(self._send(self._take()))
+            self._in_flight.add(task)
+            task.add_done_callback(self._landed)
+
+    def _landed(self, task: asyncio.Task[None]) -> None:
+        self._in_flight.discard(task)
+        self._pump()
+
+    def _take(self) -> list[tuple[Item, asyncio.Future[Result]]]:
+        batch: list[tuple[Item, asyncio.Future[Result]]] = []
+        weight = 0
+        while self._queue and (not batch or weight + self._weigh(self._queue[0][0]) <= self._max_items):
+            entry = self._queue.popleft()
+            if not entry[1].done():
+                batch.append(entry)
+                weight += self._weigh(entry[0])
+        return batch
+
+    async def _send(self, batch: list[tuple[Item, asyncio.Future[Result]]]) -> None:
+        if not batch:
+            return
+        try:
+            results = await self._call([item for item, _ in batch])
+            self._settle(batch, results)
+        except asyncio.CancelledError:
+            _fail(batch, Unavailable(self._part, "the process is stopping"))
+            raise
+        except Exception as error:  # noqa: BLE001 - every waiter must learn of it
+            _fail(batch, error)
+
+    def _settle(self, batch: list[tuple[Item, asyncio.Future[Result]]], results: Sequence[Result]) -> None:
+        if len(results) != len(batch):
+            raise Unavailable(self._part, f"it returned {len(results)} results for {len(batch)} items")
+        for (_, future), result in zip(batch, results, strict=True):
+            if not future.done():
+                future.set_result(result)
+
+
+def _fail(batch: Sequence[tuple[object, "asyncio.Future[Result]"]], error: Exception) -> None:
+    for _, future in batch:
+        if not future.done():
+            future.set_exception(error)

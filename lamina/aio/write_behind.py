@@ -1,0 +1,137 @@
+"""Writes that nobody waits for, gathered and written together."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+logger = logging.getLogger(__name__)
+
+Item = TypeVar("Item")
+
+
+class WriteBehind(Generic[Item]):
+    """Gathers items and writes them together, for copies whose loss nobody minds.
+
+    A task runs only while there is something to write; :meth:`close` ends it. Batches are written one after the
+    other, in the items' order. One that fails is dropped: the items are not the truth of anything.
+
+    Args:
+        write: Writes a batch.
+        part: Name of where it is written, for the log.
+        window_s: Seconds for which items gather, from the first one; with 0 it is written in the loop's next turn.
+        max_items: Most items of a batch; so many are written without waiting.
+        capacity: Most items that wait; beyond it the newest is dropped.
+        deadline_s: Seconds after which a batch counts as failed, and after which closing gives up.
+        on_error: Told of each batch that failed.
+
+    Attributes:
+        dropped: How many items were never tried: beyond the capacity, or after the end.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[Sequence[Item]], Awaitable[None]],
+        *,
+        part: str,
+        window_s: float,
+        max_items: int = 1000,
+        capacity: int = 20_000,
+        deadline_s: float = 10.0,
+        on_error: Callable[[Exception], None] | None = None,
+    ) -> None:
+        self._write = write
+        self._part = part
+        self._window_s = window_s
+        self._max_items = max_items
+        self._capacity = capacity
+        self._deadline_s = deadline_s
+        self._on_error = on_error
+        self._gathered: deque[Item] = deque()
+        self._is_due = asyncio.Event()
+        self._writing: asyncio.Task[None] | None = None
+        self._accepted = 0
+        self._settled = 0
+        self._is_closed = False
+        self.dropped = 0
+
+    def add(self, item: Item) -> None:
+        """Take an item to be written; returns at once. Belongs into a running loop."""
+        if self._is_closed or len(self._gathered) >= self._capacity:
+            self.dropped += 1
+            return
+        self._gathered.append(item)
+        self._accepted += 1
+        if len(self._gathered) >= self._max_items:
+            self._is_due.set()
+        self._running()
+
+    async def flush(self) -> None:
+        """Write everything gathered so far; a caller that gives up leaves the writing to go on."""
+        accepted = self._accepted
+        while self._settled < accepted:
+            if self._gathered:
+                self._is_due.set()
+            await asyncio.wait([self._running()])
+
+    async def close(self) -> None:
+        """Write what is left, for as long as one batch may take, and end; what comes later is dropped."""
+        self._is_closed = True
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                await self.flush()
+        except TimeoutError:
+            logger.warning("%s: %d items stay unwritten at the end", self._part, self._accepted - self._settled)
+        finally:
+            self._give_up()
+
+    def _running(self) -> asyncio.Task[None]:
+        """Return the task that writes the next batch, begun if there is none."""
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write_next())
+            self._writing.add_done_callback(self._landed)
+        return self._writing
+
+    def _landed(self, task: asyncio.Task[None]) -> None:
+        if self._gathered and not task.cancelled():
+            self._running()
+
+    async def _write_next(self) -> None:
+        await self._gather()
+        batch = self._take()
+        try:
+            if batch:
+                await self._try_to_write(batch)
+        finally:
+            self._settled += len(batch)
+
+    async def _gather(self) -> None:
+        if self._window_s > 0:
+            # Not wait_for: in Python 3.11 it loses a cancellation that comes together with the event.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._window_s):
+                    await self._is_due.wait()
+
+    def _take(self) -> list[Item]:
+        batch = [self._gathered.popleft() for _ in range(min(self._max_items, len(self._gathered)))]
+        if len(self._gathered) < self._max_items:
+            self._is_due.clear()
+        return batch
+
+    async def _try_to_write(self, batch: list[Item]) -> None:
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                await self._write(batch)
+        except Exception as error:  # noqa: BLE001 - the batch is given up
+            logger.warning("%s: %d items are not written: %r", self._part, len(batch), error)
+            if self._on_error is not None:
+                self._on_error(error)
+
+    def _give_up(self) -> None:
+        self.dropped += len(self._gathered)
+        self._settled += len(self._gathered)
+        self._gathered.clear()
+        if self._writing is not None:
+            self._writing.cancel()

@@ -1,0 +1,205 @@
+"""What single settings cannot tell: whether they go together."""
+
+from collections.abc import Iterator, Mapping
+
+from lamina.config_check.addresses import check_addresses
+from lamina.config_check.connections import RESERVED, demands_of
+from lamina.config_check.findings import Finding, Place, nearest, warning
+from lamina.core.cron import trigger_of
+from lamina.core.queries import TierName
+from lamina.settings import (
+    OFF,
+    DeploymentSettings,
+    EmbeddedFalkorDBSettings,
+    EmbeddedPostgresSettings,
+    HybridSettings,
+    PostgresServerSettings,
+    Settings,
+    VectorSettings,
+)
+
+ACCELERATORS = (
+    "V100", "P100", "T4", "P4", "K80", "A10G", "L4", "L40S", "A100", "H100", "H200", "H20", "B200", "B300", "GB200",
+    "GB300", "RTX-PRO-6000", "A100-40G", "A100-80G", "Intel-GPU-Max-1550", "Intel-GPU-Max-1100", "Intel-GAUDI",
+    "AMD-Instinct-MI100", "AMD-Instinct-MI250X", "AMD-Instinct-MI250X-MI250", "AMD-Instinct-MI210",
+    "AMD-Instinct-MI300A", "AMD-Instinct-MI300X-OAM", "AMD-Instinct-MI300X-HF", "AMD-Instinct-MI308X",
+    "AMD-Instinct-MI325X-OAM", "AMD-Instinct-MI350X-OAM", "AMD-Instinct-MI355X-OAM", "AMD-Radeon-R9-200-HD-7900",
+    "AMD-Radeon-HD-7900",
+)  # fmt: skip
+"""Ray's names of GPUs; a test compares."""
+# The tiers whose searchers own the files of an embedded store; a test compares with the wiring.
+OWNERS: Mapping[str, tuple[TierName, ...]] = {"hybrid": ("sessions", "notes", "documents"), "vectors": ("notes",)}
+
+
+def disagreements(settings: Settings, *, is_service: bool = True) -> Iterator[Finding]:
+    """Return what contradicts itself, wherever it runs.
+
+    Args:
+        settings: All of them.
+        is_service: Whether it is known to be the service that runs with them, with all its processes.
+    """
+    yield from check_addresses(settings)
+    yield from _connections(settings) if is_service else ()
+    yield from _language_model(settings) if is_service else ()
+    yield from _schedules(settings)
+    yield from _accelerator(settings)
+    yield from _embedded_replicas(settings)
+    for name, deployment in deployments_of(settings).items():
+        yield from _deployment(name, deployment)
+        yield from _deadlines(name, deployment, settings)
+    yield from _waits(settings)
+
+
+def _language_model(settings: Settings) -> Iterator[Finding]:
+    chosen = {"write.extraction": settings.write.extraction, "jobs.summaries.by": settings.jobs.summaries.by}
+    who = [name for name, by in chosen.items() if by == "language_model"]
+    for name in ("base_url", "model") if who else ():
+        if getattr(settings.language_model, name) is None:
+            yield Finding(
+                ("language_model", name), f"is missing, and {who[0]} is language_model", "write it, or choose another"
+            )
+
+
+def _schedules(settings: Settings) -> Iterator[Finding]:
+    for job, expression in settings.jobs.schedule:
+        if expression != OFF:
+            yield from check_cron(expression, ("jobs", "schedule", job))
+
+
+def check_cron(expression: str, place: Place) -> Iterator[Finding]:
+    """Return why five cron fields cannot be read."""
+    try:
+        trigger_of(expression)
+    except ValueError as error:
+        yield Finding(place, f"is {expression!r}: {error}", "write minute hour day month weekday")
+
+
+def _accelerator(settings: Settings) -> Iterator[Finding]:
+    name = settings.serve.embedder.accelerator
+    if name is not None and name not in ACCELERATORS:
+        close = nearest(name.upper().rpartition("NVIDIA-")[2], ACCELERATORS)
+        yield warning(
+            ("serve", "embedder", "accelerator"),
+            f"is {name}, which Ray knows no GPU by",
+            f"did you mean {close}?" if close else "write Ray's name, as in L4, or what your nodes declare",
+        )
+
+
+def on_cluster(settings: Settings) -> Iterator[Finding]:
+    """Return what only `lamina up` starts, but a cluster is to use."""
+    remedy = "give its kind and url"
+    if isinstance(settings.postgres, EmbeddedPostgresSettings):
+        yield Finding(("postgres", "kind"), "is embedded, which only `lamina up` starts", f"{remedy}: server")
+    if isinstance(settings.graph, EmbeddedFalkorDBSettings):
+        yield Finding(("graph", "kind"), "is embedded, which only `lamina up` starts", f'{remedy}: neo4j, or "off"')
+
+
+def on_nodes(settings: Settings) -> Iterator[Finding]:
+    """Return what a service on several nodes loses with one of them."""
+    for name in OWNERS:
+        if is_embedded(settings, name):
+            yield warning(
+                (name, "kind"),
+                "keeps its index within one process of one node, which is filled anew with every other one",
+                "choose a server: qdrant",
+            )
+
+
+def is_embedded(settings: Settings, store: str) -> bool:
+    """Tell whether an index lies within the process that owns it."""
+    chosen: HybridSettings | VectorSettings = getattr(settings, store)
+    return chosen.is_local
+
+
+def embedded_by(settings: Settings, tier: TierName) -> str | None:
+    """Return the section that puts an index of this tier inside its replica; nothing if its stores are servers.
+
+    The graph's store is a server even where `lamina up` starts it, and applying to it twice does no harm.
+    """
+    return next((store for store, tiers in OWNERS.items() if tier in tiers and is_embedded(settings, store)), None)
+
+
+def deployments_of(settings: Settings) -> Mapping[str, DeploymentSettings]:
+    """Return the settings of every deployment by their paths below `serve`."""
+    serve = settings.serve
+    searchers = {f"searchers.{name}": getattr(serve.searchers, name) for name in type(serve.searchers).model_fields}
+    return {"router": serve.router, "embedder": serve.embedder, "indexer": serve.indexer, **searchers}
+
+
+def _embedded_replicas(settings: Settings) -> Iterator[Finding]:
+    for store, tiers in OWNERS.items():
+        if not is_embedded(settings, store):
+            continue
+        for tier in tiers:
+            most = getattr(settings.serve.searchers, tier).max_replicas
+            if most > 1:
+                yield Finding(
+                    ("serve", "searchers", tier, "max_replicas"),
+                    f"is {most}, but {store}.kind keeps the index in one process",
+                    f"write 1, or choose a server for {store}",
+                )
+
+
+def _connections(settings: Settings) -> Iterator[Finding]:
+    postgres = settings.postgres
+    if not isinstance(postgres, PostgresServerSettings) or postgres.pooling == "transaction":
+        return
+    demands = demands_of(settings)
+    total, most = sum(demand.total for demand in demands), postgres.max_connections - RESERVED
+    if total > most:
+        yield warning(
+            ("pool", "max_size"),
+            f"is {settings.pool.max_size}: all processes may open {total} connections "
+            f"({', '.join(map(str, demands))}), the server accepts {most}",
+            "lower it, raise postgres.max_connections here and there, or put PgBouncer before it (postgres.pooling)",
+        )
+
+
+def _deployment(name: str, deployment: DeploymentSettings) -> Iterator[Finding]:
+    place = ("serve", *name.split("."))
+    # The others' aim counts queries and tokens, of which one call carries many.
+    if name == "router" and deployment.target_ongoing_requests > deployment.max_ongoing_requests:
+        yield Finding(
+            (*place, "target_ongoing_requests"),
+            f"is {deployment.target_ongoing_requests:g}, more than a replica accepts "
+            f"(max_ongoing_requests is {deployment.max_ongoing_requests})",
+            "lower it: replicas would never be added",
+        )
+    if deployment.max_replicas > deployment.min_replicas and deployment.downscale_delay_s < deployment.upscale_delay_s:
+        yield warning(
+            (*place, "downscale_delay_s"),
+            f"is {deployment.downscale_delay_s:g}, less than upscale_delay_s ({deployment.upscale_delay_s:g})",
+            "raise it: replicas would come and go",
+        )
+
+
+def _deadlines(name: str, deployment: DeploymentSettings, settings: Settings) -> Iterator[Finding]:
+    place, longest = ("serve", *name.split(".")), settings.search.tier_deadline_s
+    if deployment.health_check_timeout_s < longest:
+        yield warning(
+            (*place, "health_check_timeout_s"),
+            f"is {deployment.health_check_timeout_s:g}, less than search.tier_deadline_s ({longest:g})",
+            "raise it: a replica that is only slow would be killed",
+        )
+    if deployment.drain_s < longest:
+        yield warning(
+            (*place, "drain_s"),
+            f"is {deployment.drain_s:g}, less than search.tier_deadline_s ({longest:g})",
+            "raise it: a replica that goes would break off searches",
+        )
+
+
+def _waits(settings: Settings) -> Iterator[Finding]:
+    search = settings.search
+    if search.tier_deadline_s < search.source_deadline_s:
+        yield warning(
+            ("search", "tier_deadline_s"),
+            f"is {search.tier_deadline_s:g}, less than search.source_deadline_s ({search.source_deadline_s:g})",
+            "raise it: a slow source would take its tier's other sources along",
+        )
+    if settings.pool.timeout_s < search.source_deadline_s:
+        yield warning(
+            ("pool", "timeout_s"),
+            f"is {settings.pool.timeout_s:g}, less than search.source_deadline_s ({search.source_deadline_s:g})",
+            "raise it: a search would give up early",
+        )

@@ -1,0 +1,1 @@
+"""Values and ports: the words of the domain, without I/O."""

@@ -1,0 +1,134 @@
+"""Counting what each layer does, so that counts of many replicas add up."""
+
+import bisect
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Self
+
+from lamina.core.cache_layers import Agents, Entry, Layer
+
+LATENCY_BOUNDS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
+"""Upper bounds of the latency buckets, in seconds; one more bucket takes what is slower."""
+
+
+class Outcome(StrEnum):
+    """What came of asking a layer."""
+
+    HIT = "hits"
+    MISS = "misses"
+    STALE = "stale"
+    ERROR = "errors"
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a layer did.
+
+    Args:
+        buckets: How many of the timed askings took how long, by :data:`LATENCY_BOUNDS_S`; not cumulative.
+        seconds: Their sum.
+    """
+
+    hits: int = 0
+    misses: int = 0
+    stale: int = 0
+    errors: int = 0
+    buckets: tuple[int, ...] = (0,) * (len(LATENCY_BOUNDS_S) + 1)
+    seconds: float = 0.0
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(
+            self.hits + other.hits,
+            self.misses + other.misses,
+            self.stale + other.stale,
+            self.errors + other.errors,
+            tuple(one + more for one, more in zip(self.buckets, other.buckets, strict=True)),
+            self.seconds + other.seconds,
+        )
+
+
+class Tally:
+    """Adds up what happens in this process until somebody takes it."""
+
+    def __init__(self) -> None:
+        self._counts: dict[Layer, Counts] = {}
+        self._seen: defaultdict[Layer, _Seen] = defaultdict(_Seen)
+
+    def observe(self, layer: Layer, outcome: Outcome, elapsed_s: float | None = None) -> None:
+        """Count one asking of a layer, and how long it took, if that was measured."""
+        self._seen[layer].observe(outcome, elapsed_s)
+
+    def add(self, counts: Mapping[Layer, Counts]) -> None:
+        """Add counts to those that are there."""
+        for layer, more in counts.items():
+            self._counts[layer] = self._counts.get(layer, Counts()) + more
+
+    def take(self) -> Mapping[Layer, Counts]:
+        """Return the counts and begin anew."""
+        taken = self.read()
+        self._counts = {}
+        return taken
+
+    def read(self) -> Mapping[Layer, Counts]:
+        """Return the counts so far."""
+        seen, self._seen = self._seen, defaultdict(_Seen)
+        self.add({layer: one.counts() for layer, one in seen.items()})
+        return dict(self._counts)
+
+
+class _Seen:
+    """What one layer did since the counts were looked at; it changes in place, for every asking comes here."""
+
+    def __init__(self) -> None:
+        self._outcomes = dict.fromkeys(Outcome, 0)
+        self._buckets = [0] * (len(LATENCY_BOUNDS_S) + 1)
+        self._seconds = 0.0
+
+    def observe(self, outcome: Outcome, elapsed_s: float | None) -> None:
+        self._outcomes[outcome] += 1
+        if elapsed_s is not None:
+            self._buckets[bisect.bisect_left(LATENCY_BOUNDS_S, elapsed_s)] += 1
+            self._seconds += elapsed_s
+
+    def counts(self) -> Counts:
+        counts = {outcome.value: count for outcome, count in self._outcomes.items()}
+        return Counts(**counts, buckets=tuple(self._buckets), seconds=self._seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a replica tells a shard, all at once.
+
+    Args:
+        entries: What to keep.
+        agents: Who has responses.
+        counts: What its layers did since it told the last time.
+    """
+
+    entries: Sequence[Entry] = ()
+    agents: Sequence[Agents] = ()
+    counts: Mapping[Layer, Counts] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What a layer holds: entries, about how many bytes, and how many it gave up for want of room."""
+
+    entries: int = 0
+    size_bytes: int = 0
+    evictions: int = 0
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(
+            self.entries + other.entries, self.size_bytes + other.size_bytes, self.evictions + other.evictions
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStats:
+    """What a shard holds, and what the replicas told it of their layers."""
+
+    holdings: Mapping[Layer, Holding]
+    counts: Mapping[Layer, Counts]

@@ -1,0 +1,238 @@
+"""Documents as values: what is uploaded, what is read of it, and the passages it is found by."""
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from lamina.core.media_types import TEXT
+from lamina.core.memories import MAX_SOURCE_CHARS, Metadata, as_utc, clean_metadata, clean_tags
+from lamina.text.hygiene import clean, clean_id, clean_text, is_blank
+from lamina.text.words import content_hash
+
+MAX_TITLE_CHARS = 500
+OPENING_CHARS = 120
+DEFAULT_MEDIA_TYPE = TEXT
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A document as its owner sends it.
+
+    Args:
+        content: Its text, or the bytes of its file.
+        media_type: What it is written in, perhaps with a charset (``text/html; charset=iso-8859-1``).
+        key: The owner's own id; without it, the same text is the same document.
+        title: Without it, the title that the document gives itself.
+        tags: Free labels, compared whole.
+        event_at: When what it tells of happened, in UTC; the time of writing if not given.
+        source: Where it comes from, at most 1 024 characters.
+        metadata: The owner's data, returned untouched.
+    """
+
+    content: str | bytes
+    media_type: str = DEFAULT_MEDIA_TYPE
+    key: str | None = None
+    title: str | None = None
+    tags: tuple[str, ...] = ()
+    event_at: datetime | None = None
+    source: str = "api"
+    metadata: Metadata = field(default_factory=dict)
+
+
+def clean_upload(upload: Upload, field_path: str = "") -> Upload:
+    """Return the upload with everything but its content clean, which its parser checks.
+
+    Raises:
+        InvalidInput: Naming the field under ``field_path``.
+    """
+    prefix = f"{field_path}." if field_path else ""
+    title = None if upload.title is None else clean_text(upload.title, f"{prefix}title", limit=MAX_TITLE_CHARS)
+    return Upload(
+        content=upload.content,
+        media_type=upload.media_type,
+        key=None if upload.key is None else clean_id(upload.key, f"{prefix}key"),
+        title=None if title is None else " ".join(title.split()),
+        tags=clean_tags(upload.tags, f"{prefix}tags"),
+        event_at=None if upload.event_at is None else as_utc(upload.event_at, f"{prefix}occurred_at"),
+        source=clean(upload.source, f"{prefix}source", limit=MAX_SOURCE_CHARS),
+        metadata=clean_metadata(upload.metadata, f"{prefix}metadata"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A stretch of a document's text under one heading, or on one page.
+
+    Args:
+        start: First character in the text, from 0.
+        end: One past the last character.
+        heading: The headings above it, outermost first, joined by `` > ``.
+        page: Number of the page, from 1, where there are pages.
+    """
+
+    start: int
+    end: int
+    heading: str | None = None
+    page: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What a document says.
+
+    Args:
+        text: Its text in NFC, with a visible character in it.
+        title: The title that it gives itself.
+        sections: In order, without gaps: together they are the text.
+    """
+
+    text: str
+    title: str | None
+    sections: tuple[Section, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A passage: a stretch of a document's text that is embedded, indexed and shown as one.
+
+    Args:
+        start: First character in the document's text, from 0.
+        end: One past the last character.
+        heading: The headings above it, joined by `` > ``.
+        page: Number of the page it begins on, from 1, where there are pages.
+    """
+
+    start: int
+    end: int
+    heading: str | None = None
+    page: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document that was read: what its uploader says of it, and what it says.
+
+    Args:
+        key: Names it within its scope.
+        media_type: Without parameters.
+        content: Its text.
+    """
+
+    key: str
+    title: str
+    media_type: str
+    content: str
+    passages: tuple[Span, ...]
+    tags: tuple[str, ...] = ()
+    event_at: datetime | None = None
+    source: str = "api"
+    metadata: Metadata = field(default_factory=dict)
+
+    def content_hash(self) -> bytes:
+        """Return the hash of everything that replacing it would change."""
+        moment = self.event_at.isoformat() if self.event_at else None
+        facts = (self.title, self.media_type, self.content, self.tags, moment, self.source, self.metadata)
+        return hashlib.sha256(json.dumps((facts, self._cuts()), sort_keys=True).encode()).digest()
+
+    def _cuts(self) -> list[tuple[int, int]]:
+        return [(span.start, span.end) for span in self.passages]
+
+    def texts(self) -> tuple[str, ...]:
+        """Return what is embedded and indexed of each passage."""
+        return tuple(
+            passage_text(self.title, span.heading, self.content[span.start : span.end]) for span in self.passages
+        )
+
+
+def document_of(upload: Upload, parsed: Parsed, passages: tuple[Span, ...], media_type: str) -> Document:
+    """Return the document that an upload is."""
+    return Document(
+        key=upload.key or content_hash(parsed.text).hex(),
+        title=upload.title or parsed.title or opening(parsed.text),
+        media_type=media_type,
+        content=parsed.text,
+        passages=passages,
+        tags=upload.tags,
+        event_at=upload.event_at,
+        source=upload.source,
+        metadata=upload.metadata,
+    )
+
+
+def passage_text(title: str, heading: str | None, passage: str) -> str:
+    """Return what is embedded and indexed of a passage: where it stands, then itself.
+
+    A passage found alone has lost its context; the title and the headings give it back. One that
+    begins with them already is not told twice.
+    """
+    begin = " ".join(passage[: 2 * MAX_TITLE_CHARS].split()).lstrip("# ")
+    innermost = heading.rsplit(" > ", maxsplit=1)[-1] if heading else ""
+    if _opens(begin, title):
+        return passage
+    named = heading and heading != title and not _opens(begin, innermost)
+    return f"{title}\n{heading}\n{passage}" if named else f"{title}\n{passage}"
+
+
+def _opens(text: str, words: str) -> bool:
+    return f"{text} ".startswith(f"{words} ")
+
+
+def opening(text: str) -> str:
+    """Return the first line that says something, cut at a word to 120 characters."""
+    line = next(line for line in text.splitlines() if not is_blank(line))
+    squeezed = " ".join(line.split())
+    if len(squeezed) <= OPENING_CHARS:
+        return squeezed
+    return squeezed[: OPENING_CHARS + 1].rsplit(" ", maxsplit=1)[0][:OPENING_CHARS]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """A document as Postgres holds it.
+
+    Args:
+        content: Its text; ``None`` where it was not asked for.
+        characters: Length of its text.
+        passages: How many passages it has.
+        version: 1 at first, one more whenever it is replaced.
+    """
+
+    id: UUID
+    key: str
+    title: str
+    media_type: str
+    content: str | None
+    characters: int
+    passages: int
+    tags: tuple[str, ...]
+    metadata: Metadata
+    source: str
+    user: str | None
+    agent: str | None
+    workspace: str
+    namespace: str
+    version: int
+    event_at: datetime
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPassage:
+    """A passage as Postgres holds it.
+
+    Args:
+        position: Which of the document's passages it is, from 1.
+        start: First character in the document's text, from 0.
+        end: One past the last character.
+    """
+
+    id: UUID
+    position: int
+    content: str
+    start: int
+    end: int
+    heading: str | None
+    page: int | None

@@ -1,0 +1,361 @@
+"""What the core asks of the world: one to four methods a port."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, Protocol, TypeVar, runtime_checkable
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lamina.core.cache_layers import Found, Layer, Probe, Space
+from lamina.core.cache_stats import News, ShardStats
+from lamina.core.links import Followed, Frontier, Node
+from lamina.core.memories import Chunk, Extraction, Message
+from lamina.core.queries import Failure, Filters, Neighbour, Query, Ranking, Source
+from lamina.core.scope import Scope
+from lamina.core.sharing import Share
+
+State = TypeVar("State")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelIdentity:
+    """What makes vectors comparable: only vectors of equal identity may be compared.
+
+    Args:
+        model: Name of the model.
+        dimension: Length of its vectors.
+        normalised: Whether they have length 1.
+    """
+
+    model: str
+    dimension: int
+    normalised: bool = True
+
+
+class Model(Protocol):
+    """An embedding model in this process; slow, blocking and thread-safe."""
+
+    identity: ModelIdentity
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return one unit row a text: float32, shape (n, d). Texts must fit the model."""
+        ...
+
+    def spans(self, text: str) -> Sequence[tuple[int, int]]:
+        """Return the (start, end) of the chunks of a text that fit the model, in order, at least one."""
+        ...
+
+
+class Embedder(Protocol):
+    """Texts to vectors, from anywhere in the cluster."""
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return one unit row a text: float32, shape (n, d); a long text's chunks are averaged.
+
+        Raises:
+            Unavailable: If the model does not answer.
+        """
+        ...
+
+    async def embed_chunks(self, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
+        """Return the embedded chunks of each text; together they cover every word of it.
+
+        Raises:
+            Unavailable: If the model does not answer.
+        """
+        ...
+
+
+class QuestionEmbedder(Protocol):
+    """Embeds questions, from a cache where it can."""
+
+    async def embed_question(self, scope: Scope, text: str) -> bytes:
+        """Return float32 bytes of the unit vector.
+
+        Raises:
+            Unavailable: If the model does not answer.
+        """
+        ...
+
+
+class TextEmbedder(Protocol):
+    """Embeds what is written, from a cache where it can."""
+
+    async def embed_texts(self, scope: Scope, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
+        """Return the embedded chunks of each text.
+
+        Raises:
+            Unavailable: If the model does not answer.
+        """
+        ...
+
+
+class Searcher(Protocol):
+    """One source of one tier."""
+
+    source: Source
+
+    async def search(self, query: Query) -> Ranking:
+        """Return hits of the query's scope and filters, best first, each memory once."""
+        ...
+
+
+class TierSearcher(Protocol):
+    """All sources of one tier, asked at once."""
+
+    async def search(self, query: Query) -> Mapping[Source, Ranking | Failure]:
+        """Return every source's ranking or its failure; never raise for a source."""
+        ...
+
+
+class Shares(Protocol):
+    """Knows what other workspaces share with a scope's."""
+
+    async def into(self, scope: Scope, now: datetime) -> tuple[Share, ...]:
+        """Return the shares that may be active at this moment.
+
+        Raises:
+            Unavailable: If they cannot be read.
+        """
+        ...
+
+
+class Neighbourhood(Protocol):
+    """Reads messages with what stands next to them."""
+
+    async def around(self, query: Query, ids: Sequence[UUID]) -> list[Neighbour]:
+        """Return these messages and those right before and after them, as far as the query may see."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[State]):
+    """The state that one memory has now, for a projection to take over.
+
+    Args:
+        id: Of the memory (for the graph, of an entity too).
+        record: What to index; ``None`` if it is gone.
+    """
+
+    id: UUID
+    record: State | None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a projection indexes of one memory.
+
+    Args:
+        texts: Text of each chunk, in order.
+        embeddings: Float32 bytes of each chunk's unit vector, in the same order.
+    """
+
+    tenant: str
+    workspace: str
+    namespace: str
+    user: str | None
+    session: str | None
+    tags: tuple[str, ...]
+    occurred_at: datetime
+    confidence: float
+    texts: tuple[str, ...]
+    embeddings: tuple[bytes, ...]
+    category: str | None = None
+    agent: str | None = None
+    source: str | None = None
+    importance: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where a memory belongs, for a projection that keeps an index for each namespace.
+
+    Args:
+        record: What is indexed of it; ``None`` if nothing is, now.
+    """
+
+    tenant: str
+    workspace: str
+    namespace: str
+    record: Record | None
+
+
+@dataclass(frozen=True, slots=True)
+class NoteHits:
+    """How often searches found a note within a while.
+
+    Args:
+        hits: How often, from 1.
+        first_at: When the first of them was, in UTC.
+        last_at: When the last of them was, in UTC.
+    """
+
+    id: UUID
+    hits: int
+    first_at: datetime
+    last_at: datetime
+
+
+class Links(Protocol):
+    """Follows links, one step at a time."""
+
+    async def expand(self, frontier: Frontier) -> Sequence[Followed]:
+        """Return the links of the nodes in both directions, strongest first for each node.
+
+        Raises:
+            Unavailable: If the store does not answer.
+        """
+        ...
+
+
+class GraphStore(Links, Protocol):
+    """A store that follows links fast; a projection of Postgres."""
+
+    async def apply(self, changes: "Sequence[Change[Node]]") -> None:
+        """Put each node and all links that start from it in place of what was known of it; idempotent.
+
+        A link to a node that is not known yet makes a bare node, which its own change completes.
+        """
+        ...
+
+    async def flush(self) -> None:
+        """Return when everything applied so far survives a crash of the store."""
+        ...
+
+    async def nodes(self, after: UUID | None, limit: int, tenant: str | None = None) -> Sequence[tuple[UUID, Node]]:
+        """Return nodes with their links in the order of their ids, from the one after ``after`` on; for the audit."""
+        ...
+
+
+class Projection(Protocol[State]):
+    """A store that is derived from Postgres and can be rebuilt from it."""
+
+    async def apply(self, changes: Sequence[Change[State]]) -> None:
+        """Take over the given states and return when they are visible; idempotent."""
+        ...
+
+    async def flush(self) -> None:
+        """Return when everything applied so far survives a loss of power."""
+        ...
+
+
+@runtime_checkable
+class Rebuildable(Protocol[State]):
+    """A projection that can be built anew beside itself: searches miss nothing meanwhile."""
+
+    def beside(self, build: int) -> Projection[State]:
+        """Return the store of a build, which nobody searches yet; it is made when it takes its first changes."""
+        ...
+
+    async def switch(self, build: int) -> None:
+        """Have searches use the store of the build from now on, and give up the one before; idempotent."""
+        ...
+
+
+@runtime_checkable
+class Reachable(Protocol):
+    """A store on a server, which may be away."""
+
+    async def probe(self) -> None:
+        """Return if the server answers; a call that costs it little.
+
+        Raises:
+            Unavailable: If it does not answer.
+            Misconfigured: If it refuses us.
+        """
+        ...
+
+
+class Hints(Protocol):
+    """What stands next to memories in the graph, in words."""
+
+    async def hints(self, scope: Scope, filters: Filters, ids: Sequence[UUID]) -> Mapping[UUID, list[str]]:
+        """Return the facts next to each memory that pass the filters, strongest first (``Ann works_at Initech``).
+
+        Raises:
+            Unavailable: If the graph does not answer.
+        """
+        ...
+
+
+class Inventory(Protocol):
+    """A projection that can tell everything it holds, for the audit."""
+
+    async def inventory(self, tenant: str) -> Mapping[UUID, str]:
+        """Return every memory of a tenant in it with the fingerprint of its state."""
+        ...
+
+
+class Extractor(Protocol):
+    """From what was said to what is worth keeping."""
+
+    async def extract(self, messages: Sequence[Message], ids: Sequence[UUID]) -> Extraction:
+        """Return what the messages teach; the notes name their message's id as ``message:<id>``."""
+        ...
+
+
+class HitStore(Protocol):
+    """Keeps how often notes were found."""
+
+    async def count(self, hits: Sequence[NoteHits]) -> Sequence[UUID]:
+        """Add the hits and return the notes that they made warm.
+
+        Raises:
+            Unavailable: If the store does not answer; nothing is added.
+        """
+        ...
+
+
+class CacheShard(Protocol):
+    """One shard of the caches that every replica and sub-agent shares, wherever it lives; nothing in it is the truth.
+
+    Every method may raise or hang: whoever calls it goes on without.
+    """
+
+    async def find(self, probes: Sequence[Probe]) -> Sequence[Found]:
+        """Return what is known for each probe, in their order."""
+        ...
+
+    async def keep(self, news: News) -> None:
+        """Take over entries, agents and counts."""
+        ...
+
+    async def purge(self, tenant: str, workspace: str | None, layers: Sequence[Layer]) -> int:
+        """Forget the layers' entries of a workspace, or of all workspaces of a tenant; return how many."""
+        ...
+
+    async def stats(self) -> ShardStats:
+        """Return what the shard holds and what was counted."""
+        ...
+
+
+class CachedResponses(Protocol):
+    """Waits for a response that somebody else was asked to make; a capability of a shard."""
+
+    async def claim(self, space: Space, digest: bytes, lease_s: float, wait_s: float) -> bool:
+        """Tell whether the caller is to make the response itself.
+
+        The first caller is, at once. Another one is kept waiting, at most ``wait_s``: it is told
+        ``False`` when the first one's response was kept (:meth:`settle`), and becomes the first
+        when the first one's lease of ``lease_s`` ends without.
+        """
+        ...
+
+    async def settle(self, space: Space, digest: bytes) -> None:
+        """Wake those who wait for this response."""
+        ...
+
+
+class Shards(CacheShard, CachedResponses, Protocol):
+    """A shard with everything that one can do."""
+
+
+class Clock(Protocol):
+    """The time of day."""
+
+    def __call__(self) -> datetime:
+        """Return now, in UTC."""
+        ...

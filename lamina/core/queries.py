@@ -1,0 +1,425 @@
+"""What is asked and what is answered."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import IntEnum, StrEnum
+from typing import Any, Literal
+from uuid import UUID
+
+from lamina.core.memories import as_utc
+from lamina.core.scope import Scope
+from lamina.errors import InvalidInput
+from lamina.text.hygiene import MAX_QUERY_CHARS, clean_id, clean_text
+from lamina.text.words import words
+
+MAX_LIMIT = 1000
+MAX_DEPTH = 3
+
+
+class Tier(IntEnum):
+    """The five tiers, from what was said to what was learned."""
+
+    SESSIONS = 1
+    NOTES = 2
+    PROFILE = 3
+    GRAPH = 4
+    PROCEDURES = 5
+    DOCUMENTS = 6  # Beside the five: what was uploaded, not lived through.
+
+
+TierName = Literal["sessions", "notes", "graph", "procedures", "documents"]
+TIER_NAMES: Mapping[TierName, Tier] = {
+    "sessions": Tier.SESSIONS,
+    "notes": Tier.NOTES,
+    "graph": Tier.GRAPH,
+    "procedures": Tier.PROCEDURES,
+    "documents": Tier.DOCUMENTS,
+}
+"""The tiers that are searched, under the names that callers use."""
+SEARCHED_TIERS = tuple(TIER_NAMES.values())
+
+
+class Source(StrEnum):
+    """A ranking that fusion combines; each belongs to one tier."""
+
+    SESSION_VECTORS = "session_vectors"
+    SESSION_WORDS = "session_words"
+    SESSION_CONTEXT = "session_context"
+    NOTES_HYBRID = "notes_hybrid"
+    NOTES_WARM = "notes_warm"
+    NOTES_COLD = "notes_cold"
+    GRAPH = "graph"
+    PROCEDURES = "procedures"
+    DOCUMENTS = "documents"
+
+
+TIER_OF: Mapping[Source, Tier] = {
+    Source.SESSION_VECTORS: Tier.SESSIONS,
+    Source.SESSION_WORDS: Tier.SESSIONS,
+    Source.SESSION_CONTEXT: Tier.SESSIONS,
+    Source.NOTES_HYBRID: Tier.NOTES,
+    Source.NOTES_WARM: Tier.NOTES,
+    Source.NOTES_COLD: Tier.NOTES,
+    Source.GRAPH: Tier.GRAPH,
+    Source.PROCEDURES: Tier.PROCEDURES,
+    Source.DOCUMENTS: Tier.DOCUMENTS,
+}
+"""The tier that answers for a source; the graph also ranks memories of other tiers that it leads to."""
+
+
+class FilterField(StrEnum):
+    """What a filter may look at."""
+
+    CATEGORY = "category"
+    OCCURRED_AT = "occurred_at"
+    TAGS = "tags"
+    SOURCE = "source"
+    USER = "user"
+    AGENT = "agent"
+    SESSION = "session"
+    CONFIDENCE = "confidence"
+    IMPORTANCE = "importance"
+
+
+class Operator(StrEnum):
+    """How a filter compares."""
+
+    EQ = "eq"
+    IN = "in"
+    CONTAINS = "contains"
+    GT = "gt"
+    GTE = "gte"
+    LT = "lt"
+    LTE = "lte"
+
+
+FilterValue = str | float | datetime | tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """One comparison; false where the memory has no such value, except ``eq`` with ``None``.
+
+    Args:
+        field: What is looked at. ``tags`` is a set and knows only ``contains``.
+        operator: How; ``in`` takes a tuple of texts.
+        value: Text, number or UTC time, as the field's type asks.
+    """
+
+    field: FilterField
+    operator: Operator
+    value: FilterValue
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """True where every part is; of none, always."""
+
+    parts: "tuple[Condition, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """True where one part is; of none, never."""
+
+    parts: "tuple[Condition, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """True where the part is not."""
+
+    part: "Condition"
+
+
+Condition = Compare | AllOf | AnyOf | Negation
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What a hit must be beside relevant; every source and the graph's expansion obey.
+
+    Args:
+        tags: All of these, each compared whole. Messages have none.
+        since: Not before this moment of the event, in UTC.
+        until: Before this moment of the event, in UTC.
+        min_confidence: Memories less sure than this are left out, 0..1.
+        where: Any other condition.
+        as_of: Nothing that happened after this moment counts, and ages are counted from it.
+        shared_only: Only what belongs to no user; what another workspace shares is searched so.
+        min_weight: Notes that have faded below this are left out, 0..1; no index holds it, and no other tier fades.
+    """
+
+    tags: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    min_confidence: float = 0.5
+    where: Condition | None = None
+    as_of: datetime | None = None
+    shared_only: bool = False
+    min_weight: float = 0.0
+
+    def condition(self) -> Condition:
+        """Return all of it, ``min_weight`` excepted, as one condition."""
+        limits: tuple[tuple[FilterField, Operator, FilterValue], ...] = (
+            (FilterField.OCCURRED_AT, Operator.GTE, self.since),
+            (FilterField.OCCURRED_AT, Operator.LT, self.until),
+            (FilterField.OCCURRED_AT, Operator.LTE, self.as_of),
+            (FilterField.CONFIDENCE, Operator.GTE, self.min_confidence or None),
+            *((FilterField.TAGS, Operator.CONTAINS, tag) for tag in self.tags),
+        )
+        parts: tuple[Condition, ...] = tuple(Compare(*limit) for limit in limits if limit[2] is not None)
+        if self.shared_only:
+            parts += (Compare(FilterField.USER, Operator.EQ, None),)
+        return AllOf(parts if self.where is None else (*parts, self.where))
+
+
+class FusionMethod(StrEnum):
+    """How the rankings of the sources become one."""
+
+    RRF = "rrf"
+    WEIGHTED = "weighted"
+    COMPOSITE = "composite"
+
+
+class Normalisation(StrEnum):
+    """How the weighted fusion scales a source's figures to 0..1."""
+
+    MIN_MAX = "min_max"
+    ABSOLUTE = "absolute"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One search, ready for every source.
+
+    Args:
+        text: What is asked.
+        words: Its words, as every keyword index holds them.
+        scope: Where to look; ``user`` adds that user's memories to the shared ones, ``session``
+            narrows the messages.
+        limit: How many hits each source returns.
+        filters: What a hit must be beside relevant.
+        embedding: Float32 bytes of the unit vector; ``None`` where the embedder did not answer.
+        generation: The active embedding generation, whose chunks are searched.
+        depth: How many steps the graph is followed; the configured number if not given.
+    """
+
+    text: str
+    words: tuple[str, ...]
+    scope: Scope
+    limit: int
+    filters: Filters = field(default_factory=Filters)
+    embedding: bytes | None = None
+    generation: int = 0
+    depth: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """What a caller asks, before it is embedded.
+
+    Args:
+        text: The question or the latest message.
+        scope: Where to look.
+        limit: How many fused hits to return, best first.
+        per_source: How many ranks of each source count in full.
+        tiers: Which tiers to search.
+        filters: What a hit must be beside relevant.
+        fusion: How the sources' rankings become one.
+        normalise: How the weighted fusion scales.
+        depth: How many steps the graph is followed, 1 to 3; the configured number if not given.
+        min_score: Hits with a lower fused score are left out, 0..1.
+    """
+
+    text: str
+    scope: Scope
+    limit: int
+    per_source: int
+    tiers: tuple[Tier, ...] = SEARCHED_TIERS
+    filters: Filters = field(default_factory=Filters)
+    fusion: FusionMethod = FusionMethod.RRF
+    normalise: Normalisation = Normalisation.MIN_MAX
+    depth: int | None = None
+    min_score: float = 0.0
+
+    def query(self) -> Query:
+        """Return the query for the sources, without its embedding and generation.
+
+        Raises:
+            InvalidInput: If the text is blank or unclean, or a number is out of range.
+        """
+        text = clean_text(self.text, "query", limit=MAX_QUERY_CHARS)
+        if not 1 <= self.limit <= MAX_LIMIT:
+            raise InvalidInput("limit", f"is {self.limit}; expected 1 to {MAX_LIMIT}")
+        return Query(
+            text=text,
+            words=tuple(words(text)),
+            scope=self.scope,
+            limit=max(self.per_source, self.limit),
+            filters=clean_filters(self.filters),
+            depth=clean_depth(self.depth),
+        )
+
+
+def clean_filters(filters: Filters) -> Filters:
+    """Return the filters with clean tags and UTC times.
+
+    Raises:
+        InvalidInput: For an unclean tag, or a window that ends before it starts.
+    """
+    since = None if filters.since is None else as_utc(filters.since, "since")
+    until = None if filters.until is None else as_utc(filters.until, "until")
+    if since and until and until <= since:
+        raise InvalidInput("until", f"is {until.isoformat()}, not after since ({since.isoformat()})")
+    tags = tuple(clean_id(tag, f"tags.{place}") for place, tag in enumerate(filters.tags))
+    as_of = None if filters.as_of is None else as_utc(filters.as_of, "as_of")
+    return replace(filters, tags=tags, since=since, until=until, as_of=as_of)
+
+
+def clean_depth(depth: int | None) -> int | None:
+    """Return the depth.
+
+    Raises:
+        InvalidInput: If it is not 1, 2 or 3.
+    """
+    if depth is not None and not 1 <= depth <= MAX_DEPTH:
+        raise InvalidInput("depth", f"is {depth}; expected 1 to {MAX_DEPTH}")
+    return depth
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A found memory as a caller sees it, whatever its tier.
+
+    Args:
+        id: Of the message, note, entity, edge, procedure or passage.
+        tier: Where it lives.
+        kind: ``message``, the note's category, ``entity``, ``fact``, ``procedure`` or ``passage``.
+        content: The stretch of its text that matched.
+        occurred_at: When it was said or happened, in UTC.
+        last_hit_at: When a search last found it, in UTC, where that is counted.
+        temperature: ``warm`` or ``cold``; notes alone can be cold.
+        title: Of the document that a passage belongs to.
+        document: Id of that document.
+        position: Which of its passages it is, from 1.
+        workspace: Where it comes from, if another workspace shares it.
+        namespace: Its namespace there, if that is not the default one.
+        expires_at: From when on it is seen no more, in UTC; ``None`` means never.
+    """
+
+    id: UUID
+    tier: Tier
+    kind: str
+    content: str
+    occurred_at: datetime
+    confidence: float = 1.0
+    importance: float = 0.5
+    user: str | None = None
+    agent: str | None = None
+    session: str | None = None
+    name: str | None = None
+    ref: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, Any] = field(default_factory=dict)
+    source: str | None = None
+    last_hit_at: datetime | None = None
+    temperature: str = "warm"
+    title: str | None = None
+    document: UUID | None = None
+    position: int | None = None
+    workspace: str | None = None
+    namespace: str | None = None
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One place of one source's ranking.
+
+    Args:
+        memory: What was found.
+        score: 0..1, higher is better.
+        raw: The engine's own figures (``cosine``, ``bm25``, ``ts_rank_cd``).
+    """
+
+    memory: Memory
+    score: float
+    raw: Mapping[str, float]
+
+
+Place = tuple[UUID, int]
+"""A chunk of a memory: the memory's id and which of its chunks, from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A message near a candidate, or a candidate itself.
+
+    Args:
+        memory: The message, with its best chunk as the excerpt.
+        position: Its place in its session.
+        cosine: Similarity of its best chunk; 0 where the query has no vector.
+    """
+
+    memory: Memory
+    position: int
+    cosine: float
+
+
+def first_expiry(moments: Iterable[datetime | None]) -> datetime | None:
+    """Return when the first of several things is over; ``None`` if none of them ever is."""
+    return min((moment for moment in moments if moment is not None), default=None)
+
+
+Ranking = tuple[Hit, ...]
+"""Hits of one source, best first, each memory once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A source that did not answer; data of the answer, never an empty ranking."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where one source put a memory.
+
+    Args:
+        rank: From 1, the best.
+        score: The source's score, 0..1.
+        raw: The engine's own figures.
+    """
+
+    rank: int
+    score: float
+    raw: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class FusedHit:
+    """A memory with its fused score (0..1) and where each source placed it."""
+
+    memory: Memory
+    score: float
+    placements: Mapping[Source, Placement]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The fused answer.
+
+    Args:
+        hits: Best first.
+        answered: Hits per source that answered, before fusion.
+        degraded: What did not answer and why, by source (or ``embedder``).
+        graph: What the graph's sources said of the own workspace, before fusion; ``None`` where one of them did not.
+    """
+
+    hits: tuple[FusedHit, ...]
+    answered: Mapping[Source, int]
+    degraded: Mapping[str, str]
+    graph: Mapping[Source, Ranking] | None = None

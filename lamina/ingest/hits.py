@@ -1,0 +1,135 @@
+"""Counting what searches find, off their path: gathered in memory, written together."""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from uuid import UUID
+
+from lamina.core.ports import Clock, HitStore, NoteHits
+
+logger = logging.getLogger(__name__)
+
+MAX_NOTES = 1_000
+CAPACITY = 20_000
+FLUSH_DEADLINE_S = 10.0
+LONGEST_PAUSE_S = 30.0
+
+
+class HitBuffer:
+    """Hits that are not written yet, by note.
+
+    Args:
+        capacity: Most notes; beyond it the hits of further notes are dropped, and counted as such.
+    """
+
+    def __init__(self, capacity: int = CAPACITY) -> None:
+        self._capacity = capacity
+        self._hits: dict[UUID, NoteHits] = {}
+        self.dropped = 0
+
+    def __len__(self) -> int:
+        return len(self._hits)
+
+    def add(self, hits: Iterable[NoteHits]) -> None:
+        """Add hits to those that are there."""
+        for item in hits:
+            known = self._hits.get(item.id)
+            if known is None and len(self._hits) >= self._capacity:
+                self.dropped += item.hits
+            else:
+                self._hits[item.id] = item if known is None else together(known, item)
+
+    def take(self, limit: int) -> list[NoteHits]:
+        """Return and forget the hits of some notes, the oldest first."""
+        ids = list(self._hits)[:limit]
+        return [self._hits.pop(id_) for id_ in ids]
+
+
+def together(one: NoteHits, other: NoteHits) -> NoteHits:
+    """Return the hits of both, of the same note."""
+    return replace(
+        one,
+        hits=one.hits + other.hits,
+        first_at=min(one.first_at, other.first_at),
+        last_at=max(one.last_at, other.last_at),
+    )
+
+
+def one_hit_each(ids: Iterable[UUID], now: datetime) -> list[NoteHits]:
+    """Return one hit of each note, however often the answer names it."""
+    return [NoteHits(id_, 1, now, now) for id_ in dict.fromkeys(ids)]
+
+
+class HitCounter:
+    """Counts hits after the answer is sent; a failure delays the counting and nothing else.
+
+    A task runs only while there is something to write; :meth:`close` ends it.
+
+    Args:
+        store: Where the hits are kept.
+        clock: The time of day.
+        flush_interval_s: How long hits gather before they are written together.
+        max_notes: Most notes of one write; so many are written without waiting.
+    """
+
+    def __init__(self, store: HitStore, clock: Clock, *, flush_interval_s: float, max_notes: int = MAX_NOTES) -> None:
+        self._store = store
+        self._clock = clock
+        self._flush_interval_s = flush_interval_s
+        self._max_notes = max_notes
+        self._buffer = HitBuffer()
+        self._is_full = asyncio.Event()
+        self._turn = asyncio.Lock()
+        self._writing: asyncio.Task[None] | None = None
+
+    async def add(self, ids: Sequence[UUID]) -> None:
+        """Take note of one hit of each note; returns at once."""
+        self._buffer.add(one_hit_each(ids, self._clock()))
+        if len(self._buffer) >= self._max_notes:
+            self._is_full.set()
+        if self._buffer and (self._writing is None or self._writing.done()):
+            self._writing = asyncio.create_task(self._write_out())
+
+    async def flush(self) -> None:
+        """Write everything gathered so far.
+
+        Raises:
+            Unavailable: If the store does not answer; what is not written yet is kept.
+        """
+        async with self._turn:
+            self._is_full.clear()
+            while batch := self._buffer.take(self._max_notes):
+                await self._write(batch)
+
+    async def close(self) -> None:
+        """Write what is left, if the store answers, and end."""
+        if self._writing is not None:
+            self._writing.cancel()
+            await asyncio.gather(self._writing, return_exceptions=True)
+        try:
+            await self.flush()
+        except Exception as error:  # noqa: BLE001 - the process ends anyway
+            logger.warning("hits: %d notes stay uncounted: %s", len(self._buffer), error)
+
+    async def _write(self, batch: Sequence[NoteHits]) -> None:
+        try:
+            await asyncio.wait_for(self._store.count(batch), FLUSH_DEADLINE_S)
+        except BaseException:
+            self._buffer.add(batch)
+            raise
+
+    async def _write_out(self) -> None:
+        """Write until nothing is left; after a failure wait ever longer."""
+        pause = self._flush_interval_s
+        while self._buffer:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._is_full.wait(), pause)
+            try:
+                await self.flush()
+                pause = self._flush_interval_s
+            except Exception as error:  # noqa: BLE001 - they are tried again
+                logger.warning("hits: not counted yet, retrying: %s", error)
+                pause = min(LONGEST_PAUSE_S, pause * 2)

@@ -1,0 +1,272 @@
+"""What uploaded documents say: text, Markdown, HTML and PDF as one text with its sections.
+
+Parsing opens no connection and runs nothing: scripts, styles and embedded objects are dropped.
+"""
+
+import io
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from email.message import Message
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from lamina.core.documents import MAX_TITLE_CHARS, Parsed, Section
+from lamina.core.media_types import HTML, MARKDOWN, PDF, TEXT
+from lamina.errors import InvalidInput
+from lamina.text.hygiene import clean, is_blank
+
+if TYPE_CHECKING:
+    from pypdf import PdfReader
+
+HEADING_JOIN = " > "
+_ALIASES = {"text/x-markdown": MARKDOWN, "application/xhtml+xml": HTML, "application/x-pdf": PDF}
+MAX_NESTING = 4_000  # Ten times what large pages have.
+Stop = Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large a document may be.
+
+    Args:
+        max_bytes: Of the file that is uploaded.
+        max_chars: Of the text that is in it, however small it was packed.
+    """
+
+    max_bytes: int
+    max_chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A document that is being parsed, and where its caller wrote it.
+
+    Args:
+        field: Path of the field that holds the content.
+        is_stopped: Tells that nobody waits any more.
+    """
+
+    content: str | bytes
+    charset: str
+    field: str
+    limits: Limits
+    is_stopped: Stop
+
+
+def parse(
+    content: str | bytes,
+    media_type: str,
+    limits: Limits,
+    *,
+    field_path: str = "",
+    is_stopped: Stop = lambda: False,
+) -> Parsed:
+    """Return what a document says.
+
+    Args:
+        content: Its text, or the bytes of its file.
+        media_type: What it is written in, perhaps with a charset; UTF-8 is assumed.
+        limits: How large it may be.
+        field_path: Path of the document in the caller's request.
+        is_stopped: Asked between the pages of a PDF; parsing ends where it says so.
+
+    Raises:
+        InvalidInput: For an unknown media type, a document that is too large, broken, encrypted or
+            not in its charset, and for one without text.
+    """
+    prefix = f"{field_path}." if field_path else ""
+    kind, charset = known_media_type(media_type, f"{prefix}media_type")
+    field = f"{prefix}content" if isinstance(content, str) else f"{prefix}content_base64"
+    _check_size(content, field, limits.max_bytes)
+    parsed = _PARSERS[kind](Source(content, charset, field, limits, is_stopped))
+    if is_blank(parsed.text):
+        raise InvalidInput(field, f"has no text in it{_REMEDIES.get(kind, '')}")
+    return parsed
+
+
+def known_media_type(media_type: str, field: str) -> tuple[str, str]:
+    """Return the media type that a parser is known for, and its charset.
+
+    Raises:
+        InvalidInput: For any other one.
+    """
+    header = Message()
+    header["Content-Type"] = "".join(char for char in media_type if char.isprintable())
+    kind = header.get_content_type()
+    kind = _ALIASES.get(kind, kind)
+    if kind not in _PARSERS or not media_type.strip().lower().startswith(header.get_content_type()):
+        raise InvalidInput(field, f"is {media_type[:100]!r}; expected one of {', '.join(_PARSERS)}")
+    return kind, str(header.get_content_charset() or "utf-8")
+
+
+def _check_size(content: str | bytes, field: str, max_bytes: int) -> None:
+    size = len(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content)
+    if size > max_bytes:
+        raise InvalidInput(field, f"has {size} bytes; at most {max_bytes} are accepted, send it in parts")
+
+
+def _text_of(source: Source, max_chars: int) -> str:
+    """Return what is written in a document: NFC, lines ended by a line feed alone."""
+    decoded = source.content if isinstance(source.content, str) else _decoded(source.content, source)
+    lines = decoded.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    return clean(lines, source.field, limit=max_chars)
+
+
+def _decoded(content: bytes, source: Source) -> str:
+    try:
+        return content.decode(source.charset)
+    except LookupError as error:
+        raise InvalidInput(source.field, f"has the unknown charset {source.charset!r}; convert it to UTF-8") from error
+    except ValueError as error:
+        raise InvalidInput(
+            source.field,
+            f"is not {source.charset}: {_first_line(error)}; convert it to UTF-8, or name its charset in media_type",
+        ) from error
+
+
+def _parse_text(source: Source) -> Parsed:
+    text = _text_of(source, source.limits.max_chars)
+    return Parsed(text, None, (Section(0, len(text)),))
+
+
+def _parse_markdown(source: Source) -> Parsed:
+    text = _text_of(source, source.limits.max_chars)
+    headings = list(_headings(text))
+    title = next((heading.text for heading in headings if heading.level == 1), None)
+    return Parsed(text, as_title(title), _sections(text, headings))
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading: where it begins in the text, how deep it is (1 to 6), and what it says."""
+
+    start: int
+    level: int
+    text: str
+
+
+@cache
+def _markdown() -> Any:
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - only writers of Markdown need it
+
+    return MarkdownIt("commonmark").disable("inline")
+
+
+def _headings(text: str) -> Iterator[Heading]:
+    """Yield the headings of a Markdown text; what looks like one in a block of code is none."""
+    starts = _line_starts(text)
+    tokens = _markdown().parse(text)
+    for token, inside in pairwise(tokens):
+        if token.type == "heading_open" and token.map and token.level == 0:
+            yield Heading(starts[token.map[0]], int(token.tag[1]), " ".join(inside.content.split()))
+
+
+def _line_starts(text: str) -> list[int]:
+    starts = [0]
+    for line in text.split("\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    return starts
+
+
+def _sections(text: str, headings: Sequence[Heading]) -> tuple[Section, ...]:
+    """Return the stretches of a text from heading to heading, each with the headings above it."""
+    bounds = [heading.start for heading in headings] + [len(text)]
+    sections = [] if bounds[0] == 0 and headings else [Section(0, bounds[0])]
+    above: tuple[Heading, ...] = ()
+    for heading, end in zip(headings, bounds[1:], strict=True):
+        above = (*(item for item in above if item.level < heading.level), heading)
+        path = HEADING_JOIN.join(item.text for item in above if item.text)
+        sections.append(Section(heading.start, end, path or None))
+    return tuple(section for section in sections if section.start < section.end)
+
+
+def _parse_html(source: Source) -> Parsed:
+    from lamina.ingest.parsing.html import nesting, read_html  # noqa: PLC0415 - only writers of HTML need it
+
+    markup = _text_of(source, source.limits.max_bytes)
+    if (depth := nesting(markup)) > MAX_NESTING:
+        raise InvalidInput(source.field, f"nests {depth} tags; at most {MAX_NESTING} are read, close what is open")
+    page = read_html(markup)
+    text = clean(page.text, source.field, limit=source.limits.max_chars)
+    headings = [Heading(start, level, text[start:end].strip()) for start, end, level in page.headings]
+    first = next((heading.text for heading in headings if heading.level == 1), None)
+    return Parsed(text, as_title(page.title) or as_title(first), _sections(text, headings))
+
+
+def _parse_pdf(source: Source) -> Parsed:
+    from pypdf import PdfReader  # noqa: PLC0415 - only writers of PDF need it
+
+    if isinstance(source.content, str):
+        raise InvalidInput(source.field, f"is text, but {PDF} is binary; send it as content_base64")
+    try:
+        reader = PdfReader(io.BytesIO(source.content))
+        _check_readable(reader, source.field)
+        pages = list(_pages(reader, source))
+        title = _pdf_title(reader)
+    except InvalidInput:
+        raise
+    # A file from anywhere can break a parser anywhere; whatever it raises, the file is at fault.
+    except Exception as error:
+        raise InvalidInput(
+            source.field, f"is no readable PDF ({_first_line(error)}); repair it, or send its text"
+        ) from error
+    text = "".join(pages)
+    return Parsed(text, title, tuple(_page_sections(pages)))
+
+
+def _check_readable(reader: "PdfReader", field: str) -> None:
+    # A document that only restricts its use opens with the empty password, as every reader opens it.
+    if reader.is_encrypted and not reader.decrypt(""):
+        raise InvalidInput(field, "is an encrypted PDF; remove its password")
+
+
+def _pages(reader: "PdfReader", source: Source) -> Iterator[str]:
+    """Yield the text of each page, ended by a blank line."""
+    size = 0
+    for page in reader.pages:
+        if source.is_stopped():
+            raise InvalidInput(source.field, "takes too long to read; send it in parts, or its text")
+        text = unicodedata.normalize("NFC", _printable(page.extract_text())).strip()
+        size += len(text) + 2
+        if size > source.limits.max_chars:
+            raise InvalidInput(source.field, f"has more than {source.limits.max_chars} characters; send it in parts")
+        yield f"{text}\n\n" if text else ""
+
+
+def _pdf_title(reader: "PdfReader") -> str | None:
+    return as_title(_printable(str(reader.metadata.title or ""))) if reader.metadata else None
+
+
+def _page_sections(pages: Sequence[str]) -> Iterator[Section]:
+    start = 0
+    for number, page in enumerate(pages, start=1):
+        if page:
+            yield Section(start, start + len(page), page=number)
+        start += len(page)
+
+
+def _printable(text: str) -> str:
+    """Return a text without what broken fonts put into it: NUL and lone surrogates."""
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()
+
+
+def as_title(text: str | None) -> str | None:
+    """Return a text as a title: one line, not too long; ``None`` if it says nothing."""
+    line = " ".join((text or "").split())[:MAX_TITLE_CHARS].strip()
+    return None if is_blank(line) else line
+
+
+def _first_line(error: BaseException) -> str:
+    said = str(error).strip().split("\n")[0][:200]
+    return f"{type(error).__name__}: {_printable(said)}" if said else type(error).__name__
+
+
+_PARSERS: Mapping[str, Callable[[Source], Parsed]] = {
+    TEXT: _parse_text,
+    MARKDOWN: _parse_markdown,
+    HTML: _parse_html,
+    PDF: _parse_pdf,
+}
+_REMEDIES = {PDF: "; pages that are only pictures need text recognition first"}

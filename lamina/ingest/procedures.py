@@ -1,0 +1,172 @@
+"""The write path of procedures and their outcomes."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from pgvector import Vector
+
+from lamina.core.memories import new_id
+from lamina.core.ports import Clock, Embedder
+from lamina.core.scope import Scope
+from lamina.errors import Unavailable
+from lamina.models.batching import mean_vector
+from lamina.policies.procedures import Outcome, Procedure, StoredProcedure, clean_outcome, clean_procedure
+from lamina.stores.postgres.connection import Connection, Pool, in_transaction
+from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.idempotency import Json, Once, answer_once
+from lamina.stores.postgres.procedures import (
+    PreparedProcedure,
+    Reported,
+    delete_procedure,
+    index_procedure,
+    insert_procedures,
+    lock_procedure,
+    report_outcome,
+    update_procedure,
+)
+
+
+class ProcedureRecorder:
+    """Writes procedures and outcomes.
+
+    A trigger is embedded first, then one transaction writes the rows together with the scope's
+    new epoch: no connection is held while a model works.
+
+    Args:
+        pool: Connections to Postgres.
+        embedder: Embeds triggers.
+        generation: The active generation of vectors.
+        clock: The time of day.
+        embed_deadline_s: Seconds after which a write gives up on the embedder.
+    """
+
+    def __init__(
+        self, pool: Pool, embedder: Embedder, *, generation: int, clock: Clock, embed_deadline_s: float
+    ) -> None:
+        self._pool = pool
+        self._embedder = embedder
+        self._generation = generation
+        self._clock = clock
+        self._embed_deadline_s = embed_deadline_s
+
+    async def put(self, scope: Scope, procedures: Sequence[Procedure], once: Once | None = None) -> Json:
+        """Store procedures, each trigger with each action once per scope.
+
+        Returns:
+            ``procedures`` in their order, with id and whether they existed, and the scope's ``epoch``.
+
+        Raises:
+            InvalidInput: For an unclean procedure; none is stored.
+            Unavailable: If the embedder or Postgres does not answer; none is stored.
+        """
+        prepared = await self._prepared([(new_id(), clean_procedure(procedure)) for procedure in procedures])
+        now = self._clock()
+
+        async def write(connection: Connection) -> Json:
+            put = await insert_procedures(connection, scope, prepared, self._generation, now)
+            items = [{"id": str(item.id), "existed": item.existed} for item in put]
+            is_news = not all(item.existed for item in put)
+            return {"procedures": items, "epoch": await bump_epoch(connection, scope, teaches=is_news)}
+
+        return await in_transaction(
+            self._pool, lambda connection: answer_once(connection, once, lambda: write(connection))
+        )
+
+    async def change(self, tenant: str, id_: UUID, changes: dict[str, Any]) -> StoredProcedure:
+        """Change fields of a procedure; its outcomes stay.
+
+        A changed trigger is embedded before the row is locked.
+
+        Raises:
+            NotFound: If the tenant has no such procedure.
+            Conflict: If another procedure of the scope already has this trigger and action.
+        """
+        checked = clean_procedure(replace(Procedure(trigger="-", action="-"), **changes))
+        clean_changes = {name: getattr(checked, name) for name in changes}
+        prepared = await self._prepared([(id_, checked)] if "trigger" in changes else [])
+        now = self._clock()
+
+        async def act(connection: Connection) -> StoredProcedure:
+            old = await lock_procedure(connection, tenant, id_)
+            stored = await update_procedure(connection, id_, replace(old.procedure, **clean_changes), now)
+            for item in prepared:
+                await index_procedure(connection, item, self._generation)
+            await bump_epoch(connection, _scope(tenant, stored), teaches=True)
+            return stored
+
+        return await in_transaction(self._pool, act)
+
+    async def delete(self, tenant: str, id_: UUID) -> None:
+        """Take a procedure out of every reader's sight.
+
+        Raises:
+            NotFound: If the tenant has no such procedure.
+        """
+        now = self._clock()
+
+        async def act(connection: Connection) -> None:
+            await bump_epoch(connection, await delete_procedure(connection, tenant, id_, now), teaches=True)
+
+        await in_transaction(self._pool, act)
+
+    async def report(self, scope: Scope, id_: UUID, outcome: Outcome, once: Once | None = None) -> Json:
+        """Count an outcome of a procedure; each run counts once.
+
+        Args:
+            scope: Whose procedure it is, by its tenant, and which agent reports.
+            id_: The procedure.
+            outcome: What came of following it.
+            once: The caller's Idempotency-Key.
+
+        Returns:
+            ``id``, ``existed`` (whether the run was known, so that nothing changed), ``strength``,
+            ``successes``, ``failures`` and the scope's ``epoch``, which only a change raises.
+
+        Raises:
+            InvalidInput: For an unclean run or comment.
+            NotFound: If the tenant has no such procedure.
+            Conflict: If the run was reported with the other result.
+        """
+        cleaned = clean_outcome(outcome)
+        now = self._clock()
+
+        async def write(connection: Connection) -> Json:
+            reported = await report_outcome(connection, scope, id_, cleaned, now)
+            if not reported.existed:
+                await bump_epoch(connection, _scope(scope.tenant, reported.stored))
+            return _report_json(reported)
+
+        return await in_transaction(
+            self._pool, lambda connection: answer_once(connection, once, lambda: write(connection))
+        )
+
+    async def _prepared(self, procedures: Sequence[tuple[UUID, Procedure]]) -> list[PreparedProcedure]:
+        vectors = await self._embed([procedure.trigger for _, procedure in procedures])
+        return [
+            PreparedProcedure(id_, procedure, vector)
+            for (id_, procedure), vector in zip(procedures, vectors, strict=True)
+        ]
+
+    async def _embed(self, triggers: Sequence[str]) -> list[Vector]:
+        if not triggers:
+            return []  # A change of anything but the trigger needs no model.
+        try:
+            chunks = await asyncio.wait_for(self._embedder.embed_chunks(triggers), self._embed_deadline_s)
+        except TimeoutError as error:
+            raise Unavailable("embedder", f"no answer within {self._embed_deadline_s} s") from error
+        if len(chunks) != len(triggers):
+            raise Unavailable("embedder", f"it returned {len(chunks)} results for {len(triggers)} texts")
+        return [Vector(mean_vector(item)) for item in chunks]
+
+
+def _scope(tenant: str, stored: StoredProcedure) -> Scope:
+    return Scope(tenant, stored.workspace, stored.namespace)
+
+
+def _report_json(reported: Reported) -> Json:
+    stored = reported.stored
+    counts = {"strength": stored.strength, "successes": stored.successes, "failures": stored.failures}
+    return {"id": str(stored.id), "existed": reported.existed, **counts}

@@ -1,0 +1,332 @@
+"""Consolidation: notes about one thing become one note, and shared neighbours an edge."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid5
+
+import numpy as np
+from psycopg.rows import DictRow
+
+from lamina.core.areas import Area
+from lamina.core.memories import Note
+from lamina.core.runs import Counts
+from lamina.core.scope import Scope
+from lamina.errors import LaminaError
+from lamina.extraction.extractive_summaries import SourceText, Summarizer
+from lamina.maintenance.changes import Changes
+from lamina.maintenance.derived_notes import Derived, Deriver, PreparedDerived, kept_entities, still_says
+from lamina.maintenance.pages import After, Page
+from lamina.maintenance.sizes import live_notes
+from lamina.policies.retention.clusters import (
+    Cluster,
+    EdgePolicy,
+    InferredEdge,
+    cluster_key,
+    clusters,
+    covered,
+    inferred_edges,
+)
+from lamina.policies.retention.provenance import Origin
+from lamina.stores.postgres.connection import Connection, Pool, lent, statement
+from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.job_changes import Change, take_rows
+from lamina.stores.postgres.links import prune_evidence
+from lamina.stores.postgres.outbox import enqueue
+
+SOURCE = "job:consolidation"
+EDGE_TYPE = "related_to"
+EDGE_CONFIDENCE = 0.5
+PAGE_NOTES = 4_000
+UNDO_PAGE = 2_000
+_STALE, _NOTES, _EDGES = "stale", "notes", "edges"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsolidationPolicy:
+    """When notes and entities belong together.
+
+    Args:
+        min_cosine: Least cosine of a member and the middle of its cluster.
+        least_members: Notes from which a cluster becomes one.
+        tokens: Most tokens of the one.
+        edges: When neighbours imply an edge.
+    """
+
+    min_cosine: float
+    least_members: int
+    tokens: int
+    edges: EdgePolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidated:
+    """A note that is ready to be written.
+
+    Args:
+        hashes: Of the members, by id: if one says something else by now, nothing is done.
+        covered: Members that say nothing which the note does not say.
+    """
+
+    made: PreparedDerived
+    hashes: Mapping[UUID, bytes]
+    covered: tuple[UUID, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one page comes to.
+
+    Args:
+        stale: Consolidated notes that no longer say what their members say.
+        notes: Those that are to be written.
+        edges: Those that are to be inferred.
+        unfounded: Inferred edges that nothing implies any more.
+    """
+
+    stale: tuple[UUID, ...] = ()
+    notes: tuple[Consolidated, ...] = ()
+    edges: tuple[InferredEdge, ...] = ()
+    unfounded: tuple[UUID, ...] = ()
+
+
+class ConsolidationJob:
+    """Consolidates the notes of a scope, a page of them at a time, then its edges.
+
+    A member whose every sentence stands in the consolidated note leaves the searches; the others stay, and belong to
+    it. Clusters do not cross pages, nor users. Before that, consolidated notes are dissolved of which a member says
+    something else by now, or is to end by itself: what they covered is there again, and may be consolidated anew. One
+    that somebody rewrote stays as it is. Inferred edges follow the present links: what these no longer imply goes.
+
+    Args:
+        pool: Connections to Postgres.
+        summarizer: Condenses texts.
+        deriver: Makes the notes.
+        policy: When notes and entities belong together.
+        page_notes: Notes that are compared with each other.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        summarizer: Summarizer,
+        deriver: Deriver,
+        policy: ConsolidationPolicy,
+        *,
+        page_notes: int = PAGE_NOTES,
+    ) -> None:
+        self._pool = pool
+        self._summarizer = summarizer
+        self._deriver = deriver
+        self._policy = policy
+        self._page_notes = page_notes
+
+    async def decide(self, area: Area, after: After, moment: datetime) -> Page[Plan]:
+        """Read one page, and make what it comes to."""
+        at = after or {"of": _STALE, "id": None}
+        if at["of"] == _STALE:
+            return await self._stale(area)
+        if at["of"] == _EDGES:
+            return await self._edges(area)
+        found, page = await self._found(area, at["id"], moment)
+        made, problems = await self._made(area, found)
+        gone = sum(len(one.covered) for one in made)
+        plan = Plan(notes=tuple(made)) if made else None
+        return Page(plan, page.after, page.seen, len(made) + gone, gone, tuple(problems))
+
+    async def preview(self, area: Area, after: After, moment: datetime) -> Page[None]:
+        """Read one page, and count what would become one; how much of it would go is not known yet."""
+        at = after or {"of": _STALE, "id": None}
+        if at["of"] == _NOTES:
+            return (await self._found(area, at["id"], moment))[1]
+        page = await (self._stale(area) if at["of"] == _STALE else self._edges(area))
+        return Page(None, page.after, page.seen, page.planned)
+
+    async def _stale(self, area: Area) -> Page[Plan]:
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("consolidation_members"), {**area.ids(), "source": SOURCE})
+            rows = await cursor.fetchall()
+        stale = await asyncio.to_thread(lambda: tuple(row["id"] for row in rows if _is_stale(area, row)))
+        plan = Plan(stale=stale) if stale else None
+        return Page(plan, {"of": _NOTES, "id": None}, planned=len(stale))
+
+    async def _found(
+        self, area: Area, after: str | None, moment: datetime
+    ) -> tuple[list[tuple[str | None, Cluster]], Page[None]]:
+        parameters = {"after": after, "moment": moment, "limit": self._page_notes, "source": SOURCE}
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("consolidation_notes"), {**area.ids(), **parameters})
+            rows = await cursor.fetchall()
+        found = await asyncio.to_thread(self._clusters, rows)
+        is_last = len(rows) < self._page_notes
+        following = {"of": _EDGES, "id": None} if is_last else {"of": _NOTES, "id": str(rows[-1]["id"])}
+        return found, Page(None, following, seen=len(rows), planned=len(found))
+
+    def _clusters(self, rows: Sequence[DictRow]) -> list[tuple[str | None, Cluster]]:
+        by_user: dict[str | None, list[DictRow]] = defaultdict(list)
+        for row in rows:
+            by_user[row["user_id"]].append(row)
+        return [(user, cluster) for user, own in by_user.items() for cluster in self._clusters_of(own)]
+
+    def _clusters_of(self, rows: Sequence[DictRow]) -> list[Cluster]:
+        embeddings = np.array([row["embedding"] for row in rows], dtype=np.float32)
+        ids, moments = [row["id"] for row in rows], [row["event_at"] for row in rows]
+        found = clusters(ids, embeddings, moments, min_cosine=self._policy.min_cosine)
+        return [cluster for cluster in found if len(cluster.members) >= self._policy.least_members]
+
+    async def _made(
+        self, area: Area, found: Sequence[tuple[str | None, Cluster]]
+    ) -> tuple[list[Consolidated], list[str]]:
+        made, problems = [], []
+        for user, cluster in found:
+            try:
+                one = await self._one(area, user, cluster)
+            except LaminaError as error:
+                problems.append(f"{len(cluster.members)} notes around {cluster.centre} of {area}: {error}")
+            else:
+                made.extend([one] if one is not None else [])
+        return made, problems
+
+    async def _one(self, area: Area, user: str | None, cluster: Cluster) -> Consolidated | None:
+        """Return the note that a cluster becomes; ``None`` if it was made before, and somebody took it away."""
+        rows = await self._deriver.sources(area, cluster.members)
+        origins = [Origin(row["id"], bytes(row["content_hash"])) for row in rows]
+        key = cluster_key(area.scope(), user, origins)
+        if len(rows) < self._policy.least_members or await self._deriver.known([key]):
+            return None
+        texts = [SourceText(row["content"], row["event_at"], row["importance"]) for row in rows]
+        text = await self._summarizer.summarize(texts, most_tokens=self._policy.tokens)
+        [prepared] = await self._deriver.prepare([Derived(key, user, _note(text, rows))])
+        gone = tuple(row["id"] for row in rows if covered(row["content"], text, moment=row["event_at"]))
+        return Consolidated(prepared, {origin.id: origin.content_hash for origin in origins}, gone)
+
+    async def _edges(self, area: Area) -> Page[Plan]:
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("shared_links"), {**area.ids(), "type": EDGE_TYPE})
+            links = [(row["from_id"], row["to_id"]) async for row in cursor]
+            known = await _related(connection, area)
+        found = await asyncio.to_thread(inferred_edges, links, self._policy.edges)
+        plan = _compared(found, known)
+        planned = len(plan.edges) + len(plan.unfounded)
+        return Page(plan if planned else None, None, seen=len(links), planned=planned)
+
+    async def act(self, changes: Changes, area: Area, plan: Plan) -> Counts:
+        """Dissolve and write notes as far as their members say what they said, and the edges."""
+        counts = await _dissolve(changes, area, plan.stale) if plan.stale else Counts()
+        for one in plan.notes:
+            counts += await self._write(changes, area, one)
+        if plan.unfounded:
+            counts += await _drop_edges(changes, plan.unfounded)
+        return counts + (await _write_edges(changes, area, plan.edges) if plan.edges else Counts())
+
+    async def _write(self, changes: Changes, area: Area, one: Consolidated) -> Counts:
+        if not await still_says(changes, area, one.hashes, lasting=True):
+            return Counts()
+        if not await self._deriver.write(changes, area, one.made):
+            return Counts()
+        after = {"deleted_at": changes.moment, "merged_into": one.made.derived.id}
+        gone = await changes.notes([Change(id_, after) for id_ in one.covered], tenant=area.tenant)
+        return Counts(changed=1 + len(gone), removed=len(gone))
+
+    async def size(self, area: Area) -> int:
+        """Return how many notes the scope has."""
+        return await live_notes(self._pool, area)
+
+    async def undo(self, connection: Connection, run: UUID) -> Counts:
+        """Take some of a run's edges back."""
+        ids = await take_rows(connection, run, "inferred", UNDO_PAGE)
+        rows = await _take_inferences(connection, ids)
+        for scope in sorted({(row["tenant"], row["workspace"], row["namespace"]) for row in rows}):
+            await bump_epoch(connection, Scope(*scope))
+        return Counts(seen=len(ids), changed=len(rows))
+
+
+def _note(text: str, rows: Sequence[DictRow]) -> Note:
+    return Note(
+        content=text,
+        importance=max(row["importance"] for row in rows),
+        confidence=min(row["confidence"] for row in rows),
+        tags=("consolidated",),
+        event_at=max(row["event_at"] for row in rows),
+        source=SOURCE,
+        metadata={"consolidation": {"members": len(rows)}},
+        derived_from=tuple(row["id"] for row in rows),
+    )
+
+
+def _is_stale(area: Area, row: DictRow) -> bool:
+    """Tell whether a consolidated note would have another id if it were made from its members today."""
+    hashes = zip(row["members"], row["hashes"], strict=True)
+    origins = [Origin(id_, bytes(content_hash)) for id_, content_hash in hashes]
+    return bool(row["ends"]) or cluster_key(area.scope(), row["user_id"], origins) != row["id"]
+
+
+async def _dissolve(changes: Changes, area: Area, ids: Sequence[UUID]) -> Counts:
+    gone = [Change(id_, {"deleted_at": changes.moment}, {"deleted_at": None}) for id_ in ids]
+    dissolved = await changes.notes(gone, tenant=area.tenant)
+    parameters = {"ids": dissolved, "tenant": area.tenant}
+    cursor = await changes.connection.execute(statement("covered_members"), parameters)
+    shown = {"deleted_at": None, "merged_into": None}
+    back = [Change(row["id"], shown, {"merged_into": row["merged_into"]}) async for row in cursor]
+    return Counts(changed=len(dissolved) + len(await changes.notes(back, tenant=area.tenant)))
+
+
+async def _related(connection: Connection, area: Area) -> list[DictRow]:
+    parameters = {**area.ids(), "type": EDGE_TYPE, "source": SOURCE}
+    return await (await connection.execute(statement("inferred_links"), parameters)).fetchall()
+
+
+def _compared(found: Sequence[InferredEdge], known: Sequence[DictRow]) -> Plan:
+    """Return which of the implied edges are new, and which of the known inferences nothing implies."""
+    implied = {(edge.subject, edge.object) for edge in found}
+    ends = {(row["from_id"], row["to_id"]): row for row in known}
+    return Plan(
+        edges=tuple(edge for edge in found if (edge.subject, edge.object) not in ends),
+        unfounded=tuple(row["id"] for pair, row in ends.items() if row["is_inferred"] and pair not in implied),
+    )
+
+
+async def _take_inferences(connection: Connection, ids: Sequence[UUID]) -> list[DictRow]:
+    """Take the inferences from edges; what nothing else founds goes, the others are weighed anew."""
+    cursor = await connection.execute(statement("delete_inferred_edges"), {"ids": list(ids), "source": SOURCE})
+    rows = await cursor.fetchall()
+    ends = sorted({end for row in rows for end in (row["from_id"], row["to_id"])})
+    await prune_evidence(connection, ends, sorted({row["id"] for row in rows}))
+    await enqueue(connection, "graph", ends)
+    return rows
+
+
+async def _drop_edges(changes: Changes, ids: Sequence[UUID]) -> Counts:
+    rows = await _take_inferences(changes.connection, ids)
+    for row in rows:
+        changes.bump(Scope(row["tenant"], row["workspace"], row["namespace"]))
+    return Counts(changed=len(rows))
+
+
+async def _write_edges(changes: Changes, area: Area, edges: Sequence[InferredEdge]) -> Counts:
+    ends = {end for edge in edges for end in (edge.subject, edge.object)}
+    kept = await kept_entities(changes.connection, area, ends)
+    told = [edge for edge in edges if {edge.subject, edge.object} <= kept]
+    cursor = await changes.connection.execute(statement("insert_inferred_edges"), _columns(changes, area, told))
+    rows = await cursor.fetchall()
+    await enqueue(changes.connection, "graph", sorted({row["from_id"] for row in rows}))
+    changes.bump(area.scope())
+    return Counts(changed=len(rows))
+
+
+def _columns(changes: Changes, area: Area, edges: Sequence[InferredEdge]) -> dict[str, Any]:
+    return {
+        **area.ids(),
+        "ids": [uuid5(edge.subject, f"{EDGE_TYPE} {edge.object}") for edge in edges],
+        "from_ids": [edge.subject for edge in edges],
+        "to_ids": [edge.object for edge in edges],
+        "strengths": [edge.strength for edge in edges],
+        "type": EDGE_TYPE,
+        "confidence": EDGE_CONFIDENCE,
+        "source": SOURCE,
+        "moment": changes.moment,
+        "run_id": changes.run,
+    }

@@ -1,0 +1,138 @@
+"""The merge of near-duplicates: of notes that say the same, the newest stands for all."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from psycopg.rows import DictRow
+
+from lamina.core.areas import Area
+from lamina.core.runs import Counts
+from lamina.maintenance.changes import Changes
+from lamina.maintenance.pages import After, Page
+from lamina.maintenance.sizes import live_notes
+from lamina.policies.retention.duplicate_groups import Merge, ToldNote, decide_merges
+from lamina.stores.postgres.connection import Connection, Pool, lent, statement
+from lamina.stores.postgres.job_changes import Change
+
+PAGE_NOTES = 20_000
+MOST_NOTES = 100_000
+"""Notes that are held in memory: those of a page, and the newest of the window before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What a merge was decided upon.
+
+    Args:
+        states: Version, hits and last hit of every note that takes part.
+    """
+
+    merges: tuple[Merge, ...]
+    states: dict[UUID, tuple[int, int, datetime]]
+
+
+class MergeJob:
+    """Merges near-duplicates of a scope, the newest notes first.
+
+    A page is many notes, since it is compared with the notes of the window before it.
+
+    Args:
+        pool: Connections to Postgres.
+        min_jaccard: Least share of their words that two notes have in common.
+        window: How far apart they may have been written.
+        page_notes: Notes of a page.
+    """
+
+    def __init__(self, pool: Pool, *, min_jaccard: float, window: timedelta, page_notes: int = PAGE_NOTES) -> None:
+        self._pool = pool
+        self._min_jaccard = min_jaccard
+        self._window = window
+        self._page_notes = page_notes
+
+    async def decide(self, area: Area, after: After, moment: datetime) -> Page[Decided]:  # noqa: ARG002 - no clock
+        """Read one page with what may be near to it, and decide."""
+        parameters: dict[str, Any] = {**area.ids(), "created_at": None, "id": None, **(after or {})}
+        async with lent(self._pool) as connection:
+            last = await _end_of_page(connection, parameters | {"limit": self._page_notes})
+            if last is None:
+                return Page(None)
+            since = last["created_at"] - self._window
+            cursor = await connection.execute(
+                statement("merge_candidates"), parameters | {"since": since, "limit": MOST_NOTES}
+            )
+            rows = await cursor.fetchall()
+        return await asyncio.to_thread(self._page, rows, last)
+
+    def _page(self, rows: Sequence[DictRow], last: DictRow) -> Page[Decided]:
+        end = (last["created_at"], last["id"])
+        inside = {row["id"] for row in rows if (row["created_at"], row["id"]) >= end}
+        found = decide_merges(map(_told, rows), min_jaccard=self._min_jaccard, window=self._window)
+        merges = tuple(merge for merge in found if merge.survivor_id in inside)
+        removals = sum(len(merge.absorbed_ids) for merge in merges)
+        after = {"created_at": end[0].isoformat(), "id": str(end[1])}
+        plan = Decided(merges, _states(rows, merges)) if merges else None
+        return Page(plan, after, seen=len(inside), planned=removals + len(merges), removals=removals)
+
+    async def act(self, changes: Changes, area: Area, plan: Decided) -> Counts:
+        """Merge what still is as it was; a merge one of whose notes changed meanwhile waits for the next run."""
+        locked = await _locked(changes.connection, area, plan)
+        merges = [merge for merge in plan.merges if {merge.survivor_id, *merge.absorbed_ids} <= locked]
+        kept = await changes.notes([_survival(merge) for merge in merges], tenant=area.tenant)
+        gone = await changes.notes(
+            [change for merge in merges for change in _absorptions(merge, changes.moment)], tenant=area.tenant
+        )
+        return Counts(changed=len(kept) + len(gone), removed=len(gone))
+
+    async def size(self, area: Area) -> int:
+        """Return how many notes the scope has."""
+        return await live_notes(self._pool, area)
+
+
+async def _end_of_page(connection: Connection, parameters: dict[str, Any]) -> DictRow | None:
+    return await (await connection.execute(statement("merge_bounds"), parameters)).fetchone()
+
+
+def _told(row: DictRow) -> ToldNote:
+    return ToldNote(
+        id=row["id"],
+        user=row["user_id"],
+        content=row["content"],
+        created_at=row["created_at"],
+        hits=row["hits"],
+        importance=row["importance"],
+        confidence=row["confidence"],
+        last_hit_at=row["last_hit_at"],
+        tags=tuple(row["tags"]),
+    )
+
+
+def _states(rows: Iterable[DictRow], merges: Sequence[Merge]) -> dict[UUID, tuple[int, int, datetime]]:
+    taking_part = {id_ for merge in merges for id_ in (merge.survivor_id, *merge.absorbed_ids)}
+    return {row["id"]: (row["version"], row["hits"], row["last_hit_at"]) for row in rows if row["id"] in taking_part}
+
+
+async def _locked(connection: Connection, area: Area, plan: Decided) -> set[UUID]:
+    versions, hits, last = zip(*plan.states.values(), strict=True)
+    parameters = {
+        "tenant": area.tenant,
+        "ids": list(plan.states),
+        "versions": list(versions),
+        "hits": list(hits),
+        "last": list(last),
+    }
+    cursor = await connection.execute(statement("lock_decided_notes"), parameters)
+    return {row["id"] async for row in cursor}
+
+
+def _survival(merge: Merge) -> Change:
+    columns = ("hits", "importance", "confidence", "last_hit_at")
+    return Change(merge.survivor_id, {**{name: getattr(merge, name) for name in columns}, "tags": list(merge.tags)})
+
+
+def _absorptions(merge: Merge, moment: datetime) -> list[Change]:
+    after = {"deleted_at": moment, "merged_into": merge.survivor_id}
+    return [Change(id_, after) for id_ in merge.absorbed_ids]

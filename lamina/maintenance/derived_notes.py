@@ -1,0 +1,161 @@
+"""Notes that jobs make from other notes: prepared with their vectors first, then written in one transaction."""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from psycopg.rows import DictRow
+
+from lamina.core.areas import Area
+from lamina.core.memories import Chunk, Note, clean_note
+from lamina.core.ports import Embedder, ModelIdentity
+from lamina.core.queries import Tier
+from lamina.errors import Unavailable
+from lamina.extraction.name_linking import Reading, read
+from lamina.ingest.name_lookup import names_in
+from lamina.maintenance.changes import Changes
+from lamina.stores.postgres.connection import Connection, Pool, lent, statement
+from lamina.stores.postgres.generations import own_generation
+from lamina.stores.postgres.links import link_similar
+from lamina.stores.postgres.notes import PreparedNote, expire_derived, insert_notes, prepare_note
+from lamina.stores.postgres.outbox import enqueue
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A note that is to be made from others.
+
+    Args:
+        id: Follows from what it is made of, so that whoever makes it again makes the same.
+        user: Who alone may see it; ``None``: everybody.
+        note: With ``derived_from`` and ``event_at``.
+    """
+
+    id: UUID
+    user: str | None
+    note: Note
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedDerived:
+    """The same with its vectors and words, and its text as the graph reads it."""
+
+    derived: Derived
+    prepared: PreparedNote
+    reading: Reading
+    generation: int
+
+
+async def still_says(changes: Changes, area: Area, hashes: Mapping[UUID, bytes], *, lasting: bool = False) -> bool:
+    """Tell whether these notes are all there and say what they said; they stay so until the transaction ends.
+
+    Args:
+        changes: The transaction.
+        area: Where they are.
+        hashes: Of what they said, by id.
+        lasting: Whether none of them may end by itself either.
+    """
+    parameters = {"tenant": area.tenant, "ids": list(hashes), "hashes": list(hashes.values()), "lasting": lasting}
+    cursor = await changes.connection.execute(statement("lock_derivation_sources"), parameters)
+    return len(await cursor.fetchall()) == len(hashes)
+
+
+class Deriver:
+    """Makes notes from notes.
+
+    Args:
+        pool: Connections to Postgres.
+        embedder: Embeds what is made.
+        identity: Of its model.
+        deadline_s: Seconds after which it gives up on the embedder.
+    """
+
+    def __init__(self, pool: Pool, embedder: Embedder, identity: ModelIdentity, *, deadline_s: float) -> None:
+        self._pool = pool
+        self._embedder = embedder
+        self._identity = identity
+        self._deadline_s = deadline_s
+
+    async def known(self, ids: Sequence[UUID]) -> set[UUID]:
+        """Return those that were made before, also if somebody deleted them or took them back: they stay away."""
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("derived_ids"), {"ids": list(ids)})
+            return {row["id"] async for row in cursor}
+
+    async def sources(self, area: Area, ids: Sequence[UUID]) -> list[DictRow]:
+        """Return what these notes say as it stands, in their order; what is gone by now is left out."""
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("derivation_sources"), {**area.ids(), "ids": list(ids)})
+            rows = {row["id"]: row async for row in cursor}
+        return [rows[id_] for id_ in ids if id_ in rows]
+
+    async def prepare(self, derived: Sequence[Derived]) -> list[PreparedDerived]:
+        """Return notes with everything that models have to say about them; nothing is written.
+
+        Raises:
+            Unavailable: If the embedder does not answer.
+            Misconfigured: If the stores hold vectors of another model.
+        """
+        generation = (await own_generation(self._pool, self._identity)).number
+        cleaned = [Derived(item.id, item.user, clean_note(item.note, by_job=True)) for item in derived]
+        chunks = await self._embed([item.note.content for item in cleaned])
+        return await asyncio.to_thread(
+            lambda: [_prepared(item, of, generation) for item, of in zip(cleaned, chunks, strict=True)]
+        )
+
+    async def _embed(self, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
+        try:
+            return await asyncio.wait_for(self._embedder.embed_chunks(texts), self._deadline_s)
+        except TimeoutError as error:
+            raise Unavailable("embedder", f"no answer within {self._deadline_s} s") from error
+
+    async def write(self, changes: Changes, area: Area, item: PreparedDerived) -> bool:
+        """Write a note with its links to what it was made from; tell whether it was new.
+
+        It expires with the first of its sources that does.
+        """
+        scope = area.scope().narrowed(user=item.derived.user)
+        [put] = await insert_notes(changes.connection, scope, [item.prepared], item.generation, changes.moment)
+        if put.existed:
+            return False
+        await _link(changes.connection, area, item)
+        await expire_derived(changes.connection, item.derived.note.derived_from)
+        await enqueue(changes.connection, "notes", [item.derived.id])
+        hidden, shown = {"deleted_at": changes.moment}, {"deleted_at": None}
+        await changes.journal("notes", hidden, shown, [item.derived.id])
+        changes.bump(scope, teaches=True)
+        return True
+
+
+def _prepared(item: Derived, chunks: tuple[Chunk, ...], generation: int) -> PreparedDerived:
+    return PreparedDerived(item, prepare_note(item.id, item.note, chunks), read(item.note.content), generation)
+
+
+async def _link(connection: Connection, area: Area, item: PreparedDerived) -> None:
+    made, sources = item.derived.id, list(item.derived.note.derived_from)
+    await connection.execute(statement("insert_note_sources"), {"note_id": made, "source_ids": sources})
+    await _mention(connection, area, item)
+    await link_similar(connection, Tier.NOTES, [made], item.generation)
+    await enqueue(connection, "graph", [made])
+
+
+async def _mention(connection: Connection, area: Area, item: PreparedDerived) -> None:
+    """Have the note mention what it names, as far as its sources do, and as they do: it is no evidence of its own."""
+    [names] = await names_in(connection, area.scope(), [item.reading])
+    named = await kept_entities(connection, area, {entity for entities in names.values() for entity in entities})
+    sources = item.derived.note.derived_from
+    parameters = {
+        **area.ids(),
+        "ids": [item.derived.id] * len(sources),
+        "sources": list(sources),
+        "namers": [item.derived.id] * len(named),
+        "entities": sorted(named),
+    }
+    await connection.execute(statement("compaction_links"), parameters)
+
+
+async def kept_entities(connection: Connection, area: Area, ids: Collection[UUID]) -> set[UUID]:
+    """Return the entities that are still there; none of them goes before the transaction ends."""
+    cursor = await connection.execute(statement("keep_entities"), {**area.ids(), "ids": list(ids)})
+    return {row["id"] async for row in cursor}

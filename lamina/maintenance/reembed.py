@@ -1,0 +1,318 @@
+"""Embedding again: the vectors of another model, beside those that searches read, until one switch to them."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from pgvector import Vector
+from psycopg.rows import DictRow
+
+from lamina.core.areas import Area
+from lamina.core.documents import passage_text
+from lamina.core.memories import Chunk, Message, Role
+from lamina.core.ports import Embedder, ModelIdentity
+from lamina.core.runs import Counts
+from lamina.errors import Conflict, Unavailable
+from lamina.maintenance.changes import Changes
+from lamina.maintenance.pages import After, Page
+from lamina.models.batching import mean_vector
+from lamina.stores.postgres.connection import Connection, Pool, lent, statement
+from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.generations import KnownGeneration, Thresholds, begin_generation, known_generations
+from lamina.stores.postgres.outbox import NOTE_PROJECTIONS, ProjectionName, enqueue
+from lamina.text.words import words
+
+MAX_PAGE_TEXTS = 256
+"""Rows of a page are locked while their vectors are written: about a second."""
+TEXTS_PER_CALL = 32
+OUTDATED = "outdated"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What is embedded.
+
+    Args:
+        text: What is embedded of a row.
+        projections: What takes it over once its vectors can be searched.
+        is_cut: Whether a long text has several vectors; else they are averaged.
+    """
+
+    text: Callable[[DictRow], str]
+    projections: tuple[ProjectionName, ...] = ()
+    is_cut: bool = True
+
+
+def _message_text(row: DictRow) -> str:
+    return Message(Role(row["role"]), row["content"], name=row["name"]).text()
+
+
+KINDS: Mapping[str, Kind] = {
+    "messages": Kind(_message_text, ("messages",)),
+    "notes": Kind(lambda row: row["content"], NOTE_PROJECTIONS),
+    "passages": Kind(lambda row: passage_text(row["title"], row["heading"], row["content"]), ("documents",)),
+    "entities": Kind(lambda row: row["name"], is_cut=False),
+    "procedures": Kind(lambda row: row["trigger"], is_cut=False),
+}
+STEPS = (*KINDS, OUTDATED)
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """A row with its new vectors.
+
+    Args:
+        guard: Hash of what was embedded; a row that says something else meanwhile is left to the next run.
+        words: The words of each chunk, joined by spaces.
+    """
+
+    id: UUID
+    guard: bytes
+    chunks: tuple[Chunk, ...]
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """A page of vectors to write.
+
+    Args:
+        kind: Of what.
+        rows: The vectors.
+        generation: Which generation; ``None`` if it is to be begun.
+    """
+
+    kind: str
+    rows: tuple[Embedded, ...] = ()
+    generation: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outdated:
+    """A page of what has vectors that nobody reads any more.
+
+    Args:
+        ids: Of memories, entities and procedures.
+        generations: Whose vectors go.
+    """
+
+    ids: tuple[UUID, ...]
+    generations: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a run is to fill.
+
+    Args:
+        number: The generation of the configured model, if it has one.
+        is_begun: Whether that one is being built or is the active one.
+        outdated: Generations whose vectors nobody reads any more, nor goes back to.
+    """
+
+    number: int | None = None
+    is_begun: bool = False
+    outdated: tuple[int, ...] = ()
+
+
+def target_of(
+    known: Sequence[KnownGeneration], identity: ModelIdentity, moment: datetime, undo_window: timedelta
+) -> Target:
+    """Return what a run of this model is to fill, and what it is to remove.
+
+    Vectors of the generation that was active before stay for a while, so that one can go back to it. Nothing is removed
+    while another generation is built.
+    """
+    own = next((generation for generation in known if generation.identity == identity), None)
+    if own is None:
+        return Target()
+    gone = (
+        generation.number
+        for generation in known
+        if generation.retired_at is not None and moment - generation.retired_at > undo_window
+    )
+    return Target(own.number, own.state != "retired", tuple(gone) if own.is_active else ())
+
+
+@dataclass(frozen=True, slots=True)
+class ReembeddingPolicy:
+    """Which model embeds, and how.
+
+    Args:
+        identity: What the embedder's vectors are.
+        thresholds: Cosines that belong to the model.
+        undo_window: How long the vectors of the generation before are kept after the switch.
+        page_rows: Most rows of a page.
+    """
+
+    identity: ModelIdentity
+    thresholds: Thresholds = field(default_factory=dict)
+    undo_window: timedelta = timedelta(days=30)
+    page_rows: int = MAX_PAGE_TEXTS
+
+
+class Reembedding:
+    """Embeds whatever of a namespace lacks vectors of the configured model.
+
+    If that model's vectors are the ones that searches read, what lacks them is caught up: what was written while one
+    model took the other's place, or came back from the archive. If they are not, its generation is built beside the
+    active one, which searches and writes go on with; `lamina up` with the model switches once nothing is left.
+
+    Args:
+        pool: Connections to Postgres.
+        embedder: The configured model.
+        policy: Which one it is.
+    """
+
+    def __init__(self, pool: Pool, embedder: Embedder, policy: ReembeddingPolicy) -> None:
+        self._pool = pool
+        self._embedder = embedder
+        self._policy = policy
+        self._page_rows = min(policy.page_rows, MAX_PAGE_TEXTS)
+
+    async def decide(self, area: Area, after: After, moment: datetime) -> Page[Vectors | Outdated]:
+        """Read and embed one page of what lacks vectors; then, of what has vectors too many."""
+        policy = self._policy
+        target = target_of(await known_generations(self._pool), policy.identity, moment, policy.undo_window)
+        for step, last in _steps(after):
+            rows = await self._rows(area, step, last, target)
+            if rows:
+                plan = await self._plan(step, rows, target)
+                return Page(plan, self._next(step, rows), seen=len(rows), planned=len(rows))
+        return Page(Vectors(STEPS[0]) if after is None and not target.is_begun else None)
+
+    async def preview(self, area: Area, after: After, moment: datetime) -> Page[None]:
+        """Count one page of what lacks vectors, or has vectors too many."""
+        policy = self._policy
+        target = target_of(await known_generations(self._pool), policy.identity, moment, policy.undo_window)
+        for step, last in _steps(after):
+            rows = await self._rows(area, step, last, target)
+            if rows:
+                return Page(None, self._next(step, rows), seen=len(rows), planned=len(rows))
+        return Page(None)
+
+    async def _rows(self, area: Area, step: str, after: str | None, target: Target) -> list[DictRow]:
+        parameters = {**area.ids(), "after": after, "limit": self._page_rows, "generation": target.number}
+        if step == OUTDATED and not target.outdated:
+            return []
+        name = "outdated_vectors" if step == OUTDATED else f"unembedded_{step}"
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement(name), parameters | {"generations": [*target.outdated]})
+            return await cursor.fetchall()
+
+    def _next(self, step: str, rows: Sequence[DictRow]) -> After:
+        if len(rows) == self._page_rows:
+            return {"step": step, "id": str(rows[-1]["id"])}
+        following = STEPS[STEPS.index(step) + 1 :]
+        return {"step": following[0], "id": None} if following else None
+
+    async def _plan(self, step: str, rows: Sequence[DictRow], target: Target) -> Vectors | Outdated:
+        if step == OUTDATED:
+            return Outdated(tuple(row["id"] for row in rows), target.outdated)
+        texts = [KINDS[step].text(row) for row in rows]
+        chunks = await self._embed(texts)
+        embedded = await asyncio.to_thread(_embedded, KINDS[step], rows, texts, chunks)
+        return Vectors(step, embedded, target.number if target.is_begun else None)
+
+    async def _embed(self, texts: Sequence[str]) -> list[tuple[Chunk, ...]]:
+        found: list[tuple[Chunk, ...]] = []
+        for start in range(0, len(texts), TEXTS_PER_CALL):
+            found += await self._embedder.embed_chunks(texts[start : start + TEXTS_PER_CALL])
+        if len(found) != len(texts):
+            raise Unavailable("embedder", f"it returned {len(found)} results for {len(texts)} texts")
+        return found
+
+    async def act(self, changes: Changes, area: Area, plan: Vectors | Outdated) -> Counts:
+        """Write the vectors of what still says the same, or remove those that nobody reads."""
+        if isinstance(plan, Outdated):
+            return Counts(changed=await _remove(changes.connection, area, plan))
+        return Counts(changed=await self._write(changes.connection, area, plan))
+
+    async def _write(self, connection: Connection, area: Area, plan: Vectors) -> int:
+        number = plan.generation
+        if number is None:
+            number = await begin_generation(connection, self._policy.identity, self._policy.thresholds)
+        if not plan.rows:
+            return 0
+        parameters = {**area.ids(), "generation": number, **_columns(plan.rows)}
+        ids = [row["id"] async for row in await connection.execute(statement(f"embed_{plan.kind}"), parameters)]
+        active = await (await connection.execute(statement("active_generation"))).fetchone()
+        if ids and active is not None and active["generation"] == number:
+            await _tell(connection, area, plan.kind, sorted(ids))
+        return len(ids)
+
+    async def size(self, area: Area) -> int:  # noqa: ARG002 - nothing leaves a search
+        """Return 0: nothing leaves a search."""
+        return 0
+
+    async def undo(self, connection: Connection, run: UUID) -> Counts:
+        """Drop the vectors that the run's area has of the generation that is being built, those of other runs included.
+
+        Raises:
+            Conflict: If searches read the generation: then there is nothing to go back to.
+        """
+        known = await known_generations(self._pool)
+        own = next((one for one in known if one.identity == self._policy.identity), None)
+        if own is None:
+            return Counts()
+        if own.is_active:
+            raise Conflict(
+                f"searches read the vectors of {own.identity.model}; to go back, run `python -m jobs reembed` with the "
+                "model before it, and start with that one"
+            )
+        area = await (await connection.execute(statement("job_run_area"), {"id": run})).fetchone()
+        parameters = {**(area or {}), "generation": own.number}
+        row = await (await connection.execute(statement("drop_building_vectors"), parameters)).fetchone()
+        dropped = int(row["rows"]) if row else 0
+        return Counts(seen=dropped, changed=dropped)
+
+
+def _steps(after: After) -> Iterator[tuple[str, str | None]]:
+    """Yield the steps that are left, each with the id after which it begins."""
+    first = STEPS[0] if after is None else after["step"]
+    for step in STEPS[STEPS.index(first) :]:
+        yield step, after["id"] if after is not None and step == first else None
+
+
+def _embedded(
+    kind: Kind, rows: Sequence[DictRow], texts: Sequence[str], chunks: Sequence[tuple[Chunk, ...]]
+) -> tuple[Embedded, ...]:
+    kept = chunks if kind.is_cut else [(_mean(text, found),) for text, found in zip(texts, chunks, strict=True)]
+    return tuple(
+        Embedded(
+            row["id"], row["guard"], found, tuple(" ".join(words(text[chunk.start : chunk.end])) for chunk in found)
+        )
+        for row, text, found in zip(rows, texts, kept, strict=True)
+    )
+
+
+def _mean(text: str, chunks: tuple[Chunk, ...]) -> Chunk:
+    return Chunk(0, len(text), mean_vector(chunks).tobytes())
+
+
+def _columns(rows: Sequence[Embedded]) -> dict[str, list[Any]]:
+    placed = [(row, place, chunk) for row in rows for place, chunk in enumerate(row.chunks)]
+    return {
+        "ids": [row.id for row, _, _ in placed],
+        "guards": [row.guard for row, _, _ in placed],
+        "chunks": [place for _, place, _ in placed],
+        "starts": [chunk.start for _, _, chunk in placed],
+        "ends": [chunk.end for _, _, chunk in placed],
+        "words": [row.words[place] for row, place, _ in placed],
+        "embeddings": [Vector(chunk.vector()) for _, _, chunk in placed],
+    }
+
+
+async def _tell(connection: Connection, area: Area, kind: str, ids: Sequence[UUID]) -> None:
+    """Have the projections take over what can be found from now on, and end what was answered without it."""
+    for projection in KINDS[kind].projections:
+        await enqueue(connection, projection, ids)
+    await bump_epoch(connection, area.scope(), teaches=True)
+
+
+async def _remove(connection: Connection, area: Area, plan: Outdated) -> int:
+    parameters = {**area.ids(), "ids": [*plan.ids], "generations": [*plan.generations]}
+    return len(await (await connection.execute(statement("delete_outdated_vectors"), parameters)).fetchall())

@@ -1,0 +1,190 @@
+"""Summaries of older notes: of days, of weeks from their days, of months from their weeks."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg.rows import DictRow
+
+from lamina.core.areas import Area
+from lamina.core.memories import Note, as_utc
+from lamina.core.runs import Counts
+from lamina.errors import Conflict, InvalidInput, LaminaError
+from lamina.extraction.extractive_summaries import SourceText, Summarizer
+from lamina.maintenance.changes import Changes
+from lamina.maintenance.derived_notes import Derived, Deriver, PreparedDerived, still_says
+from lamina.maintenance.pages import After, Page
+from lamina.policies.retention.summary_periods import (
+    DatedNote,
+    DueSummary,
+    Level,
+    PresentSummary,
+    SummaryPolicy,
+    due_summaries,
+)
+from lamina.stores.postgres.connection import Pool, lent, statement
+from lamina.stores.postgres.job_changes import Change
+
+SOURCE = "job:summaries"
+SLICE_NOTES = 2_000
+_LEVELS = tuple(Level)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A summary that is ready to be written.
+
+    Args:
+        hashes: Of what it was made from, by id: if one says something else by now, it is not written.
+        replaces: The summary that it takes the place of.
+    """
+
+    made: PreparedDerived
+    hashes: Mapping[UUID, bytes]
+    replaces: UUID | None
+
+
+class SummaryJob:
+    """Summarises older notes; the notes themselves stay as they are.
+
+    A page is a slice of days, then the weeks of a scope, then its months. What a summariser fails at is not marked in
+    any way: the next run finds it due again.
+
+    Args:
+        pool: Connections to Postgres.
+        summarizer: Condenses texts.
+        deriver: Makes the notes.
+        policy: When a period is due.
+        tokens: Most tokens of a summary's text.
+        slice_notes: Notes of which a page takes the days.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        summarizer: Summarizer,
+        deriver: Deriver,
+        policy: SummaryPolicy,
+        *,
+        tokens: int,
+        slice_notes: int = SLICE_NOTES,
+    ) -> None:
+        self._pool = pool
+        self._summarizer = summarizer
+        self._deriver = deriver
+        self._policy = policy
+        self._tokens = tokens
+        self._slice_notes = slice_notes
+
+    async def decide(self, area: Area, after: After, moment: datetime) -> Page[list[Summary]]:
+        """Find what of one page is due, and make its summaries."""
+        due, page = await self._due(area, after, moment)
+        made, problems = await self._made(area, due)
+        return Page(made or None, page.after, page.seen, planned=len(made), problems=tuple(problems))
+
+    async def preview(self, area: Area, after: After, moment: datetime) -> Page[None]:
+        """Find what of one page is due; weeks of days that are still to be summarised are not known yet."""
+        return (await self._due(area, after, moment))[1]
+
+    async def _due(self, area: Area, after: After, moment: datetime) -> tuple[list[DueSummary], Page[None]]:
+        at = after or {"level": Level.DAILY.value, "since": None}
+        level = Level(at["level"])
+        notes, until = await self._slice(area, at["since"], moment) if level is Level.DAILY else ((), None)
+        found = due_summaries(area.scope(), notes, await self._present(area), moment, self._policy)
+        due = await self._unknown([item for item in found if item.level is level])
+        return due, Page(None, _following(level, until), seen=len(notes), planned=len(due))
+
+    async def _slice(
+        self, area: Area, since: str | None, moment: datetime
+    ) -> tuple[Sequence[DatedNote], datetime | None]:
+        """Return the notes of whole days, and where the next slice begins, if there is one."""
+        before = moment - max(self._policy.after, self._policy.settle)
+        parameters = {**area.ids(), "since": since, "before": before, "limit": self._slice_notes}
+        async with lent(self._pool) as connection:
+            end = await (await connection.execute(statement("summary_slice"), parameters)).fetchone()
+            if end is None or end["until"] is None:
+                return (), None
+            cursor = await connection.execute(statement("summary_notes"), parameters | {"until": end["until"]})
+            rows = await cursor.fetchall()
+        notes = [DatedNote(row["id"], row["user_id"], row["event_at"], bytes(row["content_hash"])) for row in rows]
+        return notes, end["until"] if end["notes"] == self._slice_notes else None
+
+    async def _present(self, area: Area) -> list[PresentSummary]:
+        async with lent(self._pool) as connection:
+            cursor = await connection.execute(statement("present_summaries"), {**area.ids(), "source": SOURCE})
+            rows = await cursor.fetchall()
+        return [summary for row in rows if (summary := present_summary(row)) is not None]
+
+    async def _unknown(self, due: Sequence[DueSummary]) -> list[DueSummary]:
+        known = await self._deriver.known([item.key for item in due]) if due else set()
+        return [item for item in due if item.key not in known]
+
+    async def _made(self, area: Area, due: Sequence[DueSummary]) -> tuple[list[Summary], list[str]]:
+        made, problems = [], []
+        for item in due:
+            try:
+                made.append(await self._summary(area, item))
+            except LaminaError as error:
+                problems.append(f"{item.title} of {area}: {error}")
+        return made, problems
+
+    async def _summary(self, area: Area, due: DueSummary) -> Summary:
+        sources = await self._deriver.sources(area, due.sources)
+        if len(sources) < len(due.sources):
+            raise Conflict("its notes are changing")
+        texts = [SourceText(row["content"], row["event_at"], row["importance"]) for row in sources]
+        text = await self._summarizer.summarize(texts, most_tokens=self._tokens)
+        derived = Derived(due.key, due.user, _note(due, text, sources))
+        [prepared] = await self._deriver.prepare([derived])
+        return Summary(prepared, {row["id"]: bytes(row["content_hash"]) for row in sources}, due.replaces)
+
+    async def act(self, changes: Changes, area: Area, plan: list[Summary]) -> Counts:
+        """Write the summaries whose sources still say what they said."""
+        changed = 0
+        for item in plan:
+            if await still_says(changes, area, item.hashes) and await self._deriver.write(changes, area, item.made):
+                changed += 1 + await _retire(changes, area, item)
+        return Counts(changed=changed)
+
+    async def size(self, area: Area) -> int:  # noqa: ARG002 - nothing is removed: a summary takes another one's place
+        """Return 0: nothing is removed."""
+        return 0
+
+
+def _following(level: Level, until: datetime | None) -> After:
+    if until is not None:
+        return {"level": level.value, "since": until.isoformat()}
+    later = _LEVELS[_LEVELS.index(level) + 1 :]
+    return {"level": later[0].value, "since": None} if later else None
+
+
+def present_summary(row: DictRow) -> PresentSummary | None:
+    """Return a summary that exists; ``None`` if its metadata, which callers may change, tells no period any more."""
+    try:
+        start = as_utc(datetime.fromisoformat(row["start"] or ""), "metadata.summary.start")
+        return PresentSummary(row["id"], row["user_id"], Level(row["level"]), start, bytes(row["content_hash"]))
+    except (ValueError, InvalidInput):
+        return None
+
+
+def _note(due: DueSummary, text: str, sources: Sequence[DictRow]) -> Note:
+    period: dict[str, Any] = {"level": due.level.value, "start": due.start.isoformat(), "end": due.end.isoformat()}
+    return Note(
+        content=f"{due.title}\n{text}",
+        importance=max(row["importance"] for row in sources),
+        confidence=min(row["confidence"] for row in sources),
+        tags=("summary", due.level.value),
+        event_at=max(row["event_at"] for row in sources),
+        source=SOURCE,
+        metadata={"summary": {**period, "sources": len(sources)}},
+        derived_from=due.sources,
+    )
+
+
+async def _retire(changes: Changes, area: Area, item: Summary) -> int:
+    if item.replaces is None:
+        return 0
+    after = {"deleted_at": changes.moment, "merged_into": item.made.derived.id}
+    return len(await changes.notes([Change(item.replaces, after, {"deleted_at": None})], tenant=area.tenant))

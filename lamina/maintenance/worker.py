@@ -1,0 +1,171 @@
+"""One partition of a run: unit by unit, page by page, each page once."""
+
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from lamina.core.areas import Area
+from lamina.core.runs import Counts, Cursor, Held, Partition, Run, RunState, told_error
+from lamina.errors import Misconfigured, Unavailable
+from lamina.maintenance.changes import Changes
+from lamina.maintenance.pages import After, Job, Page, Previews
+from lamina.stores.postgres.connection import Connection, Pool, in_transaction
+from lamina.stores.postgres.job_runs import Runs, advance, count_changes
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a job leaves a scope alone.
+
+    Args:
+        units: What the job is cut into: ``namespaces`` or ``tenants``.
+        removes: Whether it takes rows out of every search at all.
+        most_removed: Share of a scope's rows above which it is left alone, 0..1.
+    """
+
+    units: str
+    removes: bool
+    most_removed: float
+
+
+class Overtaken(Exception):
+    """Somebody else has moved the partition on meanwhile."""
+
+
+class Worker:
+    """Works on partitions of a run.
+
+    Args:
+        pool: Connections to Postgres.
+        job: Decides and acts.
+        limits: When it leaves a scope alone.
+    """
+
+    def __init__(self, pool: Pool, job: Job[Any], limits: Limits) -> None:
+        self._pool = pool
+        self._runs = Runs(pool)
+        self._job = job
+        self._limits = limits
+
+    async def work(self, run: Run, number: int) -> None:
+        """Bring one partition to its end, from where it stands; return at once if it has ended.
+
+        Another worker on the same partition does no harm: whoever comes first to a page applies it, the other one
+        goes on from there.
+        """
+        while True:
+            partition = await self._runs.partition(run.id, number)
+            if partition.is_done:
+                return
+            try:
+                await self._go_on(run, partition)
+            except Overtaken:
+                if (await self._runs.get(run.id)).state is not RunState.RUNNING:
+                    return
+
+    async def _go_on(self, run: Run, partition: Partition) -> None:
+        at = partition
+        async for area, after in self._units(run, partition):
+            try:
+                at = await self._work_unit(run, at, area, after)
+            except (Overtaken, Unavailable, Misconfigured):
+                raise
+            except Exception as error:
+                logger.exception("%s of run %s failed at %s", run.order.job, run.id, area)
+                at = await self._pass_over(run, partition.number, area, error)
+        await self._advance(run, at, at.cursor, Counts(), is_done=True)
+
+    async def _pass_over(self, run: Run, number: int, area: Area, error: Exception) -> Partition:
+        """Leave a unit as far as it came, and go on with the next: one scope's fault is no other one's."""
+        at = await self._runs.partition(run.id, number)
+        problem = f"{area}: {told_error(error)}"
+        return await self._advance(run, at, _cursor(area, None), Counts(units=1), problems=(problem,))
+
+    async def _units(self, run: Run, partition: Partition) -> AsyncIterator[tuple[Area, After]]:
+        """Yield the unit that was begun, with where it stands, and all that follow it."""
+        place = partition.number, run.plan["partitions"]
+        last, after = _place(partition.cursor)
+        if last is not None and after is not None:
+            yield last, after
+        while units := await self._runs.units(run.order, self._limits.units, place, last):
+            for area in units:
+                yield area, None
+            last = units[-1]
+
+    async def _work_unit(self, run: Run, at: Partition, area: Area, after: After) -> Partition:
+        first = None
+        if after is None and self._limits.removes and not run.order.is_forced:
+            removals, first = await self._look_ahead(run, area)
+            size = await self._job.size(area) if removals else 0
+            if removals > self._limits.most_removed * size:
+                held = Held(**area.ids(), size=size, removals=removals)  # type: ignore[arg-type]
+                return await self._advance(run, at, _cursor(area, None), Counts(units=1), held=(held,))
+        while True:
+            page, first = first or await self._decide(run, area, after), None
+            at = await self._apply(run, at, area, page)
+            after = page.after
+            if after is None:
+                return at
+
+    async def _look_ahead(self, run: Run, area: Area) -> tuple[int, Page[Any]]:
+        """Return how much of the unit the job would remove, and its first page, which may have asked a model.
+
+        Later pages are decided again, when those before them are applied.
+        """
+        first = page = await self._decide(run, area, None)
+        removals = page.removals
+        while page.after is not None:
+            page = await self._decide(run, area, page.after)
+            removals += page.removals
+        return removals, first
+
+    async def _decide(self, run: Run, area: Area, after: After) -> Page[Any]:
+        if run.order.is_dry_run and isinstance(self._job, Previews):
+            return await self._job.preview(area, after, run.order.moment)
+        return await self._job.decide(area, after, run.order.moment)
+
+    async def _apply(self, run: Run, at: Partition, area: Area, page: Page[Any]) -> Partition:
+        cursor = _cursor(area, page.after)
+        counts = Counts(units=int(page.after is None), seen=page.seen, planned=page.planned)
+        if run.order.is_dry_run or page.plan is None:
+            removed = page.removals if run.order.is_dry_run else 0
+            return await self._advance(run, at, cursor, replace(counts, removed=removed), problems=page.problems)
+
+        async def act(connection: Connection) -> None:
+            await _moved(connection, run.id, at, cursor, counts, problems=page.problems)
+            changes = Changes(connection, run.id, run.order.moment)
+            acted = await self._job.act(changes, area, page.plan)
+            await count_changes(connection, run.id, at, acted)
+            await changes.finish()
+
+        await in_transaction(self._pool, act)
+        return replace(at, cursor=cursor)
+
+    async def _advance(self, run: Run, at: Partition, cursor: Cursor | None, counts: Counts, **told: Any) -> Partition:
+        async def act(connection: Connection) -> None:
+            await _moved(connection, run.id, at, cursor, counts, **told)
+            await count_changes(connection, run.id, at, counts)
+
+        await in_transaction(self._pool, act)
+        return replace(at, cursor=cursor)
+
+
+async def _moved(
+    connection: Connection, run: UUID, at: Partition, cursor: Cursor | None, counts: Counts, **told: Any
+) -> None:
+    if not await advance(connection, run, at, cursor, counts, **told):
+        raise Overtaken
+
+
+def _cursor(area: Area, after: After) -> Cursor:
+    return {**area.ids(), "after": after}
+
+
+def _place(cursor: Cursor | None) -> tuple[Area | None, After]:
+    if cursor is None:
+        return None, None
+    return Area(cursor["tenant"], cursor["workspace"], cursor["namespace"]), cursor["after"]

@@ -1,0 +1,51 @@
+"""Who makes a response right now, so that others wait for it instead of making it too."""
+
+from lamina.core.cache_layers import Space
+
+MAX_CLAIMS = 1_000
+Claimed = tuple[Space, bytes]
+
+
+class Claims:
+    """Claims, each with a lease; plain, bounded, and without a clock.
+
+    Args:
+        most: Claims kept; beyond it everyone makes their own.
+    """
+
+    def __init__(self, most: int = MAX_CLAIMS) -> None:
+        self._most = most
+        self._until: dict[Claimed, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._until)
+
+    def take(self, name: Claimed, now: float, lease_s: float) -> float | None:
+        """Return until when another one's lease runs; ``None`` if the caller is to make the response.
+
+        Then the claim is the caller's for ``lease_s``: of those who ask once a lease ended, the first gets it.
+
+        Args:
+            name: Of the response.
+            now: Seconds of a clock that never goes back.
+            lease_s: Seconds.
+        """
+        until = self._until.get(name)
+        if until is not None and until > now:
+            return until
+        if until is not None or self._has_room(now):
+            self._until[name] = now + lease_s
+        return None
+
+    def settle(self, name: Claimed) -> None:
+        """Forget a claim: the response is there."""
+        self._until.pop(name, None)
+
+    def expire(self, now: float) -> None:
+        """Forget claims whose lease ended."""
+        self._until = {name: until for name, until in self._until.items() if until > now}
+
+    def _has_room(self, now: float) -> bool:
+        if len(self._until) >= self._most:
+            self.expire(now)
+        return len(self._until) < self._most

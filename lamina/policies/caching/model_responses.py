@@ -1,0 +1,405 @@
+"""Responses of language models: what a question is, what proves a response current, and which one answers."""
+
+import hashlib
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from lamina.core.cache_layers import Layer, Space
+from lamina.core.scope import Scope
+from lamina.errors import InvalidInput
+from lamina.policies.caching.adaptive_ttl import TtlPolicy
+from lamina.policies.caching.keys import digest
+from lamina.policies.caching.response_budget import Budget
+from lamina.text.hygiene import MAX_JSON_DEPTH, MAX_QUERY_CHARS, clean, clean_id, clean_json, clean_text
+
+MAX_MEANING_CHARS = 1000
+"""Longest question that is compared by meaning.
+
+A model reads about as much at once. The embedding of a longer text is the mean of its chunks, which tells contexts
+apart, but not the questions at their end.
+"""
+MAX_VARIANT_BYTES = 65_536
+PROMPT_VERSION_CHARS = 16
+LESSON_MARGIN = timedelta(seconds=5)
+_MICROSECOND = timedelta(microseconds=1)
+_UNIX = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a model is asked, with everything that its response depends on beside the memory.
+
+    Args:
+        scope: Whose; it names an agent. Session and swarm do not matter.
+        text: The question.
+        prompt_version: Of the agent's system prompt, if the caller says.
+        model: Which model answers, if the caller says.
+        variant: Anything else that must be equal: tools, temperature, locale.
+    """
+
+    scope: Scope
+    text: str
+    prompt_version: str | None = None
+    model: str | None = None
+    variant: Any = None
+
+    @property
+    def agent(self) -> str:
+        """Return whose responses may answer."""
+        return self.scope.agent or ""
+
+    @property
+    def space(self) -> Space:
+        """Return the tenant and the workspace."""
+        return self.scope.tenant, self.scope.workspace
+
+    @property
+    def has_meaning(self) -> bool:
+        """Return whether it is short enough to be compared by meaning; a longer one has only its words."""
+        return len(self.text) <= MAX_MEANING_CHARS
+
+    def circumstances(self, generation: int) -> bytes:
+        """Return the SHA-256 of everything but the text: only where it is equal may meanings be compared."""
+        ids = self.scope
+        where = (ids.tenant, ids.workspace, ids.namespace, ids.agent, ids.user)
+        return digest("response", generation, where, self.prompt_version, self.model, self.variant)
+
+    def request(self, generation: int) -> "Request":
+        """Return the question with its digests."""
+        circumstances = self.circumstances(generation)
+        return Request(self, circumstances, digest(circumstances, self.text))
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A question with its digests, which are computed once.
+
+    Args:
+        circumstances: SHA-256 of everything but the text.
+        digest: SHA-256 of all of it.
+    """
+
+    question: Question
+    circumstances: bytes
+    digest: bytes
+
+
+def clean_question(
+    scope: Scope,
+    text: str,
+    *,
+    system_prompt: str | None = None,
+    prompt_version: str | None = None,
+    model: str | None = None,
+    variant: Any = None,
+) -> Question:
+    """Return the question with clean texts; of a system prompt only its version is kept.
+
+    Raises:
+        InvalidInput: If the scope names no agent, a text is unclean, the variant is too large, or both a prompt and
+            its version are given.
+    """
+    if scope.agent is None:
+        raise InvalidInput("agent", "is missing; responses belong to an agent")
+    if system_prompt is not None and prompt_version is not None:
+        raise InvalidInput("system_prompt_version", "is given beside system_prompt; send one of them")
+    if system_prompt is not None:
+        prompt_version = version_of(clean(system_prompt, "system_prompt"))
+    elif prompt_version is not None:
+        prompt_version = clean_id(prompt_version, "system_prompt_version")
+    json_text(variant, "variant", MAX_VARIANT_BYTES)  # for what it refuses
+    return Question(
+        scope,
+        clean_text(text, "query", limit=MAX_QUERY_CHARS),
+        prompt_version,
+        None if model is None else clean_id(model, "model"),
+        clean_json(variant, "variant"),
+    )
+
+
+def json_text(value: Any, field: str, max_bytes: int) -> str:
+    """Return a JSON value as text, nothing in it changed: strings are not even normalised.
+
+    Raises:
+        InvalidInput: For NUL, a lone surrogate, a number that JSON cannot hold, more than 64 levels, or more than
+            ``max_bytes``; it names the path.
+    """
+    _check_json(value, field, MAX_JSON_DEPTH)
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    size_bytes = len(text.encode())
+    if size_bytes > max_bytes:
+        raise InvalidInput(field, f"has {size_bytes} bytes as JSON; at most {max_bytes} are accepted")
+    return text
+
+
+def _check_json(value: Any, field: str, depth: int) -> None:
+    if depth == 0:
+        raise InvalidInput(field.split(".", maxsplit=1)[0], f"is nested deeper than {MAX_JSON_DEPTH} levels")
+    match value:
+        case str():
+            _check_string(value, field)
+        case float() if not math.isfinite(value):
+            raise InvalidInput(field, f"is {value}; JSON numbers are finite")
+        case dict():
+            for key, item in value.items():
+                _check_string(str(key), f"{field}: key")
+                _check_json(item, f"{field}.{key}", depth - 1)
+        case list():
+            for place, item in enumerate(value):
+                _check_json(item, f"{field}.{place}", depth - 1)
+
+
+def _check_string(value: str, field: str) -> None:
+    clean(value, field, limit=sys.maxsize)  # for what it refuses; its length counts with the whole
+
+
+def version_of(system_prompt: str) -> str:
+    """Return the version of a system prompt: the first 16 hex digits of its SHA-256."""
+    return hashlib.sha256(system_prompt.encode()).hexdigest()[:PROMPT_VERSION_CHARS]
+
+
+@dataclass(frozen=True, slots=True)
+class ResponsePolicy:
+    """When a response answers, and for how long.
+
+    Args:
+        threshold: Least cosine of two questions with the same response.
+        ttl: How long responses live.
+        budget: How much room a workspace's responses have.
+        grace_s: Seconds after its end for which a response is served as stale.
+        lease_s: Seconds one caller has to refresh a stale one, or to make one that others wait for.
+        by_workspace: Whether a memory write ends everybody's responses, instead of the writing agent's.
+        max_response_bytes: Largest response accepted, as JSON.
+        max_wait_s: Longest a lookup may ask to wait for another one's response.
+        deadline_s: Seconds after which the store of responses counts as failed.
+        embed_deadline_s: The same for the embedder.
+    """
+
+    threshold: float
+    ttl: TtlPolicy
+    budget: Budget
+    grace_s: float
+    lease_s: float
+    by_workspace: bool
+    max_response_bytes: int
+    max_wait_s: float
+    deadline_s: float
+    embed_deadline_s: float
+
+    @property
+    def grace(self) -> timedelta:
+        """Return for how long a response is served after its end."""
+        return timedelta(seconds=self.grace_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What decides whether an agent's responses are current, and how well they serve.
+
+    Args:
+        agent_epoch: How often the agent's memory or system prompt changed.
+        workspace_epoch: How often the memory of its workspace was changed by nobody in particular.
+        workspace_writes: How often it was changed by anybody.
+        prompt_version: Of the agent's system prompt; ``None`` if nobody said.
+        lookups: How often the agent asked, of late.
+        hits: How often a response answered.
+    """
+
+    agent_epoch: int
+    workspace_epoch: int
+    workspace_writes: int
+    prompt_version: str | None = None
+    lookups: int = 0
+    hits: int = 0
+
+    def token(self, *, by_workspace: bool) -> int:
+        """Return a number above 0 that is another one after every change that ends the agent's responses.
+
+        Both summands only ever grow, so their sum stays the same only if both do.
+        """
+        return self.agent_epoch + (self.workspace_writes if by_workspace else self.workspace_epoch)
+
+
+def token_at(moment: datetime) -> int:
+    """Return the token of a lookup that read no standing: its time, in microseconds, as a number below 0."""
+    return -((moment - _UNIX) // _MICROSECOND)
+
+
+def is_current(token: int | None, standing: Standing, last_lesson: datetime | None, *, by_workspace: bool) -> bool:
+    """Tell whether a response may still be stored after a lookup.
+
+    Args:
+        token: From the lookup; ``None`` if the caller does not care.
+        standing: What holds now.
+        last_lesson: When the workspace's memory last changed; looked at only for a lookup that read no standing.
+            It was taken before its commit, and by another clock: what is close to it is in doubt.
+        by_workspace: Whether a write of anybody ends the agent's responses.
+    """
+    if token is None:
+        return True
+    if token < 0:
+        return last_lesson is None or token_at(last_lesson + LESSON_MARGIN) > token
+    return token == standing.token(by_workspace=by_workspace)
+
+
+class State(StrEnum):
+    """What a lookup found."""
+
+    HIT = "hit"
+    STALE = "stale"
+    MISS = "miss"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A response that may answer, without itself.
+
+    Args:
+        query: What it was the response to.
+        similarity: Cosine of the two questions.
+        is_exact: Whether it was put for exactly this request.
+    """
+
+    id: UUID
+    query: str
+    similarity: float
+    created_at: datetime
+    expires_at: datetime
+    is_exact: bool = False
+
+    def state(self, now: datetime, grace: timedelta) -> State:
+        """Return what it is at a moment: a hit until it expires, then stale, then a miss."""
+        if now < self.expires_at:
+            return State.HIT
+        return State.STALE if now < self.expires_at + grace else State.MISS
+
+
+def best(
+    candidates: Iterable[Candidate],
+    question: str,
+    now: datetime,
+    policy: ResponsePolicy,
+    is_same_question: Callable[[str, str], bool],
+) -> Candidate | None:
+    """Return the response to give: a fresh one before a stale one, then the nearest, then the newest.
+
+    A question of other words is given none that ``is_same_question`` tells apart, however near it is.
+    """
+    states = ((item.state(now, policy.grace), item) for item in candidates)
+    usable = [
+        (state is State.HIT, item.query == question, item.similarity, item.created_at, item)
+        for state, item in states
+        if state is not State.MISS and _answers(item, question, policy.threshold, is_same_question)
+    ]
+    return max(usable, key=lambda row: row[:-1])[-1] if usable else None
+
+
+def _answers(item: Candidate, question: str, threshold: float, is_same: Callable[[str, str], bool]) -> bool:
+    return item.query == question or (item.similarity >= threshold and is_same(question, item.query))
+
+
+@dataclass(frozen=True, slots=True)
+class KeptResponse:
+    """A response as a shard keeps it; whether it is current is asked of the store by its id.
+
+    Args:
+        json: It, as JSON in UTF-8.
+    """
+
+    id: UUID
+    json: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """What a lookup found.
+
+    Args:
+        state: Whether there is a response, and a fresh one.
+        epoch: What to send with the response that is made now.
+        response: Any JSON value.
+        similarity: Cosine of the two questions; 1 for the same one.
+        layer: Which layer had it.
+        age_s: Seconds since it was stored.
+        expires_in_s: Seconds until it becomes stale; below 0 afterwards.
+        is_to_refresh: Whether this caller, and no other one now, is asked to make it anew.
+    """
+
+    state: State
+    epoch: int
+    response: Any = None
+    id: UUID | None = None
+    similarity: float | None = None
+    layer: Layer | None = None
+    age_s: float | None = None
+    expires_in_s: float | None = None
+    is_to_refresh: bool = False
+
+
+class Refusal(StrEnum):
+    """Why a response was not stored."""
+
+    CHANGED = "memory_changed"
+    TOO_LARGE = "over_budget"
+    OFF = "switched_off"
+
+
+@dataclass(frozen=True, slots=True)
+class PutResponse:
+    """What became of a response.
+
+    Args:
+        id: Under which it is stored.
+        refusal: Why it is not.
+        expires_in_s: Seconds until it becomes stale.
+        evicted: How many others had to go.
+    """
+
+    id: UUID | None = None
+    refusal: Refusal | None = None
+    expires_in_s: float | None = None
+    evicted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One lookup that could have been answered.
+
+    Args:
+        response: What answered, if anything did.
+    """
+
+    space: Space
+    agent: str
+    at: datetime
+    response: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseFigures:
+    """What the store of responses holds.
+
+    Args:
+        entries: All responses.
+        size_bytes: Their size.
+        live: Those that answer.
+        stale: Those that answer until they are refreshed, or the grace is over.
+        expired: Those that answer no more.
+        lookups: Of all agents, of late.
+        hits: Those of them that a response answered.
+    """
+
+    entries: int
+    size_bytes: int
+    live: int
+    stale: int
+    expired: int
+    lookups: int
+    hits: int

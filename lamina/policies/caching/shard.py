@@ -1,0 +1,289 @@
+"""What one shard holds: the layers that replicas share, each bounded, each with its own time to live."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from lamina.core.cache_layers import Agents, Entry, Found, Key, Layer, Probe, Space
+from lamina.core.cache_stats import Holding, News, ShardStats, Tally
+from lamina.policies.caching.ttl_lru import TtlLru
+
+Place = tuple[Space, Key]
+MAX_AGENTS = 10_000
+RECENT_S = 10.0
+LIST_TTL_S = 86_400.0
+AGENT_BYTES = 150
+"""What a name takes beside its characters, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerLimits:
+    """The bounds of one layer.
+
+    Args:
+        entries: Most entries.
+        ttl_s: Seconds each lives.
+        max_bytes: Most bytes; ``None`` where the entries are small.
+    """
+
+    entries: int
+    ttl_s: float
+    max_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SwarmLimits:
+    """The bounds of the swarm layer.
+
+    Args:
+        each: Of one swarm.
+        swarms: Most swarms.
+        max_bytes: Most bytes of all swarms.
+    """
+
+    each: LayerLimits
+    swarms: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShardLimits:
+    """The bounds of a shard; a layer that is missing keeps nothing.
+
+    Args:
+        layers: By layer, the swarm layer excepted.
+        swarm: Of the swarm layer.
+    """
+
+    layers: Mapping[Layer, LayerLimits]
+    swarm: SwarmLimits | None = None
+
+
+class Swarms:
+    """An LRU for each swarm; the least recently used swarm goes whole when there are too many, or too many bytes."""
+
+    def __init__(self, limits: SwarmLimits) -> None:
+        self._limits = limits
+        self._swarms: OrderedDict[tuple[Space, str], TtlLru[bytes, object]] = OrderedDict()
+        self._gone = 0
+        self.size_bytes = 0
+
+    def get(self, space: Space, key: Key, now: float) -> object | None:
+        """Return what the swarm has under the key."""
+        swarm = self._swarms.get((space, key.swarm or ""))
+        if swarm is None:
+            return None
+        self._swarms.move_to_end((space, key.swarm or ""))
+        return self._changed(swarm, lambda: swarm.get(key.digest, now))
+
+    def put(self, entry: Entry, now: float) -> None:
+        """Keep something for the entry's swarm."""
+        name = (entry.space, entry.key.swarm or "")
+        each = self._limits.each
+        swarm = self._swarms.setdefault(name, TtlLru(max_entries=each.entries, max_bytes=each.max_bytes))
+        self._swarms.move_to_end(name)
+        self._changed(
+            swarm,
+            lambda: swarm.put(entry.key.digest, entry.value, now=now, ttl_s=each.ttl_s, size_bytes=entry.size_bytes),
+        )
+        while len(self._swarms) > self._limits.swarms or (self.size_bytes > self._limits.max_bytes and self._swarms):
+            self._forget(next(iter(self._swarms)))
+
+    def drop_where(self, is_meant: Callable[[Space], bool]) -> int:
+        """Forget the swarms of some workspaces; return how many entries they had."""
+        meant = [name for name in self._swarms if is_meant(name[0])]
+        dropped = sum(len(self._swarms[name]) for name in meant)
+        for name in meant:
+            self.size_bytes -= self._swarms.pop(name).size_bytes
+        return dropped
+
+    def holding(self) -> Holding:
+        """Return what all of them hold."""
+        evictions = self._gone + sum(swarm.evictions for swarm in self._swarms.values())
+        return Holding(sum(map(len, self._swarms.values())), self.size_bytes, evictions)
+
+    def expire(self, now: float) -> None:
+        """Forget what is over, and swarms that are left with nothing."""
+        for name, swarm in list(self._swarms.items()):
+            before = swarm.size_bytes
+            swarm.expire(now)
+            self.size_bytes += swarm.size_bytes - before
+            if not len(swarm):
+                self._gone += self._swarms.pop(name).evictions
+
+    def _changed(self, swarm: TtlLru[bytes, object], change: Callable[[], object]) -> object:
+        before = swarm.size_bytes
+        result = change()
+        self.size_bytes += swarm.size_bytes - before
+        return result
+
+    def _forget(self, name: tuple[Space, str]) -> None:
+        swarm = self._swarms.pop(name)
+        self.size_bytes -= swarm.size_bytes
+        self._gone += swarm.evictions + len(swarm)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentList:
+    """The agents of a workspace that have responses.
+
+    Args:
+        told_at: When each was told of last.
+        complete_until: Until when nobody else has any.
+    """
+
+    told_at: Mapping[str, float] = field(default_factory=dict)
+    complete_until: float = 0.0
+
+    def with_news(self, told: Agents, now: float, ttl_s: float) -> Self:
+        """Return the list with what was told.
+
+        A complete list takes the place of all but the latest: whoever was told of while it was read is not on it.
+        """
+        latest = {agent: at for agent, at in self.told_at.items() if not told.is_all or now - at < RECENT_S}
+        agents = {**latest, **dict.fromkeys(told.agents, now)}
+        if len(agents) > MAX_AGENTS:
+            return type(self)(dict.fromkeys(told.agents[:MAX_AGENTS], now), 0.0)
+        return type(self)(agents, now + ttl_s if told.is_all else self.complete_until)
+
+
+class KnownAgents:
+    """Which agents of which workspaces have responses in the semantic cache.
+
+    A complete list answers with yes or no, a part of one with yes or nothing. It counts as
+    complete for the layer's time to live; then it is asked for again.
+    """
+
+    def __init__(self, limits: LayerLimits) -> None:
+        self._ttl_s = limits.ttl_s
+        self._lists: TtlLru[Space, AgentList] = TtlLru(max_entries=limits.entries, max_bytes=limits.max_bytes)
+
+    def has(self, space: Space, agent: str, now: float) -> bool | None:
+        """Tell whether the agent has responses; ``None`` if that is not known."""
+        known = self._lists.get(space, now)
+        if known is None:
+            return None
+        return True if agent in known.told_at else (False if now < known.complete_until else None)
+
+    def add(self, told: Agents, now: float) -> None:
+        """Take over a list, whole or in part."""
+        known = (self._lists.get(told.space, now) or AgentList()).with_news(told, now, self._ttl_s)
+        size = sum(AGENT_BYTES + len(agent) for agent in known.told_at)
+        self._lists.put(told.space, known, now=now, ttl_s=LIST_TTL_S, size_bytes=size)
+
+    def drop_where(self, is_meant: Callable[[Space], bool]) -> int:
+        """Forget the lists of some workspaces."""
+        return self._lists.drop_where(is_meant)
+
+    def expire(self, now: float) -> None:
+        """Forget what is over."""
+        self._lists.expire(now)
+
+    def holding(self) -> Holding:
+        """Return how many lists there are."""
+        return Holding(len(self._lists), self._lists.size_bytes, self._lists.evictions)
+
+
+class Shard:
+    """The layers of one shard; plain, single-threaded, and without a clock.
+
+    Args:
+        limits: Its bounds.
+    """
+
+    def __init__(self, limits: ShardLimits) -> None:
+        self._limits = limits
+        self._layers: dict[Layer, TtlLru[Place, object]] = {
+            layer: TtlLru(max_entries=item.entries, max_bytes=item.max_bytes)
+            for layer, item in limits.layers.items()
+            if layer is not Layer.AGENTS
+        }
+        self._swarms = None if limits.swarm is None else Swarms(limits.swarm)
+        agents = limits.layers.get(Layer.AGENTS)
+        self._agents = None if agents is None else KnownAgents(agents)
+        self._tally = Tally()
+
+    def find(self, probe: Probe, now: float) -> Found:
+        """Return the outermost whole answer, or else the pieces, that are known.
+
+        Args:
+            probe: What is asked.
+            now: Seconds of a clock that never goes back.
+        """
+        has_responses = None
+        if probe.agent is not None and self._agents is not None:
+            has_responses = self._agents.has(probe.space, probe.agent, now)
+        for key in probe.answers:
+            value = self._get(probe.space, key, now)
+            if value is not None:
+                return Found((key, value), {}, has_responses)
+        pieces = ((key, self._get(probe.space, key, now)) for key in probe.pieces)
+        return Found(None, {key: value for key, value in pieces if value is not None}, has_responses)
+
+    def keep(self, news: News, now: float) -> None:
+        """Take over entries, agents and counts."""
+        for entry in news.entries:
+            self._put(entry, now)
+        for told in news.agents:
+            if self._agents is not None:
+                self._agents.add(told, now)
+        self._tally.add(news.counts)
+
+    def purge(self, tenant: str, workspace: str | None, layers: Collection[Layer]) -> int:
+        """Forget the layers' entries of a workspace, or of a whole tenant; return how many."""
+
+        def is_meant(space: Space) -> bool:
+            return space[0] == tenant and workspace in {None, space[1]}
+
+        dropped = sum(
+            lru.drop_where(lambda place: is_meant(place[0])) for layer, lru in self._layers.items() if layer in layers
+        )
+        if self._swarms is not None and Layer.SWARM in layers:
+            dropped += self._swarms.drop_where(is_meant)
+        if self._agents is not None and Layer.AGENTS in layers:
+            dropped += self._agents.drop_where(is_meant)
+        return dropped
+
+    def expire(self, now: float) -> None:
+        """Forget what is over."""
+        for lru in self._layers.values():
+            lru.expire(now)
+        for part in (self._swarms, self._agents):
+            if part is not None:
+                part.expire(now)
+
+    def stats(self) -> ShardStats:
+        """Return what every layer holds, and what the replicas counted."""
+        holdings = {layer: Holding(len(lru), lru.size_bytes, lru.evictions) for layer, lru in self._layers.items()}
+        if self._swarms is not None:
+            holdings[Layer.SWARM] = self._swarms.holding()
+        if self._agents is not None:
+            holdings[Layer.AGENTS] = self._agents.holding()
+        return ShardStats(holdings, self._tally.read())
+
+    def _get(self, space: Space, key: Key, now: float) -> object | None:
+        if key.layer is Layer.SWARM:
+            return None if self._swarms is None else self._swarms.get(space, key, now)
+        lru = self._layers.get(key.layer)
+        return None if lru is None else lru.get((space, key), now)
+
+    def _put(self, entry: Entry, now: float) -> None:
+        layer = entry.key.layer
+        if layer is Layer.SWARM and self._swarms is not None:
+            self._swarms.put(entry, now)
+        elif layer in self._layers:
+            ttl_s = self._limits.layers[layer].ttl_s
+            place = (entry.space, entry.key)
+            self._layers[layer].put(place, entry.value, now=now, ttl_s=ttl_s, size_bytes=entry.size_bytes)
+
+
+def totals(stats: Sequence[ShardStats]) -> ShardStats:
+    """Return the stats of several shards as one."""
+    tally = Tally()
+    holdings: dict[Layer, Holding] = {}
+    for item in stats:
+        tally.add(item.counts)
+        for layer, holding in item.holdings.items():
+            holdings[layer] = holdings.get(layer, Holding()) + holding
+    return ShardStats(holdings, tally.read())

@@ -1,0 +1,113 @@
+"""Keep hits that say the same from crowding out what says something else."""
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import regex
+
+from lamina.core.queries import FusedHit, Memory
+from lamina.text.english import FUNCTION_WORDS
+from lamina.text.words import words
+
+WINDOW = 100
+NEGATIONS = frozenset(
+    (
+        *("no", "not", "never", "none", "nobody", "nothing", "neither", "nor", "without", "cannot"),
+        *("kein", "keine", "keinen", "keiner", "nicht", "nie", "niemals", "ohne"),
+        *("ne", "pas", "jamais", "sans", "ni", "nunca", "sin", "non", "mai", "senza"),
+        *("не", "нет", "никогда", "без"),
+    )
+)
+_RUN = regex.compile(r"[\p{L}\p{M}\p{N}_]+(?:['\u2019][\p{L}\p{M}\p{N}_]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class DiversityPolicy:
+    """When hits are alike.
+
+    Args:
+        jaccard: Word sets that overlap this much are alike, 0..1; 1 switches diversity off.
+        variants: How many alike hits that tell different facts (another number, name or
+            negation) keep their place.
+    """
+
+    jaccard: float
+    variants: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Telling:
+    """What a hit says: its words, and in their order those that make a fact (who did what to whom)."""
+
+    tier: int
+    words: frozenset[str]
+    facts: tuple[str, ...]
+
+
+def diversify(hits: Sequence[FusedHit], policy: DiversityPolicy, *, enough: int) -> tuple[FusedHit, ...]:
+    """Move hits that repeat a better one behind those that do not; nothing is lost, order is kept otherwise.
+
+    Two hits of a tier are near-identical if their word sets overlap by ``jaccard`` and they
+    differ in no number, negation or name. Of those that differ so, ``variants`` keep their
+    place: different facts are no repetition, but a hundred readings of a meter are one kind of
+    thing.
+
+    Args:
+        hits: Best first.
+        policy: When hits are alike.
+        enough: After so many distinct hits the rest stays as it is; at most the first 100 are compared.
+    """
+    if policy.jaccard >= 1:
+        return tuple(hits)
+    kept: list[FusedHit] = []
+    moved: list[FusedHit] = []
+    tellings: list[_Telling] = []
+    for hit in hits[:WINDOW]:
+        if len(kept) >= enough:
+            break
+        telling = _telling(hit.memory)
+        is_repeated = _repeats(telling, tellings, policy)
+        (moved if is_repeated else kept).append(hit)
+        if not is_repeated:
+            tellings.append(telling)
+    seen = len(kept) + len(moved)
+    if len(kept) >= enough:
+        return (*kept, *hits[seen:], *moved)
+    return (*kept, *moved, *hits[seen:])
+
+
+def are_near_identical(first: Memory, second: Memory, jaccard: float) -> bool:
+    """Tell whether two memories say the same in nearly the same words."""
+    one, other = _telling(first), _telling(second)
+    return _are_alike(one, other, jaccard) and one.facts == other.facts
+
+
+def _repeats(telling: _Telling, kept: Sequence[_Telling], policy: DiversityPolicy) -> bool:
+    alike = [other for other in kept if _are_alike(telling, other, policy.jaccard)]
+    return len(alike) >= policy.variants or any(other.facts == telling.facts for other in alike)
+
+
+def _are_alike(one: _Telling, other: _Telling, jaccard: float) -> bool:
+    if one.tier != other.tier or not one.words or not other.words:
+        return False
+    few, many = sorted((len(one.words), len(other.words)))
+    if few < jaccard * many:
+        return False
+    return len(one.words & other.words) >= jaccard * len(one.words | other.words)
+
+
+def _telling(memory: Memory) -> _Telling:
+    text = f"{memory.name}: {memory.content}" if memory.name else memory.content
+    return _Telling(memory.tier, frozenset(words(text)), tuple(_facts(text)))
+
+
+def _facts(text: str) -> Iterator[str]:
+    """Yield the words that change what a sentence says: with a digit, negating, or written like a name."""
+    for run in _RUN.findall(unicodedata.normalize("NFKC", text)):
+        folded = run.casefold().replace("\u2019", "'")
+        has_digit = any(char.isdigit() for char in run)
+        is_negation = folded in NEGATIONS or folded.endswith("n't")
+        is_name = run[0].isupper() and folded not in FUNCTION_WORDS
+        if has_digit or is_negation or is_name:
+            yield folded

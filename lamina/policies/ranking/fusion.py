@@ -1,0 +1,73 @@
+"""Choose the fusion that a call asks for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import assert_never
+
+from lamina.core.queries import FusedHit, FusionMethod, Normalisation, Ranking, Source, Tier
+from lamina.policies.ranking.composite import CompositePolicy, fuse_by_composite
+from lamina.policies.ranking.diversity import DiversityPolicy
+from lamina.policies.ranking.reciprocal_rank import fuse_by_reciprocal_rank
+from lamina.policies.ranking.weighted import WeightedPolicy, fuse_by_figures, fuse_by_min_max
+
+
+@dataclass(frozen=True, slots=True)
+class RankingPolicy:
+    """Every number that ranks; the settings give them.
+
+    Args:
+        rrf_k: Rank offset of reciprocal rank fusion.
+        rrf_weights: Weight of a source in it, 1 where none is given.
+        tier_weights: What the best place in a tier is worth, 1 where none is given.
+        weighted: The numbers of the weighted fusion.
+        composite: The numbers of the composite relevance.
+        diversity: When hits are alike.
+    """
+
+    rrf_k: int
+    rrf_weights: Mapping[Source, float]
+    tier_weights: Mapping[Tier, float]
+    weighted: WeightedPolicy
+    composite: CompositePolicy
+    diversity: DiversityPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How one call wants its rankings fused.
+
+    Args:
+        method: Which fusion.
+        normalise: How the weighted fusion scales.
+        depth: Ranks up to this one count in full in reciprocal rank fusion.
+        now: The moment from which ages are counted, in UTC.
+        has_vector: Whether the query had a vector.
+    """
+
+    method: FusionMethod
+    normalise: Normalisation
+    depth: int
+    now: datetime
+    has_vector: bool
+
+
+def fuse(rankings: Mapping[Source, Ranking], manner: Manner, policy: RankingPolicy) -> tuple[FusedHit, ...]:
+    """Return every memory once, best first, scored 0..1; it depends on nothing but its arguments."""
+    match manner.method:
+        case FusionMethod.RRF:
+            return fuse_by_reciprocal_rank(
+                rankings,
+                rrf_k=policy.rrf_k,
+                depth=manner.depth,
+                weights=policy.rrf_weights,
+                tier_weights=policy.tier_weights,
+            )
+        case FusionMethod.WEIGHTED:
+            is_absolute = manner.normalise is Normalisation.ABSOLUTE
+            weigh = fuse_by_figures if is_absolute else fuse_by_min_max
+            return weigh(rankings, policy.weighted, has_vector=manner.has_vector)
+        case FusionMethod.COMPOSITE:
+            return fuse_by_composite(rankings, policy.composite, now=manner.now, has_vector=manner.has_vector)
+        case _ as other:
+            assert_never(other)

@@ -1,0 +1,72 @@
+"""What the sources say of each memory, side by side; every fusion starts from it."""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from lamina.core.queries import TIER_OF, FusedHit, Hit, Memory, Placement, Ranking, Source, Tier
+
+Key = tuple[Tier, UUID]
+# Warm and cold notes lie in different indexes: what cannot hold a memory does not speak against it.
+_CANNOT_HOLD: Mapping[str, Source] = {"warm": Source.NOTES_COLD, "cold": Source.NOTES_HYBRID}
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A memory and where each source placed it."""
+
+    memory: Memory
+    placements: Mapping[Source, Placement]
+
+
+def placed(rankings: Mapping[Source, Ranking]) -> list[Placed]:
+    """Return each memory once, with the excerpt of the source that ranks it highest."""
+    placements = _placements(rankings)
+    return [Placed(memory, placements[key]) for key, memory in _memories(rankings).items()]
+
+
+def home_sources(memory: Memory, answered: Collection[Source]) -> tuple[Source, ...]:
+    """Return the sources of the memory's tier that answered and can hold it, in the order of their names."""
+    absent = _CANNOT_HOLD.get(memory.temperature)
+    return tuple(source for source in sorted(answered) if TIER_OF[source] is memory.tier and source is not absent)
+
+
+def raised_by_graph(own: float, bonus: float, by_graph: float, weights: tuple[float, float]) -> float:
+    """Return what a memory scores by its own tier and by the graph, 0..1 or above; above 1 it is only an order.
+
+    Being led to by the graph adds to a memory and its absence takes nothing away. What the graph
+    alone found is judged as the facts of the graph are.
+
+    Args:
+        own: By the sources of its tier, 0..1; 0 if none of them placed it.
+        bonus: What the graph adds, in the scale of ``own``; 0 if it did not place it.
+        by_graph: By the graph alone, 0..1; 0 if it did not place it.
+        weights: Of the memory's tier, and of the graph's.
+    """
+    of_tier, of_graph = weights
+    return max(of_tier * (own + bonus), of_graph * by_graph)
+
+
+def best_first(found: Iterable[Placed], score: Callable[[Placed], float]) -> tuple[FusedHit, ...]:
+    """Return the memories by falling score, ties by tier and id; shown scores are at most 1."""
+    scored = [(score(item), item) for item in found]
+    scored.sort(key=lambda entry: (-entry[0], entry[1].memory.tier, entry[1].memory.id))
+    return tuple(FusedHit(item.memory, min(1.0, figure), item.placements) for figure, item in scored)
+
+
+def _key(hit: Hit) -> Key:
+    return hit.memory.tier, hit.memory.id
+
+
+def _memories(rankings: Mapping[Source, Ranking]) -> dict[Key, Memory]:
+    ranked = [(rank, source, hit) for source in rankings for rank, hit in enumerate(rankings[source])]
+    return {_key(hit): hit.memory for _, _, hit in sorted(ranked, key=lambda entry: entry[:2], reverse=True)}
+
+
+def _placements(rankings: Mapping[Source, Ranking]) -> dict[Key, dict[Source, Placement]]:
+    placements: defaultdict[Key, dict[Source, Placement]] = defaultdict(dict)
+    for source in sorted(rankings):
+        for rank, hit in enumerate(rankings[source], start=1):
+            placements[_key(hit)][source] = Placement(rank, hit.score, hit.raw)
+    return placements

@@ -1,0 +1,175 @@
+"""Fuse by what the engines' own figures say: words, meaning and links, weighted."""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lamina.core.queries import FusedHit, Placement, Ranking, Source, Tier
+from lamina.policies.ranking.placements import Placed, best_first, home_sources, placed, raised_by_graph
+from lamina.policies.ranking.scores import keyword_part, similarity_score
+
+
+class Modality(StrEnum):
+    """How a source recognises a memory."""
+
+    KEYWORD = "keyword"
+    VECTOR = "vector"
+    GRAPH = "graph"
+
+
+MODALITIES_OF: Mapping[Source, frozenset[Modality]] = {
+    Source.SESSION_VECTORS: frozenset({Modality.VECTOR}),
+    Source.SESSION_WORDS: frozenset({Modality.KEYWORD}),
+    Source.SESSION_CONTEXT: frozenset({Modality.VECTOR}),  # Its word figures are those of SESSION_WORDS.
+    Source.NOTES_HYBRID: frozenset({Modality.KEYWORD, Modality.VECTOR}),
+    Source.NOTES_WARM: frozenset({Modality.KEYWORD}),
+    Source.NOTES_COLD: frozenset({Modality.VECTOR}),
+    Source.GRAPH: frozenset({Modality.GRAPH}),
+    Source.PROCEDURES: frozenset({Modality.KEYWORD, Modality.VECTOR}),
+    Source.DOCUMENTS: frozenset({Modality.KEYWORD, Modality.VECTOR}),
+}
+
+# A cosine is comparable across sources and paths come from one; words count by each index's own statistics.
+_Group = tuple[Modality, Source | None]
+_Scale = Callable[[float], float]
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedPolicy:
+    """The numbers of the weighted fusion.
+
+    Args:
+        weights: Of each modality.
+        vector_floor: A lower cosine counts as none.
+        full_figure: A figure from which on the best of a ranking may count as 1, 0..1.
+        tier_weights: What the best place in a tier is worth, 1 where none is given.
+    """
+
+    weights: Mapping[Modality, float]
+    vector_floor: float
+    full_figure: float
+    tier_weights: Mapping[Tier, float]
+
+
+def fuse_by_min_max(
+    rankings: Mapping[Source, Ranking], policy: WeightedPolicy, *, has_vector: bool
+) -> tuple[FusedHit, ...]:
+    """Fuse by weighted figures, each scaled between the worst and the best that was found.
+
+    Two guards keep a bad hit from becoming 1. The best figure reaches 1 only if it is at least
+    ``full_figure``; a worse one reaches its share of the way there. Where all figures of a
+    ranking are equal, a lone hit's above all, there is no worst to compare with, and the scale
+    begins at the floor (for a cosine) or at 0.
+
+    Args:
+        rankings: Hits per source that answered, best first.
+        policy: Weights and bounds.
+        has_vector: Whether the query had a vector; without one, meaning did not answer.
+
+    Source:
+        NovaMem, Hybrid fusion: min-max to 0..1, then keyword 0.3, vector 0.6, graph 0.1.
+    """
+    found = placed(rankings)
+    scales = {
+        group: _between(values, policy.vector_floor if group[0] is Modality.VECTOR else 0.0, policy.full_figure)
+        for group, values in _by_group(found).items()
+    }
+    return _fused(found, rankings, policy, scales.__getitem__, has_vector=has_vector)
+
+
+def fuse_by_figures(
+    rankings: Mapping[Source, Ranking], policy: WeightedPolicy, *, has_vector: bool
+) -> tuple[FusedHit, ...]:
+    """Fuse by weighted figures as they are, so that a score depends on no other hit.
+
+    Meaning counts by its cosine, and as 0 below the floor; words by their source's score of
+    0..1; links by the strength of their path.
+    """
+
+    def scale_of(group: _Group) -> _Scale:
+        return _floored(policy.vector_floor) if group[0] is Modality.VECTOR else _as_it_is
+
+    return _fused(placed(rankings), rankings, policy, scale_of, has_vector=has_vector)
+
+
+def _fused(
+    found: Sequence[Placed],
+    answered: Collection[Source],
+    policy: WeightedPolicy,
+    scale_of: Callable[[_Group], _Scale],
+    *,
+    has_vector: bool,
+) -> tuple[FusedHit, ...]:
+    def score(item: Placed) -> float:
+        scaled = _best_of_each(item, scale_of)
+        by_graph = scaled.pop(Modality.GRAPH, 0.0)
+        of_graph = policy.tier_weights.get(Tier.GRAPH, 1.0)
+        if item.memory.tier is Tier.GRAPH:
+            return of_graph * by_graph
+        possible = _modalities(item, answered, has_vector=has_vector)
+        attainable = math.fsum(policy.weights[modality] for modality in possible)
+        if not attainable:
+            return of_graph * by_graph
+        own = math.fsum(policy.weights[modality] * scaled.get(modality, 0.0) for modality in possible) / attainable
+        bonus = policy.weights[Modality.GRAPH] * by_graph / attainable
+        weights = (policy.tier_weights.get(item.memory.tier, 1.0), of_graph)
+        return raised_by_graph(own, bonus, by_graph, weights)
+
+    return best_first(found, score)
+
+
+def _modalities(item: Placed, answered: Collection[Source], *, has_vector: bool) -> set[Modality]:
+    """Return by what the sources of its tier could have recognised the memory."""
+    own = [source for source in item.placements if source is not Source.GRAPH]
+    possible = {mode for source in home_sources(item.memory, answered) or own for mode in MODALITIES_OF[source]}
+    return possible if has_vector else possible - {Modality.VECTOR}
+
+
+def _figures(item: Placed) -> Iterator[tuple[_Group, float]]:
+    """Yield what each source says of the memory, 0..1 before any scaling."""
+    for source, place in item.placements.items():
+        cosine = place.raw.get("cosine")
+        if cosine is not None:
+            yield (Modality.VECTOR, None), similarity_score(cosine)
+        if source is Source.GRAPH:
+            yield (Modality.GRAPH, None), place.raw.get("path", place.score)
+        elif _is_by_words(source, place):
+            yield (Modality.KEYWORD, source), keyword_part(place.score, cosine)
+
+
+def _is_by_words(source: Source, place: Placement) -> bool:
+    if Modality.KEYWORD not in MODALITIES_OF[source]:
+        return False
+    return "bm25" in place.raw or "ts_rank_cd" in place.raw or "cosine" not in place.raw
+
+
+def _by_group(found: Sequence[Placed]) -> dict[_Group, list[float]]:
+    groups: defaultdict[_Group, list[float]] = defaultdict(list)
+    for item in found:
+        for group, figure in _figures(item):
+            groups[group].append(figure)
+    return groups
+
+
+def _best_of_each(item: Placed, scale_of: Callable[[_Group], _Scale]) -> dict[Modality, float]:
+    best: dict[Modality, float] = {}
+    for group, figure in _figures(item):
+        best[group[0]] = max(best.get(group[0], 0.0), scale_of(group)(figure))
+    return best
+
+
+def _between(values: Sequence[float], floor: float, full_figure: float) -> _Scale:
+    worst, best = min(values), max(values)
+    low = worst if worst < best else floor
+    high = max(best, full_figure, low + math.ulp(low))
+    return lambda value: min(1.0, max(0.0, (value - low) / (high - low)))
+
+
+def _floored(floor: float) -> _Scale:
+    return lambda value: value if value >= floor else 0.0
+
+
+def _as_it_is(value: float) -> float:
+    return value

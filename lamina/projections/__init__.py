@@ -1,0 +1,1 @@
+"""What is derived from Postgres: applied, compared, built beside and switched."""

@@ -1,0 +1,305 @@
+"""The indexer: applies the outbox to the projections, at least once, in batches."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import dict_row
+
+from lamina.core.ports import Change, Projection, Rebuildable
+from lamina.stores.postgres.builds import Builds
+from lamina.stores.postgres.connection import Connection
+from lamina.stores.postgres.outbox import CHANNEL, Lag, Outbox, ProjectionName
+
+logger = logging.getLogger(__name__)
+FIRST_PAUSE_S = 0.05
+LONGEST_PAUSE_S = 5.0
+MAX_UNFLUSHED = 4096
+CANCEL_STEP_S = 1.0
+PAGE = 500
+LOOK_S = 1.0
+BUILD_PAUSES_S = (0.1, 0.5, 1.0)
+"""After each time that a build does not take changes; after the last it is given up."""
+_LOCK = 0x6F7574626F78  # "outbox"
+
+
+class Indexer:
+    """Keeps projections up to date.
+
+    Changes become visible at once and are flushed together now and then; a row leaves the outbox
+    after the flush. A crash in between repeats the application, which is idempotent. One indexer
+    works at a time: an advisory lock on the listening connection keeps a second one waiting.
+
+    Args:
+        url: Postgres, for the listening connection.
+        outbox: The outbox.
+        builds: Which projections are being built anew.
+        projections: Where each kind of memory goes. Rows of others stay in the outbox until something keeps them.
+        batch_size: Most rows applied at once.
+        poll_interval_s: Longest sleep without a notification.
+        flush_interval_s: How long applied changes wait to be flushed together.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        outbox: Outbox,
+        builds: Builds,
+        projections: Mapping[ProjectionName, Projection[Any]],
+        *,
+        batch_size: int,
+        poll_interval_s: float,
+        flush_interval_s: float,
+    ) -> None:
+        self._url = url
+        self._outbox = outbox
+        self._poll_interval_s = poll_interval_s
+        self._followers = [
+            Follower(name, outbox, builds, projection, batch_size=batch_size, flush_interval_s=flush_interval_s)
+            for name, projection in projections.items()
+        ]
+
+    async def run(self) -> None:
+        """Apply the outbox until cancelled, through outages of Postgres and of the projections."""
+        pause = FIRST_PAUSE_S
+        while True:
+            try:
+                async with await _listen(self._url) as connection:
+                    pause = FIRST_PAUSE_S
+                    await self._follow(connection)
+            except (psycopg.Error, OSError) as error:
+                logger.warning("indexer: postgres does not answer, retrying: %s", error)
+                await asyncio.sleep(pause)
+                pause = min(LONGEST_PAUSE_S, pause * 2)
+
+    async def lag(self) -> Mapping[str, Lag]:
+        """Return how far each projection is behind."""
+        return await self._outbox.lag()
+
+    async def drain(self) -> int:
+        """Apply and flush everything that is in the outbox now; return the number of rows applied."""
+        counts = await asyncio.gather(*(follower.drain() for follower in self._followers))
+        return sum(counts)
+
+    async def _follow(self, connection: Connection) -> None:
+        """Follow each projection by a task of its own, and end them all with the connection."""
+        tasks = [asyncio.create_task(follower.run()) for follower in self._followers]
+        try:
+            await self._wake_when_notified(connection)
+        finally:
+            await _ended(tasks)
+
+    async def _wake_when_notified(self, connection: Connection) -> None:
+        while True:
+            async for _ in connection.notifies(timeout=self._poll_interval_s, stop_after=1):
+                break
+            await connection.execute("SELECT 1")  # a dead connection notifies nobody
+            for follower in self._followers:
+                follower.wake.set()
+
+
+async def fill(
+    outbox: Outbox, name: ProjectionName, store: Projection[Any], tenants: Sequence[str], told: Callable[[int], None]
+) -> int:
+    """Have a store that nobody feeds yet take over every memory; return how many.
+
+    What changes meanwhile may be missed: whoever begins to feed the store applies everything again.
+
+    Args:
+        outbox: Reads the memories.
+        name: Which projection.
+        store: Takes them over.
+        tenants: Whose memories.
+        told: Called with the size of each page that was taken over.
+    """
+    total = 0
+    for tenant in tenants:
+        after: UUID | None = None
+        while ids := await outbox.ids(name, tenant, after, PAGE):
+            await store.apply(await outbox.changes(name, ids))
+            after = ids[-1]
+            total += len(ids)
+            told(len(ids))
+    await store.flush()
+    return total
+
+
+class Follower:
+    """Keeps one projection up to date; a failing one holds up no other.
+
+    While the projection is built anew, both stores take over the changes; the new one takes the old one's place
+    when it has everything that there was when the build was ordered.
+
+    Args:
+        name: Which projection.
+        outbox: The outbox.
+        builds: Whether it is being built anew.
+        projection: Where the memories go.
+        batch_size: Most rows applied at once.
+        flush_interval_s: How long applied changes wait to be flushed together.
+    """
+
+    def __init__(
+        self,
+        name: ProjectionName,
+        outbox: Outbox,
+        builds: Builds,
+        projection: Projection[Any],
+        *,
+        batch_size: int,
+        flush_interval_s: float,
+    ) -> None:
+        self._name = name
+        self._outbox = outbox
+        self._builds = builds
+        self._projection = projection
+        self._beside: Projection[Any] | None = None
+        self._next_look = 0.0
+        self._batch_size = batch_size
+        self._flush_interval_s = flush_interval_s
+        self._applied: list[int] = []
+        self._turn = asyncio.Lock()
+        self.wake = asyncio.Event()
+
+    async def run(self) -> None:
+        """Apply what comes until cancelled; a projection that fails is tried again, ever more slowly."""
+        pause = FIRST_PAUSE_S
+        while True:
+            try:
+                await self._step()
+                pause = FIRST_PAUSE_S
+            except Exception as error:  # noqa: BLE001 - the rows stay in the outbox
+                logger.warning("indexer: %s does not take changes, retrying: %s", self._name, error)
+                await asyncio.sleep(pause)
+                pause = min(LONGEST_PAUSE_S, pause * 2)
+
+    async def drain(self) -> int:
+        """Apply and flush everything that is in the outbox now; return the number of rows applied."""
+        async with self._turn:
+            count = await self._apply()
+            await self._flush()
+            await self._switch_if_full()
+            return count
+
+    async def _step(self) -> None:
+        self.wake.clear()
+        async with self._turn:
+            await self._apply()
+            if not self._applied:
+                await self._look_for_build()
+        if not self._applied:
+            await self.wake.wait()
+            return
+        await self._gather_more()
+        async with self._turn:
+            await self._flush()
+            await self._look_for_build()
+
+    async def _gather_more(self) -> None:
+        """Apply what comes within the flush interval, so that one flush serves it all."""
+        deadline = time.monotonic() + self._flush_interval_s
+        while (left := deadline - time.monotonic()) > 0 and len(self._applied) < MAX_UNFLUSHED:
+            # Not wait_for: in Python 3.11 it loses a cancellation that comes together with the event.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self.wake.wait()
+            self.wake.clear()
+            async with self._turn:
+                await self._apply()
+
+    async def _apply(self) -> int:
+        total = 0
+        while batch := await self._outbox.take(self._name, self._batch_size, self._applied):
+            changes = await self._outbox.changes(self._name, [id_ for _, id_ in batch])
+            self._beside = await self._asked_beside()
+            await self._projection.apply(changes)
+            await self._beside_does(partial(_apply, changes=changes))
+            self._applied += [seq for seq, _ in batch]
+            total += len(batch)
+            if len(self._applied) >= MAX_UNFLUSHED:
+                await self._flush()
+        return total
+
+    async def _flush(self) -> None:
+        if self._applied:
+            await self._projection.flush()
+            await self._beside_does(_flushed)
+            await self._outbox.finish(self._applied)
+            self._applied = []
+
+    async def _asked_beside(self) -> Projection[Any] | None:
+        """Return the store that is being built; asked after a batch is taken, so that it misses none of a build."""
+        build = await self._builds.asked(self._name)
+        return self._projection.beside(build) if build and isinstance(self._projection, Rebuildable) else None
+
+    async def _beside_does(self, act: Callable[[Projection[Any]], Awaitable[None]]) -> None:
+        """Have the build do something, or give it up: it must not hold up what searches use."""
+        if self._beside is None:
+            return
+        for pause_s in BUILD_PAUSES_S:
+            try:
+                await act(self._beside)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is the build's alone
+                logger.warning("indexer: the build of %s does not take changes: %s", self._name, error)
+                await asyncio.sleep(pause_s)
+            else:
+                return
+        await self._give_up()
+
+    async def _give_up(self) -> None:
+        build = await self._builds.asked(self._name)
+        if build is not None:
+            await self._builds.finish(self._name, build)
+            logger.error("indexer: build %s of %s is given up; order it again when its store works", build, self._name)
+        self._beside = None
+
+    async def _look_for_build(self) -> None:
+        """Switch to a build that is full; without one, every write wakes this follower, and once a second is enough."""
+        now = time.monotonic()
+        if self._beside is not None or now >= self._next_look:
+            self._next_look = now + LOOK_S
+            await self._switch_if_full()
+
+    async def _switch_if_full(self) -> None:
+        build = await self._builds.full(self._name)
+        if build is None:
+            return
+        if isinstance(self._projection, Rebuildable):
+            await self._projection.switch(build)
+        await self._builds.finish(self._name, build)
+        self._beside = None
+
+
+async def _apply(store: Projection[Any], *, changes: Sequence[Change[Any]]) -> None:
+    await store.apply(changes)
+
+
+async def _flushed(store: Projection[Any]) -> None:
+    await store.flush()
+
+
+async def _ended(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Cancel tasks until they have ended: one that swallows a cancellation must not hold up the others' successors."""
+    while pending := [task for task in tasks if not task.done()]:
+        for task in pending:
+            task.cancel()
+        await asyncio.wait(pending, timeout=CANCEL_STEP_S)
+
+
+async def _listen(url: str) -> Connection:
+    connection = await psycopg.AsyncConnection.connect(
+        url, autocommit=True, connect_timeout=5, row_factory=dict_row, application_name="lamina indexer"
+    )
+    try:
+        await connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
+        await connection.execute(f"LISTEN {CHANNEL}".encode())
+    except BaseException:
+        await connection.close()
+        raise
+    return connection

@@ -1,1 +1,0 @@
-"""The cache stack at work: answers, responses, walks and embeddings that are served again instead of computed."""

@@ -1,0 +1,183 @@
+"""The graph as a reader walks it: neighbours, traversals, and hints for the context block."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from lamina.core.links import Followed, Frontier
+from lamina.core.ports import Links
+from lamina.core.queries import Filters, Memory, Query, Tier, first_expiry
+from lamina.core.scope import Scope
+from lamina.errors import InvalidInput, NotFound
+from lamina.policies.ranking.graph_paths import Reached, Walk, advance, begin, room
+from lamina.stores.postgres.knowledge import KnowledgeReader, StoredEntity
+from lamina.text.hygiene import clean_id
+from lamina.text.words import name_key
+
+EXCERPT_CHARS = 200
+HINTED_ENTITIES = 3
+_ALL = Filters(min_confidence=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where to start: by names of entities, by ids of entities or memories, or both."""
+
+    names: tuple[str, ...] = ()
+    ids: tuple[UUID, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A node as a reader sees it: its tier, its name or the beginning of its text, and when it expires, if ever."""
+
+    tier: Tier
+    content: str
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """What is directly linked to a node, the strongest first."""
+
+    entity: StoredEntity | None
+    links: tuple[Followed, ...]
+    shown: Mapping[UUID, Shown]
+    is_capped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Traversal:
+    """What was reached, best first."""
+
+    nodes: tuple[Reached, ...]
+    shown: Mapping[UUID, Shown]
+    visited: int
+    is_capped: bool
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """Return when the first of the nodes expires; ``None`` if none ever does."""
+        return first_expiry(shown.expires_at for shown in self.shown.values())
+
+
+class Explorer:
+    """Reads the graph for people and programs that ask for it directly.
+
+    Args:
+        reader: The graph's tables.
+        links: Follows links.
+        generation: The active generation of vectors.
+        fan_out: Links followed from one node of a traversal, the strongest first.
+        max_links: Links followed for one traversal.
+    """
+
+    def __init__(self, reader: KnowledgeReader, links: Links, *, generation: int, fan_out: int, max_links: int) -> None:
+        self._reader = reader
+        self._links = links
+        self._generation = generation
+        self._fan_out = fan_out
+        self._max_links = max_links
+
+    async def neighbours(
+        self, scope: Scope, start: Start, *, kinds: Sequence[str], limit: int, as_of: datetime | None = None
+    ) -> Neighbours:
+        """Return what one entity or memory is linked to, in both directions.
+
+        Raises:
+            InvalidInput: If neither a name nor an id is given, or both.
+            NotFound: If the scope has no such entity.
+            Unavailable: If the graph does not answer.
+        """
+        if len(start.names) + len(start.ids) != 1:
+            raise InvalidInput("name", "is missing; give either the name of an entity or an id")
+        ids = await self._ids(scope, start)
+        followed = await self._links.expand(Frontier(scope, ids, clean_kinds(kinds), limit + 1, as_of))
+        seen = tuple(sorted(followed, key=lambda link: (-link.strength, link.end, link.kind)))[:limit]
+        shown = await self._shown(scope, [link.end for link in seen])
+        entity = (await self._reader.entities(scope, _ALL, ids)).get(ids[0])
+        visible = tuple(link for link in seen if link.end in shown)
+        return Neighbours(entity, visible, shown, len(followed) > limit)
+
+    async def traverse(
+        self, scope: Scope, start: Start, *, depth: int, kinds: Sequence[str], limit: int, as_of: datetime | None = None
+    ) -> Traversal:
+        """Follow links from the start; a node's score is its best path's product of strengths.
+
+        Raises:
+            InvalidInput: If no start is given.
+            NotFound: If the scope has no such entity.
+            Unavailable: If the graph does not answer.
+        """
+        if not start.names and not start.ids:
+            raise InvalidInput("names", "is empty; give names of entities, or ids")
+        allowed = clean_kinds(kinds)
+        walk = begin(dict.fromkeys(await self._ids(scope, start), 1.0))
+        for _ in range(depth):
+            asked = room(walk, fan_out=self._fan_out, max_links=self._max_links)
+            if not asked:
+                break
+            frontier = Frontier(scope, asked, allowed, self._fan_out, as_of)
+            walk = advance(walk, await self._links.expand(frontier), asked, weigh=lambda link: link.strength)
+        return await self._traversal(scope, walk, limit)
+
+    async def hints(self, scope: Scope, filters: Filters, ids: Sequence[UUID]) -> Mapping[UUID, list[str]]:
+        """Return the surest facts about what each of these memories names; memories without any are missing.
+
+        Facts that expire are no hints: whoever keeps the hints need not ask how long.
+        """
+        named = await self._reader.named_in(scope, ids)
+        hints: dict[UUID, list[str]] = {}
+        for memory, entities in named.items():
+            facts = await self._reader.facts_of(scope, filters, entities[:HINTED_ENTITIES], HINTED_ENTITIES)
+            if facts:
+                hints[memory] = [fact.content for fact in facts.values()]
+        return hints
+
+    async def _ids(self, scope: Scope, start: Start) -> tuple[UUID, ...]:
+        keys = [name_key(clean_id(name, "name")) for name in start.names]
+        found = await self._reader.named(scope, keys)
+        visible = await self._reader.entities(scope, _ALL, sorted({id_ for ids in found.values() for id_ in ids}))
+        for name, key in zip(start.names, keys, strict=True):
+            if not any(id_ in visible for id_ in found.get(key, ())):
+                raise NotFound("entity", name)
+        named = [id_ for key in keys for id_ in found[key] if id_ in visible]
+        shown = await self._shown(scope, start.ids)
+        for id_ in start.ids:
+            if id_ not in shown:
+                raise NotFound("entity or memory", str(id_))
+        return tuple(dict.fromkeys((*named, *start.ids)))
+
+    async def _traversal(self, scope: Scope, walk: Walk, limit: int) -> Traversal:
+        ordered = sorted(walk.nodes.values(), key=lambda node: (-node.score, len(node.path), node.id))[:limit]
+        shown = await self._shown(scope, [node.id for node in ordered])
+        nodes = tuple(node for node in ordered if node.id in shown)
+        return Traversal(nodes, shown, walk.visited, walk.is_capped)
+
+    async def _shown(self, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, Shown]:
+        """Return the nodes that the scope's user may see; an id is looked for in every tier."""
+        if not ids:
+            return {}
+        wanted = sorted(set(ids))
+        entities = await self._reader.entities(scope, _ALL, wanted)
+        query = Query("", (), scope, len(wanted), _ALL, None, self._generation)
+        tiers = dict.fromkeys((Tier.SESSIONS, Tier.NOTES, Tier.DOCUMENTS), wanted)
+        memories = await self._reader.memories(query, tiers)
+        return {
+            **{id_: Shown(Tier.GRAPH, entity.entity.name, entity.expires_at) for id_, entity in entities.items()},
+            **{id_: _shown_memory(item.memory) for id_, item in memories.items()},
+        }
+
+
+def _shown_memory(memory: Memory) -> Shown:
+    return Shown(memory.tier, memory.content[:EXCERPT_CHARS], memory.expires_at)
+
+
+def clean_kinds(kinds: Sequence[str]) -> tuple[str, ...]:
+    """Return the kinds of link.
+
+    Raises:
+        InvalidInput: For one that is not 1 to 128 printable characters.
+    """
+    return tuple(clean_id(kind, "kind") for kind in kinds)

@@ -1,0 +1,17 @@
+"""Cold notes as files, outside the database, that can be read back exactly."""
+
+from lamina.stores.archive.files import Archive, ArchiveFile, Fault, Manifest, scope_folder
+from lamina.stores.archive.notes import ArchivedChunk, ArchivedLink, ArchivedNote, ArchivedVersion, UnreadableArchive
+
+__all__ = [
+    "Archive",
+    "ArchiveFile",
+    "ArchivedChunk",
+    "ArchivedLink",
+    "ArchivedNote",
+    "ArchivedVersion",
+    "Fault",
+    "Manifest",
+    "UnreadableArchive",
+    "scope_folder",
+]

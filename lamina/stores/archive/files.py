@@ -1,0 +1,470 @@
+"""The archive: Parquet files with a manifest each, in a folder or an object store.
+
+What a name holds is replaced in four steps, so that a crash between any two of them leaves the old notes or the new
+ones readable: the new manifest is put aside, the data is replaced, the manifest is replaced, the one put aside is
+deleted. A reader that finds data of another checksum than the manifest's looks at the one put aside.
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+from uuid import UUID, uuid4
+
+from fsspec.core import split_protocol, url_to_fs
+from fsspec.implementations.local import LocalFileSystem
+
+from lamina.errors import InvalidInput, Misconfigured, Unavailable
+from lamina.stores.archive.notes import FORMAT, ArchivedNote, UnreadableArchive, check_format, from_parquet, to_parquet
+
+DATA = ".parquet"
+MANIFEST = ".manifest.json"
+ASIDE = ".manifest.next.json"
+PART = ".part"
+MARK = "folder.mark"
+_SUFFIXES = (DATA, MANIFEST, ASIDE, PART)
+SCOPE_DIGITS = 32
+_RETRY_AFTER_S = 60
+
+_NAME = re.compile(r"[a-z0-9_-]+(/[a-z0-9_-]+)*")
+_PREFIX = re.compile(r"([a-z0-9_-]+/)*[a-z0-9_-]*")
+_NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
+# Stores in which an object is there whole or not at all; others are written beside and moved.
+_PUTS_ATOMICALLY = frozenset({"memory", "s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oss", "oci", "r2"})
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What stands beside a file and says what it must be.
+
+    Args:
+        format: Version of the file's columns.
+        file: Its path from the archive's root.
+        sha256: Of its bytes, 64 hex digits.
+        rows: How many notes it has.
+        ids: How many different ids they have; as many, since a file holds a note once.
+        least_id: Id of the first note.
+        greatest_id: Id of the last one.
+        written_at: When it was written, in UTC.
+    """
+
+    format: int
+    file: str
+    sha256: str
+    size_bytes: int
+    rows: int
+    ids: int
+    tenant: str
+    workspace: str
+    namespace: str
+    least_id: UUID
+    greatest_id: UUID
+    written_at: datetime
+
+    @property
+    def name(self) -> str:
+        """Return the name under which the file is read."""
+        return self.file.removesuffix(DATA)
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveFile:
+    """A file as it was written."""
+
+    name: str
+    sha256: str
+    size_bytes: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A file that cannot be read, or that nobody reads."""
+
+    file: str
+    reason: str
+
+
+def scope_folder(tenant: str, workspace: str, namespace: str) -> str:
+    """Return the folder of a scope's files: 32 hex digits, whatever characters its ids have."""
+    parts = (part.encode("utf-8", "surrogatepass") for part in (tenant, workspace, namespace))
+    framed = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
+    return hashlib.sha256(framed).hexdigest()[:SCOPE_DIGITS]
+
+
+class Archive:
+    """Files of notes under one root; every call blocks, and one name has one writer at a time.
+
+    Args:
+        url: A path, or a URL such as ``s3://bucket/folder``.
+        options: What the store's driver needs (endpoint, credentials).
+
+    Raises:
+        Misconfigured: For an unknown protocol, or one whose driver is not installed.
+    """
+
+    def __init__(self, url: str, *, options: Mapping[str, Any] = _NO_OPTIONS) -> None:
+        self._store, root = _opened(url, options)
+        self._root = root.rstrip("/")
+
+    def write(self, name: str, notes: Sequence[ArchivedNote], *, now: datetime) -> ArchiveFile:
+        """Write a file of notes and then its manifest, in place of what has that name.
+
+        Args:
+            name: Small letters, digits, ``_`` and ``-``, in folders separated by ``/``.
+            notes: At least one, all of one scope, each once.
+            now: For the manifest; the file does not depend on it.
+
+        Raises:
+            InvalidInput: For another name, or notes that one file cannot hold.
+            Unavailable: If the store does not answer; what was there before can still be read.
+        """
+        _check_name(name)
+        _check_notes(notes)
+        data = to_parquet(notes)
+        manifest = _manifest_of(name, data, notes, now)
+        self._replace(name, data, _as_json(manifest))
+        return ArchiveFile(name, manifest.sha256, manifest.size_bytes, manifest.rows)
+
+    def read(self, name: str, ids: Collection[UUID] | None = None) -> list[ArchivedNote]:
+        """Return a file's notes in the order of their ids; with ids, those of them that it has.
+
+        Raises:
+            UnreadableArchive: If the file or its manifest is missing, damaged, or of a newer format.
+            Unavailable: If the store does not answer.
+        """
+        _check_name(name)
+        return from_parquet(self._checked(name), name + DATA, ids)
+
+    def rewrite_without(self, name: str, ids: Collection[UUID], *, now: datetime) -> ArchiveFile | None:
+        """Take notes out of a file, for good; without any left, remove it.
+
+        Nothing that an unfinished write left under the name remains. It can be called again after a crash.
+
+        Returns:
+            The file that is left, if any is.
+
+        Raises:
+            UnreadableArchive: As for reading; nothing is changed then.
+            Unavailable: If the store does not answer.
+        """
+        _check_name(name)
+        gone = set(ids)
+        kept = [note for note in self._left(name, gone) if note.id not in gone]
+        if not kept:
+            self.remove(name)
+            return None
+        written = self.write(name, kept, now=now)
+        self._delete([file for file in self._files_of(name) if file.endswith(PART)])
+        return written
+
+    def remove(self, name: str) -> None:
+        """Delete a file, its manifest, and whatever unfinished writes left; of a name that has none, nothing."""
+        _check_name(name)
+        # The manifest goes last: until then it is known what was to be removed.
+        self._delete(sorted(self._files_of(name), key=lambda file: file.endswith(MANIFEST)))
+
+    def mark(self, folder: str) -> None:
+        """Mark a folder, so that one that is away is told from one that is empty.
+
+        Raises:
+            Unavailable: If the store does not answer.
+        """
+        _check_name(folder)
+        self._put(f"{folder}/{MARK}", b"Keep this file: it tells that the folder's files are here.\n")
+
+    def require(self, folder: str) -> None:
+        """Refuse to conclude anything from a folder that is not there.
+
+        Raises:
+            Unavailable: If it has no mark, as that of a volume that is not mounted, or the store does not answer.
+        """
+        _check_name(folder)
+        mark = f"{folder}/{MARK}"
+        if self._bytes(mark) is None:
+            remedy = "mount its volume or name the right jobs.archival.url; if its files are lost for good, create it"
+            raise Unavailable("archive", f"{mark} is missing; {remedy}", _RETRY_AFTER_S)
+
+    def names(self, prefix: str = "") -> list[str]:
+        """Return every name that starts so and of which there is any file, whole or left by an unfinished write."""
+        return sorted(self._by_name(prefix))
+
+    def excess(self, prefix: str, rows: Mapping[str, int]) -> tuple[list[str], list[UnreadableArchive]]:
+        """Tell which names that start so have more than they should.
+
+        Args:
+            prefix: What to look through; one manifest is read for each name.
+            rows: How many notes each name should have, at most; those that are not given should have none.
+
+        Returns:
+            The names, and what could not be told. Files that unfinished writes left are more than there should be.
+        """
+        names, unreadable = [], []
+        for name, files in sorted(self._by_name(prefix).items()):
+            try:
+                if name not in rows or self._has_more(name, files, rows[name]):
+                    names.append(name)
+            except UnreadableArchive as error:
+                unreadable.append(error)
+        return names, unreadable
+
+    def _has_more(self, name: str, files: Sequence[str], rows: int) -> bool:
+        if any(file.endswith((ASIDE, PART)) for file in files):
+            return True
+        manifest = self._manifest(name, MANIFEST)
+        if manifest is None:
+            raise UnreadableArchive(name + MANIFEST, "a manifest", "no such file")
+        return manifest.rows > rows
+
+    def _by_name(self, prefix: str) -> dict[str, list[str]]:
+        names: dict[str, list[str]] = {}
+        for file in self._files(prefix):
+            names.setdefault(file.partition(".")[0], []).append(file)
+        return names
+
+    def manifests(self, prefix: str = "") -> Iterator[Manifest]:
+        """Yield the manifest of every file whose name starts so, in the order of their names.
+
+        Raises:
+            UnreadableArchive: For a manifest that cannot be read.
+        """
+        for file in self._files(prefix):
+            if file.endswith(MANIFEST):
+                text = self._bytes(file)
+                if text is not None:
+                    yield _parsed(text, file)
+
+    def verify(self, prefix: str = "") -> list[Fault]:
+        """Read every file whose name starts so, and tell what does not fit its manifest or was left unfinished."""
+        files = self._files(prefix)
+        left_over = [Fault(file, "was left by an unfinished write; remove it") for file in files if file.endswith(PART)]
+        names = {file.partition(".")[0] for file in files if not file.endswith(PART)}
+        return sorted(left_over + list(self._faults(names)), key=lambda fault: fault.file)
+
+    def _faults(self, names: Collection[str]) -> Iterator[Fault]:
+        for name in names:
+            try:
+                self._checked(name)
+            except UnreadableArchive as error:
+                yield Fault(error.file, str(error))
+
+    def _checked(self, name: str) -> bytes:
+        manifest = self._manifest(name, MANIFEST)
+        if manifest is None:
+            raise UnreadableArchive(name + MANIFEST, "a manifest", "no such file")
+        data = self._bytes(name + DATA)
+        if data is None:
+            raise UnreadableArchive(name + DATA, f"{manifest.size_bytes} bytes", "no such file")
+        if _fits(data, manifest) or self._fits_a_later_one(name, data):
+            return data
+        raise UnreadableArchive(name + DATA, *_difference(data, manifest))
+
+    def _fits_a_later_one(self, name: str, data: bytes) -> bool:
+        # In this order: a write that deleted the one put aside has replaced the other before.
+        later = (self._manifest(name, suffix) for suffix in (ASIDE, MANIFEST))
+        return any(manifest is not None and _fits(data, manifest) for manifest in later)
+
+    def _left(self, name: str, gone: AbstractSet[UUID]) -> list[ArchivedNote]:
+        """Return a file's notes; none if an earlier removal of these ids deleted the file and got no further."""
+        try:
+            return self.read(name)
+        except UnreadableArchive:
+            if self._was_emptied(name, gone):
+                return []
+            raise
+
+    def _was_emptied(self, name: str, gone: AbstractSet[UUID]) -> bool:
+        if self._bytes(name + DATA) is not None:
+            return False
+        manifest = self._manifest(name, MANIFEST)
+        return manifest is None or (manifest.rows <= len(gone) and {manifest.least_id, manifest.greatest_id} <= gone)
+
+    def _manifest(self, name: str, suffix: str) -> Manifest | None:
+        text = self._bytes(name + suffix)
+        if text is None:
+            return None
+        manifest = _parsed(text, name + suffix)
+        if manifest.file != name + DATA:
+            raise UnreadableArchive(name + suffix, f"the manifest of {name + DATA}", f"that of {manifest.file}")
+        return manifest
+
+    def _replace(self, name: str, data: bytes, manifest: bytes) -> None:
+        self._put(name + ASIDE, manifest)
+        self._put(name + DATA, data)
+        self._put(name + MANIFEST, manifest)
+        self._delete([name + ASIDE])
+
+    def _put(self, file: str, data: bytes) -> None:
+        path = self._path(file)
+        with _reaching(file):
+            if isinstance(self._store, LocalFileSystem):
+                _replace_on_disk(Path(path), data)
+            elif _PUTS_ATOMICALLY.isdisjoint(_protocols(self._store)):
+                _replace_by_moving(self._store, path, data)
+            else:
+                self._store.pipe_file(path, data)
+
+    def _bytes(self, file: str) -> bytes | None:
+        with _reaching(file):
+            try:
+                data: bytes = self._store.cat_file(self._path(file))
+            except FileNotFoundError:
+                return None
+            return data
+
+    def _delete(self, files: Sequence[str]) -> None:
+        for file in files:
+            with _reaching(file):
+                try:
+                    self._store.rm_file(self._path(file))
+                except FileNotFoundError:
+                    continue
+
+    def _files(self, prefix: str) -> list[str]:
+        """Return every file whose path from the root starts so, in order."""
+        if not _PREFIX.fullmatch(prefix):
+            raise InvalidInput("prefix", f"is {prefix!r}; expected the start of a name such as 0a1b/2c3d")
+        folder = self._path(prefix.rpartition("/")[0]).rstrip("/")
+        with _reaching(folder):
+            self._store.invalidate_cache()  # other processes write too
+            paths = self._store.find(folder)
+        files = (path.removeprefix(f"{self._root}/") for path in paths)
+        return sorted(file for file in files if file.startswith(prefix) and file.endswith(_SUFFIXES))
+
+    def _files_of(self, name: str) -> list[str]:
+        return [file for file in self._files(name) if file.startswith(f"{name}.")]
+
+    def _path(self, file: str) -> str:
+        return f"{self._root}/{file}"
+
+
+def _opened(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
+    # Only the protocol is named in errors: a URL may carry a password.
+    protocol = split_protocol(url)[0] or "file"
+    try:
+        store, root = url_to_fs(url, **options)
+    except ImportError as error:
+        raise Misconfigured(
+            f"the archive's driver for {protocol}:// is not installed", f"add what is missing: {error}"
+        ) from error
+    except ValueError as error:
+        remedy = "use a path, file://, s3://, gs:// or another one that fsspec knows"
+        raise Misconfigured(f"the archive's protocol {protocol}:// is unknown or its URL malformed", remedy) from error
+    return store, root
+
+
+def _protocols(store: Any) -> frozenset[str]:
+    return frozenset([store.protocol] if isinstance(store.protocol, str) else store.protocol)
+
+
+@contextmanager
+def _reaching(file: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise Unavailable("archive", f"{file}: {error}") from error
+
+
+def _replace_on_disk(path: Path, data: bytes) -> None:
+    """Put a file in place of another so that a power cut leaves the one or the other: rows are deleted after this."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = _part_of(str(path))
+    try:
+        with Path(part).open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(part).replace(path)
+    finally:
+        Path(part).unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _replace_by_moving(store: Any, path: str, data: bytes) -> None:
+    store.makedirs(path.rpartition("/")[0], exist_ok=True)
+    part = _part_of(path)
+    store.pipe_file(part, data)
+    store.mv(part, path)
+
+
+def _part_of(path: str) -> str:
+    return f"{path}.{uuid4().hex}{PART}"
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise InvalidInput("name", f"is {name!r}; expected a-z, 0-9, _ and - in parts separated by /")
+
+
+def _check_notes(notes: Sequence[ArchivedNote]) -> None:
+    if not notes:
+        raise InvalidInput("notes", "is empty; a file holds at least one note")
+    if len({note.id for note in notes}) < len(notes):
+        raise InvalidInput("notes", "has a note twice; a file holds each once")
+    if len({(note.tenant, note.workspace, note.namespace) for note in notes}) > 1:
+        raise InvalidInput("notes", "has notes of more than one scope; write a file for each")
+
+
+def _manifest_of(name: str, data: bytes, notes: Sequence[ArchivedNote], now: datetime) -> Manifest:
+    ids = [note.id for note in notes]
+    return Manifest(
+        format=FORMAT,
+        file=name + DATA,
+        sha256=hashlib.sha256(data).hexdigest(),
+        size_bytes=len(data),
+        rows=len(notes),
+        ids=len(ids),
+        tenant=notes[0].tenant,
+        workspace=notes[0].workspace,
+        namespace=notes[0].namespace,
+        least_id=min(ids),
+        greatest_id=max(ids),
+        written_at=now.astimezone(UTC),
+    )
+
+
+def _as_json(manifest: Manifest) -> bytes:
+    fields = asdict(manifest) | {
+        "least_id": str(manifest.least_id),
+        "greatest_id": str(manifest.greatest_id),
+        "written_at": manifest.written_at.isoformat(),
+    }
+    return json.dumps(fields, indent=2, sort_keys=True).encode() + b"\n"
+
+
+def _parsed(text: bytes, file: str) -> Manifest:
+    try:
+        fields = json.loads(text)
+        check_format(fields["format"], file)
+        moment, least, greatest = fields["written_at"], fields["least_id"], fields["greatest_id"]
+        moments = {"written_at": datetime.fromisoformat(moment)}
+        return Manifest(**(fields | moments | {"least_id": UUID(least), "greatest_id": UUID(greatest)}))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UnreadableArchive(file, "a manifest", f"{len(text)} bytes of something else") from error
+
+
+def _fits(data: bytes, manifest: Manifest) -> bool:
+    return len(data) == manifest.size_bytes and hashlib.sha256(data).hexdigest() == manifest.sha256
+
+
+def _difference(data: bytes, manifest: Manifest) -> tuple[str, str]:
+    """Return what was expected and what was found, of data that does not fit."""
+    if len(data) != manifest.size_bytes:
+        return f"{manifest.size_bytes} bytes", f"{len(data)} bytes"
+    return f"SHA-256 {manifest.sha256}", f"SHA-256 {hashlib.sha256(data).hexdigest()}"

@@ -1,0 +1,190 @@
+"""Cold notes on Qdrant Edge: a collection for each (tenant, workspace, namespace), or one for all."""
+
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from lamina.core.ports import Change, Placed, Record
+from lamina.core.queries import Query
+from lamina.core.scope import Scope
+from lamina.errors import Misconfigured
+from lamina.stores.index.cold.collections import Collection, Layout, by_collection, collection_of, is_gone_somewhere
+from lamina.stores.index.cold.open_pool import OpenOnes
+from lamina.stores.index.edge.shard import FORMAT, QdrantEdgeIndex
+from lamina.stores.index.ports import Found
+
+MARKER = "lamina.json"
+SHARD = "edge"
+_REMEDY = "remove it; it is built anew from Postgres when Lamina starts"
+
+
+class ColdIndex:
+    """A directory of Qdrant Edge shards, of which some are open.
+
+    One process may use the directory. Calls block. A collection appears with its first cold note; reading
+    creates nothing, and the directory itself appears with the first collection.
+
+    Args:
+        root: The directory.
+        dimension: Length of the vectors.
+        layout: A collection for each namespace, or one for all.
+        max_open: Most shards open at a time.
+        search_threads: Threads of one shard's search pool.
+
+    Raises:
+        Misconfigured: If the directory was made for other vectors or with another layout.
+    """
+
+    def __init__(self, root: Path, *, dimension: int, layout: Layout, max_open: int, search_threads: int = 1) -> None:
+        self._root = root
+        self._dimension = dimension
+        self._layout = layout
+        self._search_threads = search_threads
+        self._description = {"format": FORMAT, "dimension": dimension, "collections": layout}
+        self._shards: OpenOnes[Collection, QdrantEdgeIndex] = OpenOnes(
+            self._open, self._close, most=max_open, part="cold index"
+        )
+        self._unflushed: set[Collection] = set()
+        self._lock = threading.Lock()
+        self.is_new = _is_new(root, self._description)
+
+    def apply(self, changes: Sequence[Change[Placed]]) -> None:
+        """Take over the given states; searches see them when the call returns.
+
+        A memory of which nothing is known any more, not even where it was, is removed from every collection.
+        """
+        for collection, part in self._by_collection(changes).items():
+            if self._holds(collection) or any(change.record for change in part):
+                self._apply_to(collection, part)
+
+    def flush(self) -> None:
+        """Write everything applied so far to disk."""
+        for collection in self._unflushed.copy():
+            with self._shards.lent(collection) as shard:
+                self._flush(collection, shard)
+
+    def by_vector(self, query: Query) -> list[Found]:
+        """Return the nearest chunks by cosine, best first; none where nothing is cold."""
+        collection = self._collection(query.scope.tenant, query.scope.workspace, query.scope.namespace)
+        if query.embedding is None or not self._holds(collection):
+            return []
+        with self._shards.lent(collection) as shard:
+            return shard.by_vector(query)
+
+    def collections(self) -> list[Collection]:
+        """Return every collection on disk."""
+        folders = sorted(path.parent for path in self._root.glob(f"*/{SHARD}"))
+        return [Collection(*_read(folder / MARKER).get("ids", ())) for folder in folders]
+
+    def count(self, scope: Scope) -> int:
+        """Return the number of chunks in the collection that holds a scope's cold notes."""
+        collection = self._collection(scope.tenant, scope.workspace, scope.namespace)
+        if not self._holds(collection):
+            return 0
+        with self._shards.lent(collection) as shard:
+            return shard.count()
+
+    def chunks(self, tenant: str) -> Iterator[tuple[UUID, str]]:
+        """Yield every chunk of a tenant in any collection: its memory, and the fingerprint that it carries."""
+        for collection in self.collections():
+            with self._shards.lent(collection) as shard:
+                yield from shard.chunks(tenant)
+
+    def open_count(self) -> int:
+        """Return how many shards are open."""
+        return len(self._shards)
+
+    def close(self) -> None:
+        """Flush and release every shard."""
+        self._shards.close()
+
+    def _by_collection(self, changes: Sequence[Change[Placed]]) -> Mapping[Collection, list[Change[Record]]]:
+        everywhere = self.collections() if is_gone_somewhere(changes) else []
+        return by_collection(changes, self._collection, everywhere)
+
+    def _apply_to(self, collection: Collection, changes: Sequence[Change[Record]]) -> None:
+        with self._lock:
+            _begin(self._root, self._description)
+        with self._shards.lent(collection) as shard:
+            with self._lock:
+                self._unflushed.add(collection)
+            shard.apply(changes)
+
+    def _flush(self, collection: Collection, shard: QdrantEdgeIndex) -> None:
+        with self._lock:
+            self._unflushed.discard(collection)
+        try:
+            shard.flush()
+        except BaseException:
+            with self._lock:
+                self._unflushed.add(collection)
+            raise
+
+    def _collection(self, tenant: str, workspace: str, namespace: str) -> Collection:
+        return collection_of(self._layout, tenant, workspace, namespace)
+
+    def _holds(self, collection: Collection) -> bool:
+        return (self._root / collection.name() / SHARD).is_dir()
+
+    def _open(self, collection: Collection) -> QdrantEdgeIndex:
+        folder = self._root / collection.name()
+        ids = {"ids": [part for part in astuple(collection) if part is not None]}
+        if not (folder / SHARD).exists():
+            _write(folder / MARKER, ids)
+        _refuse_other(folder, ids)
+        return QdrantEdgeIndex(folder / SHARD, dimension=self._dimension, search_threads=self._search_threads)
+
+    def _close(self, collection: Collection, shard: QdrantEdgeIndex) -> None:
+        try:
+            if collection in self._unflushed:
+                self._flush(collection, shard)
+        finally:
+            shard.close()
+
+
+def _is_new(root: Path, description: Mapping[str, Any]) -> bool:
+    """Tell whether nothing was ever applied; a directory of an earlier format is set aside."""
+    stored = _read(root / MARKER)
+    number = stored.get("format")
+    if isinstance(number, int) and number < FORMAT and stored == {**description, "format": number}:
+        root.rename(root.with_name(f"{root.name}.format-{number}"))
+    if not (root / MARKER).exists() and not any(root.glob(f"*/{SHARD}")):
+        return True
+    _refuse_other(root, description)
+    return False
+
+
+def _begin(root: Path, description: Mapping[str, Any]) -> None:
+    if not (root / MARKER).exists():
+        _write(root / MARKER, description)
+
+
+def _refuse_other(folder: Path, wanted: Mapping[str, Any]) -> None:
+    stored = _read(folder / MARKER)
+    if stored != dict(wanted):
+        raise Misconfigured(f"the cold index {folder} is {stored}, expected {dict(wanted)}", _REMEDY)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """Return what a marker says; nothing if there is none or it is broken."""
+    try:
+        found = json.loads(file.read_text())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _write(file: Path, said: Mapping[str, Any]) -> None:
+    """Write a marker, whole or not at all."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    draft = file.with_suffix(".new")
+    with draft.open("w") as opened:
+        json.dump(said, opened)
+        opened.flush()
+        os.fsync(opened.fileno())
+    draft.rename(file)

@@ -1,0 +1,272 @@
+"""Word and vector search on Qdrant Edge, Qdrant's engine in this process.
+
+Words are BM25 sparse vectors whose document frequencies are counted within the asking scope: a
+tenant's ranking neither depends on other tenants' texts nor tells of them.
+"""
+
+import json
+import logging
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from qdrant_edge import (
+    CountRequest,
+    Distance,
+    EdgeConfig,
+    EdgeShard,
+    EdgeSparseVectorParams,
+    EdgeVectorParams,
+    FieldCondition,
+    Filter,
+    IdfParams,
+    MatchValue,
+    Modifier,
+    Point,
+    QueryRequest,
+    RangeFloat,
+    ScoredPoint,
+    ScrollRequest,
+    SearchParams,
+    SparseVector,
+    UpdateOperation,
+)
+from qdrant_edge import (
+    Query as EdgeQuery,
+)
+
+from lamina.core.ports import Change, Record
+from lamina.core.queries import Query
+from lamina.errors import Misconfigured
+from lamina.policies.ranking.scores import widening
+from lamina.stores.index.bm25 import WordWeights, weights_of_question, weights_of_text
+from lamina.stores.index.edge.filters import DIALECT, INDEXES
+from lamina.stores.index.filters import query_filter, scope_filter
+from lamina.stores.index.ports import STATE, Found, chunk_id, cosine_of, payload, place_of, state_of
+
+logger = logging.getLogger(__name__)
+
+DENSE, WORDS = "dense", "words"
+MARKER = "lamina.json"
+FORMAT = 3
+SCROLL_PAGE = 1000
+
+
+class QdrantEdgeIndex:
+    """One shard on disk: chunks of memories with their words and, if it has any, their vectors.
+
+    One process may open a shard. Calls block; changes are applied one batch at a time. A shard that
+    an earlier release made is set aside and a new one begun, which Postgres has everything for.
+
+    Args:
+        path: Directory of the shard; created if missing.
+        dimension: Length of the dense vectors; ``None`` for an index of words alone.
+        by_session: Whether a query's session narrows it; messages belong to one, notes outlive it.
+        search_threads: Threads of the search pool.
+
+    Raises:
+        Misconfigured: If another process has it open, or it was made for other vectors or by a later release.
+    """
+
+    def __init__(self, path: Path, *, dimension: int | None, by_session: bool = False, search_threads: int = 1) -> None:
+        self._dimension = dimension
+        self._by_session = by_session
+        self._lock = threading.Lock()
+        self._shard = _open(path, dimension, search_threads)
+        # Not by its files: a process may have ended between making them and asking for what belongs in them.
+        self.is_new = self.count() == 0
+
+    def apply(self, changes: Sequence[Change[Record]]) -> None:
+        """Replace the chunks of these memories; searches see them when the call returns.
+
+        The change is in the write-ahead log, which survives this process; :meth:`flush` makes it
+        survive the machine.
+        """
+        if not changes:
+            return
+        points = [point for change in changes if change.record for point in self._points(change.id, change.record)]
+        with self._lock:
+            # First the new, then what is left of the old: a search in between misses nothing.
+            if points:
+                self._shard.update(UpdateOperation.upsert_points(points))
+            self._shard.update(UpdateOperation.delete_points_by_filter(_outdated(changes)))
+
+    def flush(self) -> None:
+        """Write everything applied so far to disk; takes some 20 ms."""
+        with self._lock:
+            self._shard.flush()
+
+    def by_words(self, query: Query) -> list[Found]:
+        """Return the best chunks by BM25, best first; none for a query without words."""
+        asked = weights_of_question(query.words)
+        if not asked.indices:
+            return []
+        params = SearchParams(idf=IdfParams(corpus=scope_filter(query.scope, DIALECT)))
+        found = self._query(query, EdgeQuery.Nearest(_sparse(asked), WORDS), params)
+        return [
+            Found(place_of(point.payload), bm25=float(point.score), cosine=cosine_of(query, point.vector, DENSE))
+            for point in found
+        ]
+
+    def by_vector(self, query: Query) -> list[Found]:
+        """Return the nearest chunks by cosine, best first; none for a query without a vector."""
+        if query.embedding is None or self._dimension is None:
+            return []
+        vector = np.frombuffer(query.embedding, dtype=np.float32).tolist()
+        found = self._query(query, EdgeQuery.Nearest(vector, DENSE), None)
+        return [Found(place_of(point.payload), cosine=float(point.score)) for point in found]
+
+    def count(self) -> int:
+        """Return the number of chunks."""
+        return int(self._shard.count(CountRequest(exact=True)))
+
+    def chunks(self, tenant: str) -> Iterator[tuple[UUID, str]]:
+        """Yield every chunk of a tenant: its memory, and the fingerprint that it carries."""
+        own = Filter(must=[FieldCondition("tenant", MatchValue(tenant))])
+        offset: Any = None
+        while True:
+            points, offset = self._shard.scroll(
+                ScrollRequest(
+                    offset=offset, limit=SCROLL_PAGE, filter=own, with_payload=["memory", STATE], with_vector=False
+                )
+            )
+            yield from (state_of(point.payload) for point in points)
+            if offset is None:
+                return
+
+    def close(self) -> None:
+        """Release the shard for other processes."""
+        self._shard.close()
+
+    def _query(self, query: Query, nearest: Any, params: SearchParams | None) -> list[ScoredPoint]:
+        """Return chunks of at least ``limit`` memories, if there are so many."""
+        for limit in widening(query.limit):
+            found = self._ask(query, nearest, params, limit)
+            if len(found) < limit or len({place_of(point.payload)[0] for point in found}) >= query.limit:
+                break
+        return found
+
+    def _ask(self, query: Query, nearest: Any, params: SearchParams | None, limit: int) -> list[ScoredPoint]:
+        request = QueryRequest(
+            limit=limit,
+            query=nearest,
+            filter=query_filter(query, DIALECT, by_session=self._by_session),
+            params=params,
+            with_payload=["memory", "chunk"],
+            with_vector=[DENSE] if self._dimension is not None and params is not None else False,
+        )
+        return list(self._shard.query(request))
+
+    def _points(self, id_: UUID, record: Record) -> list[Point]:
+        fields = payload(id_, record)
+        return [
+            Point(chunk_id(id_, chunk), self._vectors(record, chunk), {**fields, "chunk": chunk})
+            for chunk in range(len(record.texts))
+        ]
+
+    def _vectors(self, record: Record, chunk: int) -> dict[str, Any]:
+        vectors: dict[str, Any] = {WORDS: _sparse(weights_of_text(record.texts[chunk]))}
+        if self._dimension is not None:
+            vectors[DENSE] = np.frombuffer(record.embeddings[chunk], dtype=np.float32).tolist()
+        return vectors
+
+
+def _outdated(changes: Sequence[Change[Record]]) -> Filter:
+    """Return the chunks that a memory no longer has: all of a deleted one."""
+    return Filter(
+        should=[_chunks_from(change.id, len(change.record.texts) if change.record else 0) for change in changes]
+    )
+
+
+def _chunks_from(id_: UUID, first: int) -> Filter:
+    memory = FieldCondition("memory", MatchValue(str(id_)))
+    return Filter(must=[memory, FieldCondition("chunk", range=RangeFloat(gte=first))])
+
+
+def _sparse(weights: WordWeights) -> SparseVector:
+    return SparseVector(list(weights.indices), list(weights.values))
+
+
+def _open(path: Path, dimension: int | None, search_threads: int) -> EdgeShard:
+    description = {"format": FORMAT, "dimension": dimension}
+    try:
+        if _is_of_an_earlier_format(path, description):
+            _set_aside(path)
+        if _holds_data(path):
+            _refuse_other(path, _described(path), description)
+        else:
+            _create(path, dimension, search_threads, description)
+        return EdgeShard.load(str(path), _config(dimension, search_threads))
+    except Misconfigured:
+        raise
+    except Exception as error:
+        raise Misconfigured(
+            f"the index {path} cannot be opened: {error}",
+            "stop the process that has it open, or remove it and run `lamina reindex`",
+        ) from error
+
+
+def _is_of_an_earlier_format(path: Path, wanted: Mapping[str, Any]) -> bool:
+    """Tell whether the index differs from what is wanted by an earlier format alone."""
+    stored = _described(path)
+    match stored.get("format"):
+        case int(number) if number < FORMAT:
+            return stored == {**wanted, "format": number}
+        case _:
+            return False
+
+
+def _set_aside(path: Path) -> None:
+    """Rename the index, unless a process of the earlier release still has it open."""
+    EdgeShard.load(str(path)).close()
+    aside = path.with_name(f"{path.name}.format-{_described(path)['format']}")
+    shutil.rmtree(aside, ignore_errors=True)
+    path.rename(aside)
+    logger.warning("index %s has an earlier format: kept as %s, which may be removed; building a new one", path, aside)
+
+
+def _holds_data(path: Path) -> bool:
+    return path.is_dir() and any(path.iterdir())
+
+
+def _described(path: Path) -> dict[str, Any]:
+    """Return what an index says of itself; nothing if it does not or the text is broken."""
+    try:
+        found = json.loads((path / MARKER).read_text())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _refuse_other(path: Path, stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    if dict(stored) != dict(wanted):
+        raise Misconfigured(
+            f"the index {path} is {dict(stored)}, expected {dict(wanted)}", "remove it and run `lamina reindex`"
+        )
+
+
+def _config(dimension: int | None, search_threads: int) -> EdgeConfig:
+    dense = {} if dimension is None else {DENSE: EdgeVectorParams(size=dimension, distance=Distance.Cosine)}
+    return EdgeConfig(
+        vectors=dense,
+        sparse_vectors={WORDS: EdgeSparseVectorParams(modifier=Modifier.Idf)},
+        max_search_threads=search_threads,
+    )
+
+
+def _create(path: Path, dimension: int | None, search_threads: int, description: Mapping[str, Any]) -> None:
+    """Make an empty index; it appears under its path whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix="new-", ignore_cleanup_errors=True) as folder:
+        shard = EdgeShard.create(folder, _config(dimension, search_threads))
+        for field, index in INDEXES.items():
+            shard.update(UpdateOperation.create_field_index(field, index))
+        shard.flush()
+        shard.close()
+        Path(folder, MARKER).write_text(json.dumps(description))
+        Path(folder).rename(path)

@@ -1,0 +1,339 @@
+"""Word and vector search on a Meilisearch server."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from lamina.core.fingerprints import of_chunks
+from lamina.core.ports import Change, Record
+from lamina.core.queries import Query
+from lamina.errors import Misconfigured
+from lamina.policies.ranking.scores import widening
+from lamina.settings import MIB, MeilisearchSettings
+from lamina.stores.index.meilisearch.client import LINES, IndexMissing, Missing, Server
+from lamina.stores.index.meilisearch.documents import (
+    BUILD,
+    MAX_HITS,
+    build_document,
+    dimension_of,
+    documents_of,
+    memory_of,
+    missing_settings,
+    outdated,
+    payloads,
+    wanted_settings,
+)
+from lamina.stores.index.meilisearch.filters import DIALECT, EVERYTHING
+from lamina.stores.index.meilisearch.queries import Question, Seen, cosines_of, question, read_discovery
+from lamina.stores.index.ports import STATE, Found
+
+PAGE = 1000
+
+
+class MeilisearchChunks:
+    """One index on the server, as a projection.
+
+    Args:
+        server: Where it is.
+        settings: How it is set up.
+        uid: Its name there.
+        dimension: Length of its vectors; ``None`` if it has none.
+        build: Which build makes it; ``None`` for the one that is searched.
+    """
+
+    def __init__(
+        self, server: Server, settings: MeilisearchSettings, uid: str, *, dimension: int | None, build: int | None
+    ) -> None:
+        self.uid = uid
+        self._server = server
+        self._settings = settings
+        self._dimension = dimension
+        self._build = build
+        self._is_made = False
+        self._making = asyncio.Lock()
+
+    async def make(self) -> None:
+        """Make the index, if there is none, with its settings; change those that differ, and only those.
+
+        Raises:
+            Misconfigured: If the server is too old or refuses the key, or the index holds other vectors.
+            Unavailable: If the server does not answer, or is not done in time.
+        """
+        async with self._making:
+            if not self._is_made:
+                await self._make()
+                self._is_made = True
+
+    async def apply(self, changes: Sequence[Change[Record]]) -> None:
+        """Replace the chunks of these memories; searches see them when the call returns.
+
+        Raises:
+            Misconfigured: If the server refuses the key or a document.
+            Unavailable: If it does not answer, or is not done in time.
+        """
+        if not changes:
+            return
+        await self.make()
+        async with self._made_again_after_failure():
+            await self._apply(changes)
+
+    async def flush(self) -> None:
+        """Return at once: a task that succeeded is a transaction that the server has synced to its disk."""
+
+    async def count(self) -> int:
+        """Return the number of chunks."""
+        found = await self._fetch({"filter": str(EVERYTHING), "fields": ["id"], "limit": 1})
+        return int(found["total"])
+
+    async def states(self, tenant: str) -> list[tuple[UUID, str]]:
+        """Return every chunk of a tenant: its memory, and the fingerprint that it carries."""
+        asked = {"filter": str(DIALECT.equals("tenant", tenant)), "fields": ["memory", STATE], "limit": PAGE}
+        states: list[tuple[UUID, str]] = []
+        while True:
+            found = await self._fetch({**asked, "offset": len(states)})
+            states += [(memory_of(document), document.get(STATE, "")) for document in found["results"]]
+            if not found["results"] or len(states) >= found["total"]:
+                return states
+
+    async def made_by(self) -> int | None:
+        """Return the build that made the index; ``None`` if none did or there is no index."""
+        try:
+            found = await self._server.ask("get", f"indexes/{self.uid}/documents/{BUILD}")
+        except (Missing, IndexMissing):
+            return None
+        return int(found[BUILD])
+
+    async def drop(self) -> None:
+        """Remove the index, if it is there."""
+        if await self._exists():
+            task = await self._server.ask("delete", f"indexes/{self.uid}")
+            await self._server.succeeded([task["taskUid"]], ignore=["index_not_found"])
+
+    async def search(self, asked: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Return the answer to each of several searches, in one call; none to none."""
+        if not asked:
+            return []
+        await self.make()
+        async with self._made_again_after_failure():
+            timeout_s = self._settings.read_timeout_s
+            found = await self._server.ask("post", "multi-search", {"queries": list(asked)}, timeout_s=timeout_s)
+        return list(found["results"])
+
+    async def _apply(self, changes: Sequence[Change[Record]]) -> None:
+        # First the new, then what is left of the old: tasks are done in the order in which they were asked for, and a
+        # search in between misses nothing.
+        tasks = await self._put(documents_of(changes, self._dimension))
+        tasks.append(await self._task("post", "documents/delete", {"filter": outdated(changes)}))
+        await self._server.succeeded(tasks)
+
+    @asynccontextmanager
+    async def _made_again_after_failure(self) -> AsyncIterator[None]:
+        """Have the next call look at the index again where this one shows that it is not as it was made."""
+        try:
+            yield
+        except (IndexMissing, Misconfigured):
+            self._is_made = False
+            raise
+
+    async def _make(self) -> None:
+        version = await self._server.version()
+        if not await self._exists():
+            task = await self._server.ask("post", "indexes", {"uid": self.uid, "primaryKey": "id"})
+            await self._server.succeeded([task["taskUid"]], ignore=["index_already_exists"])
+        # Another process may have asked for them, or this one before it gave up waiting.
+        await self._server.settled(["settingsUpdate"], self.uid)
+        found = await self._server.ask("get", f"indexes/{self.uid}/settings")
+        await self._refuse_other_vectors(dimension_of(found))
+        missing = missing_settings(wanted_settings(self._settings, self._dimension, version), found)
+        tasks = [await self._task("patch", "settings", missing)] if missing else []
+        if self._build is not None:
+            tasks += await self._put(iter([build_document(self._build, self._dimension)]))
+        await self._server.succeeded(tasks)
+
+    async def _refuse_other_vectors(self, found: int | None) -> None:
+        if found == self._dimension:
+            return
+        # Not by a filter: before its settings, the index knows none.
+        stats = await self._server.ask("get", f"indexes/{self.uid}/stats")
+        if stats["numberOfDocuments"]:
+            raise Misconfigured(
+                f"the index {self.uid} on Meilisearch has vectors of {found} dimensions, expected {self._dimension}",
+                "run `lamina reindex`, or remove the index",
+            )
+
+    async def _exists(self) -> bool:
+        try:
+            await self._server.ask("get", f"indexes/{self.uid}")
+        except IndexMissing:
+            return False
+        return True
+
+    async def _put(self, documents: Iterator[dict[str, Any]]) -> list[int]:
+        path = "documents?primaryKey=id"
+        bodies = payloads(documents, self._settings.payload_mib * MIB)
+        return [await self._task("post", path, body, content_type=LINES) for body in bodies]
+
+    async def _task(self, method: str, path: str, body: Any, **options: Any) -> int:
+        task = await self._server.ask(method, f"indexes/{self.uid}/{path}", body, **options)
+        return int(task["taskUid"])
+
+    async def _fetch(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = await self._server.ask("post", f"indexes/{self.uid}/documents/fetch", dict(asked))
+        return found
+
+
+class MeilisearchIndex:
+    """Chunks of memories with their words and, if it has any, their vectors; any number of processes may use it.
+
+    A build stands beside it as ``…-build-3`` and takes its place by a swap, which the server makes at once for every
+    process. The build's number is in a document of its index and goes where the index goes: after a crash it tells
+    whether the swap was made, and another one would undo it.
+
+    Args:
+        settings: The server, and how it is searched.
+        name: Its name on the server (``lamina_notes``): ASCII letters, digits, ``_`` and ``-``.
+        dimension: Length of the vectors; ``None`` for an index of words alone.
+        by_session: Whether a query's session narrows it; messages belong to one, notes outlive it.
+    """
+
+    def __init__(
+        self, settings: MeilisearchSettings, name: str, *, dimension: int | None, by_session: bool = False
+    ) -> None:
+        self._settings = settings
+        self._dimension = dimension
+        self._by_session = by_session
+        self._server = Server(settings)
+        self._live = self._chunks(name, None)
+        self._builds: dict[int, MeilisearchChunks] = {}
+
+    async def prepare(self) -> bool:
+        """Make the index, if there is none; tell whether it is empty: Postgres has what belongs in it.
+
+        Raises:
+            Misconfigured: If the server is too old, refuses the key, or holds other vectors under this name.
+            Unavailable: If it does not answer.
+        """
+        await self._live.make()
+        return await self._live.count() == 0
+
+    async def apply(self, changes: Sequence[Change[Record]]) -> None:
+        """Replace the chunks of these memories; searches see them when the call returns."""
+        await self._live.apply(changes)
+
+    async def flush(self) -> None:
+        """Return at once: a task that succeeded is a transaction that the server has synced to its disk."""
+
+    async def count(self) -> int:
+        """Return the number of chunks."""
+        await self._live.make()
+        return await self._live.count()
+
+    async def inventory(self, tenant: str) -> Mapping[UUID, str]:
+        """Return every memory of the tenant with the fingerprint of its chunks."""
+        await self._live.make()
+        return of_chunks(await self._live.states(tenant))
+
+    def beside(self, build: int) -> MeilisearchChunks:
+        """Return the index of a build, which is made when it takes its first changes."""
+        return self._builds.setdefault(build, self._chunks(f"{self._live.uid}-build-{build}", build))
+
+    async def switch(self, build: int) -> None:
+        """Swap the index of the build with the one that is searched, at once for every process, and remove the latter.
+
+        Raises:
+            Unavailable: If the server is not done in time; the switch may be asked for again.
+        """
+        beside = self.beside(build)
+        await self._server.settled(["indexSwap"], self._live.uid)
+        if await self._live.made_by() != build:
+            await self._swap(beside)
+        await beside.drop()
+        del self._builds[build]
+
+    async def by_words(self, query: Query) -> list[Found]:
+        """Return the best chunks by their words within the query's scope, best first; none for a query without words.
+
+        Raises:
+            Unavailable: If the server does not answer in time.
+        """
+        return (await self._find(query, by_words=True, by_vector=False)).by_words()
+
+    async def by_vector(self, query: Query) -> list[Found]:
+        """Return the nearest chunks by cosine, best first; none for a query without a vector.
+
+        Raises:
+            Unavailable: If the server does not answer in time.
+        """
+        return (await self._find(query, by_words=False, by_vector=True)).by_vector()
+
+    async def by_both(self, query: Query) -> tuple[list[Found], list[Found]]:
+        """Return the best chunks by their words, with their cosines, and the nearest ones, each best first.
+
+        Raises:
+            Unavailable: If the server does not answer in time.
+        """
+        seen = await self._find(query, by_words=True, by_vector=True)
+        return seen.by_words(), seen.by_vector()
+
+    async def probe(self) -> None:
+        """Return if the server answers, and lets us ask."""
+        await self._server.version()
+
+    async def close(self) -> None:
+        """Release the connections."""
+        await self._server.close()
+
+    def _chunks(self, uid: str, build: int | None) -> MeilisearchChunks:
+        return MeilisearchChunks(self._server, self._settings, uid, dimension=self._dimension, build=build)
+
+    async def _swap(self, beside: MeilisearchChunks) -> None:
+        # A build of nothing takes no changes, and there may never have been an index before it.
+        await self._live.make()
+        await beside.make()
+        task = await self._server.ask("post", "swap-indexes", [{"indexes": [self._live.uid, beside.uid]}])
+        await self._server.succeeded([task["taskUid"]])
+
+    async def _find(self, query: Query, *, by_words: bool, by_vector: bool) -> Seen:
+        """Return chunks of at least ``limit`` memories, if there are so many, with all their figures."""
+        asked = self._question(query if by_words else replace(query, words=()))
+        for wide in widening(query.limit):
+            limit = min(wide, MAX_HITS)
+            answers = await self._live.search(asked.discovery(limit, by_vector=by_vector))
+            seen = read_discovery(asked, answers, limit)
+            if seen.is_enough(query.limit) or limit == MAX_HITS:
+                break
+        return await self._weighed(asked, await self._matched(asked, seen))
+
+    def _question(self, query: Query) -> Question:
+        return question(
+            query,
+            self._live.uid,
+            by_session=self._by_session,
+            has_vectors=self._dimension is not None,
+            semantic_ratio=self._settings.semantic_ratio,
+        )
+
+    async def _matched(self, asked: Question, seen: Seen) -> Seen:
+        """Find out which candidates have the terms that more chunks have than were listed."""
+        cut = [term for term, ids in seen.having.items() if len(ids) >= seen.limit]
+        ids = seen.best_by_words()
+        if not cut or len(seen.having) == 1:
+            return seen
+        answers = await self._live.search([asked.matching(term, ids) for term in cut])
+        having = {term: tuple(hit["id"] for hit in answer["hits"]) for term, answer in zip(cut, answers, strict=True)}
+        return replace(seen, having={term: _either(ids, having.get(term, ())) for term, ids in seen.having.items()})
+
+    async def _weighed(self, asked: Question, seen: Seen) -> Seen:
+        """Find out how near those are that were not chosen by their vectors."""
+        ids = [id_ for id_ in dict.fromkeys((*seen.best_by_words(), *seen.nearest)) if id_ not in seen.cosines]
+        if asked.vector is None or not ids:
+            return seen
+        (answer,) = await self._live.search([asked.nearness(ids)])
+        return replace(seen, cosines={**seen.cosines, **cosines_of(answer["hits"])})
+
+
+def _either(ids: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*ids, *others)))

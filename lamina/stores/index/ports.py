@@ -1,0 +1,129 @@
+"""What every index of chunks keeps, and what it is asked."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+from uuid import UUID, uuid5
+
+import numpy as np
+
+from lamina.core.fingerprints import fingerprint
+from lamina.core.ports import Record
+from lamina.core.queries import Memory, Place, Query
+
+KEYWORDS = ("tenant", "workspace", "namespace", "user", "agent", "session", "category", "source", "tags", "memory")
+FIGURES = ("confidence", "importance", "chunk")
+MOMENT = "occurred_at"
+STATE = "state"
+"""What a chunk carries for the audit: the fingerprint of the state that its memory had."""
+_NAMESPACE = UUID("9d1c7e2e-3a0f-5b7e-8c55-0d6a4c1f2b90")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A chunk that an index found.
+
+    Args:
+        place: Which memory and which of its chunks.
+        bm25: How well its words match; ``None`` if it was not found by them.
+        cosine: How near it is; ``None`` if the query or the index has no vectors.
+    """
+
+    place: Place
+    bm25: float | None = None
+    cosine: float | None = None
+
+
+class WordIndex(Protocol):
+    """Finds chunks by their words."""
+
+    async def by_words(self, query: Query) -> list[Found]:
+        """Return the best chunks by BM25 within the query's scope, best first; none for a query without words.
+
+        Raises:
+            Unavailable: If the index does not answer.
+        """
+        ...
+
+
+class VectorIndex(Protocol):
+    """Finds chunks by their vectors."""
+
+    async def by_vector(self, query: Query) -> list[Found]:
+        """Return the nearest chunks by cosine, best first; none for a query without a vector.
+
+        Raises:
+            Unavailable: If the index does not answer.
+        """
+        ...
+
+
+class HybridIndex(Protocol):
+    """Finds chunks by their words and by their vectors at once."""
+
+    async def by_both(self, query: Query) -> tuple[list[Found], list[Found]]:
+        """Return the best chunks by BM25, with their cosines, and the nearest ones, each best first.
+
+        Raises:
+            Unavailable: If the index does not answer.
+        """
+        ...
+
+
+class Lookup(Protocol):
+    """Turns places of an index into memories, as Postgres has them now."""
+
+    async def fetch(self, query: Query, places: Sequence[Place]) -> dict[Place, Memory]:
+        """Return the memories that exist and that the query may see, with the chunk as their excerpt."""
+        ...
+
+
+def chunk_id(memory: UUID, chunk: int) -> UUID:
+    """Return the id of a chunk, the same in every index."""
+    return uuid5(_NAMESPACE, f"{memory}/{chunk}")
+
+
+def place_of(carried: Mapping[str, Any] | None) -> Place:
+    """Return which chunk of which memory it is, by what it carries."""
+    fields = carried or {}
+    return UUID(fields["memory"]), fields["chunk"]
+
+
+def state_of(carried: Mapping[str, Any] | None) -> tuple[UUID, str]:
+    """Return a chunk's memory, and the fingerprint that it carries."""
+    fields = carried or {}
+    return UUID(fields["memory"]), fields.get(STATE, "")
+
+
+def cosine_of(query: Query, vectors: object, name: str) -> float | None:
+    """Return the cosine of a chunk that was found by its words, if both have a vector.
+
+    Args:
+        query: What was asked.
+        vectors: The chunk's vectors by name, if the engine gave any: lists of numbers, unit length.
+        name: Of the dense one.
+    """
+    if query.embedding is None or not isinstance(vectors, Mapping) or name not in vectors:
+        return None
+    return float(np.frombuffer(query.embedding, dtype=np.float32) @ np.asarray(vectors[name], dtype=np.float32))
+
+
+def payload(id_: UUID, record: Record) -> dict[str, Any]:
+    """Return what a memory's chunks carry: what is filtered by, and its fingerprint; what it lacks is missing."""
+    fields = {
+        "memory": str(id_),
+        "tenant": record.tenant,
+        "workspace": record.workspace,
+        "namespace": record.namespace,
+        "user": record.user,
+        "agent": record.agent,
+        "session": record.session,
+        "category": record.category,
+        "source": record.source,
+        "tags": list(record.tags),
+        MOMENT: record.occurred_at.isoformat(),
+        "confidence": record.confidence,
+        "importance": record.importance,
+        STATE: fingerprint(record),
+    }
+    return {key: value for key, value in fields.items() if value is not None}

@@ -1,0 +1,1 @@
+"""Words, sentences, numbers, dates, and when two texts say the same."""

@@ -1,0 +1,95 @@
+"""Hygiene for every input: NFC, sizes, and nothing that no store can hold."""
+
+import math
+import unicodedata
+
+from lamina.errors import InvalidInput
+
+MAX_ID_CHARS = 128
+MAX_CONTENT_CHARS = 1_000_000
+MAX_QUERY_CHARS = 100_000
+MAX_JSON_DEPTH = 64
+
+_INVISIBLE = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp", "Cs"})
+
+
+def clean(value: str, field: str, *, limit: int = MAX_CONTENT_CHARS) -> str:
+    """Return the text in NFC, or say why it cannot be stored.
+
+    Raises:
+        InvalidInput: For NUL, a lone surrogate, or more than ``limit`` characters.
+    """
+    if "\x00" in value:
+        raise InvalidInput(field, "contains a NUL character; remove it")
+    if _has_surrogate(value):
+        raise InvalidInput(field, "contains a lone surrogate; send well-formed Unicode")
+    composed = unicodedata.normalize("NFC", value)
+    if len(composed) > limit:
+        raise InvalidInput(field, f"has {len(composed)} characters; at most {limit} are accepted")
+    return composed
+
+
+def _has_surrogate(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def clean_text(value: str, field: str, *, limit: int = MAX_CONTENT_CHARS) -> str:
+    """Return the text in NFC; refuse one that shows nothing.
+
+    Raises:
+        InvalidInput: As :func:`clean`, and for text without one visible character.
+    """
+    text = clean(value, field, limit=limit)
+    if is_blank(text):
+        raise InvalidInput(field, "is blank; send at least one visible character")
+    return text
+
+
+def clean_id(value: str, field: str) -> str:
+    """Return an identifier in NFC: 1 to 128 printable characters of any script.
+
+    Raises:
+        InvalidInput: For an empty or longer id, control characters, or blanks alone.
+    """
+    text = clean_text(value, field, limit=MAX_ID_CHARS)
+    if any(unicodedata.category(char) == "Cc" for char in text):
+        raise InvalidInput(field, "contains a control character; ids are printable")
+    return text
+
+
+def clean_json(value: object, field: str) -> object:
+    """Return a JSON value with every string in NFC, keys included.
+
+    Raises:
+        InvalidInput: As :func:`clean`, naming the path; also for a number that JSON cannot hold,
+            and for more than 64 levels.
+    """
+    return _clean_json(value, field, MAX_JSON_DEPTH)
+
+
+def _clean_json(value: object, field: str, depth: int) -> object:
+    if depth == 0:
+        raise InvalidInput(field.split(".", maxsplit=1)[0], f"is nested deeper than {MAX_JSON_DEPTH} levels")
+    match value:
+        case str():
+            return clean(value, field)
+        case float() if not math.isfinite(value):
+            raise InvalidInput(field, f"is {value}; JSON numbers are finite")
+        case dict():
+            return {
+                clean(str(key), f"{field}: key"): _clean_json(item, f"{field}.{key}", depth - 1)
+                for key, item in value.items()
+            }
+        case list():
+            return [_clean_json(item, f"{field}.{place}", depth - 1) for place, item in enumerate(value)]
+        case _:
+            return value
+
+
+def is_blank(text: str) -> bool:
+    """Tell whether no character of the text is visible: spaces, zero-width marks, controls."""
+    return all(unicodedata.category(char) in _INVISIBLE for char in text)

@@ -1,0 +1,46 @@
+"""The figures of a text, which no text that stands for it may lose or invent; and what only its moment makes clear."""
+
+import re
+from collections.abc import Iterator
+
+from lamina.text.english import NUMBER_WORDS, WEEKDAYS
+from lamina.text.words import words
+
+_JOINED = re.compile(r"\d+(?:[.,:/-]\d+)*")
+_PLAIN = re.compile(r"\d+(?:[.,]\d+)*")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?:\D|$))")
+# "one" is mostly no number: "this one", "no one".
+_COUNTED = {word: str(number) for word, number in NUMBER_WORDS.items() if word not in ("zero", "one")}
+_UNITS = "night|morning|afternoon|evening|day|week|weekend|month|quarter|year|spring|summer|autumn|fall|winter"
+_RELATIVE = re.compile(
+    r"\b(?:today|yesterday|tomorrow|tonight|now|ago|currently|recently|lately|soon"
+    rf"|(?:last|this|next|coming|past|previous) (?:{_UNITS})|{'|'.join(WEEKDAYS)}"
+    r"|in \w+ (?:minute|hour|day|week|month|year)s?)\b",
+    re.IGNORECASE,
+)
+
+
+def figures(text: str) -> frozenset[str]:
+    """Return the numbers, dates and times of a text, each whole: ``2026-11-20``, ``9:30``, ``1500`` for 1,500.
+
+    English number words from two to twenty and the tens count as the number.
+    """
+    return frozenset((*map(_plain, _JOINED.findall(_THOUSANDS.sub("", text))), *_written(text)))
+
+
+def numbers(text: str) -> frozenset[str]:
+    """Return the numbers of a text, those of dates and times one by one: 2026, 11 and 20."""
+    return frozenset((*map(_plain, _PLAIN.findall(_THOUSANDS.sub("", text))), *_written(text)))
+
+
+def depends_on_moment(sentence: str) -> bool:
+    """Tell whether an English sentence says when by the moment that it was said at: yesterday, on Monday, next week."""
+    return _RELATIVE.search(sentence) is not None
+
+
+def _plain(number: str) -> str:
+    return number.lstrip("0") or "0"
+
+
+def _written(text: str) -> Iterator[str]:
+    return (_COUNTED[word] for word in words(text) if word in _COUNTED)
