@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from lamina.caching.shared_caches import SharedCaches
 from lamina.core.cache_layers import Layer
 from lamina.policies.caching.model_responses import ResponseFigures
-from lamina.stores.postgres.connection import Pool, lent, statement
+from lamina.stores.postgres.connection import Pool, connect, statement
 from lamina.stores.postgres.embedding_cache import EmbeddingFigures, EmbeddingTable
 from lamina.stores.postgres.epochs import raise_epochs
 from lamina.stores.postgres.provider_metrics import HitRates, ProviderMetrics
@@ -131,7 +131,7 @@ class CacheTables:
             "embeddings": now - timedelta(days=self.embedding_days),
             "providers": now - timedelta(days=self.provider_days),
         }
-        async with lent(self.pool) as connection:
+        async with connect(self.pool) as connection:
             cursor = await connection.execute(statement("count_expired"), {"tenant": tenant, **cutoffs})
             row = await cursor.fetchone()
         return int(row["expired"]) if row else 0

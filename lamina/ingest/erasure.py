@@ -10,7 +10,7 @@ from psycopg.rows import DictRow
 
 from lamina.core.scope import Scope
 from lamina.ingest.knowledge import Knowledge
-from lamina.stores.postgres.connection import Connection, Pool, in_transaction, lent, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, statement
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.links import prune_evidence
 from lamina.stores.postgres.notes import delete_notes
@@ -129,7 +129,7 @@ class Eraser:
         return lambda connection, whose: _rows(connection, name, whose)
 
     async def _left(self, whose: dict[str, Any]) -> Mapping[str, int]:
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             [row] = await _rows(connection, "user_left", whose)
         return {name: int(count) for name, count in row.items()}
 

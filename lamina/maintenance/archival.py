@@ -60,7 +60,7 @@ from lamina.stores.postgres.archived_notes import (
     move_out,
     rows_by_note,
 )
-from lamina.stores.postgres.connection import Connection, Pool, in_transaction, lent, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, statement
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.links import forget
 from lamina.stores.postgres.notes import delete_notes
@@ -141,12 +141,12 @@ class ArchivalJob:
             "after": None if after is None else after["id"],
             "limit": self._page_rows,
         }
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             return await (await connection.execute(statement("archive_candidates"), parameters)).fetchall()
 
     async def _strays(self, area: Area) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the files that have more notes than are archived there, and what could not be read."""
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             folder = await folder_of(connection, area.scope())
             if not folder.is_begun:
                 return (), ()

@@ -26,7 +26,7 @@ from lamina.maintenance.pages import After, Page
 from lamina.policies.retention.provenance import Origin, derived_id
 from lamina.policies.retention.session_budget import CompactionPolicy, Forecast, SessionMessage, forecast, plan
 from lamina.settings import JobsSettings
-from lamina.stores.postgres.connection import Connection, Pool, lent, scope_parameters, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters, statement
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.generations import own_generation
 from lamina.stores.postgres.job_changes import Change, take_rows
@@ -164,7 +164,7 @@ class Sessions:
 
     async def live(self, scope: Scope) -> list[LiveMessage]:
         """Return all that stands in the scope's session, whoever may read it."""
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("session_live_messages"), scope_parameters(scope))
             rows = await cursor.fetchall()
         return await asyncio.to_thread(lambda: [_live(row) for row in rows])
@@ -184,7 +184,7 @@ class Sessions:
         return SessionForecast(told, any(item.is_summary for item in messages))
 
     async def _is_known(self, scope: Scope) -> bool:
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             row = await (await connection.execute(statement("session_is_known"), scope_parameters(scope))).fetchone()
         return row is not None and bool(row["is_known"])
 
@@ -320,7 +320,7 @@ class CompactionJob:
             "least_tokens": math.floor(self._policy.due * self._policy.budget_tokens),
             "limit": self._page_sessions,
         }
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("compaction_sessions"), parameters)
             return [row["session_id"] async for row in cursor]
 

@@ -31,7 +31,7 @@ from lamina.policies.retention.clusters import (
     inferred_edges,
 )
 from lamina.policies.retention.provenance import Origin
-from lamina.stores.postgres.connection import Connection, Pool, lent, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, statement
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.job_changes import Change, take_rows
 from lamina.stores.postgres.links import prune_evidence
@@ -146,7 +146,7 @@ class ConsolidationJob:
         return Page(None, page.after, page.seen, page.planned)
 
     async def _stale(self, area: Area) -> Page[Plan]:
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("consolidation_members"), {**area.ids(), "source": SOURCE})
             rows = await cursor.fetchall()
         stale = await asyncio.to_thread(lambda: tuple(row["id"] for row in rows if _is_stale(area, row)))
@@ -157,7 +157,7 @@ class ConsolidationJob:
         self, area: Area, after: str | None, moment: datetime
     ) -> tuple[list[tuple[str | None, Cluster]], Page[None]]:
         parameters = {"after": after, "moment": moment, "limit": self._page_notes, "source": SOURCE}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("consolidation_notes"), {**area.ids(), **parameters})
             rows = await cursor.fetchall()
         found = await asyncio.to_thread(self._clusters, rows)
@@ -204,7 +204,7 @@ class ConsolidationJob:
         return Consolidated(prepared, {origin.id: origin.content_hash for origin in origins}, gone)
 
     async def _edges(self, area: Area) -> Page[Plan]:
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("shared_links"), {**area.ids(), "type": EDGE_TYPE})
             links = [(row["from_id"], row["to_id"]) async for row in cursor]
             known = await _related(connection, area)

@@ -15,7 +15,7 @@ from lamina.maintenance.changes import Changes
 from lamina.maintenance.pages import After, Page
 from lamina.maintenance.sizes import live_notes
 from lamina.policies.retention.duplicate_groups import Merge, ToldNote, decide_merges
-from lamina.stores.postgres.connection import Connection, Pool, lent, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, statement
 from lamina.stores.postgres.job_changes import Change
 
 PAGE_NOTES = 20_000
@@ -56,7 +56,7 @@ class MergeJob:
     async def decide(self, area: Area, after: After, moment: datetime) -> Page[Decided]:  # noqa: ARG002 - no clock
         """Read one page with what may be near to it, and decide."""
         parameters: dict[str, Any] = {**area.ids(), "created_at": None, "id": None, **(after or {})}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             last = await _end_of_page(connection, parameters | {"limit": self._page_notes})
             if last is None:
                 return Page(None)

@@ -15,7 +15,7 @@ from lamina.errors import Unavailable
 from lamina.extraction.name_linking import Reading, read
 from lamina.ingest.name_lookup import names_in
 from lamina.maintenance.changes import Changes
-from lamina.stores.postgres.connection import Connection, Pool, lent, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, statement
 from lamina.stores.postgres.generations import own_generation
 from lamina.stores.postgres.links import link_similar
 from lamina.stores.postgres.notes import PreparedNote, expire_derived, insert_notes, prepare_note
@@ -79,13 +79,13 @@ class Deriver:
 
     async def known(self, ids: Sequence[UUID]) -> set[UUID]:
         """Return those that were made before, also if somebody deleted them or took them back: they stay away."""
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("derived_ids"), {"ids": list(ids)})
             return {row["id"] async for row in cursor}
 
     async def sources(self, area: Area, ids: Sequence[UUID]) -> list[DictRow]:
         """Return what these notes say as it stands, in their order; what is gone by now is left out."""
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("derivation_sources"), {**area.ids(), "ids": list(ids)})
             rows = {row["id"]: row async for row in cursor}
         return [rows[id_] for id_ in ids if id_ in rows]

@@ -19,7 +19,7 @@ from lamina.errors import Conflict, Unavailable
 from lamina.maintenance.changes import Changes
 from lamina.maintenance.pages import After, Page
 from lamina.models.batching import mean_vector
-from lamina.stores.postgres.connection import Connection, Pool, lent, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, statement
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.generations import KnownGeneration, Thresholds, begin_generation, known_generations
 from lamina.stores.postgres.outbox import NOTE_PROJECTIONS, ProjectionName, enqueue
@@ -199,7 +199,7 @@ class Reembedding:
         if step == OUTDATED and not target.outdated:
             return []
         name = "outdated_vectors" if step == OUTDATED else f"unembedded_{step}"
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement(name), parameters | {"generations": [*target.outdated]})
             return await cursor.fetchall()
 

@@ -13,7 +13,7 @@ from lamina.maintenance.changes import Changes
 from lamina.maintenance.pages import After, Page
 from lamina.policies.retention.decay import edge_standing, entity_standing, entry_weight
 from lamina.policies.retention.lifespan import is_warm
-from lamina.stores.postgres.connection import Pool, lent, statement
+from lamina.stores.postgres.connection import Pool, connect, statement
 from lamina.stores.postgres.job_changes import Change
 
 Decide = Callable[[Sequence[DictRow], datetime], list[Change]]
@@ -56,7 +56,7 @@ class RowJob:
             "limit": self._page_rows,
             "moment": moment,
         }
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             rows = await (await connection.execute(statement(self._policy.candidates), parameters)).fetchall()
         changes = self._policy.decide(rows, moment)
         is_last = len(rows) < self._page_rows

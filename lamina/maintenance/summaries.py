@@ -24,7 +24,7 @@ from lamina.policies.retention.summary_periods import (
     SummaryPolicy,
     due_summaries,
 )
-from lamina.stores.postgres.connection import Pool, lent, statement
+from lamina.stores.postgres.connection import Pool, connect, statement
 from lamina.stores.postgres.job_changes import Change
 
 SOURCE = "job:summaries"
@@ -102,7 +102,7 @@ class SummaryJob:
         """Return the notes of whole days, and where the next slice begins, if there is one."""
         before = moment - max(self._policy.after, self._policy.settle)
         parameters = {**area.ids(), "since": since, "before": before, "limit": self._slice_notes}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             end = await (await connection.execute(statement("summary_slice"), parameters)).fetchone()
             if end is None or end["until"] is None:
                 return (), None
@@ -112,7 +112,7 @@ class SummaryJob:
         return notes, end["until"] if end["notes"] == self._slice_notes else None
 
     async def _present(self, area: Area) -> list[PresentSummary]:
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("present_summaries"), {**area.ids(), "source": SOURCE})
             rows = await cursor.fetchall()
         return [summary for row in rows if (summary := present_summary(row)) is not None]

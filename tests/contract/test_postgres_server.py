@@ -22,7 +22,7 @@ from lamina.embedded import EmbeddedPostgres
 from lamina.errors import Conflict, Misconfigured, Unavailable
 from lamina.models.hashing import HashingModel
 from lamina.settings import FalkorDBServerSettings, PoolSettings, PostgresServerSettings, Settings
-from lamina.stores.postgres.connection import Connection, Pool, Pooling, in_transaction, lent, new_pool
+from lamina.stores.postgres.connection import Connection, Pool, Pooling, connect, in_transaction, new_pool
 from lamina.stores.postgres.job_runs import Runs, locked
 from lamina.stores.postgres.migrate import migrate, refuse_versions
 from lamina.wiring import build_pool, postgres_url, session_url, utc_now
@@ -93,14 +93,14 @@ async def test_what_statements_rely_on_is_set_however_sessions_are_kept(
 
     async with new_pool(url, LIMITS, pooling=way) as pool:
         for _ in range(4):
-            async with lent(pool) as connection:
+            async with connect(pool) as connection:
                 assert [await in_effect(connection), await in_effect(connection)] == [wanted, wanted]
             assert await in_transaction(pool, in_effect) == wanted
 
 
 async def test_a_statement_that_is_run_often_needs_no_session(server: PostgresServerSettings) -> None:
     async def ask(pool: Pool, number: int) -> int:
-        async with lent(pool) as connection:
+        async with connect(pool) as connection:
             row = await (await connection.execute("SELECT %s::int AS number", [number])).fetchone()
             assert row is not None
             return int(row["number"])
@@ -123,9 +123,9 @@ async def test_what_fails_behind_a_pooler_changes_nothing_and_spoils_no_connecti
         with pytest.raises(psycopg.errors.DivisionByZero):
             await in_transaction(pool, fail)
         with pytest.raises(Conflict):
-            async with lent(pool) as connection:
+            async with connect(pool) as connection:
                 raise Conflict("found out while reading")
-        async with lent(pool) as connection:
+        async with connect(pool) as connection:
             row = await (await connection.execute("SELECT to_regclass('half') AS half")).fetchone()
 
     assert row == {"half": None}
@@ -136,7 +136,7 @@ async def test_a_cancelled_statement_leaves_a_usable_pool(server: PostgresServer
     async with new_pool(server.url, LIMITS, pooling="transaction") as pool:
         for _ in range(3):
             with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.2), lent(pool) as connection:
+                async with asyncio.timeout(0.2), connect(pool) as connection:
                     await connection.execute("SELECT pg_sleep(20)")
 
         assert (await in_transaction(pool, in_effect))["zone"] == "UTC"
@@ -232,12 +232,12 @@ def folder() -> Iterator[Path]:
 async def test_postgres_is_trusted_by_the_root_that_the_url_names(database: str, folder: Path) -> None:
     target = conninfo_to_dict(database)
     own, foreign = new_certificate(folder, "own"), new_certificate(folder, "foreign")
-    connect = partial(asyncio.open_unix_connection, f"{target['host']}/.s.PGSQL.5432")
-    with tls_front(connect, own, after_request=True) as port:
+    open_socket = partial(asyncio.open_unix_connection, f"{target['host']}/.s.PGSQL.5432")
+    with tls_front(open_socket, own, after_request=True) as port:
         url = f"postgresql://postgres@localhost:{port}/{target['dbname']}?sslmode=verify-full&sslrootcert="
 
         assert await asyncio.to_thread(migrate, f"{url}{own.file}") == []
-        async with new_pool(f"{url}{own.file}", LIMITS) as pool, lent(pool) as connection:
+        async with new_pool(f"{url}{own.file}", LIMITS) as pool, connect(pool) as connection:
             assert connection.pgconn.ssl_in_use
         with pytest.raises(Misconfigured, match=r"certificate.*; name the file .* sslrootcert"):
             await asyncio.to_thread(migrate, f"{url}{foreign.file}")

@@ -36,7 +36,7 @@ from lamina.policies.caching.model_responses import (
     State,
 )
 from lamina.policies.caching.response_budget import Budget
-from lamina.stores.postgres.connection import lent
+from lamina.stores.postgres.connection import connect
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.keys import KeyRole
 from lamina.stores.postgres.responses import Responses
@@ -916,7 +916,7 @@ async def test_an_agents_first_response_waits_for_whoever_is_teaching(kit: Kit) 
     scope = Scope(kit.application.tenant, "w", "never written before", agent="ann")
     await kit.caches.tell(Agents(kit.question().space, (), is_all=True))
     epoch = (await kit.cache.lookup(kit.question())).epoch
-    async with lent(kit.application.pool) as connection, connection.transaction():
+    async with connect(kit.application.pool) as connection, connection.transaction():
         await bump_epoch(connection, scope, teaches=True)
         putting = asyncio.create_task(kit.cache.put(kit.question(), "in trees", epoch))
         await asyncio.sleep(0.1)
@@ -939,7 +939,7 @@ async def test_no_response_is_older_than_the_memory_it_was_made_from(
         await kit.cache.put(kit.question("where does it sleep"), "there")
 
         async def notes() -> int:
-            async with lent(application.pool) as connection:
+            async with connect(application.pool) as connection:
                 cursor = await connection.execute(COUNT_NOTES, {"tenant": application.tenant})
                 row = await cursor.fetchone()
             return int(row["count"]) if row else 0

@@ -16,7 +16,7 @@ from lamina.errors import InvalidInput
 from lamina.models.hashing import HashingModel
 from lamina.settings import PoolSettings
 from lamina.stores.postgres import links
-from lamina.stores.postgres.connection import Connection, Pool, in_transaction, lent, new_pool, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, new_pool, statement
 from lamina.stores.postgres.entities import Evidence, PreparedEntity, find_names, put_edges, put_entities
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.knowledge import KnowledgeReader
@@ -112,7 +112,7 @@ async def test_what_is_too_long_for_an_index_is_no_reason_to_try_again(pool: Poo
     with pytest.raises(InvalidInput, match="too long to index; shorten it"):
         await in_transaction(pool, lambda connection: connection.execute(too_long))
     with pytest.raises(InvalidInput, match="too long to index; shorten it"):
-        async with lent(pool) as connection:
+        async with connect(pool) as connection:
             await connection.execute(too_long)
 
 

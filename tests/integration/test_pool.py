@@ -4,7 +4,7 @@ import pytest
 
 from lamina.errors import Unavailable
 from lamina.settings import PoolSettings
-from lamina.stores.postgres.connection import Pool, in_transaction, lent, new_pool
+from lamina.stores.postgres.connection import Pool, connect, in_transaction, new_pool
 
 NOBODY = "postgresql://nobody@127.0.0.1:1/nowhere"
 PATIENCE_S = 2.5
@@ -17,7 +17,7 @@ def pool_of(url: str, *, max_size: int = 2, timeout_s: float = PATIENCE_S) -> Po
 async def seconds_until_refused(pool: Pool) -> float:
     begin = time.monotonic()
     with pytest.raises(Unavailable, match="postgres is not available"):
-        async with lent(pool):
+        async with connect(pool):
             pass
     return time.monotonic() - begin
 
@@ -40,9 +40,9 @@ async def test_once_a_server_is_known_to_be_away_nobody_waits_long_for_it() -> N
 async def test_a_pool_whose_connections_are_all_in_use_is_waited_for_as_long_as_it_is_set_to_be(database: str) -> None:
     pool = pool_of(database, max_size=1, timeout_s=1.6)
 
-    async with lent(pool):
+    async with connect(pool):
         waits = [await seconds_until_refused(pool) for _ in range(2)]
-    async with lent(pool) as connection:
+    async with connect(pool) as connection:
         cursor = await connection.execute("SELECT 1 AS one")
         row = await cursor.fetchone()
     await pool.close()

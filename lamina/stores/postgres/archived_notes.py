@@ -11,7 +11,7 @@ from psycopg.rows import DictRow
 
 from lamina.core.scope import Scope
 from lamina.errors import Misconfigured
-from lamina.stores.postgres.connection import Connection, Pool, lent, scope_parameters, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters, statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,23 +91,23 @@ class ArchivedNotes:
     async def page(self, scope: Scope, *, limit: int, offset: int) -> list[ArchivedEntry]:
         """Return archived notes of the scope's namespace, in the order of their ids."""
         parameters = scope_parameters(scope) | {"limit": limit, "offset": offset}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             return await _entries(connection, "archived_page", parameters)
 
     async def known(self, tenant: str, ids: Sequence[UUID]) -> list[ArchivedEntry]:
         """Return those of these notes that are archived."""
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             return await known(connection, tenant, ids)
 
     async def of_user(self, tenant: str, user: str, *, but: Collection[str] = ()) -> list[ArchivedEntry]:
         """Return archived notes of a user, in any namespace: those of one file that is none of some."""
         parameters = {"tenant": tenant, "user_id": user, "but": list(but)}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             return await _entries(connection, "archived_of_user", parameters)
 
     async def folders(self, tenant: str) -> list[ArchiveFolder]:
         """Return every folder that has, or had, files of a tenant."""
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("archive_folders"), {"tenant": tenant})
             return [
                 ArchiveFolder(row["id"], Scope(tenant, row["workspace"], row["namespace"]), is_begun=True)

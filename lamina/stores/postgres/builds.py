@@ -9,7 +9,7 @@ import psycopg
 from psycopg.rows import DictRow, dict_row
 
 from lamina.errors import Misconfigured
-from lamina.stores.postgres.connection import Pool, lent, statement
+from lamina.stores.postgres.connection import Pool, connect, statement
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.outbox import CHANNEL, ProjectionName
 
@@ -73,17 +73,17 @@ class Builds:
 
     async def finish(self, projection: ProjectionName, build: int) -> None:
         """Take note that searches use the build, or that it is given up."""
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             await connection.execute(statement("finish_build"), {"projection": projection, "build": build})
 
     async def under_way(self) -> Sequence[Build]:
         """Return every build under way."""
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("builds"))
             return [_build(row) async for row in cursor]
 
     async def _build(self, name: str, projection: ProjectionName) -> int | None:
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             parameters = {"projection": projection, "unbounded": UNBOUNDED}
             cursor = await connection.execute(statement(name), parameters)
             row = await cursor.fetchone()
@@ -194,7 +194,7 @@ async def feeding_of(pool: Pool, projection: ProjectionName, store: str, generat
         "generation": generation and generation.number,
         "activations": generation and generation.activations,
     }
-    async with lent(pool) as connection:
+    async with connect(pool) as connection:
         cursor = await connection.execute(statement("takes_changes"), parameters)
         row = await cursor.fetchone()
     assert row is not None  # noqa: S101 - it has no FROM

@@ -25,8 +25,8 @@ Plans = Literal["custom", "generic"]
 Pooling = Literal["session", "transaction"]
 
 MAX_ATTEMPTS = 6
-AWAY_S = 1.0
-"""How long a connection is waited for, in seconds, while the server is known to be away."""
+OUTAGE_TIMEOUT_S = 1.0
+"""How long to wait for a connection while the server is known to be down."""
 
 
 @cache
@@ -48,28 +48,28 @@ def scope_parameters(scope: Scope) -> dict[str, Any]:
     }
 
 
-class ShortOfPatience(AsyncConnectionPool[Connection]):
-    """A pool that knows when its server is away: then nobody waits long, as each answer would have to say so late.
+class OutageAwarePool(AsyncConnectionPool[Connection]):
+    """A pool that gives up after :data:`OUTAGE_TIMEOUT_S` while its server is down, so that requests fail early.
 
-    It is away once an attempt to connect has failed since a connection was last lent. A pool whose connections are
-    merely all in use is waited for as long as it is set to be.
+    The server counts as down once an attempt to connect has failed since the pool last gave out a connection. While all
+    connections are merely in use, a caller waits for the configured timeout.
     """
 
     _failed_before = 0
 
     @property
     def is_away(self) -> bool:
-        """Whether the server did not let anybody in lately."""
+        """Whether an attempt to connect failed since the last connection was given out."""
         return self._failures() > self._failed_before
 
     async def getconn(self, timeout: float | None = None) -> Connection:  # noqa: ASYNC109 - the pool's own
         """Return a connection.
 
         Raises:
-            PoolTimeout: If there is none in time.
+            PoolTimeout: If none is free in time.
         """
         patience_s = self.timeout if timeout is None else timeout
-        connection = await super().getconn(min(patience_s, AWAY_S) if self.is_away else patience_s)
+        connection = await super().getconn(min(patience_s, OUTAGE_TIMEOUT_S) if self.is_away else patience_s)
         self._failed_before = self._failures()
         return connection
 
@@ -77,17 +77,18 @@ class ShortOfPatience(AsyncConnectionPool[Connection]):
         return self.get_stats().get("connections_errors", 0)
 
 
-class ByTransaction(ShortOfPatience):
-    """A pool behind another one that keeps a session of the server for one transaction alone.
+class TransactionPool(OutageAwarePool):
+    """A pool behind PgBouncer in transaction mode, where a session of the server lasts for one transaction.
 
-    So whatever a transaction relies on is set within it, nothing is prepared, and what is lent is a transaction.
+    So every connection is given out inside a transaction that makes the session's settings itself, and no statement is
+    prepared.
     """
 
 
 def new_pool(url: str, settings: PoolSettings, *, plans: Plans = "custom", pooling: Pooling = "session") -> Pool:
     """Return a closed pool; open it inside the event loop that uses it.
 
-    A connection is checked when it is lent, so that a restarted server is noticed before a
+    A connection is checked when it is given out, so that a restarted server is noticed before a
     statement fails on it.
 
     Args:
@@ -101,7 +102,7 @@ def new_pool(url: str, settings: PoolSettings, *, plans: Plans = "custom", pooli
     """
     by_session = pooling == "session"
     own = {"prepare_threshold": 5 if by_session else None}
-    return (ShortOfPatience if by_session else ByTransaction)(
+    return (OutageAwarePool if by_session else TransactionPool)(
         url,
         min_size=settings.min_size,
         max_size=settings.max_size,
@@ -121,8 +122,8 @@ async def _configure(connection: Connection, plans: Plans) -> None:
 
 
 @asynccontextmanager
-async def lent(pool: Pool) -> AsyncIterator[Connection]:
-    """Lend a connection: in autocommit, or in a transaction where the pool lends those alone.
+async def connect(pool: Pool) -> AsyncIterator[Connection]:
+    """Take a connection from the pool: in autocommit, or inside a transaction from a :class:`TransactionPool`.
 
     Raises:
         InvalidInput: If a value is too long for an index: no retry would help.
@@ -166,11 +167,11 @@ async def in_transaction(pool: Pool, act: Callable[[Connection], Awaitable[Resul
 
 
 def _lease(pool: Pool, connection: Connection) -> AbstractAsyncContextManager[object]:
-    return _settled(connection) if isinstance(pool, ByTransaction) else nullcontext()
+    return _settled(connection) if isinstance(pool, TransactionPool) else nullcontext()
 
 
 def _transaction(pool: Pool, connection: Connection) -> AbstractAsyncContextManager[object]:
-    return _settled(connection) if isinstance(pool, ByTransaction) else connection.transaction()
+    return _settled(connection) if isinstance(pool, TransactionPool) else connection.transaction()
 
 
 @asynccontextmanager

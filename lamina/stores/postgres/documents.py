@@ -14,7 +14,7 @@ from lamina.core.memories import Chunk
 from lamina.core.queries import FilterField, Filters, Memory, Place, Query, Tier
 from lamina.core.scope import Scope
 from lamina.errors import NotFound
-from lamina.stores.postgres.connection import Connection, Pool, lent, scope_parameters, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters, statement
 from lamina.stores.postgres.filters import Columns, filtered, place_parameters, query_parameters
 from lamina.stores.postgres.messages import chunk_parameters
 
@@ -198,7 +198,7 @@ class Documents:
 
     async def known(self, scope: Scope, keys: Sequence[str]) -> dict[str, KnownDocument]:
         """Return what the scope holds under these keys."""
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             return await known_documents(connection, scope, keys)
 
     async def get(self, tenant: str, id_: UUID, *, with_content: bool = True) -> StoredDocument:
@@ -208,7 +208,7 @@ class Documents:
             NotFound: If the tenant has no such document.
         """
         parameters = {"id": id_, "tenant": tenant, "with_content": with_content}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             row = await (await connection.execute(statement("get_document"), parameters)).fetchone()
         if row is None:
             raise NotFound("document", str(id_))
@@ -220,7 +220,7 @@ class Documents:
         """Return the scope's documents without their text, the latest event first."""
         text, values = filtered("list_documents", filters, COLUMNS)
         parameters = scope_parameters(scope) | values | {"key": key, "limit": limit, "offset": offset}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
             return [_stored(row) async for row in cursor]
 
@@ -232,7 +232,7 @@ class Documents:
         """
         await self.get(tenant, id_, with_content=False)
         parameters = {"id": id_, "tenant": tenant, "limit": limit, "offset": offset}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("list_passages"), parameters)
             return [_passage(row) async for row in cursor]
 
@@ -240,7 +240,7 @@ class Documents:
         """Return the passages at these (id, chunk) places that the query may see; what is gone is missing."""
         text, values = filtered("fetch_documents", query.filters, COLUMNS)
         parameters = query_parameters(query) | values | place_parameters(places)
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
             return {(row["id"], row["chunk"]): memory_of(row) async for row in cursor}
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from lamina.stores.postgres.connection import Connection, Pool, in_transaction, lent, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class EmbeddingTable:
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("find_embeddings"), self._names(texts))
             rows = {row["place"] - 1: row async for row in cursor}
         return [
@@ -113,7 +113,7 @@ class EmbeddingTable:
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("embedding_figures"), {"tenant": tenant})
             row = await cursor.fetchone()
         assert row is not None  # noqa: S101 - an aggregate is one row

@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 from lamina.core.ports import ModelIdentity
 from lamina.errors import Misconfigured
 from lamina.settings import ThresholdName
-from lamina.stores.postgres.connection import Connection, Pool, lent, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, statement
 
 GRACE = timedelta(hours=1)
 """What is younger may lack vectors of a generation that becomes active: the next run of `reembed` catches it up."""
@@ -188,7 +188,7 @@ def _told(lacking: Mapping[str, int]) -> str:
 
 async def known_generations(pool: Pool) -> list[KnownGeneration]:
     """Return every generation that there is or was, oldest first."""
-    async with lent(pool) as connection:
+    async with connect(pool) as connection:
         cursor = await connection.execute(statement("list_generations"))
         return [
             KnownGeneration(row["generation"], _identity(row), row["state"], row["retired_at"]) async for row in cursor
@@ -207,7 +207,7 @@ async def begin_generation(
 
 async def active_generation(pool: Pool) -> Generation | None:
     """Return the generation that searches read; ``None`` before the first start."""
-    async with lent(pool) as connection:
+    async with connect(pool) as connection:
         row = await (await connection.execute(statement("active_generation"))).fetchone()
     return None if row is None else _generation(row)
 
@@ -234,6 +234,6 @@ async def lacks_vectors(pool: Pool) -> bool:
     if active is None:
         return False
     parameters = {"generation": active.number, "grace": timedelta(0)}
-    async with lent(pool) as connection:
+    async with connect(pool) as connection:
         row = await (await connection.execute(statement("count_unembedded"), parameters)).fetchone()
     return row is not None and any(row.values())

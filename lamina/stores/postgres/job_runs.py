@@ -15,7 +15,7 @@ from lamina.core.areas import Area
 from lamina.core.memories import new_id
 from lamina.core.runs import OPEN, Counts, Cursor, Held, JobName, Order, Partition, Run, RunState
 from lamina.errors import Conflict, NotFound
-from lamina.stores.postgres.connection import Connection, Pool, in_transaction, lent, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, statement
 from lamina.stores.postgres.idempotency import Json, Once, answer_once
 from lamina.stores.postgres.job_changes import forget_changes
 
@@ -98,7 +98,7 @@ class Runs:
         return moment
 
     async def _one(self, name: str, parameters: dict[str, Any]) -> DictRow:
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             row = await (await connection.execute(statement(name), parameters)).fetchone()
         assert row is not None  # noqa: S101 - an aggregate is one row
         return row
@@ -106,7 +106,7 @@ class Runs:
     async def unfinished(self, order: Order) -> Run | None:
         """Return the run of the same job, on the same area and of the same kind, that has not come to its end."""
         kind = {"job": order.job, "is_dry_run": order.is_dry_run, "is_forced": order.is_forced}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("unfinished_job_run"), {**order.area.ids(), **kind})
             row = await cursor.fetchone()
         return None if row is None else await self.get(row["id"])
@@ -115,7 +115,7 @@ class Runs:
         parameters = {"id": None, "job": None, "tenant": None, "states": None, "oldest_first": False} | chosen
         if parameters["states"] is not None:
             parameters["states"] = [str(state) for state in parameters["states"]]
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("job_runs"), parameters)
             return [_run(row) async for row in cursor]
 
@@ -126,7 +126,7 @@ class Runs:
             Conflict: If it has ended.
         """
         plan = Jsonb({"units": units, "partitions": partitions})
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("begin_job_run"), {"id": id_, "plan": plan})
             row = await cursor.fetchone()
         if row is None:
@@ -138,7 +138,7 @@ class Runs:
     ) -> None:
         """Write what became of the run, and of its undo; one that is undone ends as undone, or failed."""
         parameters = {"id": id_, "state": state, "error": error, "undone": undone and Jsonb(asdict(undone))}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             await connection.execute(statement("finish_job_run"), parameters)
 
     async def refuse(self, id_: UUID, state: RunState, error: str) -> None:
@@ -149,7 +149,7 @@ class Runs:
     async def reopen(self, id_: UUID, state: RunState, *, of: Sequence[RunState]) -> bool:
         """Put the run into another state, if it is in one of these; tell whether it was."""
         parameters = {"id": id_, "state": state, "states": [str(one) for one in of]}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("reopen_job_run"), parameters)
             is_done = cursor.rowcount == 1
             await connection.execute(f"NOTIFY {CHANNEL}".encode())
@@ -158,7 +158,7 @@ class Runs:
     async def partition(self, run: UUID, number: int) -> Partition:
         """Return how far the run is in a partition."""
         parameters = {"run_id": run, "partition": number}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("begin_job_partition"), parameters)
             row = await cursor.fetchone()
         assert row is not None  # noqa: S101 - the statement inserts it or returns it
@@ -180,13 +180,13 @@ class Runs:
             "after": None if after is None else [*after.named()],
             "limit": UNITS_PAGE,
         }
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement(f"job_{kind}"), parameters)
             return [Area(row["tenant"], row["workspace"], row["namespace"]) async for row in cursor]
 
     async def count_units(self, order: Order, kind: str) -> int:
         """Return how many units the order is about."""
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement(f"count_job_{kind}"), order.area.ids())
             row = await cursor.fetchone()
         return int(row["units"]) if row else 0

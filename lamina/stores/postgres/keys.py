@@ -12,7 +12,7 @@ from psycopg.rows import class_row, dict_row
 
 from lamina.core.memories import new_id
 from lamina.errors import NotFound
-from lamina.stores.postgres.connection import Pool, lent, statement
+from lamina.stores.postgres.connection import Pool, connect, statement
 from lamina.text.hygiene import clean_id
 
 PREFIX = "lamina_"
@@ -66,7 +66,7 @@ class Keys:
 
     async def find(self, key: str) -> Credential | None:
         """Return what the key proves, or ``None`` if it is unknown or revoked."""
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("find_key"), {"hash": hash_key(key)})
             row = await cursor.fetchone()
         return Credential(row["tenant"], KeyRole(row["role"])) if row else None

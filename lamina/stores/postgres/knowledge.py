@@ -13,7 +13,7 @@ from lamina.core.queries import FilterField, Filters, Memory, Query, Tier
 from lamina.core.scope import Scope
 from lamina.policies.retention.decay import LEAST_STRENGTH
 from lamina.stores.postgres import documents, messages, notes
-from lamina.stores.postgres.connection import Pool, lent, scope_parameters, statement
+from lamina.stores.postgres.connection import Pool, connect, scope_parameters, statement
 from lamina.stores.postgres.entities import find_names
 from lamina.stores.postgres.filters import Columns, filtered, query_parameters
 
@@ -96,7 +96,7 @@ class KnowledgeReader:
 
     async def named(self, scope: Scope, keys: Sequence[str]) -> dict[str, tuple[UUID, ...]]:
         """Return the entities known by each of these keys; unknown keys are missing."""
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             return await find_names(connection, scope, keys)
 
     async def nearest(self, query: Query, *, limit: int, min_similarity: float) -> dict[UUID, float]:
@@ -104,13 +104,13 @@ class KnowledgeReader:
         if query.embedding is None:
             return {}
         parameters = {**query_parameters(query), "limit": limit, "min_similarity": min_similarity}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("nearest_entities"), parameters)
             return {row["id"]: float(row["cosine"]) async for row in cursor}
 
     async def mentions(self, ids: Sequence[UUID], limit: int) -> dict[UUID, int]:
         """Return how many memories mention each entity, counted up to ``limit``."""
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("entity_mentions"), {"ids": list(ids), "limit": limit})
             return {row["id"]: row["mentions"] async for row in cursor}
 
@@ -138,7 +138,7 @@ class KnowledgeReader:
         """Return the entities that each memory names, the rarest first."""
         parameters = {**scope_parameters(scope), "ids": list(memories)}
         found: dict[UUID, list[UUID]] = {}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("mentions_of"), parameters)
             async for row in cursor:
                 found.setdefault(row["from_id"], []).append(row["to_id"])
@@ -147,7 +147,7 @@ class KnowledgeReader:
     async def memories(self, query: Query, ids: Mapping[Tier, Sequence[UUID]]) -> dict[UUID, LinkedMemory]:
         """Return these memories as far as the query may see them."""
         found: dict[UUID, LinkedMemory] = {}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             for tier, (name, columns, memory_of) in _MEMORIES.items():
                 if not ids.get(tier):
                     continue
@@ -165,7 +165,7 @@ class KnowledgeReader:
             "shared_only": filters.shared_only,
             "least_strength": LEAST_STRENGTH,
         }
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(text, {**own, **values, **parameters})
             return await cursor.fetchall()
 

@@ -10,7 +10,7 @@ from lamina.core.memory_profiles import MemoryProfile, clean_memory_profile
 from lamina.core.queries import TIER_NAMES
 from lamina.core.scope import Scope
 from lamina.errors import InvalidInput, NotFound
-from lamina.stores.postgres.connection import Connection, Pool, in_transaction, lent, scope_parameters, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, scope_parameters, statement
 from lamina.stores.postgres.epochs import bump_workspace
 
 
@@ -26,7 +26,7 @@ class MemoryProfiles:
 
     async def get(self, scope: Scope) -> MemoryProfile | None:
         """Return the agent's profile in this workspace; ``None`` if it has none."""
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("get_memory_profile"), _parameters(scope))
             row = await cursor.fetchone()
         return None if row is None else _profile(row)

@@ -14,7 +14,7 @@ from lamina.core.memories import Chunk, Message, Role
 from lamina.core.queries import FilterField, Hit, Memory, Neighbour, Place, Query, Ranking, Source, Tier
 from lamina.core.scope import Scope
 from lamina.policies.ranking.scores import similarity_score, widening
-from lamina.stores.postgres.connection import Connection, Pool, lent, scope_parameters, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters, statement
 from lamina.stores.postgres.filters import Columns, filtered, place_parameters, query_parameters
 
 # A message has no category and no tags, and nobody doubts that it was said.
@@ -174,7 +174,7 @@ class Messages:
         """Return the session's messages in order; on demand those, too, that a summary stands for."""
         page = {"limit": limit, "offset": offset, "include_compacted": include_compacted}
         parameters = scope_parameters(scope) | page
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("list_messages"), parameters)
             return [_session_message(row) async for row in cursor]
 
@@ -182,7 +182,7 @@ class Messages:
         """Return the messages at these (id, chunk) places that the query may see; what is gone is missing."""
         text, values = filtered("fetch_messages", query.filters, COLUMNS)
         parameters = query_parameters(query) | values | place_parameters(places)
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
             return {(row["id"], row["chunk"]): memory_of(row) async for row in cursor}
 
@@ -200,7 +200,7 @@ class MessagesAround:
         """
         text, values = filtered("messages_around", query.filters, COLUMNS)
         parameters = query_parameters(query) | values | {"ids": list(ids)}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
             return [Neighbour(memory_of(row), row["position"], float(row["cosine"])) async for row in cursor]
 
@@ -232,7 +232,7 @@ class SessionVectors:
         """Return chunks of at least ``limit`` messages, if there are so many, nearest first."""
         text, values = filtered("search_message_vectors", query.filters, CHUNK_COLUMNS)
         parameters = query_parameters(query) | values
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             for candidates in widening(query.limit):
                 cursor = await connection.execute(text, parameters | {"candidates": candidates})
                 rows = await cursor.fetchall()

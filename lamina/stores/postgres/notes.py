@@ -30,7 +30,7 @@ from lamina.core.scope import Scope
 from lamina.errors import Conflict, InvalidInput, NotFound
 from lamina.policies.ranking.scores import keyword_scores
 from lamina.policies.retention.lifespan import Temperature
-from lamina.stores.postgres.connection import Connection, Pool, lent, scope_parameters, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters, statement
 from lamina.stores.postgres.filters import Columns, filtered, place_parameters, query_parameters
 from lamina.stores.postgres.messages import chunk_parameters
 from lamina.text.words import words
@@ -285,7 +285,7 @@ class Notes:
         Raises:
             NotFound: If the tenant has no such note.
         """
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             return _stored(await _note_row(connection, "get_note", tenant, id_))
 
     async def history(self, tenant: str, id_: UUID) -> list[NoteVersion]:
@@ -295,7 +295,7 @@ class Notes:
             NotFound: If the tenant has no such note.
         """
         await self.get(tenant, id_)
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("note_history"), {"id": id_})
             return [_version(row) async for row in cursor]
 
@@ -306,7 +306,7 @@ class Notes:
         wanted = filters if category is None else replace(filters, where=_also(filters.where, category))
         text, values = filtered("list_notes", wanted, COLUMNS)
         parameters = scope_parameters(scope) | values | {"limit": limit, "offset": offset}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
             return [_stored(row) async for row in cursor]
 
@@ -314,7 +314,7 @@ class Notes:
         """Return the notes at these (id, chunk) places that the query may see; what is gone is missing."""
         text, values = filtered("fetch_notes", query.filters, COLUMNS)
         parameters = query_parameters(query) | values | place_parameters(places)
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
             return {(row["id"], row["chunk"]): memory_of(row) async for row in cursor}
 
@@ -355,7 +355,7 @@ class NotesWarm:
             return ()
         text, values = filtered("search_notes_warm", query.filters, COLUMNS)
         parameters = query_parameters(query) | values | {"limit": query.limit}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
             rows = [row async for row in cursor]
         raw = {row["id"]: float(row["ts_rank_cd"]) for row in rows}

@@ -9,7 +9,7 @@ import psycopg
 
 from lamina.core.ports import Change
 from lamina.policies.retention.decay import LEAST_STRENGTH
-from lamina.stores.postgres.connection import Connection, Pool, in_transaction, lent, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, statement
 from lamina.stores.postgres.records import RECORD_OF
 
 ProjectionName = Literal["messages", "notes", "cold", "documents", "graph"]
@@ -66,7 +66,7 @@ class Outbox:
 
     async def take(self, projection: ProjectionName, limit: int, applied: Sequence[int] = ()) -> list[tuple[int, UUID]]:
         """Return the oldest (sequence number, memory id) pairs beside those applied; they stay until :meth:`finish`."""
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(
                 statement("take_outbox"), {"projection": projection, "limit": limit, "applied": list(applied)}
             )
@@ -76,7 +76,7 @@ class Outbox:
         """Return the present state of each memory, each once; a deleted one has no record."""
         distinct = list(dict.fromkeys(ids))
         parameters = {"ids": distinct, "least_strength": LEAST_STRENGTH}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement(f"{projection}_records"), parameters)
             records = {row["id"]: RECORD_OF[projection](row) async for row in cursor}
         return [Change(id_, records.get(id_)) for id_ in distinct]
@@ -84,7 +84,7 @@ class Outbox:
     async def ids(self, projection: ProjectionName, tenant: str, after: UUID | None, limit: int) -> list[UUID]:
         """Return ids of a tenant's memories that belong in the projection, in order, from after ``after`` on."""
         parameters = {"tenant": tenant, "after": after, "limit": limit}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement(f"{projection}_ids"), parameters)
             return [row["id"] async for row in cursor]
 
@@ -101,12 +101,12 @@ class Outbox:
 
     async def finish(self, seqs: Sequence[int]) -> None:
         """Remove applied rows."""
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             await connection.execute(statement("finish_outbox"), {"seqs": list(seqs)})
 
     async def lag(self) -> Mapping[str, Lag]:
         """Return the lag of every projection that is kept."""
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("outbox_lag"))
             found = {row["projection"]: Lag(row["pending"], max(0.0, row["oldest_s"])) async for row in cursor}
         return {name: found.get(name, Lag(0, 0.0)) for name in self._kept}

@@ -27,7 +27,7 @@ from lamina.policies.procedures import (
     rank_matches,
     strength,
 )
-from lamina.stores.postgres.connection import Connection, Pool, lent, scope_parameters, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters, statement
 from lamina.stores.postgres.filters import Columns, filtered, query_parameters
 from lamina.text.words import name_key, words
 
@@ -242,7 +242,7 @@ class Procedures:
         Raises:
             NotFound: If the tenant has no such procedure.
         """
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("get_procedure"), {"id": id_, "tenant": tenant})
             return _found(await cursor.fetchone(), id_)
 
@@ -250,7 +250,7 @@ class Procedures:
         """Return the scope's procedures, the latest first."""
         text, values = filtered("list_procedures", filters, COLUMNS)
         parameters = scope_parameters(scope) | values | {"limit": limit, "offset": offset}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
             return [_stored(row) async for row in cursor]
 
@@ -262,7 +262,7 @@ class Procedures:
         """
         await self.get(tenant, id_)
         parameters = {"procedure_id": id_, "limit": limit, "offset": offset}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("list_outcomes"), parameters)
             return [_reported(row) async for row in cursor]
 
@@ -273,7 +273,7 @@ class Procedures:
         """
         key = _asked_key(query)
         text, values = filtered("search_procedures", query.filters, COLUMNS)
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(text, query_parameters(query) | values | _asked(query, key))
             candidates = [_candidate(row) async for row in cursor]
         return rank_matches(key, candidates, self._policy, limit=query.limit)

@@ -8,7 +8,7 @@ from psycopg.types.json import Jsonb
 from lamina.core.memories import Metadata, Profile
 from lamina.core.profiles import merge
 from lamina.core.scope import Scope
-from lamina.stores.postgres.connection import Connection, Pool, lent, scope_parameters, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters, statement
 
 
 async def patch_profile(connection: Connection, scope: Scope, patch: Metadata, now: datetime) -> Profile:
@@ -38,7 +38,7 @@ class Profiles:
 
     async def get(self, scope: Scope) -> Profile:
         """Return the user's profile; one that was never written is empty, with version 0."""
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("get_profile"), scope_parameters(scope))
             row = await cursor.fetchone()
         if row is None:

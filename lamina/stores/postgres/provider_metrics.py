@@ -8,7 +8,7 @@ from typing import Any
 from lamina.core.memories import new_id
 from lamina.core.scope import DEFAULT_WORKSPACE
 from lamina.errors import InvalidInput
-from lamina.stores.postgres.connection import Connection, Pool, in_transaction, lent, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, statement
 from lamina.stores.postgres.idempotency import Json, Once, answer_once
 from lamina.text.hygiene import clean_id
 
@@ -115,7 +115,7 @@ class ProviderMetrics:
             Unavailable: If Postgres does not answer.
         """
         parameters = {"tenant": tenant, "since": since, "workspace": workspace, "limit": MAX_RATES}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("provider_hit_rates"), parameters)
             return [HitRates(**row) async for row in cursor]
 
@@ -126,7 +126,7 @@ class ProviderMetrics:
             Unavailable: If Postgres does not answer.
         """
         parameters = {"cutoff": now - timedelta(days=ttl_days), "tenant": tenant}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             return (await connection.execute(statement("purge_provider_metrics"), parameters)).rowcount
 
 

@@ -26,7 +26,7 @@ from lamina.policies.caching.model_responses import (
     is_current,
 )
 from lamina.policies.caching.response_budget import Held, evicted
-from lamina.stores.postgres.connection import Connection, Pool, in_transaction, lent, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, statement
 
 MAX_CANDIDATES = 16
 MANY_LOOKUPS = 1000
@@ -103,7 +103,7 @@ class Responses:
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("exact_response"), self._asked(request, now))
             row = await cursor.fetchone()
         if row is None:
@@ -117,7 +117,7 @@ class Responses:
             Unavailable: If Postgres does not answer.
         """
         vector = {"embedding": _vector(embedding), "max_distance": 1 - self._policy.threshold, "limit": MAX_CANDIDATES}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("near_responses"), self._asked(request, now) | vector)
             return [_candidate(row, similarity=row["similarity"]) async for row in cursor]
 
@@ -127,7 +127,7 @@ class Responses:
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("get_response"), _place(question) | {"id": id_})
             row = await cursor.fetchone()
         return None if row is None else str(row["response"])
@@ -140,7 +140,7 @@ class Responses:
         """
         until = now + timedelta(seconds=self._policy.lease_s)
         parameters = _place(question) | {"id": id_, "now": now, "until": until}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("lease_response"), parameters)
             return cursor.rowcount == 1
 
@@ -151,7 +151,7 @@ class Responses:
             Unavailable: If Postgres does not answer.
         """
         parameters = {"tenant": tenant, "workspace": workspace, "limit": limit}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("list_response_agents"), parameters)
             return [row["agent"] async for row in cursor]
 
@@ -205,11 +205,11 @@ class Responses:
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             await connection.execute(statement("count_response_lookups"), _lookups(uses))
         hits = _hits(uses)
         if hits["ids"]:
-            async with lent(self._pool) as connection:
+            async with connect(self._pool) as connection:
                 await connection.execute(statement("count_response_hits"), hits)
 
     def cutoff(self, now: datetime) -> datetime:
@@ -228,7 +228,7 @@ class Responses:
         gone = 0
         for place in await self._workspaces(tenant, None):
             gone += await self._purge("purge_dead_responses", place | times)
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             await connection.execute(statement("forget_response_agents"), {"tenant": tenant, "idle_since": now - IDLE})
         return gone
 
@@ -265,7 +265,7 @@ class Responses:
         return await in_transaction(self._pool, act)
 
     async def _workspaces(self, tenant: str | None, workspace: str | None) -> list[dict[str, Any]]:
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(
                 statement("response_workspaces"), {"tenant": tenant, "workspace": workspace}
             )
@@ -278,7 +278,7 @@ class Responses:
             Unavailable: If Postgres does not answer.
         """
         parameters = {"tenant": tenant, "workspace": workspace, "now": now, "cutoff": now - self._policy.grace}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(
                 statement("response_figures"), parameters | {"by_workspace": self._policy.by_workspace}
             )

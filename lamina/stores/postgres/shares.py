@@ -10,7 +10,7 @@ from psycopg.rows import DictRow
 from lamina.core.scope import Scope
 from lamina.core.sharing import MAX_SHARES_INTO, Segment, Share
 from lamina.errors import Conflict, NotFound
-from lamina.stores.postgres.connection import Connection, Pool, in_transaction, lent, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, statement
 from lamina.stores.postgres.epochs import bump_workspace
 from lamina.stores.postgres.idempotency import Json, Once, answer_once
 
@@ -32,14 +32,14 @@ class Shares:
             Unavailable: If Postgres does not answer.
         """
         parameters = {"tenant": scope.tenant, "workspace": scope.workspace, "now": now}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("shares_into"), parameters)
             return tuple([_share(row) async for row in cursor])
 
     async def page(self, tenant: str, workspace: str, *, limit: int, offset: int) -> list[Share]:
         """Return what the workspace shares and what is shared with it, revoked and expired ones too, latest first."""
         parameters = {"tenant": tenant, "workspace": workspace, "limit": limit, "offset": offset}
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("list_shares"), parameters)
             return [_share(row) async for row in cursor]
 
@@ -71,7 +71,7 @@ class Shares:
         Raises:
             NotFound: If the tenant has no such share.
         """
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             cursor = await connection.execute(statement("get_share"), {"tenant": tenant, "id": id_})
             row = await cursor.fetchone()
         if row is None:

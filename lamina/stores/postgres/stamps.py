@@ -14,7 +14,7 @@ from lamina.core.queries import TIER_NAMES
 from lamina.core.scope import Scope
 from lamina.core.sharing import Segment, Share
 from lamina.core.stamps import SharedEpoch, Stamp
-from lamina.stores.postgres.connection import Pool, lent, statement
+from lamina.stores.postgres.connection import Pool, connect, statement
 from lamina.stores.postgres.outbox import ProjectionName
 
 MAX_IN_FLIGHT = 2
@@ -52,7 +52,7 @@ class Stamps:
             "agents": [scope.agent for scope in scopes],
         }
         # The caller's deadline frees the caller, this one the connection: two that hang would end all stamps.
-        async with asyncio.timeout(self._deadline_s), lent(self._pool) as connection:
+        async with asyncio.timeout(self._deadline_s), connect(self._pool) as connection:
             cursor = await connection.execute(statement("stamps"), parameters)
             return [_stamp(row) async for row in cursor]
 

@@ -9,7 +9,7 @@ from psycopg.rows import DictRow
 
 from lamina.core.queries import TierName
 from lamina.core.runs import JobName, RunState
-from lamina.stores.postgres.connection import Pool, lent, statement
+from lamina.stores.postgres.connection import Pool, connect, statement
 
 TIER_OF_RELATION: Mapping[str, TierName] = {
     "messages": "sessions",
@@ -112,5 +112,5 @@ class Figures:
         return GenerationFigures(row["active"], row["building"])
 
     async def _rows(self, name: str, **parameters: Any) -> list[DictRow]:
-        async with lent(self._pool) as connection:
+        async with connect(self._pool) as connection:
             return await (await connection.execute(statement(name), parameters)).fetchall()
