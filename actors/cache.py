@@ -88,12 +88,12 @@ class WaitingRoom:
 
 
 def counted(
-    method: "Callable[Concatenate[CacheShard, Arguments], Awaitable[Result]]",
-) -> "Callable[Concatenate[CacheShard, Arguments], Coroutine[Any, Any, Result]]":
+    method: "Callable[Concatenate[CacheShardActor, Arguments], Awaitable[Result]]",
+) -> "Callable[Concatenate[CacheShardActor, Arguments], Coroutine[Any, Any, Result]]":
     """Return a method of the shard whose calls, and those that fail, are counted."""
 
     @wraps(method)
-    async def call(self: "CacheShard", /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
+    async def call(self: "CacheShardActor", /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
         outcome = Outcome.FAILED
         try:
             result = await method(self, *arguments, **named)
@@ -105,7 +105,7 @@ def counted(
     return call
 
 
-class CacheShard:
+class CacheShardActor:
     """One shard behind a clock; the CacheShard port as an actor serves it, and as a test uses it.
 
     Its methods never wait for anything but :meth:`claim`, which others do not notice.

@@ -11,10 +11,10 @@ import ray
 from ray.actor import ActorHandle
 from ray.exceptions import RayActorError, RayError
 
-from actors.cache import CacheShard
+from actors.cache import CacheShardActor
 from lamina.core.cache_layers import Found, Layer, Probe, Space
 from lamina.core.cache_stats import News, ShardStats
-from lamina.core.ports import Shards
+from lamina.core.ports import CacheShard
 from lamina.errors import Unavailable
 from lamina.policies.caching.shard import ShardLimits
 
@@ -41,8 +41,8 @@ class RemoteShard:
         self._namespace = namespace
         self._limits = limits
         self._resources = resources
-        self._handle: ActorHandle[CacheShard] | None = None
-        self._making: asyncio.Task[ActorHandle[CacheShard]] | None = None
+        self._handle: ActorHandle[CacheShardActor] | None = None
+        self._making: asyncio.Task[ActorHandle[CacheShardActor]] | None = None
 
     async def find(self, probes: Sequence[Probe]) -> Sequence[Found]:
         """Return what is known for each probe."""
@@ -81,7 +81,7 @@ class RemoteShard:
         except RayError as error:
             raise Unavailable("cache", type(error).__name__) from error
 
-    async def _found(self) -> "ActorHandle[CacheShard]":
+    async def _found(self) -> "ActorHandle[CacheShardActor]":
         """Return the actor, by one thread: while Ray's directory hangs, impatient callers must not add more."""
         if self._making is None or self._making.done():
             made = asyncio.to_thread(make, self._name, self._namespace, self._limits, self._resources)
@@ -91,7 +91,7 @@ class RemoteShard:
         return self._handle
 
 
-def _looked_at(task: "asyncio.Task[ActorHandle[CacheShard]]") -> None:
+def _looked_at(task: "asyncio.Task[ActorHandle[CacheShardActor]]") -> None:
     if not task.cancelled():
         task.exception()  # Nobody may wait for it any more.
 
@@ -110,12 +110,14 @@ def actor_options(name: str, namespace: str, resources: Mapping[str, float]) -> 
     }
 
 
-def make(name: str, namespace: str, limits: ShardLimits, resources: Mapping[str, float]) -> "ActorHandle[CacheShard]":
+def make(
+    name: str, namespace: str, limits: ShardLimits, resources: Mapping[str, float]
+) -> "ActorHandle[CacheShardActor]":
     """Return the actor of this name, made if there is none."""
     options = {**actor_options(name, namespace, resources), "max_concurrency": MAX_CONCURRENCY}
     remote: Any = ray.remote  # Its types know nothing of concurrency groups.
-    actor = remote(concurrency_groups={CLAIMS: MAX_CONCURRENCY})(CacheShard)
-    return cast("ActorHandle[CacheShard]", actor.options(**options).remote(limits))
+    actor = remote(concurrency_groups={CLAIMS: MAX_CONCURRENCY})(CacheShardActor)
+    return cast("ActorHandle[CacheShardActor]", actor.options(**options).remote(limits))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +142,13 @@ class Directory:
         """Return the shards' names."""
         return [f"cache-{self.edition}-{place}" for place in range(self.count)]
 
-    def shards(self) -> Mapping[str, Shards]:
+    def shards(self) -> Mapping[str, CacheShard]:
         """Return the shards by name; an actor is looked for at the first call.
 
         Where Ray does not run (Serve's local testing mode), they are in this process.
         """
         if not ray.is_initialized():  # A call would start a whole Ray behind everyone's back.
-            return {name: CacheShard(self.limits) for name in self.names()}
+            return {name: CacheShardActor(self.limits) for name in self.names()}
         return {name: RemoteShard(name, self.namespace, self.limits, self.resources) for name in self.names()}
 
     def open(self) -> None:

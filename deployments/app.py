@@ -8,17 +8,17 @@ from ray.serve import Application
 from ray.serve.config import BackpressureConfig, RequestRouterConfig
 
 from actors.scheduler import open_scheduler
-from deployments.embedder import Embedder
-from deployments.indexer import Indexer
+from deployments.embedder import EmbedderDeployment
+from deployments.indexer import IndexerDeployment
 from deployments.preflight import limits_of, refuse_replicas
-from deployments.router import Router, directory_of
+from deployments.router import RouterDeployment, directory_of
 from deployments.scaling import autoscaling
-from deployments.searcher import Searcher
+from deployments.searcher import SearcherDeployment
 from lamina.config_check.consistency import embedded_by
 from lamina.core.queries import TierName
 from lamina.settings import (
     DeploymentSettings,
-    EmbedderDeployment,
+    EmbedderDeploymentSettings,
     PostgresServerSettings,
     Settings,
 )
@@ -73,7 +73,7 @@ def _start_actors(settings: Settings, generation: Generation) -> None:
         open_scheduler(settings)
 
 
-def embedder_resources(limits: EmbedderDeployment, gpus: float) -> tuple[str, dict[str, Any]]:
+def embedder_resources(limits: EmbedderDeploymentSettings, gpus: float) -> tuple[str, dict[str, Any]]:
     """Return the embedder's device and what a replica reserves, given the GPUs that Ray sees.
 
     Where a type of GPU is set, one is waited for: nodes may join after the application was composed.
@@ -129,7 +129,9 @@ def _gpus() -> float:
     return float(ray.cluster_resources().get("GPU", 0))  # type: ignore[no-untyped-call]  # Ray's own gap
 
 
-def _embedder(limits: EmbedderDeployment, resources: dict[str, Any], generation: Generation) -> serve.Deployment:
+def _embedder(
+    limits: EmbedderDeploymentSettings, resources: dict[str, Any], generation: Generation
+) -> serve.Deployment:
     # By generation: while one application takes another's place, nobody is given vectors of the other's model.
     return serve.deployment(
         name=f"Embedder{generation.suffix}",
@@ -137,7 +139,7 @@ def _embedder(limits: EmbedderDeployment, resources: dict[str, Any], generation:
         max_constructor_retry_count=CONSTRUCTOR_ATTEMPTS,
         request_router_config=BACKOFF,
         **options(limits, work_target=limits.target_queued_tokens),
-    )(Embedder)
+    )(EmbedderDeployment)
 
 
 def _searcher(tier: TierName, settings: Settings) -> serve.Deployment:
@@ -148,7 +150,7 @@ def _searcher(tier: TierName, settings: Settings) -> serve.Deployment:
         ray_actor_options=reserved(limits),
         request_router_config=BACKOFF,
         **options(limits, work_target=limits.target_ongoing_requests, is_embedded=is_embedded),
-    )(Searcher)
+    )(SearcherDeployment)
 
 
 def _indexer(limits: DeploymentSettings) -> serve.Deployment:
@@ -158,7 +160,7 @@ def _indexer(limits: DeploymentSettings) -> serve.Deployment:
         ray_actor_options=reserved(limits),
         max_constructor_retry_count=CONSTRUCTOR_ATTEMPTS,
         **options(limits),
-    )(Indexer)
+    )(IndexerDeployment)
 
 
 def _router(limits: DeploymentSettings) -> serve.Deployment:
@@ -168,4 +170,4 @@ def _router(limits: DeploymentSettings) -> serve.Deployment:
         ray_actor_options=reserved(limits),
         max_constructor_retry_count=CONSTRUCTOR_ATTEMPTS,
         **options(limits, work_target=limits.target_ongoing_requests),
-    )(serve.ingress()(Router))
+    )(serve.ingress()(RouterDeployment))

@@ -18,7 +18,7 @@ STALLED_S = 600.0
 """Longer than a batch of one very long document takes on a slow machine."""
 
 
-class Embedder:
+class EmbedderDeployment:
     """One replica: one model on one device.
 
     Args:

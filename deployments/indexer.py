@@ -14,7 +14,7 @@ from lamina.settings import Settings
 from lamina.wiring import PROJECTIONS_OF, build_indexer, build_pool
 
 
-class Indexer:
+class IndexerDeployment:
     """Follows the outbox from its first health check on.
 
     Args:

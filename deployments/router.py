@@ -19,7 +19,7 @@ from lamina.stores.postgres.generations import Generation
 from lamina.wiring import PROJECTIONS_OF, TIERS, build_pool, build_reads, shard_limits, shards_edition, shards_namespace
 
 
-class Router:
+class RouterDeployment:
     """One replica of the ingress.
 
     Args:

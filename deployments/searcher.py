@@ -27,7 +27,7 @@ STORE_DEADLINE_S = 1.0
 """Below that of whoever asks how the stores are."""
 
 
-class Searcher:
+class SearcherDeployment:
     """One replica of one tier.
 
     Args:

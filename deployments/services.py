@@ -14,7 +14,7 @@ from deployments.instruments import measured_tiers
 from deployments.metrics import Scrape, store_parts
 from lamina.aio.probing import Probe, states_of
 from lamina.core.metrics import UNMEASURED, Meter
-from lamina.core.ports import Embedder, Hints, Links, Shards, TierSearcher
+from lamina.core.ports import CacheShard, Embedder, Hints, Links, TierSearcher
 from lamina.core.queries import FusedHit, Tier
 from lamina.errors import Forbidden, LaminaError, Unauthenticated
 from lamina.ingest.erasure import Eraser
@@ -160,7 +160,7 @@ class Parts:
     tiers: Mapping[Tier, TierSearcher]
     links: Links | None
     generation: Generation
-    shards: Mapping[str, Shards]
+    shards: Mapping[str, CacheShard]
 
 
 def build_services(

@@ -581,7 +581,7 @@ class DeploymentSettings(_Section):
         return _in_order(self, "min_replicas", "max_replicas")
 
 
-class EmbedderDeployment(DeploymentSettings):
+class EmbedderDeploymentSettings(DeploymentSettings):
     """The deployment of the embedding model."""
 
     num_cpus: float = Field(0.5, ge=0, description="CPUs one replica reserves where there is no GPU.")
@@ -592,7 +592,7 @@ class EmbedderDeployment(DeploymentSettings):
     )
 
 
-class RouterDeployment(DeploymentSettings):
+class RouterDeploymentSettings(DeploymentSettings):
     """The deployment of the HTTP ingress; it waits more than it computes."""
 
     max_ongoing_requests: int = Field(200, ge=1, description="Requests in flight a replica accepts.")
@@ -635,8 +635,8 @@ class ServeSettings(_Section):
     ha_proxy: bool = Field(default=True, description="HAProxy as the ingress, where its binary is installed.")
     num_cpus: int | None = Field(None, ge=1, description="CPUs Ray may use on this machine; all if not set.")
     application: str = Field("deployments.up:run", description="Import path of what `lamina up` starts.")
-    router: RouterDeployment = RouterDeployment()
-    embedder: EmbedderDeployment = EmbedderDeployment()
+    router: RouterDeploymentSettings = RouterDeploymentSettings()
+    embedder: EmbedderDeploymentSettings = EmbedderDeploymentSettings()
     searchers: SearcherDeployments = SearcherDeployments()
     indexer: IndexerDeployment = IndexerDeployment()
 

@@ -12,7 +12,7 @@ from lamina.aio.coalescing import Coalescer
 from lamina.aio.write_behind import WriteBehind
 from lamina.core.cache_layers import NOTHING, Agents, Entry, Found, Key, Layer, Probe, Space
 from lamina.core.cache_stats import Counts, News, Outcome, ShardStats, Tally
-from lamina.core.ports import Shards
+from lamina.core.ports import CacheShard
 from lamina.policies.caching.ring import Ring
 from lamina.policies.caching.shard import totals
 
@@ -37,7 +37,7 @@ class GuardedShard:
         on_lost: Is told of each layer whose entries could not be kept.
     """
 
-    def __init__(self, name: str, shard: Shards, guard: Guard, on_lost: Callable[[Layer], None]) -> None:
+    def __init__(self, name: str, shard: CacheShard, guard: Guard, on_lost: Callable[[Layer], None]) -> None:
         self._shard = shard
         self._calls = Guarded(f"cache shard {name}", guard)
         self._on_lost = on_lost
@@ -131,7 +131,7 @@ class SharedCaches:
         guard: When a shard is left alone.
     """
 
-    def __init__(self, shards: Mapping[str, Shards], layers: AbstractSet[Layer], guard: Guard) -> None:
+    def __init__(self, shards: Mapping[str, CacheShard], layers: AbstractSet[Layer], guard: Guard) -> None:
         self._ring = Ring(list(shards))
         self._shards = dict(shards)
         self._guarded = {name: GuardedShard(name, shard, guard, self._lost) for name, shard in shards.items()}
@@ -177,7 +177,7 @@ class SharedCaches:
     async def claim(self, space: Space, digest: bytes, lease_s: float, wait_s: float) -> bool:
         """Tell whether the caller is to make a response itself; yes if the shard fails."""
 
-        async def call(shard: Shards) -> bool:
+        async def call(shard: CacheShard) -> bool:
             return await shard.claim(space, digest, lease_s, wait_s)
 
         return await self._open(space, call, otherwise=True, layer=Layer.TURN, deadline_s=wait_s + CLAIM_MARGIN_S)
@@ -256,7 +256,7 @@ class SharedCaches:
     async def _open(
         self,
         space: Space,
-        call: Callable[[Shards], Awaitable[Result]],
+        call: Callable[[CacheShard], Awaitable[Result]],
         *,
         otherwise: Result,
         layer: Layer,

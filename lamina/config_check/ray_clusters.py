@@ -11,7 +11,7 @@ from lamina.config_check.consistency import deployments_of
 from lamina.config_check.containers import Container, at, groups_of
 from lamina.config_check.findings import Finding, repeated, under, warning
 from lamina.config_check.ray_variables import SERVE_PREFIX
-from lamina.settings import EmbedderDeployment, Settings
+from lamina.settings import EmbedderDeploymentSettings, Settings
 
 GPU = "nvidia.com/gpu"
 STANDARD = ("CPU", "GPU", "TPU")
@@ -188,7 +188,7 @@ def _placement(settings: Settings, cluster: Mapping[str, Any]) -> Iterator[Findi
     yield from _gpu_share(settings.serve.embedder, cluster)
 
 
-def _gpu_share(embedder: EmbedderDeployment, cluster: Mapping[str, Any]) -> Iterator[Finding]:
+def _gpu_share(embedder: EmbedderDeploymentSettings, cluster: Mapping[str, Any]) -> Iterator[Finding]:
     """Return whether the replicas of the embedder find room on the GPUs, once, and while a new version comes."""
     offered = _gpus(cluster, embedder.accelerator)
     if not offered or not embedder.gpu_fraction:
@@ -218,7 +218,7 @@ def _gpus_of(group: Mapping[str, Any]) -> int:
     return int(said) if said.isdecimal() else 0
 
 
-def _gpu(embedder: EmbedderDeployment, offered: AbstractSet[str]) -> Iterator[Finding]:
+def _gpu(embedder: EmbedderDeploymentSettings, offered: AbstractSet[str]) -> Iterator[Finding]:
     if embedder.accelerator is None or embedder.gpu_fraction == 0:
         return
     told, kind = f"serve.embedder.accelerator is {embedder.accelerator}", f"accelerator_type:{embedder.accelerator}"

@@ -331,10 +331,6 @@ class CacheShard(Protocol):
         """Return what the shard holds and what was counted."""
         ...
 
-
-class CachedResponses(Protocol):
-    """Waits for a response that somebody else was asked to make; a capability of a shard."""
-
     async def claim(self, space: Space, digest: bytes, lease_s: float, wait_s: float) -> bool:
         """Tell whether the caller is to make the response itself.
 
@@ -347,10 +343,6 @@ class CachedResponses(Protocol):
     async def settle(self, space: Space, digest: bytes) -> None:
         """Wake those who wait for this response."""
         ...
-
-
-class Shards(CacheShard, CachedResponses, Protocol):
-    """A shard with everything that one can do."""
 
 
 class Clock(Protocol):

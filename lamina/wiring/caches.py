@@ -12,7 +12,7 @@ from lamina.caching.response_cache import ResponseCache
 from lamina.caching.shared_caches import SharedCaches
 from lamina.caching.upkeep import CacheTables, Cascade
 from lamina.core.cache_layers import Layer
-from lamina.core.ports import Embedder, Shards
+from lamina.core.ports import CacheShard, Embedder
 from lamina.policies.caching.adaptive_ttl import TtlPolicy
 from lamina.policies.caching.keys import digest, embedding_key
 from lamina.policies.caching.model_responses import ResponsePolicy
@@ -76,7 +76,7 @@ def _began_at(generation: Generation) -> str:
     return (generation.began_at or datetime.min.replace(tzinfo=UTC)).isoformat()
 
 
-def build_shared_caches(settings: Settings, shards: Mapping[str, Shards]) -> SharedCaches:
+def build_shared_caches(settings: Settings, shards: Mapping[str, CacheShard]) -> SharedCaches:
     """Build a replica's way to the shards."""
     caches = settings.caches
     guard = Guard(deadline_s=caches.deadline_s, failures=caches.failures, pause_s=caches.pause_s)
@@ -151,7 +151,7 @@ def build_cache_tables(settings: Settings, pool: Pool, generation: int) -> Cache
 
 
 def build_caches(
-    settings: Settings, pool: Pool, embedder: Embedder, generation: Generation, shards: Mapping[str, Shards]
+    settings: Settings, pool: Pool, embedder: Embedder, generation: Generation, shards: Mapping[str, CacheShard]
 ) -> CacheParts:
     """Build the cache stack of one replica over any shards."""
     shared, stamps = build_shared_caches(settings, shards), build_stamps_pool(settings)

@@ -12,12 +12,12 @@ import httpx
 import psycopg
 import pytest
 
-from actors.cache import CacheShard
+from actors.cache import CacheShardActor
 from deployments.metrics import exposition
 from lamina.caching.shared_caches import CacheFigures
 from lamina.core.cache_layers import Agents, Entry, Found, Key, Layer, Probe, Space
 from lamina.core.cache_stats import News, ShardStats
-from lamina.core.ports import Shards
+from lamina.core.ports import CacheShard
 from lamina.models.hashing import HashingModel
 from lamina.policies.caching.keys import digest
 from lamina.settings import Settings
@@ -35,7 +35,7 @@ class Replicas:
 
     one: Application
     other: Application
-    shard: Shards
+    shard: CacheShard
 
     def clients(self) -> tuple[httpx.AsyncClient, httpx.AsyncClient]:
         return self.one.client(), self.other.client(self.one.key)
@@ -46,7 +46,9 @@ class Replicas:
             await application.services.caches.flush()
 
 
-async def replicas_over(shard: Shards, database: str, folder: Path, stack: AsyncExitStack, **caches: Any) -> Replicas:
+async def replicas_over(
+    shard: CacheShard, database: str, folder: Path, stack: AsyncExitStack, **caches: Any
+) -> Replicas:
     settings = settings_for(database, folder, caches=caches)
     shards = {"cache-0": shard}
     one = await stack.enter_async_context(running(settings, database, HashingModel(), follow=False, shards=shards))
@@ -58,7 +60,7 @@ async def replicas_over(shard: Shards, database: str, folder: Path, stack: Async
 @pytest.fixture
 async def replicas(database: str, tmp_path: Path) -> AsyncIterator[Replicas]:
     async with AsyncExitStack() as stack:
-        shard = CacheShard(shard_limits(Settings(data_dir=tmp_path).caches))
+        shard = CacheShardActor(shard_limits(Settings(data_dir=tmp_path).caches))
         yield await replicas_over(shard, database, tmp_path, stack)
 
 
@@ -342,7 +344,7 @@ async def test_stats_need_a_key_and_health_does_not_and_asks_no_database(replica
 
 
 async def test_many_scopes_and_requests_take_bounded_memory_and_always_as_many_series(tmp_path: Path) -> None:
-    shard = CacheShard(shard_limits(Settings(data_dir=tmp_path).caches))
+    shard = CacheShardActor(shard_limits(Settings(data_dir=tmp_path).caches))
 
     async def ask(number: int) -> None:
         space = ("acme", f"workspace {number % SCOPES}")

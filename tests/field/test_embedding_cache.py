@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from numpy.typing import NDArray
 
-from actors.cache import CacheShard
+from actors.cache import CacheShardActor
 from lamina.aio.circuit_breaker import Guard
 from lamina.caching.embedding_cache import CachingEmbedder, EmbeddingPolicy, GuardedTable
 from lamina.caching.shared_caches import SharedCaches
@@ -80,7 +80,7 @@ class Asked:
 
 
 @asynccontextmanager
-async def replica(url: str, model: Model, shard: CacheShard) -> AsyncIterator[Replica]:
+async def replica(url: str, model: Model, shard: CacheShardActor) -> AsyncIterator[Replica]:
     generation = claim_generation(url, model.identity).number
     pool = new_pool(url, PoolSettings(min_size=0, max_size=4, timeout_s=5))
     await pool.open()
@@ -95,8 +95,8 @@ async def replica(url: str, model: Model, shard: CacheShard) -> AsyncIterator[Re
     await pool.close()
 
 
-def new_shard() -> CacheShard:
-    return CacheShard(ShardLimits({Layer.EMBEDDINGS: LayerLimits(100, 300)}))
+def new_shard() -> CacheShardActor:
+    return CacheShardActor(ShardLimits({Layer.EMBEDDINGS: LayerLimits(100, 300)}))
 
 
 def retire_generation(url: str) -> None:

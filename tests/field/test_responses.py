@@ -14,7 +14,7 @@ import httpx
 import psycopg
 import pytest
 
-from actors.cache import CacheShard
+from actors.cache import CacheShardActor
 from lamina.caching import response_cache as responses
 from lamina.caching.response_cache import ResponseCache
 from lamina.caching.shared_caches import SharedCaches
@@ -114,13 +114,13 @@ def one(application: Application, sql: str) -> Any:
 @asynccontextmanager
 async def running(
     application: Application,
-    shard: CacheShard | None = None,
+    shard: CacheShardActor | None = None,
     pool: Any = None,
     kind: type[Responses] = Responses,
     **policy: Any,
 ) -> AsyncIterator[Kit]:
     settings = application.settings
-    caches = build_shared_caches(settings, {"cache-0": shard or CacheShard(shard_limits(settings.caches))})
+    caches = build_shared_caches(settings, {"cache-0": shard or CacheShardActor(shard_limits(settings.caches))})
     chosen: ResponsePolicy = replace(response_policy(settings), **policy)
     store, clock = kind(pool or application.pool, chosen, 1), Moving()
     embedder = Switchable(BatchingEmbedder(HashingModel()))
@@ -506,7 +506,7 @@ async def patience(lookup: Coroutine[Any, Any, Any]) -> float:
 
 
 async def test_an_agent_without_responses_costs_neither_an_embedding_nor_postgres(application: Application) -> None:
-    shard = CacheShard(shard_limits(application.settings.caches))
+    shard = CacheShardActor(shard_limits(application.settings.caches))
     async with running(application, shard, Untouchable()) as kit:
         kit.embedder.state = "down"
         await kit.caches.tell(Agents(kit.question().space, ("bob",), is_all=True))

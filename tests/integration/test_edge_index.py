@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from deployments.searcher import Searcher
+from deployments.searcher import SearcherDeployment
 from lamina.core.memories import Note
 from lamina.core.ports import Change
 from lamina.core.scope import Scope
@@ -227,7 +227,7 @@ async def test_after_an_upgrade_the_indexes_are_filled_again_from_postgres(datab
         await app.indexed()
     marked(index_path(settings, "notes"), format=1)
 
-    restarted = await asyncio.to_thread(Searcher, "notes", settings, 384)
+    restarted = await asyncio.to_thread(SearcherDeployment, "notes", settings, 384)
     restarted._parts.close()
     async with running(settings, database, HashingModel()) as app:
         await app.indexed()

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import psycopg
 import pytest
 
-from deployments.searcher import Searcher
+from deployments.searcher import SearcherDeployment
 from lamina.core.ports import Change, ModelIdentity
 from lamina.core.queries import Query
 from lamina.core.scope import Scope
@@ -158,7 +158,7 @@ async def test_an_index_takes_no_changes_once_another_generation_is_active(datab
 
 async def test_a_question_of_another_generation_is_answered_by_words_alone(database: str, tmp_path: Path) -> None:
     own = replace(claim_generation(database, FIRST.identity), number=2)
-    searcher = Searcher("procedures", settings_for(database, tmp_path), 384, own)
+    searcher = SearcherDeployment("procedures", settings_for(database, tmp_path), 384, own)
     mine = Query("boats", ("boats",), Scope("acme"), 5, embedding=b"vector", generation=2)
 
     assert searcher._comparable(mine) == mine

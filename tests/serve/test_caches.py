@@ -16,7 +16,7 @@ from tests.support.service import Running, running_service
 ROUNDS = 100
 TWO_ROUTERS = {"LAMINA_SERVE__ROUTER__MIN_REPLICAS": "2", "LAMINA_SERVE__ROUTER__MAX_REPLICAS": "2"}
 SMALL = {"LAMINA_EMBEDDING__KIND": "hashing", "LAMINA_GRAPH__KIND": "off"}
-SHARD = "ray::CacheShard"
+SHARD = "ray::CacheShardActor"
 
 
 @pytest.fixture(scope="module")

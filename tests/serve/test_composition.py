@@ -12,8 +12,8 @@ import ray
 from ray import serve
 
 from deployments.app import build
-from deployments.indexer import Indexer
-from deployments.searcher import Searcher
+from deployments.indexer import IndexerDeployment
+from deployments.searcher import SearcherDeployment
 from lamina.embedded import EmbeddedFalkorDB
 from lamina.errors import Misconfigured
 from lamina.models.hashing import HashingModel
@@ -41,7 +41,7 @@ async def client(database: str, falkordb: EmbeddedFalkorDB, tmp_path: Path) -> A
 def _end_followers() -> None:
     """End the indexers, which otherwise try for ever to reach a database that is gone; local mode ends no replica."""
     # By their types: asked for their class, some proxies of other libraries warn, or are dead.
-    for indexer in (thing for thing in gc.get_objects() if type(thing) is Indexer):
+    for indexer in (thing for thing in gc.get_objects() if type(thing) is IndexerDeployment):
         if indexer._following is not None:
             indexer._following.get_loop().call_soon_threadsafe(indexer._following.cancel)
 
@@ -88,7 +88,7 @@ async def test_an_index_whose_files_are_lost_is_filled_again_from_postgres(datab
             await app.client().post("/v1/notes", json={"content": f"note {number}"})
         await app.indexed()
 
-    Searcher("notes", settings_for(database, tmp_path / "lost"), 384)
+    SearcherDeployment("notes", settings_for(database, tmp_path / "lost"), 384)
 
     with psycopg.connect(database) as connection:
         queued = connection.execute("SELECT count(*) FROM outbox WHERE projection = 'notes'").fetchone()

@@ -11,12 +11,12 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
-from actors.cache import CacheShard
+from actors.cache import CacheShardActor
 from deployments.api import build_api
 from deployments.services import Parts, Services, build_services
 from lamina.aio.probing import states_of
 from lamina.core.metrics import UNMEASURED, Meter
-from lamina.core.ports import Embedder, Model, Shards
+from lamina.core.ports import CacheShard, Embedder, Model
 from lamina.core.queries import TierName
 from lamina.models.batching import BatchingEmbedder
 from lamina.projections.audit import audit
@@ -105,7 +105,7 @@ async def running(
     *,
     embedder: Embedder | None = None,
     follow: bool = True,
-    shards: Mapping[str, Shards] | None = None,
+    shards: Mapping[str, CacheShard] | None = None,
     meter: Meter = UNMEASURED,
 ) -> AsyncIterator[Application]:
     """Run the application.
@@ -135,7 +135,7 @@ async def running(
     }
     graph = tiers["graph"].graph if "graph" in tiers else None
     parts_of_it = Parts(
-        pool, used, searchers, graph, generation, shards or {"cache-0": CacheShard(shard_limits(settings.caches))}
+        pool, used, searchers, graph, generation, shards or {"cache-0": CacheShardActor(shard_limits(settings.caches))}
     )
     probes = {"postgres": reads.outbox.lag}
     stores = [partial(states_of, parts.stores, 1.0) for parts in tiers.values()]
@@ -158,7 +158,7 @@ async def running(
 
 
 @asynccontextmanager
-async def another_router(one: Application, shards: Mapping[str, Shards]) -> AsyncIterator[Application]:
+async def another_router(one: Application, shards: Mapping[str, CacheShard]) -> AsyncIterator[Application]:
     """Run a second router replica over the same database, tiers and cache shards as a running application."""
     settings = one.settings
     pool = build_pool(settings)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from actors.cache import CacheShard
+from actors.cache import CacheShardActor
 from lamina.aio.circuit_breaker import Guard
 from lamina.caching.answer_cache import AnswerCache, AnswerPolicy, Asked, Computed, Served
 from lamina.caching.shared_caches import SharedCaches
@@ -54,7 +54,7 @@ class Stamps:
         return self.stamp
 
 
-class Broken(CacheShard):
+class Broken(CacheShardActor):
     """A shard that raises, or never answers."""
 
     def __init__(self, *, hangs: bool = False) -> None:
@@ -75,7 +75,7 @@ class Broken(CacheShard):
         raise RuntimeError("the shard is broken")
 
 
-class Counting(CacheShard):
+class Counting(CacheShardActor):
     """A shard that counts its round trips."""
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class Replica:
 
     def __init__(
         self,
-        shard: CacheShard,
+        shard: CacheShardActor,
         *,
         stamps: Stamps | None = None,
         policy: AnswerPolicy = POLICY,
@@ -138,7 +138,7 @@ class Replica:
 
 @pytest.fixture
 async def replica() -> AsyncIterator[Replica]:
-    made = Replica(CacheShard(LIMITS))
+    made = Replica(CacheShardActor(LIMITS))
     yield made
     await made.caches.close()
 
@@ -296,7 +296,7 @@ async def test_a_walk_that_was_found_is_not_kept_anew(replica: Replica) -> None:
 
 
 async def test_another_release_or_configuration_shares_nothing() -> None:
-    shard = CacheShard(LIMITS)
+    shard = CacheShardActor(LIMITS)
     one, other = Replica(shard), Replica(shard, policy=replace(POLICY, fingerprint=b"another release"))
 
     await one.ask()
@@ -327,7 +327,7 @@ async def test_nobody_joins_a_search_that_began_while_an_index_lagged(replica: R
 
 async def test_stamps_that_fail_are_soon_not_waited_for() -> None:
     stamps = Stamps(None)
-    replica = Replica(CacheShard(LIMITS), stamps=stamps, policy=replace(POLICY, failures=2, pause_s=60))
+    replica = Replica(CacheShardActor(LIMITS), stamps=stamps, policy=replace(POLICY, failures=2, pause_s=60))
 
     async with asyncio.timeout(10 * SOON):
         assert [await replica.stamp() for _ in range(50)] == [None] * 50
@@ -335,7 +335,7 @@ async def test_stamps_that_fail_are_soon_not_waited_for() -> None:
 
 
 async def test_one_computation_serves_all_that_ask_meanwhile_and_survives_the_first_caller() -> None:
-    replica = Replica(CacheShard(LIMITS))
+    replica = Replica(CacheShardActor(LIMITS))
     go = asyncio.Event()
 
     async def compute(known: Known) -> Computed:
@@ -382,7 +382,7 @@ async def test_a_shard_that_raises_or_hangs_costs_misses_and_errors_and_soon_no_
 
 @pytest.mark.parametrize("stamp", [Unavailable("postgres", "it is down"), None])
 async def test_without_a_stamp_in_time_there_is_none(stamp: Exception | None) -> None:
-    replica = Replica(CacheShard(LIMITS), stamps=Stamps(stamp))
+    replica = Replica(CacheShardActor(LIMITS), stamps=Stamps(stamp))
 
     assert await replica.stamp() is None
     assert replica.caches.counted()[Layer.FRONT].errors == 1
@@ -391,7 +391,7 @@ async def test_without_a_stamp_in_time_there_is_none(stamp: Exception | None) ->
 
 @pytest.mark.parametrize("layer", [Layer.TURN, Layer.SWARM, Layer.NEGATIVE, Layer.GRAPH, Layer.EMBEDDINGS])
 async def test_a_layer_that_is_switched_off_is_neither_asked_nor_fed(layer: Layer) -> None:
-    replica = Replica(CacheShard(LIMITS), layers=ALL - {layer})
+    replica = Replica(CacheShardActor(LIMITS), layers=ALL - {layer})
 
     def made(query: str) -> Computed:
         return Computed(b'{"n":0}', is_empty=query == "nothing", graph={Source.GRAPH: ()})
@@ -422,7 +422,7 @@ async def test_counts_reach_the_shard_once(replica: Replica) -> None:
 
 
 async def test_counts_that_the_shard_does_not_take_are_told_later() -> None:
-    shard = CacheShard(LIMITS)
+    shard = CacheShardActor(LIMITS)
     keep, shard.keep = shard.keep, Broken().keep  # type: ignore[method-assign]
     caches = SharedCaches({"cache-0": shard}, ALL, Guard(SOON, failures=3, pause_s=0.01))
 

@@ -12,7 +12,7 @@ from lamina.core.queries import TierName
 from lamina.errors import Misconfigured
 from lamina.settings import (
     DeploymentSettings,
-    EmbedderDeployment,
+    EmbedderDeploymentSettings,
     HybridSettings,
     MeilisearchSettings,
     QdrantEdgeSettings,
@@ -30,42 +30,44 @@ MEILISEARCH = MeilisearchSettings(url="http://words:7700")
 
 @pytest.mark.parametrize("gpus", [1.0, 0.5, 8.0])
 def test_where_ray_has_a_gpu_the_embedder_takes_its_share_of_one(gpus: float) -> None:
-    device, resources = embedder_resources(EmbedderDeployment(gpu_fraction=0.3), gpus)
+    device, resources = embedder_resources(EmbedderDeploymentSettings(gpu_fraction=0.3), gpus)
 
     assert device == "cuda"
     assert resources == {"num_cpus": 1, "num_gpus": 0.3}
 
 
 def test_the_embedder_can_ask_for_a_type_of_gpu() -> None:
-    device, resources = embedder_resources(EmbedderDeployment(accelerator="L4", resources={"inference": 1}), 1.0)
+    device, resources = embedder_resources(
+        EmbedderDeploymentSettings(accelerator="L4", resources={"inference": 1}), 1.0
+    )
 
     assert device == "cuda"
     assert resources == {"num_cpus": 1, "num_gpus": 0.25, "accelerator_type": "L4", "resources": {"inference": 1}}
 
 
 def test_a_type_of_gpu_is_waited_for_where_ray_has_none_yet() -> None:
-    device, resources = embedder_resources(EmbedderDeployment(accelerator="L4"), 0.0)
+    device, resources = embedder_resources(EmbedderDeploymentSettings(accelerator="L4"), 0.0)
 
     assert device == "cuda"
     assert resources["accelerator_type"] == "L4"
 
 
 def test_where_ray_has_no_gpu_the_embedder_reserves_cpus_alone() -> None:
-    device, resources = embedder_resources(EmbedderDeployment(num_cpus=0.5), 0.0)
+    device, resources = embedder_resources(EmbedderDeploymentSettings(num_cpus=0.5), 0.0)
 
     assert device == "cpu"
     assert resources == {"num_cpus": 0.5}
 
 
 def test_a_gpu_fraction_of_0_keeps_the_embedder_on_the_cpu() -> None:
-    device, resources = embedder_resources(EmbedderDeployment(gpu_fraction=0, num_cpus=2), 4.0)
+    device, resources = embedder_resources(EmbedderDeploymentSettings(gpu_fraction=0, num_cpus=2), 4.0)
 
     assert device == "cpu"
     assert resources == {"num_cpus": 2}
 
 
 def test_by_default_the_embedder_uses_a_gpu_that_is_there() -> None:
-    assert embedder_resources(EmbedderDeployment(), 1.0)[0] == "cuda"
+    assert embedder_resources(EmbedderDeploymentSettings(), 1.0)[0] == "cuda"
 
 
 def test_a_replica_reserves_resources_of_its_own_beside_cpus() -> None:

@@ -83,7 +83,7 @@ def test_where_nothing_was_answered_there_are_no_times() -> None:
         ("ray::ServeReplica:lamina:Graph", "Graph"),
         ("ray::ServeReplica:lamina:Graph.perform_graceful_shutdown", "Graph"),
         ("ray::ServeReplica:other:Graph", ""),
-        ("ray::CacheShard", ""),
+        ("ray::CacheShardActor", ""),
         ("", ""),
     ],
 )

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from actors.cache import CacheShard
+from actors.cache import CacheShardActor
 from lamina.aio.circuit_breaker import Guard
 from lamina.caching.embedding_cache import CachingEmbedder, EmbeddingPolicy, GuardedTable
 from lamina.caching.shared_caches import SharedCaches
@@ -108,7 +108,7 @@ class Table:
                 await self.freed.wait()
 
 
-class Shard(CacheShard):
+class Shard(CacheShardActor):
     """A shard that works, raises or hangs, as the test says, and counts its round trips."""
 
     def __init__(self) -> None:

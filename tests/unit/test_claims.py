@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from actors.cache import CacheShard, WaitingRoom
+from actors.cache import CacheShardActor, WaitingRoom
 from lamina.core.cache_layers import Entry, Key, Layer
 from lamina.core.cache_stats import News
 from lamina.policies.caching.claims import Claimed, Claims
@@ -138,7 +138,7 @@ async def test_only_so_many_wait_and_who_leaves_makes_room() -> None:
 
 
 async def test_asking_a_shard_for_its_figures_sweeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    shard = CacheShard(ShardLimits({Layer.TURN: LayerLimits(3, ttl_s=300)}))
+    shard = CacheShardActor(ShardLimits({Layer.TURN: LayerLimits(3, ttl_s=300)}))
     await shard.keep(News(entries=[Entry(ONE[0], Key(Layer.TURN, b"a"), "x", 10)]))
     monkeypatch.setattr(Shard, "expire", lambda *_: pytest.fail("swept"))
 

@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from numpy.typing import NDArray
 
 from actors import instruments
-from actors.cache import CacheShard
+from actors.cache import CacheShardActor
 from actors.instruments import RayMeter, exported_names, process_meter, watch
 from deployments import problems
 from deployments.instruments import (
@@ -422,7 +422,7 @@ async def test_a_request_that_is_refused_for_a_full_queue_is_counted_by_whose() 
 
 
 async def test_a_cache_shard_counts_its_calls_and_those_that_fail() -> None:
-    shard = CacheShard(shard_limits(Settings().caches))
+    shard = CacheShardActor(shard_limits(Settings().caches))
     shard.meter = meter = Remembering()
 
     await shard.find([])

@@ -8,9 +8,9 @@ from ray import cloudpickle
 from ray.serve import autoscaling_policy
 from ray.serve.config import AutoscalingContext
 
-from deployments.embedder import Embedder
+from deployments.embedder import EmbedderDeployment
 from deployments.scaling import WORK, ByWork, Work, autoscaling, wanted_replicas
-from deployments.searcher import Searcher
+from deployments.searcher import SearcherDeployment
 from lamina.errors import Unavailable
 from lamina.models.hashing import HashingModel
 from lamina.settings import DeploymentSettings, HashingSettings, Settings
@@ -187,7 +187,7 @@ def context(work: float, replicas: int, config: Any, state: dict[str, Any]) -> A
 
 async def test_the_embedder_reports_the_tokens_that_wait() -> None:
     settings = Settings(embedding=HashingSettings())
-    embedder = Embedder(settings, "cpu", HashingModel().identity)
+    embedder = EmbedderDeployment(settings, "cpu", HashingModel().identity)
     clock = embedder._work._clock = Clock(embedder._work._clock())
     embedder._work.report()
 
@@ -202,7 +202,7 @@ async def test_the_embedder_reports_the_tokens_that_wait() -> None:
 
 
 async def test_an_embedder_whose_model_is_stuck_is_not_well() -> None:
-    embedder = Embedder(Settings(embedding=HashingSettings()), "cpu", HashingModel().identity)
+    embedder = EmbedderDeployment(Settings(embedding=HashingSettings()), "cpu", HashingModel().identity)
     clock = embedder._work._clock = Clock(embedder._work._clock())
 
     with embedder._work.counted(1):
@@ -214,7 +214,7 @@ async def test_an_embedder_whose_model_is_stuck_is_not_well() -> None:
 
 
 async def test_a_searcher_that_answers_no_query_is_not_well() -> None:
-    searcher = object.__new__(Searcher)
+    searcher = object.__new__(SearcherDeployment)
     clock = Clock()
     searcher._work = Work(clock)
 
