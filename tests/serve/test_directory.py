@@ -11,9 +11,9 @@ SCRIPT = """
 import asyncio, os, sys
 import ray
 from actors.directory import Directory, retire
-from lamina.caching.layers import Entry, Key, Layer, Probe
-from lamina.caching.shard import LayerLimits, ShardLimits
-from lamina.caching.tally import News
+from lamina.core.cache_layers import Entry, Key, Layer, Probe
+from lamina.policies.caching.shard import LayerLimits, ShardLimits
+from lamina.core.cache_stats import News
 
 ray.init(address="local", num_cpus=1, include_dashboard=False, log_to_driver=False, _temp_dir=sys.argv[1],
          object_store_memory=80_000_000)
