@@ -10,6 +10,7 @@ from uuid import UUID
 from deployments.routes.models import SCOPE_FIELDS, ScopeIn
 from deployments.routes.search_models import ContextIn, ContextOut, SearchIn, SearchOut
 from deployments.services import Services, own_notes
+from lamina.aio.deadline import time_limit
 from lamina.caching.answer_cache import Asked, Compute, Computed, Served
 from lamina.core.memories import Profile
 from lamina.core.memory_profiles import Defaults, MemoryProfile, Purpose, settle
@@ -208,10 +209,8 @@ async def _user_profile(services: Services, scope: Scope) -> tuple[Profile | Non
 
 async def _within(services: Services, part: str, reading: Awaitable[Part]) -> tuple[Part | None, Mapping[str, str]]:
     """Return what is read, or why it is not there; the answer goes on without it."""
-    deadline_s = services.settings.search.source_deadline_s
     try:
-        return await asyncio.wait_for(reading, deadline_s), {}
-    except TimeoutError:
-        return None, {part: f"no answer within {deadline_s} s"}
-    except LaminaError as error:
+        async with time_limit(services.settings.search.source_deadline_s):
+            return await reading, {}
+    except (LaminaError, TimeoutError) as error:
         return None, {part: str(error)}

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
+from lamina.aio.deadline import time_limit
 from lamina.errors import LaminaError
 
 OK = "ok"
@@ -12,10 +13,9 @@ Probe = Callable[[], Awaitable[object]]
 async def state_of(probe: Probe, deadline_s: float) -> str:
     """Return ``ok`` if the probe returns in time, or what is wrong."""
     try:
-        await asyncio.wait_for(probe(), deadline_s)
-    except TimeoutError:
-        return f"no answer within {deadline_s:g} s"
-    except LaminaError as error:
+        async with time_limit(deadline_s):
+            await probe()
+    except (LaminaError, TimeoutError) as error:
         return str(error)
     except Exception as error:  # noqa: BLE001 - who asks reports, and does not fail
         return f"{type(error).__name__}: {error}"

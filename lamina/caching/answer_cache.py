@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
-from lamina.aio.circuit_breaker import Guard, Guarded
+from lamina.aio.circuit_breaker import BreakerPolicy, CircuitBreaker
 from lamina.caching.shared_caches import SharedCaches
 from lamina.core.cache_layers import ENTRY_BYTES, Entry, Found, Key, Layer, Probe, Space
 from lamina.core.cache_stats import Holding, Outcome
@@ -220,7 +220,9 @@ class AnswerCache:
         self._front: TtlLru[tuple[Space, Key], Kept] | None = None
         if policy.front_entries:
             self._front = TtlLru(max_entries=policy.front_entries, max_bytes=policy.front_bytes)
-        self._reading = Guarded("reading of stamps", Guard(policy.deadline_s, policy.failures, policy.pause_s))
+        self._reading = CircuitBreaker(
+            "reading of stamps", BreakerPolicy(policy.deadline_s, policy.failures, policy.pause_s)
+        )
         self._flights: dict[bytes, asyncio.Task[Served]] = {}
         self._running: set[asyncio.Task[Served]] = set()
 

@@ -10,8 +10,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lamina.aio.circuit_breaker import Guard, Guarded
+from lamina.aio.circuit_breaker import BreakerPolicy, CircuitBreaker
 from lamina.aio.coalescing import Coalescer
+from lamina.aio.deadline import deadline
 from lamina.aio.write_behind import WriteBehind
 from lamina.caching.shared_caches import SharedCaches
 from lamina.core.cache_layers import ENTRY_BYTES, Entry, Layer, Probe, Space
@@ -103,7 +104,9 @@ class GuardedTable:
         self._caches = caches
         self._policy = policy
         self._clock = clock
-        self._calls = Guarded("embedding cache", Guard(policy.deadline_s, policy.failures, policy.pause_s))
+        self._calls = CircuitBreaker(
+            "embedding cache", BreakerPolicy(policy.deadline_s, policy.failures, policy.pause_s)
+        )
         self._reads: Coalescer[TextOf, KeptEmbedding | None] = Coalescer(
             self._read, part="embedding cache", max_items=MAX_FIND
         )
@@ -268,12 +271,8 @@ class CachingEmbedder:
 
     async def _asked(self, text: str) -> bytes:
         """Return what the model says."""
-        limit_s = self._policy.embed_deadline_s
-        try:
-            async with asyncio.timeout(limit_s):
-                rows: NDArray[np.float32] = await self._embedder.embed([text])
-        except TimeoutError as error:
-            raise Unavailable("embedder", f"no answer within {limit_s} s") from error
+        async with deadline("embedder", self._policy.embed_deadline_s):
+            rows: NDArray[np.float32] = await self._embedder.embed([text])
         return bytes(checked(rows, 1, self._policy.dimension)[0].tobytes())
 
     def _keep(self, space: Space, text: str, embedding: bytes) -> None:

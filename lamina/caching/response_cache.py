@@ -9,12 +9,13 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from lamina.aio.deadline import deadline
 from lamina.aio.write_behind import WriteBehind
 from lamina.caching.shared_caches import SharedCaches, piece
 from lamina.core.cache_layers import ENTRY_BYTES, NOTHING, Agents, Entry, Found, Key, Layer, Probe, Space
 from lamina.core.cache_stats import Outcome
 from lamina.core.ports import Clock, QuestionEmbedder
-from lamina.errors import InvalidInput, Unavailable
+from lamina.errors import InvalidInput
 from lamina.policies.caching.keys import embedding_key
 from lamina.policies.caching.model_responses import (
     Candidate,
@@ -305,11 +306,8 @@ class ResponseCache:
         if isinstance(known, bytes):
             return known
         question = sought.question
-        try:
-            async with asyncio.timeout(self._policy.embed_deadline_s):
-                return await self._embedder.embed_question(question.scope, question.text)
-        except TimeoutError as error:
-            raise Unavailable("embedder", f"no answer within {self._policy.embed_deadline_s} s") from error
+        async with deadline("embedder", self._policy.embed_deadline_s):
+            return await self._embedder.embed_question(question.scope, question.text)
 
     async def _waited(self, sought: _Sought, miss: LookedUp, wait_s: float) -> LookedUp:
         """Return the response that somebody else makes meanwhile; the miss, if this caller is to make it."""

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from lamina.aio.circuit_breaker import Guard, Guarded
+from lamina.aio.circuit_breaker import BreakerPolicy, CircuitBreaker
 from lamina.aio.coalescing import Coalescer
 from lamina.aio.write_behind import WriteBehind
 from lamina.core.cache_layers import NOTHING, Agents, Entry, Found, Key, Layer, Probe, Space
@@ -37,9 +37,9 @@ class GuardedShard:
         on_lost: Is told of each layer whose entries could not be kept.
     """
 
-    def __init__(self, name: str, shard: CacheShard, guard: Guard, on_lost: Callable[[Layer], None]) -> None:
+    def __init__(self, name: str, shard: CacheShard, guard: BreakerPolicy, on_lost: Callable[[Layer], None]) -> None:
         self._shard = shard
-        self._calls = Guarded(f"cache shard {name}", guard)
+        self._calls = CircuitBreaker(f"cache shard {name}", guard)
         self._on_lost = on_lost
         self._probes: Coalescer[Probe, Found] = Coalescer(
             self._find, part="cache", max_in_flight=MAX_IN_FLIGHT, max_queued=MAX_QUEUED
@@ -62,7 +62,7 @@ class GuardedShard:
 
     def keep(self, entry: Entry) -> None:
         """Have the shard keep something, a moment later; not while it is left alone."""
-        if not self._calls.is_left_alone:
+        if not self._calls.is_open:
             self._entries.add(entry)
 
     async def tell(self, news: News) -> None:
@@ -131,7 +131,7 @@ class SharedCaches:
         guard: When a shard is left alone.
     """
 
-    def __init__(self, shards: Mapping[str, CacheShard], layers: AbstractSet[Layer], guard: Guard) -> None:
+    def __init__(self, shards: Mapping[str, CacheShard], layers: AbstractSet[Layer], guard: BreakerPolicy) -> None:
         self._ring = Ring(list(shards))
         self._shards = dict(shards)
         self._guarded = {name: GuardedShard(name, shard, guard, self._lost) for name, shard in shards.items()}

@@ -1,6 +1,5 @@
 """Summaries by any OpenAI-compatible endpoint, believed only as far as the sources bear them out."""
 
-import asyncio
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from lamina.aio.deadline import deadline
 from lamina.core.ports import Clock
 from lamina.errors import Unavailable
 from lamina.extraction.extractive_summaries import LEAST_TOKENS, SourceText, check_sources, pieces
@@ -127,11 +127,8 @@ class LanguageModelSummarizer:
         return groups
 
     async def _summary(self, sources: Sequence[SourceText], most_tokens: int) -> str:
-        try:
-            async with asyncio.timeout(self._settings.deadline_s):
-                return await self._ask(sources, most_tokens)
-        except TimeoutError:
-            raise Unavailable(PART, f"no answer within {self._settings.deadline_s:g} s") from None
+        async with deadline(PART, self._settings.deadline_s):
+            return await self._ask(sources, most_tokens)
 
     async def _ask(self, sources: Sequence[SourceText], most_tokens: int) -> str:
         """Return a summary that stands every test; another one is sent back once with what is wrong with it."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from lamina.aio.deadline import deadline
 from lamina.core.documents import Document, Upload, clean_upload, document_of
 from lamina.core.memories import Chunk, new_id
 from lamina.core.ports import Clock, Embedder
@@ -187,10 +188,8 @@ class DocumentRecorder:
         return found
 
     async def _embed_call(self, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
-        try:
-            chunks = await asyncio.wait_for(self._embedder.embed_chunks(texts), self._embed_deadline_s)
-        except TimeoutError as error:
-            raise Unavailable("embedder", f"no answer within {self._embed_deadline_s} s") from error
+        async with deadline("embedder", self._embed_deadline_s):
+            chunks = await self._embedder.embed_chunks(texts)
         if len(chunks) != len(texts):
             raise Unavailable("embedder", f"it returned {len(chunks)} results for {len(texts)} texts")
         return chunks

@@ -10,12 +10,12 @@ from uuid import UUID
 
 from cachetools import LRUCache
 
+from lamina.aio.deadline import deadline
 from lamina.core.links import LinkKind
 from lamina.core.memories import Edge, Entity
 from lamina.core.ports import Embedder
 from lamina.core.queries import Tier
 from lamina.core.scope import Scope
-from lamina.errors import Unavailable
 from lamina.extraction.name_linking import Reading, places_of, read
 from lamina.ingest.name_lookup import Names, names_at, names_in
 from lamina.stores.postgres.connection import Connection
@@ -146,10 +146,8 @@ class Knowledge:
         vectors = {name: known for name in names if (known := self._names.get(name)) is not None}
         missing = [name for name in sorted(names) if name not in vectors]
         if missing:
-            try:
-                rows = await asyncio.wait_for(self._embedder.embed(missing), self._deadline_s)
-            except TimeoutError as error:
-                raise Unavailable("embedder", f"no answer within {self._deadline_s} s") from error
+            async with deadline("embedder", self._deadline_s):
+                rows = await self._embedder.embed(missing)
             fresh = {name: row.tobytes() for name, row in zip(missing, rows, strict=True)}
             self._names.update(fresh)
             vectors |= fresh

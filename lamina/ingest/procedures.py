@@ -1,6 +1,5 @@
 """The write path of procedures and their outcomes."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -8,6 +7,7 @@ from uuid import UUID
 
 from pgvector import Vector
 
+from lamina.aio.deadline import deadline
 from lamina.core.memories import new_id
 from lamina.core.ports import Clock, Embedder
 from lamina.core.scope import Scope
@@ -153,10 +153,8 @@ class ProcedureRecorder:
     async def _embed(self, triggers: Sequence[str]) -> list[Vector]:
         if not triggers:
             return []  # A change of anything but the trigger needs no model.
-        try:
-            chunks = await asyncio.wait_for(self._embedder.embed_chunks(triggers), self._embed_deadline_s)
-        except TimeoutError as error:
-            raise Unavailable("embedder", f"no answer within {self._embed_deadline_s} s") from error
+        async with deadline("embedder", self._embed_deadline_s):
+            chunks = await self._embedder.embed_chunks(triggers)
         if len(chunks) != len(triggers):
             raise Unavailable("embedder", f"it returned {len(chunks)} results for {len(triggers)} texts")
         return [Vector(mean_vector(item)) for item in chunks]

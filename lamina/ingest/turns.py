@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
+from lamina.aio.deadline import deadline
 from lamina.core.memories import (
     MAX_MESSAGES,
     Chunk,
@@ -134,10 +135,8 @@ class Recorder:
         return PreparedTurn(said, notes, extraction.profile, known)
 
     async def _embed(self, scope: Scope, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
-        try:
-            chunks = await asyncio.wait_for(self._embedder.embed_texts(scope, texts), self._embed_deadline_s)
-        except TimeoutError as error:
-            raise Unavailable("embedder", f"no answer within {self._embed_deadline_s} s") from error
+        async with deadline("embedder", self._embed_deadline_s):
+            chunks = await self._embedder.embed_texts(scope, texts)
         if len(chunks) != len(texts):
             raise Unavailable("embedder", f"it returned {len(chunks)} results for {len(texts)} texts")
         return chunks

@@ -7,11 +7,11 @@ from uuid import UUID
 
 from psycopg.rows import DictRow
 
+from lamina.aio.deadline import deadline
 from lamina.core.areas import Area
 from lamina.core.memories import Chunk, Note, clean_note
 from lamina.core.ports import Embedder, ModelIdentity
 from lamina.core.queries import Tier
-from lamina.errors import Unavailable
 from lamina.extraction.name_linking import Reading, read
 from lamina.ingest.name_lookup import names_in
 from lamina.maintenance.changes import Changes
@@ -105,10 +105,8 @@ class Deriver:
         )
 
     async def _embed(self, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
-        try:
-            return await asyncio.wait_for(self._embedder.embed_chunks(texts), self._deadline_s)
-        except TimeoutError as error:
-            raise Unavailable("embedder", f"no answer within {self._deadline_s} s") from error
+        async with deadline("embedder", self._deadline_s):
+            return await self._embedder.embed_chunks(texts)
 
     async def write(self, changes: Changes, area: Area, item: PreparedDerived) -> bool:
         """Write a note with its links to what it was made from; tell whether it was new.

@@ -1,11 +1,11 @@
 """Tier 1 as one searcher: by meaning, by words, and by both in the flow of the conversation."""
 
-import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from uuid import UUID
 
+from lamina.aio.deadline import time_limit
 from lamina.core.metrics import UNMEASURED, Meter
 from lamina.core.ports import Neighbourhood, TierSearcher
 from lamina.core.queries import Failure, Hit, Memory, Neighbour, Query, Ranking, Source
@@ -71,9 +71,8 @@ class ConversationSearcher:
 
     async def _outcome(self, query: Query, rankings: Mapping[Source, Ranking]) -> Outcome:
         try:
-            return await asyncio.wait_for(self._rank(query, rankings), self._deadline_s)
-        except TimeoutError:
-            return Failure(f"no answer within {self._deadline_s} s")
+            async with time_limit(self._deadline_s):
+                return await self._rank(query, rankings)
         except Exception as error:  # noqa: BLE001 - a source may fail, the answer may not
             return Failure(describe(error))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
+from lamina.aio.deadline import time_limit
 from lamina.core.metrics import DEGRADED, SEARCH_SECONDS, SEARCHES, SOURCE_FAILURES, SOURCE_SECONDS, UNMEASURED, Meter
 from lamina.core.metrics import Outcome as SearchOutcome
 from lamina.core.ports import Clock, QuestionEmbedder, Searcher, Shares, TierSearcher
@@ -67,9 +68,8 @@ class SourcesOfTier:
 
     async def _outcome(self, searcher: Searcher, query: Query) -> Outcome:
         try:
-            return await asyncio.wait_for(searcher.search(query), self._deadline_s)
-        except TimeoutError:
-            return Failure(f"no answer within {self._deadline_s} s")
+            async with time_limit(self._deadline_s):
+                return await searcher.search(query)
         except Exception as error:  # noqa: BLE001 - a source may fail, the answer may not
             return Failure(describe(error))
 
@@ -82,8 +82,8 @@ def record_source(meter: Meter, source: Source, seconds: float, outcome: Outcome
 
 
 def describe(error: BaseException) -> str:
-    """Return an error's text for `degraded`; ours as they are, others with their type."""
-    return str(error) if isinstance(error, LaminaError) else f"{type(error).__name__}: {error}"
+    """Return an error's text for `degraded`; ours and late answers as they are, others with their type."""
+    return str(error) if isinstance(error, LaminaError | TimeoutError) else f"{type(error).__name__}: {error}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,11 +225,8 @@ class Search:
         if known.embedding is not None:
             return replace(query, embedding=known.embedding), {}
         try:
-            embedding = await asyncio.wait_for(
-                self._embedder.embed_question(query.scope, query.text), self._deadlines.embed_s
-            )
-        except TimeoutError:
-            return query, {EMBEDDER: f"no answer within {self._deadlines.embed_s} s"}
+            async with time_limit(self._deadlines.embed_s):
+                embedding = await self._embedder.embed_question(query.scope, query.text)
         except Exception as error:  # noqa: BLE001 - words are searched without it
             return query, {EMBEDDER: describe(error)}
         return replace(query, embedding=embedding), {}
@@ -246,8 +243,6 @@ class Search:
         now = self._clock()
         try:
             shares = await self._shares_into(query.scope, known, now)
-        except TimeoutError:
-            return ForeignAnswers({}, {SHARES: f"no answer within {self._deadlines.tier_s} s"})
         except Exception as error:  # noqa: BLE001 - the own workspace answers without them
             return ForeignAnswers({}, {SHARES: describe(error)})
         asked = foreign_queries(shares, query, [tier for tier in wanted if tier in self._tiers], now)
@@ -258,7 +253,8 @@ class Search:
             return ()
         if known.shares is not None:
             return known.shares
-        return await asyncio.wait_for(self._shares.into(scope, now), self._deadlines.tier_s)
+        async with time_limit(self._deadlines.tier_s):
+            return await self._shares.into(scope, now)
 
     async def _prove_postgres(self, scope: Scope) -> None:
         """Return if Postgres answers now; what shares say is of no interest, but it stands nowhere else.
@@ -268,14 +264,13 @@ class Search:
         """
         try:
             await self._shares_into(scope, NOTHING_KNOWN, self._clock())
-        except TimeoutError:
-            raise Unavailable("postgres", f"no answer within {self._deadlines.tier_s} s") from None
+        except TimeoutError as error:
+            raise Unavailable("postgres", str(error)) from None
 
     async def _ask_tier(self, tier: Tier, query: Query) -> Mapping[Source, Outcome]:
         try:
-            return await asyncio.wait_for(self._tiers[tier].search(query), self._deadlines.tier_s)
-        except TimeoutError:
-            return _all_failed(tier, f"no answer within {self._deadlines.tier_s} s")
+            async with time_limit(self._deadlines.tier_s):
+                return await self._tiers[tier].search(query)
         except Exception as error:  # noqa: BLE001 - a tier may fail, the answer may not
             return _all_failed(tier, describe(error))
 

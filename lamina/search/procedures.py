@@ -1,9 +1,9 @@
 """Which procedures a situation calls for."""
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from lamina.aio.deadline import time_limit
 from lamina.core.ports import QuestionEmbedder
 from lamina.core.queries import Query, SearchRequest
 from lamina.policies.procedures import Match
@@ -55,11 +55,8 @@ class ProcedureMatcher:
 
     async def _embedded(self, query: Query) -> tuple[Query, dict[str, str]]:
         try:
-            embedding = await asyncio.wait_for(
-                self._embedder.embed_question(query.scope, query.text), self._embed_deadline_s
-            )
-        except TimeoutError:
-            return query, {EMBEDDER: f"no answer within {self._embed_deadline_s} s"}
+            async with time_limit(self._embed_deadline_s):
+                embedding = await self._embedder.embed_question(query.scope, query.text)
         except Exception as error:  # noqa: BLE001 - prefixes and words are matched without it
             return query, {EMBEDDER: describe(error)}
         return replace(query, embedding=embedding), {}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from lamina import __version__
-from lamina.aio.circuit_breaker import Guard
+from lamina.aio.circuit_breaker import BreakerPolicy
 from lamina.caching.answer_cache import AnswerCache, AnswerPolicy
 from lamina.caching.embedding_cache import CachingEmbedder, EmbeddingPolicy, GuardedTable
 from lamina.caching.response_cache import ResponseCache
@@ -79,7 +79,7 @@ def _began_at(generation: Generation) -> str:
 def build_shared_caches(settings: Settings, shards: Mapping[str, CacheShard]) -> SharedCaches:
     """Build a replica's way to the shards."""
     caches = settings.caches
-    guard = Guard(deadline_s=caches.deadline_s, failures=caches.failures, pause_s=caches.pause_s)
+    guard = BreakerPolicy(deadline_s=caches.deadline_s, failures=caches.failures, pause_s=caches.pause_s)
     return SharedCaches(shards, enabled_layers(caches), guard)
 
 

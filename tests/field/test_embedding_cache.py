@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from actors.cache import CacheShardActor
-from lamina.aio.circuit_breaker import Guard
+from lamina.aio.circuit_breaker import BreakerPolicy
 from lamina.caching.embedding_cache import CachingEmbedder, EmbeddingPolicy, GuardedTable
 from lamina.caching.shared_caches import SharedCaches
 from lamina.core.cache_layers import Layer, Probe
@@ -84,7 +84,7 @@ async def replica(url: str, model: Model, shard: CacheShardActor) -> AsyncIterat
     generation = claim_generation(url, model.identity).number
     pool = new_pool(url, PoolSettings(min_size=0, max_size=4, timeout_s=5))
     await pool.open()
-    caches = SharedCaches({"cache-0": shard}, frozenset(Layer), Guard(1, failures=3, pause_s=60))
+    caches = SharedCaches({"cache-0": shard}, frozenset(Layer), BreakerPolicy(1, failures=3, pause_s=60))
     policy = EmbeddingPolicy(generation=generation, dimension=model.identity.dimension, deadline_s=2)
     asked = Asked(model)
     table = GuardedTable(EmbeddingTable(pool, generation), caches, policy, utc_now)

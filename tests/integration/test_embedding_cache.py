@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from actors.cache import CacheShardActor
-from lamina.aio.circuit_breaker import Guard
+from lamina.aio.circuit_breaker import BreakerPolicy
 from lamina.caching.embedding_cache import EmbeddingPolicy, GuardedTable
 from lamina.caching.shared_caches import SharedCaches
 from lamina.core.cache_layers import Layer
@@ -198,7 +198,9 @@ async def plan_of(pool: Pool, texts: list[TextOf]) -> str:
 
 async def test_a_table_that_is_locked_costs_a_moment_and_frees_its_connections(database: str, pool: Pool) -> None:
     limits = ShardLimits({Layer.EMBEDDINGS: LayerLimits(100, 300)})
-    caches = SharedCaches({"cache-0": CacheShardActor(limits)}, frozenset(Layer), Guard(1, failures=3, pause_s=60))
+    caches = SharedCaches(
+        {"cache-0": CacheShardActor(limits)}, frozenset(Layer), BreakerPolicy(1, failures=3, pause_s=60)
+    )
     policy = EmbeddingPolicy(generation=1, dimension=384, deadline_s=0.2, failures=100)
     guarded = GuardedTable(EmbeddingTable(pool, 1), caches, policy, lambda: NOON)
     await pool.open()

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from actors.cache import CacheShardActor
-from lamina.aio.circuit_breaker import Guard
+from lamina.aio.circuit_breaker import BreakerPolicy
 from lamina.caching.answer_cache import AnswerCache, AnswerPolicy, Asked, Computed, Served
 from lamina.caching.shared_caches import SharedCaches
 from lamina.core.cache_layers import Found, Layer, Probe
@@ -27,7 +27,7 @@ from lamina.search.fused_search import Known
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 SOON = 0.05
-GUARD = Guard(SOON, failures=3, pause_s=60)
+GUARD = BreakerPolicy(SOON, failures=3, pause_s=60)
 ALL = frozenset(Layer)
 STAMP = Stamp(namespace=3, workspace=1, is_settled=True)
 WHOLE = {Layer.TURN: 300.0, Layer.NEGATIVE: 30.0, Layer.SWARM: 300.0}
@@ -424,7 +424,7 @@ async def test_counts_reach_the_shard_once(replica: Replica) -> None:
 async def test_counts_that_the_shard_does_not_take_are_told_later() -> None:
     shard = CacheShardActor(LIMITS)
     keep, shard.keep = shard.keep, Broken().keep  # type: ignore[method-assign]
-    caches = SharedCaches({"cache-0": shard}, ALL, Guard(SOON, failures=3, pause_s=0.01))
+    caches = SharedCaches({"cache-0": shard}, ALL, BreakerPolicy(SOON, failures=3, pause_s=0.01))
 
     caches.observe(Layer.TURN, Outcome.HIT)
     await caches.flush()

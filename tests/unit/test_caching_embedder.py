@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from actors.cache import CacheShardActor
-from lamina.aio.circuit_breaker import Guard
+from lamina.aio.circuit_breaker import BreakerPolicy
 from lamina.caching.embedding_cache import CachingEmbedder, EmbeddingPolicy, GuardedTable
 from lamina.caching.shared_caches import SharedCaches
 from lamina.core.cache_layers import Entry, Found, Layer, Probe
@@ -132,7 +132,7 @@ class Replica:
         self.model = Counting()
         self.table = table or Table()
         self.shard = shard
-        self.caches = SharedCaches({"cache-0": shard}, layers, Guard(SOON, failures=3, pause_s=60))
+        self.caches = SharedCaches({"cache-0": shard}, layers, BreakerPolicy(SOON, failures=3, pause_s=60))
         self._policy = policy
         guarded = None if table is None else GuardedTable(table, self.caches, policy, lambda: NOON)
         self.embedder = CachingEmbedder(self.model, self.caches, guarded, policy)
@@ -345,7 +345,7 @@ async def test_a_table_that_fails_is_a_miss_and_an_error_and_costs_a_moment(
 
 
 @pytest.mark.parametrize("state", ["broken", "hanging"])
-async def test_a_table_that_keeps_failing_is_left_alone(replica: Replica, table: Table, state: str) -> None:
+async def test_a_table_that_keeps_failing_is_open(replica: Replica, table: Table, state: str) -> None:
     table.state = state
 
     for number in range(6):

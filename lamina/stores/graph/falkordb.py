@@ -1,6 +1,5 @@
 """The graph store on FalkorDB, through its own client."""
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -15,6 +14,7 @@ from redis.backoff import ExponentialBackoff
 from redis.exceptions import AuthenticationError, RedisError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
+from lamina.aio.deadline import deadline
 from lamina.errors import Misconfigured, Unavailable
 from lamina.stores.graph.store import CypherGraph, Dialect, statement
 from lamina.stores.graph.values import Parameters, Row
@@ -182,10 +182,8 @@ def _is_before(key: str, build: int) -> bool:
 @asynccontextmanager
 async def _answered(deadline_s: float) -> AsyncIterator[None]:
     try:
-        async with asyncio.timeout(deadline_s):
+        async with deadline(PART, deadline_s):
             yield
-    except TimeoutError as error:
-        raise Unavailable(PART, f"no answer within {deadline_s:g} s") from error
     except (RedisError, OSError) as error:
         if isinstance(error, AuthenticationError) or isinstance(error.__cause__, AuthenticationError):
             raise Misconfigured("falkordb refuses who connects", "correct user and password in graph.url") from error

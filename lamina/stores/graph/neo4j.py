@@ -1,6 +1,5 @@
 """The graph store on Neo4j, through its driver."""
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -9,6 +8,7 @@ from typing import Any
 import neo4j
 from neo4j.exceptions import AuthError, ClientError, ConfigurationError, DriverError, Forbidden, Neo4jError
 
+from lamina.aio.deadline import deadline
 from lamina.errors import Misconfigured, Unavailable
 from lamina.settings import Neo4jServerSettings
 from lamina.stores.graph.store import CypherGraph, Dialect, statement
@@ -113,10 +113,8 @@ class Neo4jEngine:
     @asynccontextmanager
     async def _answered(self, deadline_s: float) -> AsyncIterator[None]:
         try:
-            async with asyncio.timeout(deadline_s):
+            async with deadline(PART, deadline_s):
                 yield
-        except TimeoutError as error:
-            raise Unavailable(PART, f"no answer within {deadline_s:g} s") from error
         except (Neo4jError, DriverError, OSError) as error:
             raise refusal(error, self._settings) or Unavailable(PART, f"{type(error).__name__}: {error}") from error
 

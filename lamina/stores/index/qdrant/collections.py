@@ -3,7 +3,6 @@
 The alias ``lamina_notes`` names the collection ``lamina_notes.0`` at first, and ``lamina_notes.3`` after build 3.
 """
 
-import asyncio
 import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -16,6 +15,7 @@ from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 
+from lamina.aio.deadline import deadline
 from lamina.errors import Misconfigured, Unavailable
 from lamina.settings import IN_MEMORY, QdrantServerSettings
 from lamina.stores.index.ports import FIGURES, KEYWORDS, MOMENT
@@ -80,10 +80,8 @@ async def answered(deadline_s: float) -> AsyncIterator[None]:
         Misconfigured: If it refuses the key.
     """
     try:
-        async with asyncio.timeout(deadline_s):
+        async with deadline(PART, deadline_s):
             yield
-    except TimeoutError as error:
-        raise Unavailable(PART, f"no answer within {deadline_s:g} s") from error
     except (ApiException, QdrantException, grpc.RpcError, OSError, ValueError) as error:
         raise _told(error) from error
 

@@ -6,10 +6,10 @@ import logging
 import pytest
 
 from lamina.aio import circuit_breaker
-from lamina.aio.circuit_breaker import Guard, Guarded
+from lamina.aio.circuit_breaker import BreakerPolicy, CircuitBreaker
 from lamina.errors import Overloaded, Unavailable
 
-GUARD = Guard(deadline_s=0.02, failures=2, pause_s=0.1)
+GUARD = BreakerPolicy(deadline_s=0.02, failures=2, pause_s=0.1)
 
 
 class Part:
@@ -29,10 +29,10 @@ class Part:
 
 
 @pytest.mark.parametrize(("state", "error"), [("failing", ConnectionError), ("hanging", Unavailable)])
-async def test_a_part_that_fails_is_left_alone_and_asked_again_later(
+async def test_a_part_that_fails_is_open_and_asked_again_later(
     state: str, error: type[Exception], caplog: pytest.LogCaptureFixture
 ) -> None:
-    part, guarded = Part(), Guarded("part", GUARD)
+    part, guarded = Part(), CircuitBreaker("part", GUARD)
     part.state = state
     for _ in range(2):
         with pytest.raises(error):
@@ -40,12 +40,12 @@ async def test_a_part_that_fails_is_left_alone_and_asked_again_later(
 
     with pytest.raises(Overloaded):
         await guarded.call(part)
-    assert (part.calls, guarded.is_left_alone) == (2, True)
+    assert (part.calls, guarded.is_open) == (2, True)
 
     part.state = "up"
     await asyncio.sleep(0.12)
     assert await guarded.call(part) == "answer"
-    assert not guarded.is_left_alone
+    assert not guarded.is_open
     mine = [record for record in caplog.records if record.name == circuit_breaker.__name__]
     assert [record.message for record in mine if record.levelno == logging.WARNING] == [
         "part fails and is left alone for a while"
@@ -53,7 +53,7 @@ async def test_a_part_that_fails_is_left_alone_and_asked_again_later(
 
 
 async def test_a_single_failure_changes_nothing_and_a_call_may_have_a_deadline_of_its_own() -> None:
-    part, guarded = Part(), Guarded("part", GUARD)
+    part, guarded = Part(), CircuitBreaker("part", GUARD)
     part.state = "failing"
     with pytest.raises(ConnectionError):
         await guarded.call(part)

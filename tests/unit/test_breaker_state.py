@@ -2,21 +2,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.aio.circuit_breaker import Breaker
+from lamina.aio.circuit_breaker import BreakerState
 
 FAILURES = 3
 PAUSE_S = 2.0
 NOON = 1000.0
 
 
-def breaker(outcomes: str = "") -> Breaker:
+def breaker(outcomes: str = "") -> BreakerState:
     """Return one that saw successes (``+``) and failures (``-``) at noon."""
-    seen = Breaker(failures=FAILURES, pause_s=PAUSE_S)
+    seen = BreakerState(failures=FAILURES, pause_s=PAUSE_S)
     for outcome in outcomes:
         if outcome == "+":
-            seen.succeeded()
+            seen.record_success()
         else:
-            seen.failed(NOON)
+            seen.record_failure(NOON)
     return seen
 
 
@@ -56,7 +56,7 @@ def test_a_trial_that_succeeds_lets_all_through() -> None:
     broken = breaker("---")
     broken.allows(NOON + 2)
 
-    broken.succeeded()
+    broken.record_success()
 
     assert [broken.allows(NOON + 2) for _ in range(5)] == [True] * 5
 
@@ -65,14 +65,14 @@ def test_a_trial_that_fails_begins_another_pause() -> None:
     broken = breaker("---")
     broken.allows(NOON + 2)
 
-    broken.failed(NOON + 3)
+    broken.record_failure(NOON + 3)
 
     assert [broken.allows(NOON + later) for later in (3.0, 4.9, 5.0, 5.0)] == [False, False, True, False]
 
 
 @given(st.integers(1, 5), st.lists(st.tuples(st.floats(0, 3), st.sampled_from(["+", "-", "lost"])), max_size=40))
 def test_while_a_part_fails_calls_are_at_least_a_pause_apart(failures: int, calls: list[tuple[float, str]]) -> None:
-    seen = Breaker(failures=failures, pause_s=PAUSE_S)
+    seen = BreakerState(failures=failures, pause_s=PAUSE_S)
     now, in_a_row, last_at = 0.0, 0, 0.0
 
     for wait_s, outcome in calls:
@@ -83,8 +83,8 @@ def test_while_a_part_fails_calls_are_at_least_a_pause_apart(failures: int, call
             continue
         last_at = now
         if outcome == "+":
-            seen.succeeded()
+            seen.record_success()
             in_a_row = 0
         elif outcome == "-":
-            seen.failed(now)
+            seen.record_failure(now)
             in_a_row += 1
