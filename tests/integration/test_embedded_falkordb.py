@@ -41,7 +41,7 @@ ADA = uuid.uuid4()
 PARENT = """
 import sys, time
 from pathlib import Path
-from lamina.backends import EmbeddedFalkorDB
+from lamina.embedded import EmbeddedFalkorDB
 from lamina.settings import EmbeddedFalkorDBSettings
 server = EmbeddedFalkorDB(Path(sys.argv[1]), EmbeddedFalkorDBSettings())
 server.start()

@@ -19,7 +19,7 @@ SETTINGS = EmbeddedPostgresSettings()
 PARENT = """
 import sys, time
 from pathlib import Path
-from lamina.backends import EmbeddedPostgres
+from lamina.embedded import EmbeddedPostgres
 from lamina.settings import EmbeddedPostgresSettings
 server = EmbeddedPostgres(Path(sys.argv[1]), EmbeddedPostgresSettings())
 server.start()
