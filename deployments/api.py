@@ -29,9 +29,9 @@ from deployments.routes import (
 from deployments.routes import (
     responses as response_routes,
 )
-from deployments.routes.models import ProblemOut
 from deployments.services import Services
 from lamina import __version__
+from lamina.api.problems import ProblemOut
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
 _DESCRIPTION = """Tiered memory for swarms of agents. Before an agent calls its model it asks `/v1/context`

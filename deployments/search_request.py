@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
-from deployments.routes.models import SCOPE_FIELDS, ScopeIn
-from deployments.routes.search_models import ContextIn, ContextOut, SearchIn, SearchOut
 from deployments.services import Services, own_notes
 from lamina.aio.deadline import time_limit
+from lamina.api.scope import SCOPE_FIELDS, ScopeIn
+from lamina.api.search import ContextIn, ContextOut, SearchIn, SearchOut
 from lamina.caching.answer_cache import Asked, Compute, Computed, Served
 from lamina.core.memories import Profile
 from lamina.core.memory_profiles import Defaults, MemoryProfile, Purpose, settle
@@ -57,7 +57,7 @@ async def searched(body: SearchIn, scope: Scope, services: Services) -> Served:
         answer = await services.search.search(wanted.request, known)
         shown = replace(answer, degraded={**answer.degraded, **wanted.degraded})
         return Computed(
-            body=_json(SearchOut.of(shown, explain=body.explain)),
+            body=_json(SearchOut.from_answer(shown, explain=body.explain)),
             found=own_notes(answer.hits),
             is_empty=not answer.hits,
             is_whole=not services.search.lacks(shown),
@@ -76,7 +76,7 @@ async def contextualised(body: ContextIn, scope: Scope, services: Services) -> S
     async def compute(known: Known) -> Computed:
         block = await _context_block(body, wanted, services, known)
         return Computed(
-            body=_json(ContextOut.of(block.block, block.budget_tokens, block.degraded, explain=body.explain)),
+            body=_json(ContextOut.from_block(block.block, block.budget_tokens, block.degraded, explain=body.explain)),
             found=own_notes(block.block.used),
             is_empty=not block.block.text,
             is_whole=block.is_whole,

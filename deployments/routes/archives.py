@@ -6,9 +6,10 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
 
-from deployments.routes.archive_models import ArchivedNotesOut, RestoredOut, RestoreIn
 from deployments.routes.reads import PageLimit, PageOffset
 from deployments.services import AdminDep, ReaderDep, ServicesDep, WriterDep
+from lamina.api.archives import ArchivedNoteOut, ArchivedNotesOut, RestoredNoteOut, RestoredOut, RestoreIn
+from lamina.core.memories import RestoreStatus
 from lamina.core.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE, Scope
 from lamina.errors import NotFound
 from lamina.wiring import utc_now
@@ -36,7 +37,8 @@ async def list_archived(
 ) -> ArchivedNotesOut:
     """List the archived notes of a namespace: their ids and files, for what they say is in these alone."""
     scope = Scope(credential.tenant, workspace, namespace)
-    return ArchivedNotesOut.of(await archives.notes.page(scope, limit=limit, offset=offset))
+    found = await archives.notes.page(scope, limit=limit, offset=offset)
+    return ArchivedNotesOut(notes=[ArchivedNoteOut.from_attributes(entry) for entry in found])
 
 
 @router.post("/restore")
@@ -45,7 +47,12 @@ async def restore(body: RestoreIn, archives: ArchivesDep, credential: AdminDep) 
 
     Restoring again changes nothing. A note that nobody finds afterwards is archived again by the next run.
     """
-    return RestoredOut.of(await archives.keeper().restore(credential.tenant, body.ids))
+    outcomes = await archives.keeper().restore(credential.tenant, body.ids)
+    return RestoredOut(
+        results=[RestoredNoteOut.from_attributes(outcome) for outcome in outcomes],
+        restored=sum(outcome.status is RestoreStatus.RESTORED for outcome in outcomes),
+        without_vectors=sum(outcome.lacks_vectors for outcome in outcomes),
+    )
 
 
 @router.delete("/notes/{id}", status_code=HTTPStatus.NO_CONTENT)

@@ -1,16 +1,25 @@
 """What the caches hold and did; clearing them."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from deployments.routes.cache_models import (
+from deployments.services import AdminDep, ReaderDep, Services, ServicesDep
+from lamina.api.caches import (
     CacheHealthOut,
     CacheStatsOut,
     ClearedOut,
+    EmbeddingsOut,
     ExpiredOut,
+    LayerOut,
+    ResponsesOut,
+    TablesOut,
 )
-from deployments.services import AdminDep, ReaderDep, ServicesDep
+from lamina.api.providers import HitRatesOut
+from lamina.caching.shared_caches import CacheFigures
+from lamina.core.cache_layers import Layer
+from lamina.core.cache_stats import Counts
 from lamina.errors import InvalidInput
 from lamina.text.hygiene import clean_id
 from lamina.wiring import utc_now
@@ -30,16 +39,38 @@ async def stats(
     ] = None,
 ) -> CacheStatsOut:
     """Tell what every layer did and holds, what the tenant's tables hold, and its providers' hit rates of a week."""
-    figures = await services.caches.shared.figures()
+    health = _cache_health(services, await services.caches.shared.figures())
     tables = await services.caches.tables.figures(credential.tenant, _clean(workspace, "workspace"), utc_now())
-    return CacheStatsOut.with_tables(CacheHealthOut.of(figures, services.caches.answers.front_holding()), tables)
+    semantic = health.layers[Layer.SEMANTIC.value].model_copy(
+        update={"entries": tables.responses.entries, "bytes": tables.responses.size_bytes}
+    )
+    return CacheStatsOut(
+        layers={**health.layers, Layer.SEMANTIC.value: semantic},
+        counted=health.counted,
+        shards=health.shards,
+        tables=TablesOut(
+            responses=ResponsesOut(**asdict(tables.responses)), embeddings=EmbeddingsOut(**asdict(tables.embeddings))
+        ),
+        providers=[HitRatesOut.from_attributes(rates) for rates in tables.providers],
+    )
 
 
 @router.get("/cache/health")
 async def health(services: ServicesDep) -> CacheHealthOut:
     """Tell what this replica and the shards count and hold; asks no database, and needs no key."""
-    figures = await services.caches.shared.figures(OPEN_MAX_AGE_S)
-    return CacheHealthOut.of(figures, services.caches.answers.front_holding())
+    return _cache_health(services, await services.caches.shared.figures(OPEN_MAX_AGE_S))
+
+
+def _cache_health(services: Services, figures: CacheFigures) -> CacheHealthOut:
+    """Show all replicas' counts, or this one's where a shard does not answer."""
+    stats = figures.totals()
+    counts = stats.counts if figures.is_complete else figures.here
+    holdings = {**stats.holdings, Layer.FRONT: services.caches.answers.front_holding()}
+    return CacheHealthOut(
+        layers={layer.value: LayerOut.from_counts(counts.get(layer, Counts()), holdings.get(layer)) for layer in Layer},
+        counted="everywhere" if figures.is_complete else "here",
+        shards={name: item is not None for name, item in figures.shards.items()},
+    )
 
 
 @router.delete("/cache/stats/expired")

@@ -2,33 +2,37 @@
 
 import asyncio
 import hashlib
+import json
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Form, Query, Response
-from pydantic import ValidationError
+from fastapi import APIRouter, Form, Query, Response, UploadFile
+from pydantic import Field, ValidationError
 
 from deployments.instruments import measured_write
 from deployments.problems import field_path
-from deployments.routes.document_models import (
+from deployments.routes.reads import PageLimit, PageOffset, ScopeDep
+from deployments.routes.writes import IdempotencyKey, once_of
+from deployments.services import ReaderDep, Services, ServicesDep, WriterDep
+from lamina.api.documents import (
     DocumentFields,
     DocumentIn,
     DocumentItem,
     DocumentOut,
     DocumentsIn,
     DocumentsOut,
-    FileIn,
     PassageOut,
     PassagesOut,
     PutDocumentOut,
     PutDocumentsOut,
 )
-from deployments.routes.reads import PageLimit, PageOffset, ScopeDep
-from deployments.routes.writes import IdempotencyKey, once_of
-from deployments.services import ReaderDep, Services, ServicesDep, WriterDep
+from lamina.api.fields import ABSENT
+from lamina.api.scope import ScopeIn
 from lamina.core.documents import Document, Upload
+from lamina.core.media_types import media_type_of
+from lamina.core.memories import Metadata
 from lamina.core.queries import Filters, Tier, clean_filters
 from lamina.core.scope import Scope
 from lamina.errors import InvalidInput
@@ -37,6 +41,46 @@ from lamina.text.hygiene import clean_id
 
 router = APIRouter(prefix="/v1/documents", tags=["documents"])
 _NOT_NEW: dict[int | str, dict[str, Any]] = {200: {"model": PutDocumentOut, "description": "Replaced or existed"}}
+
+
+class FileIn(ScopeIn):
+    """A file to store, as a form."""
+
+    file: UploadFile = Field(description="The file.")
+    media_type: str = Field(ABSENT, description="What it is written in. Default: what the file or its name says.")
+    key: str = Field(ABSENT, description="Your own id: the same key replaces the document. Default: hash of its text.")
+    title: str = Field(ABSENT, description="Default: the title that it gives itself.")
+    tags: list[str] = Field(default_factory=list, description="Labels, each compared whole; may be repeated.")
+    occurred_at: datetime = Field(ABSENT, description="When what it tells of happened. Default: now.")
+    source: str = Field(ABSENT, description="Where it comes from. Default: the file's name.")
+    metadata: str = Field("{}", description="Your data, as a JSON object.")
+
+    async def upload(self) -> Upload:
+        """Return the document as the library knows it.
+
+        Raises:
+            InvalidInput: If the metadata are no JSON object.
+        """
+        name = self.file.filename or ""
+        return Upload(
+            content=await self.file.read(),
+            media_type=self.media_type or media_type_of(name, self.file.content_type),
+            key=self.key,
+            title=self.title,
+            tags=tuple(self.tags),
+            event_at=self.occurred_at,
+            source=self.source or name or "api",
+            metadata=self._metadata(),
+        )
+
+    def _metadata(self) -> Metadata:
+        try:
+            found = json.loads(self.metadata)
+        except (ValueError, RecursionError) as error:
+            raise InvalidInput("metadata", "is no JSON; send a JSON object") from error
+        if not isinstance(found, dict):
+            raise InvalidInput("metadata", "is no JSON object")
+        return found
 
 
 @router.post("", status_code=HTTPStatus.CREATED, responses=_NOT_NEW)
@@ -136,7 +180,9 @@ async def list_documents(
     wanted = None if key is None else clean_id(key, "key")
     scope = ids.scope(credential.tenant)
     found = await services.documents.reads.page(scope, filters, wanted, limit=limit, offset=offset)
-    return DocumentsOut(documents=[DocumentOut.of(document) for document in found])
+    return DocumentsOut(
+        documents=[DocumentOut.from_attributes(document, occurred_at=document.event_at) for document in found]
+    )
 
 
 @router.get("/{id}")
@@ -148,7 +194,8 @@ async def get_document(
     content: Annotated[bool, Query(description="Whether its text is wanted.")] = True,
 ) -> DocumentOut:
     """Return one document, whole."""
-    return DocumentOut.of(await services.documents.reads.get(credential.tenant, id, with_content=content))
+    found = await services.documents.reads.get(credential.tenant, id, with_content=content)
+    return DocumentOut.from_attributes(found, occurred_at=found.event_at)
 
 
 @router.get("/{id}/passages")
@@ -161,7 +208,7 @@ async def list_passages(
 ) -> PassagesOut:
     """Return a document's passages in order."""
     found = await services.documents.reads.passages(credential.tenant, id, limit=limit, offset=offset)
-    return PassagesOut(passages=[PassageOut.of(passage) for passage in found])
+    return PassagesOut(passages=[PassageOut.from_attributes(passage) for passage in found])
 
 
 @router.delete("/{id}", status_code=HTTPStatus.NO_CONTENT)

@@ -1,29 +1,35 @@
 """The knowledge graph: state entities and edges, look at neighbours, follow links."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 
-from deployments.routes.graph_models import (
-    EdgesIn,
-    EntitiesIn,
-    NeighboursOut,
-    PutNodeOut,
-    PutNodesOut,
-    TraverseIn,
-    TraverseOut,
-)
 from deployments.routes.reads import ScopeDep
 from deployments.routes.writes import IdempotencyKey, once_of
 from deployments.search_request import sent_of
 from deployments.services import ReaderDep, ServicesDep, WriterDep
+from lamina.api.graph import (
+    EdgesIn,
+    EntitiesIn,
+    EntityOut,
+    NeighbourOut,
+    NeighboursOut,
+    NodeOut,
+    PutNodeOut,
+    PutNodesOut,
+    StepOut,
+    TraverseIn,
+    TraverseOut,
+)
 from lamina.caching.answer_cache import Asked, Computed, Served
+from lamina.core.links import Followed
 from lamina.core.memories import as_utc
 from lamina.ingest.graph import StatedEdge
+from lamina.policies.ranking.graph_paths import Reached
 from lamina.search.fused_search import NOTHING_KNOWN, Known
-from lamina.search.graph_explorer import Start
+from lamina.search.graph_explorer import Shown, Start
 
 router = APIRouter(prefix="/v1/graph", tags=["graph"])
 
@@ -67,7 +73,12 @@ async def neighbours(
     scope = ids.scope(credential.tenant)
     moment = None if as_of is None else as_utc(as_of, "as_of")
     found = await services.explorer.neighbours(scope, start, kinds=tuple(kind or ()), limit=limit, as_of=moment)
-    return NeighboursOut.of(found)
+    links = [
+        NeighbourOut(**_link(link), tier=_tier(found.shown[link.end]), content=found.shown[link.end].content)
+        for link in found.links
+    ]
+    entity = EntityOut.from_attributes(found.entity, found.entity.entity) if found.entity else None
+    return NeighboursOut(entity=entity, neighbours=links, is_capped=found.is_capped)
 
 
 @router.post("/traverse", response_model=TraverseOut)
@@ -87,7 +98,9 @@ async def traverse(body: TraverseIn, services: ServicesDep, credential: ReaderDe
             limit=body.limit,
             as_of=body.moment(),
         )
-        body_json = TraverseOut.of(found).model_dump_json(exclude={"cache"})
+        nodes = [_node(node, found.shown[node.id]) for node in found.nodes]
+        answer = TraverseOut(nodes=nodes, visited=found.visited, is_capped=found.is_capped)
+        body_json = answer.model_dump_json(exclude={"cache"})
         return Computed(body_json.encode(), expires_at=found.expires_at)
 
     stamp = await services.caches.answers.stamp(scope) if body.cache else None
@@ -97,3 +110,17 @@ async def traverse(body: TraverseIn, services: ServicesDep, credential: ReaderDe
         asked = Asked("traverse", scope, sent_of(body))
         served = await services.caches.answers.walked(asked, stamp, compute)
     return Response(served.body(), media_type="application/json")
+
+
+def _node(node: Reached, shown: Shown) -> NodeOut:
+    path = [StepOut(**_link(link)) for link in node.path]
+    return NodeOut(id=node.id, tier=_tier(shown), content=shown.content, score=node.score, path=path)
+
+
+def _link(link: Followed) -> dict[str, Any]:
+    direction = "out" if link.is_forward else "in"
+    return {"kind": link.kind, "direction": direction, "strength": link.strength, "id": link.end}
+
+
+def _tier(shown: Shown) -> str:
+    return shown.tier.name.lower()

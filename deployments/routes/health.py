@@ -5,10 +5,10 @@ from http import HTTPStatus
 
 from fastapi import APIRouter, Response
 
-from deployments.routes.models import BuildOut, LagOut, ReadyOut
 from deployments.services import POSTGRES, PROBE_DEADLINE_S, Services, ServicesDep
 from lamina import __version__
 from lamina.aio.probing import OK
+from lamina.api.health import BuildOut, LagOut, ReadyOut
 from lamina.errors import LaminaError
 
 router = APIRouter(tags=["health"])

@@ -6,12 +6,13 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 
-from deployments.routes.job_models import JobIn, RunOut, RunsOut, ScheduledOut, ScheduleOut
 from deployments.routes.writes import IdempotencyKey, once_of
 from deployments.services import AdminDep, ServicesDep
+from lamina.api.jobs import JobIn, RunOut, RunsOut, ScheduledOut, ScheduleOut
 from lamina.core.areas import Area
-from lamina.core.runs import BY_SCHEDULE, JOB_NAMES, JobName, Order
+from lamina.core.runs import BY_SCHEDULE, JOB_NAMES, JobName, Order, Run
 from lamina.errors import InvalidInput, Overloaded
+from lamina.maintenance.report import report
 from lamina.maintenance.schedule import schedules
 from lamina.maintenance.undo import request_undo
 from lamina.wiring import JOBS, refuse_parts, undo_window, utc_now
@@ -35,7 +36,7 @@ async def order(
     refuse_parts(body.job, area)
     wanted = Order(body.job, area, utc_now(), is_dry_run=body.dry_run, is_forced=body.force, requested_by=BY_API)
     id_ = await services.runs.add(wanted, once_of(credential.tenant, idempotency_key, body))
-    return RunOut.of(await services.runs.get(id_, credential.tenant))
+    return _run_out(await services.runs.get(id_, credential.tenant))
 
 
 @router.get("/jobs")
@@ -47,7 +48,7 @@ async def list_runs(
 ) -> RunsOut:
     """List the latest runs on the key's tenant. Needs an admin's key."""
     runs = await services.runs.latest(job, credential.tenant, limit=limit)
-    return RunsOut(runs=[RunOut.of(run) for run in runs])
+    return RunsOut(runs=[_run_out(run) for run in runs])
 
 
 @router.get("/jobs/schedule")
@@ -74,11 +75,15 @@ async def show_schedule(services: ServicesDep, credential: AdminDep) -> Schedule
 @router.get("/jobs/{id}")
 async def show_run(id: UUID, services: ServicesDep, credential: AdminDep) -> RunOut:  # noqa: A002
     """Report what a run did, or how far it is. Needs an admin's key."""
-    return RunOut.of(await services.runs.get(id, credential.tenant))
+    return _run_out(await services.runs.get(id, credential.tenant))
 
 
 @router.post("/jobs/{id}/undo", status_code=HTTPStatus.ACCEPTED)
 async def undo(id: UUID, services: ServicesDep, credential: AdminDep) -> RunOut:  # noqa: A002
     """Have every row that nobody changed since the run get back what it had before. Needs an admin's key."""
     await request_undo(services.runs, id, utc_now(), undo_window(services.settings), credential.tenant)
-    return RunOut.of(await services.runs.get(id, credential.tenant))
+    return _run_out(await services.runs.get(id, credential.tenant))
+
+
+def _run_out(run: Run) -> RunOut:
+    return RunOut.from_run(run, report(run, JOBS[run.order.job].told))

@@ -4,10 +4,10 @@ from http import HTTPStatus
 
 from fastapi import APIRouter
 
-from deployments.routes.memory_profile_models import MemoryProfileIn, MemoryProfileOut
 from deployments.routes.reads import ScopeDep
 from deployments.search_request import defaults
 from deployments.services import ReaderDep, Services, ServicesDep, WriterDep
+from lamina.api.memory_profiles import MemoryProfileIn, MemoryProfileOut
 from lamina.core.memory_profiles import MemoryProfile, Purpose
 from lamina.core.scope import Scope
 from lamina.errors import InvalidInput
@@ -21,7 +21,7 @@ async def get_memory_profile(services: ServicesDep, credential: ReaderDep, ids: 
     """Return how an agent remembers in a workspace; the defaults, never written, if it has no profile."""
     scope = ids.scope(credential.tenant)
     stored = await services.reads.memory_profiles.get(scope)
-    return MemoryProfileOut.of(_agent(scope), stored or _default(services))
+    return MemoryProfileOut.from_profile(_agent(scope), stored or _default(services))
 
 
 @router.put("/memory-profile")
@@ -29,7 +29,9 @@ async def put_memory_profile(body: MemoryProfileIn, services: ServicesDep, crede
     """Say how an agent remembers in a workspace; searches and contexts that name it follow from now on."""
     scope = body.scope(credential.tenant)
     profile = body.profile(defaults(services, Purpose.CONTEXT))
-    return MemoryProfileOut.of(_agent(scope), await services.reads.memory_profiles.put(scope, profile, utc_now()))
+    return MemoryProfileOut.from_profile(
+        _agent(scope), await services.reads.memory_profiles.put(scope, profile, utc_now())
+    )
 
 
 @router.delete("/memory-profile", status_code=HTTPStatus.NO_CONTENT)

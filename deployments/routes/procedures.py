@@ -8,10 +8,14 @@ from fastapi import APIRouter, Query, Response
 from pydantic import ValidationError
 
 from deployments.problems import field_path
-from deployments.routes.models import BatchItem, BatchOut
-from deployments.routes.procedure_models import (
+from deployments.routes.reads import PageLimit, PageOffset, ScopeDep
+from deployments.routes.writes import IdempotencyKey, once_of
+from deployments.services import ReaderDep, ServicesDep, WriterDep
+from lamina.api.batches import BatchItem, BatchOut
+from lamina.api.procedures import (
     MatchesOut,
     MatchIn,
+    MatchOut,
     OutcomeIn,
     OutcomeOut,
     OutcomesOut,
@@ -24,9 +28,6 @@ from deployments.routes.procedure_models import (
     PutProcedureOut,
     ReinforcedOut,
 )
-from deployments.routes.reads import PageLimit, PageOffset, ScopeDep
-from deployments.routes.writes import IdempotencyKey, once_of
-from deployments.services import ReaderDep, ServicesDep, WriterDep
 from lamina.core.queries import Filters, SearchRequest, clean_filters
 from lamina.core.scope import Scope
 from lamina.errors import InvalidInput
@@ -98,7 +99,7 @@ async def list_procedures(
     filters = clean_filters(Filters(tuple(tag or ()), min_confidence=0.0))
     scope = ids.scope(credential.tenant)
     found = await services.procedures.reads.page(scope, filters, limit=limit, offset=offset)
-    return ProceduresOut(procedures=[ProcedureOut.of(item) for item in found])
+    return ProceduresOut(procedures=[ProcedureOut.from_stored(item) for item in found])
 
 
 @router.post("/match")
@@ -115,13 +116,15 @@ async def match_procedures(body: MatchIn, services: ServicesDep, credential: Rea
         per_source=limits.per_source,
         filters=body.all_filters(),
     )
-    return MatchesOut.of(await services.procedures.matcher.match(request), min_score=body.min_score)
+    found = await services.procedures.matcher.match(request)
+    matches = [MatchOut.from_match(match) for match in found.matches if match.score >= body.min_score]
+    return MatchesOut(matches=matches, degraded=sorted(found.degraded))
 
 
 @router.get("/{id}")
 async def get_procedure(id: UUID, services: ServicesDep, credential: ReaderDep) -> ProcedureOut:  # noqa: A002
     """Return one procedure."""
-    return ProcedureOut.of(await services.procedures.reads.get(credential.tenant, id))
+    return ProcedureOut.from_stored(await services.procedures.reads.get(credential.tenant, id))
 
 
 @router.patch("/{id}")
@@ -132,7 +135,7 @@ async def change_procedure(
     credential: WriterDep,
 ) -> ProcedureOut:
     """Change fields of a procedure; what was reported of it stays."""
-    return ProcedureOut.of(await services.procedures.recorder.change(credential.tenant, id, body.changes()))
+    return ProcedureOut.from_stored(await services.procedures.recorder.change(credential.tenant, id, body.changes()))
 
 
 @router.delete("/{id}", status_code=HTTPStatus.NO_CONTENT)
@@ -172,4 +175,4 @@ async def list_outcomes(
 ) -> OutcomesOut:
     """List what was reported of a procedure, the latest first."""
     found = await services.procedures.reads.outcomes(credential.tenant, id, limit=limit, offset=offset)
-    return OutcomesOut(outcomes=[OutcomeOut.of(item) for item in found])
+    return OutcomesOut(outcomes=[OutcomeOut.from_attributes(item, item.outcome) for item in found])

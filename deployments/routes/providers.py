@@ -6,9 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from deployments.routes.provider_models import InferenceCallsIn, ProviderRatesOut, RecordedOut
 from deployments.routes.writes import IdempotencyKey, once_of
 from deployments.services import ReaderDep, ServicesDep, WriterDep
+from lamina.api.providers import HitRatesOut, InferenceCallsIn, ProviderRatesOut, RecordedOut
+from lamina.stores.postgres.provider_metrics import InferenceCall
 from lamina.text.hygiene import clean_id
 from lamina.wiring import utc_now
 
@@ -22,7 +23,7 @@ async def record_cache_metrics(
 ) -> RecordedOut:
     """Record how much of their prompts calls of models took from the provider's cache."""
     once = once_of(credential.tenant, idempotency_key, body)
-    calls = [item.call() for item in body.calls]
+    calls = [InferenceCall(**item.model_dump()) for item in body.calls]
     recorded = await services.caches.providers.record(credential.tenant, calls, utc_now(), once)
     return RecordedOut(recorded=recorded)
 
@@ -37,4 +38,5 @@ async def list_cache_metrics(
     """Return how much each provider and model took from the provider's cache, the highest mean rate first."""
     asked = None if workspace is None else clean_id(workspace, "workspace")
     since = utc_now() - timedelta(days=days)
-    return ProviderRatesOut.of(days, await services.caches.providers.rates(credential.tenant, since, asked))
+    rates = await services.caches.providers.rates(credential.tenant, since, asked)
+    return ProviderRatesOut(days=days, rates=[HitRatesOut.from_attributes(item) for item in rates])

@@ -6,20 +6,13 @@ from uuid import UUID
 
 from fastapi import APIRouter, BackgroundTasks, Depends, Path, Query, Response
 
-from deployments.routes.models import (
-    SCOPE_FIELDS,
-    HistoryOut,
-    NoteOut,
-    NotesOut,
-    NoteVersionOut,
-    NoteVersionsOut,
-    ProfileOut,
-    ScopeIn,
-    SessionMessageOut,
-)
-from deployments.routes.search_models import ContextIn, ContextOut, SearchIn, SearchOut
 from deployments.search_request import contextualised, searched
 from deployments.services import ReaderDep, Services, ServicesDep
+from lamina.api.notes import NoteOut, NotesOut, NoteVersionOut, NoteVersionsOut
+from lamina.api.profiles import ProfileOut
+from lamina.api.scope import SCOPE_FIELDS, ScopeIn
+from lamina.api.search import ContextIn, ContextOut, SearchIn, SearchOut
+from lamina.api.sessions import HistoryOut, SessionMessageOut
 from lamina.caching.answer_cache import Served
 from lamina.core.memories import Category
 from lamina.core.queries import Filters, clean_filters
@@ -85,20 +78,20 @@ async def list_notes(
     filters = clean_filters(Filters(tuple(tag or ()), since, until, 0.0))
     scope = ids.scope(credential.tenant)
     found = await services.reads.notes.page(scope, filters, category, limit=limit, offset=offset)
-    return NotesOut(notes=[NoteOut.of(note) for note in found])
+    return NotesOut(notes=[NoteOut.from_stored(note) for note in found])
 
 
 @router.get("/notes/{id}")
 async def get_note(id: UUID, services: ServicesDep, credential: ReaderDep) -> NoteOut:  # noqa: A002
     """Return one note, whole."""
-    return NoteOut.of(await services.reads.notes.get(credential.tenant, id))
+    return NoteOut.from_stored(await services.reads.notes.get(credential.tenant, id))
 
 
 @router.get("/notes/{id}/versions")
 async def note_versions(id: UUID, services: ServicesDep, credential: ReaderDep) -> NoteVersionsOut:  # noqa: A002
     """Return every state the note was in, oldest first."""
     versions = await services.reads.notes.history(credential.tenant, id)
-    return NoteVersionsOut(versions=[NoteVersionOut.of(version) for version in versions])
+    return NoteVersionsOut(versions=[NoteVersionOut.from_attributes(version) for version in versions])
 
 
 @router.get("/sessions/{session:path}/messages")
@@ -116,7 +109,7 @@ async def session_messages(
     found = await services.reads.messages.history(
         scope, limit=limit, offset=offset, include_compacted=include_compacted
     )
-    return HistoryOut(messages=[SessionMessageOut.of(item) for item in found])
+    return HistoryOut(messages=[SessionMessageOut.from_attributes(item, item.message) for item in found])
 
 
 @router.get("/profile")
@@ -125,4 +118,4 @@ async def get_profile(services: ServicesDep, credential: ReaderDep, ids: ScopeDe
     scope = ids.scope(credential.tenant)
     if scope.user is None:
         raise InvalidInput("user", "is missing; a profile belongs to a user")
-    return ProfileOut.of(await services.reads.profiles.get(scope))
+    return ProfileOut.from_attributes(await services.reads.profiles.get(scope))

@@ -2,8 +2,8 @@
 
 from fastapi import APIRouter
 
-from deployments.routes.response_models import LookupIn, LookupOut, PutResponseIn, PutResponseOut
 from deployments.services import ReaderDep, ServicesDep, WriterDep
+from lamina.api.responses import LookupIn, LookupOut, PutResponseIn, PutResponseOut
 
 router = APIRouter(prefix="/v1/responses", tags=["responses"])
 
@@ -15,11 +15,11 @@ async def look_up_response(body: LookupIn, services: ServicesDep, credential: Re
     It never fails because a cache does: that is a miss.
     """
     found = await services.caches.responses.lookup(body.question(credential.tenant), wait_s=body.wait_s)
-    return LookupOut.of(found)
+    return LookupOut.from_found(found)
 
 
 @router.post("")
 async def put_response(body: PutResponseIn, services: ServicesDep, credential: WriterDep) -> PutResponseOut:
     """Keep a response for the same question, in place of the one that was there."""
     put = await services.caches.responses.put(body.question(credential.tenant), body.response, body.epoch)
-    return PutResponseOut.of(put)
+    return PutResponseOut.from_put(put)

@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path
 
 from deployments.routes.reads import ScopeDep
-from deployments.routes.session_models import ForecastOut
 from deployments.services import ReaderDep, ServicesDep
+from lamina.api.sessions import ForecastOut
 from lamina.maintenance.compaction import Sessions
 from lamina.wiring import utc_now
 
@@ -27,4 +27,6 @@ async def forecast(
 ) -> ForecastOut:
     """Tell how full a session is, and when its older messages become a summary."""
     scope = ids.scope(credential.tenant).narrowed(session=session)
-    return ForecastOut.of(await sessions.forecast(scope, utc_now()))
+    found = await sessions.forecast(scope, utc_now())
+    would_compact = list(found.forecast.compacts)
+    return ForecastOut.from_attributes(found, found.forecast, would_compact=would_compact)

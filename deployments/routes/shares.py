@@ -8,9 +8,9 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 
 from deployments.routes.reads import PageLimit, PageOffset
-from deployments.routes.share_models import ShareIn, ShareOut, SharesOut
 from deployments.routes.writes import IdempotencyKey
 from deployments.services import AdminDep, ReaderDep, ServicesDep
+from lamina.api.shares import ShareIn, ShareOut, SharesOut
 from lamina.core.memories import new_id
 from lamina.core.scope import DEFAULT_WORKSPACE
 from lamina.core.sharing import clean_share
@@ -34,7 +34,7 @@ async def share(
     key = None if idempotency_key is None else clean_id(idempotency_key, "Idempotency-Key")
     once = None if key is None else once_for(credential.tenant, key, {"share": body.model_dump(mode="json")})
     stored = await services.shares.put(credential.tenant, wanted, once)
-    return ShareOut.of(await services.shares.get(credential.tenant, stored), now)
+    return ShareOut.from_share(await services.shares.get(credential.tenant, stored), now)
 
 
 @router.get("/shares")
@@ -48,7 +48,7 @@ async def list_shares(
     """List what a workspace shares and what is shared with it, the latest first."""
     asked = clean_id(workspace, "workspace")
     found = await services.shares.page(credential.tenant, asked, limit=limit, offset=offset)
-    return SharesOut.of(found, asked, datetime.now(UTC))
+    return SharesOut.from_shares(found, asked, datetime.now(UTC))
 
 
 @router.delete("/shares/{id}", status_code=HTTPStatus.NO_CONTENT)

@@ -1,29 +1,14 @@
 """The erasure of a user."""
 
-from typing import Annotated, Self
+from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field
 
 from deployments.services import AdminDep, ServicesDep
-from lamina.ingest.erasure import Receipt
+from lamina.api.users import ReceiptOut
 from lamina.wiring import utc_now
 
 router = APIRouter(prefix="/v1", tags=["operations"])
-
-
-class ReceiptOut(BaseModel):
-    """What an erasure did."""
-
-    user: str = Field(description="Whose memories they were.")
-    erased: dict[str, int] = Field(description="Rows that went, by what they were.")
-    left: dict[str, int] = Field(description="What was found when everything was looked for again; all 0.")
-    complete: bool = Field(description="Whether nothing was found again.")
-
-    @classmethod
-    def of(cls, user: str, receipt: Receipt) -> Self:
-        """Return a receipt."""
-        return cls(user=user, erased=dict(receipt.erased), left=dict(receipt.left), complete=receipt.is_complete)
 
 
 @router.delete("/users")
@@ -35,4 +20,4 @@ async def erase_user(
     It leaves every table, index, cache and archive, and cannot be undone. Needs an admin's key.
     """
     receipt = await services.eraser.erase(credential.tenant, user, utc_now())
-    return ReceiptOut.of(user, receipt)
+    return ReceiptOut(user=user, erased=dict(receipt.erased), left=dict(receipt.left), complete=receipt.is_complete)

@@ -10,22 +10,12 @@ from pydantic import ValidationError
 
 from deployments.instruments import measured_write
 from deployments.problems import field_path
-from deployments.routes.models import (
-    BatchIn,
-    BatchItem,
-    BatchOut,
-    NoteFields,
-    NoteIn,
-    NoteOut,
-    NotePatch,
-    ProfileOut,
-    ProfilePatch,
-    PutResult,
-    Strict,
-    TurnIn,
-    TurnOut,
-)
 from deployments.services import ServicesDep, WriterDep
+from lamina.api.batches import BatchItem, BatchOut
+from lamina.api.fields import Strict
+from lamina.api.notes import BatchIn, NoteFields, NoteIn, NoteOut, NotePatch, PutResult
+from lamina.api.profiles import ProfileOut, ProfilePatch
+from lamina.api.turns import TurnIn, TurnOut
 from lamina.core.memories import Note, clean_note
 from lamina.core.queries import Tier
 from lamina.errors import InvalidInput, NotFound
@@ -122,7 +112,7 @@ def _stored_item(stored: dict[str, Any]) -> BatchItem:
 @router.patch("/notes/{id}")
 async def change_note(id: UUID, body: NotePatch, services: ServicesDep, credential: WriterDep) -> NoteOut:  # noqa: A002
     """Change fields of a note; the state before is kept as a version."""
-    return NoteOut.of(await services.recorder.change_note(credential.tenant, id, body.changes(utc_now())))
+    return NoteOut.from_stored(await services.recorder.change_note(credential.tenant, id, body.changes(utc_now())))
 
 
 @router.delete("/notes/{id}", status_code=HTTPStatus.NO_CONTENT)
@@ -138,4 +128,4 @@ async def delete_note(id: UUID, services: ServicesDep, credential: WriterDep) ->
 @router.patch("/profile")
 async def patch_profile(body: ProfilePatch, services: ServicesDep, credential: WriterDep) -> ProfileOut:
     """Merge a patch into a user's profile."""
-    return ProfileOut.of(await services.recorder.patch_profile(body.scope(credential.tenant), body.patch))
+    return ProfileOut.from_attributes(await services.recorder.patch_profile(body.scope(credential.tenant), body.patch))

@@ -19,6 +19,7 @@ MAX_TAGS = 64
 MAX_SOURCE_CHARS = 1024
 JOB_SOURCE = "job:"
 MAX_MESSAGES = 256
+MAX_ENTITIES = 256
 MAX_TTL_S = 100 * 365 * 86_400
 
 Metadata = dict[str, Any]
@@ -41,6 +42,15 @@ class Role(StrEnum):
     ASSISTANT = "assistant"
     SYSTEM = "system"
     TOOL = "tool"
+
+
+class RestoreStatus(StrEnum):
+    """What became of a note that was to be restored."""
+
+    RESTORED = "restored"
+    EXISTED = "existed"
+    NOT_ARCHIVED = "not_archived"
+    UNREADABLE = "unreadable"
 
 
 def new_id() -> UUID:

@@ -15,12 +15,11 @@ from itertools import pairwise
 
 import regex
 
-from lamina.core.memories import Entity
+from lamina.core.memories import MAX_ENTITIES, Entity
 from lamina.text.english import CALENDAR_WORDS, FUNCTION_WORDS, SENTENCE_STARTERS, listed
 
 MAX_NAME_WORDS = 8
 MAX_NAME_CHARS = 128
-MAX_ENTITIES = 256
 SURE, UNSURE = 0.8, 0.6
 
 _WORD = regex.compile(r"[\p{L}\p{N}_][\p{L}\p{M}\p{N}_]*(?:[-&'’.][\p{L}\p{N}][\p{L}\p{M}\p{N}_]*)*")

@@ -24,6 +24,7 @@ from psycopg.rows import DictRow
 
 from lamina.core.areas import Area
 from lamina.core.links import LinkKind
+from lamina.core.memories import RestoreStatus
 from lamina.core.runs import Counts
 from lamina.core.scope import Scope
 from lamina.errors import LaminaError, Unavailable
@@ -44,7 +45,6 @@ from lamina.stores.postgres.archived_notes import (
     ArchivedNotes,
     ArchiveFolder,
     RestoreOutcome,
-    RestoreStatus,
     active_generation,
     begin_folder,
     counts,

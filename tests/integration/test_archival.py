@@ -11,13 +11,14 @@ from uuid import UUID
 import pytest
 
 from lamina.core.areas import Area
+from lamina.core.memories import RestoreStatus
 from lamina.core.runs import Order, Run, RunState
 from lamina.errors import Misconfigured, NotFound, Unavailable
 from lamina.maintenance.archival import ArchivalJob, ArchivalPolicy, ArchiveKeeper, erase_archived
 from lamina.models.hashing import HashingModel
 from lamina.stores.archive import Archive, ArchivedNote, ArchiveFile, UnreadableArchive, scope_folder
 from lamina.stores.archive.files import MARK
-from lamina.stores.postgres.archived_notes import ArchivedNotes, RestoreStatus
+from lamina.stores.postgres.archived_notes import ArchivedNotes
 from lamina.wiring.archives import Archives, build_archive, build_archives
 from tests.support.application import Application, running, settings_for
 from tests.support.jobs import Watched, driver_of, in_days, in_pages, job_of, run_job, undo_run

@@ -2,9 +2,9 @@ from itertools import pairwise
 
 import pytest
 
-from lamina.core.memories import Edge
+from lamina.core.memories import MAX_ENTITIES, Edge
 from lamina.extraction.edges import CONFIDENCE
-from lamina.extraction.entities import MAX_ENTITIES, entities, mentions
+from lamina.extraction.entities import entities, mentions
 from lamina.extraction.knowledge import read_all
 
 

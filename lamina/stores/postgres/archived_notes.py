@@ -3,12 +3,12 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 from psycopg.rows import DictRow
 
+from lamina.core.memories import RestoreStatus
 from lamina.core.scope import Scope
 from lamina.errors import Misconfigured
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters, statement
@@ -51,15 +51,6 @@ class ArchiveFolder:
     database: UUID
     scope: Scope
     is_begun: bool
-
-
-class RestoreStatus(StrEnum):
-    """What became of a note that was to be restored."""
-
-    RESTORED = "restored"
-    EXISTED = "existed"
-    NOT_ARCHIVED = "not_archived"
-    UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,12 @@
 """The shapes of the response cache's requests and answers."""
 
-from typing import Annotated, Any, Literal, Self, cast
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from deployments.routes.models import ScopeIn
+from lamina.api.fields import ABSENT, Output
+from lamina.api.scope import ScopeIn
 from lamina.policies.caching.model_responses import (
     MAX_MEANING_CHARS,
     MAX_VARIANT_BYTES,
@@ -17,20 +18,18 @@ from lamina.policies.caching.model_responses import (
     clean_question,
 )
 
-_ABSENT = cast("str", None)  # A text that is left out; null in the request is refused.
-
 
 class QuestionIn(ScopeIn):
     """What a model is asked; `agent` is required, `session` and `swarm` do not matter."""
 
     query: str = Field(description="The question.")
     system_prompt: str = Field(
-        _ABSENT,
+        ABSENT,
         description="The agent's system prompt, of which a hash is kept; a response that is put under another one ends "
         "those before it.",
     )
-    system_prompt_version: str = Field(_ABSENT, description="Your version of the system prompt, instead of its text.")
-    model: str = Field(_ABSENT, description="Which model answers; responses of another one do not.")
+    system_prompt_version: str = Field(ABSENT, description="Your version of the system prompt, instead of its text.")
+    model: str = Field(ABSENT, description="Which model answers; responses of another one do not.")
     variant: Any = Field(
         None,
         description="Any JSON that must be equal too: tools, temperature, locale; "
@@ -67,7 +66,7 @@ class LookupIn(QuestionIn):
     )
 
 
-class LookupOut(BaseModel):
+class LookupOut(Output):
     """What the cache knows."""
 
     state: State = Field(description="hit; stale: served for a while after its end; miss: make it, and put it.")
@@ -83,10 +82,9 @@ class LookupOut(BaseModel):
     )
 
     @classmethod
-    def of(cls, found: LookedUp) -> Self:
+    def from_found(cls, found: LookedUp) -> Self:
         """Return what was found as the API shows it."""
-        fields = {name: getattr(found, name) for name in cls.model_fields if hasattr(found, name)}
-        return cls(**fields, refresh=found.is_to_refresh)
+        return cls.from_attributes(found, refresh=found.is_to_refresh)
 
 
 class PutResponseIn(QuestionIn):
@@ -94,7 +92,7 @@ class PutResponseIn(QuestionIn):
 
     response: Any = Field(description="Any JSON value; it is returned as it is.")
     epoch: Annotated[int, Field(strict=True)] = Field(
-        cast("int", None),
+        ABSENT,
         description="Opaque, from the lookup that missed: if the agent's memory changed since, the response is not "
         "stored.",
     )
@@ -112,7 +110,7 @@ class PutResponseOut(BaseModel):
     evicted: int = Field(description="How many other responses of the workspace had to go.")
 
     @classmethod
-    def of(cls, put: PutResponse) -> Self:
+    def from_put(cls, put: PutResponse) -> Self:
         """Return what became of it as the API shows it."""
         stored = put.refusal is None
         return cls(id=put.id, stored=stored, reason=put.refusal, expires_in_s=put.expires_in_s, evicted=put.evicted)

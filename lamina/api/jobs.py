@@ -1,15 +1,14 @@
 """What the routes of maintenance take and return."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Self
 from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from deployments.routes.models import Strict
-from lamina.core.runs import Counts, Held, JobName, Run, RunState
-from lamina.maintenance.report import report
-from lamina.wiring import JOBS
+from lamina.api.fields import Output, Strict
+from lamina.core.runs import JobName, Run, RunState
 
 
 class JobIn(Strict):
@@ -23,7 +22,7 @@ class JobIn(Strict):
     force: bool = Field(default=False, description="Remove more of a scope than `jobs.most_removed`.")
 
 
-class CountsOut(BaseModel):
+class CountsOut(Output):
     """How much a run saw and did."""
 
     units: int = Field(description="Scopes (of some jobs: tenants) that are finished.")
@@ -32,13 +31,8 @@ class CountsOut(BaseModel):
     changed: int = Field(description="Rows it changed; others may have changed one first.")
     removed: int = Field(description="Of these, rows that left every search.")
 
-    @classmethod
-    def of(cls, counts: Counts) -> Self:
-        """Return the counts of a run."""
-        return cls.model_validate(counts, from_attributes=True)
 
-
-class HeldOut(BaseModel):
+class HeldOut(Output):
     """A scope that was left alone, because too much of it would have gone."""
 
     tenant: str = Field(description="Whose.")
@@ -47,13 +41,8 @@ class HeldOut(BaseModel):
     size: int = Field(description="Rows the scope has.")
     removals: int = Field(description="Rows that would have gone.")
 
-    @classmethod
-    def of(cls, held: Held) -> Self:
-        """Return a scope that was held back."""
-        return cls.model_validate(held, from_attributes=True)
 
-
-class RunOut(BaseModel):
+class RunOut(Output):
     """A run of a job."""
 
     id: UUID = Field(description="Of the run.")
@@ -81,31 +70,21 @@ class RunOut(BaseModel):
     report: list[str] = Field(description="All this in words.")
 
     @classmethod
-    def of(cls, run: Run) -> Self:
-        """Return a run."""
+    def from_run(cls, run: Run, report: Iterable[str]) -> Self:
+        """Show a run; ``report`` says the same in words."""
         order = run.order
-        return cls(
-            id=run.id,
-            job=order.job,
-            state=run.state,
+        return cls.from_attributes(
+            run,
+            order,
             workspace=order.area.workspace,
             namespace=order.area.namespace,
             area=str(order.area),
             dry_run=order.is_dry_run,
             force=order.is_forced,
-            requested_by=order.requested_by,
-            moment=order.moment,
-            plan=dict(run.plan),
-            counts=CountsOut.of(run.counts),
-            held=[HeldOut.of(held) for held in run.held],
-            problems=list(run.problems),
-            undone=None if run.undone is None else CountsOut.of(run.undone),
-            error=run.error,
-            created_at=run.created_at,
-            started_at=run.started_at,
-            finished_at=run.finished_at,
-            undone_at=run.undone_at,
-            report=list(report(run, JOBS[order.job].told)),
+            counts=CountsOut.from_attributes(run.counts),
+            held=[HeldOut.from_attributes(held) for held in run.held],
+            undone=None if run.undone is None else CountsOut.from_attributes(run.undone),
+            report=list(report),
         )
 
 

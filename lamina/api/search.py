@@ -1,12 +1,13 @@
 """The shapes of searching: what is asked, and what is found."""
 
 from datetime import datetime
-from typing import Any, Self, cast
+from typing import Any, Self
 from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from deployments.routes.models import Count, Fraction, ScopeIn
+from lamina.api.fields import ABSENT, Count, Fraction, Output
+from lamina.api.scope import ScopeIn
 from lamina.core.filters import parse
 from lamina.core.memory_profiles import WISHES, Wishes
 from lamina.core.queries import (
@@ -27,21 +28,21 @@ class SearchIn(ScopeIn):
     """What to look for."""
 
     query: str = Field(description="A question, or the latest message.")
-    limit: Count = Field(cast("int", None), ge=1, le=MAX_LIMIT, description="Most results. Default: search.limit.")
+    limit: Count = Field(ABSENT, ge=1, le=MAX_LIMIT, description="Most results. Default: search.limit.")
     tiers: list[TierName] = Field(
         list(TIER_NAMES), min_length=1, description="Tiers to search. Default: the agent's memory profile, then all."
     )
     tags: list[str] = Field(default_factory=list, description="Only memories with all of these tags.")
-    since: datetime = Field(cast("datetime", None), description="Only what happened at or after this time.")
-    until: datetime = Field(cast("datetime", None), description="Only what happened before this time.")
+    since: datetime = Field(ABSENT, description="Only what happened at or after this time.")
+    until: datetime = Field(ABSENT, description="Only what happened before this time.")
     min_confidence: Fraction = Field(
-        cast("float", None), description="Only memories at least this sure. Default: search.min_confidence."
+        ABSENT, description="Only memories at least this sure. Default: search.min_confidence."
     )
     as_of: datetime = Field(
-        cast("datetime", None), description="Search as if it were this time: later memories do not exist. Default: now."
+        ABSENT, description="Search as if it were this time: later memories do not exist. Default: now."
     )
     min_score: Fraction = Field(
-        cast("float", None),
+        ABSENT,
         description=(
             "Leave out what has a lower fused score. Default: the agent's memory profile, then 0 for a search and "
             "context.min_relevance for a context."
@@ -59,7 +60,7 @@ class SearchIn(ScopeIn):
         description="How weighted scales: min_max between the worst and the best found, absolute not at all.",
     )
     depth: Count = Field(
-        cast("int", None), ge=1, le=MAX_DEPTH, description="Steps the graph is followed. Default: search.graph_depth."
+        ABSENT, ge=1, le=MAX_DEPTH, description="Steps the graph is followed. Default: search.graph_depth."
     )
     filters: dict[str, Any] = Field(
         default_factory=dict,
@@ -94,7 +95,7 @@ class ContextIn(SearchIn):
     """What a prompt needs to know."""
 
     budget_tokens: Count = Field(
-        cast("int", None), ge=16, le=1_000_000, description="Most estimated tokens. Default: context.budget_tokens."
+        ABSENT, ge=16, le=1_000_000, description="Most estimated tokens. Default: context.budget_tokens."
     )
 
 
@@ -106,7 +107,7 @@ class PlacementOut(BaseModel):
     raw: dict[str, float] = Field(description="The engine's own figures: cosine, bm25, ts_rank_cd, path.")
 
 
-class ResultOut(BaseModel):
+class ResultOut(Output):
     """A memory that was found."""
 
     id: UUID = Field(description="Id of the message, note, entity, fact, procedure or passage.")
@@ -135,16 +136,15 @@ class ResultOut(BaseModel):
     explain: dict[str, PlacementOut] | None = Field(None, description="Rank and figures per source, on request.")
 
     @classmethod
-    def of(cls, hit: FusedHit, *, explain: bool) -> Self:
+    def from_hit(cls, hit: FusedHit, *, explain: bool) -> Self:
         """Return the result as the API shows it."""
         memory = hit.memory
-        taken = {name: getattr(memory, name) for name in cls.model_fields if hasattr(memory, name)}
         placements = {
             source.value: PlacementOut(rank=place.rank, score=place.score, raw=dict(place.raw))
             for source, place in hit.placements.items()
         }
-        shown = {"tier": memory.tier.name.lower(), "score": hit.score, "explain": placements if explain else None}
-        return cls(**(taken | shown))
+        tier = memory.tier.name.lower()
+        return cls.from_attributes(memory, tier=tier, score=hit.score, explain=placements if explain else None)
 
 
 class SearchOut(BaseModel):
@@ -163,10 +163,10 @@ class SearchOut(BaseModel):
     )
 
     @classmethod
-    def of(cls, answer: Answer, *, explain: bool) -> Self:
+    def from_answer(cls, answer: Answer, *, explain: bool) -> Self:
         """Return the answer as the API shows it."""
         return cls(
-            results=[ResultOut.of(hit, explain=explain) for hit in answer.hits],
+            results=[ResultOut.from_hit(hit, explain=explain) for hit in answer.hits],
             sources={source.value: count for source, count in answer.answered.items()},
             degraded=sorted(answer.degraded),
             reasons=dict(answer.degraded) if explain else None,
@@ -189,13 +189,13 @@ class ContextOut(BaseModel):
     )
 
     @classmethod
-    def of(cls, block: ContextBlock, budget_tokens: int, degraded: list[str], *, explain: bool) -> Self:
+    def from_block(cls, block: ContextBlock, budget_tokens: int, degraded: list[str], *, explain: bool) -> Self:
         """Return the block as the API shows it."""
         return cls(
             text=block.text,
             tokens=block.tokens,
             budget_tokens=budget_tokens,
-            results=[ResultOut.of(hit, explain=explain) for hit in block.used],
+            results=[ResultOut.from_hit(hit, explain=explain) for hit in block.used],
             omitted=list(block.omitted),
             degraded=sorted(degraded),
         )

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Self, cast
+from typing import Self
 from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from deployments.routes.models import Strict
+from lamina.api.fields import ABSENT, Output, Strict
 from lamina.core.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE
 from lamina.core.sharing import Segment, Share, ShareState
 
@@ -21,7 +21,7 @@ class ShareIn(Strict):
     segment: Segment = Field(description="notes, graph, procedures or documents.")
     tags: list[str] = Field(default_factory=list, description="Only memories with all of these tags.")
     expires_at: datetime = Field(
-        cast("datetime", None), description="When it ends, ISO 8601; without an offset it is UTC. Default: never."
+        ABSENT, description="When it ends, ISO 8601; without an offset it is UTC. Default: never."
     )
     label: str = Field("", description="What it is for.")
 
@@ -40,7 +40,7 @@ class ShareIn(Strict):
         )
 
 
-class ShareOut(BaseModel):
+class ShareOut(Output):
     """A share."""
 
     id: UUID = Field(description="Id of the share.")
@@ -56,10 +56,9 @@ class ShareOut(BaseModel):
     revoked_at: datetime | None = Field(description="When it was revoked, UTC.")
 
     @classmethod
-    def of(cls, share: Share, now: datetime) -> Self:
+    def from_share(cls, share: Share, now: datetime) -> Self:
         """Return the share as the API shows it."""
-        fields = {name: getattr(share, name) for name in cls.model_fields if name not in {"state", "tags"}}
-        return cls(**fields, state=share.state(now), tags=list(share.tags))
+        return cls.from_attributes(share, state=share.state(now))
 
 
 class SharesOut(BaseModel):
@@ -69,7 +68,9 @@ class SharesOut(BaseModel):
     received: list[ShareOut] = Field(description="What others let the workspace search, the latest first.")
 
     @classmethod
-    def of(cls, shares: Sequence[Share], workspace: str, now: datetime) -> Self:
+    def from_shares(cls, shares: Sequence[Share], workspace: str, now: datetime) -> Self:
         """Return the shares as the API shows them."""
-        given = [ShareOut.of(share, now) for share in shares if share.workspace == workspace]
-        return cls(given=given, received=[ShareOut.of(share, now) for share in shares if share.workspace != workspace])
+        given = [ShareOut.from_share(share, now) for share in shares if share.workspace == workspace]
+        return cls(
+            given=given, received=[ShareOut.from_share(share, now) for share in shares if share.workspace != workspace]
+        )

@@ -1,19 +1,18 @@
 """The shapes of requests and answers about archived notes."""
 
-from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Self
+from typing import Annotated
 from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from deployments.routes.models import Strict
-from lamina.stores.postgres.archived_notes import ArchivedEntry, RestoreOutcome, RestoreStatus
+from lamina.api.fields import Output, Strict
+from lamina.core.memories import RestoreStatus
 
 MAX_RESTORED = 1000
 
 
-class ArchivedNoteOut(BaseModel):
+class ArchivedNoteOut(Output):
     """Where an archived note is; what it says is in the file alone."""
 
     id: UUID = Field(description="Id of the note, which it keeps when it is restored.")
@@ -27,16 +26,6 @@ class ArchivedNotesOut(BaseModel):
 
     notes: list[ArchivedNoteOut] = Field(description="In the order of their ids.")
 
-    @classmethod
-    def of(cls, entries: Sequence[ArchivedEntry]) -> Self:
-        """Return the page as the API shows it."""
-        return cls(
-            notes=[
-                ArchivedNoteOut(id=item.id, user=item.user, file=item.file, archived_at=item.archived_at)
-                for item in entries
-            ]
-        )
-
 
 class RestoreIn(Strict):
     """Which archived notes come back."""
@@ -46,7 +35,7 @@ class RestoreIn(Strict):
     )
 
 
-class RestoredNoteOut(BaseModel):
+class RestoredNoteOut(Output):
     """What became of one note."""
 
     id: UUID = Field(description="Id of the note.")
@@ -64,15 +53,3 @@ class RestoredOut(BaseModel):
     results: list[RestoredNoteOut] = Field(description="One for each id, in the order that was asked.")
     restored: int = Field(description="How many came back.")
     without_vectors: int = Field(description="Of these, how many wait for the job reembed.")
-
-    @classmethod
-    def of(cls, outcomes: Sequence[RestoreOutcome]) -> Self:
-        """Return the outcomes as the API shows them."""
-        return cls(
-            results=[
-                RestoredNoteOut(id=item.id, status=item.status, lacks_vectors=item.lacks_vectors, error=item.error)
-                for item in outcomes
-            ],
-            restored=sum(item.status is RestoreStatus.RESTORED for item in outcomes),
-            without_vectors=sum(item.lacks_vectors for item in outcomes),
-        )

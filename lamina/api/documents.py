@@ -2,38 +2,34 @@
 
 import base64
 import binascii
-import json
 from datetime import datetime
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal
 from uuid import UUID
 
-from fastapi import UploadFile
 from pydantic import BaseModel, Field
 
-from deployments.routes.models import ScopeIn, Strict
-from lamina.core.documents import DEFAULT_MEDIA_TYPE, StoredDocument, StoredPassage, Upload
-from lamina.core.media_types import media_type_of
-from lamina.core.memories import Metadata
+from lamina.api.fields import ABSENT, Output, Strict
+from lamina.api.scope import ScopeIn
+from lamina.core.documents import DEFAULT_MEDIA_TYPE, Upload
 from lamina.errors import InvalidInput
 
 MAX_DOCUMENTS = 256
-_ABSENT = cast("str", None)
 
 
 class DocumentFields(Strict):
     """What a document consists of."""
 
-    content: str = Field(_ABSENT, description="Its text.")
-    content_base64: str = Field(_ABSENT, description="The bytes of its file in base64, instead of `content`.")
+    content: str = Field(ABSENT, description="Its text.")
+    content_base64: str = Field(ABSENT, description="The bytes of its file in base64, instead of `content`.")
     media_type: str = Field(
         DEFAULT_MEDIA_TYPE,
         description="text/plain, text/markdown, text/html or application/pdf, perhaps with a charset.",
     )
-    key: str = Field(_ABSENT, description="Your own id: the same key replaces the document. Default: hash of its text.")
-    title: str = Field(_ABSENT, description="Default: the title that it gives itself.")
+    key: str = Field(ABSENT, description="Your own id: the same key replaces the document. Default: hash of its text.")
+    title: str = Field(ABSENT, description="Default: the title that it gives itself.")
     tags: list[str] = Field(default_factory=list, description="Labels, each compared whole.")
     occurred_at: datetime = Field(
-        cast("datetime", None),
+        ABSENT,
         description="When what it tells of happened, ISO 8601; without an offset it is UTC. Default: now.",
     )
     source: str = Field("api", description="Where it comes from.")
@@ -82,46 +78,6 @@ class DocumentsIn(ScopeIn):
     )
 
 
-class FileIn(ScopeIn):
-    """A file to store, as a form."""
-
-    file: UploadFile = Field(description="The file.")
-    media_type: str = Field(_ABSENT, description="What it is written in. Default: what the file or its name says.")
-    key: str = Field(_ABSENT, description="Your own id: the same key replaces the document. Default: hash of its text.")
-    title: str = Field(_ABSENT, description="Default: the title that it gives itself.")
-    tags: list[str] = Field(default_factory=list, description="Labels, each compared whole; may be repeated.")
-    occurred_at: datetime = Field(cast("datetime", None), description="When what it tells of happened. Default: now.")
-    source: str = Field(_ABSENT, description="Where it comes from. Default: the file's name.")
-    metadata: str = Field("{}", description="Your data, as a JSON object.")
-
-    async def upload(self) -> Upload:
-        """Return the document as the library knows it.
-
-        Raises:
-            InvalidInput: If the metadata are no JSON object.
-        """
-        name = self.file.filename or ""
-        return Upload(
-            content=await self.file.read(),
-            media_type=self.media_type or media_type_of(name, self.file.content_type),
-            key=self.key,
-            title=self.title,
-            tags=tuple(self.tags),
-            event_at=self.occurred_at,
-            source=self.source or name or "api",
-            metadata=self._metadata(),
-        )
-
-    def _metadata(self) -> Metadata:
-        try:
-            found = json.loads(self.metadata)
-        except (ValueError, RecursionError) as error:
-            raise InvalidInput("metadata", "is no JSON; send a JSON object") from error
-        if not isinstance(found, dict):
-            raise InvalidInput("metadata", "is no JSON object")
-        return found
-
-
 class PutDocumentOut(BaseModel):
     """What became of a document."""
 
@@ -152,7 +108,7 @@ class PutDocumentsOut(BaseModel):
     epoch: int | None = Field(None, description="The namespace's epoch; none if nothing was stored.")
 
 
-class DocumentOut(BaseModel):
+class DocumentOut(Output):
     """A stored document."""
 
     id: UUID = Field(description="Id of the document.")
@@ -174,12 +130,6 @@ class DocumentOut(BaseModel):
     created_at: datetime = Field(description="When it was stored first, UTC.")
     updated_at: datetime = Field(description="When it was last replaced, UTC.")
 
-    @classmethod
-    def of(cls, stored: StoredDocument) -> Self:
-        """Return the document as the API shows it."""
-        taken = {name: getattr(stored, name) for name in cls.model_fields if hasattr(stored, name)}
-        return cls(occurred_at=stored.event_at, **taken)
-
 
 class DocumentsOut(BaseModel):
     """A page of documents."""
@@ -187,7 +137,7 @@ class DocumentsOut(BaseModel):
     documents: list[DocumentOut] = Field(description="The latest event first, without their text.")
 
 
-class PassageOut(BaseModel):
+class PassageOut(Output):
     """A passage of a document."""
 
     id: UUID = Field(description="Id of the passage, as search returns it.")
@@ -197,11 +147,6 @@ class PassageOut(BaseModel):
     end: int = Field(description="One past the last character.")
     heading: str | None = Field(description="The headings above it, outermost first.")
     page: int | None = Field(description="The page it is on, from 1.")
-
-    @classmethod
-    def of(cls, passage: StoredPassage) -> Self:
-        """Return the passage as the API shows it."""
-        return cls(**{name: getattr(passage, name) for name in cls.model_fields})
 
 
 class PassagesOut(BaseModel):

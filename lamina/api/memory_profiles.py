@@ -1,11 +1,12 @@
 """The shapes of memory profiles."""
 
 from datetime import datetime
-from typing import Self, cast
+from typing import Self
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from deployments.routes.models import Count, Fraction, ScopeIn
+from lamina.api.fields import ABSENT, Count, Fraction, Output
+from lamina.api.scope import ScopeIn
 from lamina.core.memory_profiles import MAX_TTL_DAYS, Defaults, MemoryProfile
 from lamina.core.queries import MAX_LIMIT, TIER_NAMES, TierName
 
@@ -17,10 +18,10 @@ class MemoryProfileIn(ScopeIn):
         list(TIER_NAMES), min_length=1, description="Tiers that are searched if a request names none."
     )
     max_context_chunks: Count = Field(
-        cast("int", None), ge=1, le=MAX_LIMIT, description="Most memories in a block. Default: context.max_chunks."
+        ABSENT, ge=1, le=MAX_LIMIT, description="Most memories in a block. Default: context.max_chunks."
     )
     min_relevance: Fraction = Field(
-        cast("float", None), description="The least fused score, 0 to 1. Default: context.min_relevance."
+        ABSENT, description="The least fused score, 0 to 1. Default: context.min_relevance."
     )
     ttl_days: float | None = Field(
         None, gt=0, le=MAX_TTL_DAYS, strict=True, description="Days after which a memory is not for it any more."
@@ -39,7 +40,7 @@ class MemoryProfileIn(ScopeIn):
         )
 
 
-class MemoryProfileOut(BaseModel):
+class MemoryProfileOut(Output):
     """How an agent remembers."""
 
     agent: str = Field(description="Whose profile it is.")
@@ -51,8 +52,7 @@ class MemoryProfileOut(BaseModel):
     updated_at: datetime | None = Field(description="When it was written, UTC; none where these are the defaults.")
 
     @classmethod
-    def of(cls, agent: str, profile: MemoryProfile) -> Self:
+    def from_profile(cls, agent: str, profile: MemoryProfile) -> Self:
         """Return the profile as the API shows it."""
-        fields = {name: getattr(profile, name) for name in cls.model_fields if hasattr(profile, name)}
         tiers = [name for name, tier in TIER_NAMES.items() if tier in profile.tiers]
-        return cls(**(fields | {"agent": agent, "tiers": tiers}))
+        return cls.from_attributes(profile, agent=agent, tiers=tiers)

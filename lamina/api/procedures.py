@@ -1,19 +1,16 @@
 """The shapes of the procedures' requests and answers."""
 
 from datetime import datetime
-from typing import Annotated, Any, Self, cast
+from typing import Annotated, Any, Self
 from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from deployments.routes.models import MAX_BATCH, Count, Fraction, ScopeIn, Strict
+from lamina.api.fields import ABSENT, MAX_BATCH, Count, Fraction, Output, Strict
+from lamina.api.scope import ScopeIn
 from lamina.core.filters import parse
 from lamina.core.queries import MAX_LIMIT, Filters
 from lamina.policies.procedures import Match, Outcome, Procedure, Stage, StoredProcedure
-from lamina.search.procedures import Matched
-from lamina.stores.postgres.procedures import ReportedOutcome
-
-_ABSENT = cast("str", None)  # A text that is left out; null in the request is refused.
 
 
 class ProcedureFields(Strict):
@@ -54,10 +51,10 @@ class ProcedureBatchIn(ScopeIn):
 class ProcedurePatch(Strict):
     """Fields of a procedure to change; what is left out stays, its outcomes too."""
 
-    trigger: str = Field(_ABSENT, description="New trigger; it is embedded and indexed again.")
-    action: str = Field(_ABSENT, description="New action.")
-    tags: list[str] = Field(cast("list[str]", None), description="New tags, in place of all old ones.")
-    metadata: dict[str, Any] = Field(cast("dict[str, Any]", None), description="New metadata, in place of the old.")
+    trigger: str = Field(ABSENT, description="New trigger; it is embedded and indexed again.")
+    action: str = Field(ABSENT, description="New action.")
+    tags: list[str] = Field(ABSENT, description="New tags, in place of all old ones.")
+    metadata: dict[str, Any] = Field(ABSENT, description="New metadata, in place of the old.")
 
     def changes(self) -> dict[str, Any]:
         """Return the fields that were sent."""
@@ -65,7 +62,7 @@ class ProcedurePatch(Strict):
         return sent | ({"tags": tuple(sent["tags"])} if "tags" in sent else {})
 
 
-class ProcedureOut(BaseModel):
+class ProcedureOut(Output):
     """A stored procedure."""
 
     id: UUID = Field(description="Id of the procedure.")
@@ -85,9 +82,9 @@ class ProcedureOut(BaseModel):
     last_used_at: datetime | None = Field(description="When an outcome was last reported, UTC.")
 
     @classmethod
-    def of(cls, stored: StoredProcedure) -> Self:
+    def from_stored(cls, stored: StoredProcedure) -> Self:
         """Return the procedure as the API shows it."""
-        return cls(**_shown(stored))
+        return cls.from_attributes(stored, stored.procedure)
 
 
 class ProceduresOut(BaseModel):
@@ -100,7 +97,7 @@ class MatchIn(ScopeIn):
     """A situation to find procedures for."""
 
     query: str = Field(description="What is asked, or what the situation is.")
-    limit: Count = Field(cast("int", None), ge=1, le=MAX_LIMIT, description="Most matches. Default: search.limit.")
+    limit: Count = Field(ABSENT, ge=1, le=MAX_LIMIT, description="Most matches. Default: search.limit.")
     min_score: Fraction = Field(0.0, description="Only matches with at least this score, 0 to 1.")
     tags: list[str] = Field(default_factory=list, description="Only procedures with all of these tags.")
     filters: dict[str, Any] = Field(
@@ -126,9 +123,9 @@ class MatchOut(ProcedureOut):
     figures: dict[str, float] = Field(description="Share of the prefix and of common words, and the cosine.")
 
     @classmethod
-    def of_match(cls, match: Match) -> Self:
+    def from_match(cls, match: Match) -> Self:
         """Return the match as the API shows it."""
-        return cls(**_shown(match.stored), stage=match.stage, score=match.score, figures=dict(match.figures))
+        return cls.from_attributes(match, match.stored, match.stored.procedure, figures=dict(match.figures))
 
 
 class MatchesOut(BaseModel):
@@ -137,20 +134,14 @@ class MatchesOut(BaseModel):
     matches: list[MatchOut] = Field(description="Best first.")
     degraded: list[str] = Field(description="What did not answer: embedder, without which nothing matches by meaning.")
 
-    @classmethod
-    def of(cls, matched: Matched, *, min_score: float) -> Self:
-        """Return the matches that score well enough."""
-        enough = [MatchOut.of_match(match) for match in matched.matches if match.score >= min_score]
-        return cls(matches=enough, degraded=sorted(matched.degraded))
-
 
 class OutcomeIn(Strict):
     """What came of following a procedure."""
 
     succeeded: Annotated[bool, Field(strict=True)] = Field(description="Whether it worked.")
-    run: str = Field(_ABSENT, description="Your id of the run: it counts once. Without it, each report counts.")
-    comment: str = Field(_ABSENT, description="What there is to say about it.")
-    agent: str = Field(_ABSENT, description="Agent that reports.")
+    run: str = Field(ABSENT, description="Your id of the run: it counts once. Without it, each report counts.")
+    comment: str = Field(ABSENT, description="What there is to say about it.")
+    agent: str = Field(ABSENT, description="Agent that reports.")
 
     def outcome(self) -> Outcome:
         """Return the outcome as the library knows it."""
@@ -167,7 +158,7 @@ class ReinforcedOut(BaseModel):
     failures: int = Field(description="How many runs failed with it.")
 
 
-class OutcomeOut(BaseModel):
+class OutcomeOut(Output):
     """A reported outcome."""
 
     id: UUID = Field(description="Id of the report.")
@@ -177,21 +168,8 @@ class OutcomeOut(BaseModel):
     agent: str | None = Field(description="Agent that reported.")
     reported_at: datetime = Field(description="When it was reported, UTC.")
 
-    @classmethod
-    def of(cls, reported: ReportedOutcome) -> Self:
-        """Return the outcome as the API shows it."""
-        outcome = reported.outcome
-        given = {"succeeded": outcome.succeeded, "run": outcome.run, "comment": outcome.comment}
-        return cls(id=reported.id, agent=reported.agent, reported_at=reported.reported_at, **given)
-
 
 class OutcomesOut(BaseModel):
     """A page of outcomes."""
 
     outcomes: list[OutcomeOut] = Field(description="The latest first.")
-
-
-def _shown(stored: StoredProcedure) -> dict[str, Any]:
-    names = ProcedureOut.model_fields
-    fields = {name: getattr(stored, name) for name in names if hasattr(stored, name)}
-    return fields | {name: getattr(stored.procedure, name) for name in names if hasattr(stored.procedure, name)}

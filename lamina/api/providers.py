@@ -1,13 +1,9 @@
 """The shapes of requests and answers about providers of models."""
 
-from collections.abc import Sequence
-from typing import Self, cast
-
 from pydantic import BaseModel, Field
 
-from deployments.routes.models import MAX_BATCH, Count, Strict
+from lamina.api.fields import ABSENT, MAX_BATCH, Count, Output, Strict
 from lamina.core.scope import DEFAULT_WORKSPACE
-from lamina.stores.postgres.provider_metrics import HitRates, InferenceCall
 
 
 class InferenceCallIn(Strict):
@@ -18,11 +14,7 @@ class InferenceCallIn(Strict):
     input_tokens: Count = Field(ge=0, description="Tokens of the prompt, those from the provider's cache among them.")
     cached_tokens: Count = Field(ge=0, description="How many of them came from the provider's cache.")
     workspace: str = Field(DEFAULT_WORKSPACE, description="Project that the call was made for.")
-    agent: str = Field(cast("str", None), description="Agent that made it.")
-
-    def call(self) -> InferenceCall:
-        """Return the call as the library knows it."""
-        return InferenceCall(**self.model_dump())
+    agent: str = Field(ABSENT, description="Agent that made it.")
 
 
 class InferenceCallsIn(Strict):
@@ -39,7 +31,7 @@ class RecordedOut(BaseModel):
     recorded: int = Field(description="How many were recorded.")
 
 
-class HitRatesOut(BaseModel):
+class HitRatesOut(Output):
     """How much one model of a provider took from the provider's cache."""
 
     provider: str = Field(description="Who runs the model.")
@@ -52,19 +44,9 @@ class HitRatesOut(BaseModel):
     )
     token_hit_rate: float | None = Field(description="Share of cached tokens among all, 0 to 1.")
 
-    @classmethod
-    def of(cls, rates: HitRates) -> Self:
-        """Return the rates as the API shows them."""
-        return cls(**{name: getattr(rates, name) for name in cls.model_fields})
-
 
 class ProviderRatesOut(BaseModel):
     """How much models took from their providers' caches."""
 
     days: int = Field(description="Over how many days until now.")
     rates: list[HitRatesOut] = Field(description="By provider and model, the highest avg_hit_rate first.")
-
-    @classmethod
-    def of(cls, days: int, rates: Sequence[HitRates]) -> Self:
-        """Return the rates as the API shows them."""
-        return cls(days=days, rates=[HitRatesOut.of(item) for item in rates])

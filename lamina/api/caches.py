@@ -1,14 +1,10 @@
 """The shapes of what the caches tell."""
 
-from dataclasses import asdict
 from typing import Literal, Self
 
 from pydantic import BaseModel, Field
 
-from deployments.routes.provider_models import HitRatesOut
-from lamina.caching.shared_caches import CacheFigures
-from lamina.caching.upkeep import TableFigures
-from lamina.core.cache_layers import Layer
+from lamina.api.providers import HitRatesOut
 from lamina.core.cache_stats import Counts, Holding
 
 
@@ -26,7 +22,7 @@ class LayerOut(BaseModel):
     evictions: int = Field(description="Entries given up for want of room.")
 
     @classmethod
-    def of(cls, counts: Counts, holding: Holding | None) -> Self:
+    def from_counts(cls, counts: Counts, holding: Holding | None) -> Self:
         """Return a layer as the API shows it."""
         asked, timed = counts.hits + counts.misses + counts.stale + counts.errors, sum(counts.buckets)
         return cls(
@@ -50,18 +46,6 @@ class CacheHealthOut(BaseModel):
         description="Whose counts these are: all replicas', or this one's because a shard does not answer."
     )
     shards: dict[str, bool] = Field(description="Whether each shard answers; what it had is lost with it, no more.")
-
-    @classmethod
-    def of(cls, figures: CacheFigures, front: Holding) -> Self:
-        """Return the figures as the API shows them."""
-        stats = figures.totals()
-        counts = stats.counts if figures.is_complete else figures.here
-        holdings = {**stats.holdings, Layer.FRONT: front}
-        return cls(
-            layers={layer.value: LayerOut.of(counts.get(layer, Counts()), holdings.get(layer)) for layer in Layer},
-            counted="everywhere" if figures.is_complete else "here",
-            shards={name: item is not None for name, item in figures.shards.items()},
-        )
 
 
 class ResponsesOut(BaseModel):
@@ -95,17 +79,6 @@ class CacheStatsOut(CacheHealthOut):
 
     tables: TablesOut = Field(description="What the caches' tables hold of the tenant.")
     providers: list[HitRatesOut] = Field(description="Hit rates of the model providers' own caches, of seven days.")
-
-    @classmethod
-    def with_tables(cls, health: CacheHealthOut, figures: TableFigures) -> Self:
-        """Return the figures with those of the tables."""
-        tables = TablesOut(
-            responses=ResponsesOut(**asdict(figures.responses)), embeddings=EmbeddingsOut(**asdict(figures.embeddings))
-        )
-        providers = [HitRatesOut.of(rates) for rates in figures.providers]
-        held = {"entries": figures.responses.entries, "bytes": figures.responses.size_bytes}
-        layers = {**health.layers, Layer.SEMANTIC.value: health.layers[Layer.SEMANTIC.value].model_copy(update=held)}
-        return cls(**{**dict(health), "layers": layers}, tables=tables, providers=providers)
 
 
 class ExpiredOut(BaseModel):

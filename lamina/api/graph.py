@@ -1,19 +1,14 @@
 """The shapes of the graph's requests and answers."""
 
 from datetime import datetime
-from typing import Any, Self, cast
 from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from deployments.routes.models import Count, Fraction, ScopeIn, Strict
-from lamina.core.links import Followed
-from lamina.core.memories import Edge, Entity, as_utc
+from lamina.api.fields import ABSENT, Count, Fraction, Output, Strict
+from lamina.api.scope import ScopeIn
+from lamina.core.memories import MAX_ENTITIES, Edge, Entity, as_utc
 from lamina.core.queries import MAX_DEPTH, MAX_LIMIT
-from lamina.extraction.entities import MAX_ENTITIES
-from lamina.policies.ranking.graph_paths import Reached
-from lamina.search.graph_explorer import Neighbours, Shown, Traversal
-from lamina.stores.postgres.knowledge import StoredEntity
 
 MAX_ITEMS = 500
 
@@ -71,7 +66,7 @@ class PutNodesOut(BaseModel):
     results: list[PutNodeOut] = Field(description="One entry an item, in their order.")
 
 
-class EntityOut(BaseModel):
+class EntityOut(Output):
     """An entity."""
 
     id: UUID = Field(description="Id of the entity.")
@@ -82,13 +77,6 @@ class EntityOut(BaseModel):
     mentions: int = Field(description="How many memories mention it that you may see.")
     first_seen_at: datetime = Field(description="When it was first mentioned, UTC.")
     last_seen_at: datetime = Field(description="When it was last mentioned, UTC.")
-
-    @classmethod
-    def of(cls, stored: StoredEntity) -> Self:
-        """Return the entity as the API shows it."""
-        own = {name: getattr(stored.entity, name) for name in ("name", "type", "confidence")}
-        rest = {name: getattr(stored, name) for name in ("id", "mentions", "first_seen_at", "last_seen_at")}
-        return cls(**own, **rest, aliases=list(stored.entity.aliases))
 
 
 class NeighbourOut(BaseModel):
@@ -109,16 +97,6 @@ class NeighboursOut(BaseModel):
     neighbours: list[NeighbourOut] = Field(description="The strongest first.")
     is_capped: bool = Field(description="Whether there are more than were asked for.")
 
-    @classmethod
-    def of(cls, found: Neighbours) -> Self:
-        """Return the neighbours as the API shows them."""
-        links = [
-            NeighbourOut(**_link(link), tier=_tier(found.shown[link.end]), content=found.shown[link.end].content)
-            for link in found.links
-        ]
-        entity = EntityOut.of(found.entity) if found.entity else None
-        return cls(entity=entity, neighbours=links, is_capped=found.is_capped)
-
 
 class TraverseIn(ScopeIn):
     """Where to start and how far to go."""
@@ -131,7 +109,7 @@ class TraverseIn(ScopeIn):
     kinds: list[str] = Field(
         default_factory=list, max_length=64, description="Kinds of link that may be followed; none allows all."
     )
-    as_of: datetime = Field(cast("datetime", None), description="Follow only what was seen until then.")
+    as_of: datetime = Field(ABSENT, description="Follow only what was seen until then.")
     limit: Count = Field(50, ge=1, le=MAX_LIMIT, description="Most nodes to return.")
     cache: bool = Field(default=True, description="Let the cache of walks answer; false walks anew.")
 
@@ -166,23 +144,3 @@ class TraverseOut(BaseModel):
     visited: int = Field(description="Links that were followed.")
     is_capped: bool = Field(description="Whether links were left out because there were too many.")
     cache: list[str] = Field(default_factory=list, description="graph, if the answer comes from the cache of walks.")
-
-    @classmethod
-    def of(cls, found: Traversal) -> Self:
-        """Return the traversal as the API shows it."""
-        nodes = [_node(node, found.shown[node.id]) for node in found.nodes]
-        return cls(nodes=nodes, visited=found.visited, is_capped=found.is_capped)
-
-
-def _node(node: Reached, shown: Shown) -> NodeOut:
-    path = [StepOut(**_link(link)) for link in node.path]
-    return NodeOut(id=node.id, tier=_tier(shown), content=shown.content, score=node.score, path=path)
-
-
-def _link(link: Followed) -> dict[str, Any]:
-    direction = "out" if link.is_forward else "in"
-    return {"kind": link.kind, "direction": direction, "strength": link.strength, "id": link.end}
-
-
-def _tier(shown: Shown) -> str:
-    return shown.tier.name.lower()

@@ -1,0 +1,21 @@
+"""The answer to a batch of notes or of procedures."""
+
+from typing import Literal
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+
+class BatchItem(BaseModel):
+    """What became of one item of a batch."""
+
+    status: Literal["created", "existed", "invalid"] = Field(description="What became of it.")
+    id: UUID | None = Field(None, description="Id of the note; none for an invalid item.")
+    error: str | None = Field(None, description="What is wrong with an invalid item, naming its field.")
+
+
+class BatchOut(BaseModel):
+    """One result an item, in their order."""
+
+    results: list[BatchItem] = Field(description="One entry an item, in their order.")
+    epoch: int | None = Field(None, description="The namespace's epoch; none if nothing was stored.")

@@ -1,0 +1,31 @@
+"""Readiness of the service."""
+
+from pydantic import BaseModel, Field
+
+
+class LagOut(BaseModel):
+    """How far a projection is behind Postgres."""
+
+    pending: int = Field(description="Memories still to apply.")
+    oldest_s: float = Field(description="Age of the oldest of them, in seconds.")
+
+
+class BuildOut(BaseModel):
+    """A projection that is built anew beside the one that searches use."""
+
+    number: int = Field(description="Number of the build, from 1.")
+    pending: int = Field(description="Memories that it still has to take over before it is used.")
+
+
+class ReadyOut(BaseModel):
+    """Whether the service can do its work."""
+
+    ready: bool = Field(description="Whether every part answers.")
+    parts: dict[str, str] = Field(description="Each part: ok, or what is wrong with it.")
+    stores: dict[str, str] = Field(
+        description="The store of each projection: ok, or why it does not answer. Then searches are degraded and its "
+        "changes wait; the service is ready."
+    )
+    outbox: dict[str, LagOut] = Field(description="How far each projection is behind.")
+    builds: dict[str, BuildOut] = Field(description="Projections that are being built anew.")
+    version: str = Field(description="Version of Lamina.")

@@ -1,0 +1,26 @@
+"""User profiles: requests and answers."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from lamina.api.fields import Output
+from lamina.api.scope import ScopeIn
+
+
+class ProfilePatch(ScopeIn):
+    """A change of a user's profile."""
+
+    patch: dict[str, Any] = Field(
+        description="Objects merge deeply, scalars are replaced, lists become an ordered union, null deletes."
+    )
+
+
+class ProfileOut(Output):
+    """A user's profile."""
+
+    user: str = Field(description="Whose profile it is.")
+    document: dict[str, Any] = Field(description="The whole profile.")
+    version: int = Field(description="One more with every change; 0 if nothing was ever written.")
+    updated_at: datetime | None = Field(description="When it was last changed, UTC.")

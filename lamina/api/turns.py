@@ -1,0 +1,52 @@
+"""Turns of a conversation: messages to store, and the answer."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from lamina.api.fields import ABSENT, Strict
+from lamina.api.notes import PutResult
+from lamina.api.scope import ScopeIn
+from lamina.core.memories import MAX_MESSAGES, Message, Role
+
+
+class MessageIn(Strict):
+    """One message of a turn."""
+
+    role: Role = Field(Role.USER, description="Who speaks: user, assistant, system or tool.")
+    content: str = Field(description="What is said.")
+    name: str = Field(ABSENT, description="The speaker's name; search sees it.")
+    ref: str = Field(ABSENT, description="Your own id of the message; delivering it again changes nothing.")
+    occurred_at: datetime = Field(
+        ABSENT, description="When it was said, ISO 8601; without an offset it is UTC. Default: now."
+    )
+    metadata: dict[str, Any] = Field(default_factory=dict, description="Your data, returned untouched.")
+
+    def message(self) -> Message:
+        """Return the message as the library knows it."""
+        return Message(self.role, self.content, self.name, self.ref, self.occurred_at, self.metadata)
+
+
+class TurnIn(ScopeIn):
+    """What was said in one turn of a session."""
+
+    messages: list[MessageIn] = Field(description=f"1 to {MAX_MESSAGES} messages, in order.")
+
+
+class StoredMessage(BaseModel):
+    """What became of a message."""
+
+    id: UUID = Field(description="Id of the message.")
+    position: int = Field(description="Its place in the session, from 1.")
+    existed: bool = Field(description="Whether the session already had it.")
+
+
+class TurnOut(BaseModel):
+    """A turn that is durable."""
+
+    messages: list[StoredMessage] = Field(description="One entry a message, in their order.")
+    notes: list[PutResult] = Field(description="Notes that were drawn from the messages.")
+    profile_version: int | None = Field(description="The user's profile version if the turn taught something of them.")
+    epoch: int = Field(description="How often the namespace was written; caches are keyed by it.")

@@ -1,0 +1,12 @@
+"""The erasure of a user."""
+
+from pydantic import BaseModel, Field
+
+
+class ReceiptOut(BaseModel):
+    """What an erasure did."""
+
+    user: str = Field(description="Whose memories they were.")
+    erased: dict[str, int] = Field(description="Rows that went, by what they were.")
+    left: dict[str, int] = Field(description="What was found when everything was looked for again; all 0.")
+    complete: bool = Field(description="Whether nothing was found again.")
