@@ -128,7 +128,7 @@ async def _put(
     document = await services.documents.recorder.read(upload)
     with measured_write(services.meter, Tier.DOCUMENTS):
         stored = await services.documents.recorder.put(scope, [document], once)
-    result = PutDocumentOut.model_validate(stored["documents"][0])
+    result = PutDocumentOut.model_validate(stored.documents[0], from_attributes=True)
     response.status_code = HTTPStatus.CREATED if result.status == "created" else HTTPStatus.OK
     return result
 
@@ -147,9 +147,12 @@ async def put_documents(
     once = once_of(credential.tenant, idempotency_key, body)
     with measured_write(services.meter, Tier.DOCUMENTS, len(good)):
         recorded = await services.documents.recorder.put(scope, good, once)
-    stored = iter(recorded["documents"])
-    results = [item if isinstance(item, DocumentItem) else DocumentItem(**next(stored)) for item in read]
-    return PutDocumentsOut(results=results, epoch=recorded["epoch"])
+    stored = iter(recorded.documents)
+    results = [
+        item if isinstance(item, DocumentItem) else DocumentItem.model_validate(next(stored), from_attributes=True)
+        for item in read
+    ]
+    return PutDocumentsOut(results=results, epoch=recorded.epoch)
 
 
 async def _read_item(services: Services, item: Any, path: str) -> Document | DocumentItem:

@@ -42,7 +42,7 @@ async def put_entities(
     scope = body.scope(credential.tenant)
     once = once_of(credential.tenant, idempotency_key, body)
     stated = await services.graph_recorder.put_entities(scope, [item.entity() for item in body.entities], once)
-    return PutNodesOut(results=[PutNodeOut.model_validate(item) for item in stated["results"]])
+    return PutNodesOut(results=[PutNodeOut.model_validate(item, from_attributes=True) for item in stated.results])
 
 
 @router.post("/edges")
@@ -54,7 +54,7 @@ async def put_edges(
     once = once_of(credential.tenant, idempotency_key, body)
     edges = [StatedEdge(item.edge(), item.source) for item in body.edges]
     stated = await services.graph_recorder.put_edges(scope, edges, once)
-    return PutNodesOut(results=[PutNodeOut.model_validate(item) for item in stated["results"]])
+    return PutNodesOut(results=[PutNodeOut.model_validate(item, from_attributes=True) for item in stated.results])
 
 
 @router.get("/neighbours")

@@ -33,6 +33,7 @@ from lamina.core.scope import Scope
 from lamina.errors import InvalidInput
 from lamina.policies.procedures import Procedure, clean_procedure
 from lamina.stores.postgres.idempotency import once_for
+from lamina.stores.postgres.procedures import PutProcedure
 from lamina.text.hygiene import clean_id
 
 router = APIRouter(prefix="/v1/procedures", tags=["procedures"])
@@ -50,7 +51,7 @@ async def put_procedure(
     scope = body.scope(credential.tenant)
     once = once_of(credential.tenant, idempotency_key, body)
     recorded = await services.procedures.recorder.put(scope, [body.procedure()], once)
-    result = PutProcedureOut.model_validate(recorded["procedures"][0])
+    result = PutProcedureOut.model_validate(recorded.procedures[0], from_attributes=True)
     response.status_code = HTTPStatus.OK if result.existed else HTTPStatus.CREATED
     return result
 
@@ -67,9 +68,9 @@ async def put_procedures(
         return BatchOut(results=[item for item in read if isinstance(item, BatchItem)])
     once = once_of(credential.tenant, idempotency_key, body)
     recorded = await services.procedures.recorder.put(scope, good, once)
-    stored = iter(recorded["procedures"])
+    stored = iter(recorded.procedures)
     results = [item if isinstance(item, BatchItem) else _stored_item(next(stored)) for item in read]
-    return BatchOut(results=results, epoch=recorded["epoch"])
+    return BatchOut(results=results, epoch=recorded.epoch)
 
 
 def _read_item(item: Any, path: str) -> Procedure | BatchItem:
@@ -82,8 +83,8 @@ def _read_item(item: Any, path: str) -> Procedure | BatchItem:
         return BatchItem(status="invalid", error=str(error))
 
 
-def _stored_item(stored: dict[str, Any]) -> BatchItem:
-    return BatchItem(status="existed" if stored["existed"] else "created", id=stored["id"])
+def _stored_item(stored: PutProcedure) -> BatchItem:
+    return BatchItem(status="existed" if stored.existed else "created", id=stored.id)
 
 
 @router.get("")
@@ -162,7 +163,7 @@ async def report_outcome(
         request = {"procedure": str(id), **body.model_dump(mode="json", exclude_unset=True)}
         once = once_for(credential.tenant, clean_id(idempotency_key, "Idempotency-Key"), request)
     reported = await services.procedures.recorder.report(scope, id, body.outcome(), once)
-    return ReinforcedOut.model_validate(reported)
+    return ReinforcedOut.model_validate(reported, from_attributes=True)
 
 
 @router.get("/{id}/outcomes")

@@ -20,6 +20,7 @@ from lamina.core.memories import Note, clean_note
 from lamina.core.queries import Tier
 from lamina.errors import InvalidInput, NotFound
 from lamina.stores.postgres.idempotency import Once, once_for
+from lamina.stores.postgres.notes import PutNote
 from lamina.text.hygiene import clean_id
 from lamina.wiring import utc_now
 
@@ -54,7 +55,7 @@ async def record_turn(
     once = once_of(credential.tenant, idempotency_key, body)
     with measured_write(services.meter, Tier.SESSIONS, len(body.messages)):
         recorded = await services.recorder.record_turn(scope, [item.message() for item in body.messages], once)
-    return TurnOut.model_validate(recorded)
+    return TurnOut.model_validate(recorded, from_attributes=True)
 
 
 @router.post("/notes", status_code=HTTPStatus.CREATED, responses={200: {"model": PutResult, "description": "Existed"}})
@@ -70,7 +71,7 @@ async def put_note(
     once = once_of(credential.tenant, idempotency_key, body)
     with measured_write(services.meter, Tier.NOTES):
         recorded = await services.recorder.put_notes(scope, [body.note(utc_now())], once)
-    result = PutResult.model_validate(recorded["notes"][0])
+    result = PutResult.model_validate(recorded.notes[0], from_attributes=True)
     response.status_code = HTTPStatus.OK if result.existed else HTTPStatus.CREATED
     return result
 
@@ -89,9 +90,9 @@ async def put_notes(
     once = once_of(credential.tenant, idempotency_key, body)
     with measured_write(services.meter, Tier.NOTES, len(good)):
         recorded = await services.recorder.put_notes(scope, good, once)
-    stored = iter(recorded["notes"])
+    stored = iter(recorded.notes)
     results = [item if isinstance(item, BatchItem) else _stored_item(next(stored)) for item in read]
-    return BatchOut(results=results, epoch=recorded["epoch"])
+    return BatchOut(results=results, epoch=recorded.epoch)
 
 
 def _read_item(item: Any, path: str, now: datetime) -> Note | BatchItem:
@@ -105,8 +106,8 @@ def _read_item(item: Any, path: str, now: datetime) -> Note | BatchItem:
         return BatchItem(status="invalid", error=str(error))
 
 
-def _stored_item(stored: dict[str, Any]) -> BatchItem:
-    return BatchItem(status="existed" if stored["existed"] else "created", id=stored["id"])
+def _stored_item(stored: PutNote) -> BatchItem:
+    return BatchItem(status="existed" if stored.existed else "created", id=stored.id)
 
 
 @router.patch("/notes/{id}")

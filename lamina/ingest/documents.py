@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from pydantic import TypeAdapter
+
 from lamina.aio.deadline import deadline
 from lamina.core.documents import Document, Upload, clean_upload, document_of
 from lamina.core.memories import Chunk, new_id
@@ -17,18 +19,20 @@ from lamina.errors import InvalidInput, Unavailable
 from lamina.ingest.knowledge import Knowledge, PreparedKnowledge, Told
 from lamina.ingest.parsing.parse import Limits, known_media_type, parse
 from lamina.ingest.parsing.passages import split
+from lamina.ingest.write_once import write_once
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.documents import (
     Documents,
     PreparedDocument,
     PreparedPassage,
     PutDocument,
+    Status,
     delete_document,
     known_documents,
     put_document,
 )
 from lamina.stores.postgres.epochs import bump_epoch
-from lamina.stores.postgres.idempotency import Json, Once, answer_once
+from lamina.stores.postgres.idempotency import Once
 from lamina.stores.postgres.outbox import enqueue
 from lamina.text.words import words
 
@@ -49,6 +53,28 @@ class DocumentPolicy:
     limits: Limits
     passage_chars: int
     parse_deadline_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedDocument:
+    """A document after a write."""
+
+    id: UUID
+    key: str
+    status: Status
+    version: int
+    passages: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedDocuments:
+    """The results of a write in the caller's order, and the scope's epoch after it."""
+
+    documents: tuple[RecordedDocument, ...]
+    epoch: int
+
+
+_DOCUMENTS = TypeAdapter(RecordedDocuments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +155,8 @@ class DocumentRecorder:
             finally:
                 stop.set()
 
-    async def put(self, scope: Scope, documents: Sequence[Document], once: Once | None = None) -> Json:
-        """Store documents, each in place of what the scope held under its key.
-
-        Returns:
-            ``documents`` in their order with id, key, status (``created``, ``replaced`` or
-            ``existed``), version and number of passages, and the scope's ``epoch``.
+    async def put(self, scope: Scope, documents: Sequence[Document], once: Once | None = None) -> RecordedDocuments:
+        """Store documents, each in place of the scope's one of its key; return the results in their order.
 
         Raises:
             Unavailable: If the embedder or Postgres does not answer; none is stored.
@@ -163,17 +185,15 @@ class DocumentRecorder:
 
     async def _put(
         self, scope: Scope, documents: Sequence[Document], news: Sequence[Document], once: Once | None
-    ) -> Json:
+    ) -> RecordedDocuments:
         now = self._clock()
         prepared = await self._prepared(news)
         told = await self._told(scope, prepared, now)
         by_document = {id(item.document): item for item in prepared}
         batch = _Batch(documents, [by_document.get(id(document)) for document in documents], told)
-
-        async def act(connection: Connection) -> Json:
-            return await answer_once(connection, once, lambda: self._write(connection, scope, batch, now))
-
-        return await in_transaction(self._pool, act)
+        return await write_once(
+            self._pool, once, _DOCUMENTS, lambda connection: self._write(connection, scope, batch, now)
+        )
 
     async def _prepared(self, documents: Sequence[Document]) -> list[PreparedDocument]:
         texts = [document.texts() for document in documents]
@@ -209,7 +229,7 @@ class DocumentRecorder:
             await enqueue(connection, "documents", gone)
             await self._knowledge.forget(connection, gone)
 
-    async def _write(self, connection: Connection, scope: Scope, batch: _Batch, now: datetime) -> Json:
+    async def _write(self, connection: Connection, scope: Scope, batch: _Batch, now: datetime) -> RecordedDocuments:
         put: dict[int, PutDocument] = {}
         for place in batch.order():
             put[place] = await self._write_one(connection, scope, batch, place, now)
@@ -218,9 +238,12 @@ class DocumentRecorder:
         await self._arrive(
             connection, scope, batch.told, [id_ for item in put.values() for id_ in item.new if id_ not in gone]
         )
-        answers = [_json(put[place]) for place in range(len(batch.documents))]
+        results = (put[place] for place in range(len(batch.documents)))
+        recorded = tuple(
+            RecordedDocument(item.id, item.key, item.status, item.version, item.passages) for item in results
+        )
         is_news = any(item.status != "existed" for item in put.values())
-        return {"documents": answers, "epoch": await bump_epoch(connection, scope, teaches=is_news)}
+        return RecordedDocuments(recorded, await bump_epoch(connection, scope, teaches=is_news))
 
     async def _write_one(
         self, connection: Connection, scope: Scope, batch: _Batch, place: int, now: datetime
@@ -269,13 +292,3 @@ def _told_of(item: PreparedDocument, scope: Scope, now: datetime) -> list[Told]:
 
 def _content(document: Document, passage: PreparedPassage) -> str:
     return document.content[passage.span.start : passage.span.end]
-
-
-def _json(item: PutDocument) -> Json:
-    return {
-        "id": str(item.id),
-        "key": item.key,
-        "status": item.status,
-        "version": item.version,
-        "passages": item.passages,
-    }

@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
+
+from pydantic import TypeAdapter
 
 from lamina.core.links import LinkKind
 from lamina.core.memories import Edge, Entity, clean_source
@@ -11,10 +14,11 @@ from lamina.core.scope import Scope
 from lamina.errors import InvalidInput
 from lamina.extraction.entities import distinct
 from lamina.ingest.knowledge import Knowledge
-from lamina.stores.postgres.connection import Connection, Pool, in_transaction
+from lamina.ingest.write_once import write_once
+from lamina.stores.postgres.connection import Connection, Pool
 from lamina.stores.postgres.entities import Evidence, Put, edge_key
 from lamina.stores.postgres.epochs import bump_epoch
-from lamina.stores.postgres.idempotency import Json, Once, answer_once
+from lamina.stores.postgres.idempotency import Once
 from lamina.text.hygiene import clean_id
 from lamina.text.words import name_key
 
@@ -27,6 +31,25 @@ class StatedEdge:
 
     edge: Edge
     source: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedNode:
+    """An entity or edge in the graph, and whether it was there before."""
+
+    id: UUID
+    existed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedNodes:
+    """The results of a write to the graph, in the caller's order, and the scope's epoch after it."""
+
+    results: tuple[RecordedNode, ...]
+    epoch: int
+
+
+_NODES = TypeAdapter(RecordedNodes)
 
 
 class GraphRecorder:
@@ -43,8 +66,8 @@ class GraphRecorder:
         self._knowledge = knowledge
         self._clock = clock
 
-    async def put_entities(self, scope: Scope, entities: Sequence[Entity], once: Once | None = None) -> Json:
-        """Store entities, each once per workspace and namespace; return ``results`` in their order.
+    async def put_entities(self, scope: Scope, entities: Sequence[Entity], once: Once | None = None) -> RecordedNodes:
+        """Store entities, each once per workspace and namespace; return the results in their order.
 
         Raises:
             InvalidInput: For an unclean name, type or alias, or a scope of one user.
@@ -55,17 +78,15 @@ class GraphRecorder:
         cleaned = [clean_entity(entity, f"entities.{place}") for place, entity in enumerate(entities)]
         prepared = await self._knowledge.embedded(distinct(cleaned), self._clock(), is_asserted=True)
 
-        async def write(connection: Connection) -> Json:
+        async def write(connection: Connection) -> RecordedNodes:
             put = await self._knowledge.assert_entities(connection, scope, prepared)
-            results = [_json(put[entity.key]) for entity in cleaned]
-            return {"results": results, "epoch": await bump_epoch(connection, scope, teaches=True)}
+            results = tuple(_recorded(put[entity.key]) for entity in cleaned)
+            return RecordedNodes(results, await bump_epoch(connection, scope, teaches=True))
 
-        return await in_transaction(
-            self._pool, lambda connection: answer_once(connection, once, lambda: write(connection))
-        )
+        return await write_once(self._pool, once, _NODES, write)
 
-    async def put_edges(self, scope: Scope, edges: Sequence[StatedEdge], once: Once | None = None) -> Json:
-        """Store edges, each once per direction and type; return ``results`` in their order.
+    async def put_edges(self, scope: Scope, edges: Sequence[StatedEdge], once: Once | None = None) -> RecordedNodes:
+        """Store edges, each once per direction and type; return the results in their order.
 
         Raises:
             InvalidInput: For an unclean name or type, or an edge from an entity to itself.
@@ -77,14 +98,12 @@ class GraphRecorder:
         names = {Entity(name).key: Entity(name) for item in cleaned for name in (item.edge.subject, item.edge.object)}
         prepared = await self._knowledge.embedded(tuple(names.values()), now)
 
-        async def write(connection: Connection) -> Json:
+        async def write(connection: Connection) -> RecordedNodes:
             put = await self._knowledge.assert_edges(connection, scope, prepared, evidence)
-            results = [_json(put[edge_key(stated.edge)]) for stated in cleaned]
-            return {"results": results, "epoch": await bump_epoch(connection, scope, teaches=True)}
+            results = tuple(_recorded(put[edge_key(stated.edge)]) for stated in cleaned)
+            return RecordedNodes(results, await bump_epoch(connection, scope, teaches=True))
 
-        return await in_transaction(
-            self._pool, lambda connection: answer_once(connection, once, lambda: write(connection))
-        )
+        return await write_once(self._pool, once, _NODES, write)
 
 
 def clean_entity(entity: Entity, path: str) -> Entity:
@@ -124,5 +143,5 @@ def _evidence(stated: StatedEdge, scope: Scope, now: datetime) -> Evidence:
     return Evidence(stated.edge, stated.source, None, scope.user, now)
 
 
-def _json(put: Put) -> Json:
-    return {"id": str(put.id), "existed": put.existed}
+def _recorded(put: Put) -> RecordedNode:
+    return RecordedNode(put.id, put.existed)

@@ -1,25 +1,27 @@
 """The write path of procedures and their outcomes."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
 from pgvector import Vector
+from pydantic import TypeAdapter
 
 from lamina.aio.deadline import deadline
 from lamina.core.memories import new_id
 from lamina.core.ports import Clock, Embedder
 from lamina.core.scope import Scope
 from lamina.errors import Unavailable
+from lamina.ingest.write_once import write_once
 from lamina.models.batching import mean_vector
 from lamina.policies.procedures import Outcome, Procedure, StoredProcedure, clean_outcome, clean_procedure
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
-from lamina.stores.postgres.idempotency import Json, Once, answer_once
+from lamina.stores.postgres.idempotency import Once
 from lamina.stores.postgres.procedures import (
     PreparedProcedure,
-    Reported,
+    PutProcedure,
     delete_procedure,
     index_procedure,
     insert_procedures,
@@ -27,6 +29,29 @@ from lamina.stores.postgres.procedures import (
     report_outcome,
     update_procedure,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedProcedures:
+    """The results of a write in the caller's order, and the scope's epoch after it."""
+
+    procedures: tuple[PutProcedure, ...]
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedOutcome:
+    """The procedure after a report; ``existed`` says that the run was known, so that nothing changed."""
+
+    id: UUID
+    existed: bool
+    strength: float
+    successes: int
+    failures: int
+
+
+_PROCEDURES = TypeAdapter(RecordedProcedures)
+_OUTCOME = TypeAdapter(RecordedOutcome)
 
 
 class ProcedureRecorder:
@@ -52,11 +77,8 @@ class ProcedureRecorder:
         self._clock = clock
         self._embed_deadline_s = embed_deadline_s
 
-    async def put(self, scope: Scope, procedures: Sequence[Procedure], once: Once | None = None) -> Json:
-        """Store procedures, each trigger with each action once per scope.
-
-        Returns:
-            ``procedures`` in their order, with id and whether they existed, and the scope's ``epoch``.
+    async def put(self, scope: Scope, procedures: Sequence[Procedure], once: Once | None = None) -> RecordedProcedures:
+        """Store procedures, each trigger with each action once per scope; return the results in their order.
 
         Raises:
             InvalidInput: For an unclean procedure; none is stored.
@@ -65,15 +87,12 @@ class ProcedureRecorder:
         prepared = await self._prepared([(new_id(), clean_procedure(procedure)) for procedure in procedures])
         now = self._clock()
 
-        async def write(connection: Connection) -> Json:
+        async def write(connection: Connection) -> RecordedProcedures:
             put = await insert_procedures(connection, scope, prepared, self._generation, now)
-            items = [{"id": str(item.id), "existed": item.existed} for item in put]
             is_news = not all(item.existed for item in put)
-            return {"procedures": items, "epoch": await bump_epoch(connection, scope, teaches=is_news)}
+            return RecordedProcedures(tuple(put), await bump_epoch(connection, scope, teaches=is_news))
 
-        return await in_transaction(
-            self._pool, lambda connection: answer_once(connection, once, lambda: write(connection))
-        )
+        return await write_once(self._pool, once, _PROCEDURES, write)
 
     async def change(self, tenant: str, id_: UUID, changes: dict[str, Any]) -> StoredProcedure:
         """Change fields of a procedure; its outcomes stay.
@@ -112,7 +131,7 @@ class ProcedureRecorder:
 
         await in_transaction(self._pool, act)
 
-    async def report(self, scope: Scope, id_: UUID, outcome: Outcome, once: Once | None = None) -> Json:
+    async def report(self, scope: Scope, id_: UUID, outcome: Outcome, once: Once | None = None) -> RecordedOutcome:
         """Count an outcome of a procedure; each run counts once.
 
         Args:
@@ -120,10 +139,6 @@ class ProcedureRecorder:
             id_: The procedure.
             outcome: What came of following it.
             once: The caller's Idempotency-Key.
-
-        Returns:
-            ``id``, ``existed`` (whether the run was known, so that nothing changed), ``strength``,
-            ``successes``, ``failures`` and the scope's ``epoch``, which only a change raises.
 
         Raises:
             InvalidInput: For an unclean run or comment.
@@ -133,15 +148,14 @@ class ProcedureRecorder:
         cleaned = clean_outcome(outcome)
         now = self._clock()
 
-        async def write(connection: Connection) -> Json:
+        async def write(connection: Connection) -> RecordedOutcome:
             reported = await report_outcome(connection, scope, id_, cleaned, now)
             if not reported.existed:
                 await bump_epoch(connection, _scope(scope.tenant, reported.stored))
-            return _report_json(reported)
+            stored = reported.stored
+            return RecordedOutcome(stored.id, reported.existed, stored.strength, stored.successes, stored.failures)
 
-        return await in_transaction(
-            self._pool, lambda connection: answer_once(connection, once, lambda: write(connection))
-        )
+        return await write_once(self._pool, once, _OUTCOME, write)
 
     async def _prepared(self, procedures: Sequence[tuple[UUID, Procedure]]) -> list[PreparedProcedure]:
         vectors = await self._embed([procedure.trigger for _, procedure in procedures])
@@ -162,9 +176,3 @@ class ProcedureRecorder:
 
 def _scope(tenant: str, stored: StoredProcedure) -> Scope:
     return Scope(tenant, stored.workspace, stored.namespace)
-
-
-def _report_json(reported: Reported) -> Json:
-    stored = reported.stored
-    counts = {"strength": stored.strength, "successes": stored.successes, "failures": stored.failures}
-    return {"id": str(stored.id), "existed": reported.existed, **counts}

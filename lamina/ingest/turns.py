@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
+from pydantic import TypeAdapter
+
 from lamina.aio.deadline import deadline
 from lamina.core.memories import (
     MAX_MESSAGES,
@@ -28,9 +30,10 @@ from lamina.core.scope import Scope
 from lamina.errors import InvalidInput, Unavailable
 from lamina.extraction.knowledge import read_all
 from lamina.ingest.knowledge import Knowledge, PreparedKnowledge, Told
+from lamina.ingest.write_once import write_once
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
-from lamina.stores.postgres.idempotency import Json, Once, answer_once
+from lamina.stores.postgres.idempotency import Once
 from lamina.stores.postgres.messages import AppendedMessage, PreparedMessage, append_messages
 from lamina.stores.postgres.near_notes import put_notes
 from lamina.stores.postgres.notes import (
@@ -62,6 +65,35 @@ class PreparedTurn:
     notes: tuple[PreparedNote, ...]
     profile: Metadata
     knowledge: PreparedKnowledge
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTurn:
+    """The results of a turn.
+
+    Args:
+        messages: In the caller's order.
+        notes: Those that were drawn from the messages.
+        profile_version: Of the user's profile, if the turn patched it.
+        epoch: The scope's, after the turn.
+    """
+
+    messages: tuple[AppendedMessage, ...]
+    notes: tuple[PutNote, ...]
+    profile_version: int | None
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedNotes:
+    """The results of a write in the caller's order, and the scope's epoch after it."""
+
+    notes: tuple[PutNote, ...]
+    epoch: int
+
+
+_TURN = TypeAdapter(RecordedTurn)
+_NOTES = TypeAdapter(RecordedNotes)
 
 
 class Recorder:
@@ -102,12 +134,8 @@ class Recorder:
         self._embed_deadline_s = embed_deadline_s
         self._near_duplicate = near_duplicate
 
-    async def record_turn(self, scope: Scope, messages: Sequence[Message], once: Once | None = None) -> Json:
-        """Append messages to the scope's session, with what they teach.
-
-        Returns:
-            ``messages`` and ``notes`` with id and whether they existed, ``profile_version`` (or
-            ``None``) and the scope's ``epoch``.
+    async def record_turn(self, scope: Scope, messages: Sequence[Message], once: Once | None = None) -> RecordedTurn:
+        """Append messages to the scope's session, with the notes, facts and links drawn from them.
 
         Raises:
             InvalidInput: For a turn without a session, without messages or with an unclean one.
@@ -117,11 +145,9 @@ class Recorder:
             raise InvalidInput("session", "is missing; a turn belongs to a session")
         now = self._clock()
         turn = await self._prepare(scope, _cleaned(messages), now)
-
-        async def act(connection: Connection) -> Json:
-            return await answer_once(connection, once, lambda: self._write_turn(connection, scope, turn, now))
-
-        return await in_transaction(self._pool, act)
+        return await write_once(
+            self._pool, once, _TURN, lambda connection: self._write_turn(connection, scope, turn, now)
+        )
 
     async def _prepare(self, scope: Scope, messages: Sequence[Message], now: datetime) -> PreparedTurn:
         ids = [new_id() for _ in messages]
@@ -141,7 +167,9 @@ class Recorder:
             raise Unavailable("embedder", f"it returned {len(chunks)} results for {len(texts)} texts")
         return chunks
 
-    async def _write_turn(self, connection: Connection, scope: Scope, turn: PreparedTurn, now: datetime) -> Json:
+    async def _write_turn(
+        self, connection: Connection, scope: Scope, turn: PreparedTurn, now: datetime
+    ) -> RecordedTurn:
         appended = await append_messages(connection, scope, turn.messages, self._generation, now)
         new = {item.id for item in appended if not item.existed}
         taught = [note for note in turn.notes if _is_from(note, new)]
@@ -151,12 +179,8 @@ class Recorder:
         await enqueue(connection, "messages", sorted(new))
         await enqueue(connection, "notes", fresh)
         await self._knowledge.write(connection, scope, turn.knowledge, new.union(fresh))
-        return {
-            "messages": [_message_json(item) for item in appended],
-            "notes": [_note_json(note) for note in notes],
-            "profile_version": profile.version if profile else None,
-            "epoch": await bump_epoch(connection, scope, teaches=bool(fresh) or _is_changed(profile)),
-        }
+        epoch = await bump_epoch(connection, scope, teaches=bool(fresh) or _is_changed(profile))
+        return RecordedTurn(tuple(appended), tuple(notes), profile.version if profile else None, epoch)
 
     async def _put(
         self, connection: Connection, scope: Scope, notes: Sequence[PreparedNote], now: datetime
@@ -172,11 +196,8 @@ class Recorder:
             return None
         return await patch_profile(connection, scope, facts, now)
 
-    async def put_notes(self, scope: Scope, notes: Sequence[Note], once: Once | None = None) -> Json:
-        """Store notes, each once per scope.
-
-        Returns:
-            ``notes`` in their order, with id and whether they existed, and the scope's ``epoch``.
+    async def put_notes(self, scope: Scope, notes: Sequence[Note], once: Once | None = None) -> RecordedNotes:
+        """Store notes, each once per scope; return the results in their order.
 
         Raises:
             InvalidInput: For an unclean note; none is stored.
@@ -187,18 +208,16 @@ class Recorder:
         now = self._clock()
         knowledge = await self._read(prepared, scope, now)
 
-        async def write(connection: Connection) -> Json:
+        async def write(connection: Connection) -> RecordedNotes:
             put = await self._put(connection, scope, prepared, now)
             fresh = [note.id for note in put if not note.existed]
             await derive_notes(connection, scope, [item for item in prepared if item.id in fresh])
             await enqueue(connection, "notes", fresh)
             await self._knowledge.write(connection, scope, knowledge, fresh)
             epoch = await bump_epoch(connection, scope, teaches=bool(fresh))
-            return {"notes": [_note_json(note) for note in put], "epoch": epoch}
+            return RecordedNotes(tuple(put), epoch)
 
-        return await in_transaction(
-            self._pool, lambda connection: answer_once(connection, once, lambda: write(connection))
-        )
+        return await write_once(self._pool, once, _NOTES, write)
 
     async def _read(self, notes: Sequence[PreparedNote], scope: Scope, now: datetime) -> PreparedKnowledge:
         """Return what explicit notes tell; reading them costs no token."""
@@ -334,11 +353,3 @@ def _is_changed(profile: Profile | None) -> bool:
 
 def _is_from(note: PreparedNote, messages: set[UUID]) -> bool:
     return any(note.note.source == f"message:{id_}" for id_ in messages)
-
-
-def _message_json(item: AppendedMessage) -> Json:
-    return {"id": str(item.id), "position": item.position, "existed": item.existed}
-
-
-def _note_json(item: PutNote) -> Json:
-    return {"id": str(item.id), "existed": item.existed, "merged": item.merged}

@@ -77,17 +77,18 @@ class Stage:
         if self.tier is Tier.SESSIONS:
             scope = self.scope({"session": "s1", **ids})
             messages = [Message(Role.USER, text, occurred_at=at) for text in texts]
-            stored = (await recorder.record_turn(scope, messages))["messages"]
+            stored = [item.id for item in (await recorder.record_turn(scope, messages)).messages]
         elif self.tier is Tier.PROCEDURES:
             procedures = [Procedure(text, ACTION, tags) for text in texts]
-            stored = (await self._procedure_recorder(at).put(self.scope(ids), procedures))["procedures"]
+            put = await self._procedure_recorder(at).put(self.scope(ids), procedures)
+            stored = [item.id for item in put.procedures]
         elif self.tier is Tier.DOCUMENTS:
             stored = await self._upload(texts, tags, at, ids)
         else:
             notes = [Note(text, tags=tags, event_at=at) for text in texts]
-            stored = (await recorder.put_notes(self.scope(ids), notes))["notes"]
+            stored = [item.id for item in (await recorder.put_notes(self.scope(ids), notes)).notes]
         await self.settle(ids)
-        return [UUID(item["id"]) for item in stored]
+        return stored
 
     async def settle(self, ids: dict[str, Any]) -> None:
         """Index what was stored; for the source of cold notes, demote it first."""
@@ -97,14 +98,14 @@ class Stage:
 
     async def _upload(
         self, texts: Sequence[str], tags: tuple[str, ...], at: datetime, ids: dict[str, Any]
-    ) -> list[dict[str, Any]]:
-        """Store each text as a document; return their passages."""
+    ) -> list[UUID]:
+        """Store each text as a document; return the ids of their passages."""
         parts = self.app.services.documents
         read = [await parts.recorder.read(Upload(text, tags=tags, event_at=at)) for text in texts]
-        put = (await parts.recorder.put(self.scope(ids), read))["documents"]
+        put = (await parts.recorder.put(self.scope(ids), read)).documents
         tenant = self.scope(ids).tenant
-        passages = [await parts.reads.passages(tenant, item["id"], limit=1000, offset=0) for item in put]
-        return [{"id": str(passage.id)} for of_document in passages for passage in of_document]
+        passages = [await parts.reads.passages(tenant, item.id, limit=1000, offset=0) for item in put]
+        return [passage.id for of_document in passages for passage in of_document]
 
     def _procedure_recorder(self, at: datetime) -> ProcedureRecorder:
         """Return a recorder whose clock stands."""

@@ -1,0 +1,38 @@
+"""Run a write in one transaction, and only once for each Idempotency-Key."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from pydantic import TypeAdapter
+
+from lamina.stores.postgres.connection import Connection, Pool, in_transaction
+from lamina.stores.postgres.idempotency import Json, Once, answer_once
+
+Result = TypeVar("Result")
+
+
+async def write_once(
+    pool: Pool, once: Once | None, results: TypeAdapter[Result], write: Callable[[Connection], Awaitable[Result]]
+) -> Result:
+    """Return the result of a write, or the one stored under its key; then nothing is written.
+
+    Args:
+        pool: Connections to Postgres.
+        once: The caller's Idempotency-Key.
+        results: Stores a result as JSON and reads it again, also one that an earlier version stored.
+        write: Runs inside the transaction.
+
+    Raises:
+        Conflict: If the key was used for another request.
+        Unavailable: If Postgres does not answer; nothing is written.
+    """
+    if once is None:
+        return await in_transaction(pool, write)
+
+    async def act(connection: Connection) -> Json:
+        async def answer() -> Json:
+            return dict(results.dump_python(await write(connection), mode="json"))
+
+        return await answer_once(connection, once, answer)
+
+    return results.validate_python(await in_transaction(pool, act))
