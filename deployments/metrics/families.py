@@ -15,8 +15,8 @@ from lamina.maintenance.schedule import Schedule, schedules
 from lamina.settings import JobsSettings
 from lamina.stores.postgres.builds import Build, Builds
 from lamina.stores.postgres.connection import Pool
+from lamina.stores.postgres.database_metrics import Figures, GenerationFigures, JobFigures, Sizes
 from lamina.stores.postgres.outbox import Lag, Outbox
-from lamina.stores.postgres.statistics import Figures, GenerationFigures, JobFigures, Sizes
 from lamina.wiring import utc_now
 
 Label = TypeVar("Label", bound=str)

@@ -8,8 +8,7 @@ from uuid import UUID
 from lamina.core.scope import Scope
 from lamina.extraction.name_linking import STRETCH_WORDS, Reading, Span, Stretch, around, longest, places_of, stretches
 from lamina.stores.postgres.connection import Connection
-from lamina.stores.postgres.entities import find_names
-from lamina.stores.postgres.openings import find_openings
+from lamina.stores.postgres.entities import find_names, find_openings
 
 MAX_MENTIONS = 1_000
 MAX_KEYS = 20_000

@@ -35,7 +35,8 @@ from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.idempotency import Once
 from lamina.stores.postgres.messages import AppendedMessage, PreparedMessage, append_messages
-from lamina.stores.postgres.near_notes import put_notes
+from lamina.stores.postgres.note_duplicates import put_notes
+from lamina.stores.postgres.note_temperature import warm_up
 from lamina.stores.postgres.notes import (
     Deletion,
     PreparedNote,
@@ -51,7 +52,6 @@ from lamina.stores.postgres.notes import (
 )
 from lamina.stores.postgres.outbox import enqueue, enqueue_notes, enqueue_returned
 from lamina.stores.postgres.profiles import patch_profile
-from lamina.stores.postgres.temperatures import warm_up
 
 Result = TypeVar("Result")
 LONG_TEXT_CHARS = 5_000

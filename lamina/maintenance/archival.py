@@ -40,7 +40,7 @@ from lamina.stores.archive import (
     UnreadableArchive,
     scope_folder,
 )
-from lamina.stores.postgres.archived_notes import (
+from lamina.stores.postgres.archive_catalog import (
     ArchivedEntry,
     ArchivedNotes,
     ArchiveFolder,

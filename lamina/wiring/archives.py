@@ -7,7 +7,7 @@ from uuid import UUID
 
 from lamina.errors import Misconfigured
 from lamina.settings import Settings
-from lamina.stores.postgres.archived_notes import ArchivedNotes
+from lamina.stores.postgres.archive_catalog import ArchivedNotes
 from lamina.stores.postgres.connection import Pool
 
 if TYPE_CHECKING:

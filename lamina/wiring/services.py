@@ -38,12 +38,12 @@ from lamina.stores.postgres.keys import Keys
 from lamina.stores.postgres.knowledge import KnowledgeReader
 from lamina.stores.postgres.memory_profiles import MemoryProfiles
 from lamina.stores.postgres.messages import Messages
+from lamina.stores.postgres.note_temperature import Temperatures
 from lamina.stores.postgres.notes import Notes
 from lamina.stores.postgres.outbox import Outbox, ProjectionName
 from lamina.stores.postgres.procedures import Procedures
 from lamina.stores.postgres.profiles import Profiles
 from lamina.stores.postgres.shares import Shares
-from lamina.stores.postgres.temperatures import Temperatures
 from lamina.wiring.archives import build_archives
 from lamina.wiring.caches import CacheParts
 from lamina.wiring.stores import build_procedure_reads, session_url, utc_now

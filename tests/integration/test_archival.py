@@ -18,7 +18,7 @@ from lamina.maintenance.archival import ArchivalJob, ArchivalPolicy, ArchiveKeep
 from lamina.models.hashing import HashingModel
 from lamina.stores.archive import Archive, ArchivedNote, ArchiveFile, UnreadableArchive, scope_folder
 from lamina.stores.archive.files import MARK
-from lamina.stores.postgres.archived_notes import ArchivedNotes
+from lamina.stores.postgres.archive_catalog import ArchivedNotes
 from lamina.wiring.archives import Archives, build_archive, build_archives
 from tests.support.application import Application, running, settings_for
 from tests.support.jobs import Watched, driver_of, in_days, in_pages, job_of, run_job, undo_run

@@ -24,8 +24,8 @@ from lamina.errors import Conflict
 from lamina.models.hashing import HashingModel
 from lamina.policies.retention.lifespan import is_warm, lifespan
 from lamina.stores.index.cold.edge import SHARD, ColdIndex
+from lamina.stores.postgres.note_temperature import Temperatures
 from lamina.stores.postgres.outbox import enqueue_all
-from lamina.stores.postgres.temperatures import Temperatures
 from tests.support.application import Application, index_of, running, settings_for
 from tests.support.jobs import Watched, area_of, driver_of, in_days, in_pages, job_of, run_job
 

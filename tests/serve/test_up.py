@@ -242,6 +242,6 @@ def test_the_wheel_holds_the_library_alone_with_its_statements_and_sample(tmp_pa
     names = zipfile.ZipFile(wheel).namelist()
 
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"lamina"}
-    assert "lamina/stores/postgres/sql/insert_note.sql" in names
+    assert "lamina/stores/postgres/notes.sql" in names
     assert "lamina/stores/postgres/migrations/0001_core.sql" in names
     assert "lamina/sample/conversation.json" in names

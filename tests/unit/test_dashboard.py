@@ -33,8 +33,8 @@ from lamina.core.runs import RunState
 from lamina.maintenance.schedule import schedules
 from lamina.settings import ScheduleSettings
 from lamina.stores.postgres.builds import Build
+from lamina.stores.postgres.database_metrics import GenerationFigures, JobFigures, Sizes
 from lamina.stores.postgres.outbox import Lag
-from lamina.stores.postgres.statistics import GenerationFigures, JobFigures, Sizes
 
 ROOT = Path(__file__).resolve().parents[2]
 NOW = datetime(2026, 11, 28, tzinfo=UTC)

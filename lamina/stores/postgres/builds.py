@@ -12,6 +12,9 @@ from lamina.errors import Misconfigured
 from lamina.stores.postgres.connection import Pool, connect, statement
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.outbox import CHANNEL, ProjectionName
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("builds.sql")
 
 UNBOUNDED = 2**63 - 1
 """Up to which row of the outbox a build has to get whose memories are not in there yet."""
@@ -74,12 +77,12 @@ class Builds:
     async def finish(self, projection: ProjectionName, build: int) -> None:
         """Take note that searches use the build, or that it is given up."""
         async with connect(self._pool) as connection:
-            await connection.execute(statement("finish_build"), {"projection": projection, "build": build})
+            await connection.execute(QUERIES["finish_build"], {"projection": projection, "build": build})
 
     async def under_way(self) -> Sequence[Build]:
         """Return every build under way."""
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("builds"))
+            cursor = await connection.execute(QUERIES["builds"])
             return [_build(row) async for row in cursor]
 
     async def _build(self, name: str, projection: ProjectionName) -> int | None:
@@ -101,7 +104,7 @@ def order_build(url: str, projection: ProjectionName) -> tuple[int, int]:
     """
     with _connected(url) as connection:
         parameters = {"projection": projection, "unbounded": UNBOUNDED}
-        row = connection.execute(statement("order_build"), parameters).fetchone()
+        row = connection.execute(QUERIES["order_build"], parameters).fetchone()
         if row is None:
             raise Misconfigured(
                 f"{projection} is being built already", "wait for it; `lamina status` shows how far it is"
@@ -128,12 +131,12 @@ def claim_store(url: str, projection: ProjectionName, store: str, *, is_new: boo
     """
     parameters = {"projection": projection, "store": store, "apart": STARTS_APART}
     with _connected(url) as connection, connection.transaction():
-        connection.execute(statement("make_store"), parameters)
-        known = _known(connection.execute(statement("lock_store"), parameters).fetchone())
-        connection.execute(statement("claim_store"), parameters)
+        connection.execute(QUERIES["make_store"], parameters)
+        known = _known(connection.execute(QUERIES["lock_store"], parameters).fetchone())
+        connection.execute(QUERIES["claim_store"], parameters)
         if not has_missed(known, store, is_new=is_new, is_shared=is_shared):
             return False
-        connection.execute(statement("begin_filling"), parameters)
+        connection.execute(QUERIES["begin_filling"], parameters)
         return _filled(connection, projection, spares=is_shared and not known.is_another(store), pending=known.pending)
 
 
@@ -156,7 +159,7 @@ def _filled(connection: psycopg.Connection[DictRow], projection: ProjectionName,
 
 def _enqueue_all(connection: psycopg.Connection[DictRow], projection: ProjectionName) -> int:
     count = connection.execute(statement(f"enqueue_all_{projection}")).rowcount
-    connection.execute(statement("bound_build"), {"projection": projection})
+    connection.execute(QUERIES["bound_build"], {"projection": projection})
     connection.execute(statement("unsettle"), {"tenant": None})
     connection.execute(f"NOTIFY {CHANNEL}".encode())
     return count
@@ -195,7 +198,7 @@ async def feeding_of(pool: Pool, projection: ProjectionName, store: str, generat
         "activations": generation and generation.activations,
     }
     async with connect(pool) as connection:
-        cursor = await connection.execute(statement("takes_changes"), parameters)
+        cursor = await connection.execute(QUERIES["takes_changes"], parameters)
         row = await cursor.fetchone()
     assert row is not None  # noqa: S101 - it has no FROM
     return Feeding(row["is_active"], row["is_here"])
@@ -204,7 +207,7 @@ async def feeding_of(pool: Pool, projection: ProjectionName, store: str, generat
 def known_tenants(url: str) -> list[str]:
     """Return every tenant that ever wrote a memory."""
     with _connected(url) as connection:
-        return [row["tenant"] for row in connection.execute(statement("tenants_with_memories"))]
+        return [row["tenant"] for row in connection.execute(QUERIES["tenants_with_memories"])]
 
 
 def _first(url: str, name: str, parameters: dict[str, Any]) -> DictRow | None:

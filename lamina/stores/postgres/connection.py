@@ -17,6 +17,9 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from lamina.core.scope import Scope
 from lamina.errors import InvalidInput, Unavailable
 from lamina.settings import PoolSettings
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("connection.sql")
 
 Connection = AsyncConnection[DictRow]
 Pool = AsyncConnectionPool[Connection]
@@ -31,8 +34,10 @@ OUTAGE_TIMEOUT_S = 1.0
 
 @cache
 def statement(name: str) -> bytes:
-    """Return the text of ``sql/<name>.sql``."""
-    return resources.files(__package__).joinpath("sql", f"{name}.sql").read_bytes()
+    """Return a statement of any file of this package."""
+    files = (file.name for file in resources.files(__package__).iterdir())
+    known = (load_queries(file) for file in files if file.endswith(".sql") and file != "schema.sql")
+    return next(queries[name] for queries in known if name in queries)
 
 
 def scope_parameters(scope: Scope) -> dict[str, Any]:
@@ -116,7 +121,7 @@ def new_pool(url: str, settings: PoolSettings, *, plans: Plans = "custom", pooli
 
 
 async def _configure(connection: Connection, plans: Plans) -> None:
-    await connection.execute(statement("set_for_session"))
+    await connection.execute(QUERIES["set_for_session"])
     await connection.execute(f"SET plan_cache_mode = force_{plans}_plan".encode())
     await register_vector_async(connection)
 
@@ -177,7 +182,7 @@ def _transaction(pool: Pool, connection: Connection) -> AbstractAsyncContextMana
 @asynccontextmanager
 async def _settled(connection: Connection) -> AsyncIterator[None]:
     """Begin a transaction with all that statements rely on, in one round trip; the pool ends it, as it must be."""
-    await connection.execute(statement("begin"))
+    await connection.execute(QUERIES["begin"])
     yield
 
 

@@ -14,9 +14,12 @@ from lamina.core.memories import Chunk
 from lamina.core.queries import FilterField, Filters, Memory, Place, Query, Tier
 from lamina.core.scope import Scope
 from lamina.errors import NotFound
-from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.filters import Columns, filtered, place_parameters, query_parameters
 from lamina.stores.postgres.messages import chunk_parameters
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("documents.sql")
 
 # A document has no category, belongs to no session, and nobody doubts what it says.
 COLUMNS: Columns = {
@@ -90,7 +93,7 @@ class PutDocument:
 
 async def known_documents(connection: Connection, scope: Scope, keys: Sequence[str]) -> dict[str, KnownDocument]:
     """Return what the scope holds under these keys."""
-    cursor = await connection.execute(statement("known_documents"), scope_parameters(scope) | {"keys": list(keys)})
+    cursor = await connection.execute(QUERIES["known_documents"], scope_parameters(scope) | {"keys": list(keys)})
     return {
         row["key"]: KnownDocument(row["id"], bytes(row["content_hash"]), row["version"], row["passages"])
         async for row in cursor
@@ -103,7 +106,7 @@ async def put_document(
     """Store a document in place of what the scope held under its key; the constraint decides between writers."""
     document = prepared.document
     row = scope_parameters(scope) | _columns(document, now) | {"id": prepared.id}
-    written = await (await connection.execute(statement("put_document"), row)).fetchone()
+    written = await (await connection.execute(QUERIES["put_document"], row)).fetchone()
     if written is None:
         known = (await known_documents(connection, scope, [document.key]))[document.key]
         return PutDocument(known.id, document.key, "existed", known.version, known.passages)
@@ -137,7 +140,7 @@ def _columns(document: Document, now: datetime) -> dict[str, Any]:
 
 
 async def _delete_passages(connection: Connection, document: UUID) -> tuple[UUID, ...]:
-    cursor = await connection.execute(statement("delete_passages"), {"id": document})
+    cursor = await connection.execute(QUERIES["delete_passages"], {"id": document})
     return tuple([row["id"] async for row in cursor])
 
 
@@ -147,14 +150,14 @@ async def _insert_passages(
     ids = scope_parameters(scope)
     async with connection.cursor() as cursor:
         await cursor.executemany(
-            statement("insert_passage"),
+            QUERIES["insert_passage"],
             [
                 ids | _passage_columns(passage, prepared.document) | {"document_id": document, "position": position}
                 for position, passage in enumerate(prepared.passages, start=1)
             ],
         )
         await cursor.executemany(
-            statement("insert_passage_chunk"),
+            QUERIES["insert_passage_chunk"],
             [
                 ids | chunk_parameters(place, chunk, generation) | {"id": passage.id, "words": passage.words[place]}
                 for passage in prepared.passages
@@ -182,11 +185,11 @@ async def delete_document(connection: Connection, tenant: str, id_: UUID) -> tup
         NotFound: If the tenant has no such document.
     """
     name = {"id": id_, "tenant": tenant}
-    row = await (await connection.execute(statement("lock_document"), name)).fetchone()
+    row = await (await connection.execute(QUERIES["lock_document"], name)).fetchone()
     if row is None:
         raise NotFound("document", str(id_))
     gone = await _delete_passages(connection, id_)
-    await connection.execute(statement("delete_document"), name)
+    await connection.execute(QUERIES["delete_document"], name)
     return Scope(tenant, row["workspace"], row["namespace"]), gone
 
 
@@ -209,7 +212,7 @@ class Documents:
         """
         parameters = {"id": id_, "tenant": tenant, "with_content": with_content}
         async with connect(self._pool) as connection:
-            row = await (await connection.execute(statement("get_document"), parameters)).fetchone()
+            row = await (await connection.execute(QUERIES["get_document"], parameters)).fetchone()
         if row is None:
             raise NotFound("document", str(id_))
         return _stored(row)
@@ -233,7 +236,7 @@ class Documents:
         await self.get(tenant, id_, with_content=False)
         parameters = {"id": id_, "tenant": tenant, "limit": limit, "offset": offset}
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("list_passages"), parameters)
+            cursor = await connection.execute(QUERIES["list_passages"], parameters)
             return [_passage(row) async for row in cursor]
 
     async def fetch(self, query: Query, places: Sequence[Place]) -> dict[Place, Memory]:

@@ -7,6 +7,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, statement
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("embedding_cache.sql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ class EmbeddingTable:
             Unavailable: If Postgres does not answer.
         """
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("find_embeddings"), self._names(texts))
+            cursor = await connection.execute(QUERIES["find_embeddings"], self._names(texts))
             rows = {row["place"] - 1: row async for row in cursor}
         return [
             KeptEmbedding(text, bytes(rows[place]["embedding"]), rows[place]["last_used_at"]) if place in rows else None
@@ -114,7 +117,7 @@ class EmbeddingTable:
             Unavailable: If Postgres does not answer.
         """
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("embedding_figures"), {"tenant": tenant})
+            cursor = await connection.execute(QUERIES["embedding_figures"], {"tenant": tenant})
             row = await cursor.fetchone()
         assert row is not None  # noqa: S101 - an aggregate is one row
         return EmbeddingFigures(**row)

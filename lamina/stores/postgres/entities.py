@@ -1,6 +1,6 @@
 """Tier 4: entities, the names they are known by, and the edges between them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,6 +12,9 @@ from pgvector import Vector
 from lamina.core.memories import Edge, Entity, new_id
 from lamina.core.scope import Scope
 from lamina.stores.postgres.connection import Connection, scope_parameters, statement
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("entities.sql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ async def put_entities(
     """
     put: dict[str, Put] = {}
     for item in sorted(prepared, key=lambda item: item.entity.key):
-        cursor = await connection.execute(statement("upsert_entity"), _entity_row(scope, item, generation))
+        cursor = await connection.execute(QUERIES["upsert_entity"], _entity_row(scope, item, generation))
         row = await cursor.fetchone()
         assert row is not None  # noqa: S101 - the upsert returns its row
         put[item.entity.key] = Put(row["id"], existed=not row["is_new"], is_earlier=row["is_earlier"])
@@ -106,7 +109,7 @@ def _entity_row(scope: Scope, item: PreparedEntity, generation: int) -> dict[str
 
 async def find_names(connection: Connection, scope: Scope, keys: Sequence[str]) -> dict[str, tuple[UUID, ...]]:
     """Return the entities known by each of these keys; unknown keys are missing."""
-    cursor = await connection.execute(statement("find_entity_names"), {**scope_parameters(scope), "keys": list(keys)})
+    cursor = await connection.execute(QUERIES["find_entity_names"], {**scope_parameters(scope), "keys": list(keys)})
     found: dict[str, tuple[UUID, ...]] = {}
     async for row in cursor:
         found[row["key"]] = (*found.get(row["key"], ()), row["entity_id"])
@@ -130,13 +133,13 @@ async def put_edges(
     put: dict[tuple[str, str, str], Put] = {}
     for item in sorted(evidence, key=lambda item: edge_key(item.edge)):
         row = _edge_row(scope, item, ids)
-        cursor = await connection.execute(statement("upsert_edge"), row)
+        cursor = await connection.execute(QUERIES["upsert_edge"], row)
         stored = await cursor.fetchone()
         assert stored is not None  # noqa: S101 - the upsert returns its row
         put.setdefault(edge_key(item.edge), Put(stored["id"], existed=not stored["is_new"]))
-        await connection.execute(statement("insert_edge_evidence"), {**row, "edge_id": stored["id"]})
+        await connection.execute(QUERIES["insert_edge_evidence"], {**row, "edge_id": stored["id"]})
     if put:
-        await connection.execute(statement("weigh_edges"), {"ids": sorted({item.id for item in put.values()})})
+        await connection.execute(QUERIES["weigh_edges"], {"ids": sorted({item.id for item in put.values()})})
     return put
 
 
@@ -166,3 +169,12 @@ async def _execute_many(connection: Connection, name: str, rows: Sequence[Mappin
     if rows:
         async with connection.cursor() as cursor:
             await cursor.executemany(statement(name), rows)
+
+
+async def find_openings(connection: Connection, scope: Scope, words: Collection[str]) -> set[str]:
+    """Return those of the words that a known name begins with."""
+    if not words:
+        return set()
+    wanted = {**scope_parameters(scope), "words": list(words)}
+    cursor = await connection.execute(QUERIES["find_openings"], wanted)
+    return {row["word"] async for row in cursor}

@@ -2,6 +2,9 @@
 
 from lamina.core.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction, scope_parameters, statement
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("epochs.sql")
 
 
 async def bump_epoch(connection: Connection, scope: Scope, *, teaches: bool = False) -> int:
@@ -15,11 +18,11 @@ async def bump_epoch(connection: Connection, scope: Scope, *, teaches: bool = Fa
             of a conversation, which would otherwise end them with every turn.
     """
     parameters = {**scope_parameters(scope), "teaches": teaches}
-    cursor = await connection.execute(statement("bump_epoch"), parameters)
+    cursor = await connection.execute(QUERIES["bump_epoch"], parameters)
     row = await cursor.fetchone()
     if teaches:
         # A statement of its own sees the rows of a response that was put while the one above waited.
-        await connection.execute(statement("end_responses"), parameters)
+        await connection.execute(QUERIES["end_responses"], parameters)
     return int(row["epoch"]) if row else 0
 
 
@@ -47,7 +50,7 @@ async def raise_epochs(pool: Pool, tenant: str, workspace: str | None) -> None:
     async def act(connection: Connection) -> None:
         parameters = {"tenant": tenant, "workspace": workspace}
         if workspace is not None:
-            await connection.execute(statement("lock_lesson"), parameters)
-        await connection.execute(statement("raise_epochs"), parameters)
+            await connection.execute(QUERIES["lock_lesson"], parameters)
+        await connection.execute(QUERIES["raise_epochs"], parameters)
 
     await in_transaction(pool, act)

@@ -13,6 +13,9 @@ from lamina.core.ports import ModelIdentity
 from lamina.errors import Misconfigured
 from lamina.settings import ThresholdName
 from lamina.stores.postgres.connection import Connection, Pool, connect, statement
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("generations.sql")
 
 GRACE = timedelta(hours=1)
 """What is younger may lack vectors of a generation that becomes active: the next run of `reembed` catches it up."""
@@ -76,9 +79,9 @@ def claim_generation(url: str, identity: ModelIdentity, thresholds: Thresholds |
         Misconfigured: If the stores hold vectors of another model and lack this one's, or cannot hold this one's.
     """
     with _connected(url) as connection:
-        column = connection.execute(statement("vector_dimension")).fetchone()
+        column = connection.execute(QUERIES["vector_dimension"]).fetchone()
         _refuse_other_dimension(identity, int(column["dimension"]) if column else 0)
-        connection.execute(statement("insert_generation"), _parameters(identity, thresholds))
+        connection.execute(QUERIES["insert_generation"], _parameters(identity, thresholds))
         stored = _active(connection)
     if stored.identity != identity:
         stored = activate_generation(url, identity)
@@ -104,7 +107,7 @@ def activate_generation(url: str, identity: ModelIdentity, *, grace: timedelta =
 
 
 def _switch(connection: psycopg.Connection[DictRow], identity: ModelIdentity, grace: timedelta) -> Generation:
-    rows = connection.execute(statement("lock_generations"), _parameters(identity)).fetchall()
+    rows = connection.execute(QUERIES["lock_generations"], _parameters(identity)).fetchall()
     active = next((_generation(row) for row in rows if row["state"] == "active"), None)
     wanted = next((row for row in rows if _identity(row) == identity), None)
     if active is not None and active.identity == identity:
@@ -112,15 +115,15 @@ def _switch(connection: psycopg.Connection[DictRow], identity: ModelIdentity, gr
     if wanted is None:
         raise _other_model(identity, active)
     parameters = {"generation": wanted["generation"], "grace": grace}
-    lacking = connection.execute(statement("count_unembedded"), parameters).fetchone()
+    lacking = connection.execute(QUERIES["count_unembedded"], parameters).fetchone()
     if lacking and any(lacking.values()):
         raise _other_model(identity, active, lacking)
     return _activated(connection, wanted["generation"])
 
 
 def _activated(connection: psycopg.Connection[DictRow], number: int) -> Generation:
-    connection.execute(statement("retire_generation"))
-    row = connection.execute(statement("activate_generation"), {"generation": number}).fetchone()
+    connection.execute(QUERIES["retire_generation"])
+    row = connection.execute(QUERIES["activate_generation"], {"generation": number}).fetchone()
     connection.execute(statement("unsettle"), {"tenant": None})
     assert row is not None  # noqa: S101 - it is locked
     return _generation(row)
@@ -131,7 +134,7 @@ def _connected(url: str) -> psycopg.Connection[DictRow]:
 
 
 def _active(connection: psycopg.Connection[DictRow]) -> Generation:
-    row = connection.execute(statement("active_generation")).fetchone()
+    row = connection.execute(QUERIES["active_generation"]).fetchone()
     if row is None:
         raise Misconfigured("no embedding generation is active", "restore the row in embedding_generations")
     return _generation(row)
@@ -142,7 +145,7 @@ def _with_thresholds(url: str, generation: Generation, thresholds: Thresholds) -
         return generation
     with _connected(url) as connection:
         parameters = {"generation": generation.number, "thresholds": Jsonb(dict(thresholds))}
-        connection.execute(statement("keep_thresholds"), parameters)
+        connection.execute(QUERIES["keep_thresholds"], parameters)
     return replace(generation, thresholds=thresholds)
 
 
@@ -189,7 +192,7 @@ def _told(lacking: Mapping[str, int]) -> str:
 async def known_generations(pool: Pool) -> list[KnownGeneration]:
     """Return every generation that there is or was, oldest first."""
     async with connect(pool) as connection:
-        cursor = await connection.execute(statement("list_generations"))
+        cursor = await connection.execute(QUERIES["list_generations"])
         return [
             KnownGeneration(row["generation"], _identity(row), row["state"], row["retired_at"]) async for row in cursor
         ]
@@ -199,7 +202,7 @@ async def begin_generation(
     connection: Connection, identity: ModelIdentity, thresholds: Thresholds | None = None
 ) -> int:
     """Return the number of a model's generation; one that is not the active one is built from now on."""
-    cursor = await connection.execute(statement("begin_generation"), _parameters(identity, thresholds))
+    cursor = await connection.execute(QUERIES["begin_generation"], _parameters(identity, thresholds))
     row = await cursor.fetchone()
     assert row is not None  # noqa: S101 - the upsert returns its row
     return int(row["generation"])
@@ -208,7 +211,7 @@ async def begin_generation(
 async def active_generation(pool: Pool) -> Generation | None:
     """Return the generation that searches read; ``None`` before the first start."""
     async with connect(pool) as connection:
-        row = await (await connection.execute(statement("active_generation"))).fetchone()
+        row = await (await connection.execute(QUERIES["active_generation"])).fetchone()
     return None if row is None else _generation(row)
 
 
@@ -235,5 +238,5 @@ async def lacks_vectors(pool: Pool) -> bool:
         return False
     parameters = {"generation": active.number, "grace": timedelta(0)}
     async with connect(pool) as connection:
-        row = await (await connection.execute(statement("count_unembedded"), parameters)).fetchone()
+        row = await (await connection.execute(QUERIES["count_unembedded"], parameters)).fetchone()
     return row is not None and any(row.values())

@@ -9,7 +9,10 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from lamina.errors import Conflict
-from lamina.stores.postgres.connection import Connection, statement
+from lamina.stores.postgres.connection import Connection
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("idempotency.sql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +48,13 @@ async def answer_once(connection: Connection, once: Once | None, act: Callable[[
     if once is None:
         return await act()
     name = {"tenant": once.tenant, "key": once.key}
-    await connection.execute(statement("lock_idempotency_key"), name)
-    cursor = await connection.execute(statement("find_idempotent_response"), name)
+    await connection.execute(QUERIES["lock_idempotency_key"], name)
+    cursor = await connection.execute(QUERIES["find_idempotent_response"], name)
     kept = await cursor.fetchone()
     if kept is None:
         response = await act()
         row = {**name, "request_hash": once.request_hash, "response": Jsonb(response)}
-        await connection.execute(statement("keep_idempotent_response"), row)
+        await connection.execute(QUERIES["keep_idempotent_response"], row)
         return response
     if bytes(kept["request_hash"]) != once.request_hash:
         raise Conflict(f"Idempotency-Key {once.key!r} was used for another request; send a new key")

@@ -11,6 +11,9 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from lamina.stores.postgres.connection import Connection, statement
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("job_changes.sql")
 
 Relation = Literal["notes", "entities", "edges", "messages"]
 RELATIONS: tuple[Relation, ...] = get_args(Relation)
@@ -82,26 +85,26 @@ async def journal(
             "befores": [_json(before)] * len(ids),
             "afters": [_json(after)] * len(ids),
         }
-        await connection.execute(statement("journal_job_changes"), parameters)
+        await connection.execute(QUERIES["journal_job_changes"], parameters)
 
 
 async def take_undone(connection: Connection, run: UUID, relation: Relation, limit: int) -> list[Change]:
     """Return what takes back some of a run's changes, which are thereby no longer kept."""
     parameters = {"run_id": run, "relation": relation, "limit": limit}
-    cursor = await connection.execute(statement("take_job_changes"), parameters)
+    cursor = await connection.execute(QUERIES["take_job_changes"], parameters)
     return [Change(row["id"], row["after"]).undone(row["before"]) async for row in cursor]
 
 
 async def take_rows(connection: Connection, run: UUID, relation: str, limit: int) -> list[UUID]:
     """Return the ids of some rows that a run made in a way of its own, which are thereby no longer kept."""
     parameters = {"run_id": run, "relation": relation, "limit": limit}
-    cursor = await connection.execute(statement("take_job_changes"), parameters)
+    cursor = await connection.execute(QUERIES["take_job_changes"], parameters)
     return [row["id"] async for row in cursor]
 
 
 async def forget_changes(connection: Connection, before: datetime) -> int:
     """Drop what runs changed that finished before this time: they cannot be undone any more."""
-    return (await connection.execute(statement("forget_job_changes"), {"before": before})).rowcount
+    return (await connection.execute(QUERIES["forget_job_changes"], {"before": before})).rowcount
 
 
 def _json(columns: Columns) -> Jsonb:

@@ -18,6 +18,9 @@ from lamina.errors import Conflict, NotFound
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, statement
 from lamina.stores.postgres.idempotency import Json, Once, answer_once
 from lamina.stores.postgres.job_changes import forget_changes
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("job_runs.sql")
 
 CHANNEL = "lamina_jobs"
 MOST_PROBLEMS = 100
@@ -51,7 +54,7 @@ class Runs:
         }
 
         async def insert(connection: Connection) -> Json:
-            await connection.execute(statement("insert_job_run"), parameters)
+            await connection.execute(QUERIES["insert_job_run"], parameters)
             await connection.execute(f"NOTIFY {CHANNEL}".encode())
             return {"run": str(id_)}
 
@@ -107,7 +110,7 @@ class Runs:
         """Return the run of the same job, on the same area and of the same kind, that has not come to its end."""
         kind = {"job": order.job, "is_dry_run": order.is_dry_run, "is_forced": order.is_forced}
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("unfinished_job_run"), {**order.area.ids(), **kind})
+            cursor = await connection.execute(QUERIES["unfinished_job_run"], {**order.area.ids(), **kind})
             row = await cursor.fetchone()
         return None if row is None else await self.get(row["id"])
 
@@ -116,7 +119,7 @@ class Runs:
         if parameters["states"] is not None:
             parameters["states"] = [str(state) for state in parameters["states"]]
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("job_runs"), parameters)
+            cursor = await connection.execute(QUERIES["job_runs"], parameters)
             return [_run(row) async for row in cursor]
 
     async def begin(self, id_: UUID, *, units: int, partitions: int) -> int:
@@ -127,7 +130,7 @@ class Runs:
         """
         plan = Jsonb({"units": units, "partitions": partitions})
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("begin_job_run"), {"id": id_, "plan": plan})
+            cursor = await connection.execute(QUERIES["begin_job_run"], {"id": id_, "plan": plan})
             row = await cursor.fetchone()
         if row is None:
             raise Conflict(f"run {id_} has ended; start another one")
@@ -139,7 +142,7 @@ class Runs:
         """Write what became of the run, and of its undo; one that is undone ends as undone, or failed."""
         parameters = {"id": id_, "state": state, "error": error, "undone": undone and Jsonb(asdict(undone))}
         async with connect(self._pool) as connection:
-            await connection.execute(statement("finish_job_run"), parameters)
+            await connection.execute(QUERIES["finish_job_run"], parameters)
 
     async def refuse(self, id_: UUID, state: RunState, error: str) -> None:
         """Put a run that cannot be undone back into the state it had, with the reason."""
@@ -150,7 +153,7 @@ class Runs:
         """Put the run into another state, if it is in one of these; tell whether it was."""
         parameters = {"id": id_, "state": state, "states": [str(one) for one in of]}
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("reopen_job_run"), parameters)
+            cursor = await connection.execute(QUERIES["reopen_job_run"], parameters)
             is_done = cursor.rowcount == 1
             await connection.execute(f"NOTIFY {CHANNEL}".encode())
         return is_done
@@ -159,7 +162,7 @@ class Runs:
         """Return how far the run is in a partition."""
         parameters = {"run_id": run, "partition": number}
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("begin_job_partition"), parameters)
+            cursor = await connection.execute(QUERIES["begin_job_partition"], parameters)
             row = await cursor.fetchone()
         assert row is not None  # noqa: S101 - the statement inserts it or returns it
         return Partition(row["partition"], row["cursor"], row["is_done"])
@@ -195,7 +198,7 @@ class Runs:
         """Drop what could be undone of runs that finished before this time, and later the runs themselves."""
 
         async def act(connection: Connection) -> int:
-            await connection.execute(statement("forget_job_runs"), {"before": before - KEPT})
+            await connection.execute(QUERIES["forget_job_runs"], {"before": before - KEPT})
             return await forget_changes(connection, before)
 
         return await in_transaction(self._pool, act)
@@ -226,13 +229,13 @@ async def advance(
         "most_problems": MOST_PROBLEMS,
         "is_done": is_done,
     }
-    return (await connection.execute(statement("advance_job_partition"), parameters)).rowcount == 1
+    return (await connection.execute(QUERIES["advance_job_partition"], parameters)).rowcount == 1
 
 
 async def count_changes(connection: Connection, run: UUID, partition: Partition, counts: Counts) -> None:
     """Add what was changed, at the end of the transaction of a page."""
     parameters = {"run_id": run, "partition": partition.number, "changed": counts.changed, "removed": counts.removed}
-    await connection.execute(statement("count_job_changes"), parameters)
+    await connection.execute(QUERIES["count_job_changes"], parameters)
 
 
 @asynccontextmanager

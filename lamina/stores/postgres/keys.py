@@ -12,8 +12,11 @@ from psycopg.rows import class_row, dict_row
 
 from lamina.core.memories import new_id
 from lamina.errors import NotFound
-from lamina.stores.postgres.connection import Pool, connect, statement
+from lamina.stores.postgres.connection import Pool, connect
+from lamina.stores.postgres.queries import load_queries
 from lamina.text.hygiene import clean_id
+
+QUERIES = load_queries("keys.sql")
 
 PREFIX = "lamina_"
 SECRET_BYTES = 32
@@ -67,7 +70,7 @@ class Keys:
     async def find(self, key: str) -> Credential | None:
         """Return what the key proves, or ``None`` if it is unknown or revoked."""
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("find_key"), {"hash": hash_key(key)})
+            cursor = await connection.execute(QUERIES["find_key"], {"hash": hash_key(key)})
             row = await cursor.fetchone()
         return Credential(row["tenant"], KeyRole(row["role"])) if row else None
 
@@ -84,20 +87,20 @@ def create_key(url: str, *, tenant: str, role: KeyRole, label: str) -> str:
         "hash": hash_key(key),
     }
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(statement("insert_key"), row)
+        connection.execute(QUERIES["insert_key"], row)
     return key
 
 
 def key_is_valid(url: str, key: str) -> bool:
     """Tell whether the key is known and not revoked."""
     with psycopg.connect(url, autocommit=True) as connection:
-        return connection.execute(statement("find_key"), {"hash": hash_key(key)}).fetchone() is not None
+        return connection.execute(QUERIES["find_key"], {"hash": hash_key(key)}).fetchone() is not None
 
 
 def list_keys(url: str) -> list[KeyInfo]:
     """Return all keys, oldest first."""
     with psycopg.connect(url, autocommit=True, row_factory=class_row(KeyInfo)) as connection:
-        return connection.execute(statement("list_keys")).fetchall()
+        return connection.execute(QUERIES["list_keys"]).fetchall()
 
 
 def revoke_key(url: str, id_: UUID) -> None:
@@ -107,5 +110,5 @@ def revoke_key(url: str, id_: UUID) -> None:
         NotFound: If there is no such key.
     """
     with psycopg.connect(url, autocommit=True, row_factory=dict_row) as connection:
-        if connection.execute(statement("revoke_key"), {"id": id_}).fetchone() is None:
+        if connection.execute(QUERIES["revoke_key"], {"id": id_}).fetchone() is None:
             raise NotFound("key", str(id_))

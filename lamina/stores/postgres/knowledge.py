@@ -13,9 +13,12 @@ from lamina.core.queries import FilterField, Filters, Memory, Query, Tier
 from lamina.core.scope import Scope
 from lamina.policies.retention.decay import LEAST_STRENGTH
 from lamina.stores.postgres import documents, messages, notes
-from lamina.stores.postgres.connection import Pool, connect, scope_parameters, statement
+from lamina.stores.postgres.connection import Pool, connect, scope_parameters
 from lamina.stores.postgres.entities import find_names
 from lamina.stores.postgres.filters import Columns, filtered, query_parameters
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("knowledge.sql")
 
 # Nobody owns an entity or an edge, and neither has a category or tags.
 _BARE: Columns = {
@@ -105,13 +108,13 @@ class KnowledgeReader:
             return {}
         parameters = {**query_parameters(query), "limit": limit, "min_similarity": min_similarity}
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("nearest_entities"), parameters)
+            cursor = await connection.execute(QUERIES["nearest_entities"], parameters)
             return {row["id"]: float(row["cosine"]) async for row in cursor}
 
     async def mentions(self, ids: Sequence[UUID], limit: int) -> dict[UUID, int]:
         """Return how many memories mention each entity, counted up to ``limit``."""
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("entity_mentions"), {"ids": list(ids), "limit": limit})
+            cursor = await connection.execute(QUERIES["entity_mentions"], {"ids": list(ids), "limit": limit})
             return {row["id"]: row["mentions"] async for row in cursor}
 
     async def entities(self, scope: Scope, filters: Filters, ids: Sequence[UUID]) -> dict[UUID, StoredEntity]:
@@ -139,7 +142,7 @@ class KnowledgeReader:
         parameters = {**scope_parameters(scope), "ids": list(memories)}
         found: dict[UUID, list[UUID]] = {}
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("mentions_of"), parameters)
+            cursor = await connection.execute(QUERIES["mentions_of"], parameters)
             async for row in cursor:
                 found.setdefault(row["from_id"], []).append(row["to_id"])
         return found

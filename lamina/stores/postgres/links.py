@@ -11,6 +11,9 @@ from lamina.core.links import LinkKind
 from lamina.core.queries import Tier
 from lamina.core.scope import Scope
 from lamina.stores.postgres.connection import Connection, scope_parameters, statement
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("links.sql")
 
 SIMILAR_FAN_OUT = 3
 MIN_SIMILARITY = 0.5
@@ -63,7 +66,7 @@ async def put_mentions(connection: Connection, scope: Scope, mentions: Sequence[
     if not in_order:
         return
     await connection.execute(
-        statement("raise_entity_confidence"),
+        QUERIES["raise_entity_confidence"],
         {
             "entity_ids": [item.entity for item in in_order],
             "memory_ids": [item.memory for item in in_order],
@@ -86,7 +89,7 @@ async def put_mentions(connection: Connection, scope: Scope, mentions: Sequence[
         for item in in_order
     ]
     async with connection.cursor() as cursor:
-        await cursor.executemany(statement("insert_memory_link"), rows)
+        await cursor.executemany(QUERIES["insert_memory_link"], rows)
 
 
 async def _keep_entities(connection: Connection, scope: Scope, ids: Collection[UUID]) -> set[UUID]:
@@ -117,9 +120,9 @@ async def forget(connection: Connection, ids: Sequence[UUID]) -> set[UUID]:
     Returns:
         Every node of the graph that changed by it, beside the memories.
     """
-    cursor = await connection.execute(statement("forget_evidence"), {"ids": list(ids)})
+    cursor = await connection.execute(QUERIES["forget_evidence"], {"ids": list(ids)})
     evidence = [row async for row in cursor]
-    cursor = await connection.execute(statement("forget_links"), {"ids": list(ids)})
+    cursor = await connection.execute(QUERIES["forget_links"], {"ids": list(ids)})
     links = [row async for row in cursor]
     entities = {row["to_id"] for row in links if row["kind"] != LinkKind.SIMILAR}
     entities |= {id_ for row in evidence for id_ in (row["from_id"], row["to_id"])}
@@ -134,11 +137,11 @@ async def prune_evidence(connection: Connection, entities: Sequence[UUID], edges
     A statement that waits for a row goes on with what it saw before the wait. So all rows are
     locked first, entities before edges as their writers do, and looked at afterwards.
     """
-    await connection.execute(statement("lock_entities"), {"ids": entities})
-    await connection.execute(statement("lock_edges"), {"ids": edges})
+    await connection.execute(QUERIES["lock_entities"], {"ids": entities})
+    await connection.execute(QUERIES["lock_edges"], {"ids": edges})
     await connection.execute(statement("weigh_edges"), {"ids": edges})
-    await connection.execute(statement("delete_unfounded_edges"), {"ids": edges})
-    await connection.execute(statement("delete_unmentioned_entities"), {"ids": entities})
+    await connection.execute(QUERIES["delete_unfounded_edges"], {"ids": edges})
+    await connection.execute(QUERIES["delete_unmentioned_entities"], {"ids": entities})
 
 
 async def untold(connection: Connection, scope: Scope, keys: Sequence[str], limit: int) -> list[Untold]:
@@ -147,10 +150,10 @@ async def untold(connection: Connection, scope: Scope, keys: Sequence[str], limi
     None of them is deleted or rewritten before the transaction ends.
     """
     wanted = {**scope_parameters(scope), "keys": list(keys), "limit": limit, "limit_in_all": MAX_UNTOLD_IN_ALL}
-    cursor = await connection.execute(statement("find_untold"), wanted)
+    cursor = await connection.execute(QUERIES["find_untold"], wanted)
     kept = {**scope_parameters(scope), "ids": [row["id"] async for row in cursor]}
-    notes = await connection.execute(statement("keep_untold_notes"), kept)
-    passages = await connection.execute(statement("keep_untold_passages"), kept)
+    notes = await connection.execute(QUERIES["keep_untold_notes"], kept)
+    passages = await connection.execute(QUERIES["keep_untold_passages"], kept)
     return [_untold(row) for row in (*await notes.fetchall(), *await passages.fetchall())]
 
 

@@ -10,8 +10,11 @@ from lamina.core.memory_profiles import MemoryProfile, clean_memory_profile
 from lamina.core.queries import TIER_NAMES
 from lamina.core.scope import Scope
 from lamina.errors import InvalidInput, NotFound
-from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, scope_parameters, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, scope_parameters
 from lamina.stores.postgres.epochs import bump_workspace
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("memory_profiles.sql")
 
 
 class MemoryProfiles:
@@ -27,7 +30,7 @@ class MemoryProfiles:
     async def get(self, scope: Scope) -> MemoryProfile | None:
         """Return the agent's profile in this workspace; ``None`` if it has none."""
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("get_memory_profile"), _parameters(scope))
+            cursor = await connection.execute(QUERIES["get_memory_profile"], _parameters(scope))
             row = await cursor.fetchone()
         return None if row is None else _profile(row)
 
@@ -42,7 +45,7 @@ class MemoryProfiles:
         parameters = _parameters(scope) | asdict(stored) | {"tiers": names, "now": now}
 
         async def act(connection: Connection) -> None:
-            await connection.execute(statement("put_memory_profile"), parameters)
+            await connection.execute(QUERIES["put_memory_profile"], parameters)
             await bump_workspace(connection, scope.tenant, scope.workspace, scope.agent)
 
         await in_transaction(self._pool, act)
@@ -57,7 +60,7 @@ class MemoryProfiles:
         parameters = _parameters(scope)
 
         async def act(connection: Connection) -> None:
-            cursor = await connection.execute(statement("delete_memory_profile"), parameters)
+            cursor = await connection.execute(QUERIES["delete_memory_profile"], parameters)
             if cursor.rowcount == 0:
                 raise NotFound("memory profile of agent", scope.agent or "")
             await bump_workspace(connection, scope.tenant, scope.workspace, scope.agent)

@@ -14,8 +14,11 @@ from lamina.core.memories import Chunk, Message, Role
 from lamina.core.queries import FilterField, Hit, Memory, Neighbour, Place, Query, Ranking, Source, Tier
 from lamina.core.scope import Scope
 from lamina.policies.ranking.scores import similarity_score, widening
-from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.filters import Columns, filtered, place_parameters, query_parameters
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("messages.sql")
 
 # A message has no category and no tags, and nobody doubts that it was said.
 COLUMNS: Columns = {
@@ -96,12 +99,12 @@ async def append_messages(
             placed[digest] = AppendedMessage(item.id, first + len(new), existed=False)
             new.append(_row(parameters, item, placed[digest].position, digest, now))
     await _insert(connection, new, {item.id: item.chunks for item in prepared}, generation)
-    await connection.execute(statement("advance_positions"), {**parameters, "count": len(new)})
+    await connection.execute(QUERIES["advance_positions"], {**parameters, "count": len(new)})
     return [placed[digest] for digest in hashes]
 
 
 async def _lock_session(connection: Connection, parameters: Mapping[str, Any]) -> int:
-    cursor = await connection.execute(statement("reserve_positions"), parameters)
+    cursor = await connection.execute(QUERIES["reserve_positions"], parameters)
     row = await cursor.fetchone()
     assert row is not None  # noqa: S101 - the upsert returns its row
     return int(row["next_position"])
@@ -110,7 +113,7 @@ async def _lock_session(connection: Connection, parameters: Mapping[str, Any]) -
 async def _known(
     connection: Connection, parameters: Mapping[str, Any], hashes: Sequence[bytes]
 ) -> dict[bytes, AppendedMessage]:
-    cursor = await connection.execute(statement("known_messages"), {**parameters, "hashes": list(hashes)})
+    cursor = await connection.execute(QUERIES["known_messages"], {**parameters, "hashes": list(hashes)})
     return {
         bytes(row["content_hash"]): AppendedMessage(row["id"], row["position"], existed=True) async for row in cursor
     }
@@ -140,9 +143,9 @@ async def _insert(
     if not rows:
         return
     async with connection.cursor() as cursor:
-        await cursor.executemany(statement("insert_message"), rows)
+        await cursor.executemany(QUERIES["insert_message"], rows)
         await cursor.executemany(
-            statement("insert_message_chunk"),
+            QUERIES["insert_message_chunk"],
             [
                 row | chunk_parameters(place, chunk, generation)
                 for row in rows
@@ -175,7 +178,7 @@ class Messages:
         page = {"limit": limit, "offset": offset, "include_compacted": include_compacted}
         parameters = scope_parameters(scope) | page
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("list_messages"), parameters)
+            cursor = await connection.execute(QUERIES["list_messages"], parameters)
             return [_session_message(row) async for row in cursor]
 
     async def fetch(self, query: Query, places: Sequence[Place]) -> dict[Place, Memory]:

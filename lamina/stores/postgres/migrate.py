@@ -10,7 +10,9 @@ import psycopg
 from psycopg.rows import dict_row
 
 from lamina.errors import Misconfigured
-from lamina.stores.postgres.connection import statement
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("migrate.sql")
 
 logger = logging.getLogger(__name__)
 LEAST_SERVER = 150_000
@@ -175,7 +177,7 @@ def migrate(url: str, *, connect_timeout_s: int = CONNECT_TIMEOUT_S) -> list[str
 
 
 def _refuse_server(connection: psycopg.Connection[dict[str, object]]) -> None:
-    row = connection.execute(statement("vector_versions")).fetchone()
+    row = connection.execute(QUERIES["vector_versions"]).fetchone()
     refuse_versions(connection.info.server_version, None if row is None else str(row["version"]))
 
 

@@ -33,7 +33,10 @@ from lamina.policies.retention.lifespan import Temperature
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters, statement
 from lamina.stores.postgres.filters import Columns, filtered, place_parameters, query_parameters
 from lamina.stores.postgres.messages import chunk_parameters
+from lamina.stores.postgres.queries import load_queries
 from lamina.text.words import words
+
+QUERIES = load_queries("notes.sql")
 
 COLUMNS: Columns = {
     FilterField.CATEGORY: "n.category",
@@ -105,12 +108,12 @@ async def _prolong(connection: Connection, known: Sequence[tuple[UUID, Note]]) -
     """Let notes that are told again expire as late as what tells them again."""
     if known:
         ids, expiries = [id_ for id_, _ in known], [note.expires_at for _, note in known]
-        await connection.execute(statement("prolong_notes"), {"ids": ids, "expiries": expiries})
+        await connection.execute(QUERIES["prolong_notes"], {"ids": ids, "expiries": expiries})
 
 
 async def _insert(connection: Connection, scope: Scope, item: PreparedNote, now: datetime) -> bool:
     row = scope_parameters(scope) | _columns(item.note, now) | {"id": item.id, "source": item.note.source}
-    cursor = await connection.execute(statement("insert_note"), row)
+    cursor = await connection.execute(QUERIES["insert_note"], row)
     return cursor.rowcount == 1
 
 
@@ -131,7 +134,7 @@ def _columns(note: Note, now: datetime) -> dict[str, Any]:
 
 async def ids_by_hash(connection: Connection, scope: Scope, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
     """Return the id of each note of exactly this scope that has one of these texts, by the hash of the text."""
-    cursor = await connection.execute(statement("known_notes"), scope_parameters(scope) | {"hashes": list(hashes)})
+    cursor = await connection.execute(QUERIES["known_notes"], scope_parameters(scope) | {"hashes": list(hashes)})
     return {bytes(row["content_hash"]): row["id"] async for row in cursor}
 
 
@@ -148,7 +151,7 @@ async def insert_chunks(
     ]
     if rows:
         async with connection.cursor() as cursor:
-            await cursor.executemany(statement("insert_note_chunk"), rows)
+            await cursor.executemany(QUERIES["insert_note_chunk"], rows)
 
 
 async def lock_note(connection: Connection, tenant: str, id_: UUID) -> StoredNote:
@@ -165,7 +168,7 @@ async def _note_row(connection: Connection, name: str, tenant: str, id_: UUID) -
     row = await (await connection.execute(statement(name), parameters)).fetchone()
     if row is not None:
         return row
-    elsewhere = await (await connection.execute(statement("note_elsewhere"), parameters)).fetchone()
+    elsewhere = await (await connection.execute(QUERIES["note_elsewhere"], parameters)).fetchone()
     raise NotFound("note", str(id_), _where(id_, elsewhere))
 
 
@@ -184,9 +187,9 @@ async def update_note(connection: Connection, id_: UUID, note: Note, now: dateti
     Raises:
         Conflict: If another note of the scope already has this text.
     """
-    await connection.execute(statement("keep_note_version"), {"id": id_})
+    await connection.execute(QUERIES["keep_note_version"], {"id": id_})
     try:
-        cursor = await connection.execute(statement("update_note"), {"id": id_, **_columns(note, now)})
+        cursor = await connection.execute(QUERIES["update_note"], {"id": id_, **_columns(note, now)})
     except psycopg.errors.UniqueViolation as error:
         raise Conflict("another note of this scope has the same text; change or delete that one") from error
     row = await cursor.fetchone()
@@ -196,7 +199,7 @@ async def update_note(connection: Connection, id_: UUID, note: Note, now: dateti
 
 async def replace_chunks(connection: Connection, scope: Scope, prepared: PreparedNote, generation: int) -> None:
     """Put the chunks of a changed text in place of the old ones."""
-    await connection.execute(statement("delete_note_chunks"), {"id": prepared.id})
+    await connection.execute(QUERIES["delete_note_chunks"], {"id": prepared.id})
     await insert_chunks(connection, scope, [prepared], generation)
 
 
@@ -210,20 +213,20 @@ async def derive_notes(connection: Connection, scope: Scope, prepared: Sequence[
     if not pairs:
         return
     wanted = sorted({source for _, source in pairs})
-    cursor = await connection.execute(statement("lock_note_sources"), {**scope_parameters(scope), "ids": wanted})
+    cursor = await connection.execute(QUERIES["lock_note_sources"], {**scope_parameters(scope), "ids": wanted})
     known = {row["id"] async for row in cursor}
     for source in wanted:
         if source not in known:
             raise InvalidInput("derived_from", f"names {source}, which is no note of this scope")
     async with connection.cursor() as many:
         rows = [{"note_id": note, "source_id": source} for note, source in pairs]
-        await many.executemany(statement("insert_note_source"), rows)
+        await many.executemany(QUERIES["insert_note_source"], rows)
     await expire_derived(connection, wanted)
 
 
 async def expire_derived(connection: Connection, sources: Sequence[UUID]) -> None:
     """Let what was made from these notes expire with the first of them, if one expires."""
-    await connection.execute(statement("expire_derived"), {"ids": list(sources)})
+    await connection.execute(QUERIES["expire_derived"], {"ids": list(sources)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,9 +244,7 @@ class Deletion:
 
 async def delete_expired(connection: Connection, scope: Scope, hashes: Sequence[bytes], now: datetime) -> Deletion:
     """Delete what has expired of exactly this scope and has one of these texts, so that they can be stored anew."""
-    cursor = await connection.execute(
-        statement("lock_expired_notes"), scope_parameters(scope) | {"hashes": list(hashes)}
-    )
+    cursor = await connection.execute(QUERIES["lock_expired_notes"], scope_parameters(scope) | {"hashes": list(hashes)})
     return await delete_notes(connection, scope.tenant, [row["id"] async for row in cursor], now)
 
 
@@ -266,10 +267,10 @@ async def delete_notes(connection: Connection, tenant: str, ids: Sequence[UUID],
         return Deletion()
     gone: dict[UUID, bool] = {}
     parameters = {"ids": list(ids), "tenant": tenant, "now": now}
-    while more := await (await connection.execute(statement("delete_notes"), parameters)).fetchall():
+    while more := await (await connection.execute(QUERIES["delete_notes"], parameters)).fetchall():
         gone |= {row["id"]: row["is_direct"] for row in more}
     derived = [id_ for id_, is_direct in gone.items() if not is_direct]
-    released = await connection.execute(statement("release_merged"), {"ids": derived, "tenant": tenant})
+    released = await connection.execute(QUERIES["release_merged"], {"ids": derived, "tenant": tenant})
     return Deletion(tuple(sorted(gone)), tuple([row["id"] async for row in released]))
 
 
@@ -296,7 +297,7 @@ class Notes:
         """
         await self.get(tenant, id_)
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("note_history"), {"id": id_})
+            cursor = await connection.execute(QUERIES["note_history"], {"id": id_})
             return [_version(row) async for row in cursor]
 
     async def page(

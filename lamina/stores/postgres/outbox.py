@@ -10,7 +10,10 @@ import psycopg
 from lamina.core.ports import Change
 from lamina.policies.retention.decay import LEAST_STRENGTH
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, statement
+from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.records import RECORD_OF
+
+QUERIES = load_queries("outbox.sql")
 
 ProjectionName = Literal["messages", "notes", "cold", "documents", "graph"]
 PROJECTIONS: tuple[ProjectionName, ...] = get_args(ProjectionName)
@@ -35,7 +38,7 @@ class Lag:
 async def enqueue(connection: Connection, projection: ProjectionName, ids: Sequence[UUID]) -> None:
     """Mark memories as changed, inside the transaction that changes them, and wake the indexer at its commit."""
     if ids:
-        await connection.execute(statement("enqueue"), {"projection": projection, "ids": list(ids)})
+        await connection.execute(QUERIES["enqueue"], {"projection": projection, "ids": list(ids)})
         await connection.execute(f"NOTIFY {CHANNEL}".encode())
 
 
@@ -49,7 +52,7 @@ async def enqueue_returned(connection: Connection, ids: Sequence[UUID]) -> None:
     """Have the graph take over notes that come back, and the notes linked to them: their links went with the node."""
     await enqueue(connection, "graph", ids)
     if ids:
-        await connection.execute(statement("enqueue_links_to"), {"ids": list(ids)})
+        await connection.execute(QUERIES["enqueue_links_to"], {"ids": list(ids)})
 
 
 class Outbox:
@@ -68,7 +71,7 @@ class Outbox:
         """Return the oldest (sequence number, memory id) pairs beside those applied; they stay until :meth:`finish`."""
         async with connect(self._pool) as connection:
             cursor = await connection.execute(
-                statement("take_outbox"), {"projection": projection, "limit": limit, "applied": list(applied)}
+                QUERIES["take_outbox"], {"projection": projection, "limit": limit, "applied": list(applied)}
             )
             return [(row["seq"], row["memory_id"]) async for row in cursor]
 
@@ -102,12 +105,12 @@ class Outbox:
     async def finish(self, seqs: Sequence[int]) -> None:
         """Remove applied rows."""
         async with connect(self._pool) as connection:
-            await connection.execute(statement("finish_outbox"), {"seqs": list(seqs)})
+            await connection.execute(QUERIES["finish_outbox"], {"seqs": list(seqs)})
 
     async def lag(self) -> Mapping[str, Lag]:
         """Return the lag of every projection that is kept."""
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("outbox_lag"))
+            cursor = await connection.execute(QUERIES["outbox_lag"])
             found = {row["projection"]: Lag(row["pending"], max(0.0, row["oldest_s"])) async for row in cursor}
         return {name: found.get(name, Lag(0, 0.0)) for name in self._kept}
 

@@ -27,9 +27,12 @@ from lamina.policies.procedures import (
     rank_matches,
     strength,
 )
-from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.filters import Columns, filtered, query_parameters
+from lamina.stores.postgres.queries import load_queries
 from lamina.text.words import name_key, words
+
+QUERIES = load_queries("procedures.sql")
 
 # A procedure belongs to a workspace and to nobody in it; its outcomes, not an author's doubt, weigh it.
 COLUMNS: Columns = {
@@ -109,7 +112,7 @@ async def insert_procedures(
     for item in sorted(prepared, key=lambda item: item.procedure.content_hash()):
         row = _columns(item.procedure, now) | _index_columns(item, generation) | {"id": item.id}
         written = {"source": item.procedure.source, "strength": strength(0, 0)}
-        cursor = await connection.execute(statement("insert_procedure"), scope_parameters(scope) | row | written)
+        cursor = await connection.execute(QUERIES["insert_procedure"], scope_parameters(scope) | row | written)
         ids[row["content_hash"]] = (await _the_row(cursor))["id"]
     stored = [ids[item.procedure.content_hash()] for item in prepared]
     return [PutProcedure(id_, existed=id_ != item.id) for id_, item in zip(stored, prepared, strict=True)]
@@ -142,7 +145,7 @@ async def lock_procedure(connection: Connection, tenant: str, id_: UUID) -> Stor
     Raises:
         NotFound: If the tenant has no such procedure.
     """
-    cursor = await connection.execute(statement("get_procedure_for_update"), {"id": id_, "tenant": tenant})
+    cursor = await connection.execute(QUERIES["get_procedure_for_update"], {"id": id_, "tenant": tenant})
     return _found(await cursor.fetchone(), id_)
 
 
@@ -153,7 +156,7 @@ async def update_procedure(connection: Connection, id_: UUID, procedure: Procedu
         Conflict: If another procedure of the scope already has this trigger and action.
     """
     try:
-        cursor = await connection.execute(statement("update_procedure"), {"id": id_, **_columns(procedure, now)})
+        cursor = await connection.execute(QUERIES["update_procedure"], {"id": id_, **_columns(procedure, now)})
     except psycopg.errors.UniqueViolation as error:
         reason = "another procedure of this scope has the same trigger and action; change or delete that one"
         raise Conflict(reason) from error
@@ -162,7 +165,7 @@ async def update_procedure(connection: Connection, id_: UUID, procedure: Procedu
 
 async def index_procedure(connection: Connection, item: PreparedProcedure, generation: int) -> None:
     """Index a changed trigger in place of the old one."""
-    await connection.execute(statement("index_procedure"), {"id": item.id, **_index_columns(item, generation)})
+    await connection.execute(QUERIES["index_procedure"], {"id": item.id, **_index_columns(item, generation)})
 
 
 async def delete_procedure(connection: Connection, tenant: str, id_: UUID, now: datetime) -> Scope:
@@ -171,7 +174,7 @@ async def delete_procedure(connection: Connection, tenant: str, id_: UUID, now: 
     Raises:
         NotFound: If the tenant has no such procedure.
     """
-    cursor = await connection.execute(statement("delete_procedure"), {"id": id_, "tenant": tenant, "now": now})
+    cursor = await connection.execute(QUERIES["delete_procedure"], {"id": id_, "tenant": tenant, "now": now})
     row = await cursor.fetchone()
     if row is None:
         raise NotFound("procedure", str(id_))
@@ -202,7 +205,7 @@ async def report_outcome(connection: Connection, scope: Scope, id_: UUID, outcom
         "agent_id": scope.agent,
         "now": now,
     }
-    cursor = await connection.execute(statement("insert_outcome"), row)
+    cursor = await connection.execute(QUERIES["insert_outcome"], row)
     if cursor.rowcount == 0:
         await _agree(connection, id_, outcome)
         return Reported(old, existed=True)
@@ -210,7 +213,7 @@ async def report_outcome(connection: Connection, scope: Scope, id_: UUID, outcom
 
 
 async def _agree(connection: Connection, id_: UUID, outcome: Outcome) -> None:
-    cursor = await connection.execute(statement("get_outcome"), {"procedure_id": id_, "run": outcome.run})
+    cursor = await connection.execute(QUERIES["get_outcome"], {"procedure_id": id_, "run": outcome.run})
     before = (await _the_row(cursor))["succeeded"]
     if before != outcome.succeeded:
         said = "a success" if before else "a failure"
@@ -220,7 +223,7 @@ async def _agree(connection: Connection, id_: UUID, outcome: Outcome) -> None:
 async def _reinforce(connection: Connection, old: StoredProcedure, outcome: Outcome, now: datetime) -> StoredProcedure:
     successes, failures = old.successes + outcome.succeeded, old.failures + (not outcome.succeeded)
     counts = {"successes": successes, "failures": failures, "strength": strength(successes, failures)}
-    cursor = await connection.execute(statement("reinforce_procedure"), {"id": old.id, "now": now, **counts})
+    cursor = await connection.execute(QUERIES["reinforce_procedure"], {"id": old.id, "now": now, **counts})
     return _stored(await _the_row(cursor))
 
 
@@ -243,7 +246,7 @@ class Procedures:
             NotFound: If the tenant has no such procedure.
         """
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("get_procedure"), {"id": id_, "tenant": tenant})
+            cursor = await connection.execute(QUERIES["get_procedure"], {"id": id_, "tenant": tenant})
             return _found(await cursor.fetchone(), id_)
 
     async def page(self, scope: Scope, filters: Filters, *, limit: int, offset: int) -> list[StoredProcedure]:
@@ -263,7 +266,7 @@ class Procedures:
         await self.get(tenant, id_)
         parameters = {"procedure_id": id_, "limit": limit, "offset": offset}
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("list_outcomes"), parameters)
+            cursor = await connection.execute(QUERIES["list_outcomes"], parameters)
             return [_reported(row) async for row in cursor]
 
     async def match(self, query: Query) -> tuple[Match, ...]:

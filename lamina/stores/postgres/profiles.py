@@ -8,7 +8,10 @@ from psycopg.types.json import Jsonb
 from lamina.core.memories import Metadata, Profile
 from lamina.core.profiles import merge
 from lamina.core.scope import Scope
-from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("profiles.sql")
 
 
 async def patch_profile(connection: Connection, scope: Scope, patch: Metadata, now: datetime) -> Profile:
@@ -17,7 +20,7 @@ async def patch_profile(connection: Connection, scope: Scope, patch: Metadata, n
     A patch that changes nothing writes nothing: the version stays.
     """
     parameters: dict[str, Any] = {**scope_parameters(scope), "now": now}
-    cursor = await connection.execute(statement("lock_profile"), parameters)
+    cursor = await connection.execute(QUERIES["lock_profile"], parameters)
     row = await cursor.fetchone()
     assert row is not None  # noqa: S101 - the upsert returns its row
     document = merge(row["document"], patch)
@@ -25,8 +28,8 @@ async def patch_profile(connection: Connection, scope: Scope, patch: Metadata, n
         return Profile(scope.user or "", document, row["version"])
     version = row["version"] + 1
     values = {**parameters, "document": Jsonb(document), "patch": Jsonb(patch), "version": version}
-    await connection.execute(statement("put_profile"), values)
-    await connection.execute(statement("keep_profile_version"), values)
+    await connection.execute(QUERIES["put_profile"], values)
+    await connection.execute(QUERIES["keep_profile_version"], values)
     return Profile(scope.user or "", document, version, now)
 
 
@@ -39,7 +42,7 @@ class Profiles:
     async def get(self, scope: Scope) -> Profile:
         """Return the user's profile; one that was never written is empty, with version 0."""
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("get_profile"), scope_parameters(scope))
+            cursor = await connection.execute(QUERIES["get_profile"], scope_parameters(scope))
             row = await cursor.fetchone()
         if row is None:
             return Profile(scope.user or "", {}, 0)

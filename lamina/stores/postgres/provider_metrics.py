@@ -8,9 +8,12 @@ from typing import Any
 from lamina.core.memories import new_id
 from lamina.core.scope import DEFAULT_WORKSPACE
 from lamina.errors import InvalidInput
-from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
 from lamina.stores.postgres.idempotency import Json, Once, answer_once
+from lamina.stores.postgres.queries import load_queries
 from lamina.text.hygiene import clean_id
+
+QUERIES = load_queries("provider_metrics.sql")
 
 MAX_RATES = 1000
 MAX_TOKENS = 1_000_000_000_000
@@ -100,7 +103,7 @@ class ProviderMetrics:
 
         async def write(connection: Connection) -> Json:
             named = parameters | {"tenant": tenant, "now": now}
-            cursor = await connection.execute(statement("insert_provider_metrics"), named)
+            cursor = await connection.execute(QUERIES["insert_provider_metrics"], named)
             return {"recorded": cursor.rowcount}
 
         written = await in_transaction(
@@ -116,7 +119,7 @@ class ProviderMetrics:
         """
         parameters = {"tenant": tenant, "since": since, "workspace": workspace, "limit": MAX_RATES}
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("provider_hit_rates"), parameters)
+            cursor = await connection.execute(QUERIES["provider_hit_rates"], parameters)
             return [HitRates(**row) async for row in cursor]
 
     async def purge_expired(self, now: datetime, ttl_days: float, tenant: str | None = None) -> int:
@@ -127,7 +130,7 @@ class ProviderMetrics:
         """
         parameters = {"cutoff": now - timedelta(days=ttl_days), "tenant": tenant}
         async with connect(self._pool) as connection:
-            return (await connection.execute(statement("purge_provider_metrics"), parameters)).rowcount
+            return (await connection.execute(QUERIES["purge_provider_metrics"], parameters)).rowcount
 
 
 def _columns(calls: Sequence[InferenceCall]) -> dict[str, Any]:

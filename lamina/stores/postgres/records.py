@@ -12,6 +12,9 @@ from lamina.core.documents import passage_text
 from lamina.core.links import Link, Node, NodeLabel
 from lamina.core.memories import Message, Role
 from lamina.core.ports import Placed, Record
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("records.sql")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -27,6 +27,9 @@ from lamina.policies.caching.model_responses import (
 )
 from lamina.policies.caching.response_budget import Held, evicted
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, statement
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("responses.sql")
 
 MAX_CANDIDATES = 16
 MANY_LOOKUPS = 1000
@@ -104,7 +107,7 @@ class Responses:
             Unavailable: If Postgres does not answer.
         """
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("exact_response"), self._asked(request, now))
+            cursor = await connection.execute(QUERIES["exact_response"], self._asked(request, now))
             row = await cursor.fetchone()
         if row is None:
             return Exact()
@@ -118,7 +121,7 @@ class Responses:
         """
         vector = {"embedding": _vector(embedding), "max_distance": 1 - self._policy.threshold, "limit": MAX_CANDIDATES}
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("near_responses"), self._asked(request, now) | vector)
+            cursor = await connection.execute(QUERIES["near_responses"], self._asked(request, now) | vector)
             return [_candidate(row, similarity=row["similarity"]) async for row in cursor]
 
     async def read(self, question: Question, id_: UUID) -> str | None:
@@ -128,7 +131,7 @@ class Responses:
             Unavailable: If Postgres does not answer.
         """
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("get_response"), _place(question) | {"id": id_})
+            cursor = await connection.execute(QUERIES["get_response"], _place(question) | {"id": id_})
             row = await cursor.fetchone()
         return None if row is None else str(row["response"])
 
@@ -141,7 +144,7 @@ class Responses:
         until = now + timedelta(seconds=self._policy.lease_s)
         parameters = _place(question) | {"id": id_, "now": now, "until": until}
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("lease_response"), parameters)
+            cursor = await connection.execute(QUERIES["lease_response"], parameters)
             return cursor.rowcount == 1
 
     async def agents(self, tenant: str, workspace: str, limit: int) -> list[str]:
@@ -152,7 +155,7 @@ class Responses:
         """
         parameters = {"tenant": tenant, "workspace": workspace, "limit": limit}
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("list_response_agents"), parameters)
+            cursor = await connection.execute(QUERIES["list_response_agents"], parameters)
             return [row["agent"] async for row in cursor]
 
     async def put(self, new: NewResponse, now: datetime) -> PutResponse:
@@ -185,7 +188,7 @@ class Responses:
             "size_bytes": new.size_bytes,
             "expires_at": now + timedelta(seconds=ttl_s),
         }
-        await connection.execute(statement("insert_response"), row)
+        await connection.execute(QUERIES["insert_response"], row)
         await _weigh(connection, new.question.space, new.size_bytes - gone.size_bytes)
         return PutResponse(id_, None, ttl_s, gone.others)
 
@@ -193,10 +196,10 @@ class Responses:
         """Delete the response that is replaced, and others if the budget is spent."""
         asked, ids = self._asked(new.request, now), list[UUID]()
         if used_bytes + new.size_bytes > self._policy.budget.size_bytes:
-            cursor = await connection.execute(statement("held_responses"), asked)
+            cursor = await connection.execute(QUERIES["held_responses"], asked)
             held = [Held(**row) async for row in cursor]
             ids = evicted(held, new.size_bytes, self._policy.budget)
-        cursor = await connection.execute(statement("delete_responses"), asked | {"ids": ids})
+        cursor = await connection.execute(QUERIES["delete_responses"], asked | {"ids": ids})
         return _Gone(sum([row["size_bytes"] async for row in cursor]), len(ids))
 
     async def count(self, uses: Sequence[Use]) -> None:
@@ -206,11 +209,11 @@ class Responses:
             Unavailable: If Postgres does not answer.
         """
         async with connect(self._pool) as connection:
-            await connection.execute(statement("count_response_lookups"), _lookups(uses))
+            await connection.execute(QUERIES["count_response_lookups"], _lookups(uses))
         hits = _hits(uses)
         if hits["ids"]:
             async with connect(self._pool) as connection:
-                await connection.execute(statement("count_response_hits"), hits)
+                await connection.execute(QUERIES["count_response_hits"], hits)
 
     def cutoff(self, now: datetime) -> datetime:
         """Return when a response must have expired for nobody to be given it any more, not even as stale."""
@@ -229,7 +232,7 @@ class Responses:
         for place in await self._workspaces(tenant, None):
             gone += await self._purge("purge_dead_responses", place | times)
         async with connect(self._pool) as connection:
-            await connection.execute(statement("forget_response_agents"), {"tenant": tenant, "idle_since": now - IDLE})
+            await connection.execute(QUERIES["forget_response_agents"], {"tenant": tenant, "idle_since": now - IDLE})
         return gone
 
     async def purge(self, tenant: str, workspace: str | None = None, agent: str | None = None) -> int:
@@ -254,7 +257,7 @@ class Responses:
 
     async def _purge(self, name: str, parameters: dict[str, Any], *, ends: bool = False) -> int:
         async def act(connection: Connection) -> int:
-            await connection.execute(statement("lock_response_workspace"), parameters)
+            await connection.execute(QUERIES["lock_response_workspace"], parameters)
             if ends:
                 await connection.execute(statement("end_responses"), parameters)
             cursor = await connection.execute(statement(name), parameters)
@@ -267,7 +270,7 @@ class Responses:
     async def _workspaces(self, tenant: str | None, workspace: str | None) -> list[dict[str, Any]]:
         async with connect(self._pool) as connection:
             cursor = await connection.execute(
-                statement("response_workspaces"), {"tenant": tenant, "workspace": workspace}
+                QUERIES["response_workspaces"], {"tenant": tenant, "workspace": workspace}
             )
             return [dict(row) async for row in cursor]
 
@@ -280,7 +283,7 @@ class Responses:
         parameters = {"tenant": tenant, "workspace": workspace, "now": now, "cutoff": now - self._policy.grace}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(
-                statement("response_figures"), parameters | {"by_workspace": self._policy.by_workspace}
+                QUERIES["response_figures"], parameters | {"by_workspace": self._policy.by_workspace}
             )
             row = await cursor.fetchone()
         assert row is not None  # noqa: S101 - an aggregate is one row
@@ -313,14 +316,14 @@ async def _last_lesson(connection: Connection, question: Question) -> datetime |
 
     Until the end of the transaction it does not: whoever changes it next sees the agent's new row.
     """
-    await connection.execute(statement("lock_lessons"), _place(question))
-    cursor = await connection.execute(statement("last_lesson"), _place(question))
+    await connection.execute(QUERIES["lock_lessons"], _place(question))
+    cursor = await connection.execute(QUERIES["last_lesson"], _place(question))
     row = await cursor.fetchone()
     return row["taught_at"] if row else None
 
 
 async def _claim(connection: Connection, question: Question, now: datetime) -> _Claimed:
-    cursor = await connection.execute(statement("claim_response_agents"), _place(question) | {"now": now})
+    cursor = await connection.execute(QUERIES["claim_response_agents"], _place(question) | {"now": now})
     rows = {row["agent"]: row async for row in cursor}
     whole, own = rows[""], rows[question.agent]
     epochs = {"agent_epoch": own["epoch"], "workspace_epoch": whole["epoch"], "workspace_writes": whole["writes"]}
@@ -331,7 +334,7 @@ async def _with_prompt(connection: Connection, question: Question, standing: Sta
     """Return the agent's epoch under the prompt that the question names, if it names one."""
     if question.prompt_version in {None, standing.prompt_version}:
         return standing.agent_epoch
-    cursor = await connection.execute(statement("change_prompt"), _prompt(question))
+    cursor = await connection.execute(QUERIES["change_prompt"], _prompt(question))
     row = await cursor.fetchone()
     assert row is not None  # noqa: S101 - the row is locked
     return int(row["epoch"])
@@ -339,7 +342,7 @@ async def _with_prompt(connection: Connection, question: Question, standing: Sta
 
 async def _weigh(connection: Connection, space: tuple[str, str], more_bytes: int) -> None:
     parameters = {"tenant": space[0], "workspace": space[1], "more_bytes": more_bytes}
-    await connection.execute(statement("weigh_responses"), parameters)
+    await connection.execute(QUERIES["weigh_responses"], parameters)
 
 
 def _place(question: Question) -> dict[str, Any]:

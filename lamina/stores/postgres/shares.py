@@ -10,9 +10,12 @@ from psycopg.rows import DictRow
 from lamina.core.scope import Scope
 from lamina.core.sharing import MAX_SHARES_INTO, Segment, Share
 from lamina.errors import Conflict, NotFound
-from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
 from lamina.stores.postgres.epochs import bump_workspace
 from lamina.stores.postgres.idempotency import Json, Once, answer_once
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("shares.sql")
 
 
 class Shares:
@@ -33,14 +36,14 @@ class Shares:
         """
         parameters = {"tenant": scope.tenant, "workspace": scope.workspace, "now": now}
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("shares_into"), parameters)
+            cursor = await connection.execute(QUERIES["shares_into"], parameters)
             return tuple([_share(row) async for row in cursor])
 
     async def page(self, tenant: str, workspace: str, *, limit: int, offset: int) -> list[Share]:
         """Return what the workspace shares and what is shared with it, revoked and expired ones too, latest first."""
         parameters = {"tenant": tenant, "workspace": workspace, "limit": limit, "offset": offset}
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("list_shares"), parameters)
+            cursor = await connection.execute(QUERIES["list_shares"], parameters)
             return [_share(row) async for row in cursor]
 
     async def put(self, tenant: str, share: Share, once: Once | None = None) -> UUID:
@@ -52,7 +55,7 @@ class Shares:
 
         async def write(connection: Connection) -> Json:
             cursor = await connection.execute(
-                statement("put_share"), {**asdict(share), "tenant": tenant, "tags": list(share.tags)}
+                QUERIES["put_share"], {**asdict(share), "tenant": tenant, "tags": list(share.tags)}
             )
             row = await cursor.fetchone()
             assert row is not None  # noqa: S101 - the upsert returns its row
@@ -72,7 +75,7 @@ class Shares:
             NotFound: If the tenant has no such share.
         """
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("get_share"), {"tenant": tenant, "id": id_})
+            cursor = await connection.execute(QUERIES["get_share"], {"tenant": tenant, "id": id_})
             row = await cursor.fetchone()
         if row is None:
             raise NotFound("share", str(id_))
@@ -86,7 +89,7 @@ class Shares:
         """
 
         async def act(connection: Connection) -> None:
-            cursor = await connection.execute(statement("revoke_share"), {"tenant": tenant, "id": id_, "now": now})
+            cursor = await connection.execute(QUERIES["revoke_share"], {"tenant": tenant, "id": id_, "now": now})
             row = await cursor.fetchone()
             if row is None:
                 raise NotFound("share", str(id_))
@@ -97,7 +100,7 @@ class Shares:
 
 async def _refuse_too_many(connection: Connection, tenant: str, share: Share) -> None:
     parameters = {"tenant": tenant, "workspace": share.to_workspace, "now": share.created_at}
-    cursor = await connection.execute(statement("shares_into"), parameters)
+    cursor = await connection.execute(QUERIES["shares_into"], parameters)
     if len(await cursor.fetchall()) > MAX_SHARES_INTO:
         raise Conflict(
             f"workspace {share.to_workspace} sees {MAX_SHARES_INTO} shares, the most it may; revoke one of them first"

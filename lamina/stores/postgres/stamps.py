@@ -14,8 +14,11 @@ from lamina.core.queries import TIER_NAMES
 from lamina.core.scope import Scope
 from lamina.core.sharing import Segment, Share
 from lamina.core.stamps import SharedEpoch, Stamp
-from lamina.stores.postgres.connection import Pool, connect, statement
+from lamina.stores.postgres.connection import Pool, connect
 from lamina.stores.postgres.outbox import ProjectionName
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("stamps.sql")
 
 MAX_IN_FLIGHT = 2
 
@@ -53,7 +56,7 @@ class Stamps:
         }
         # The caller's deadline frees the caller, this one the connection: two that hang would end all stamps.
         async with asyncio.timeout(self._deadline_s), connect(self._pool) as connection:
-            cursor = await connection.execute(statement("stamps"), parameters)
+            cursor = await connection.execute(QUERIES["stamps"], parameters)
             return [_stamp(row) async for row in cursor]
 
 

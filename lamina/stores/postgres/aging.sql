@@ -1,0 +1,41 @@
+-- name: idle_notes
+-- Warm notes that have been idle for the shortest lifespan there is, and what has expired.
+SELECT id, temperature, hits, last_hit_at, expires_at
+FROM notes
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
+  AND ((temperature = 'warm' AND last_hit_at <= %(moment)s::timestamptz - interval '7 days') OR expires_at <= %(moment)s)
+  AND (%(after)s::uuid IS NULL OR id > %(after)s)
+ORDER BY id
+LIMIT %(limit)s
+
+-- name: fading_notes
+-- Notes whose weight may not be what the whole days say that they have been idle.
+SELECT id, last_hit_at, weight
+FROM notes
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
+  AND CASE WHEN last_hit_at <= %(moment)s::timestamptz - interval '8 days' THEN weight > 0 ELSE weight < 1 END
+  AND (%(after)s::uuid IS NULL OR id > %(after)s)
+ORDER BY id
+LIMIT %(limit)s
+
+-- name: fading_entities
+-- Entities with how many sources mention them; what somebody stated stands as it was stated.
+SELECT e.id, e.standing, e.last_seen_at,
+       (SELECT count(DISTINCT sha256_of(l.source)) FROM memory_links l
+        WHERE l.to_id = e.id AND l.kind IN ('about', 'mentions')) AS sources
+FROM entities e
+WHERE e.tenant = %(tenant)s AND e.workspace = %(workspace)s AND e.namespace = %(namespace)s
+  AND NOT e.is_asserted
+  AND (e.standing < 1 OR e.last_seen_at <= %(moment)s::timestamptz - interval '7 days')
+  AND (%(after)s::uuid IS NULL OR e.id > %(after)s)
+ORDER BY e.id
+LIMIT %(limit)s
+
+-- name: fading_edges
+SELECT id, standing, last_seen_at
+FROM edges
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+  AND (standing < 1 OR last_seen_at <= %(moment)s::timestamptz - interval '1 day')
+  AND (%(after)s::uuid IS NULL OR id > %(after)s)
+ORDER BY id
+LIMIT %(limit)s

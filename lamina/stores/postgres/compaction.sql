@@ -1,0 +1,63 @@
+-- name: compaction_sessions
+-- Sessions, in the order of their ids, whose live messages may hold so many tokens: a token is a byte at least.
+SELECT s.session_id
+FROM sessions s
+CROSS JOIN LATERAL (
+    SELECT sum(octet_length(m.content) + coalesce(octet_length(m.name) + 2, 0)) AS bytes
+    FROM messages m
+    WHERE m.tenant = s.tenant AND m.workspace = s.workspace AND m.namespace = s.namespace
+      AND m.session_id = s.session_id AND m.compacted_at IS NULL
+) live
+WHERE s.tenant = %(tenant)s AND s.workspace = %(workspace)s AND s.namespace = %(namespace)s
+  AND (%(after)s::text IS NULL OR s.session_id > %(after)s)
+  AND live.bytes >= %(least_tokens)s
+ORDER BY s.session_id
+LIMIT %(limit)s
+
+-- name: session_live_messages
+-- What stands in a session, whoever may read it, in its order: a summary right after where it ends.
+SELECT id, position, user_id, agent_id, swarm_id, role, name, content, content_hash, occurred_at, is_summary,
+       CASE WHEN is_summary THEN metadata END AS metadata
+FROM messages
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
+  AND compacted_at IS NULL
+ORDER BY position, is_summary, id
+
+-- name: session_is_known
+SELECT EXISTS (
+    SELECT FROM sessions
+    WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
+) AS is_known
+
+-- name: compaction_lock
+-- Those of these messages that still stand in their sessions and say what they said; they stay so until the transaction
+-- ends. In the order in which they are changed.
+SELECT m.id
+FROM unnest(%(ids)s::uuid[], %(hashes)s::bytea[]) AS wanted (id, content_hash)
+JOIN messages m ON m.id = wanted.id AND m.content_hash = wanted.content_hash
+WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s AND m.compacted_at IS NULL
+ORDER BY m.id
+FOR UPDATE OF m
+
+-- name: compaction_insert
+-- Summaries of sessions, and for the undo which ones a run made.
+WITH made AS (
+    INSERT INTO messages (
+        id, tenant, workspace, namespace, session_id, user_id, agent_id, swarm_id, position, role, name, content,
+        content_hash, metadata, occurred_at, created_at, is_summary)
+    SELECT s.id, %(tenant)s, %(workspace)s, %(namespace)s, s.session_id, s.user_id, s.agent_id, s.swarm_id, s.position,
+           'system', %(name)s, s.content, s.content_hash, s.metadata, s.occurred_at, %(moment)s, true
+    FROM unnest(%(ids)s::uuid[], %(sessions)s::text[], %(users)s::text[], %(agents)s::text[], %(swarms)s::text[],
+                %(positions)s::bigint[], %(contents)s::text[], %(hashes)s::bytea[], %(metadata)s::jsonb[],
+                %(times)s::timestamptz[])
+         AS s (id, session_id, user_id, agent_id, swarm_id, position, content, content_hash, metadata, occurred_at)
+    RETURNING id
+)
+INSERT INTO job_changes (run_id, relation, row_id, before, after)
+SELECT %(run_id)s, %(relation)s, id, '{}', '{}' FROM made WHERE %(run_id)s::uuid IS NOT NULL
+
+-- name: compaction_delete
+-- Summaries that stand for nothing any more; one that another summary stands for stays.
+DELETE FROM messages
+WHERE id = ANY(%(ids)s) AND is_summary AND compacted_at IS NULL
+RETURNING id, tenant, workspace, namespace

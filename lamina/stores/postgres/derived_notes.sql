@@ -1,0 +1,105 @@
+-- name: lock_derivation_sources
+-- Those of these notes that still say what they said, and do not end by themselves if that is asked for; they are there
+-- until the transaction ends.
+SELECT n.id
+FROM unnest(%(ids)s::uuid[], %(hashes)s::bytea[]) AS d (id, content_hash)
+JOIN notes n ON n.id = d.id
+WHERE n.tenant = %(tenant)s AND n.deleted_at IS NULL AND n.content_hash = d.content_hash
+  AND (n.expires_at IS NULL OR NOT %(lasting)s)
+ORDER BY n.id
+FOR SHARE OF n
+
+-- name: derived_ids
+-- Those of these notes that were made at some time, deleted ones included.
+SELECT id FROM notes WHERE id = ANY(%(ids)s)
+
+-- name: derivation_sources
+-- What notes are made from, as it stands.
+SELECT id, user_id, content, content_hash, event_at, importance, confidence
+FROM notes
+WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+  AND deleted_at IS NULL
+
+-- name: insert_note_sources
+INSERT INTO note_sources (note_id, source_id)
+SELECT %(note_id)s, unnest(%(source_ids)s::uuid[])
+ON CONFLICT DO NOTHING
+
+-- name: compaction_links
+-- The entities that summaries name, as far as what they stand for names them: with the same source, for a summary is no
+-- new evidence.
+INSERT INTO memory_links (
+    from_id, to_id, kind, from_tier, tenant, workspace, namespace, user_id, source, strength, seen_at
+)
+SELECT DISTINCT ON (told.id, l.to_id)
+       told.id, l.to_id, l.kind, l.from_tier, l.tenant, l.workspace, l.namespace, l.user_id, l.source, l.strength, l.seen_at
+FROM unnest(%(ids)s::uuid[], %(sources)s::uuid[]) AS told (id, source_id)
+JOIN memory_links l ON l.from_id = told.source_id AND l.kind = 'mentions'
+JOIN unnest(%(namers)s::uuid[], %(entities)s::uuid[]) AS named (id, entity_id)
+     ON named.id = told.id AND named.entity_id = l.to_id
+WHERE l.tenant = %(tenant)s AND l.workspace = %(workspace)s AND l.namespace = %(namespace)s
+ORDER BY told.id, l.to_id, l.seen_at DESC, l.from_id
+ON CONFLICT DO NOTHING
+
+-- name: summary_slice
+-- Where a slice of a scope's notes ends, from a day on: behind the day of the note that fills it.
+SELECT date_trunc('day', max(event_at), 'UTC') + interval '1 day' AS until, count(*) AS notes
+FROM (
+    SELECT event_at FROM notes
+    WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
+      AND event_at < %(before)s AND (%(since)s::timestamptz IS NULL OR event_at >= %(since)s)
+    ORDER BY event_at
+    LIMIT %(limit)s
+) slice
+
+-- name: summary_notes
+-- Notes of whole days that were not made from others and do not end by themselves.
+SELECT id, user_id, event_at, content_hash
+FROM notes n
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
+  AND expires_at IS NULL AND event_at < %(until)s AND (%(since)s::timestamptz IS NULL OR event_at >= %(since)s)
+  AND NOT EXISTS (SELECT FROM note_sources s WHERE s.note_id = n.id)
+
+-- name: present_summaries
+-- The summaries of a scope that exist: what was made from others, with the period that it tells. Callers may write into
+-- the metadata, so nothing is cast.
+SELECT n.id, n.user_id, n.metadata -> 'summary' ->> 'level' AS level, n.metadata -> 'summary' ->> 'start' AS start,
+       n.content_hash
+FROM notes n
+WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s AND n.deleted_at IS NULL
+  AND n.source = %(source)s AND EXISTS (SELECT FROM note_sources s WHERE s.note_id = n.id)
+
+-- name: consolidation_members
+-- The consolidated notes of a scope that nobody rewrote, with all that each was made from.
+SELECT m.id, m.user_id, array_agg(s.id ORDER BY s.id) AS members,
+       array_agg(s.content_hash ORDER BY s.id) AS hashes, bool_or(s.expires_at IS NOT NULL) AS ends
+FROM notes m
+JOIN note_sources o ON o.note_id = m.id
+JOIN notes s ON s.id = o.source_id
+WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s AND m.deleted_at IS NULL
+  AND m.source = %(source)s AND m.version = 1
+GROUP BY m.id
+ORDER BY m.id
+
+-- name: consolidation_notes
+-- Notes that may be consolidated, a page in the order of ids, each with its first vector: no summary or other derived
+-- note, none that ends by itself, and none of which a consolidated note was made already.
+SELECT n.id, n.user_id, n.event_at, c.embedding::real[] AS embedding
+FROM notes n
+JOIN note_chunks c ON c.note_id = n.id AND c.chunk = 0
+JOIN embedding_generations g ON g.generation = c.generation AND g.is_active
+WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s AND n.deleted_at IS NULL
+  AND n.expires_at IS NULL AND n.created_at < %(moment)s
+  AND (%(after)s::uuid IS NULL OR n.id > %(after)s)
+  AND NOT EXISTS (SELECT FROM note_sources s WHERE s.note_id = n.id)
+  AND NOT EXISTS (SELECT FROM note_sources s JOIN notes m ON m.id = s.note_id
+                  WHERE s.source_id = n.id AND m.source = %(source)s AND m.deleted_at IS NULL)
+ORDER BY n.id
+LIMIT %(limit)s
+
+-- name: covered_members
+-- What left the searches for these notes, each text once.
+SELECT DISTINCT ON (user_id, content_hash) id, merged_into
+FROM notes
+WHERE merged_into = ANY(%(ids)s) AND tenant = %(tenant)s AND deleted_at IS NOT NULL
+ORDER BY user_id, content_hash, id

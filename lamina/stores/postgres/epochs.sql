@@ -1,0 +1,76 @@
+-- name: bump_epoch
+-- The sequence may have moved on by others' rows: then the answer is cached a moment later, never too early. It was
+-- read before the row was locked: it never goes back behind one that a commit meanwhile left.
+-- Who teaches shares a lock on the workspace until its end, which an agent's first response takes alone.
+INSERT INTO epochs AS e (tenant, workspace, namespace, outbox_seq, taught_at)
+SELECT %(tenant)s, %(workspace)s, %(namespace)s, (SELECT last_value FROM outbox_seq_seq),
+       CASE WHEN %(teaches)s THEN clock_timestamp() END
+WHERE CASE WHEN %(teaches)s
+      THEN pg_advisory_xact_lock_shared(hashtextextended(%(tenant)s, hashtextextended(%(workspace)s, 1)))::text = ''
+      ELSE true END
+ON CONFLICT (tenant, workspace, namespace) DO UPDATE
+SET epoch = e.epoch + 1, outbox_seq = greatest(e.outbox_seq, excluded.outbox_seq),
+    taught_at = CASE WHEN %(teaches)s THEN clock_timestamp() ELSE e.taught_at END
+RETURNING epoch
+
+-- name: end_responses
+-- A memory write ends its agent's responses, one without an agent everybody's; and it counts as one of the workspace's.
+WITH locked AS (
+    SELECT tenant, workspace, agent FROM response_agents
+    WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND agent IN ('', coalesce(%(agent_id)s::text, ''))
+    ORDER BY agent
+    FOR UPDATE
+)
+UPDATE response_agents r
+SET epoch = r.epoch + (r.agent = coalesce(%(agent_id)s::text, ''))::int, writes = r.writes + 1
+FROM locked
+WHERE (r.tenant, r.workspace, r.agent) = (locked.tenant, locked.workspace, locked.agent)
+
+-- name: lock_lesson
+-- Share the workspace's lock with others who teach, until the end of the transaction; a first response takes it alone.
+SELECT pg_advisory_xact_lock_shared(hashtextextended(%(tenant)s, hashtextextended(%(workspace)s, 1)))
+
+-- name: bump_workspace_epochs
+-- What an agent's profile or a share changes is seen in every namespace, those without a row included; in the order
+-- of the key, so that two of these do not deadlock.
+WITH whole AS (
+    INSERT INTO epochs AS e (tenant, workspace, namespace, taught_at)
+    VALUES (%(tenant)s, %(workspace)s, '', clock_timestamp())
+    ON CONFLICT (tenant, workspace, namespace) DO UPDATE SET epoch = e.epoch + 1, taught_at = clock_timestamp()
+), locked AS (
+    SELECT tenant, workspace, namespace FROM epochs
+    WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace <> ''
+    ORDER BY namespace
+    FOR UPDATE
+)
+UPDATE epochs e SET epoch = e.epoch + 1
+FROM locked
+WHERE (e.tenant, e.workspace, e.namespace) = (locked.tenant, locked.workspace, locked.namespace)
+
+-- name: raise_epochs
+-- Nothing that was kept for a tenant, or for one of its workspaces, is proven fresh any more.
+WITH whole AS (
+    INSERT INTO epochs AS e (tenant, workspace, namespace, taught_at)
+    SELECT %(tenant)s, %(workspace)s, '', clock_timestamp() WHERE %(workspace)s::text IS NOT NULL
+    ON CONFLICT (tenant, workspace, namespace) DO UPDATE SET epoch = e.epoch + 1, taught_at = clock_timestamp()
+), locked AS (
+    SELECT tenant, workspace, namespace FROM epochs
+    WHERE tenant = %(tenant)s
+      AND (%(workspace)s::text IS NULL OR (workspace = %(workspace)s AND namespace <> ''))
+    ORDER BY workspace, namespace
+    FOR UPDATE
+)
+UPDATE epochs e SET epoch = e.epoch + 1, taught_at = clock_timestamp()
+FROM locked
+WHERE (e.tenant, e.workspace, e.namespace) = (locked.tenant, locked.workspace, locked.namespace)
+
+-- name: unsettle
+-- A projection is filled anew: what was computed from it may be wrong, and what will be is, until it is full.
+UPDATE epochs e SET epoch = e.epoch + 1, outbox_seq = greatest(e.outbox_seq, (SELECT last_value FROM outbox_seq_seq))
+FROM (
+    SELECT tenant, workspace, namespace FROM epochs
+    WHERE %(tenant)s::text IS NULL OR tenant = %(tenant)s
+    ORDER BY tenant, workspace, namespace
+    FOR UPDATE
+) locked
+WHERE (e.tenant, e.workspace, e.namespace) = (locked.tenant, locked.workspace, locked.namespace)

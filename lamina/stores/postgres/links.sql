@@ -1,0 +1,172 @@
+-- name: link_similar_notes
+-- Each new note to the nearest others that its readers may see, all in one round trip.
+INSERT INTO memory_links (
+    from_id, to_id, kind, from_tier, tenant, workspace, namespace, user_id, source, strength, seen_at
+)
+SELECT n.id, near.id, 'similar', 2, n.tenant, n.workspace, n.namespace, n.user_id, n.source, least(1, near.cosine),
+       n.event_at
+FROM notes n
+JOIN note_chunks own ON own.note_id = n.id AND own.generation = %(generation)s AND own.chunk = 0
+CROSS JOIN LATERAL (
+    SELECT other.id, max(1 - found.distance) AS cosine
+    FROM (
+        SELECT c.note_id, c.embedding <=> own.embedding AS distance
+        FROM note_chunks c
+        WHERE c.tenant = n.tenant AND c.workspace = n.workspace AND c.namespace = n.namespace
+          AND c.generation = %(generation)s AND c.tsv IS NOT NULL
+        ORDER BY c.embedding <=> own.embedding
+        LIMIT 4 * %(fan_out)s
+    ) found
+    JOIN notes other ON other.id = found.note_id AND other.id <> n.id AND other.deleted_at IS NULL
+                    AND (other.expires_at IS NULL OR other.expires_at > statement_timestamp())
+                    AND (other.user_id IS NULL OR other.user_id = n.user_id)
+    GROUP BY other.id
+    ORDER BY 2 DESC, 1
+    LIMIT %(fan_out)s
+) near
+WHERE n.id = ANY(%(ids)s) AND near.cosine >= %(min_similarity)s
+ON CONFLICT DO NOTHING
+
+-- name: link_similar_passages
+-- Each new passage to the nearest others that its readers may see, all in one round trip.
+INSERT INTO memory_links (
+    from_id, to_id, kind, from_tier, tenant, workspace, namespace, user_id, source, strength, seen_at
+)
+SELECT p.id, near.id, 'similar', 6, p.tenant, p.workspace, p.namespace, p.user_id, d.source, least(1, near.cosine),
+       d.event_at
+FROM passages p
+JOIN documents d ON d.id = p.document_id
+JOIN passage_chunks own ON own.passage_id = p.id AND own.generation = %(generation)s AND own.chunk = 0
+CROSS JOIN LATERAL (
+    SELECT other.id, max(1 - found.distance) AS cosine
+    FROM (
+        SELECT c.passage_id, c.embedding <=> own.embedding AS distance
+        FROM passage_chunks c
+        WHERE c.tenant = p.tenant AND c.workspace = p.workspace AND c.namespace = p.namespace
+          AND c.generation = %(generation)s
+        ORDER BY c.embedding <=> own.embedding
+        LIMIT 4 * %(fan_out)s
+    ) found
+    JOIN passages other ON other.id = found.passage_id AND other.id <> p.id
+                       AND (other.user_id IS NULL OR other.user_id = p.user_id)
+    GROUP BY other.id
+    ORDER BY 2 DESC, 1
+    LIMIT %(fan_out)s
+) near
+WHERE p.id = ANY(%(ids)s) AND near.cosine >= %(min_similarity)s
+ON CONFLICT DO NOTHING
+
+-- name: raise_entity_confidence
+-- Once for each source that did not mention the entity before: one source repeated is no new evidence.
+UPDATE entities e
+SET confidence = least(0.99, e.confidence + 0.1 * (1 - e.confidence)), standing = 1,
+    last_seen_at = greatest(e.last_seen_at, n.seen_at)
+FROM (
+    SELECT entity_id, max(seen_at) AS seen_at
+    FROM unnest(%(entity_ids)s::uuid[], %(memory_ids)s::uuid[], %(sources)s::text[], %(times)s::timestamptz[])
+         AS told (entity_id, memory_id, source, seen_at)
+    WHERE NOT EXISTS (
+        SELECT FROM memory_links l
+        WHERE l.to_id = told.entity_id AND sha256_of(l.source) = sha256_of(told.source)
+          AND NOT l.from_id = ANY(%(memory_ids)s::uuid[])
+    )
+    GROUP BY entity_id
+    ORDER BY entity_id
+) n
+WHERE e.id = n.entity_id
+
+-- name: insert_memory_link
+INSERT INTO memory_links (
+    from_id, to_id, kind, from_tier, tenant, workspace, namespace, user_id, source, strength, seen_at
+) VALUES (
+    %(from_id)s, %(to_id)s, %(kind)s, %(tier)s, %(tenant)s, %(workspace)s, %(namespace)s, %(owner)s, %(source)s,
+    %(strength)s, %(seen_at)s
+)
+ON CONFLICT DO NOTHING
+
+-- name: forget_evidence
+-- The edges that rest on these memories, and the entities they start from.
+DELETE FROM edge_evidence v USING edges e
+WHERE v.memory_id = ANY(%(ids)s) AND e.id = v.edge_id
+RETURNING e.id AS edge_id, e.from_id, e.to_id
+
+-- name: forget_links
+DELETE FROM memory_links WHERE from_id = ANY(%(ids)s) OR to_id = ANY(%(ids)s)
+RETURNING from_id, to_id, kind
+
+-- name: lock_entities
+-- Before entities are deleted: the statement after this one sees what was committed while it waited. In the order in
+-- which writers put entities, so that the two cannot deadlock.
+SELECT id FROM entities WHERE id = ANY(%(ids)s) ORDER BY key COLLATE "C", id FOR UPDATE
+
+-- name: lock_edges
+-- Before edges are weighed or deleted: the statement after this one sees what was committed while it waited.
+SELECT id FROM edges WHERE id = ANY(%(ids)s) ORDER BY id FOR UPDATE
+
+-- name: delete_unfounded_edges
+-- The edges are locked (lock_edges), or one that found new evidence meanwhile would go.
+DELETE FROM edges e
+WHERE e.id = ANY(%(ids)s) AND NOT EXISTS (SELECT FROM edge_evidence v WHERE v.edge_id = e.id)
+
+-- name: delete_unmentioned_entities
+-- The entities are locked (lock_entities), or one that was mentioned meanwhile would go. Neither a mention by a note that
+-- is hidden nor an edge that nobody told keeps one; they go with it. What was merged is still said by its survivor. One
+-- mention is looked for rather than joined, or an entity of many would be joined with all notes.
+WITH gone AS (
+    DELETE FROM entities n
+    WHERE n.id = ANY(%(ids)s) AND NOT n.is_asserted
+      AND (SELECT l.from_id FROM memory_links l LEFT JOIN notes m ON m.id = l.from_id
+           WHERE l.to_id = n.id AND (m.deleted_at IS NULL OR m.merged_into IS NOT NULL) LIMIT 1) IS NULL
+      AND NOT EXISTS (
+          SELECT FROM edges e JOIN edge_evidence v ON v.edge_id = e.id
+          WHERE (e.from_id = n.id OR e.to_id = n.id)
+            AND NOT (v.source = 'job:consolidation' AND v.memory_id IS NULL AND v.user_id IS NULL))
+    RETURNING n.id
+), unlinked AS (
+    DELETE FROM memory_links l USING gone WHERE l.to_id = gone.id
+)
+SELECT id FROM gone
+
+-- name: find_untold
+-- Memories that hold one of these names in a row of words, for entities that are newer than they are.
+SELECT DISTINCT told.id
+FROM (
+    SELECT found.id
+    FROM unnest(%(keys)s::text[]) AS wanted (key)
+    CROSS JOIN LATERAL phraseto_tsquery('lamina', wanted.key) AS asked
+    CROSS JOIN LATERAL (
+        (SELECT n.id
+         FROM note_chunks c
+         JOIN notes n ON n.id = c.note_id AND n.deleted_at IS NULL
+             AND (n.expires_at IS NULL OR n.expires_at > statement_timestamp())
+         WHERE c.tenant = %(tenant)s AND c.workspace = %(workspace)s AND c.namespace = %(namespace)s AND c.tsv @@ asked
+         LIMIT %(limit)s)
+        UNION ALL
+        (SELECT c.passage_id
+         FROM passage_chunks c
+         WHERE c.tenant = %(tenant)s AND c.workspace = %(workspace)s AND c.namespace = %(namespace)s AND c.tsv @@ asked
+         LIMIT %(limit)s)
+    ) found
+    WHERE asked <> ''
+    LIMIT %(limit_in_all)s
+) told
+ORDER BY told.id
+
+-- name: keep_untold_notes
+-- Those of these notes that are still there, as they are now, which they stay until the transaction ends.
+SELECT n.id, 2 AS tier, n.content, n.user_id, n.source, n.event_at AS seen_at
+FROM notes n
+WHERE n.id = ANY(%(ids)s) AND n.deleted_at IS NULL AND (n.expires_at IS NULL OR n.expires_at > statement_timestamp())
+  AND n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s
+ORDER BY n.id
+FOR SHARE
+
+-- name: keep_untold_passages
+-- Those of these passages that are still there, and stay until the transaction ends.
+SELECT p.id, 6 AS tier, p.content, p.user_id, d.source, d.event_at AS seen_at
+FROM passages p
+JOIN documents d ON d.id = p.document_id
+WHERE p.id = ANY(%(ids)s)
+  AND p.tenant = %(tenant)s AND p.workspace = %(workspace)s AND p.namespace = %(namespace)s
+ORDER BY p.id
+FOR KEY SHARE OF p

@@ -1,0 +1,110 @@
+-- name: advance_positions
+UPDATE sessions SET next_position = next_position + %(count)s
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
+
+-- name: reserve_positions
+INSERT INTO sessions AS s (tenant, workspace, namespace, session_id)
+VALUES (%(tenant)s, %(workspace)s, %(namespace)s, %(session_id)s)
+ON CONFLICT (tenant, workspace, namespace, session_id) DO UPDATE SET next_position = s.next_position
+RETURNING next_position
+
+-- name: known_messages
+SELECT id, content_hash, position FROM messages
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
+  AND content_hash = ANY(%(hashes)s)
+
+-- name: insert_message
+INSERT INTO messages (
+    id, tenant, workspace, namespace, session_id, user_id, agent_id, swarm_id,
+    position, role, name, ref, content, content_hash, metadata, occurred_at
+) VALUES (
+    %(id)s, %(tenant)s, %(workspace)s, %(namespace)s, %(session_id)s, %(user_id)s, %(agent_id)s, %(swarm_id)s,
+    %(position)s, %(role)s, %(name)s, %(ref)s, %(content)s, %(content_hash)s, %(metadata)s, %(occurred_at)s
+)
+
+-- name: insert_message_chunk
+INSERT INTO message_chunks (
+    message_id, chunk, tenant, workspace, namespace, session_id, user_id, occurred_at,
+    text_start, text_end, generation, embedding
+) VALUES (
+    %(id)s, %(chunk)s, %(tenant)s, %(workspace)s, %(namespace)s, %(session_id)s, %(user_id)s, %(occurred_at)s,
+    %(text_start)s, %(text_end)s, %(generation)s, %(embedding)s
+)
+
+-- name: list_messages
+-- Messages and summaries by an index each; a page needs no more of either than it ends with.
+SELECT id, session_id, user_id, agent_id, position, role, name, ref, content, metadata, occurred_at, is_summary,
+       compacted_into
+FROM (
+    (SELECT * FROM messages
+     WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+       AND session_id = %(session_id)s AND NOT is_summary AND (%(include_compacted)s OR compacted_at IS NULL)
+     ORDER BY position
+     LIMIT %(offset)s + %(limit)s)
+    UNION ALL
+    (SELECT * FROM messages
+     WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+       AND session_id = %(session_id)s AND is_summary AND (%(include_compacted)s OR compacted_at IS NULL)
+     ORDER BY position
+     LIMIT %(offset)s + %(limit)s)
+) AS both_kinds
+ORDER BY position, is_summary, id
+LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: fetch_messages
+SELECT m.id, m.session_id, m.user_id, m.agent_id, m.role, m.name, m.ref, m.content, m.metadata, m.occurred_at,
+       c.chunk, c.text_start, c.text_end
+FROM unnest(%(ids)s::uuid[], %(chunks)s::integer[]) AS wanted (id, chunk)
+JOIN messages m ON m.id = wanted.id
+JOIN message_chunks c ON c.message_id = m.id AND c.chunk = wanted.chunk AND c.generation = %(generation)s
+WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s
+  AND m.compacted_at IS NULL
+  AND (%(session_id)s::text IS NULL OR m.session_id = %(session_id)s)
+  AND (%(user_id)s::text IS NULL OR m.user_id IS NULL OR m.user_id = %(user_id)s)
+  AND /*filters*/ true
+
+-- name: messages_around
+-- The wanted messages and those right before and after them, each at its chunk nearest to the query. A summary has the
+-- position of the last message that it stands for: it is the neighbour of what follows. Messages and summaries have an
+-- index each, and the statement a part for each.
+SELECT DISTINCT ON (m.id)
+       m.id, m.session_id, m.user_id, m.agent_id, m.position, m.role, m.name, m.ref, m.content, m.metadata, m.occurred_at,
+       c.chunk, c.text_start, c.text_end,
+       coalesce(1 - (c.embedding <=> %(embedding)s::vector), 0)::float8 AS cosine
+FROM messages wanted
+CROSS JOIN LATERAL (
+    SELECT said.* FROM messages said
+    WHERE said.tenant = wanted.tenant AND said.workspace = wanted.workspace AND said.namespace = wanted.namespace
+      AND said.session_id = wanted.session_id
+      AND said.position IN (wanted.position - 1, wanted.position, wanted.position + 1) AND NOT said.is_summary
+    UNION ALL
+    SELECT summary.* FROM messages summary
+    WHERE summary.tenant = wanted.tenant AND summary.workspace = wanted.workspace
+      AND summary.namespace = wanted.namespace AND summary.session_id = wanted.session_id
+      AND summary.position IN (wanted.position - 1, wanted.position, wanted.position + 1) AND summary.is_summary
+) m
+JOIN message_chunks c ON c.message_id = m.id AND c.generation = %(generation)s
+WHERE wanted.id = ANY(%(ids)s) AND m.compacted_at IS NULL
+  AND m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s
+  AND (%(session_id)s::text IS NULL OR m.session_id = %(session_id)s)
+  AND (%(user_id)s::text IS NULL OR m.user_id IS NULL OR m.user_id = %(user_id)s)
+  AND /*filters*/ true
+ORDER BY m.id, cosine DESC, c.chunk
+
+-- name: search_message_vectors
+-- Candidates by the bare distance, so that the index serves them; ties and the join stand outside.
+SELECT c.chunk, c.text_start, c.text_end, 1 - c.distance AS cosine,
+       m.id, m.session_id, m.user_id, m.agent_id, m.role, m.name, m.ref, m.content, m.metadata, m.occurred_at
+FROM (
+    SELECT message_id, chunk, text_start, text_end, embedding <=> %(embedding)s AS distance
+    FROM message_chunks
+    WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+      AND generation = %(generation)s
+      AND (%(session_id)s::text IS NULL OR session_id = %(session_id)s)
+      AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s)
+      AND /*filters*/ true
+    ORDER BY embedding <=> %(embedding)s
+    LIMIT %(candidates)s
+) c
+JOIN messages m ON m.id = c.message_id AND m.compacted_at IS NULL
+ORDER BY c.distance, m.id, c.chunk

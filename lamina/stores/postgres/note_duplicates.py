@@ -1,0 +1,219 @@
+"""Notes that say again what the scope already has: they raise the importance of that note instead of joining it."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, TypeVar
+from uuid import UUID
+
+import numpy as np
+from pgvector import Vector
+from psycopg.rows import DictRow
+
+from lamina.core.memories import Note
+from lamina.core.scope import Scope
+from lamina.stores.postgres.connection import Connection, scope_parameters
+from lamina.stores.postgres.notes import PreparedNote, PutNote, ids_by_hash, insert_notes
+from lamina.stores.postgres.outbox import enqueue_notes
+from lamina.stores.postgres.queries import load_queries
+from lamina.text.near_duplicates import are_near_duplicates, raised_importance
+
+QUERIES = load_queries("note_duplicates.sql")
+
+CANDIDATES = 16
+ANONYMOUS = "api"
+MANY = 16
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """A note that a later text may say again: a stored one, or a new one before it.
+
+    Args:
+        importance: As the notes before in this batch have raised it.
+        is_stored: Whether Postgres has it.
+        expires_at: When it is over; ``None`` means never.
+    """
+
+    id: UUID
+    content: str
+    importance: float
+    source: str
+    tags: frozenset[str]
+    metadata: Mapping[str, Any]
+    is_stored: bool
+    expires_at: datetime | None = None
+
+
+Near = tuple[Original, float]
+"""An original and the cosine of a new text to it."""
+
+
+async def put_notes(
+    connection: Connection,
+    scope: Scope,
+    prepared: Sequence[PreparedNote],
+    generation: int,
+    now: datetime,
+    *,
+    min_cosine: float,
+) -> list[PutNote]:
+    """Store what the scope does not have yet, neither word for word nor in other words.
+
+    A text is compared with originals alone, stored ones and new ones before it, so that nothing is merged by way of
+    a third. Two writers at the same time may both store theirs; the daily merge finds such pairs. Where tags or
+    metadata would be lost, or the original expires before the note would, the note is stored.
+
+    Args:
+        connection: In a transaction.
+        scope: Compared with notes of exactly this tenant, workspace, namespace and user.
+        prepared: The notes, in their order.
+        generation: The active generation of vectors.
+        now: The time of writing.
+        min_cosine: The least cosine of near-duplicates; 1 compares nothing.
+    """
+    if min_cosine >= 1:
+        return await insert_notes(connection, scope, prepared, generation, now)
+    hashes = [item.note.content_hash() for item in prepared]
+    known = await ids_by_hash(connection, scope, hashes)
+    fresh = [item for item, hash_ in zip(prepared, hashes, strict=True) if hash_ not in known]
+    stored = await _nearest(connection, scope, fresh, generation, min_cosine)
+    again = await _off_loop(fresh, lambda: said_again(fresh, stored, min_cosine=min_cosine))
+    kept = await _raise(connection, [item for item in again.values() if item.is_stored], now)
+    merged = {id_: item for id_, item in again.items() if item.id in kept or not item.is_stored}
+    raised = {item.id: item.importance for item in merged.values()}
+    rest = [_with_importance(item, raised) for item in prepared if item.id not in merged]
+    results = await insert_notes(connection, scope, rest, generation, now)
+    put = {item.id: result for item, result in zip(rest, results, strict=True)}
+    return [put[item.id] if item.id in put else _merged(merged[item.id], put) for item in prepared]
+
+
+async def _off_loop(items: Sequence[PreparedNote], work: Callable[[], Result]) -> Result:
+    """Return what the work returns; many comparisons run in a thread, so that nobody else waits for them."""
+    return await asyncio.to_thread(work) if len(items) > MANY else work()
+
+
+def _merged(original: Original, put: Mapping[UUID, PutNote]) -> PutNote:
+    """Return the result of a note that was not stored; a new original may have turned out to be stored already."""
+    id_ = put[original.id].id if original.id in put else original.id
+    return PutNote(id_, existed=True, merged=True)
+
+
+def said_again(
+    prepared: Sequence[PreparedNote], stored: Mapping[UUID, Sequence[Near]], *, min_cosine: float
+) -> dict[UUID, Original]:
+    """Return for each note that says an original again that original, with the importance it has then.
+
+    Args:
+        prepared: New notes, in their order.
+        stored: By the id of a new note the stored originals near it, nearest first.
+        min_cosine: The least cosine of near-duplicates.
+    """
+    originals: dict[UUID, Original] = {}
+    again: dict[UUID, UUID] = {}
+    earlier = _near_earlier(prepared, min_cosine)
+    for item in prepared:
+        new = [(near, cosine) for near, cosine in earlier.get(item.id, ()) if near.id not in again]
+        near = [*stored.get(item.id, ()), *new[:CANDIDATES]]
+        match = next((near for near, cosine in near if _says_again(item.note, near, cosine, min_cosine)), None)
+        if match is not None:
+            again[item.id] = match.id
+            originals[match.id] = _raised(originals.get(match.id, match), item.note)
+    return {id_: originals[original] for id_, original in again.items()}
+
+
+def _says_again(note: Note, original: Original, cosine: float, min_cosine: float) -> bool:
+    is_covered = original.tags.issuperset(note.tags) and (not note.metadata or note.metadata == original.metadata)
+    return (
+        is_covered
+        and _lasts_as_long(original, note)
+        and are_near_duplicates(note.content, original.content, cosine, min_cosine=min_cosine)
+    )
+
+
+def _lasts_as_long(original: Original, note: Note) -> bool:
+    if original.expires_at is None:
+        return True
+    return note.expires_at is not None and note.expires_at <= original.expires_at
+
+
+def _raised(original: Original, note: Note) -> Original:
+    """Return the original as told once more; the same source tells it once, however many repeat it."""
+    is_same_source = note.source == original.source and note.source != ANONYMOUS
+    importance = original.importance if is_same_source else raised_importance(original.importance, note.importance)
+    return replace(original, importance=importance)
+
+
+def _is_whole(item: PreparedNote) -> bool:
+    return len(item.chunks) == 1
+
+
+def _near_earlier(prepared: Sequence[PreparedNote], min_cosine: float) -> dict[UUID, list[Near]]:
+    """Return for each note the ones before it in the batch that are near, nearest first."""
+    whole = [item for item in prepared if _is_whole(item)]
+    if len(whole) < 2:  # noqa: PLR2004 - a pair
+        return {}
+    vectors = np.stack([item.chunks[0].vector() for item in whole])
+    cosines = np.tril(vectors @ vectors.T, k=-1)
+    found: dict[UUID, list[Near]] = {}
+    for later, earlier in np.argwhere(cosines >= min_cosine).tolist():
+        found.setdefault(whole[later].id, []).append((_original(whole[earlier]), float(cosines[later, earlier])))
+    return {id_: sorted(near, key=lambda pair: -pair[1]) for id_, near in found.items()}
+
+
+def _original(item: PreparedNote) -> Original:
+    note = item.note
+    return Original(
+        id=item.id,
+        content=note.content,
+        importance=note.importance,
+        source=note.source,
+        tags=frozenset(note.tags),
+        metadata=note.metadata,
+        is_stored=False,
+        expires_at=note.expires_at,
+    )
+
+
+async def _nearest(
+    connection: Connection, scope: Scope, prepared: Sequence[PreparedNote], generation: int, min_cosine: float
+) -> dict[UUID, list[Near]]:
+    whole = [item for item in prepared if _is_whole(item)]
+    if not whole:
+        return {}
+    parameters = {
+        "items": [item.id for item in whole],
+        "embeddings": [Vector(item.chunks[0].vector()) for item in whole],
+        "generation": generation,
+        "candidates": CANDIDATES,
+        "min_cosine": min_cosine,
+    }
+    cursor = await connection.execute(QUERIES["nearest_notes"], scope_parameters(scope) | parameters)
+    found: dict[UUID, list[Near]] = {}
+    async for row in cursor:
+        found.setdefault(row["item"], []).append((_stored_original(row), float(row["cosine"])))
+    return found
+
+
+def _stored_original(row: DictRow) -> Original:
+    names = ("id", "content", "importance", "source", "metadata", "expires_at")
+    return Original(**{name: row[name] for name in names}, tags=frozenset(row["tags"]), is_stored=True)
+
+
+async def _raise(connection: Connection, originals: Iterable[Original], now: datetime) -> set[UUID]:
+    """Write the importance of stored originals; return those that are still there."""
+    given = sorted({item.id: item.importance for item in originals}.items())
+    if not given:
+        return set()
+    parameters = {"ids": [id_ for id_, _ in given], "importances": [importance for _, importance in given], "now": now}
+    cursor = await connection.execute(QUERIES["raise_importance"], parameters)
+    kept = [row["id"] async for row in cursor]
+    await enqueue_notes(connection, kept)
+    return set(kept)
+
+
+def _with_importance(item: PreparedNote, raised: Mapping[UUID, float]) -> PreparedNote:
+    importance = raised.get(item.id)
+    return item if importance is None else replace(item, note=replace(item.note, importance=importance))

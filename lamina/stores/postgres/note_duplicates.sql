@@ -1,0 +1,61 @@
+-- name: nearest_notes
+-- For each new text the nearest warm notes of exactly this scope, as far as they are one chunk as a whole. Whether the
+-- planner walks the index of vectors or reads all notes of the user depends on how many these are; so each condition
+-- stands once, and what it cannot estimate stands outside.
+SELECT asked.item, near.id, near.content, near.importance, near.source, near.tags, near.metadata, near.expires_at,
+       near.cosine
+FROM unnest(%(items)s::uuid[], %(embeddings)s::vector[]) AS asked (item, embedding)
+CROSS JOIN LATERAL (
+    SELECT n.id, n.content, n.importance, n.source, n.tags, n.metadata, n.expires_at, c.text_start, c.text_end,
+           1 - (c.embedding <=> asked.embedding) AS cosine
+    FROM note_chunks c
+    JOIN notes n ON n.id = c.note_id
+    WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s
+      AND (n.user_id = %(user_id)s OR (%(user_id)s::text IS NULL AND n.user_id IS NULL))
+      AND n.deleted_at IS NULL
+      AND (n.expires_at IS NULL OR n.expires_at > statement_timestamp())
+      AND c.generation = %(generation)s AND c.tsv IS NOT NULL
+    ORDER BY c.embedding <=> asked.embedding
+    LIMIT %(candidates)s
+) near
+WHERE near.cosine >= %(min_cosine)s AND near.text_start = 0 AND near.text_end = length(near.content)
+ORDER BY asked.item, near.cosine DESC, near.id
+
+-- name: raise_importance
+-- Told again, a note counts as used now.
+UPDATE notes n
+SET importance = greatest(n.importance, raised.importance), updated_at = %(now)s,
+    last_hit_at = greatest(n.last_hit_at, %(now)s), weight = 1
+FROM (
+    SELECT id, importance FROM unnest(%(ids)s::uuid[], %(importances)s::float8[]) AS given (id, importance)
+) raised
+WHERE n.id = raised.id AND n.deleted_at IS NULL
+  AND (n.expires_at IS NULL OR n.expires_at > statement_timestamp())
+RETURNING n.id
+
+-- name: merge_bounds
+-- Where a page of a scope's notes ends, from the newest on: the last of so many.
+SELECT created_at, id
+FROM (
+    SELECT created_at, id FROM notes
+    WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+      AND deleted_at IS NULL AND expires_at IS NULL
+      AND (%(created_at)s::timestamptz IS NULL OR (created_at, id) < (%(created_at)s, %(id)s::uuid))
+    ORDER BY created_at DESC, id DESC
+    LIMIT %(limit)s
+) page
+ORDER BY created_at, id
+LIMIT 1
+
+-- name: merge_candidates
+-- Notes of a page, and those before it that may be near to one of them. What was made from others, or ends by itself,
+-- says nothing that another one could stand for.
+SELECT id, user_id, content, created_at, hits, importance, confidence, last_hit_at, tags, version
+FROM notes n
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+  AND deleted_at IS NULL AND expires_at IS NULL
+  AND (%(created_at)s::timestamptz IS NULL OR (created_at, id) < (%(created_at)s, %(id)s::uuid))
+  AND created_at >= %(since)s
+  AND NOT EXISTS (SELECT FROM note_sources s WHERE s.note_id = n.id)
+ORDER BY created_at DESC, id DESC
+LIMIT %(limit)s

@@ -1,0 +1,106 @@
+"""Warm and cold notes: the hits that keep them warm or bring them back."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg.rows import DictRow
+
+from lamina.core.ports import NoteHits
+from lamina.core.scope import Scope
+from lamina.policies.retention.lifespan import is_promoted
+from lamina.stores.postgres.connection import Connection, Pool, in_transaction
+from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.outbox import enqueue_notes
+from lamina.stores.postgres.queries import load_queries
+from lamina.text.words import words
+
+QUERIES = load_queries("note_temperature.sql")
+
+LONG_TEXT_CHARS = 5_000
+
+
+class Temperatures:
+    """Counts hits of notes, and promotes those that they bring back; the job ``sweep`` demotes the others."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def promote(self, ids: Sequence[UUID], now: datetime) -> list[UUID]:
+        """Make cold notes warm, as if they were found now; return those that were cold."""
+        return await in_transaction(self._pool, lambda connection: _promote(connection, ids, now))
+
+    async def count(self, hits: Sequence[NoteHits]) -> list[UUID]:
+        """Add hits to notes, and promote those that the hits bring back; return these.
+
+        Whether a note comes back depends on its state before the hits and not on how they were batched.
+        """
+        if not hits:
+            return []
+        parameters = {
+            "ids": [item.id for item in hits],
+            "hits": [item.hits for item in hits],
+            "last": [item.last_at for item in hits],
+        }
+
+        async def act(connection: Connection) -> list[UUID]:
+            cursor = await connection.execute(QUERIES["count_hits"], parameters)
+            revived = _revived({item.id: item for item in hits}, await cursor.fetchall())
+            return await _promote(connection, revived, max(item.last_at for item in hits)) if revived else []
+
+        return await in_transaction(self._pool, act)
+
+
+def _revived(hits: Mapping[UUID, NoteHits], rows: Iterable[DictRow]) -> list[UUID]:
+    """Return the cold notes whose first hit, or a second one right after it, makes them warm."""
+    return [
+        row["id"]
+        for row in rows
+        if row["temperature"] == "cold"
+        and (
+            hits[row["id"]].hits > 1
+            or is_promoted(row["hits_before"], row["last_hit_before"], hits[row["id"]].first_at)
+        )
+    ]
+
+
+async def _promote(connection: Connection, ids: Sequence[UUID], now: datetime) -> list[UUID]:
+    rows = await warm_up(connection, ids, now)
+    promoted = [row["id"] for row in rows]
+    await enqueue_notes(connection, promoted)
+    for scope in sorted({(row["tenant"], row["workspace"], row["namespace"]) for row in rows}):
+        await bump_epoch(connection, Scope(*scope))
+    return promoted
+
+
+async def warm_up(connection: Connection, ids: Sequence[UUID], now: datetime) -> list[DictRow]:
+    """Make cold notes warm, their words included; the caller tells the projections and raises the epochs.
+
+    Returns:
+        ``id``, ``tenant``, ``workspace`` and ``namespace`` of each note that was cold.
+    """
+    cursor = await connection.execute(QUERIES["lock_cold_chunks"], {"ids": list(ids)})
+    chunks = await cursor.fetchall()
+    if not chunks:
+        return []
+    await connection.execute(QUERIES["restore_words"], await _words_of(chunks))
+    cursor = await connection.execute(QUERIES["promote_notes"], {"ids": [row["id"] for row in chunks], "now": now})
+    return await cursor.fetchall()
+
+
+async def _words_of(chunks: Sequence[DictRow]) -> dict[str, list[Any]]:
+    texts = [row["text"] for row in chunks]
+    is_long = sum(map(len, texts)) > LONG_TEXT_CHARS
+    joined = await asyncio.to_thread(_joined_words, texts) if is_long else _joined_words(texts)
+    return {
+        "ids": [row["id"] for row in chunks],
+        "generations": [row["generation"] for row in chunks],
+        "chunks": [row["chunk"] for row in chunks],
+        "words": joined,
+    }
+
+
+def _joined_words(texts: Sequence[str]) -> list[str]:
+    return [" ".join(words(text)) for text in texts]

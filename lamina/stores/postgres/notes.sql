@@ -1,0 +1,238 @@
+-- name: prolong_notes
+-- Told again, a note stays as long as the later one would have; nobody waits for a row that stays as it is.
+UPDATE notes n SET expires_at = told.expires_at
+FROM (
+    SELECT id, nullif(max(coalesce(expires_at, 'infinity')), 'infinity') AS expires_at
+    FROM unnest(%(ids)s::uuid[], %(expiries)s::timestamptz[]) AS given (id, expires_at)
+    GROUP BY id
+) told
+WHERE n.id = told.id AND n.deleted_at IS NULL AND n.expires_at < coalesce(told.expires_at, 'infinity')
+
+-- name: insert_note
+INSERT INTO notes (
+    id, tenant, workspace, namespace, user_id, agent_id, session_id, swarm_id, category, content, content_hash,
+    importance, confidence, tags, metadata, source, event_at, expires_at, created_at, updated_at,
+    last_hit_at, temperature_changed_at
+) VALUES (
+    %(id)s, %(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s, %(agent_id)s, %(session_id)s, %(swarm_id)s,
+    %(category)s, %(content)s, %(content_hash)s, %(importance)s, %(confidence)s, %(tags)s, %(metadata)s, %(source)s,
+    %(event_at)s, %(expires_at)s, %(now)s, %(now)s, %(now)s, %(now)s
+)
+ON CONFLICT (tenant, workspace, namespace, user_id, content_hash) WHERE deleted_at IS NULL DO NOTHING
+RETURNING id
+
+-- name: known_notes
+SELECT id, content_hash FROM notes
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+  AND user_id IS NOT DISTINCT FROM %(user_id)s
+  AND content_hash = ANY(%(hashes)s) AND deleted_at IS NULL
+
+-- name: insert_note_chunk
+INSERT INTO note_chunks (
+    note_id, chunk, tenant, workspace, namespace, text_start, text_end, tsv, generation, embedding
+) VALUES (
+    %(id)s, %(chunk)s, %(tenant)s, %(workspace)s, %(namespace)s, %(text_start)s, %(text_end)s,
+    to_tsvector('lamina', %(words)s), %(generation)s, %(embedding)s
+)
+
+-- name: get_note_for_update
+SELECT id, workspace, namespace, user_id, agent_id, session_id, category, content, importance, confidence, tags,
+       metadata, source, version, hits, event_at, last_hit_at, temperature, weight, expires_at, created_at,
+       updated_at
+FROM notes
+WHERE id = %(id)s AND tenant = %(tenant)s AND deleted_at IS NULL
+  AND (expires_at IS NULL OR expires_at > statement_timestamp())
+FOR UPDATE
+
+-- name: note_elsewhere
+-- Where a note is that is not there.
+SELECT merged_into, false AS is_archived FROM notes
+WHERE id = %(id)s AND tenant = %(tenant)s AND deleted_at IS NOT NULL AND merged_into IS NOT NULL
+UNION ALL
+SELECT NULL, true FROM archived_notes WHERE id = %(id)s AND tenant = %(tenant)s
+
+-- name: keep_note_version
+INSERT INTO note_versions (note_id, version, content, category, importance, confidence, tags, metadata, written_at)
+SELECT id, version, content, category, importance, confidence, tags, metadata, updated_at
+FROM notes
+WHERE id = %(id)s
+
+-- name: update_note
+UPDATE notes
+SET category = %(category)s, content = %(content)s, content_hash = %(content_hash)s, importance = %(importance)s,
+    confidence = %(confidence)s, tags = %(tags)s, metadata = %(metadata)s, event_at = %(event_at)s,
+    expires_at = %(expires_at)s, weight = 1,
+    version = version + 1, updated_at = %(now)s, last_hit_at = greatest(last_hit_at, %(now)s)
+WHERE id = %(id)s
+RETURNING id, workspace, namespace, user_id, agent_id, session_id, category, content, importance, confidence, tags,
+          metadata, source, version, hits, event_at, last_hit_at, temperature, weight, expires_at, created_at, updated_at
+
+-- name: delete_note_chunks
+DELETE FROM note_chunks WHERE note_id = %(id)s
+
+-- name: lock_note_sources
+SELECT id FROM notes
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
+  AND (expires_at IS NULL OR expires_at > statement_timestamp())
+  AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s)
+  AND id = ANY(%(ids)s)
+ORDER BY id
+FOR SHARE
+
+-- name: insert_note_source
+INSERT INTO note_sources (note_id, source_id) VALUES (%(note_id)s, %(source_id)s)
+ON CONFLICT DO NOTHING
+
+-- name: expire_derived
+-- What was made from these notes, however indirectly, stays no longer than they do; also what is hidden, which may come
+-- back.
+WITH RECURSIVE made (id, expires_at) AS (
+    SELECT s.note_id, n.expires_at
+    FROM note_sources s
+    JOIN notes n ON n.id = s.source_id
+    WHERE s.source_id = ANY(%(ids)s) AND n.expires_at IS NOT NULL
+    UNION
+    SELECT s.note_id, m.expires_at FROM made m JOIN note_sources s ON s.source_id = m.id
+)
+UPDATE notes n SET expires_at = least(n.expires_at, first.expires_at)
+FROM (SELECT id, min(expires_at) AS expires_at FROM made GROUP BY id) AS first
+WHERE n.id = first.id AND (n.expires_at IS NULL OR n.expires_at > first.expires_at)
+
+-- name: lock_expired_notes
+-- What nobody sees any more, but what would still be in the way of a note of the same text.
+SELECT id FROM notes
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+  AND user_id IS NOT DISTINCT FROM %(user_id)s
+  AND content_hash = ANY(%(hashes)s) AND deleted_at IS NULL AND expires_at <= statement_timestamp()
+ORDER BY id
+FOR UPDATE
+
+-- name: delete_notes
+-- These notes, which are locked, with every note that was made from them, however indirectly, and what was merged into
+-- them: it is gone already, but may come back; without its survivor's name it does not. What was merged into a note that
+-- only goes with its sources is no part of it (release_merged). Again and again until nothing goes: what is being made
+-- from one of them while this waits is seen by the next round only.
+WITH RECURSIVE doomed (id, is_direct) AS (
+    SELECT unnest(%(ids)s::uuid[]), true
+    UNION
+    SELECT more.id, more.is_direct
+    FROM doomed d
+    CROSS JOIN LATERAL (
+        SELECT s.note_id, false FROM note_sources s WHERE s.source_id = d.id
+        UNION ALL
+        SELECT m.id, true FROM notes m WHERE m.merged_into = d.id AND d.is_direct
+    ) AS more (id, is_direct)
+), each AS (
+    SELECT id, bool_or(is_direct) AS is_direct FROM doomed GROUP BY id
+)
+UPDATE notes n SET deleted_at = coalesce(n.deleted_at, %(now)s), merged_into = NULL
+FROM each d
+WHERE n.id = d.id AND n.tenant = %(tenant)s AND (n.deleted_at IS NULL OR n.merged_into IS NOT NULL)
+RETURNING n.id, d.is_direct
+
+-- name: release_merged
+-- What was merged into notes that are gone because one of their sources is: it says what it said, unless the scope has
+-- its text again. Of equal texts the first comes back, and the others are merged into that one.
+WITH candidates AS (
+    SELECT m.id, first_value(m.id) OVER (
+        PARTITION BY m.workspace, m.namespace, m.user_id, m.content_hash ORDER BY m.id) AS first_id
+    FROM notes m
+    WHERE m.merged_into = ANY(%(ids)s) AND m.tenant = %(tenant)s AND m.deleted_at IS NOT NULL
+      AND NOT EXISTS (
+          SELECT FROM notes o
+          WHERE (o.tenant, o.workspace, o.namespace, o.content_hash)
+                = (m.tenant, m.workspace, m.namespace, m.content_hash)
+            AND o.user_id IS NOT DISTINCT FROM m.user_id AND o.deleted_at IS NULL AND o.id <> m.id)
+), locked AS (
+    SELECT m.id, nullif(c.first_id, m.id) AS first_id
+    FROM notes m JOIN candidates c ON c.id = m.id
+    WHERE m.merged_into = ANY(%(ids)s) AND m.deleted_at IS NOT NULL
+    ORDER BY m.id
+    FOR UPDATE OF m
+), released AS (
+    UPDATE notes m
+    SET deleted_at = CASE WHEN l.first_id IS NOT NULL THEN m.deleted_at END, merged_into = l.first_id
+    FROM locked l
+    WHERE m.id = l.id
+    RETURNING m.id, m.deleted_at
+)
+SELECT id FROM released WHERE deleted_at IS NULL
+
+-- name: get_note
+SELECT id, workspace, namespace, user_id, agent_id, session_id, category, content, importance, confidence, tags,
+       metadata, source, version, hits, event_at, last_hit_at, temperature, weight, expires_at, created_at,
+       updated_at
+FROM notes
+WHERE id = %(id)s AND tenant = %(tenant)s AND deleted_at IS NULL
+  AND (expires_at IS NULL OR expires_at > statement_timestamp())
+
+-- name: note_history
+SELECT version, content, category, importance, confidence, tags, metadata, written_at, false AS is_current
+FROM note_versions WHERE note_id = %(id)s
+UNION ALL
+SELECT version, content, category, importance, confidence, tags, metadata, updated_at, true
+FROM notes WHERE id = %(id)s
+ORDER BY version
+
+-- name: list_notes
+SELECT id, workspace, namespace, user_id, agent_id, session_id, category, content, importance, confidence, tags,
+       metadata, source, version, hits, event_at, last_hit_at, temperature, weight, expires_at, created_at,
+       updated_at
+FROM notes n
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
+  AND (expires_at IS NULL OR expires_at > statement_timestamp())
+  AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s)
+  AND /*filters*/ true
+ORDER BY event_at DESC, id DESC
+LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: fetch_notes
+SELECT n.id, n.user_id, n.agent_id, n.session_id, n.category, n.content, n.importance, n.confidence, n.tags,
+       n.metadata, n.source, n.event_at, n.last_hit_at, n.temperature, n.expires_at, c.chunk, c.text_start,
+       c.text_end
+FROM unnest(%(ids)s::uuid[], %(chunks)s::integer[]) AS wanted (id, chunk)
+JOIN notes n ON n.id = wanted.id
+JOIN note_chunks c ON c.note_id = n.id AND c.chunk = wanted.chunk AND c.generation = %(generation)s
+WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s AND n.deleted_at IS NULL
+  AND (n.expires_at IS NULL OR n.expires_at > statement_timestamp())
+  AND n.weight >= %(min_weight)s
+  AND (%(user_id)s::text IS NULL OR n.user_id IS NULL OR n.user_id = %(user_id)s)
+  AND /*filters*/ true
+
+-- name: search_notes_warm
+-- Literal recall: every word of the query, by cover density, each note at its best chunk.
+SELECT * FROM (
+    SELECT DISTINCT ON (n.id)
+           n.id, n.user_id, n.agent_id, n.session_id, n.category, n.content, n.importance, n.confidence, n.tags,
+           n.metadata, n.source, n.event_at, n.last_hit_at, n.temperature, n.expires_at, c.chunk, c.text_start,
+           c.text_end,
+           ts_rank_cd(c.tsv, asked)::float8 AS ts_rank_cd
+    FROM plainto_tsquery('lamina', %(words)s) AS asked
+    JOIN note_chunks c ON c.tsv @@ asked
+    JOIN notes n ON n.id = c.note_id
+    WHERE c.tenant = %(tenant)s AND c.workspace = %(workspace)s AND c.namespace = %(namespace)s
+      AND c.generation = %(generation)s
+      AND n.deleted_at IS NULL AND n.temperature = 'warm'
+      AND (n.expires_at IS NULL OR n.expires_at > statement_timestamp())
+      AND n.weight >= %(min_weight)s
+      AND (%(user_id)s::text IS NULL OR n.user_id IS NULL OR n.user_id = %(user_id)s)
+      AND /*filters*/ true
+    ORDER BY n.id, ts_rank_cd DESC, c.chunk
+) best
+ORDER BY ts_rank_cd DESC, id
+LIMIT %(limit)s
+
+-- name: lock_decided_notes
+-- Those of these notes that still are as they were decided upon; they stay so until the transaction ends.
+SELECT n.id
+FROM unnest(%(ids)s::uuid[], %(versions)s::integer[], %(hits)s::bigint[], %(last)s::timestamptz[])
+     AS d (id, version, hits, last_hit_at)
+JOIN notes n ON n.id = d.id
+WHERE n.tenant = %(tenant)s AND n.deleted_at IS NULL
+  AND (n.version, n.hits, n.last_hit_at) = (d.version, d.hits, d.last_hit_at)
+ORDER BY n.id
+FOR UPDATE OF n
+
+-- name: count_scope_notes
+SELECT count(*) AS size FROM notes
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL

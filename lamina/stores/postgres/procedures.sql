@@ -1,0 +1,154 @@
+-- name: insert_procedure
+-- The row that is there already is returned as it is: the update changes nothing, and waits for whoever deletes it.
+INSERT INTO procedures (
+    id, tenant, workspace, namespace, agent_id, trigger, trigger_key, action, content_hash, tags, metadata, source,
+    strength, tsv, generation, embedding, created_at, updated_at
+) VALUES (
+    %(id)s, %(tenant)s, %(workspace)s, %(namespace)s, %(agent_id)s, %(trigger)s, %(trigger_key)s, %(action)s,
+    %(content_hash)s, %(tags)s, %(metadata)s, %(source)s, %(strength)s, to_tsvector('lamina', %(words)s),
+    %(generation)s, %(embedding)s, %(now)s, %(now)s
+)
+ON CONFLICT (tenant, workspace, namespace, content_hash) WHERE deleted_at IS NULL
+DO UPDATE SET tenant = excluded.tenant
+RETURNING id
+
+-- name: get_procedure_for_update
+SELECT id, workspace, namespace, agent_id, trigger, action, tags, metadata, source, strength, successes, failures,
+       created_at, updated_at, last_used_at
+FROM procedures
+WHERE id = %(id)s AND tenant = %(tenant)s AND deleted_at IS NULL
+FOR UPDATE
+
+-- name: update_procedure
+UPDATE procedures
+SET trigger = %(trigger)s, action = %(action)s, content_hash = %(content_hash)s, tags = %(tags)s,
+    metadata = %(metadata)s, updated_at = %(now)s
+WHERE id = %(id)s
+RETURNING id, workspace, namespace, agent_id, trigger, action, tags, metadata, source, strength, successes, failures,
+       created_at, updated_at, last_used_at
+
+-- name: index_procedure
+UPDATE procedures
+SET trigger_key = %(trigger_key)s, tsv = to_tsvector('lamina', %(words)s), generation = %(generation)s,
+    embedding = %(embedding)s
+WHERE id = %(id)s
+
+-- name: delete_procedure
+UPDATE procedures SET deleted_at = %(now)s
+WHERE id = %(id)s AND tenant = %(tenant)s AND deleted_at IS NULL
+RETURNING workspace, namespace
+
+-- name: insert_outcome
+INSERT INTO procedure_outcomes (id, procedure_id, run, succeeded, comment, agent_id, reported_at)
+VALUES (%(id)s, %(procedure_id)s, %(run)s, %(succeeded)s, %(comment)s, %(agent_id)s, %(now)s)
+ON CONFLICT (procedure_id, run) DO NOTHING
+
+-- name: get_outcome
+SELECT succeeded FROM procedure_outcomes WHERE procedure_id = %(procedure_id)s AND run = %(run)s
+
+-- name: reinforce_procedure
+UPDATE procedures
+SET successes = %(successes)s, failures = %(failures)s, strength = %(strength)s, last_used_at = %(now)s
+WHERE id = %(id)s
+RETURNING id, workspace, namespace, agent_id, trigger, action, tags, metadata, source, strength, successes, failures,
+       created_at, updated_at, last_used_at
+
+-- name: get_procedure
+SELECT id, workspace, namespace, agent_id, trigger, action, tags, metadata, source, strength, successes, failures,
+       created_at, updated_at, last_used_at
+FROM procedures
+WHERE id = %(id)s AND tenant = %(tenant)s AND deleted_at IS NULL
+
+-- name: list_procedures
+SELECT id, workspace, namespace, agent_id, trigger, action, tags, metadata, source, strength, successes, failures,
+       created_at, updated_at, last_used_at
+FROM procedures p
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
+  AND /*filters*/ true
+ORDER BY created_at DESC, id DESC
+LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: list_outcomes
+SELECT id, run, succeeded, comment, agent_id, reported_at
+FROM procedure_outcomes
+WHERE procedure_id = %(procedure_id)s
+ORDER BY reported_at DESC, id DESC
+LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: search_procedures
+-- Candidates of each stage by its own index, then how each of them compares with what is asked.
+WITH asked AS (
+    SELECT tsvector_to_array(to_tsvector('lamina', %(words)s)) AS words,
+           replace(plainto_tsquery('lamina', %(words)s)::text, '&', '|')::tsquery AS any_word
+),
+candidates AS (
+    (SELECT p.id
+     FROM procedures p
+     WHERE p.tenant = %(tenant)s AND p.workspace = %(workspace)s AND p.namespace = %(namespace)s
+       AND p.deleted_at IS NULL
+       AND p.trigger_key = ANY(%(key_prefixes)s)
+       AND /*filters*/ true
+     ORDER BY length(p.trigger_key) DESC, p.strength DESC
+     LIMIT %(candidates)s)
+    UNION
+    (SELECT p.id
+     FROM procedures p
+     WHERE p.tenant = %(tenant)s AND p.workspace = %(workspace)s AND p.namespace = %(namespace)s
+       AND p.deleted_at IS NULL
+       -- Every key that goes on after this one and a space, "!" being what follows a space.
+       AND p.trigger_key ~>=~ (%(key)s::text || ' ') AND p.trigger_key ~<~ (%(key)s::text || '!')
+       AND /*filters*/ true
+     ORDER BY length(p.trigger_key), p.strength DESC
+     LIMIT %(candidates)s)
+    UNION
+    (SELECT near.id
+     FROM asked
+     -- A frequent word is in very many triggers: a rough rank in C leaves few of them to compare word by word.
+     CROSS JOIN LATERAL (
+         SELECT p.id, p.tsv, p.strength
+         FROM procedures p
+         WHERE p.tsv @@ asked.any_word
+           AND p.tenant = %(tenant)s AND p.workspace = %(workspace)s AND p.namespace = %(namespace)s
+           AND p.deleted_at IS NULL
+           AND /*filters*/ true
+         ORDER BY ts_rank(p.tsv, asked.any_word, 1) DESC, p.strength DESC
+         LIMIT 10 * %(candidates)s
+     ) AS near
+     CROSS JOIN LATERAL (
+         SELECT count(*) AS shared FROM unnest(tsvector_to_array(near.tsv)) AS word WHERE word = ANY(asked.words)
+     ) AS c
+     ORDER BY c.shared >= least(length(near.tsv), cardinality(asked.words)) DESC,
+              c.shared::float8 / (length(near.tsv) + cardinality(asked.words)) DESC, near.strength DESC
+     LIMIT %(candidates)s)
+    UNION
+    (SELECT p.id
+     FROM procedures p
+     WHERE p.tenant = %(tenant)s AND p.workspace = %(workspace)s AND p.namespace = %(namespace)s
+       AND p.deleted_at IS NULL AND p.generation = %(generation)s AND %(embedding)s::vector IS NOT NULL
+       AND /*filters*/ true
+     ORDER BY p.embedding <=> %(embedding)s::vector
+     LIMIT %(candidates)s)
+    UNION
+    -- Those that were written with another model have this generation's vector beside the row.
+    (SELECT p.id
+     FROM procedure_embeddings o
+     JOIN procedures p ON p.id = o.procedure_id
+     WHERE o.tenant = %(tenant)s AND o.workspace = %(workspace)s AND o.namespace = %(namespace)s
+       AND o.generation = %(generation)s AND p.generation <> %(generation)s AND o.text_hash = sha256_of(p.trigger)
+       AND p.deleted_at IS NULL AND %(embedding)s::vector IS NOT NULL
+       AND /*filters*/ true
+     ORDER BY o.embedding <=> %(embedding)s::vector
+     LIMIT %(candidates)s)
+)
+SELECT p.id, p.workspace, p.namespace, p.agent_id, p.trigger, p.action, p.tags, p.metadata, p.source, p.strength,
+       p.successes, p.failures, p.created_at, p.updated_at, p.last_used_at,
+       length(p.tsv) AS trigger_words, cardinality(asked.words) AS asked_words,
+       (SELECT count(*) FROM unnest(tsvector_to_array(p.tsv)) AS word WHERE word = ANY(asked.words)) AS shared_words,
+       CASE WHEN p.generation = %(generation)s THEN 1 - (p.embedding <=> %(embedding)s::vector)
+            ELSE (SELECT 1 - (o.embedding <=> %(embedding)s::vector)
+                  FROM procedure_embeddings o
+                  WHERE o.procedure_id = p.id AND o.generation = %(generation)s
+                    AND o.text_hash = sha256_of(p.trigger)) END AS cosine
+FROM candidates
+JOIN procedures p ON p.id = candidates.id
+CROSS JOIN asked

@@ -1,0 +1,17 @@
+-- name: lock_profile
+INSERT INTO profiles (tenant, workspace, namespace, user_id, document, version)
+VALUES (%(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s, '{}', 0)
+ON CONFLICT (tenant, workspace, namespace, user_id) DO UPDATE SET version = profiles.version
+RETURNING document, version
+
+-- name: put_profile
+UPDATE profiles SET document = %(document)s, version = %(version)s, updated_at = %(now)s
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND user_id = %(user_id)s
+
+-- name: keep_profile_version
+INSERT INTO profile_versions (tenant, workspace, namespace, user_id, version, patch, document, written_at)
+VALUES (%(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s, %(version)s, %(patch)s, %(document)s, %(now)s)
+
+-- name: get_profile
+SELECT document, version, updated_at FROM profiles
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND user_id = %(user_id)s

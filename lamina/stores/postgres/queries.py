@@ -1,0 +1,17 @@
+"""Named statements, from the ``.sql`` file that lies beside a module."""
+
+import re
+from collections.abc import Mapping
+from importlib import resources
+
+_NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+
+
+def load_queries(file: str) -> Mapping[str, bytes]:
+    """Read the statements of a file of this package, by name.
+
+    Args:
+        file: For example ``notes.sql``. Each of its statements begins with a line ``-- name: insert_note``.
+    """
+    _, *parts = _NAME.split(resources.files(__package__).joinpath(file).read_text(encoding="utf-8"))
+    return {name: text.encode() for name, text in zip(parts[::2], parts[1::2], strict=True)}

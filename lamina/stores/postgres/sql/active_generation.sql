@@ -1,2 +1,0 @@
-SELECT generation, model, dimension, normalised, created_at, activations, thresholds
-FROM embedding_generations WHERE is_active

@@ -1,1 +1,0 @@
-DELETE FROM archived_notes WHERE id = ANY(%(ids)s)

@@ -1,4 +1,0 @@
-SELECT file FROM archived_notes
-WHERE run_id = %(run_id)s AND file <> ALL(%(but)s::text[])
-ORDER BY file
-LIMIT 1

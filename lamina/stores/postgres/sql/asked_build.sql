@@ -1,2 +1,0 @@
-SELECT build FROM projection_stores
-WHERE projection = %(projection)s AND building_until IS NOT NULL

@@ -1,7 +1,0 @@
--- A transaction with the same as set_for_session sets: behind a pooler the next one may have another session.
-BEGIN;
-SET LOCAL TimeZone = 'UTC';
-SET LOCAL hnsw.ef_search = 32;
-SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true)
-FROM pg_catalog.pg_extension
-WHERE extname = 'vector' AND string_to_array(extversion, '.')::int[] >= '{0,8}';

@@ -1,2 +1,0 @@
--- A cold note's chunks have no words.
-UPDATE note_chunks SET tsv = NULL WHERE note_id = ANY(%(ids)s)

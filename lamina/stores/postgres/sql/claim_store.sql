@@ -1,1 +1,0 @@
-UPDATE projection_stores SET store = %(store)s WHERE projection = %(projection)s

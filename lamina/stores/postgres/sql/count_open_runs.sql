@@ -1,1 +1,0 @@
-SELECT count(*) AS runs FROM job_runs WHERE tenant = %(tenant)s AND state IN ('queued', 'running', 'undoing')

@@ -1,1 +1,0 @@
-DELETE FROM documents WHERE id = %(id)s AND tenant = %(tenant)s

@@ -1,1 +1,0 @@
-DELETE FROM note_chunks WHERE note_id = %(id)s

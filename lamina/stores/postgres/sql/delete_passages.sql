@@ -1,2 +1,0 @@
-DELETE FROM passages WHERE document_id = %(id)s
-RETURNING id

@@ -1,4 +1,0 @@
-SELECT id FROM passages
-WHERE tenant = %(tenant)s AND (%(after)s::uuid IS NULL OR id > %(after)s)
-ORDER BY id
-LIMIT %(limit)s

@@ -1,2 +1,0 @@
-INSERT INTO outbox (projection, memory_id)
-SELECT %(projection)s, unnest(%(ids)s::uuid[])

@@ -1,2 +1,0 @@
-INSERT INTO outbox (projection, memory_id)
-SELECT 'documents', id FROM passages ORDER BY id

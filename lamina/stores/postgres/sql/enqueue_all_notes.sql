@@ -1,2 +1,0 @@
-INSERT INTO outbox (projection, memory_id)
-SELECT 'notes', id FROM notes WHERE deleted_at IS NULL ORDER BY id

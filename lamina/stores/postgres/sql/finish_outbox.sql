@@ -1,1 +1,0 @@
-DELETE FROM outbox WHERE seq = ANY(%(seqs)s)

@@ -1,2 +1,0 @@
-DELETE FROM memory_links WHERE from_id = ANY(%(ids)s) OR to_id = ANY(%(ids)s)
-RETURNING from_id, to_id, kind

@@ -1,2 +1,0 @@
-SELECT response::text AS response FROM responses
-WHERE id = %(id)s AND tenant = %(tenant)s AND workspace = %(workspace)s

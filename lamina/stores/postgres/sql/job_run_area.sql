@@ -1,1 +1,0 @@
-SELECT tenant, workspace, namespace FROM job_runs WHERE id = %(id)s

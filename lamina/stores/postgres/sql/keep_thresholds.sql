@@ -1,1 +1,0 @@
-UPDATE embedding_generations SET thresholds = %(thresholds)s WHERE generation = %(generation)s

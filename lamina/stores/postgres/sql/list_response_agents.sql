@@ -1,2 +1,0 @@
-SELECT agent FROM response_agents WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND agent <> ''
-LIMIT %(limit)s

@@ -1,1 +1,0 @@
-SELECT epoch FROM response_agents WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND agent = '' FOR UPDATE

@@ -1,2 +1,0 @@
-INSERT INTO projection_stores (projection) VALUES (%(projection)s)
-ON CONFLICT DO NOTHING

@@ -1,1 +1,0 @@
-DELETE FROM embedding_cache WHERE tenant = %(tenant)s

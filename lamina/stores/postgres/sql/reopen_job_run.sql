@@ -1,1 +1,0 @@
-UPDATE job_runs SET state = %(state)s WHERE id = %(id)s AND state = ANY(%(states)s) RETURNING id

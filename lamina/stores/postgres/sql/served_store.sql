@@ -1,1 +1,0 @@
-SELECT store FROM projection_stores WHERE projection = %(projection)s

@@ -1,1 +1,0 @@
-SELECT DISTINCT tenant FROM epochs ORDER BY tenant

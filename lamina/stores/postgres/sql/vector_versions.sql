@@ -1,3 +1,0 @@
-SELECT coalesce(installed_version, default_version) AS version
-FROM pg_catalog.pg_available_extensions
-WHERE name = 'vector'

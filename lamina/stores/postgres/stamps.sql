@@ -1,0 +1,36 @@
+-- name: stamps
+-- The state of each scope, in the scopes' order; see lamina/stamps.py.
+SELECT coalesce(own.epoch, 0) AS namespace_epoch,
+       coalesce(whole.epoch, 0) AS workspace_epoch,
+       coalesce(shared.shares, '{}') AS shares,
+       profile.profile,
+       NOT EXISTS (
+           SELECT 1 FROM outbox o
+           WHERE o.projection = ANY(%(projections)s) AND o.seq <= greatest(own.outbox_seq, shared.outbox_seq)
+       ) AS is_settled
+FROM unnest(%(tenants)s::text[], %(workspaces)s::text[], %(namespaces)s::text[], %(agents)s::text[])
+     WITH ORDINALITY AS asked (tenant, workspace, namespace, agent, place)
+LEFT JOIN epochs own
+    ON (own.tenant, own.workspace, own.namespace) = (asked.tenant, asked.workspace, asked.namespace)
+LEFT JOIN epochs whole ON (whole.tenant, whole.workspace, whole.namespace) = (asked.tenant, asked.workspace, '')
+LEFT JOIN LATERAL (
+    SELECT array_agg(json_build_object(
+               'id', s.id, 'from_workspace', s.from_workspace, 'from_namespace', s.from_namespace,
+               'to_workspace', s.to_workspace, 'segment', s.segment, 'tags', s.tags, 'label', s.label,
+               'created_at', s.created_at, 'expires_at', s.expires_at, 'epoch', coalesce(e.epoch, 0)
+           ) ORDER BY s.id) AS shares,
+           max(e.outbox_seq) AS outbox_seq
+    FROM shares s
+    LEFT JOIN epochs e ON (e.tenant, e.workspace, e.namespace) = (s.tenant, s.from_workspace, s.from_namespace)
+    WHERE s.tenant = asked.tenant AND s.to_workspace = asked.workspace AND s.revoked_at IS NULL
+      AND (s.expires_at IS NULL OR s.expires_at > statement_timestamp() - interval '1 hour')
+) shared ON true
+LEFT JOIN LATERAL (
+    SELECT json_build_object(
+               'tiers', p.tiers, 'max_context_chunks', p.max_context_chunks, 'min_relevance', p.min_relevance,
+               'ttl_days', p.ttl_days, 'prompt_suffix', p.prompt_suffix, 'updated_at', p.updated_at
+           ) AS profile
+    FROM memory_profiles p
+    WHERE (p.tenant, p.workspace, p.agent_id) = (asked.tenant, asked.workspace, asked.agent)
+) profile ON true
+ORDER BY asked.place
