@@ -12,6 +12,7 @@ from ray.actor import ActorHandle
 from ray.exceptions import RayActorError, RayError
 
 from actors.cache import CacheShardActor
+from lamina.aio.single_flight import SingleFlight
 from lamina.core.cache_layers import Found, Layer, Probe, Space
 from lamina.core.cache_stats import News, ShardStats
 from lamina.core.ports import CacheShard
@@ -42,7 +43,8 @@ class RemoteShard:
         self._limits = limits
         self._resources = resources
         self._handle: ActorHandle[CacheShardActor] | None = None
-        self._making: asyncio.Task[ActorHandle[CacheShardActor]] | None = None
+        # One thread at a time: while Ray's directory hangs, impatient callers must not add more.
+        self._lookup = SingleFlight[str, ActorHandle[CacheShardActor]]()
 
     async def find(self, probes: Sequence[Probe]) -> Sequence[Found]:
         """Return what is known for each probe."""
@@ -71,7 +73,7 @@ class RemoteShard:
         await self._call("settle", space, digest, group=CLAIMS)
 
     async def _call(self, method: str, *arguments: Any, group: str | None = None) -> Any:
-        handle = self._handle or await self._found()
+        handle = self._handle or await self._lookup.run(self._name, self._make)
         called = getattr(handle, method)
         try:
             return await (called.options(concurrency_group=group) if group else called).remote(*arguments)
@@ -81,19 +83,9 @@ class RemoteShard:
         except RayError as error:
             raise Unavailable("cache", type(error).__name__) from error
 
-    async def _found(self) -> "ActorHandle[CacheShardActor]":
-        """Return the actor, by one thread: while Ray's directory hangs, impatient callers must not add more."""
-        if self._making is None or self._making.done():
-            made = asyncio.to_thread(make, self._name, self._namespace, self._limits, self._resources)
-            self._making = asyncio.create_task(made)
-            self._making.add_done_callback(_looked_at)
-        self._handle = await asyncio.shield(self._making)
+    async def _make(self) -> "ActorHandle[CacheShardActor]":
+        self._handle = await asyncio.to_thread(make, self._name, self._namespace, self._limits, self._resources)
         return self._handle
-
-
-def _looked_at(task: "asyncio.Task[ActorHandle[CacheShardActor]]") -> None:
-    if not task.cancelled():
-        task.exception()  # Nobody may wait for it any more.
 
 
 def actor_options(name: str, namespace: str, resources: Mapping[str, float]) -> dict[str, Any]:

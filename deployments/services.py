@@ -11,7 +11,8 @@ from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from deployments.instruments import measured_tiers
-from deployments.metrics import Scrape, store_parts
+from deployments.metrics.families import store_parts
+from deployments.metrics.scrape import Scrape
 from lamina.aio.probing import Probe, states_of
 from lamina.core.metrics import UNMEASURED, Meter
 from lamina.core.ports import CacheShard, Embedder, Hints, Links, TierSearcher

@@ -1,46 +1,31 @@
-"""What the caches did and hold, as Prometheus reads it; collected when it is asked for."""
+"""Write the counts and holdings of the cache layers as metrics."""
 
 from collections.abc import Iterable, Mapping
 
-from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
-from prometheus_client.registry import Collector
 
 from lamina.caching.shared_caches import CacheFigures
 from lamina.core.cache_layers import Layer
 from lamina.core.cache_stats import LATENCY_BOUNDS_S, Counts, Holding, Outcome
 
 
-class CacheCollector(Collector):
-    """Turns figures into metrics; the layer is their only label beside the outcome, so that there are always as many.
+def cache_families(figures: CacheFigures) -> Iterable[Metric]:
+    """Yield every metric with a sample for each layer: the number of series never depends on the traffic.
 
     While a shard does not answer, there are no counts: some would be missing, and a counter that
     falls and rises again looks like a burst.
 
     Args:
-        figures: Of all shards; every replica's counts are in there.
+        figures: Of all shards, with the counts of every replica.
     """
-
-    def __init__(self, figures: CacheFigures) -> None:
-        self._figures = figures
-
-    def collect(self) -> Iterable[Metric]:
-        """Yield every metric with a sample for each layer."""
-        stats = self._figures.totals()
-        if self._figures.is_complete:
-            counts = {layer: stats.counts.get(layer, Counts()) for layer in Layer}
-            yield from (_requests(counts), _seconds(counts))
-            yield from _holdings(stats.holdings)
-        unreachable = sum(item is None for item in self._figures.shards.values())
-        yield GaugeMetricFamily("lamina_cache_shards_unreachable", "Cache shards that do not answer.", unreachable)
-
-
-def exposition(figures: CacheFigures) -> bytes:
-    """Return the metrics in Prometheus's text format."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(CacheCollector(figures))
-    return generate_latest(registry)
+    stats = figures.totals()
+    if figures.is_complete:
+        counts = {layer: stats.counts.get(layer, Counts()) for layer in Layer}
+        yield from (_requests(counts), _seconds(counts))
+        yield from _holdings(stats.holdings)
+    unreachable = sum(item is None for item in figures.shards.values())
+    yield GaugeMetricFamily("lamina_cache_shards_unreachable", "Cache shards that do not answer.", unreachable)
 
 
 def _requests(counts: Mapping[Layer, Counts]) -> Metric:

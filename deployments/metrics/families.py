@@ -1,67 +1,64 @@
-"""What stands in Postgres, as metrics."""
+"""Write the figures of Postgres as metrics."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from deployments.metrics.caches import CacheCollector
-from deployments.metrics.scrape import Families, Part
+from deployments.metrics.caches import cache_families
+from deployments.metrics.scrape import MAX_AGE_S, Families, Part
 from lamina.caching.shared_caches import SharedCaches
 from lamina.core.runs import JOB_NAMES, JobName, RunState
 from lamina.maintenance.schedule import Schedule, schedules
 from lamina.settings import JobsSettings
 from lamina.stores.postgres.builds import Build, Builds
 from lamina.stores.postgres.connection import Pool
-from lamina.stores.postgres.database_metrics import Figures, GenerationFigures, JobFigures, Sizes
+from lamina.stores.postgres.database_metrics import DatabaseMetrics, GenerationFigures, JobFigures, Sizes
 from lamina.stores.postgres.outbox import Lag, Outbox
 from lamina.wiring import utc_now
 
 Label = TypeVar("Label", bound=str)
+Reading = TypeVar("Reading")
 STORES_AGE_S = 5.0
-"""For how long what Postgres tells of itself is told again: nobody scrapes more often."""
+"""How long a reading of Postgres is repeated: its statistics are not read more often than this."""
 
 
 def store_parts(caches: SharedCaches, outbox: Outbox, pool: Pool, jobs: JobsSettings) -> Sequence[Part]:
-    """Return everything that `/metrics` tells.
+    """Return the parts of `/metrics`.
 
     Args:
         caches: The cache shards.
-        outbox: What the projections have still to take over.
-        pool: Connections to Postgres, which tells of itself.
+        outbox: The changes that projections have still to take over.
+        pool: Connections to Postgres, for its statistics.
         jobs: When jobs are due.
     """
-    figures, builds = Figures(pool), Builds(pool)
+    database = DatabaseMetrics(pool)
 
-    async def of_caches() -> Families:
-        return list(CacheCollector(await caches.figures()).collect())
-
-    async def of_outbox() -> Families:
-        return list(lag_families(await outbox.lag()))
-
-    async def of_builds() -> Families:
-        return list(build_families(await builds.under_way()))
-
-    async def of_sizes() -> Families:
-        return list(size_families(await figures.sizes()))
-
-    async def of_jobs() -> Families:
-        due = schedules(jobs.schedule) if jobs.is_scheduled else {}
-        return list(job_families(await figures.jobs(), due, utc_now()))
-
-    async def of_generations() -> Families:
-        return list(generation_families(await figures.generations()))
+    def of_jobs(figures: JobFigures) -> Iterable[Metric]:
+        return job_families(figures, schedules(jobs.schedule) if jobs.is_scheduled else {}, utc_now())
 
     return (
-        Part("caches", of_caches),
-        Part("outbox", of_outbox),
-        Part("builds", of_builds, max_age_s=STORES_AGE_S),
-        Part("postgres", of_sizes, max_age_s=STORES_AGE_S),
-        Part("jobs", of_jobs, max_age_s=STORES_AGE_S),
-        Part("generations", of_generations, max_age_s=STORES_AGE_S),
+        _part("caches", caches.figures, cache_families),
+        _part("outbox", outbox.lag, lag_families),
+        _part("builds", Builds(pool).under_way, build_families, STORES_AGE_S),
+        _part("postgres", database.sizes, size_families, STORES_AGE_S),
+        _part("jobs", database.jobs, of_jobs, STORES_AGE_S),
+        _part("generations", database.generations, generation_families, STORES_AGE_S),
     )
+
+
+def _part(
+    name: str,
+    read: Callable[[], Awaitable[Reading]],
+    describe: Callable[[Reading], Iterable[Metric]],
+    max_age_s: float = MAX_AGE_S,
+) -> Part:
+    async def read_families() -> Families:
+        return list(describe(await read()))
+
+    return Part(name, read_families, max_age_s=max_age_s)
 
 
 def lag_families(lags: Mapping[str, Lag]) -> Iterable[Metric]:
@@ -81,7 +78,7 @@ def lag_families(lags: Mapping[str, Lag]) -> Iterable[Metric]:
 
 
 def build_families(builds: Sequence[Build]) -> Iterable[Metric]:
-    """Yield how far the projections are that are built anew."""
+    """Yield how many changes each new build of a projection has still to take over."""
     pending = {build.projection: build.pending for build in builds}
     yield _by("lamina_build_pending", "Changes that a new build has still to take over.", "projection", pending)
 
@@ -93,14 +90,14 @@ def size_families(sizes: Sizes) -> Iterable[Metric]:
 
 
 def generation_families(figures: GenerationFigures) -> Iterable[Metric]:
-    """Yield which vectors are searched."""
+    """Yield the generation of vectors that is searched, and how many are being built."""
     if figures.active is not None:
         yield GaugeMetricFamily("lamina_embedding_generation", "The generation of vectors searched.", figures.active)
     yield GaugeMetricFamily("lamina_embedding_generations_building", "Generations that are built.", figures.building)
 
 
 def job_families(figures: JobFigures, due: Mapping[JobName, Schedule], now: datetime) -> Iterable[Metric]:
-    """Yield what became of jobs, and how often they are due."""
+    """Yield how the runs of jobs ended, and how often jobs are due."""
     runs = GaugeMetricFamily("lamina_job_runs", "Runs that are kept, by state.", labels=["job_name", "state"])
     for job in JOB_NAMES:
         for state in RunState:  # All of them: what appears only with its first failure has not risen.

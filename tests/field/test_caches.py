@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from actors.cache import CacheShardActor
-from deployments.metrics import exposition
+from deployments.metrics.caches import cache_families
 from lamina.caching.shared_caches import CacheFigures
 from lamina.core.cache_layers import Agents, Entry, Found, Key, Layer, Probe, Space
 from lamina.core.cache_stats import News, ShardStats
@@ -359,7 +359,9 @@ async def test_many_scopes_and_requests_take_bounded_memory_and_always_as_many_s
             await ask(number)
         stats = await shard.stats()
         figures = CacheFigures({}, {"cache-0": stats})
-        return len(exposition(figures).splitlines()), sum(item.size_bytes for item in stats.holdings.values())
+        return sum(len(family.samples) for family in cache_families(figures)), sum(
+            item.size_bytes for item in stats.holdings.values()
+        )
 
     half = await lines_after(range(REQUESTS // 2))
     tracemalloc.start()

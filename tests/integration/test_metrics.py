@@ -8,7 +8,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from actors.instruments import record_pool
-from deployments.metrics import Part, Scrape
+from deployments.metrics.scrape import Part, Scrape
 from lamina.core.areas import Area
 from lamina.core.metrics import INSTRUMENTS, Instrument, Outcome
 from lamina.core.runs import JOB_NAMES, Counts, Order, RunState

@@ -16,7 +16,7 @@ import ray
 import yaml
 
 from actors.instruments import exported_names
-from deployments.metrics.caches import CacheCollector
+from deployments.metrics.caches import cache_families
 from deployments.metrics.families import (
     build_families,
     generation_families,
@@ -24,7 +24,7 @@ from deployments.metrics.families import (
     lag_families,
     size_families,
 )
-from deployments.metrics.scrape import Collected
+from deployments.metrics.scrape import ReadMetrics
 from lamina.caching.shared_caches import CacheFigures
 from lamina.core.cache_layers import Layer
 from lamina.core.cache_stats import Counts, Holding, ShardStats
@@ -95,14 +95,14 @@ def collected() -> Mapping[str, set[str]]:
     figures = CacheFigures({}, {"cache-0": ShardStats(dict.fromkeys(Layer, Holding()), counts)})
     jobs = JobFigures({("audit", RunState.DONE): 1}, {"audit": NOW}, drift=1, audited=2)
     families = [
-        *CacheCollector(figures).collect(),
+        *cache_families(figures),
         *lag_families({"notes": Lag(1, 2.0)}),
         *build_families([Build("notes", 1, NOW, 3)]),
         *size_families(Sizes({"notes": 1.0}, 2)),
         *generation_families(GenerationFigures(1, 0)),
         *job_families(jobs, schedules(ScheduleSettings()), NOW),
     ]
-    samples = [sample for family in Collected([("all", families)]).collect() for sample in family.samples]
+    samples = [sample for family in ReadMetrics([("all", families)]).collect() for sample in family.samples]
     return {sample.name: set(sample.labels) for sample in samples}
 
 

@@ -67,7 +67,7 @@ class GenerationFigures:
     building: int
 
 
-class Figures:
+class DatabaseMetrics:
     """Reads figures from Postgres.
 
     Args:
