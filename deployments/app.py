@@ -14,7 +14,7 @@ from deployments.preflight import limits_of, refuse_replicas
 from deployments.router import RouterDeployment, directory_of
 from deployments.scaling import autoscaling
 from deployments.searcher import SearcherDeployment
-from lamina.config_check.consistency import embedded_by
+from lamina.config_check.consistency import embedded_store_of
 from lamina.core.queries import TierName
 from lamina.settings import (
     DeploymentSettings,
@@ -144,7 +144,7 @@ def _embedder(
 
 def _searcher(tier: TierName, settings: Settings) -> serve.Deployment:
     limits = limits_of(settings, tier)
-    is_embedded = embedded_by(settings, tier) is not None
+    is_embedded = embedded_store_of(settings, tier) is not None
     return serve.deployment(
         name=tier.title(),
         ray_actor_options=reserved(limits),

@@ -1,6 +1,6 @@
 """What is refused before anything starts. Ray is not imported here: its flags must be in the environment first."""
 
-from lamina.config_check.consistency import embedded_by
+from lamina.config_check.consistency import embedded_store_of
 from lamina.core.queries import TierName
 from lamina.errors import Misconfigured
 from lamina.maintenance.schedule import schedules
@@ -25,7 +25,7 @@ def refuse_replicas(settings: Settings) -> None:
         Misconfigured: If there is such a tier.
     """
     for tier in served_tiers(settings):
-        most, kept = limits_of(settings, tier).max_replicas, embedded_by(settings, tier)
+        most, kept = limits_of(settings, tier).max_replicas, embedded_store_of(settings, tier)
         if most > 1 and kept:
             raise Misconfigured(
                 f"serve.searchers.{tier}.max_replicas is {most}, but {kept}.kind keeps the index in one process",

@@ -1,14 +1,17 @@
-"""`lamina config`: what is wrong with a configuration, and what is in effect."""
+"""`lamina config`: check configuration files, and show the settings in effect."""
 
-from collections.abc import Iterator, Sequence
+import importlib
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from lamina.cli.common import ConfigOption, DataDirOption, console, settings_of
-from lamina.config_check import Finding, Source, check, lines_of
+from lamina.config_check import ConfigFile, Finding, check_files, settings_as_yaml
+from lamina.config_check.serve import note_missing_schema
 from lamina.errors import Misconfigured
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -16,26 +19,37 @@ app = typer.Typer(help="The configuration: check, show.", no_args_is_help=True)
 
 
 @app.command("check")
-def check_files(
+def check(
     files: Annotated[
-        list[Path], typer.Argument(help="Settings, Serve, KubeRay, Prometheus, Grafana or compose files; or folders.")
+        list[Path], typer.Argument(help="Settings, Serve's files, manifests, rules, dashboards; or folders of them.")
     ],
 ) -> None:
     """Say what is wrong with files of any kind, without a server; exit 1 on errors, 0 with warnings alone."""
     chosen = list(_files_in(files))
-    found = check([Source(str(path), _text_of(path)) for path in chosen])
+    found = check_files([ConfigFile(str(path), _read(path)) for path in chosen], check_serve_schema)
     for name, finding in found:
-        _print(name, finding)
-    wrong = sum(finding.is_error for _, finding in found)
-    console.print(_summary(chosen, wrong, len(found) - wrong), style="dim", highlight=False)
-    raise typer.Exit(1 if wrong else 0)
+        console.print(f"{escape(name)}: {escape(str(finding))}", highlight=False, soft_wrap=True)
+    errors, warnings = (sum(item.severity == severity for _, item in found) for severity in ("error", "warning"))
+    console.print(f"{len(chosen)} files, {errors} errors, {warnings} warnings", style="dim", highlight=False)
+    raise typer.Exit(1 if errors else 0)
 
 
 @app.command("show")
 def show(config: ConfigOption = None, data_dir: DataDirOption = None) -> None:
     """Print the settings in effect as YAML, with a line on each; secrets are left out."""
-    for line in lines_of(settings_of(config, data_dir)):
+    for line in settings_as_yaml(settings_of(config, data_dir)):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def check_serve_schema(document: Mapping[str, Any]) -> Iterable[Finding]:
+    """Check a Serve configuration against the schema of the installed Ray; without one, return a note."""
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = importlib.import_module("deployments.serve_schema")  # Importing Ray takes seconds: only at need.
+    except ModuleNotFoundError:
+        return note_missing_schema(document)
+    found: Iterable[Finding] = module.check_serve_schema(document)
+    return found
 
 
 def _files_in(paths: Sequence[Path]) -> Iterator[Path]:
@@ -46,17 +60,9 @@ def _files_in(paths: Sequence[Path]) -> Iterator[Path]:
             yield path
 
 
-def _text_of(path: Path) -> str:
+def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
         raise Misconfigured(f"{path} cannot be read: {reason}", "name existing files or folders") from error
-
-
-def _print(name: str, finding: Finding) -> None:
-    console.print(f"{escape(name)}: {escape(str(finding))}", highlight=False, soft_wrap=True)
-
-
-def _summary(files: Sequence[Path], errors: int, warnings: int) -> str:
-    return f"{len(files)} files, {errors} errors, {warnings} warnings"

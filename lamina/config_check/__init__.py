@@ -1,7 +1,7 @@
-"""Says what is wrong with a configuration before anything starts: no I/O, no Ray, no server."""
+"""The check of a configuration before anything starts: no Ray, no server."""
 
-from lamina.config_check.check import Source, check
+from lamina.config_check.check import ConfigFile, check_files
 from lamina.config_check.findings import Finding
-from lamina.config_check.show import lines_of
+from lamina.config_check.settings_yaml import settings_as_yaml
 
-__all__ = ["Finding", "Source", "check", "lines_of"]
+__all__ = ["ConfigFile", "Finding", "check_files", "settings_as_yaml"]

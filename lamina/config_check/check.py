@@ -1,117 +1,97 @@
-"""Which kind of file it is, and what is wrong with it."""
+"""The check of configuration files of every kind: the kind is recognised by keys that no other kind has."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lamina.config_check.compose import check_compose
-from lamina.config_check.consistency import disagreements
-from lamina.config_check.findings import Finding
-from lamina.config_check.kubernetes import check_manifest
-from lamina.config_check.parse import documents_of
-from lamina.config_check.prometheus import PROVISIONING, check_dashboard, check_rules, check_scraping
-from lamina.config_check.serve import check_serve
+from lamina.config_check.consistency import check_consistency
+from lamina.config_check.documents import mapping_at, read_documents
+from lamina.config_check.findings import Finding, under
+from lamina.config_check.manifests import Surroundings, check_manifest
+from lamina.config_check.metric_names import check_metric_names
+from lamina.config_check.serve import SchemaCheck, check_serve, note_missing_schema
 from lamina.config_check.settings_file import read_settings
-from lamina.config_check.volumes import Beside, check_volumes
+
+_SERVE_KEYS = {"applications", "http_options", "proxy_location"}
+_KEYS_OF_OTHERS: Mapping[str, tuple[str, str]] = {
+    "services": ("Docker Compose", "run docker compose --file {} config --quiet"),
+    "groups": ("Prometheus's rules", "run promtool check rules {}"),
+    "scrape_configs": ("Prometheus", "run promtool check config {}"),
+    "rule_files": ("Prometheus", "run promtool check config {}"),
+    "panels": ("Grafana", "import it there"),
+    "dashboard": ("Grafana", "import it there"),
+    "providers": ("Grafana", "start it with them"),
+    "datasources": ("Grafana", "start it with them"),
+}
+"""A key that only one kind of file has: the owner of the file's keys, and the way to check them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ConfigFile:
     """A file to check.
 
     Args:
-        name: How it is called in what is told.
-        text: What stands in it.
+        name: Its name in findings.
+        text: Its content.
     """
 
     name: str
     text: str
 
 
-Found = tuple[str, Finding]
-Check = Callable[[Mapping[str, Any]], Iterator[Finding]]
+def check_files(
+    files: Sequence[ConfigFile], check_schema: SchemaCheck = note_missing_schema
+) -> list[tuple[str, Finding]]:
+    """Check files of any kind, and return the findings with their files' names.
 
+    The ConfigMaps of all files are known in each.
 
-def check(sources: Sequence[Source]) -> list[Found]:
-    """Return what is wrong with files, each finding with its file's name, in their order.
-
-    They may be of any kind: settings, Serve's configuration, Kubernetes and KubeRay manifests, Prometheus's rules and
-    configuration, Grafana's dashboards, compose files. ConfigMaps in one are known to the others.
+    Args:
+        files: Settings, Serve's configuration, manifests of Kubernetes, and files in which others' keys are noted only.
+        check_schema: Finds the mistakes of a Serve configuration against Ray's schema.
     """
-    read = [(source.name, documents_of(source.name, source.text)) for source in sources]
-    everything = [item for _, items in read if isinstance(items, list) for item in items]
-    beside = Beside(_config_maps(everything), _secrets(everything))
-    return [(name, finding) for name, items in read for finding in _check_file(items, beside)]
-
-
-def _check_file(items: list[Any] | Finding, beside: Beside) -> Iterator[Finding]:
-    if isinstance(items, Finding):
-        yield items
-        return
-    if len(items) > 1 and not all(_is_manifest(item) for item in items):
-        yield Finding((), f"holds {len(items)} documents", "only manifests of Kubernetes may share a file")
-        return
-    yield from () if items else read_settings(None)[1]
-    for number, item in enumerate(items):
-        found = _check_manifest(item, beside) if _is_manifest(item) else _check_document(item)
-        label = (f"{item['kind']} {_name_of(item, number)}",) if len(items) > 1 else ()
-        yield from (finding.under(*label) for finding in found)
-
-
-def _check_manifest(item: Mapping[str, Any], beside: Beside) -> Iterator[Finding]:
-    found = list(check_manifest(item, beside.config_maps))
-    yield from found
-    if not any(finding.is_error for finding in found):
-        yield from check_volumes(item, beside)
-
-
-def _check_document(item: Any) -> Iterator[Finding]:
-    if not isinstance(item, Mapping):
-        return iter([Finding((), "is no mapping", "write keys and what they hold")])
-    for keys, chosen in _KINDS.items():
-        if any(key in item for key in keys):
-            return chosen(item)
-    return _check_settings(item)
-
-
-def _check_settings(item: Mapping[str, Any]) -> Iterator[Finding]:
-    settings, found = read_settings(item)
-    yield from found
-    if settings is not None:
-        yield from disagreements(settings)
-
-
-def _is_manifest(item: Any) -> bool:
-    return isinstance(item, Mapping) and "kind" in item and isinstance(item.get("apiVersion", ""), str)
-
-
-def _name_of(item: Mapping[str, Any], number: int) -> str:
-    metadata = item.get("metadata")
-    return str(metadata.get("name", number) if isinstance(metadata, Mapping) else number)
-
-
-def _config_maps(items: Sequence[Any]) -> dict[str, Mapping[str, str]]:
-    return {
-        _name_of(item, 0): item["data"]
-        for item in items
-        if _is_manifest(item) and item["kind"] == "ConfigMap" and isinstance(item.get("data"), Mapping)
+    documents = [(file.name, read_documents(file.name, file.text)) for file in files]
+    everything = [item for _, items in documents if isinstance(items, list) for item in items]
+    config_maps = {
+        str(mapping_at(item, "metadata").get("name")): mapping_at(item, "data")
+        for item in everything
+        if _is_manifest(item) and item["kind"] == "ConfigMap"
     }
+    around = Surroundings(config_maps, check_schema)
+    return [(name, finding) for name, items in documents for finding in _check_file(name, items, around)]
 
 
-def _secrets(items: Sequence[Any]) -> list[str]:
-    return [_name_of(item, 0) for item in items if _is_manifest(item) and item["kind"] == "Secret"]
+def _check_file(name: str, documents: list[Any] | Finding, around: Surroundings) -> Iterator[Finding]:
+    if isinstance(documents, Finding):
+        yield documents
+    elif len(documents) > 1 and not all(_is_manifest(document) for document in documents):
+        yield Finding((), f"holds {len(documents)} documents", "only manifests of Kubernetes may share a file")
+    elif documents and _is_manifest(documents[0]):
+        yield _note_unchecked(name, "Kubernetes and KubeRay", "run kubectl apply --dry-run=server --filename {}")
+        for number, document in enumerate(documents):
+            title = f"{document['kind']} {mapping_at(document, 'metadata').get('name', number)}"
+            yield from under(check_manifest(document, around), *([title] if len(documents) > 1 else []))
+    elif documents:
+        yield from _check_document(name, documents[0], around)
 
 
-def _check_provisioning(item: Mapping[str, Any]) -> Iterator[Finding]:
-    return PROVISIONING.check(item, ())
+def _check_document(name: str, document: Any, around: Surroundings) -> Iterator[Finding]:
+    if not isinstance(document, Mapping):
+        yield Finding((), "is no mapping", "write keys and what they hold")
+    elif _SERVE_KEYS & document.keys():
+        yield from check_serve(document, around.check_schema)
+    elif owners := [owner for key, owner in _KEYS_OF_OTHERS.items() if key in document]:
+        yield _note_unchecked(name, *owners[0])
+        yield from check_metric_names(document)
+    else:
+        settings, found = read_settings(document)
+        yield from found
+        yield from check_consistency(settings) if settings is not None else ()
 
 
-_KINDS: Mapping[tuple[str, ...], Check] = {
-    ("applications", "http_options", "proxy_location"): check_serve,
-    ("services",): check_compose,
-    ("groups",): check_rules,
-    ("scrape_configs", "rule_files"): check_scraping,
-    ("panels", "dashboard"): check_dashboard,
-    ("providers", "datasources"): _check_provisioning,
-}
-"""How each kind of document is known: by a key that no other kind has."""
+def _note_unchecked(name: str, owner: str, remedy: str) -> Finding:
+    return Finding((), f"keys of {owner} are not checked here", remedy.format(name), "note")
+
+
+def _is_manifest(document: Any) -> bool:
+    return isinstance(document, Mapping) and "kind" in document and bool({"apiVersion", "metadata"} & document.keys())

@@ -1,10 +1,10 @@
-"""What single settings cannot tell: whether they go together."""
+"""Consistency of settings: values that are valid alone, and contradict each other."""
 
 from collections.abc import Iterator, Mapping
 
 from lamina.config_check.addresses import check_addresses
-from lamina.config_check.connections import RESERVED, demands_of
-from lamina.config_check.findings import Finding, Place, nearest, warning
+from lamina.config_check.connections import RESERVED, connection_demands
+from lamina.config_check.findings import Finding, nearest_name, warning
 from lamina.core.cron import trigger_of
 from lamina.core.queries import TierName
 from lamina.settings import (
@@ -26,58 +26,59 @@ ACCELERATORS = (
     "AMD-Instinct-MI325X-OAM", "AMD-Instinct-MI350X-OAM", "AMD-Instinct-MI355X-OAM", "AMD-Radeon-R9-200-HD-7900",
     "AMD-Radeon-HD-7900",
 )  # fmt: skip
-"""Ray's names of GPUs; a test compares."""
-# The tiers whose searchers own the files of an embedded store; a test compares with the wiring.
-OWNERS: Mapping[str, tuple[TierName, ...]] = {"hybrid": ("sessions", "notes", "documents"), "vectors": ("notes",)}
+"""Ray's names of GPUs; a test compares with the installed Ray."""
+# The tiers whose searchers own the index of an embedded store; a test compares with the wiring.
+TIERS_BY_STORE: Mapping[str, tuple[TierName, ...]] = {
+    "hybrid": ("sessions", "notes", "documents"),
+    "vectors": ("notes",),
+}
 
 
-def disagreements(settings: Settings, *, is_service: bool = True) -> Iterator[Finding]:
-    """Return what contradicts itself, wherever it runs.
+def check_consistency(settings: Settings, *, is_service: bool = True) -> Iterator[Finding]:
+    """Check settings against each other, wherever they are used.
 
     Args:
         settings: All of them.
-        is_service: Whether it is known to be the service that runs with them, with all its processes.
+        is_service: Whether the service runs with them, with all its processes, and not perhaps a job alone.
     """
     yield from check_addresses(settings)
-    yield from _connections(settings) if is_service else ()
-    yield from _language_model(settings) if is_service else ()
-    yield from _schedules(settings)
-    yield from _accelerator(settings)
-    yield from _embedded_replicas(settings)
+    if is_service:
+        yield from _check_connections(settings)
+        yield from _check_language_model(settings)
+    yield from _check_schedules(settings)
+    yield from _check_accelerator(settings)
+    yield from _check_embedded_replicas(settings)
     for name, deployment in deployments_of(settings).items():
-        yield from _deployment(name, deployment)
-        yield from _deadlines(name, deployment, settings)
-    yield from _waits(settings)
+        yield from _check_deployment(name, deployment)
+        yield from _check_deadlines(name, deployment, settings)
+    yield from _check_waits(settings)
 
 
-def _language_model(settings: Settings) -> Iterator[Finding]:
+def _check_language_model(settings: Settings) -> Iterator[Finding]:
     chosen = {"write.extraction": settings.write.extraction, "jobs.summaries.by": settings.jobs.summaries.by}
-    who = [name for name, by in chosen.items() if by == "language_model"]
-    for name in ("base_url", "model") if who else ():
+    users = [name for name, by in chosen.items() if by == "language_model"]
+    for name in ("base_url", "model") if users else ():
         if getattr(settings.language_model, name) is None:
             yield Finding(
-                ("language_model", name), f"is missing, and {who[0]} is language_model", "write it, or choose another"
+                ("language_model", name), f"is missing, and {users[0]} is language_model", "write it, or choose another"
             )
 
 
-def _schedules(settings: Settings) -> Iterator[Finding]:
+def _check_schedules(settings: Settings) -> Iterator[Finding]:
     for job, expression in settings.jobs.schedule:
-        if expression != OFF:
-            yield from check_cron(expression, ("jobs", "schedule", job))
+        if expression == OFF:
+            continue
+        try:
+            trigger_of(expression)
+        except ValueError as error:
+            place = ("jobs", "schedule", job)
+            yield Finding(place, f"is {expression!r}: {error}", "write minute hour day month weekday")
 
 
-def check_cron(expression: str, place: Place) -> Iterator[Finding]:
-    """Return why five cron fields cannot be read."""
-    try:
-        trigger_of(expression)
-    except ValueError as error:
-        yield Finding(place, f"is {expression!r}: {error}", "write minute hour day month weekday")
-
-
-def _accelerator(settings: Settings) -> Iterator[Finding]:
+def _check_accelerator(settings: Settings) -> Iterator[Finding]:
     name = settings.serve.embedder.accelerator
     if name is not None and name not in ACCELERATORS:
-        close = nearest(name.upper().rpartition("NVIDIA-")[2], ACCELERATORS)
+        close = nearest_name(name.upper().rpartition("NVIDIA-")[2], ACCELERATORS)
         yield warning(
             ("serve", "embedder", "accelerator"),
             f"is {name}, which Ray knows no GPU by",
@@ -85,8 +86,8 @@ def _accelerator(settings: Settings) -> Iterator[Finding]:
         )
 
 
-def on_cluster(settings: Settings) -> Iterator[Finding]:
-    """Return what only `lamina up` starts, but a cluster is to use."""
+def refuse_embedded_servers(settings: Settings) -> Iterator[Finding]:
+    """Return an error for each server that only `lamina up` starts; for settings of a cluster."""
     remedy = "give its kind and url"
     if isinstance(settings.postgres, EmbeddedPostgresSettings):
         yield Finding(("postgres", "kind"), "is embedded, which only `lamina up` starts", f"{remedy}: server")
@@ -94,29 +95,30 @@ def on_cluster(settings: Settings) -> Iterator[Finding]:
         yield Finding(("graph", "kind"), "is embedded, which only `lamina up` starts", f'{remedy}: neo4j, or "off"')
 
 
-def on_nodes(settings: Settings) -> Iterator[Finding]:
-    """Return what a service on several nodes loses with one of them."""
-    for name in OWNERS:
-        if is_embedded(settings, name):
+def warn_of_embedded_indexes(settings: Settings) -> Iterator[Finding]:
+    """Return a warning for each index that is lost with its node; for settings of several nodes."""
+    for store in TIERS_BY_STORE:
+        if is_embedded(settings, store):
             yield warning(
-                (name, "kind"),
+                (store, "kind"),
                 "keeps its index within one process of one node, which is filled anew with every other one",
                 "choose a server: qdrant",
             )
 
 
 def is_embedded(settings: Settings, store: str) -> bool:
-    """Tell whether an index lies within the process that owns it."""
+    """Report whether the index of a store is inside the process that owns it."""
     chosen: HybridSettings | VectorSettings = getattr(settings, store)
     return chosen.is_local
 
 
-def embedded_by(settings: Settings, tier: TierName) -> str | None:
-    """Return the section that puts an index of this tier inside its replica; nothing if its stores are servers.
+def embedded_store_of(settings: Settings, tier: TierName) -> str | None:
+    """Return the section whose store keeps an index of this tier inside its replica; ``None`` if all are servers.
 
-    The graph's store is a server even where `lamina up` starts it, and applying to it twice does no harm.
+    The graph's store is a server even where `lamina up` starts it, and applying a change to it twice does no harm.
     """
-    return next((store for store, tiers in OWNERS.items() if tier in tiers and is_embedded(settings, store)), None)
+    stores = (store for store, tiers in TIERS_BY_STORE.items() if tier in tiers and is_embedded(settings, store))
+    return next(stores, None)
 
 
 def deployments_of(settings: Settings) -> Mapping[str, DeploymentSettings]:
@@ -126,8 +128,8 @@ def deployments_of(settings: Settings) -> Mapping[str, DeploymentSettings]:
     return {"router": serve.router, "embedder": serve.embedder, "indexer": serve.indexer, **searchers}
 
 
-def _embedded_replicas(settings: Settings) -> Iterator[Finding]:
-    for store, tiers in OWNERS.items():
+def _check_embedded_replicas(settings: Settings) -> Iterator[Finding]:
+    for store, tiers in TIERS_BY_STORE.items():
         if not is_embedded(settings, store):
             continue
         for tier in tiers:
@@ -140,11 +142,11 @@ def _embedded_replicas(settings: Settings) -> Iterator[Finding]:
                 )
 
 
-def _connections(settings: Settings) -> Iterator[Finding]:
+def _check_connections(settings: Settings) -> Iterator[Finding]:
     postgres = settings.postgres
     if not isinstance(postgres, PostgresServerSettings) or postgres.pooling == "transaction":
         return
-    demands = demands_of(settings)
+    demands = list(connection_demands(settings))
     total, most = sum(demand.total for demand in demands), postgres.max_connections - RESERVED
     if total > most:
         yield warning(
@@ -155,9 +157,9 @@ def _connections(settings: Settings) -> Iterator[Finding]:
         )
 
 
-def _deployment(name: str, deployment: DeploymentSettings) -> Iterator[Finding]:
+def _check_deployment(name: str, deployment: DeploymentSettings) -> Iterator[Finding]:
     place = ("serve", *name.split("."))
-    # The others' aim counts queries and tokens, of which one call carries many.
+    # The others' target counts queries and tokens, of which one call carries many.
     if name == "router" and deployment.target_ongoing_requests > deployment.max_ongoing_requests:
         yield Finding(
             (*place, "target_ongoing_requests"),
@@ -173,7 +175,7 @@ def _deployment(name: str, deployment: DeploymentSettings) -> Iterator[Finding]:
         )
 
 
-def _deadlines(name: str, deployment: DeploymentSettings, settings: Settings) -> Iterator[Finding]:
+def _check_deadlines(name: str, deployment: DeploymentSettings, settings: Settings) -> Iterator[Finding]:
     place, longest = ("serve", *name.split(".")), settings.search.tier_deadline_s
     if deployment.health_check_timeout_s < longest:
         yield warning(
@@ -189,7 +191,7 @@ def _deadlines(name: str, deployment: DeploymentSettings, settings: Settings) ->
         )
 
 
-def _waits(settings: Settings) -> Iterator[Finding]:
+def _check_waits(settings: Settings) -> Iterator[Finding]:
     search = settings.search
     if search.tier_deadline_s < search.source_deadline_s:
         yield warning(

@@ -1,76 +1,81 @@
-"""What a check found, and where."""
+"""Findings of a check: the place in a document, the fault and its remedy."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from typing import Literal
+
+from lamina.core.masking import is_secret, masked
 
 Place = tuple[str | int, ...]
 """Keys and positions from the top of a document."""
-MOST_NAMED = 12
-_CLOSE = 0.7
+OF_KEY = "[key]"
+"""Pydantic's name, at the end of a place, for the key of a mapping instead of its value."""
+MAX_NAMES = 12
+MAX_VALUE_CHARS = 60
+_SIMILARITY_CUTOFF = 0.7
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong, or that will turn out badly.
+    """One fault of a configuration.
 
     Args:
-        place: Where in the document.
-        what: What is wrong there, with the value unless it is a secret.
-        remedy: What to do about it.
-        is_error: Whether it will not work; otherwise it will, badly.
+        place: Where it is in the document.
+        fault: The fault, with the value unless that is a secret.
+        remedy: A way to mend it.
+        severity: An error does not work, a warning works badly, a note names something that was not checked.
     """
 
     place: Place
-    what: str
+    fault: str
     remedy: str
-    is_error: bool = True
+    severity: Literal["error", "warning", "note"] = "error"
 
     def under(self, *prefix: str | int) -> "Finding":
-        """Return the finding as the document around says it."""
+        """Return the finding with its place in a surrounding document."""
         return replace(self, place=(*prefix, *self.place))
 
     def __str__(self) -> str:
         place = ".".join(map(str, self.place)) or "document"
-        return f"{place}: {'' if self.is_error else 'warning: '}{self.what}; {self.remedy}"
+        label = "" if self.severity == "error" else f"{self.severity}: "
+        return f"{place}: {label}{self.fault}; {self.remedy}"
 
 
-def warning(place: Place, what: str, remedy: str) -> Finding:
+def warning(place: Place, fault: str, remedy: str) -> Finding:
     """Return a finding that stops nothing."""
-    return Finding(place, what, remedy, is_error=False)
+    return Finding(place, fault, remedy, "warning")
 
 
 def under(findings: Iterable[Finding], *prefix: str | int) -> Iterator[Finding]:
-    """Return findings as the document around says them."""
+    """Return findings with their places in a surrounding document."""
     return (finding.under(*prefix) for finding in findings)
 
 
-def repeated(values: Iterable[object], place: Place, key: str) -> Iterator[Finding]:
-    """Return the places in a list whose key has a value that an earlier one has; nothing is no value."""
-    seen: list[object] = []
-    for number, value in enumerate(values):
-        if value is not None and value in seen:
-            yield Finding((*place, number, key), f"is {value!r} a second time", "give each its own")
-        seen.append(value)
-
-
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that was probably meant."""
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """Return the most similar known name, or ``None`` if none is similar."""
     by_lower = {candidate.lower(): candidate for candidate in known}
-    close = get_close_matches(name.lower(), by_lower, n=1, cutoff=_CLOSE)
+    close = get_close_matches(name.lower(), by_lower, n=1, cutoff=_SIMILARITY_CUTOFF)
     return by_lower[close[0]] if close else None
 
 
-def unknown(place: Place, name: str, known: Iterable[str]) -> Finding:
-    """Return the finding that a key is none of those known in its place."""
-    return Finding((*place, name), "is not known", meant(name, sorted(known)))
-
-
-def meant(name: str, known: Iterable[str]) -> str:
-    """Return the remedy for a name that is none of the known ones."""
+def suggest_name(name: str, known: Iterable[str]) -> str:
+    """Return the remedy for an unknown name: the most similar known one, or all of them."""
     names = list(known)
-    close = nearest(name, names)
+    close = nearest_name(name, names)
     if close is not None:
         return f"did you mean {close}?"
-    shown = ", ".join(names[:MOST_NAMED])
-    return f"remove it; known are {shown}{' and others' if len(names) > MOST_NAMED else ''}"
+    shown = ", ".join(names[:MAX_NAMES])
+    return f"remove it; known are {shown}{' and others' if len(names) > MAX_NAMES else ''}"
+
+
+def describe_value(value: object, place: Place = ()) -> str:
+    """Return a short text for a value, without secrets."""
+    if any(is_secret(part) for part in place if part != OF_KEY):
+        return "…"
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return "a list"
+    text = masked(repr(value))
+    return text if len(text) <= MAX_VALUE_CHARS else f"{text[:MAX_VALUE_CHARS]}…"

@@ -1,16 +1,15 @@
-"""Ray's environment variables: those there are, and those that serving was measured with.
+"""Ray's environment variables: the known ones, and those that serving was measured with.
 
-Ray ignores what it does not know, so that a misspelt one does nothing, silently. A test compares with the installed
-Ray.
+Ray ignores unknown variables, so that a misspelt one does nothing, silently. A test compares with the installed Ray.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 
-from lamina.config_check.findings import Finding, Place, nearest, warning
+from lamina.config_check.findings import Finding, Place, nearest_name, warning
 
 SERVE_PREFIX = "RAY_SERVE_"
-OTHERS_PREFIX = "RAY_SERVE_LLM_"
-"""Another application's, which Ray brings along."""
+SERVE_LLM_PREFIX = "RAY_SERVE_LLM_"
+"""Variables of another application, which Ray brings along."""
 PREFIX = "RAY_"
 SERVE = frozenset(
     """
@@ -93,21 +92,21 @@ MEASURED: Mapping[str, str] = {
     "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "5",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
-"""What every process of a serving cluster has in its environment, with the values that measured well."""
+"""Variables that every process of a serving cluster has in its environment, with the values that measured well."""
 
 
-def misspelt(names: Iterator[str] | Mapping[str, object], place: Place) -> Iterator[Finding]:
-    """Return the variables that Ray does not know; of those outside Serve, the ones that resemble a known one."""
+def find_misspelt(names: Iterable[str]) -> Iterator[Finding]:
+    """Return the variables that Ray does not know; of those outside Serve, only those similar to a known one."""
     for name in names:
-        if not name.startswith(PREFIX) or name.startswith(OTHERS_PREFIX) or name in KNOWN:
+        if not name.startswith(PREFIX) or name.startswith(SERVE_LLM_PREFIX) or name in KNOWN:
             continue
-        close = nearest(name, KNOWN)
+        close = nearest_name(name, KNOWN)
         if name.startswith(SERVE_PREFIX) or close is not None:
-            yield Finding((*place, name), "is no variable of Ray's", f"did you mean {close}?" if close else "remove it")
+            yield Finding((name,), "is no variable of Ray's", f"did you mean {close}?" if close else "remove it")
 
 
-def lacking(names: Mapping[str, object], place: Place) -> Iterator[Finding]:
-    """Return what serving was measured with and an environment lacks."""
+def warn_of_missing_flags(names: Container[str], place: Place) -> Iterator[Finding]:
+    """Return a warning with the flags that serving was measured with and an environment lacks."""
     missing = [f"{name}={value}" for name, value in MEASURED.items() if name not in names]
     if missing:
         yield warning(place, f"lacks {' '.join(missing)}", "set them: without them serving is several times slower")

@@ -7,7 +7,7 @@ from deployments.app import _router, embedder_resources, options, replicas, rese
 from deployments.embedder import tokens_of
 from deployments.preflight import refuse_replicas
 from deployments.up import run
-from lamina.config_check.consistency import embedded_by
+from lamina.config_check.consistency import embedded_store_of
 from lamina.core.queries import TierName
 from lamina.errors import Misconfigured
 from lamina.settings import (
@@ -162,7 +162,7 @@ def test_a_replica_with_an_embedded_index_ends_before_the_next_one_begins() -> N
 def test_a_tier_is_embedded_where_one_of_its_indexes_is(
     tier: TierName, hybrid: HybridSettings, vectors: VectorSettings, section: str | None
 ) -> None:
-    assert embedded_by(Settings(hybrid=hybrid, vectors=vectors), tier) == section
+    assert embedded_store_of(Settings(hybrid=hybrid, vectors=vectors), tier) == section
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,4 @@
-"""The manifests for KubeRay say only what Lamina and Kubernetes know."""
-
+import os
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -7,6 +6,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import jsonschema
+import kubernetes_validate
 import pytest
 import yaml
 
@@ -33,6 +34,8 @@ API_VERSIONS = {
     "PodDisruptionBudget": "policy/v1",
     "NetworkPolicy": "networking.k8s.io/v1",
 }
+KUBERNETES = "1.34"
+CRDS = os.environ.get("LAMINA_TEST_CRDS")
 URL = "postgresql://me@db/lamina"
 CLUSTERS = ("rayClusterConfig", "rayClusterSpec")
 MOUNTING = ("service.yaml", "job.yaml")
@@ -69,6 +72,63 @@ def containers() -> list[dict[str, Any]]:
 
 def variables(container: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {item["name"]: item for item in container["env"]}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_every_document_of_kubernetes_passes_its_own_schema(path: Path) -> None:
+    for document in documents(path.name):
+        if not document["apiVersion"].startswith("ray.io/"):
+            kubernetes_validate.validate(document, KUBERNETES, strict=True)
+
+
+def test_every_pod_of_a_cluster_passes_the_schema_of_kubernetes() -> None:
+    templates = [group["template"] for cluster in clusters() for group in groups(cluster)]
+
+    assert templates
+    for template in templates:
+        kubernetes_validate.validate(as_document(template), KUBERNETES, strict=True)
+
+
+def test_the_schema_of_kubernetes_refuses_an_unknown_key_of_a_pod() -> None:
+    (pod, *_) = (group["template"]["spec"] for cluster in clusters() for group in groups(cluster))
+
+    with pytest.raises(kubernetes_validate.ValidationError, match="volume"):
+        kubernetes_validate.validate(as_document({"spec": {**pod, "volume": []}}), KUBERNETES, strict=True)
+
+
+def as_document(template: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "PodTemplate", "template": template}
+
+
+@pytest.mark.skipif(CRDS is None, reason="LAMINA_TEST_CRDS names no folder with the CRDs of KubeRay and Prometheus")
+def test_every_document_of_an_operator_passes_the_schema_of_its_crd() -> None:
+    definitions = [yaml.load(path.read_text(), yaml.CSafeLoader)["spec"] for path in Path(str(CRDS)).glob("*.yaml")]
+    schemas = {
+        (f"{crd['group']}/{version['name']}", crd["names"]["kind"]): version["schema"]["openAPIV3Schema"]
+        for crd in definitions
+        for version in crd["versions"]
+    }
+    files = [*FILES, FOLDER.parent / "prometheus" / "podmonitor.yaml"]
+    checked: set[str] = set()
+    for document in (document for path in files for document in yaml.safe_load_all(path.read_text())):
+        schema = without_unknown_keys(schemas.get((document["apiVersion"], document["kind"])))
+        if schema is not None:
+            schema["properties"]["metadata"] = {}
+            jsonschema.validate(document, schema)
+            checked.add(document["kind"])
+
+    assert checked >= {"RayService", "RayJob"}
+
+
+def without_unknown_keys(schema: Any) -> Any:
+    """Return a schema in which every object refuses keys that it does not name, as an API server drops them."""
+    if isinstance(schema, list):
+        return [without_unknown_keys(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    strict = {key: without_unknown_keys(value) for key, value in schema.items()}
+    is_closed = "properties" in schema and not schema.get("x-kubernetes-preserve-unknown-fields")
+    return {"additionalProperties": False, **strict} if is_closed else strict
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
