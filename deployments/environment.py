@@ -17,7 +17,7 @@ from lamina.errors import Misconfigured
 from lamina.settings import Settings
 
 DRAINING = "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S"
-INSTANCE = "LM_INSTANCE_FOLDER"  # Every process of an instance carries it; the reaper looks for it.
+INSTANCE = "LAMINA_INSTANCE_FOLDER"  # Every process of an instance carries it; the reaper looks for it.
 PORTS = range(20_000, 30_000)  # Below the ephemeral ports, above those of Ray's workers.
 _NODE_ID_CHARS = 56
 _LONGEST_SOCKET_PATH = 97  # HAProxy's own bound

@@ -35,7 +35,7 @@ from lamina.wiring import (
 TRIES = 5
 """How often a partition is begun whose worker died; it goes on where it stands."""
 # Ray gives a process to the next task or actor with the same environment: one that stands back must become no replica.
-OWN_PROCESSES = {"env_vars": {"LM_STANDS_BACK": "1"}}
+OWN_PROCESSES = {"env_vars": {"LAMINA_JOB_WORKER": "1"}}
 # Ray's own processes stand back already, and one that has been given more takes none of it back without privileges.
 NICENESS = os.getpriority(os.PRIO_PROCESS, 0)
 LOWEST = 19

@@ -26,20 +26,28 @@ from lamina.core.queries import MAX_DEPTH, Source, TierName
 from lamina.errors import Misconfigured
 
 ENV_PREFIX = "LAMINA_"
-# Read elsewhere: by the CLI, by clients and by the tests.
-OTHER_VARIABLES = ("LAMINA_CONFIG", "LAMINA_DEBUG", "LAMINA_URL", "LAMINA_API_KEY", "LAMINA_TEST_")
+# Read by the CLI, by clients and by tests, and set in processes that Lamina starts.
+OTHER_VARIABLES = (
+    "LAMINA_CONFIG",
+    "LAMINA_DEBUG",
+    "LAMINA_URL",
+    "LAMINA_API_KEY",
+    "LAMINA_TEST_",
+    "LAMINA_INSTANCE_FOLDER",
+    "LAMINA_JOB_WORKER",
+)
 MIB = 1024 * 1024
 PACKAGED_MODEL = "all-MiniLM-L6-v2"
 OFF = "off"
 IN_MEMORY = ":memory:"
 CRON_FIELDS = 5
-COUNTED = {
+COUNTED_BY_RAY = {
     "CPU": "num_cpus (jobs.task_cpus for jobs)",
     "GPU": "serve.embedder.gpu_fraction",
     "memory": "jobs.task_memory_mb for jobs",
     "object_store_memory": "nothing in its place",
 }
-"""Resources that Ray takes by no name of the user's, and what is set instead."""
+"""Resources that Ray counts by itself, with the settings for them."""
 Schedule = Annotated[str, Field(min_length=3)]
 _STORE_PREFIX = r"^[A-Za-z][A-Za-z0-9_]{0,31}$"
 
@@ -51,8 +59,8 @@ class _Section(BaseModel):
 SectionT = TypeVar("SectionT", bound=BaseModel)
 
 
-def _in_order(section: SectionT, *names: str) -> SectionT:
-    """Return the section, if its fields of these names do not fall from one to the next."""
+def _require_order(section: SectionT, *names: str) -> SectionT:
+    """Return the section, if the values of these fields do not decrease."""
     for lower, higher in pairwise(names):
         small, large = getattr(section, lower), getattr(section, higher)
         if small > large:
@@ -61,16 +69,16 @@ def _in_order(section: SectionT, *names: str) -> SectionT:
     return section
 
 
-def _refuse_counted(resources: dict[str, float]) -> dict[str, float]:
-    """Return the resources, if none of them is one that Ray counts by itself and takes from nowhere else."""
-    for name, setting in COUNTED.items():
+def _refuse_counted_resources(resources: dict[str, float]) -> dict[str, float]:
+    """Return the resources, unless one of them has a setting of its own."""
+    for name, setting in COUNTED_BY_RAY.items():
         if name in resources:
             message = f"{name} is counted by Ray itself; take it out, and set {setting}"
             raise ValueError(message)
     return resources
 
 
-OwnResources = Annotated[dict[str, float], AfterValidator(_refuse_counted)]
+CustomResources = Annotated[dict[str, float], AfterValidator(_refuse_counted_resources)]
 
 
 class EmbeddedPostgresSettings(_Section):
@@ -91,18 +99,16 @@ class PostgresServerSettings(_Section):
     )
     direct_url: str | None = Field(
         None,
-        description="URL past a pooler such as PgBouncer, for what needs a session of its own: migrations, "
-        "notifications, locks; `url` if not set.",
+        description="URL past a pooler such as PgBouncer, for migrations, notifications and locks, which need a "
+        "session of their own; `url` if not set.",
     )
     pooling: Literal["session", "transaction"] = Field(
-        "session", description="What `url` keeps for a client: `transaction` behind PgBouncer in its transaction mode."
+        "session", description="Pooling mode of `url`: `transaction` behind PgBouncer in transaction mode."
     )
     max_connections: int = Field(
         100, ge=1, description="Connections the server accepts; `lamina config check` compares all pools with it."
     )
-    wait_s: float = Field(
-        60.0, ge=0, description="How long the start waits for a server that does not answer yet, in seconds."
-    )
+    wait_s: float = Field(60.0, ge=0, description="Seconds that the start waits for a server that does not answer yet.")
 
     @model_validator(mode="after")
     def _past_the_pooler(self) -> Self:
@@ -113,14 +119,14 @@ class PostgresServerSettings(_Section):
 
 
 class QdrantEdgeSettings(_Section):
-    """Qdrant's engine in the process of the searcher that owns the index."""
+    """Qdrant's engine, embedded in the searcher that owns the index."""
 
     kind: Literal["qdrant_edge"] = "qdrant_edge"
     search_threads: int = Field(1, ge=1, description="Threads of one index's search pool.")
 
     @property
     def is_local(self) -> bool:
-        """Whether one process alone may use it."""
+        """Whether only one process may open it."""
         return True
 
 
@@ -132,16 +138,16 @@ class QdrantServerSettings(_Section):
         description="URL of its REST port, `http://host:6333`; `:memory:` or an absolute folder runs the client's slow "
         "stand-in inside this process, for tests."
     )
-    api_key: SecretStr | None = Field(None, description="Its API key, if it wants one.")
+    api_key: SecretStr | None = Field(None, description="Its API key, if it needs one.")
     grpc_port: int | None = Field(6334, ge=1, le=65535, description="Its gRPC port, which is faster; REST if null.")
-    prefix: str = Field("lamina", pattern=_STORE_PREFIX, description="What the names of its collections begin with.")
+    prefix: str = Field("lamina", pattern=_STORE_PREFIX, description="Prefix of the names of its collections.")
     read_timeout_s: float = Field(2.0, gt=0, description="Seconds after which a search is given up.")
     write_timeout_s: float = Field(30.0, gt=0, description="The same for changes, and for reads of whole collections.")
     m: int = Field(16, ge=4, le=128, description="Links of a vector in the HNSW graph.")
     ef_construction: int = Field(128, ge=8, le=2000, description="Candidates considered while the graph is built.")
     ef_search: int = Field(64, ge=8, le=2000, description="Candidates considered while the graph is searched.")
     quantisation: Literal["none", "scalar", "binary"] = Field(
-        "none", description="Vectors beside the full ones that searches look at first: 8 bits a number, or one."
+        "none", description="Compressed vectors that searches look at first: 8 bits a number, or 1."
     )
     on_disk: bool = Field(default=False, description="Whether full vectors stay on disk.")
     shards: int = Field(1, ge=1, description="Shards of a new collection.")
@@ -149,7 +155,7 @@ class QdrantServerSettings(_Section):
 
     @property
     def is_local(self) -> bool:
-        """Whether one process alone may use it: the client's stand-in, in memory or in a folder."""
+        """Whether only one process may open it: the client's stand-in, in memory or in a folder."""
         return self.url == IN_MEMORY or self.url.startswith("/")
 
 
@@ -159,25 +165,25 @@ class MeilisearchSettings(_Section):
     kind: Literal["meilisearch"] = "meilisearch"
     url: str = Field(pattern="^https?://", description="Its URL, `http://host:7700`.")
     api_key: SecretStr | None = Field(None, description="A key that may search, and change documents and settings.")
-    prefix: str = Field("lamina", pattern=_STORE_PREFIX, description="What the names of its indexes begin with.")
-    semantic_ratio: float = Field(0.7, ge=0, le=1, description="What meaning counts beside words.")
+    prefix: str = Field("lamina", pattern=_STORE_PREFIX, description="Prefix of the names of its indexes.")
+    semantic_ratio: float = Field(0.7, ge=0, le=1, description="Weight of meaning; words have the rest.")
     read_timeout_s: float = Field(2.0, gt=0, description="Seconds after which a search is given up.")
-    task_timeout_s: float = Field(60.0, gt=0, description="Seconds after which a change that is not done is given up.")
+    task_timeout_s: float = Field(60.0, gt=0, description="Seconds after which an unfinished change is given up.")
     payload_mib: int = Field(
         32,
         ge=1,
         le=1024,
-        description="Most MiB of documents in one call; the server takes 100 MB if not told otherwise.",
+        description="Most MiB of documents in one call; the server accepts 100 MB by default.",
     )
-    connections: int = Field(8, ge=1, description="Most connections of one process and index to it.")
+    connections: int = Field(8, ge=1, description="Most connections of one process, for each index.")
     locales: tuple[str, ...] = Field(
         ("eng", "jpn", "cmn", "kor"),
-        description="Languages (ISO 639-3) that the texts are in: tells Japanese from Chinese; guessed if empty.",
+        description="Languages of the texts (ISO 639-3), to tell Japanese from Chinese; guessed if empty.",
     )
 
     @property
     def is_local(self) -> bool:
-        """Whether one process alone may use it."""
+        """Whether only one process may open it."""
         return False
 
 
@@ -185,7 +191,7 @@ class EmbeddedFalkorDBSettings(_Section):
     """FalkorDB from a wheel, in a process of `lamina up`, on a Unix socket."""
 
     kind: Literal["embedded"] = "embedded"
-    threads: int = Field(2, ge=1, description="Queries that the server works on at the same time.")
+    threads: int = Field(2, ge=1, description="Queries that the server runs at the same time.")
     connections: int = Field(8, ge=1, description="Most connections of one process to it.")
 
 
@@ -206,19 +212,19 @@ class Neo4jServerSettings(_Section):
         description="Connection URL, `bolt://host:7687`, or `neo4j://host:7687` for a cluster; with TLS `bolt+s://` "
         "and `neo4j+s://`.",
     )
-    user: str = Field("neo4j", description="Who connects.")
+    user: str = Field("neo4j", description="Name of the user.")
     password: SecretStr = Field(SecretStr(""), description="The user's password.")
-    database: str = Field("neo4j", description="Name of the database that holds Lamina's graph alone.")
+    database: str = Field("neo4j", description="Name of a database for Lamina's graph alone.")
     connections: int = Field(8, ge=1, description="Most connections of one process to it.")
     reads: Literal["leader", "replicas"] = Field(
         "leader",
-        description="Who of a cluster answers searches: replicas take load off the leader, and show what another "
-        "process applied a moment later.",
+        description="Servers of a cluster that answer searches: replicas take load off the leader, and may show "
+        "changes of other processes a moment later.",
     )
 
 
 class NoGraphSettings(_Section):
-    """No store that follows links: the graph's entities are found, and nothing from there."""
+    """No graph store: entities are found, but their links are not followed."""
 
     kind: Literal["off"] = "off"
 
@@ -230,14 +236,14 @@ ThresholdName = Literal[
     "caches.semantic.threshold",
     "jobs.consolidation.cosine",
 ]
-"""Cosines that mean another thing with another model."""
+"""Cosines whose good values depend on the model."""
 Cosine = Annotated[float, Field(ge=-1, le=1)]
 
 
 class _ModelSection(_Section):
     thresholds: dict[ThresholdName, Cosine] = Field(
         {},
-        description="Cosines that belong to the model, by the settings whose place they take; kept with its vectors.",
+        description="Cosines for this model, by the names of the settings that they replace; stored with its vectors.",
     )
 
 
@@ -248,9 +254,9 @@ class SentenceTransformersSettings(_ModelSection):
     model: str = Field(PACKAGED_MODEL, description="The packaged model, or a path or name to load.")
     threads: int = Field(1, ge=1, description="CPU threads of one embedder replica.")
     precision: Literal["auto", "float32", "bfloat16", "float16"] = Field(
-        "auto", description="Type of the weights; auto is half where the GPU or the CPU computes in it."
+        "auto", description="Type of the weights; auto is half precision where the GPU or the CPU computes in it."
     )
-    batch_size: int = Field(64, ge=1, description="Most texts of one forward pass.")
+    batch_size: int = Field(64, ge=1, description="Most texts in one forward pass.")
 
 
 class HashingSettings(_ModelSection):
@@ -258,7 +264,7 @@ class HashingSettings(_ModelSection):
 
     kind: Literal["hashing"] = "hashing"
     dimension: int = Field(384, ge=8, description="Length of the vectors.")
-    seed: int = Field(0, ge=0, description="Another one makes another model, for tests of a change of the model.")
+    seed: int = Field(0, ge=0, description="Another seed is another model, for tests of a change of model.")
 
 
 class PoolSettings(_Section):
@@ -270,18 +276,18 @@ class PoolSettings(_Section):
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
-        return _in_order(self, "min_size", "max_size")
+        return _require_order(self, "min_size", "max_size")
 
 
 class WeightedSettings(_Section):
-    """The weighted fusion; weights count over what answered (NovaMem, Hybrid fusion)."""
+    """Weighted fusion; the weights are shared among the sources that answered (NovaMem, Hybrid fusion)."""
 
     keyword: float = Field(0.3, ge=0, description="Weight of words.")
     vector: float = Field(0.6, ge=0, description="Weight of meaning.")
     graph: float = Field(0.1, ge=0, description="Weight of links.")
     vector_floor: float = Field(0.25, ge=0, le=1, description="A lower cosine counts as none.")
     full_figure: float = Field(
-        0.5, gt=0, le=1, description="Min-max makes the best hit 1 only if its cosine, or word score, is at least this."
+        0.5, gt=0, le=1, description="Least cosine, or word score, with which min-max scales the best hit to 1."
     )
 
 
@@ -290,7 +296,7 @@ class CompositeSettings(_Section):
 
     similarity: float = Field(0.5, gt=0, description="Weight of the cosine.")
     importance: float = Field(0.3, ge=0, description="Weight of the importance.")
-    recency: float = Field(0.2, ge=0, description="Weight of how lately it was used.")
+    recency: float = Field(0.2, ge=0, description="Weight of the time since the last access.")
     decay_per_day: float = Field(0.05, ge=0, description="Recency is exp(−decay · days since the last access).")
 
 
@@ -308,7 +314,7 @@ class SearchSettings(_Section):
     )
     tier_weights: dict[TierName, Annotated[float, Field(gt=0, le=1)]] = Field(
         {"graph": 0.6, "procedures": 0.9, "documents": 0.9},
-        description="What the best place in a tier is worth; 1 where none is given.",
+        description="Weight of the best place in a tier; 1 where none is given.",
     )
     weights: WeightedSettings = WeightedSettings()
     composite: CompositeSettings = CompositeSettings()
@@ -316,24 +322,27 @@ class SearchSettings(_Section):
         0.85, gt=0, le=1, description="Hits of a tier whose words overlap this much are alike; 1 switches it off."
     )
     diversity_variants: int = Field(
-        3, ge=1, description="Alike hits that differ in a number, name or negation and keep their place."
+        3, ge=1, description="Most alike hits that keep their places, since they differ in a number, name or negation."
     )
     rrf_k: int = Field(60, ge=1, description="Rank offset of reciprocal rank fusion.")
-    min_similarity: float = Field(0.25, ge=-1, le=1, description="Vector hits with a lower cosine are not hits at all.")
-    min_confidence: float = Field(0.5, ge=0, le=1, description="Notes less sure than this are left out.")
+    min_similarity: float = Field(0.25, ge=-1, le=1, description="Vector hits with a lower cosine are dropped.")
+    min_confidence: float = Field(0.5, ge=0, le=1, description="Notes with a lower confidence are left out.")
     source_deadline_s: float = Field(1.0, gt=0, description="Seconds after which a source counts as failed.")
     tier_deadline_s: float = Field(1.5, gt=0, description="The same for a whole tier, transport included.")
     embed_deadline_s: float = Field(2.0, gt=0, description="The same for the query's embedding.")
     hit_flush_s: float = Field(1.0, gt=0, description="Seconds for which hits gather before they are counted together.")
-    graph_depth: int = Field(3, ge=1, le=MAX_DEPTH, description="Steps the graph is followed if no depth is asked.")
+    graph_depth: int = Field(3, ge=1, le=MAX_DEPTH, description="Steps along the graph, if a request names no depth.")
     graph_fan_out: int = Field(32, ge=1, description="Links followed from one node, the strongest first.")
     graph_max_edges: int = Field(5000, ge=1, description="Links followed for one search.")
     graph_threshold: float = Field(0.2, ge=0, le=1, description="Paths weaker than this lead nowhere.")
     graph_min_similarity: float = Field(
-        0.7, ge=0, le=1, description="An entity that the question does not name is a start from this cosine on."
+        0.7,
+        ge=0,
+        le=1,
+        description="Least cosine from which a walk starts at an entity that the question does not name.",
     )
     graph_common_mentions: int = Field(
-        1000, ge=2, description="An entity that so many memories mention tells nothing about any of them."
+        1000, ge=2, description="Mentions from which an entity is too common to say anything about one memory."
     )
 
 
@@ -342,7 +351,7 @@ class ColdSettings(_Section):
 
     collections: Literal["per_namespace", "shared"] = Field(
         "per_namespace",
-        description="One collection for each tenant, workspace and namespace, or one for all, which suits very many.",
+        description="One collection for each tenant, workspace and namespace, or one for all, if there are very many.",
     )
     max_open: int = Field(64, ge=1, description="Most collections open at a time; the least recently used one closes.")
 
@@ -354,10 +363,10 @@ class ProceduresSettings(_Section):
         0.5,
         gt=0,
         le=1,
-        description="Share of words that trigger and question share to match by keyword; all words of one always do.",
+        description="Least share of common words for a match of trigger and question; all words of one always match.",
     )
     strength_weight: float = Field(
-        0.2, ge=0, le=1, description="Share of its closeness that a match loses where all its outcomes were failures."
+        0.2, ge=0, le=1, description="Share of its similarity that a match loses if all its outcomes were failures."
     )
 
 
@@ -367,9 +376,12 @@ class ContextSettings(_Section):
     budget_tokens: int = Field(8192, ge=16, description="Estimated tokens the block never exceeds.")
     max_chunks: int = Field(20, ge=1, le=1000, description="Most memories in a block.")
     min_relevance: float = Field(
-        0.5, ge=0, le=1, description="Memories with a lower fused score stay out, unless the request or profile says."
+        0.5,
+        ge=0,
+        le=1,
+        description="Memories with a lower fused score stay out; requests and profiles may set their own.",
     )
-    min_weight: float = Field(0.2, ge=0, le=1, description="Notes that idle days have faded below this stay out.")
+    min_weight: float = Field(0.2, ge=0, le=1, description="Notes whose weight has decayed below this stay out.")
     hint_results: int = Field(3, ge=0, le=100, description="Memories of a block that get a line of graph hints.")
     hint_neighbours: int = Field(2, ge=1, le=100, description="Hints in such a line.")
 
@@ -387,24 +399,26 @@ class IndexerSettings(_Section):
 
 
 class LanguageModelSettings(_Section):
-    """An OpenAI-compatible endpoint that extracts, where `write.extraction` says `language_model`."""
+    """An OpenAI-compatible endpoint, where `write.extraction` or `jobs.summaries.by` says `language_model`."""
 
     base_url: str | None = Field(
         None, pattern="^https?://", description="URL before `/chat/completions`, as in `http://localhost:8000/v1`."
     )
     model: str | None = Field(None, description="Name of the model, as the endpoint knows it.")
-    api_key: SecretStr | None = Field(None, description="Bearer token, if the endpoint wants one.")
+    api_key: SecretStr | None = Field(None, description="Bearer token, if the endpoint needs one.")
     timeout_s: float = Field(20.0, gt=0, description="Longest wait for one answer, in seconds.")
-    deadline_s: float = Field(45.0, gt=0, description="Longest wait for one turn, retries included; then the rules do.")
+    deadline_s: float = Field(
+        45.0, gt=0, description="Longest wait for one turn, retries included; then the rules extract."
+    )
     max_retries: int = Field(3, ge=0, description="Further tries after 408, 409, 429, 5xx and broken connections.")
     backoff_s: float = Field(0.5, gt=0, description="Wait before the first retry; it doubles, with jitter.")
-    max_concurrency: int = Field(8, ge=1, description="Calls in flight of one process.")
+    max_concurrency: int = Field(8, ge=1, description="Most calls of one process at a time.")
     call_tokens: int = Field(16_000, ge=256, description="Most tokens of one call, answer included.")
     answer_tokens: int = Field(2_000, ge=64, description="Most tokens of one answer.")
     daily_tokens: int = Field(2_000_000, ge=0, description="Most tokens of one process in a day of UTC.")
     temperature: float | None = Field(0.0, ge=0, le=2, description="Sampling temperature; none is sent if not set.")
     limit_parameter: Literal["max_tokens", "max_completion_tokens"] = Field(
-        "max_tokens", description="What the endpoint calls the limit of an answer."
+        "max_tokens", description="The endpoint's name for the limit of an answer."
     )
 
 
@@ -412,13 +426,15 @@ class WriteSettings(_Section):
     """The write path."""
 
     extraction: Literal["rules", "off", "language_model"] = Field(
-        "rules", description="How notes, facts and names are drawn from messages; a language model costs tokens."
+        "rules", description="How notes, facts and names are extracted from messages; a language model costs tokens."
     )
     near_duplicate: float = Field(
-        0.92, gt=0, le=1, description="Cosine from which a note that says nothing new raises the old one; 1: never."
+        0.92, gt=0, le=1, description="Cosine from which a note that says nothing new reinforces the old one; 1: never."
     )
     embed_deadline_s: float = Field(60.0, gt=0, description="Seconds after which a write gives up on the embedder.")
-    key_cache_s: float = Field(5.0, ge=0, description="Seconds for which a checked API key is trusted unasked.")
+    key_cache_s: float = Field(
+        5.0, ge=0, description="Seconds for which a checked API key is trusted without another check."
+    )
 
 
 class DocumentsSettings(_Section):
@@ -436,7 +452,7 @@ class DocumentsSettings(_Section):
 
 
 class FrontCacheSettings(_Section):
-    """A router replica's own copies of what it served from the shared caches; each is proven fresh by its epoch."""
+    """A router replica's own copies of answers from the shared caches; the epoch tells whether a copy is fresh."""
 
     enabled: bool = Field(default=True, description="Whether it is used.")
     entries: int = Field(256, ge=1, description="Most answers.")
@@ -444,7 +460,7 @@ class FrontCacheSettings(_Section):
 
 
 class AgentFilterSettings(_Section):
-    """Layer 1: the agents that have cached responses; nobody else's lookup is embedded."""
+    """Layer 1: the agents that have cached responses; lookups of all others are not embedded."""
 
     enabled: bool = Field(default=True, description="Whether it is used.")
     workspaces: int = Field(10_000, ge=1, description="Most workspaces of one shard.")
@@ -462,7 +478,7 @@ class TurnHashSettings(_Section):
 
 
 class SemanticCacheSettings(_Section):
-    """Layer 3: a model's responses, found again by the meaning of what was asked."""
+    """Layer 3: a model's responses, found again by the meaning of the question."""
 
     enabled: bool = Field(default=True, description="Whether it is used.")
     threshold: float = Field(0.97, gt=0, le=1, description="Least cosine of two questions with the same response.")
@@ -470,38 +486,47 @@ class SemanticCacheSettings(_Section):
         default=True, description="Whether a difference in numbers, negations or names makes it another question."
     )
     ttl_s: float = Field(3600.0, gt=0, description="Seconds a response lives before hit rates are known.")
-    ttl_min_s: float = Field(600.0, gt=0, description="The same where hardly anything is hit; at most `ttl_s`.")
-    ttl_max_s: float = Field(7200.0, gt=0, description="The same where everything is hit; up to twice `ttl_s` counts.")
-    grace_s: float = Field(300.0, ge=0, description="Seconds after its end for which a response is served as stale.")
+    ttl_min_s: float = Field(600.0, gt=0, description="The same where the hit rate is lowest; at most `ttl_s`.")
+    ttl_max_s: float = Field(
+        7200.0, gt=0, description="The same where the hit rate is highest; at most twice `ttl_s` is used."
+    )
+    grace_s: float = Field(300.0, ge=0, description="Seconds after its expiry for which a response is served as stale.")
     lease_s: float = Field(30.0, gt=0, description="Seconds one caller has to refresh before the next one is asked.")
     budget_bytes: int = Field(50_000_000, ge=1, description="Most bytes of one workspace's responses.")
     evict_share: float = Field(
-        0.25, gt=0, le=1, description="Share of them, least recently used first, that goes when the budget is spent."
+        0.25,
+        gt=0,
+        le=1,
+        description="Share of them that is evicted when the budget is spent, least recently used first.",
     )
     invalidate: Literal["agent", "workspace"] = Field(
-        "agent", description="Whose responses a memory write ends: the writing agent's, or everybody's."
+        "agent", description="Responses that a write of memories ends: the writing agent's, or the whole workspace's."
     )
     max_response_bytes: int = Field(1_000_000, ge=1, description="Largest response accepted, in bytes.")
-    max_wait_s: float = Field(60.0, ge=0, description="Longest a lookup may ask to wait for another one's response.")
+    max_wait_s: float = Field(
+        60.0, ge=0, description="Longest wait for another lookup's response that a lookup may ask for."
+    )
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
-        return _in_order(_in_order(self, "ttl_min_s", "ttl_s", "ttl_max_s"), "max_response_bytes", "budget_bytes")
+        return _require_order(
+            _require_order(self, "ttl_min_s", "ttl_s", "ttl_max_s"), "max_response_bytes", "budget_bytes"
+        )
 
 
 class NegativeCacheSettings(_Section):
     """Layer 4: requests that found nothing."""
 
     enabled: bool = Field(default=True, description="Whether it is used.")
-    ttl_s: float = Field(30.0, gt=0, description="Seconds nothing stays nothing; a write ends it at once.")
-    entries: int = Field(10_000, ge=1, description="Most of them in one shard.")
+    ttl_s: float = Field(30.0, gt=0, description="Seconds an empty answer lives; a write ends it at once.")
+    entries: int = Field(10_000, ge=1, description="Most empty answers of one shard.")
 
 
 class GraphCacheSettings(_Section):
-    """Layer 5: what walks through the graph found."""
+    """Layer 5: results of walks through the graph."""
 
     enabled: bool = Field(default=True, description="Whether it is used.")
-    ttl_s: float = Field(120.0, gt=0, description="Seconds a walk's findings live.")
+    ttl_s: float = Field(120.0, gt=0, description="Seconds a result lives.")
     entries: int = Field(1000, ge=1, description="Most walks of one shard.")
     max_bytes: int = Field(16 * MIB, ge=1, description="Most bytes of one shard.")
 
@@ -527,7 +552,7 @@ class EmbeddingCacheSettings(_Section):
 
 
 class ProviderMetricsSettings(_Section):
-    """What callers report of their model providers' own caches."""
+    """Callers' reports on the caches of their model providers."""
 
     ttl_days: float = Field(90.0, gt=0, description="Days that a report stays.")
 
@@ -537,7 +562,7 @@ class CachesSettings(_Section):
 
     shards: int = Field(1, ge=1, le=256, description="Actors that share the workspaces among them.")
     resources: dict[str, float] = Field(
-        {}, description="Resources that each of them reserves, by Ray's name: where they run."
+        {}, description="Resources that each shard reserves, by Ray's name: they decide where it runs."
     )
     deadline_s: float = Field(0.1, gt=0, description="Seconds after which a cache that does not answer is a miss.")
     failures: int = Field(5, ge=1, description="Failures in a row after which a shard is left alone for a while.")
@@ -554,31 +579,35 @@ class CachesSettings(_Section):
 
 
 class DeploymentSettings(_Section):
-    """A Ray Serve deployment: what a replica reserves and bears, and how many there are."""
+    """A Ray Serve deployment: resources, limits and number of its replicas."""
 
     num_cpus: float = Field(0.1, ge=0, description="CPUs one replica reserves.")
-    resources: OwnResources = Field(
-        {}, description="Other resources one replica reserves, by Ray's name: where it runs."
+    resources: CustomResources = Field(
+        {}, description="Other resources that one replica reserves, by Ray's name: they decide where it runs."
     )
     min_replicas: int = Field(1, ge=1, description="Fewest replicas.")
-    max_replicas: int = Field(1, ge=1, description="Most replicas; more than the fewest autoscales.")
+    max_replicas: int = Field(1, ge=1, description="Most replicas; Serve scales between the fewest and the most.")
     target_ongoing_requests: float = Field(
-        4.0, gt=0, description="Requests in hand of one replica that autoscaling aims at; of a searcher, queries."
+        4.0, gt=0, description="Requests in flight of one replica that autoscaling aims at; queries of a searcher."
     )
     upscale_delay_s: float = Field(5.0, ge=0, description="Seconds of too much work before replicas are added.")
     downscale_delay_s: float = Field(120.0, ge=0, description="Seconds of too little work before they are taken away.")
     look_back_s: float = Field(10.0, gt=0, description="Seconds over which the work is averaged.")
     max_ongoing_requests: int = Field(256, ge=1, description="Calls in flight a replica accepts.")
     max_queued_requests: int = Field(
-        512, ge=1, description="Calls that wait for a replica at each caller, beyond it 503."
+        512, ge=1, description="Calls that wait for a replica at each caller; more are answered 503."
     )
-    health_check_period_s: float = Field(5.0, gt=0, description="Seconds between two questions whether it is well.")
-    health_check_timeout_s: float = Field(10.0, gt=0, description="Seconds after which no answer is a bad one.")
-    drain_s: float = Field(10.0, ge=0, description="Longest a replica that goes finishes what it began, in seconds.")
+    health_check_period_s: float = Field(5.0, gt=0, description="Seconds between two health checks.")
+    health_check_timeout_s: float = Field(
+        10.0, gt=0, description="Seconds after which a health check without an answer has failed."
+    )
+    drain_s: float = Field(
+        10.0, ge=0, description="Longest time for a replica that stops to finish its requests, in seconds."
+    )
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
-        return _in_order(self, "min_replicas", "max_replicas")
+        return _require_order(self, "min_replicas", "max_replicas")
 
 
 class EmbedderDeploymentSettings(DeploymentSettings):
@@ -588,7 +617,7 @@ class EmbedderDeploymentSettings(DeploymentSettings):
     gpu_fraction: float = Field(0.25, ge=0, le=1, description="Share of a GPU one replica takes where Ray has one.")
     accelerator: str | None = Field(None, description="Type of the GPU it needs, by Ray's name, as in `L4`.")
     target_queued_tokens: int = Field(
-        1024, ge=1, description="Tokens that wait for one replica at which autoscaling aims; more for a GPU."
+        1024, ge=1, description="Tokens waiting for one replica that autoscaling aims at; set more for a GPU."
     )
 
 
@@ -596,7 +625,7 @@ class RouterDeploymentSettings(DeploymentSettings):
     """The deployment of the HTTP ingress; it waits more than it computes."""
 
     max_ongoing_requests: int = Field(200, ge=1, description="Requests in flight a replica accepts.")
-    max_queued_requests: int = Field(400, ge=1, description="Requests that wait outside; beyond it 503.")
+    max_queued_requests: int = Field(400, ge=1, description="Requests that wait for a replica; more are answered 503.")
 
 
 class SearcherDeployment(DeploymentSettings):
@@ -604,7 +633,7 @@ class SearcherDeployment(DeploymentSettings):
 
     num_cpus: float = Field(0.05, ge=0, description="CPUs one replica reserves.")
     target_ongoing_requests: float = Field(
-        2.0, gt=0, description="Queries in hand of one replica that autoscaling aims at."
+        2.0, gt=0, description="Queries in flight of one replica that autoscaling aims at."
     )
     max_ongoing_requests: int = Field(500, ge=1, description="Calls in flight a replica accepts.")
     max_queued_requests: int = Field(1000, ge=1, description="Calls that wait for a replica at each caller.")
@@ -614,7 +643,7 @@ class IndexerDeployment(DeploymentSettings):
     """The deployment that feeds the projections: one replica, which waits for the database and the searchers."""
 
     num_cpus: float = Field(0.05, ge=0, description="CPUs it reserves.")
-    max_replicas: int = Field(1, ge=1, le=1, description="One works at a time.")
+    max_replicas: int = Field(1, ge=1, le=1, description="Only one works at a time.")
 
 
 class SearcherDeployments(_Section):
@@ -644,7 +673,7 @@ class ServeSettings(_Section):
 class DedupSettings(_Section):
     """The merge of near-duplicates."""
 
-    jaccard: float = Field(0.85, gt=0, le=1, description="Share of their words that two texts have in common.")
+    jaccard: float = Field(0.85, gt=0, le=1, description="Least share of words in common of two near-duplicates.")
     window_days: float = Field(30.0, gt=0, description="Most days between the writing of one and of the other.")
 
 
@@ -670,7 +699,7 @@ class CompactionSettings(_Section):
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
-        return _in_order(self, "target", "near", "due")
+        return _require_order(self, "target", "near", "due")
 
 
 class ConsolidationSettings(_Section):
@@ -700,7 +729,9 @@ class ScheduleSettings(_Section):
     sweep: Schedule = Field("5 */6 * * *", description="Demotes notes past their lifespan; takes out expired ones.")
     decay: Schedule = Field("15 1 * * *", description="Lets idle notes fade from contexts.")
     dedup: Schedule = Field("30 1 * * *", description="Merges near-duplicates.")
-    entities: Schedule = Field("45 1 * * *", description="Lowers the confidence of entities nobody tells of.")
+    entities: Schedule = Field(
+        "45 1 * * *", description="Lowers the confidence of entities that are no longer mentioned."
+    )
     edges: Schedule = Field("0 2 * * *", description="Lets edges decay.")
     summaries: Schedule = Field("15 2 * * *", description="Summarises days, weeks and months.")
     compaction: Schedule = Field("40 * * * *", description="Compacts sessions that are near their budget.")
@@ -732,18 +763,21 @@ class JobsSettings(_Section):
     partitions: int = Field(16, ge=1, description="Most partitions that a run is cut into, by the hash of the scope.")
     task_cpus: float = Field(0.1, ge=0, description="CPUs that one worker reserves.")
     task_memory_mb: int = Field(0, ge=0, description="Memory that one worker reserves, in MiB; 0 reserves none.")
-    task_resources: OwnResources = Field(
-        {}, description="Other resources that one worker reserves, by Ray's name: where it runs."
+    task_resources: CustomResources = Field(
+        {}, description="Other resources that one worker reserves, by Ray's name: they decide where it runs."
     )
     driver_resources: dict[str, float] = Field(
-        {}, description="Resources that the scheduler and each driver of a run reserve, by Ray's name: where they run."
+        {},
+        description="Resources that the scheduler and each driver of a run reserve, like `task_resources`.",
     )
-    nice: int = Field(10, ge=0, le=19, description="How far a worker stands back for everything else on its machine.")
+    nice: int = Field(
+        10, ge=0, le=19, description="Niceness of a worker: how far it yields to everything else on its machine."
+    )
     page_rows: int = Field(
-        2000, ge=1, description="Rows that are decided and changed together, where each is decided by itself."
+        2000, ge=1, description="Rows that are changed together, by jobs that decide on each row by itself."
     )
     most_removed: float = Field(
-        0.2, ge=0, le=1, description="A scope that would lose more than this share of its rows is left alone."
+        0.2, ge=0, le=1, description="A scope that would lose more than this share of its rows is left unchanged."
     )
     undo_days: float = Field(30.0, gt=0, description="Days for which a run can be undone.")
     dedup: DedupSettings = DedupSettings()
@@ -820,7 +854,8 @@ def load_settings(config: Path | None = None, **overrides: Any) -> Settings:
     Raises:
         Misconfigured: If the file is missing, or a key is unknown or its value is wrong.
     """
-    chosen = config or _config_from_environment()
+    named = os.environ.get("LAMINA_CONFIG")
+    chosen = config or (Path(named) if named else None)
     if chosen is not None:
         if not chosen.is_file():
             raise Misconfigured(f"configuration file {chosen} does not exist", "name an existing file with --config")
@@ -837,11 +872,6 @@ def load_settings(config: Path | None = None, **overrides: Any) -> Settings:
         raise Misconfigured(f"configuration file {chosen} is no mapping of settings", remedy) from error
 
 
-def _config_from_environment() -> Path | None:
-    value = os.environ.get("LAMINA_CONFIG")
-    return Path(value) if value else None
-
-
 def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
     for name in environment:
         if not name.startswith(ENV_PREFIX) or name.startswith(OTHER_VARIABLES):
@@ -856,17 +886,15 @@ def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
 
 def _describe(error: ValidationError) -> str:
     lines = (
-        f"{'.'.join(map(str, item['loc']))}: {masked(item['msg']).lower()}{_told_input(item)}"
+        f"{'.'.join(map(str, item['loc']))}: {masked(item['msg']).lower()}{_describe_input(item)}"
         for item in error.errors()
     )
     return "; ".join(lines)
 
 
-def _told_input(item: ErrorDetails) -> str:
-    """Return a refused value as it may be told: a key that is not known may be a misspelt password."""
-    is_told = item["type"] not in ("extra_forbidden", "missing") and not isinstance(item["input"], Mapping | list)
-    return f" (is {_shown(item['loc'], item['input'])})" if is_told else ""
-
-
-def _shown(place: tuple[int | str, ...], value: object) -> str:
-    return "…" if any(is_secret(part) for part in place) else masked(repr(value))
+def _describe_input(item: ErrorDetails) -> str:
+    """Return a refused value, unless it may be a secret: an unknown key may be a misspelt password."""
+    if item["type"] in ("extra_forbidden", "missing") or isinstance(item["input"], Mapping | list):
+        return ""
+    is_hidden = any(is_secret(part) for part in item["loc"])
+    return f" (is {'…' if is_hidden else masked(repr(item['input']))})"

@@ -6,6 +6,8 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from deployments.environment import INSTANCE
+from jobs.runner import OWN_PROCESSES
 from lamina.errors import Misconfigured
 from lamina.settings import (
     EmbeddedPostgresSettings,
@@ -111,7 +113,17 @@ def test_an_unknown_variable_is_refused_naming_it(environment: pytest.MonkeyPatc
         load_settings()
 
 
-@pytest.mark.parametrize("name", ["LAMINA_URL", "LAMINA_API_KEY", "LAMINA_TEST_POSTGRES", "OTHER_SEARCH__LIMIT"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "LAMINA_URL",
+        "LAMINA_API_KEY",
+        "LAMINA_TEST_POSTGRES",
+        "OTHER_SEARCH__LIMIT",
+        INSTANCE,
+        *OWN_PROCESSES["env_vars"],
+    ],
+)
 def test_variables_of_others_are_left_alone(environment: pytest.MonkeyPatch, name: str) -> None:
     environment.setenv(name, "5")
 
@@ -230,7 +242,7 @@ def test_every_section_has_a_line_of_documentation_and_refuses_unknown_fields() 
 def test_every_section_is_walked() -> None:
     names = {section.__name__ for section in _sections(Settings)}
 
-    assert {"PostgresServerSettings", "HashingSettings", "EmbedderDeployment", "SearchSettings"} <= names
+    assert {"PostgresServerSettings", "HashingSettings", "EmbedderDeploymentSettings", "SearchSettings"} <= names
 
 
 def test_every_default_is_valid() -> None:
