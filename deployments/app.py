@@ -15,7 +15,7 @@ from deployments.router import RouterDeployment, directory_of
 from deployments.scaling import autoscaling
 from deployments.searcher import SearcherDeployment
 from lamina.config_check.consistency import embedded_store_of
-from lamina.core.queries import TierName
+from lamina.core.tiers import TierName
 from lamina.settings import (
     DeploymentSettings,
     EmbedderDeploymentSettings,

@@ -16,11 +16,11 @@ from lamina.aio.coalescing import Coalescer
 from lamina.core.links import Followed, Frontier
 from lamina.core.memories import Chunk
 from lamina.core.ports import Change
-from lamina.core.queries import Failure, Query, Ranking, Source
+from lamina.core.queries import Failure, Query, Ranking
+from lamina.core.tiers import ProjectionName, Source
 from lamina.errors import LaminaError, Overloaded, Unavailable
 from lamina.models.batching import mean_vector
 from lamina.projections.audit import Drift
-from lamina.stores.postgres.outbox import ProjectionName
 
 MAX_IN_FLIGHT = 4
 

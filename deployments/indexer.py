@@ -9,9 +9,9 @@ from ray.serve.handle import DeploymentHandle
 from actors.instruments import watch
 from deployments.handles import ProjectionHandle
 from deployments.instruments import MeasuredRebuildable, replica_meter
-from lamina.core.queries import TierName
+from lamina.core.tiers import TIERS, TierName
 from lamina.settings import Settings
-from lamina.wiring import PROJECTIONS_OF, build_indexer, build_pool
+from lamina.wiring import build_indexer, build_pool
 
 
 class IndexerDeployment:
@@ -28,7 +28,7 @@ class IndexerDeployment:
         projections = {
             projection: MeasuredRebuildable(projection, ProjectionHandle(handle, projection), meter)
             for tier, handle in tiers.items()
-            for projection in PROJECTIONS_OF[tier]
+            for projection in TIERS[tier].projections
         }
         self._indexer = build_indexer(settings, pool, projections)
         self._following: asyncio.Task[None] | None = None

@@ -33,7 +33,8 @@ from lamina.core.metrics import (
     Outcome,
 )
 from lamina.core.ports import Change, Embedder, Model, Projection, Rebuildable, TierSearcher
-from lamina.core.queries import Failure, Query, Ranking, Source, Tier
+from lamina.core.queries import Failure, Query, Ranking
+from lamina.core.tiers import Source, Tier
 from lamina.errors import LaminaError, Unavailable
 
 CHARS_PER_TOKEN = 4

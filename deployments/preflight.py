@@ -1,7 +1,7 @@
 """What is refused before anything starts. Ray is not imported here: its flags must be in the environment first."""
 
 from lamina.config_check.consistency import embedded_store_of
-from lamina.core.queries import TierName
+from lamina.core.tiers import TierName
 from lamina.errors import Misconfigured
 from lamina.maintenance.schedule import schedules
 from lamina.settings import SearcherDeployment, Settings

@@ -13,10 +13,10 @@ from deployments.handles import EmbedderHandle, ProjectionHandle, TierHandle, ca
 from deployments.instruments import replica_meter
 from deployments.services import POSTGRES, Parts, build_services
 from lamina.aio.probing import Probe
-from lamina.core.queries import Tier, TierName
+from lamina.core.tiers import TIERS, Tier, TierName
 from lamina.settings import Settings
 from lamina.stores.postgres.generations import Generation
-from lamina.wiring import PROJECTIONS_OF, TIERS, build_pool, build_reads, shard_limits, shards_edition, shards_namespace
+from lamina.wiring import build_pool, build_reads, shard_limits, shards_edition, shards_namespace
 
 
 class RouterDeployment:
@@ -42,22 +42,22 @@ class RouterDeployment:
         meter = replica_meter()
         watch(self, "router", meter, pool)
         model = EmbedderHandle(embedder)
-        searchers = {TIERS[name]: TierHandle(handle, name) for name, handle in tiers.items()}
+        searchers = {TIERS[name].tier: TierHandle(handle, name) for name, handle in tiers.items()}
         reads = build_reads(settings, pool)
         probes: dict[str, Probe] = {
             POSTGRES: reads.outbox.lag,
             "embedder": lambda: call(embedder, "ping", "embedder"),
-            **{name: searchers[TIERS[name]].probe for name in tiers},
+            **{name: searchers[TIERS[name].tier].probe for name in tiers},
             "indexer": lambda: call(indexer, "ping", "indexer"),
         }
         audits = {
             projection: ProjectionHandle(handle, projection).audit
             for tier, handle in tiers.items()
-            for projection in PROJECTIONS_OF[tier]
+            for projection in TIERS[tier].projections
         }
         caches = directory_of(settings, generation).shards()
         parts = Parts(pool, model, searchers, searchers.get(Tier.GRAPH), generation, caches)
-        stores = [searchers[TIERS[name]].probe_stores for name in tiers if PROJECTIONS_OF[name]]
+        stores = [searchers[TIERS[name].tier].probe_stores for name in tiers if TIERS[name].projections]
         self._services = build_services(
             settings, parts, reads, probes=probes, stores=stores, audits=audits, meter=meter
         )

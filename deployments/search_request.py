@@ -14,18 +14,10 @@ from lamina.api.search import ContextIn, ContextOut, SearchIn, SearchOut
 from lamina.caching.answer_cache import Asked, Compute, Computed, Served
 from lamina.core.memories import Profile
 from lamina.core.memory_profiles import Defaults, MemoryProfile, Purpose, settle
-from lamina.core.queries import (
-    SEARCHED_TIERS,
-    FusedHit,
-    Ranking,
-    SearchRequest,
-    Source,
-    Tier,
-    clean_filters,
-    first_expiry,
-)
+from lamina.core.queries import FusedHit, Ranking, SearchRequest, clean_filters, first_expiry
 from lamina.core.scope import Scope
 from lamina.core.stamps import Stamp
+from lamina.core.tiers import SEARCHED_TIERS, Source, Tier
 from lamina.errors import LaminaError
 from lamina.policies.ranking.context_block import ContextBlock, Extras, build_context
 from lamina.search.fused_search import NOTHING_KNOWN, Known

@@ -11,13 +11,14 @@ from deployments.scaling import Work
 from lamina.aio.probing import states_of
 from lamina.core.links import Followed, Frontier
 from lamina.core.ports import Change, Projection, Rebuildable
-from lamina.core.queries import Failure, Query, Ranking, Source, TierName
+from lamina.core.queries import Failure, Query, Ranking
+from lamina.core.tiers import ProjectionName, Source, TierName
 from lamina.errors import Unavailable
 from lamina.projections.audit import Drift, audit
 from lamina.search.fused_search import measured
 from lamina.settings import Settings
 from lamina.stores.postgres.generations import Generation
-from lamina.stores.postgres.outbox import Outbox, ProjectionName
+from lamina.stores.postgres.outbox import Outbox
 from lamina.wiring import build_pool, build_tier, claim
 
 STALLED_S = 60.0

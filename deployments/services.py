@@ -16,7 +16,8 @@ from deployments.metrics.scrape import Scrape
 from lamina.aio.probing import Probe, states_of
 from lamina.core.metrics import UNMEASURED, Meter
 from lamina.core.ports import CacheShard, Embedder, Hints, Links, TierSearcher
-from lamina.core.queries import FusedHit, Tier
+from lamina.core.queries import FusedHit
+from lamina.core.tiers import ProjectionName, Tier
 from lamina.errors import Forbidden, LaminaError, Unauthenticated
 from lamina.ingest.erasure import Eraser
 from lamina.ingest.graph import GraphRecorder
@@ -31,7 +32,6 @@ from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.job_runs import Runs
 from lamina.stores.postgres.keys import Credential, KeyRole, Keys, hash_key
-from lamina.stores.postgres.outbox import ProjectionName
 from lamina.stores.postgres.shares import Shares
 from lamina.wiring import (
     Archives,

@@ -5,12 +5,12 @@ from functools import partial
 
 from ray.exceptions import RayError
 
+from lamina.core.tiers import TIERS, ProjectionName
 from lamina.errors import Unavailable
 from lamina.maintenance.tenant_jobs import Audit
 from lamina.projections.audit import Drift
 from lamina.settings import Settings
-from lamina.stores.postgres.outbox import ProjectionName
-from lamina.wiring import PROJECTIONS_OF, served_tiers
+from lamina.wiring import served_tiers
 
 APPLICATION = "lamina"
 
@@ -20,7 +20,7 @@ def audits_of(settings: Settings) -> Mapping[ProjectionName, Audit]:
     return {
         projection: partial(_audited, tier.title(), projection)
         for tier in served_tiers(settings)
-        for projection in PROJECTIONS_OF[tier]
+        for projection in TIERS[tier].projections
     }
 
 

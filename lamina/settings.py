@@ -22,7 +22,8 @@ from pydantic_settings import (
 from yaml import YAMLError
 
 from lamina.core.masking import is_secret, masked
-from lamina.core.queries import MAX_DEPTH, Source, TierName
+from lamina.core.queries import MAX_DEPTH
+from lamina.core.tiers import Source, TierName
 from lamina.errors import Misconfigured
 
 ENV_PREFIX = "LAMINA_"

@@ -33,8 +33,9 @@ from lamina.api.scope import ScopeIn
 from lamina.core.documents import Document, Upload
 from lamina.core.media_types import media_type_of
 from lamina.core.memories import Metadata
-from lamina.core.queries import Filters, Tier, clean_filters
+from lamina.core.queries import Filters, clean_filters
 from lamina.core.scope import Scope
+from lamina.core.tiers import Tier
 from lamina.errors import InvalidInput
 from lamina.stores.postgres.idempotency import Once, once_for
 from lamina.text.hygiene import clean_id

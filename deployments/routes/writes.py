@@ -17,7 +17,7 @@ from lamina.api.notes import BatchIn, NoteFields, NoteIn, NoteOut, NotePatch, Pu
 from lamina.api.profiles import ProfileOut, ProfilePatch
 from lamina.api.turns import TurnIn, TurnOut
 from lamina.core.memories import Note, clean_note
-from lamina.core.queries import Tier
+from lamina.core.tiers import Tier
 from lamina.errors import InvalidInput, NotFound
 from lamina.stores.postgres.idempotency import Once, once_for
 from lamina.stores.postgres.notes import PutNote

@@ -8,14 +8,15 @@ from pydantic import Field
 from lamina.api.fields import ABSENT, Count, Fraction, Output
 from lamina.api.scope import ScopeIn
 from lamina.core.memory_profiles import MAX_TTL_DAYS, Defaults, MemoryProfile
-from lamina.core.queries import MAX_LIMIT, TIER_NAMES, TierName
+from lamina.core.queries import MAX_LIMIT
+from lamina.core.tiers import TIERS, TierName
 
 
 class MemoryProfileIn(ScopeIn):
     """How an agent wants to remember; it takes the place of all that was said before."""
 
     tiers: list[TierName] = Field(
-        list(TIER_NAMES), min_length=1, description="Tiers that are searched if a request names none."
+        list(TIERS), min_length=1, description="Tiers that are searched if a request names none."
     )
     max_context_chunks: Count = Field(
         ABSENT, ge=1, le=MAX_LIMIT, description="Most memories in a block. Default: context.max_chunks."
@@ -32,7 +33,7 @@ class MemoryProfileIn(ScopeIn):
         """Return the profile, with the configured numbers where none was sent."""
         sent = self.model_fields_set
         return MemoryProfile(
-            tiers=tuple(TIER_NAMES[name] for name in self.tiers),
+            tiers=tuple(TIERS[name].tier for name in self.tiers),
             max_context_chunks=self.max_context_chunks if "max_context_chunks" in sent else defaults.limit,
             min_relevance=self.min_relevance if "min_relevance" in sent else defaults.min_score,
             ttl_days=self.ttl_days,
@@ -54,5 +55,5 @@ class MemoryProfileOut(Output):
     @classmethod
     def from_profile(cls, agent: str, profile: MemoryProfile) -> Self:
         """Return the profile as the API shows it."""
-        tiers = [name for name, tier in TIER_NAMES.items() if tier in profile.tiers]
+        tiers = [name for name, spec in TIERS.items() if spec.tier in profile.tiers]
         return cls.from_attributes(profile, agent=agent, tiers=tiers)

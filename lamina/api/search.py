@@ -10,17 +10,8 @@ from lamina.api.fields import ABSENT, Count, Fraction, Output
 from lamina.api.scope import ScopeIn
 from lamina.core.filters import parse
 from lamina.core.memory_profiles import WISHES, Wishes
-from lamina.core.queries import (
-    MAX_DEPTH,
-    MAX_LIMIT,
-    TIER_NAMES,
-    Answer,
-    Filters,
-    FusedHit,
-    FusionMethod,
-    Normalisation,
-    TierName,
-)
+from lamina.core.queries import MAX_DEPTH, MAX_LIMIT, Answer, Filters, FusedHit, FusionMethod, Normalisation
+from lamina.core.tiers import TIERS, TierName
 from lamina.policies.ranking.context_block import ContextBlock
 
 
@@ -30,7 +21,7 @@ class SearchIn(ScopeIn):
     query: str = Field(description="A question, or the latest message.")
     limit: Count = Field(ABSENT, ge=1, le=MAX_LIMIT, description="Most results. Default: search.limit.")
     tiers: list[TierName] = Field(
-        list(TIER_NAMES), min_length=1, description="Tiers to search. Default: the agent's memory profile, then all."
+        list(TIERS), min_length=1, description="Tiers to search. Default: the agent's memory profile, then all."
     )
     tags: list[str] = Field(default_factory=list, description="Only memories with all of these tags.")
     since: datetime = Field(ABSENT, description="Only what happened at or after this time.")
@@ -87,7 +78,7 @@ class SearchIn(ScopeIn):
         """Return what was sent of that which a memory profile may decide."""
         sent = {name: getattr(self, name) for name in WISHES if name in self.model_fields_set}
         if "tiers" in sent:
-            sent["tiers"] = tuple(TIER_NAMES[name] for name in dict.fromkeys(self.tiers))
+            sent["tiers"] = tuple(TIERS[name].tier for name in dict.fromkeys(self.tiers))
         return Wishes(**sent)
 
 

@@ -9,7 +9,8 @@ from pydantic import BaseModel, Field
 
 from lamina.api.fields import ABSENT, Output, Strict
 from lamina.core.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE
-from lamina.core.sharing import Segment, Share, ShareState
+from lamina.core.sharing import Share, ShareState
+from lamina.core.tiers import Segment
 
 
 class ShareIn(Strict):

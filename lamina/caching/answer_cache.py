@@ -13,9 +13,10 @@ from lamina.caching.shared_caches import SharedCaches
 from lamina.core.cache_layers import ENTRY_BYTES, Entry, Found, Key, Layer, Probe, Space
 from lamina.core.cache_stats import Holding, Outcome
 from lamina.core.ports import Clock
-from lamina.core.queries import Ranking, Source
+from lamina.core.queries import Ranking
 from lamina.core.scope import Scope
 from lamina.core.stamps import Stamp
+from lamina.core.tiers import Source
 from lamina.policies.caching.keys import digest
 from lamina.policies.caching.ttl_lru import TtlLru
 from lamina.search.fused_search import NOTHING_KNOWN, Known

@@ -21,10 +21,10 @@ from lamina.cli.common import (
     server_of,
     settings_of,
 )
+from lamina.core.tiers import PROJECTIONS, ProjectionName
 from lamina.errors import LaminaError, Misconfigured
 from lamina.settings import QdrantEdgeSettings, Settings
 from lamina.stores.postgres.builds import order_build, served_store
-from lamina.stores.postgres.outbox import PROJECTIONS, ProjectionName
 from lamina.wiring.indexes import chosen_for
 from lamina.wiring.moving import fill_store, is_served
 from lamina.wiring.stores import postgres_url

@@ -6,7 +6,7 @@ from lamina.config_check.addresses import check_addresses
 from lamina.config_check.connections import RESERVED, connection_demands
 from lamina.config_check.findings import Finding, nearest_name, warning
 from lamina.core.cron import trigger_of
-from lamina.core.queries import TierName
+from lamina.core.tiers import TIERS, StoreSection, TierName
 from lamina.settings import (
     OFF,
     DeploymentSettings,
@@ -27,10 +27,12 @@ ACCELERATORS = (
     "AMD-Radeon-HD-7900",
 )  # fmt: skip
 """Ray's names of GPUs; a test compares with the installed Ray."""
-# The tiers whose searchers own the index of an embedded store; a test compares with the wiring.
-TIERS_BY_STORE: Mapping[str, tuple[TierName, ...]] = {
-    "hybrid": ("sessions", "notes", "documents"),
-    "vectors": ("notes",),
+# The tiers whose searchers own the index of an embedded store; the graph's store is a server wherever it runs.
+TIERS_BY_STORE: Mapping[StoreSection, tuple[TierName, ...]] = {
+    section: tuple(
+        spec.name for spec in TIERS.values() if section in {kept.store for kept in spec.projections.values()}
+    )
+    for section in ("hybrid", "vectors")
 }
 
 

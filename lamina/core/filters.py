@@ -10,18 +10,8 @@ from datetime import datetime
 from typing import Any, assert_never
 
 from lamina.core.memories import Category, as_utc
-from lamina.core.queries import (
-    AllOf,
-    AnyOf,
-    Compare,
-    Condition,
-    FilterField,
-    FilterValue,
-    Memory,
-    Negation,
-    Operator,
-    Tier,
-)
+from lamina.core.queries import AllOf, AnyOf, Compare, Condition, FilterField, FilterValue, Memory, Negation, Operator
+from lamina.core.tiers import Tier
 from lamina.errors import InvalidInput
 from lamina.text.hygiene import clean, clean_id
 

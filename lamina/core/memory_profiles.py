@@ -6,7 +6,8 @@ from enum import Enum
 from typing import TypeVar
 
 from lamina.core.memories import as_utc
-from lamina.core.queries import MAX_LIMIT, Tier
+from lamina.core.queries import MAX_LIMIT
+from lamina.core.tiers import Tier
 from lamina.errors import InvalidInput
 from lamina.text.hygiene import clean
 

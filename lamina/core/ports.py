@@ -13,9 +13,10 @@ from lamina.core.cache_layers import Found, Layer, Probe, Space
 from lamina.core.cache_stats import News, ShardStats
 from lamina.core.links import Followed, Frontier, Node
 from lamina.core.memories import Chunk, Extraction, Message
-from lamina.core.queries import Failure, Filters, Neighbour, Query, Ranking, Source
+from lamina.core.queries import Failure, Filters, Neighbour, Query, Ranking
 from lamina.core.scope import Scope
 from lamina.core.sharing import Share
+from lamina.core.tiers import Source
 
 State = TypeVar("State")
 

@@ -3,69 +3,19 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from enum import IntEnum, StrEnum
-from typing import Any, Literal
+from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
 from lamina.core.memories import as_utc
 from lamina.core.scope import Scope
+from lamina.core.tiers import SEARCHED_TIERS, Source, Tier
 from lamina.errors import InvalidInput
 from lamina.text.hygiene import MAX_QUERY_CHARS, clean_id, clean_text
 from lamina.text.words import words
 
 MAX_LIMIT = 1000
 MAX_DEPTH = 3
-
-
-class Tier(IntEnum):
-    """The five tiers, from what was said to what was learned."""
-
-    SESSIONS = 1
-    NOTES = 2
-    PROFILE = 3
-    GRAPH = 4
-    PROCEDURES = 5
-    DOCUMENTS = 6  # Beside the five: what was uploaded, not lived through.
-
-
-TierName = Literal["sessions", "notes", "graph", "procedures", "documents"]
-TIER_NAMES: Mapping[TierName, Tier] = {
-    "sessions": Tier.SESSIONS,
-    "notes": Tier.NOTES,
-    "graph": Tier.GRAPH,
-    "procedures": Tier.PROCEDURES,
-    "documents": Tier.DOCUMENTS,
-}
-"""The tiers that are searched, under the names that callers use."""
-SEARCHED_TIERS = tuple(TIER_NAMES.values())
-
-
-class Source(StrEnum):
-    """A ranking that fusion combines; each belongs to one tier."""
-
-    SESSION_VECTORS = "session_vectors"
-    SESSION_WORDS = "session_words"
-    SESSION_CONTEXT = "session_context"
-    NOTES_HYBRID = "notes_hybrid"
-    NOTES_WARM = "notes_warm"
-    NOTES_COLD = "notes_cold"
-    GRAPH = "graph"
-    PROCEDURES = "procedures"
-    DOCUMENTS = "documents"
-
-
-TIER_OF: Mapping[Source, Tier] = {
-    Source.SESSION_VECTORS: Tier.SESSIONS,
-    Source.SESSION_WORDS: Tier.SESSIONS,
-    Source.SESSION_CONTEXT: Tier.SESSIONS,
-    Source.NOTES_HYBRID: Tier.NOTES,
-    Source.NOTES_WARM: Tier.NOTES,
-    Source.NOTES_COLD: Tier.NOTES,
-    Source.GRAPH: Tier.GRAPH,
-    Source.PROCEDURES: Tier.PROCEDURES,
-    Source.DOCUMENTS: Tier.DOCUMENTS,
-}
-"""The tier that answers for a source; the graph also ranks memories of other tiers that it leads to."""
 
 
 class FilterField(StrEnum):

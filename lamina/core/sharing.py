@@ -7,31 +7,15 @@ from enum import StrEnum
 from uuid import UUID
 
 from lamina.core.memories import as_utc, clean_tags
-from lamina.core.queries import Failure, Filters, Hit, Memory, Query, Ranking, Source, Tier
+from lamina.core.queries import Failure, Filters, Hit, Memory, Query, Ranking
 from lamina.core.scope import DEFAULT_NAMESPACE
+from lamina.core.tiers import TIER_OF_SEGMENT, Segment, Source, Tier
 from lamina.errors import InvalidInput
 from lamina.text.hygiene import clean, clean_id
 
 MAX_LABEL_CHARS = 500
 MAX_SHARES_INTO = 32
 """Most active shares into one workspace: every one of them is a query more in every search of it."""
-
-
-class Segment(StrEnum):
-    """What can be shared; messages and profiles never are."""
-
-    NOTES = "notes"
-    GRAPH = "graph"
-    PROCEDURES = "procedures"
-    DOCUMENTS = "documents"
-
-
-TIER_OF_SEGMENT: Mapping[Segment, Tier] = {
-    Segment.NOTES: Tier.NOTES,
-    Segment.GRAPH: Tier.GRAPH,
-    Segment.PROCEDURES: Tier.PROCEDURES,
-    Segment.DOCUMENTS: Tier.DOCUMENTS,
-}
 
 
 class ShareState(StrEnum):

@@ -13,8 +13,8 @@ from lamina.aio.deadline import deadline
 from lamina.core.documents import Document, Upload, clean_upload, document_of
 from lamina.core.memories import Chunk, new_id
 from lamina.core.ports import Clock, Embedder
-from lamina.core.queries import Tier
 from lamina.core.scope import Scope
+from lamina.core.tiers import Tier
 from lamina.errors import InvalidInput, Unavailable
 from lamina.ingest.knowledge import Knowledge, PreparedKnowledge, Told
 from lamina.ingest.parsing.parse import Limits, known_media_type, parse

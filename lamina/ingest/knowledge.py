@@ -14,8 +14,8 @@ from lamina.aio.deadline import deadline
 from lamina.core.links import LinkKind
 from lamina.core.memories import Edge, Entity
 from lamina.core.ports import Embedder
-from lamina.core.queries import Tier
 from lamina.core.scope import Scope
+from lamina.core.tiers import Tier
 from lamina.extraction.name_linking import Reading, places_of, read
 from lamina.ingest.name_lookup import Names, names_at, names_in
 from lamina.stores.postgres.connection import Connection

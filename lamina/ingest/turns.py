@@ -25,8 +25,8 @@ from lamina.core.memories import (
     new_id,
 )
 from lamina.core.ports import Clock, Extractor, TextEmbedder
-from lamina.core.queries import Tier
 from lamina.core.scope import Scope
+from lamina.core.tiers import Tier
 from lamina.errors import InvalidInput, Unavailable
 from lamina.extraction.knowledge import read_all
 from lamina.ingest.knowledge import Knowledge, PreparedKnowledge, Told

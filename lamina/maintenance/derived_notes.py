@@ -11,7 +11,7 @@ from lamina.aio.deadline import deadline
 from lamina.core.areas import Area
 from lamina.core.memories import Chunk, Note, clean_note
 from lamina.core.ports import Embedder, ModelIdentity
-from lamina.core.queries import Tier
+from lamina.core.tiers import Tier
 from lamina.extraction.name_linking import Reading, read
 from lamina.ingest.name_lookup import names_in
 from lamina.maintenance.changes import Changes

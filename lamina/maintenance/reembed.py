@@ -15,6 +15,7 @@ from lamina.core.documents import passage_text
 from lamina.core.memories import Chunk, Message, Role
 from lamina.core.ports import Embedder, ModelIdentity
 from lamina.core.runs import Counts
+from lamina.core.tiers import ProjectionName
 from lamina.errors import Conflict, Unavailable
 from lamina.maintenance.changes import Changes
 from lamina.maintenance.pages import After, Page
@@ -22,7 +23,7 @@ from lamina.models.batching import mean_vector
 from lamina.stores.postgres.connection import Connection, Pool, connect, statement
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.generations import KnownGeneration, Thresholds, begin_generation, known_generations
-from lamina.stores.postgres.outbox import NOTE_PROJECTIONS, ProjectionName, enqueue
+from lamina.stores.postgres.outbox import NOTE_PROJECTIONS, enqueue
 from lamina.text.words import words
 
 MAX_PAGE_TEXTS = 256

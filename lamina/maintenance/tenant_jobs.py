@@ -6,12 +6,13 @@ from uuid import UUID
 
 from lamina.core.areas import Area
 from lamina.core.runs import Counts
+from lamina.core.tiers import ProjectionName
 from lamina.errors import LaminaError
 from lamina.maintenance.changes import Changes
 from lamina.maintenance.pages import After, Page
 from lamina.projections.audit import Drift
 from lamina.stores.postgres.connection import statement
-from lamina.stores.postgres.outbox import ProjectionName, enqueue
+from lamina.stores.postgres.outbox import enqueue
 
 Purge = Callable[[datetime, str], Awaitable[Mapping[str, int]]]
 Audit = Callable[[str], Awaitable[Drift]]

@@ -6,7 +6,8 @@ from uuid import UUID
 
 from lamina.core.fingerprints import fingerprint
 from lamina.core.ports import Inventory
-from lamina.stores.postgres.outbox import Outbox, ProjectionName
+from lamina.core.tiers import ProjectionName
+from lamina.stores.postgres.outbox import Outbox
 
 PAGE = 500
 

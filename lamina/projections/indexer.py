@@ -13,9 +13,10 @@ import psycopg
 from psycopg.rows import dict_row
 
 from lamina.core.ports import Change, Projection, Rebuildable
+from lamina.core.tiers import ProjectionName
 from lamina.stores.postgres.builds import Builds
 from lamina.stores.postgres.connection import Connection
-from lamina.stores.postgres.outbox import CHANNEL, Lag, Outbox, ProjectionName
+from lamina.stores.postgres.outbox import CHANNEL, Lag, Outbox
 
 logger = logging.getLogger(__name__)
 FIRST_PAUSE_S = 0.05

@@ -8,7 +8,8 @@ from uuid import UUID
 from lamina.aio.deadline import time_limit
 from lamina.core.metrics import UNMEASURED, Meter
 from lamina.core.ports import Neighbourhood, TierSearcher
-from lamina.core.queries import Failure, Hit, Memory, Neighbour, Query, Ranking, Source
+from lamina.core.queries import Failure, Hit, Memory, Neighbour, Query, Ranking
+from lamina.core.tiers import Source
 from lamina.policies.ranking.conversation import Said, context_scores
 from lamina.search.fused_search import Outcome, describe, measured, record_source
 

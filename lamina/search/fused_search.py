@@ -11,9 +11,10 @@ from lamina.aio.deadline import time_limit
 from lamina.core.metrics import DEGRADED, SEARCH_SECONDS, SEARCHES, SOURCE_FAILURES, SOURCE_SECONDS, UNMEASURED, Meter
 from lamina.core.metrics import Outcome as SearchOutcome
 from lamina.core.ports import Clock, QuestionEmbedder, Searcher, Shares, TierSearcher
-from lamina.core.queries import TIER_OF, Answer, Failure, FusedHit, Query, Ranking, SearchRequest, Source, Tier
+from lamina.core.queries import Answer, Failure, FusedHit, Query, Ranking, SearchRequest
 from lamina.core.scope import Scope
 from lamina.core.sharing import ForeignAnswers, Share, foreign_queries, gathered, merged
+from lamina.core.tiers import TIER_OF, Source, Tier
 from lamina.errors import LaminaError, Unavailable
 from lamina.policies.ranking.diversity import diversify
 from lamina.policies.ranking.fusion import Manner, RankingPolicy, fuse

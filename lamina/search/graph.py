@@ -9,7 +9,8 @@ from uuid import UUID
 
 from lamina.core.links import Followed, Frontier, LinkKind, NodeLabel
 from lamina.core.ports import Links
-from lamina.core.queries import Hit, Query, Ranking, Source, Tier
+from lamina.core.queries import Hit, Query, Ranking
+from lamina.core.tiers import Source, Tier
 from lamina.extraction.name_linking import Span, longest, read, stretches
 from lamina.policies.ranking.graph_paths import Reached, Walk, advance, begin, room
 from lamina.stores.postgres.knowledge import EdgeKey, KnowledgeReader, LinkedMemory

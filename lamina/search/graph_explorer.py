@@ -7,8 +7,9 @@ from uuid import UUID
 
 from lamina.core.links import Followed, Frontier
 from lamina.core.ports import Links
-from lamina.core.queries import Filters, Memory, Query, Tier, first_expiry
+from lamina.core.queries import Filters, Memory, Query, first_expiry
 from lamina.core.scope import Scope
+from lamina.core.tiers import TIERS, Tier
 from lamina.errors import InvalidInput, NotFound
 from lamina.policies.ranking.graph_paths import Reached, Walk, advance, begin, room
 from lamina.stores.postgres.knowledge import KnowledgeReader, StoredEntity
@@ -162,7 +163,7 @@ class Explorer:
         wanted = sorted(set(ids))
         entities = await self._reader.entities(scope, _ALL, wanted)
         query = Query("", (), scope, len(wanted), _ALL, None, self._generation)
-        tiers = dict.fromkeys((Tier.SESSIONS, Tier.NOTES, Tier.DOCUMENTS), wanted)
+        tiers = {spec.tier: wanted for spec in TIERS.values() if spec.is_linked}
         memories = await self._reader.memories(query, tiers)
         return {
             **{id_: Shown(Tier.GRAPH, entity.entity.name, entity.expires_at) for id_, entity in entities.items()},

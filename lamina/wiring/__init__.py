@@ -61,8 +61,6 @@ from lamina.wiring.stores import (
     utc_now,
 )
 from lamina.wiring.tiers import (
-    PROJECTIONS_OF,
-    TIERS,
     TierParts,
     build_documents,
     build_graph,
@@ -77,8 +75,6 @@ from lamina.wiring.tiers import (
 
 __all__ = [
     "JOBS",
-    "PROJECTIONS_OF",
-    "TIERS",
     "Archives",
     "CacheParts",
     "DocumentParts",

@@ -1,9 +1,9 @@
 """What a store of a projection has missed when a service begins to use it."""
 
+from lamina.core.tiers import ProjectionName
 from lamina.settings import Settings
 from lamina.stores.postgres.builds import claim_store
 from lamina.stores.postgres.generations import Generation
-from lamina.stores.postgres.outbox import ProjectionName
 from lamina.wiring.indexes import chosen_for, store_of
 from lamina.wiring.stores import postgres_url
 

@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar, assert_never
 from uuid import uuid4
 
 from lamina.core.ports import Inventory, Projection, Searcher
-from lamina.core.queries import Source
+from lamina.core.tiers import PROJECTIONS, ProjectionName, Source
 from lamina.errors import Unavailable
 from lamina.settings import (
     EmbeddedFalkorDBSettings,
@@ -34,7 +34,6 @@ from lamina.stores.index.edge.shard import QdrantEdgeIndex
 from lamina.stores.index.ports import HybridIndex, Lookup, VectorIndex, WordIndex
 from lamina.stores.index.searchers import Hybrid, SessionWords
 from lamina.stores.postgres.generations import Generation
-from lamina.stores.postgres.outbox import ProjectionName
 
 logger = logging.getLogger(__name__)
 
@@ -283,12 +282,5 @@ def identify(folder: Path) -> None:
 
 def chosen_for(settings: Settings, name: ProjectionName) -> HybridSettings | VectorSettings | GraphSettings:
     """Return the section of the settings that says where a projection is kept."""
-    match name:
-        case "cold":
-            return settings.vectors
-        case "graph":
-            return settings.graph
-        case "messages" | "notes" | "documents":
-            return settings.hybrid
-        case _ as other:
-            assert_never(other)
+    chosen: HybridSettings | VectorSettings | GraphSettings = getattr(settings, PROJECTIONS[name].store)
+    return chosen

@@ -9,6 +9,7 @@ from lamina import __version__
 from lamina.core.areas import Area
 from lamina.core.ports import Embedder, Model
 from lamina.core.runs import JobName
+from lamina.core.tiers import ProjectionName
 from lamina.errors import InvalidInput
 from lamina.extraction.extractive_summaries import ExtractiveSummarizer, Summarizer
 from lamina.extraction.model_summaries import LanguageModelSummarizer
@@ -31,7 +32,6 @@ from lamina.policies.retention.summary_periods import SummaryPolicy
 from lamina.settings import Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import active_generation
-from lamina.stores.postgres.outbox import ProjectionName
 from lamina.wiring.archives import build_archival
 from lamina.wiring.caches import build_cache_tables
 from lamina.wiring.stores import build_model, model_identity, postgres_url, session_url, utc_now, with_thresholds

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from lamina.core.ports import Change
+from lamina.core.tiers import ProjectionName
 from lamina.errors import Misconfigured
 from lamina.projections.audit import audit
 from lamina.projections.indexer import fill
@@ -11,7 +12,7 @@ from lamina.settings import EmbeddedFalkorDBSettings, QdrantEdgeSettings, Settin
 from lamina.stores.postgres.builds import known_tenants, served_store
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import Generation, active_generation
-from lamina.stores.postgres.outbox import Outbox, ProjectionName
+from lamina.stores.postgres.outbox import Outbox
 from lamina.wiring.indexes import (
     BuiltIndex,
     KeptProjection,

@@ -7,7 +7,7 @@ from typing import Any, assert_never
 from lamina.core.links import Followed, Frontier
 from lamina.core.metrics import UNMEASURED, Meter
 from lamina.core.ports import Embedder, Extractor, Links, Projection, QuestionEmbedder, TextEmbedder, TierSearcher
-from lamina.core.queries import TIER_NAMES, Tier
+from lamina.core.tiers import TIERS, Modality, ProjectionName, Tier
 from lamina.errors import Unavailable
 from lamina.extraction.language_model import LanguageModelExtractor
 from lamina.extraction.rules import RuleExtractor
@@ -22,7 +22,7 @@ from lamina.ingest.turns import Recorder
 from lamina.policies.ranking.composite import CompositePolicy
 from lamina.policies.ranking.diversity import DiversityPolicy
 from lamina.policies.ranking.fusion import RankingPolicy
-from lamina.policies.ranking.weighted import Modality, WeightedPolicy
+from lamina.policies.ranking.weighted import WeightedPolicy
 from lamina.projections.indexer import Indexer
 from lamina.search.fused_search import Deadlines, Search
 from lamina.search.graph_explorer import Explorer
@@ -40,7 +40,7 @@ from lamina.stores.postgres.memory_profiles import MemoryProfiles
 from lamina.stores.postgres.messages import Messages
 from lamina.stores.postgres.note_temperature import Temperatures
 from lamina.stores.postgres.notes import Notes
-from lamina.stores.postgres.outbox import Outbox, ProjectionName
+from lamina.stores.postgres.outbox import Outbox
 from lamina.stores.postgres.procedures import Procedures
 from lamina.stores.postgres.profiles import Profiles
 from lamina.stores.postgres.shares import Shares
@@ -209,7 +209,7 @@ def build_search(
 def ranking_policy(limits: SearchSettings) -> RankingPolicy:
     """Return every number that ranks."""
     figures, composite = limits.weights, limits.composite
-    tier_weights = {TIER_NAMES[name]: weight for name, weight in limits.tier_weights.items()}
+    tier_weights = {TIERS[name].tier: weight for name, weight in limits.tier_weights.items()}
     return RankingPolicy(
         rrf_k=limits.rrf_k,
         rrf_weights=limits.rrf_weights,

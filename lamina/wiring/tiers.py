@@ -7,7 +7,7 @@ from uuid import UUID
 
 from lamina.aio.probing import Probe
 from lamina.core.ports import Change, GraphStore, Projection, Reachable, Rebuildable, Searcher, TierSearcher
-from lamina.core.queries import TIER_NAMES, Source, Tier, TierName
+from lamina.core.tiers import PROJECTIONS, TIERS, ProjectionName, Source, Tier, TierName
 from lamina.errors import Misconfigured, Unavailable
 from lamina.search.conversation import ConversationSearcher
 from lamina.search.fused_search import SourcesOfTier
@@ -24,9 +24,16 @@ from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.knowledge import KnowledgeReader
 from lamina.stores.postgres.messages import Messages, MessagesAround, SessionVectors
 from lamina.stores.postgres.notes import Notes, NotesAt, NotesWarm
-from lamina.stores.postgres.outbox import ProjectionName
 from lamina.stores.postgres.procedures import ProceduresSearcher
-from lamina.wiring.indexes import BuiltIndex, KeptProjection, build_cold_index, build_index, nothing, store_of
+from lamina.wiring.indexes import (
+    BuiltIndex,
+    KeptProjection,
+    build_cold_index,
+    build_index,
+    chosen_for,
+    nothing,
+    store_of,
+)
 from lamina.wiring.stores import build_graph_store, build_procedure_reads, graph_is_new
 
 
@@ -163,31 +170,24 @@ def _parts(searcher: TierSearcher, indexes: Mapping[ProjectionName, BuiltIndex[K
     )
 
 
-TIERS = TIER_NAMES
-PROJECTIONS_OF: Mapping[TierName, tuple[ProjectionName, ...]] = {
-    "sessions": ("messages",),
-    "notes": ("notes", "cold"),
-    "graph": ("graph",),
-    "procedures": (),
-    "documents": ("documents",),
-}
-
-
 def served_tiers(settings: Settings) -> tuple[TierName, ...]:
     """Return the tiers that this configuration serves."""
-    is_off = isinstance(settings.graph, NoGraphSettings)
-    return tuple(name for name in TIERS if not (is_off and TIERS[name] is Tier.GRAPH))
+    return tuple(name for name, spec in TIERS.items() if not any(_is_off(settings, kept) for kept in spec.projections))
+
+
+def _is_off(settings: Settings, projection: ProjectionName) -> bool:
+    return isinstance(chosen_for(settings, projection), NoGraphSettings)
 
 
 def kept_projections(settings: Settings) -> tuple[ProjectionName, ...]:
     """Return the projections that the served tiers keep."""
-    return tuple(projection for name in served_tiers(settings) for projection in PROJECTIONS_OF[name])
+    return tuple(projection for name in served_tiers(settings) for projection in TIERS[name].projections)
 
 
 def unserved_tiers(settings: Settings) -> dict[Tier, str]:
-    """Return the tiers that the settings switch off, with what does so."""
+    """Return the tiers that the settings switch off, with the setting that does so."""
     served = served_tiers(settings)
-    return {tier: f"disabled by {name}.kind=off" for name, tier in TIERS.items() if name not in served}
+    return {spec.tier: f"disabled by {name}.kind=off" for name, spec in TIERS.items() if name not in served}
 
 
 def build_tier(
@@ -215,7 +215,7 @@ def _probe(store: KeptProjection) -> Probe:
 
 
 def _check(projection: ProjectionName, settings: Settings, pool: Pool, generation: Generation | None) -> Check:
-    holds = None if projection == "graph" else generation
+    holds = generation if PROJECTIONS[projection].is_of_generation else None
     return while_fed(pool, projection, store_of(settings, projection, generation), holds)
 
 

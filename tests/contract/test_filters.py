@@ -15,22 +15,9 @@ from hypothesis import strategies as st
 
 from lamina.core.filters import matches, parse
 from lamina.core.memories import Category, Message, Note, Role
-from lamina.core.queries import (
-    AllOf,
-    AnyOf,
-    Compare,
-    Condition,
-    Failure,
-    FilterField,
-    Filters,
-    Memory,
-    Negation,
-    Query,
-    Source,
-    Tier,
-    TierName,
-)
+from lamina.core.queries import AllOf, AnyOf, Compare, Condition, Failure, FilterField, Filters, Memory, Negation, Query
 from lamina.core.scope import Scope
+from lamina.core.tiers import Source, Tier, TierName
 from lamina.text.words import words
 from tests.support.application import Application, index_of
 from tests.support.filtered import compares, nested

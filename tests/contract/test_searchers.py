@@ -12,8 +12,9 @@ import pytest
 
 from lamina.core.documents import Upload
 from lamina.core.memories import Message, Note, Role
-from lamina.core.queries import TIER_NAMES, TIER_OF, Failure, Filters, Hit, Query, Ranking, Source, Tier
+from lamina.core.queries import Failure, Filters, Hit, Query, Ranking
 from lamina.core.scope import Scope
+from lamina.core.tiers import TIER_OF, TIERS, Source, Tier
 from lamina.ingest.procedures import ProcedureRecorder
 from lamina.models.hashing import HashingModel
 from lamina.policies.procedures import Procedure
@@ -116,7 +117,7 @@ class Stage:
 
     async def ask(self, text: str, *, limit: int = 10, filters: Filters | None = None, **ids: Any) -> Ranking:
         """Return the source's ranking for a question."""
-        parts = self.app.tiers[next(name for name, tier in TIER_NAMES.items() if tier is self.tier)]
+        parts = self.app.tiers[next(name for name, spec in TIERS.items() if spec.tier is self.tier)]
         outcome = (await parts.searcher.search(self._query(text, limit, filters or Filters(), ids)))[self.source]
         assert not isinstance(outcome, Failure), outcome.reason
         return outcome

@@ -13,10 +13,11 @@ import psycopg
 import pytest
 
 from lamina.core.ports import Shares as SharesPort
-from lamina.core.queries import Failure, Query, Ranking, Source, Tier
+from lamina.core.queries import Failure, Query, Ranking
 from lamina.core.scope import Scope
-from lamina.core.sharing import Segment, Share
+from lamina.core.sharing import Share
 from lamina.core.stamps import Stamp
+from lamina.core.tiers import Segment, Source, Tier
 from lamina.errors import Unavailable
 from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.keys import KeyRole

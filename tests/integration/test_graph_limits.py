@@ -9,9 +9,10 @@ import pytest
 
 from lamina.core.links import LinkKind
 from lamina.core.memories import MAX_SOURCE_CHARS, Chunk, Edge, Entity, Note, clean_note, new_id
-from lamina.core.queries import Filters, Tier
+from lamina.core.queries import Filters
 from lamina.core.scope import Scope
-from lamina.core.sharing import Segment, Share
+from lamina.core.sharing import Share
+from lamina.core.tiers import Segment, Tier
 from lamina.errors import InvalidInput
 from lamina.models.hashing import HashingModel
 from lamina.settings import PoolSettings

@@ -12,8 +12,8 @@ from psycopg import AsyncConnection
 
 from lamina.core.links import LinkKind
 from lamina.core.memories import Chunk, Edge, Entity, Note, new_id
-from lamina.core.queries import Tier
 from lamina.core.scope import Scope
+from lamina.core.tiers import Tier
 from lamina.errors import NotFound
 from lamina.models.hashing import HashingModel
 from lamina.settings import PoolSettings

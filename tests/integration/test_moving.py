@@ -14,7 +14,7 @@ import pytest
 
 from lamina import sample
 from lamina.core.ports import Model
-from lamina.core.queries import TierName
+from lamina.core.tiers import TierName
 from lamina.embedded import EmbeddedFalkorDB
 from lamina.settings import (
     FalkorDBServerSettings,

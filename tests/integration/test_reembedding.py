@@ -17,9 +17,10 @@ from lamina.core.areas import Area
 from lamina.core.documents import passage_text
 from lamina.core.memories import Chunk
 from lamina.core.ports import Model
-from lamina.core.queries import Query, Source
+from lamina.core.queries import Query
 from lamina.core.runs import Order, Run, RunState
 from lamina.core.scope import Scope
+from lamina.core.tiers import Source
 from lamina.errors import Conflict, Misconfigured, Unavailable
 from lamina.maintenance.changes import Changes
 from lamina.maintenance.driver import Driver, fan_out_over

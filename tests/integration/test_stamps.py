@@ -11,11 +11,12 @@ import pytest
 
 from lamina.core.memories import new_id
 from lamina.core.scope import Scope
-from lamina.core.sharing import Segment, Share
+from lamina.core.sharing import Share
+from lamina.core.tiers import PROJECTIONS, Segment
 from lamina.settings import PoolSettings
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction, new_pool
 from lamina.stores.postgres.epochs import bump_epoch
-from lamina.stores.postgres.outbox import PROJECTIONS, enqueue, enqueue_all
+from lamina.stores.postgres.outbox import enqueue, enqueue_all
 from lamina.stores.postgres.shares import Shares
 from lamina.stores.postgres.stamps import Stamps
 

@@ -14,12 +14,12 @@ from ray import serve
 from deployments.app import build
 from deployments.indexer import IndexerDeployment
 from deployments.searcher import SearcherDeployment
+from lamina.core.tiers import TIERS
 from lamina.embedded import EmbeddedFalkorDB
 from lamina.errors import Misconfigured
 from lamina.models.hashing import HashingModel
 from lamina.settings import EmbeddedPostgresSettings, FalkorDBServerSettings, Settings
 from lamina.stores.postgres.keys import KeyRole, create_key
-from lamina.wiring import TIERS
 from tests.support.application import running, settings_for
 
 

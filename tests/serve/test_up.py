@@ -13,8 +13,7 @@ import pytest
 
 from deployments.reaper import processes_of
 from lamina import sample
-from lamina.stores.postgres.outbox import PROJECTIONS
-from lamina.wiring import TIERS
+from lamina.core.tiers import PROJECTIONS, TIERS
 from tests.support.service import (
     ROOT,
     Running,

@@ -17,7 +17,7 @@ from deployments.services import Parts, Services, build_services
 from lamina.aio.probing import states_of
 from lamina.core.metrics import UNMEASURED, Meter
 from lamina.core.ports import CacheShard, Embedder, Model
-from lamina.core.queries import TierName
+from lamina.core.tiers import TIERS, TierName
 from lamina.models.batching import BatchingEmbedder
 from lamina.projections.audit import audit
 from lamina.projections.indexer import Indexer
@@ -25,16 +25,7 @@ from lamina.settings import HashingSettings, NoGraphSettings, PostgresServerSett
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.keys import KeyRole, create_key
-from lamina.wiring import (
-    TIERS,
-    TierParts,
-    build_indexer,
-    build_pool,
-    build_reads,
-    build_tier,
-    served_tiers,
-    shard_limits,
-)
+from lamina.wiring import TierParts, build_indexer, build_pool, build_reads, build_tier, served_tiers, shard_limits
 
 
 @dataclass
@@ -126,7 +117,7 @@ async def running(
         settings, pool, {key: value for parts in tiers.values() for key, value in parts.projections.items()}
     )
     used = embedder or BatchingEmbedder(model)
-    searchers = {TIERS[name]: parts.searcher for name, parts in tiers.items()}
+    searchers = {TIERS[name].tier: parts.searcher for name, parts in tiers.items()}
     reads = build_reads(settings, pool)
     audits = {
         name: partial(audit, reads.outbox, name, projection)
@@ -162,7 +153,7 @@ async def another_router(one: Application, shards: Mapping[str, CacheShard]) -> 
     """Run a second router replica over the same database, tiers and cache shards as a running application."""
     settings = one.settings
     pool = build_pool(settings)
-    searchers = {TIERS[name]: parts.searcher for name, parts in one.tiers.items()}
+    searchers = {TIERS[name].tier: parts.searcher for name, parts in one.tiers.items()}
     graph = one.tiers["graph"].graph if "graph" in one.tiers else None
     generation = claim_generation(one.url, one.model.identity)
     parts = Parts(pool, BatchingEmbedder(one.model), searchers, graph, generation, shards)

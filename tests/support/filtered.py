@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from lamina.core.memories import Category
 from lamina.core.ports import Record
-from lamina.core.queries import AllOf, AnyOf, Compare, Condition, FilterField, Memory, Negation, Operator, Tier
+from lamina.core.queries import AllOf, AnyOf, Compare, Condition, FilterField, Memory, Negation, Operator
+from lamina.core.tiers import Tier
 
 MICROSECOND = timedelta(microseconds=1)
 TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)

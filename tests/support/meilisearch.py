@@ -22,7 +22,8 @@ from uuid import UUID
 from pydantic import SecretStr
 
 from lamina.core.ports import Change, Projection, Record
-from lamina.core.queries import Memory, Place, Query, Ranking, Source, Tier
+from lamina.core.queries import Memory, Place, Query, Ranking
+from lamina.core.tiers import Source, Tier
 from lamina.settings import MeilisearchSettings
 from lamina.stores.index.meilisearch.index import MeilisearchIndex
 from lamina.stores.index.searchers import Hybrid

@@ -3,20 +3,9 @@
 from datetime import UTC, datetime
 from uuid import UUID
 
-from lamina.core.queries import (
-    SEARCHED_TIERS,
-    TIER_OF,
-    Filters,
-    FusedHit,
-    Hit,
-    Memory,
-    Query,
-    Ranking,
-    SearchRequest,
-    Source,
-    Tier,
-)
+from lamina.core.queries import Filters, FusedHit, Hit, Memory, Query, Ranking, SearchRequest
 from lamina.core.scope import Scope
+from lamina.core.tiers import SEARCHED_TIERS, TIER_OF, Source, Tier
 from lamina.policies.ranking.fusion import RankingPolicy
 from lamina.settings import SearchSettings
 from lamina.text.words import words

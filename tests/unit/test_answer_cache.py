@@ -16,10 +16,10 @@ from lamina.caching.shared_caches import SharedCaches
 from lamina.core.cache_layers import Found, Layer, Probe
 from lamina.core.cache_stats import Counts, News, Outcome
 from lamina.core.memory_profiles import MemoryProfile
-from lamina.core.queries import Source, Tier
 from lamina.core.scope import Scope
-from lamina.core.sharing import Segment, Share
+from lamina.core.sharing import Share
 from lamina.core.stamps import SharedEpoch, Stamp
+from lamina.core.tiers import Segment, Source, Tier
 from lamina.errors import Unavailable
 from lamina.policies.caching.keys import embedding_key
 from lamina.policies.caching.shard import LayerLimits, ShardLimits, SwarmLimits

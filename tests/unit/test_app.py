@@ -8,7 +8,7 @@ from deployments.embedder import tokens_of
 from deployments.preflight import refuse_replicas
 from deployments.up import run
 from lamina.config_check.consistency import embedded_store_of
-from lamina.core.queries import TierName
+from lamina.core.tiers import TierName
 from lamina.errors import Misconfigured
 from lamina.settings import (
     DeploymentSettings,

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.core.memories import Profile
-from lamina.core.queries import FusedHit, Tier
+from lamina.core.queries import FusedHit
+from lamina.core.tiers import Tier
 from lamina.policies.ranking.context_block import Extras, build_context, format_memory
 from lamina.text.words import estimated_tokens
 from tests.unit.builders import fused, memory

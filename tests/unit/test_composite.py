@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.core.queries import Hit, Ranking, Source, Tier
+from lamina.core.queries import Hit, Ranking
+from lamina.core.tiers import Source, Tier
 from lamina.policies.ranking.composite import fuse_by_composite, recency
 from tests.unit.builders import NOON, POLICY, memory
 

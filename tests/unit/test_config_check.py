@@ -473,17 +473,9 @@ def test_every_variable_of_rays_in_a_shipped_file_is_the_installed_rays() -> Non
 def test_what_this_package_knows_of_others_is_so() -> None:
     from actors.scheduler import MOST_DRIVEN
     from lamina.stores.postgres.stamps import MAX_IN_FLIGHT
-    from lamina.wiring import PROJECTIONS_OF
-
-    owners = {
-        tier for tier, projections in PROJECTIONS_OF.items() if {"messages", "notes", "documents"} & {*projections}
-    }
 
     assert (STAMPS_POOL, DRIVEN_RUNS) == (MAX_IN_FLIGHT, MOST_DRIVEN)
-    assert set(TIERS_BY_STORE["hybrid"]) == owners
-    assert set(TIERS_BY_STORE["vectors"]) == {
-        tier for tier, projections in PROJECTIONS_OF.items() if "cold" in projections
-    }
+    assert TIERS_BY_STORE == {"hybrid": ("sessions", "notes", "documents"), "vectors": ("notes",)}
 
 
 def settings_of(text: str) -> Settings:

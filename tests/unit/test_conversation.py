@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.core.queries import Failure, Hit, Memory, Neighbour, Query, Ranking, Source, Tier
+from lamina.core.queries import Failure, Hit, Memory, Neighbour, Query, Ranking
 from lamina.core.scope import Scope
+from lamina.core.tiers import Source, Tier
 from lamina.policies.ranking.conversation import Said, context_scores
 from lamina.search.conversation import ConversationSearcher
 from lamina.search.fused_search import Outcome

@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.core.queries import FusedHit, Tier
+from lamina.core.queries import FusedHit
+from lamina.core.tiers import Tier
 from lamina.policies.ranking.diversity import DiversityPolicy, are_near_identical, diversify
 from tests.unit.builders import POLICY, memory
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.core.filters import MAX_COMPARISONS, MAX_LEVELS, MAX_VALUES, matches, parse
-from lamina.core.queries import AllOf, AnyOf, Compare, Condition, FilterField, Filters, Memory, Negation, Operator, Tier
+from lamina.core.queries import AllOf, AnyOf, Compare, Condition, FilterField, Filters, Memory, Negation, Operator
+from lamina.core.tiers import Tier
 from lamina.errors import InvalidInput
 from tests.unit.builders import NOON, memory
 

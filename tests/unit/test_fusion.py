@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.core.queries import TIER_OF, FusedHit, Hit, Ranking, Source, Tier
+from lamina.core.queries import FusedHit, Hit, Ranking
+from lamina.core.tiers import TIER_OF, Source, Tier
 from lamina.policies.ranking.reciprocal_rank import fuse_by_reciprocal_rank
 from tests.unit.builders import POLICY, memory, ranking
 

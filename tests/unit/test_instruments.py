@@ -56,8 +56,9 @@ from lamina.core.metrics import (
     Outcome,
 )
 from lamina.core.ports import Change, Projection, Rebuildable
-from lamina.core.queries import Failure, Query, Ranking, Source, Tier
+from lamina.core.queries import Failure, Query, Ranking
 from lamina.core.runs import Counts, Order, Run, RunState
+from lamina.core.tiers import Source, Tier
 from lamina.errors import InvalidInput, Overloaded, Unavailable
 from lamina.models.batching import BatchingEmbedder
 from lamina.models.hashing import HashingModel

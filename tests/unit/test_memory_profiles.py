@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.core.memory_profiles import Defaults, MemoryProfile, Purpose, Wishes, clean_memory_profile, settle
-from lamina.core.queries import SEARCHED_TIERS, Filters, Tier, clean_filters
+from lamina.core.queries import Filters, clean_filters
+from lamina.core.tiers import SEARCHED_TIERS, Tier
 from lamina.errors import InvalidInput
 from tests.unit.builders import NOON
 

@@ -2,7 +2,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from lamina.core.queries import MAX_LIMIT, TIER_OF, Filters, Source, clean_filters
+from lamina.core.queries import MAX_LIMIT, Filters, clean_filters
+from lamina.core.tiers import TIER_OF, Source
 from lamina.errors import InvalidInput
 from lamina.text.hygiene import MAX_QUERY_CHARS
 from tests.unit.builders import ACME, request

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from lamina.core.memories import Chunk
 from lamina.core.ports import Embedder, Shares, TierSearcher
-from lamina.core.queries import Failure, Filters, FusionMethod, Hit, Query, Ranking, Source, Tier
+from lamina.core.queries import Failure, Filters, FusionMethod, Hit, Query, Ranking
 from lamina.core.scope import Scope
 from lamina.core.sharing import Share
+from lamina.core.tiers import Source, Tier
 from lamina.errors import InvalidInput, Unavailable
 from lamina.search.fused_search import NOTHING_KNOWN, Deadlines, Known, Search, SourcesOfTier, describe
 from tests.support.embedders import Uncached

@@ -6,9 +6,10 @@ from uuid import UUID
 import pytest
 
 from lamina.core.filters import matches
-from lamina.core.queries import SEARCHED_TIERS, Failure, Filters, Hit, Ranking, Source, Tier
+from lamina.core.queries import Failure, Filters, Hit, Ranking
 from lamina.core.scope import Scope
-from lamina.core.sharing import ForeignQuery, Segment, Share, ShareState, clean_share, foreign_queries, gathered, merged
+from lamina.core.sharing import ForeignQuery, Share, ShareState, clean_share, foreign_queries, gathered, merged
+from lamina.core.tiers import SEARCHED_TIERS, Segment, Source, Tier
 from lamina.errors import InvalidInput
 from tests.unit.builders import NOON, memory, query, ranking
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.core.queries import TIER_OF, FusedHit, Hit, Ranking, Source, Tier
-from lamina.policies.ranking.weighted import MODALITIES_OF, Modality, fuse_by_figures, fuse_by_min_max
+from lamina.core.queries import FusedHit, Hit, Ranking
+from lamina.core.tiers import SOURCES, TIER_OF, Modality, Source, Tier
+from lamina.policies.ranking.weighted import fuse_by_figures, fuse_by_min_max
 from tests.unit.builders import POLICY, memory
 
 WEIGHTED = POLICY.weighted
@@ -74,7 +75,7 @@ def absolute(rankings: Mapping[Source, Ranking], *, has_vector: bool = True) -> 
 
 
 def test_every_source_has_a_modality() -> None:
-    assert MODALITIES_OF.keys() == set(Source)
+    assert SOURCES.keys() == set(Source)
     assert WEIGHTED.weights == {Modality.KEYWORD: 0.3, Modality.VECTOR: 0.6, Modality.GRAPH: 0.1}
 
 

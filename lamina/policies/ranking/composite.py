@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from lamina.core.queries import FusedHit, Memory, Ranking, Source, Tier
+from lamina.core.queries import FusedHit, Memory, Ranking
+from lamina.core.tiers import Source, Tier
 from lamina.policies.ranking.placements import Placed, best_first, placed
 from lamina.policies.ranking.scores import similarity_score
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
 
-from lamina.core.queries import FusedHit, FusionMethod, Normalisation, Ranking, Source, Tier
+from lamina.core.queries import FusedHit, FusionMethod, Normalisation, Ranking
+from lamina.core.tiers import Source, Tier
 from lamina.policies.ranking.composite import CompositePolicy, fuse_by_composite
 from lamina.policies.ranking.diversity import DiversityPolicy
 from lamina.policies.ranking.reciprocal_rank import fuse_by_reciprocal_rank

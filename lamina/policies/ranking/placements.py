@@ -5,11 +5,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from lamina.core.queries import TIER_OF, FusedHit, Hit, Memory, Placement, Ranking, Source, Tier
+from lamina.core.queries import FusedHit, Hit, Memory, Placement, Ranking
+from lamina.core.tiers import SOURCES, TIER_OF, Source, Tier
 
 Key = tuple[Tier, UUID]
-# Warm and cold notes lie in different indexes: what cannot hold a memory does not speak against it.
-_CANNOT_HOLD: Mapping[str, Source] = {"warm": Source.NOTES_COLD, "cold": Source.NOTES_HYBRID}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +27,8 @@ def placed(rankings: Mapping[Source, Ranking]) -> list[Placed]:
 
 def home_sources(memory: Memory, answered: Collection[Source]) -> tuple[Source, ...]:
     """Return the sources of the memory's tier that answered and can hold it, in the order of their names."""
-    absent = _CANNOT_HOLD.get(memory.temperature)
-    return tuple(source for source in sorted(answered) if TIER_OF[source] is memory.tier and source is not absent)
+    own = (source for source in sorted(answered) if TIER_OF[source] is memory.tier)
+    return tuple(source for source in own if SOURCES[source].lacks != memory.temperature)
 
 
 def raised_by_graph(own: float, bonus: float, by_graph: float, weights: tuple[float, float]) -> float:

@@ -4,7 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lamina.core.queries import TIER_OF, FusedHit, Ranking, Source, Tier
+from lamina.core.queries import FusedHit, Ranking
+from lamina.core.tiers import TIER_OF, Source, Tier
 from lamina.policies.ranking.placements import Placed, best_first, home_sources, placed, raised_by_graph
 
 

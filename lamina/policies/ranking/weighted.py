@@ -4,32 +4,11 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
-from lamina.core.queries import FusedHit, Placement, Ranking, Source, Tier
+from lamina.core.queries import FusedHit, Placement, Ranking
+from lamina.core.tiers import SOURCES, Modality, Source, Tier
 from lamina.policies.ranking.placements import Placed, best_first, home_sources, placed, raised_by_graph
 from lamina.policies.ranking.scores import keyword_part, similarity_score
-
-
-class Modality(StrEnum):
-    """How a source recognises a memory."""
-
-    KEYWORD = "keyword"
-    VECTOR = "vector"
-    GRAPH = "graph"
-
-
-MODALITIES_OF: Mapping[Source, frozenset[Modality]] = {
-    Source.SESSION_VECTORS: frozenset({Modality.VECTOR}),
-    Source.SESSION_WORDS: frozenset({Modality.KEYWORD}),
-    Source.SESSION_CONTEXT: frozenset({Modality.VECTOR}),  # Its word figures are those of SESSION_WORDS.
-    Source.NOTES_HYBRID: frozenset({Modality.KEYWORD, Modality.VECTOR}),
-    Source.NOTES_WARM: frozenset({Modality.KEYWORD}),
-    Source.NOTES_COLD: frozenset({Modality.VECTOR}),
-    Source.GRAPH: frozenset({Modality.GRAPH}),
-    Source.PROCEDURES: frozenset({Modality.KEYWORD, Modality.VECTOR}),
-    Source.DOCUMENTS: frozenset({Modality.KEYWORD, Modality.VECTOR}),
-}
 
 # A cosine is comparable across sources and paths come from one; words count by each index's own statistics.
 _Group = tuple[Modality, Source | None]
@@ -123,7 +102,7 @@ def _fused(
 def _modalities(item: Placed, answered: Collection[Source], *, has_vector: bool) -> set[Modality]:
     """Return by what the sources of its tier could have recognised the memory."""
     own = [source for source in item.placements if source is not Source.GRAPH]
-    possible = {mode for source in home_sources(item.memory, answered) or own for mode in MODALITIES_OF[source]}
+    possible = {mode for source in home_sources(item.memory, answered) or own for mode in SOURCES[source].modalities}
     return possible if has_vector else possible - {Modality.VECTOR}
 
 
@@ -140,7 +119,7 @@ def _figures(item: Placed) -> Iterator[tuple[_Group, float]]:
 
 
 def _is_by_words(source: Source, place: Placement) -> bool:
-    if Modality.KEYWORD not in MODALITIES_OF[source]:
+    if Modality.KEYWORD not in SOURCES[source].modalities:
         return False
     return "bm25" in place.raw or "ts_rank_cd" in place.raw or "cosine" not in place.raw
 

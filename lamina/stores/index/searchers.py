@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from lamina.core.queries import Hit, Memory, Place, Query, Ranking, Source
+from lamina.core.queries import Hit, Memory, Place, Query, Ranking
+from lamina.core.tiers import Source
 from lamina.policies.ranking.scores import hybrid_score, keyword_scores
 from lamina.stores.index.ports import Found, HybridIndex, Lookup, WordIndex
 

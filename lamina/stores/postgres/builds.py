@@ -8,10 +8,11 @@ from typing import Any
 import psycopg
 from psycopg.rows import DictRow, dict_row
 
+from lamina.core.tiers import ProjectionName
 from lamina.errors import Misconfigured
 from lamina.stores.postgres.connection import Pool, connect, statement
 from lamina.stores.postgres.generations import Generation
-from lamina.stores.postgres.outbox import CHANNEL, ProjectionName
+from lamina.stores.postgres.outbox import CHANNEL
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("builds.sql")

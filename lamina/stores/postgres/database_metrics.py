@@ -7,21 +7,14 @@ from typing import Any
 
 from psycopg.rows import DictRow
 
-from lamina.core.queries import TierName
 from lamina.core.runs import JobName, RunState
+from lamina.core.tiers import TIERS, TierName
 from lamina.stores.postgres.connection import Pool, connect, statement
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("database_metrics.sql")
 
-TIER_OF_RELATION: Mapping[str, TierName] = {
-    "messages": "sessions",
-    "notes": "notes",
-    "entities": "graph",
-    "edges": "graph",
-    "procedures": "procedures",
-    "documents": "documents",
-}
+TIER_OF_TABLE: Mapping[str, TierName] = {table: spec.name for spec in TIERS.values() for table in spec.tables}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +76,10 @@ class DatabaseMetrics:
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        found = await self._rows("figures_sizes", relations=list(TIER_OF_RELATION))
-        rows: dict[TierName, float] = dict.fromkeys(TIER_OF_RELATION.values(), 0.0)
+        found = await self._rows("figures_sizes", relations=list(TIER_OF_TABLE))
+        rows: dict[TierName, float] = dict.fromkeys(TIER_OF_TABLE.values(), 0.0)
         for row in found:
-            rows[TIER_OF_RELATION[row["relation"]]] += row["rows"]
+            rows[TIER_OF_TABLE[row["relation"]]] += row["rows"]
         return Sizes(rows, max((row["database_bytes"] for row in found), default=0))
 
     async def jobs(self) -> JobFigures:

@@ -11,8 +11,9 @@ from psycopg.types.json import Jsonb
 
 from lamina.core.documents import Document, Span, StoredDocument, StoredPassage
 from lamina.core.memories import Chunk
-from lamina.core.queries import FilterField, Filters, Memory, Place, Query, Tier
+from lamina.core.queries import FilterField, Filters, Memory, Place, Query
 from lamina.core.scope import Scope
+from lamina.core.tiers import Tier
 from lamina.errors import NotFound
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.filters import Columns, filtered, place_parameters, query_parameters

@@ -9,8 +9,9 @@ from uuid import UUID
 from psycopg.rows import DictRow
 
 from lamina.core.memories import Entity
-from lamina.core.queries import FilterField, Filters, Memory, Query, Tier
+from lamina.core.queries import FilterField, Filters, Memory, Query
 from lamina.core.scope import Scope
+from lamina.core.tiers import Tier
 from lamina.policies.retention.decay import LEAST_STRENGTH
 from lamina.stores.postgres import documents, messages, notes
 from lamina.stores.postgres.connection import Pool, connect, scope_parameters

@@ -8,8 +8,8 @@ from uuid import UUID
 from psycopg.rows import DictRow
 
 from lamina.core.links import LinkKind
-from lamina.core.queries import Tier
 from lamina.core.scope import Scope
+from lamina.core.tiers import Tier
 from lamina.stores.postgres.connection import Connection, scope_parameters, statement
 from lamina.stores.postgres.queries import load_queries
 

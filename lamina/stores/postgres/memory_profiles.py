@@ -7,8 +7,8 @@ from typing import Any
 from psycopg.rows import DictRow
 
 from lamina.core.memory_profiles import MemoryProfile, clean_memory_profile
-from lamina.core.queries import TIER_NAMES
 from lamina.core.scope import Scope
+from lamina.core.tiers import TIERS
 from lamina.errors import InvalidInput, NotFound
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, scope_parameters
 from lamina.stores.postgres.epochs import bump_workspace
@@ -75,5 +75,5 @@ def _parameters(scope: Scope) -> dict[str, Any]:
 
 
 def _profile(row: DictRow) -> MemoryProfile:
-    tiers = tuple(tier for name, tier in TIER_NAMES.items() if name in row["tiers"])
+    tiers = tuple(spec.tier for name, spec in TIERS.items() if name in row["tiers"])
     return MemoryProfile(**{**row, "tiers": tiers})

@@ -11,8 +11,9 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from lamina.core.memories import Chunk, Message, Role
-from lamina.core.queries import FilterField, Hit, Memory, Neighbour, Place, Query, Ranking, Source, Tier
+from lamina.core.queries import FilterField, Hit, Memory, Neighbour, Place, Query, Ranking
 from lamina.core.scope import Scope
+from lamina.core.tiers import Source, Tier
 from lamina.policies.ranking.scores import similarity_score, widening
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.filters import Columns, filtered, place_parameters, query_parameters

@@ -23,10 +23,9 @@ from lamina.core.queries import (
     Place,
     Query,
     Ranking,
-    Source,
-    Tier,
 )
 from lamina.core.scope import Scope
+from lamina.core.tiers import Source, Tier
 from lamina.errors import Conflict, InvalidInput, NotFound
 from lamina.policies.ranking.scores import keyword_scores
 from lamina.policies.retention.lifespan import Temperature

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 from uuid import UUID
 
 import psycopg
 
 from lamina.core.ports import Change
+from lamina.core.tiers import PROJECTIONS, TIERS, ProjectionName
 from lamina.policies.retention.decay import LEAST_STRENGTH
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, statement
 from lamina.stores.postgres.queries import load_queries
@@ -15,10 +16,8 @@ from lamina.stores.postgres.records import RECORD_OF
 
 QUERIES = load_queries("outbox.sql")
 
-ProjectionName = Literal["messages", "notes", "cold", "documents", "graph"]
-PROJECTIONS: tuple[ProjectionName, ...] = get_args(ProjectionName)
 CHANNEL = "lamina_outbox"
-NOTE_PROJECTIONS: tuple[ProjectionName, ...] = ("notes", "cold")
+NOTE_PROJECTIONS = tuple(TIERS["notes"].projections)
 """What takes over a note: one while it is warm, the other while it is cold, both whenever it changes."""
 
 
@@ -63,7 +62,7 @@ class Outbox:
         kept: The projections whose lag counts; what nothing keeps waits without being behind.
     """
 
-    def __init__(self, pool: Pool, kept: Sequence[ProjectionName] = PROJECTIONS) -> None:
+    def __init__(self, pool: Pool, kept: Sequence[ProjectionName] = tuple(PROJECTIONS)) -> None:
         self._pool = pool
         self._kept = kept
 

@@ -12,8 +12,9 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from lamina.core.memories import new_id
-from lamina.core.queries import FilterField, Filters, Hit, Memory, Query, Ranking, Source, Tier
+from lamina.core.queries import FilterField, Filters, Hit, Memory, Query, Ranking
 from lamina.core.scope import Scope
+from lamina.core.tiers import Source, Tier
 from lamina.errors import Conflict, NotFound
 from lamina.policies.procedures import (
     Candidate,

@@ -8,7 +8,8 @@ from uuid import UUID
 from psycopg.rows import DictRow
 
 from lamina.core.scope import Scope
-from lamina.core.sharing import MAX_SHARES_INTO, Segment, Share
+from lamina.core.sharing import MAX_SHARES_INTO, Share
+from lamina.core.tiers import Segment
 from lamina.errors import Conflict, NotFound
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
 from lamina.stores.postgres.epochs import bump_workspace

@@ -10,12 +10,11 @@ from psycopg.rows import DictRow
 
 from lamina.aio.coalescing import Coalescer
 from lamina.core.memory_profiles import MemoryProfile
-from lamina.core.queries import TIER_NAMES
 from lamina.core.scope import Scope
-from lamina.core.sharing import Segment, Share
+from lamina.core.sharing import Share
 from lamina.core.stamps import SharedEpoch, Stamp
+from lamina.core.tiers import TIERS, ProjectionName, Segment
 from lamina.stores.postgres.connection import Pool, connect
-from lamina.stores.postgres.outbox import ProjectionName
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("stamps.sql")
@@ -85,7 +84,7 @@ def _share(item: dict[str, Any]) -> Share:
 
 
 def _profile(item: dict[str, Any]) -> MemoryProfile:
-    tiers = tuple(tier for name, tier in TIER_NAMES.items() if name in item["tiers"])
+    tiers = tuple(spec.tier for name, spec in TIERS.items() if name in item["tiers"])
     return MemoryProfile(**{**item, "tiers": tiers, "updated_at": _moment(item["updated_at"])})
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from lamina.core.queries import Hit, Memory, Place, Query, Ranking, Source
+from lamina.core.queries import Hit, Memory, Place, Query, Ranking
+from lamina.core.tiers import Source
 from lamina.policies.ranking.scores import similarity_score
 from lamina.stores.index.ports import Found, Lookup, VectorIndex
 
