@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: up test test-servers check install format schema clean
+.PHONY: up test test-servers check install format schema docs clean
 
 up: install ## Start everything, load the sample conversation, search it, and serve.
 	$(BIN)/lamina up --config configs/local.yaml --sample
@@ -46,6 +46,9 @@ format: install ## Format and sort.
 
 schema: install ## Write schema.sql anew from the migrations.
 	$(BIN)/python -m tests.support.schema
+
+docs: install ## Write docs/configuration.md anew from the settings.
+	$(BIN)/python -m tests.support.configuration
 
 clean: ## Remove what make made; the data in .lamina stay.
 	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,13 +1,13 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
 
 import pytest
 from pydantic import BaseModel, ValidationError
 
 from deployments.environment import INSTANCE
 from jobs.runner import OWN_PROCESSES
+from lamina.config_check.fields import models_in
 from lamina.errors import Misconfigured
 from lamina.settings import (
     EmbeddedPostgresSettings,
@@ -18,6 +18,7 @@ from lamina.settings import (
     Settings,
     load_settings,
 )
+from tests.support.configuration import REFERENCE, reference
 
 LOCAL = Path(__file__).parents[2] / "configs" / "local.yaml"
 
@@ -227,10 +228,23 @@ def test_every_field_of_every_section_has_a_line_of_documentation() -> None:
         f"{section.__name__}.{name}"
         for section in _sections(Settings)
         for name, field in section.model_fields.items()
-        if name != "kind" and not field.description and not list(_models_in(field.annotation))
+        if name != "kind" and not field.description and not list(models_in(field.annotation))
     ]
 
     assert undocumented == []
+
+
+def test_the_reference_is_the_one_that_the_settings_make() -> None:
+    assert REFERENCE.read_text() == reference(), "run `make docs`"
+
+
+def test_every_setting_is_in_the_reference() -> None:
+    text = reference()
+
+    for section in _sections(Settings):
+        for name, field in section.model_fields.items():
+            if name != "kind" and not list(models_in(field.annotation)):
+                assert f"\n| `{name}` | " in text
 
 
 def test_every_section_has_a_line_of_documentation_and_refuses_unknown_fields() -> None:
@@ -261,12 +275,5 @@ def test_a_dimension_too_small_is_refused(dimension: int) -> None:
 def _sections(section: type[BaseModel]) -> Iterator[type[BaseModel]]:
     yield section
     for field in section.model_fields.values():
-        for inner in _models_in(field.annotation):
+        for inner in models_in(field.annotation):
             yield from _sections(inner)
-
-
-def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for inner in get_args(annotation):
-        yield from _models_in(inner)
