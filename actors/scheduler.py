@@ -22,7 +22,8 @@ from lamina.maintenance.schedule import schedules
 from lamina.settings import Settings
 from lamina.stores.postgres.generations import lacks_vectors
 from lamina.stores.postgres.job_runs import CHANNEL, Runs, locked
-from lamina.wiring import build_pool, jobs_edition, jobs_namespace, session_url, utc_now
+from lamina.wiring.jobs import jobs_edition, jobs_namespace
+from lamina.wiring.stores import build_pool, session_url, utc_now
 
 logger = logging.getLogger(__name__)
 LOOK_S = 5.0

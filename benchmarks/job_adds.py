@@ -20,7 +20,9 @@ from lamina.core.scope import Scope
 from lamina.ingest.turns import Recorder
 from lamina.settings import Settings
 from lamina.stores.postgres.generations import claim_generation
-from lamina.wiring import build_job_embedder, build_pool, build_recorder, model_identity, postgres_url
+from lamina.wiring.jobs import build_job_embedder
+from lamina.wiring.services import build_recorder
+from lamina.wiring.stores import build_pool, model_identity, postgres_url
 
 FEW_NOTES = 1_000
 ADDS = 200

@@ -22,7 +22,8 @@ from lamina.maintenance.driver import fan_out_over
 from lamina.settings import EmbeddedPostgresSettings, HashingSettings, PostgresServerSettings, Settings, load_settings
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.migrate import migrate
-from lamina.wiring import Tools, build_driver, build_job_embedder, build_pool, build_worker, model_identity
+from lamina.wiring.jobs import Tools, build_driver, build_job_embedder, build_worker
+from lamina.wiring.stores import build_pool, model_identity
 
 TENANT, WORKSPACE, NOBODY = "local", "year", "nobody"
 WARM_UP_S = 0.5

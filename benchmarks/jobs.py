@@ -21,7 +21,7 @@ from benchmarks.job_traffic import measure_traffic
 from benchmarks.report import publish, table
 from lamina.core.runs import JobName
 from lamina.errors import InvalidInput
-from lamina.wiring import JOBS
+from lamina.wiring.jobs import JOBS
 
 SIZES = "10000,100000,1000000"
 LEAST_NOTES = 100

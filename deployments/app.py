@@ -24,8 +24,8 @@ from lamina.settings import (
 )
 from lamina.stores.postgres.generations import Generation, claim_generation
 from lamina.stores.postgres.migrate import migrate, wait_for_server
-from lamina.wiring import model_identity, served_tiers, session_url
-from lamina.wiring.stores import with_thresholds
+from lamina.wiring.stores import model_identity, session_url, with_thresholds
+from lamina.wiring.tiers import served_tiers
 
 CONSTRUCTOR_ATTEMPTS = 3
 # Ray's own, of half a second at the most, let an overloaded deployment fall to an eighth of what it can do.

@@ -11,7 +11,7 @@ from lamina.core.ports import ModelIdentity
 from lamina.errors import Misconfigured, Unavailable
 from lamina.models.batching import BatchingEmbedder
 from lamina.settings import Settings
-from lamina.wiring import build_model
+from lamina.wiring.stores import build_model
 
 CHARS_PER_TOKEN = 4
 STALLED_S = 600.0

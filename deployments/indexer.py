@@ -11,7 +11,8 @@ from deployments.handles import ProjectionHandle
 from deployments.instruments import MeasuredRebuildable, replica_meter
 from lamina.core.tiers import TIERS, TierName
 from lamina.settings import Settings
-from lamina.wiring import build_indexer, build_pool
+from lamina.wiring.services import build_indexer
+from lamina.wiring.stores import build_pool
 
 
 class IndexerDeployment:

@@ -5,7 +5,7 @@ from lamina.core.tiers import TierName
 from lamina.errors import Misconfigured
 from lamina.maintenance.schedule import schedules
 from lamina.settings import SearcherDeployment, Settings
-from lamina.wiring import served_tiers
+from lamina.wiring.tiers import served_tiers
 
 
 def refuse_contradictions(settings: Settings) -> None:

@@ -16,7 +16,9 @@ from lamina.aio.probing import Probe
 from lamina.core.tiers import TIERS, Tier, TierName
 from lamina.settings import Settings
 from lamina.stores.postgres.generations import Generation
-from lamina.wiring import build_pool, build_reads, shard_limits, shards_edition, shards_namespace
+from lamina.wiring.caches import shard_limits, shards_edition, shards_namespace
+from lamina.wiring.services import build_reads
+from lamina.wiring.stores import build_pool
 
 
 class RouterDeployment:

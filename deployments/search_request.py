@@ -21,7 +21,7 @@ from lamina.core.tiers import SEARCHED_TIERS, Source, Tier
 from lamina.errors import LaminaError
 from lamina.policies.ranking.context_block import ContextBlock, Extras, build_context
 from lamina.search.fused_search import NOTHING_KNOWN, Known
-from lamina.wiring import utc_now
+from lamina.wiring.stores import utc_now
 
 Part = TypeVar("Part")
 

@@ -19,7 +19,9 @@ from lamina.search.fused_search import measured
 from lamina.settings import Settings
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.outbox import Outbox
-from lamina.wiring import build_pool, build_tier, claim
+from lamina.wiring.claiming import claim
+from lamina.wiring.stores import build_pool
+from lamina.wiring.tiers import build_tier
 
 STALLED_S = 60.0
 """Far beyond the deadline of every source: what takes longer hangs where no deadline reaches."""

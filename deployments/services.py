@@ -33,14 +33,12 @@ from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.job_runs import Runs
 from lamina.stores.postgres.keys import Credential, KeyRole, Keys, hash_key
 from lamina.stores.postgres.shares import Shares
-from lamina.wiring import (
-    Archives,
-    CacheParts,
+from lamina.wiring.archives import Archives, build_archives
+from lamina.wiring.caches import CacheParts, build_caches
+from lamina.wiring.services import (
     DocumentParts,
     ProcedureParts,
     Reads,
-    build_archives,
-    build_caches,
     build_document_parts,
     build_eraser,
     build_explorer,

@@ -34,7 +34,8 @@ from lamina.maintenance import driver
 from lamina.maintenance.report import report
 from lamina.settings import Settings
 from lamina.stores.postgres.job_runs import Runs
-from lamina.wiring import JOBS, build_pool, utc_now
+from lamina.wiring.jobs import JOBS
+from lamina.wiring.stores import build_pool, utc_now
 
 app = typer.Typer(help="Maintenance jobs over the cluster.", no_args_is_help=True, pretty_exceptions_enable=False)
 console = Console()

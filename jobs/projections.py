@@ -10,7 +10,7 @@ from lamina.errors import Unavailable
 from lamina.maintenance.tenant_jobs import Audit
 from lamina.projections.audit import Drift
 from lamina.settings import Settings
-from lamina.wiring import served_tiers
+from lamina.wiring.tiers import served_tiers
 
 APPLICATION = "lamina"
 

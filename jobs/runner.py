@@ -21,16 +21,8 @@ from lamina.maintenance.undo import Undo
 from lamina.settings import MIB, JobsSettings, Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.job_runs import Runs
-from lamina.wiring import (
-    Tools,
-    build_driver,
-    build_job_embedder,
-    build_pool,
-    build_undo,
-    build_worker,
-    utc_now,
-    with_thresholds_of,
-)
+from lamina.wiring.jobs import Tools, build_driver, build_job_embedder, build_undo, build_worker, with_thresholds_of
+from lamina.wiring.stores import build_pool, utc_now
 
 TRIES = 5
 """How often a partition is begun whose worker died; it goes on where it stands."""

@@ -17,7 +17,7 @@ from lamina.stores.postgres.builds import Build, Builds
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.database_metrics import DatabaseMetrics, GenerationFigures, JobFigures, Sizes
 from lamina.stores.postgres.outbox import Lag, Outbox
-from lamina.wiring import utc_now
+from lamina.wiring.stores import utc_now
 
 Label = TypeVar("Label", bound=str)
 Reading = TypeVar("Reading")

@@ -12,8 +12,8 @@ from lamina.api.archives import ArchivedNoteOut, ArchivedNotesOut, RestoredNoteO
 from lamina.core.memories import RestoreStatus
 from lamina.core.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE, Scope
 from lamina.errors import NotFound
-from lamina.wiring import utc_now
 from lamina.wiring.archives import Archives
+from lamina.wiring.stores import utc_now
 
 router = APIRouter(prefix="/v1/archive", tags=["archive"])
 

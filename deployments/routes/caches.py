@@ -22,7 +22,7 @@ from lamina.core.cache_layers import Layer
 from lamina.core.cache_stats import Counts
 from lamina.errors import InvalidInput
 from lamina.text.hygiene import clean_id
-from lamina.wiring import utc_now
+from lamina.wiring.stores import utc_now
 
 router = APIRouter(tags=["caches"])
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"

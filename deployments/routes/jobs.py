@@ -15,7 +15,8 @@ from lamina.errors import InvalidInput, Overloaded
 from lamina.maintenance.report import report
 from lamina.maintenance.schedule import schedules
 from lamina.maintenance.undo import request_undo
-from lamina.wiring import JOBS, refuse_parts, undo_window, utc_now
+from lamina.wiring.jobs import JOBS, refuse_parts, undo_window
+from lamina.wiring.stores import utc_now
 
 router = APIRouter(prefix="/v1", tags=["operations"])
 BY_API = "api"

@@ -11,7 +11,7 @@ from lamina.api.memory_profiles import MemoryProfileIn, MemoryProfileOut
 from lamina.core.memory_profiles import MemoryProfile, Purpose
 from lamina.core.scope import Scope
 from lamina.errors import InvalidInput
-from lamina.wiring import utc_now
+from lamina.wiring.stores import utc_now
 
 router = APIRouter(prefix="/v1", tags=["memory profiles"])
 

@@ -11,7 +11,7 @@ from deployments.services import ReaderDep, ServicesDep, WriterDep
 from lamina.api.providers import HitRatesOut, InferenceCallsIn, ProviderRatesOut, RecordedOut
 from lamina.stores.postgres.provider_metrics import InferenceCall
 from lamina.text.hygiene import clean_id
-from lamina.wiring import utc_now
+from lamina.wiring.stores import utc_now
 
 MAX_DAYS = 3650
 router = APIRouter(prefix="/v1/providers", tags=["providers"])

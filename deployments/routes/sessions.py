@@ -8,7 +8,7 @@ from deployments.routes.reads import ScopeDep
 from deployments.services import ReaderDep, ServicesDep
 from lamina.api.sessions import ForecastOut
 from lamina.maintenance.compaction import Sessions
-from lamina.wiring import utc_now
+from lamina.wiring.stores import utc_now
 
 router = APIRouter(prefix="/v1", tags=["read"])
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 
 from deployments.services import AdminDep, ServicesDep
 from lamina.api.users import ReceiptOut
-from lamina.wiring import utc_now
+from lamina.wiring.stores import utc_now
 
 router = APIRouter(prefix="/v1", tags=["operations"])
 

@@ -22,7 +22,7 @@ from lamina.errors import InvalidInput, NotFound
 from lamina.stores.postgres.idempotency import Once, once_for
 from lamina.stores.postgres.notes import PutNote
 from lamina.text.hygiene import clean_id
-from lamina.wiring import utc_now
+from lamina.wiring.stores import utc_now
 
 router = APIRouter(prefix="/v1", tags=["write"])
 IdempotencyKey = Annotated[

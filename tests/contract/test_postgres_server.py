@@ -25,7 +25,7 @@ from lamina.settings import FalkorDBServerSettings, PoolSettings, PostgresServer
 from lamina.stores.postgres.connection import Connection, Pool, Pooling, connect, in_transaction, new_pool
 from lamina.stores.postgres.job_runs import Runs, locked
 from lamina.stores.postgres.migrate import migrate, refuse_versions
-from lamina.wiring import build_pool, postgres_url, session_url, utc_now
+from lamina.wiring.stores import build_pool, postgres_url, session_url, utc_now
 from tests.conftest import database_url
 from tests.support.application import Application, running, settings_for
 from tests.support.jobs import run_job

@@ -11,7 +11,7 @@ import pytest
 from deployments.api import build_api
 from deployments.routes import archives
 from lamina.stores.postgres.keys import KeyRole
-from lamina.wiring import build_archives
+from lamina.wiring.archives import build_archives
 from tests.support.application import Application
 from tests.support.jobs import in_days, run_job
 

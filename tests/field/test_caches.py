@@ -23,7 +23,7 @@ from lamina.policies.caching.keys import digest
 from lamina.settings import Settings
 from lamina.stores.postgres.keys import KeyRole
 from lamina.stores.postgres.outbox import enqueue_all
-from lamina.wiring import shard_limits
+from lamina.wiring.caches import shard_limits
 from tests.support.application import Application, another_router, running, settings_for
 
 SCOPES, REQUESTS = 5_000, 50_000

@@ -27,7 +27,7 @@ from lamina.settings import PoolSettings
 from lamina.stores.postgres.connection import new_pool
 from lamina.stores.postgres.embedding_cache import EmbeddingTable
 from lamina.stores.postgres.generations import claim_generation
-from lamina.wiring import utc_now
+from lamina.wiring.stores import utc_now
 
 QUERY = "where does Ann keep her tea?"
 ANN = Scope("acme", "atlas", agent="ann")

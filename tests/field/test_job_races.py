@@ -13,7 +13,7 @@ from lamina.maintenance.changes import Changes
 from lamina.maintenance.pages import Page
 from lamina.stores.postgres.connection import in_transaction
 from lamina.stores.postgres.outbox import enqueue_notes
-from lamina.wiring import build_job
+from lamina.wiring.jobs import build_job
 from tests.support.application import Application
 from tests.support.jobs import in_days, run_job, tools_of, undo_run
 

@@ -21,8 +21,9 @@ from lamina.stores.postgres import builds
 from lamina.stores.postgres.builds import STARTS_APART, Builds, claim_store, order_build
 from lamina.stores.postgres.connection import statement
 from lamina.stores.postgres.keys import KeyRole
-from lamina.wiring import build_pool, claim
+from lamina.wiring.claiming import claim
 from lamina.wiring.indexes import identify, shown, store_of
+from lamina.wiring.stores import build_pool
 from tests.support.application import Application, running, settings_for
 from tests.support.indexes import chunk_count
 

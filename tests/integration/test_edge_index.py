@@ -20,7 +20,7 @@ from lamina.models.hashing import HashingModel
 from lamina.stores.index.edge.builds import EmbeddedHybridIndex
 from lamina.stores.index.edge.shard import QdrantEdgeIndex
 from lamina.stores.index.ports import Found
-from lamina.wiring import index_path
+from lamina.wiring.indexes import index_path
 from tests.support.application import index_of, running, settings_for
 from tests.support.indexes import ACME, ONE, TWO, asked, in_another_process, record
 

@@ -32,7 +32,7 @@ from lamina.settings import (
 )
 from lamina.stores.graph.falkordb import falkordb_graph
 from lamina.stores.graph.store import CypherGraph
-from lamina.wiring import build_graph_store, graph_is_new
+from lamina.wiring.stores import build_graph_store, graph_is_new
 from tests.support.service import command_line
 
 SETTINGS = EmbeddedFalkorDBSettings()

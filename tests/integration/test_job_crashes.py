@@ -22,7 +22,8 @@ from lamina.core.runs import JobName, Order
 from lamina.embedded import EmbeddedPostgres
 from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.job_runs import Runs
-from lamina.wiring import JOBS, build_pool
+from lamina.wiring.jobs import JOBS
+from lamina.wiring.stores import build_pool
 from tests.conftest import TEMPLATE, database_url
 from tests.support.application import Application, running, settings_for
 from tests.support.job_process import Death, JobProcess, Task, deaths, job_process

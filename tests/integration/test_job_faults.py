@@ -16,7 +16,7 @@ from lamina.maintenance.row_jobs import DECAY, RowJob
 from lamina.maintenance.worker import Worker
 from lamina.stores.postgres.job_changes import Change, change_rows
 from lamina.stores.postgres.job_runs import Runs
-from lamina.wiring import job_limits
+from lamina.wiring.jobs import job_limits
 from tests.support.application import Application
 from tests.support.jobs import driver_of, in_days, run_job, undo_run
 

@@ -15,7 +15,7 @@ from lamina.errors import Conflict, Misconfigured
 from lamina.maintenance.pages import Job
 from lamina.maintenance.worker import Worker
 from lamina.stores.postgres.job_runs import Runs
-from lamina.wiring import job_limits
+from lamina.wiring.jobs import job_limits
 from tests.support.application import Application
 from tests.support.jobs import Halt, Watched, driver_of, in_days, in_pages, job_of, run_job
 

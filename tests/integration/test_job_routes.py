@@ -12,7 +12,8 @@ from lamina.core.areas import Area
 from lamina.core.runs import BY_SCHEDULE, JOB_NAMES, Order, RunState
 from lamina.stores.postgres.job_runs import Runs
 from lamina.stores.postgres.keys import KeyRole
-from lamina.wiring import JOBS, utc_now
+from lamina.wiring.jobs import JOBS
+from lamina.wiring.stores import utc_now
 from tests.support.application import Application
 from tests.support.jobs import in_days, run_job
 

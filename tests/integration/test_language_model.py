@@ -21,7 +21,7 @@ from lamina.extraction.model_answers import SCHEMA
 from lamina.extraction.rules import extract as by_rules
 from lamina.models.hashing import HashingModel
 from lamina.settings import LanguageModelSettings
-from lamina.wiring import build_extractor
+from lamina.wiring.services import build_extractor
 from tests.support.application import running, settings_for
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)

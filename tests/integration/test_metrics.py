@@ -16,7 +16,7 @@ from lamina.errors import Unavailable
 from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.builds import order_build
 from lamina.stores.postgres.job_runs import Runs, advance
-from lamina.wiring import utc_now
+from lamina.wiring.stores import utc_now
 from tests.support.application import Application, running, settings_for
 from tests.unit.test_dashboard import collected
 

@@ -26,7 +26,8 @@ from lamina.settings import (
 )
 from lamina.stores.graph.store import CypherGraph
 from lamina.stores.postgres.keys import KeyRole
-from lamina.wiring import claim, tiers
+from lamina.wiring import tiers
+from lamina.wiring.claiming import claim
 from lamina.wiring.moving import Filled, fill_store, is_served
 from tests.support.application import Application, running, settings_for
 from tests.support.bolt import bolt_graph, bolt_server

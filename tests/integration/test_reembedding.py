@@ -33,7 +33,9 @@ from lamina.stores.postgres.connection import statement
 from lamina.stores.postgres.generations import activate_generation, claim_generation
 from lamina.stores.postgres.outbox import enqueue_all
 from lamina.text.words import words
-from lamina.wiring import build_tier, job_limits, utc_now
+from lamina.wiring.jobs import job_limits
+from lamina.wiring.stores import utc_now
+from lamina.wiring.tiers import build_tier
 from tests.support import application
 from tests.support.application import Application, running, settings_for
 

@@ -28,7 +28,8 @@ from lamina.core.runs import JOB_NAMES, JobName, Order, Run, RunState
 from lamina.errors import Misconfigured
 from lamina.maintenance.undo import request_undo
 from lamina.stores.postgres.job_runs import Runs, locked
-from lamina.wiring import build_pool, jobs_namespace
+from lamina.wiring.jobs import jobs_namespace
+from lamina.wiring.stores import build_pool
 from tests.support.application import settings_for
 from tests.support.job_process import LAUNCHED
 from tests.support.service import ROOT, command_line, descendants, environment
@@ -314,7 +315,7 @@ REOPEN = """
 import os, ray
 from actors.scheduler import open_scheduler
 from lamina.settings import load_settings
-from lamina.wiring import jobs_namespace
+from lamina.wiring.jobs import jobs_namespace
 ray.init(namespace="lamina", log_to_driver=False)
 
 def opened(page_rows):

@@ -25,7 +25,10 @@ from lamina.settings import HashingSettings, NoGraphSettings, PostgresServerSett
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.keys import KeyRole, create_key
-from lamina.wiring import TierParts, build_indexer, build_pool, build_reads, build_tier, served_tiers, shard_limits
+from lamina.wiring.caches import shard_limits
+from lamina.wiring.services import build_indexer, build_reads
+from lamina.wiring.stores import build_pool
+from lamina.wiring.tiers import TierParts, build_tier, served_tiers
 
 
 @dataclass

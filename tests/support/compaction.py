@@ -14,7 +14,8 @@ from lamina.maintenance.compaction import CompactionJob
 from lamina.maintenance.pages import Job
 from lamina.maintenance.undo import Undo
 from lamina.policies.retention.session_budget import CompactionPolicy
-from lamina.wiring import postgres_url, undo_window
+from lamina.wiring.jobs import undo_window
+from lamina.wiring.stores import postgres_url
 from tests.support.application import Application
 from tests.support.jobs import area_of, driver_of, tools_of
 

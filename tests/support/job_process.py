@@ -32,17 +32,8 @@ from lamina.maintenance.pages import Job
 from lamina.maintenance.worker import Worker
 from lamina.settings import Settings
 from lamina.stores.postgres.job_runs import Runs
-from lamina.wiring import (
-    Tools,
-    build_driver,
-    build_job_embedder,
-    build_pool,
-    build_undo,
-    build_worker,
-    job_limits,
-    utc_now,
-)
-from lamina.wiring.jobs import build_job
+from lamina.wiring.jobs import Tools, build_driver, build_job, build_job_embedder, build_undo, build_worker, job_limits
+from lamina.wiring.stores import build_pool, utc_now
 from tests.support.application import settings_for
 
 ROOT = Path(__file__).resolve().parents[2]

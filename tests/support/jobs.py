@@ -15,8 +15,7 @@ from lamina.maintenance.driver import Driver, fan_out_over
 from lamina.maintenance.pages import After, Job, Page
 from lamina.maintenance.worker import Worker
 from lamina.models.batching import BatchingEmbedder
-from lamina.wiring import Tools, build_driver, build_undo, build_worker, job_limits
-from lamina.wiring.jobs import build_job
+from lamina.wiring.jobs import Tools, build_driver, build_job, build_undo, build_worker, job_limits
 from tests.support.application import Application
 
 

@@ -9,7 +9,7 @@ from lamina.core.tiers import SEARCHED_TIERS, TIER_OF, Source, Tier
 from lamina.policies.ranking.fusion import RankingPolicy
 from lamina.settings import SearchSettings
 from lamina.text.words import words
-from lamina.wiring import ranking_policy
+from lamina.wiring.services import ranking_policy
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 ACME = Scope("acme")

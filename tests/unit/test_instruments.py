@@ -65,7 +65,7 @@ from lamina.models.hashing import HashingModel
 from lamina.search.conversation import ConversationSearcher
 from lamina.search.fused_search import SourcesOfTier, measured
 from lamina.settings import Settings
-from lamina.wiring import shard_limits
+from lamina.wiring.caches import shard_limits
 from tests.unit.builders import query
 
 BOUNDED = {"tier", "source", "projection", "job_name", "outcome", "layer", "part", "operation"}
