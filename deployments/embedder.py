@@ -4,16 +4,15 @@ import asyncio
 from collections.abc import Sequence
 
 from actors.instruments import watch
-from deployments.instruments import MeasuredEmbedder, MeasuredModel, replica_meter
+from deployments.instruments import replica_meter
 from deployments.scaling import Work
 from lamina.core.memories import Chunk
 from lamina.core.ports import ModelIdentity
 from lamina.errors import Misconfigured, Unavailable
-from lamina.models.batching import BatchingEmbedder
+from lamina.models.batching import BatchingEmbedder, tokens_of
 from lamina.settings import Settings
 from lamina.wiring.stores import build_model
 
-CHARS_PER_TOKEN = 4
 STALLED_S = 600.0
 """Longer than a batch of one very long document takes on a slow machine."""
 
@@ -35,8 +34,8 @@ class EmbedderDeployment:
         if model.identity != identity:
             raise Misconfigured(f"the model loaded is {model.identity}, expected {identity}", "set embedding.model")
         meter = replica_meter()
-        self._embedder = MeasuredEmbedder(BatchingEmbedder(MeasuredModel(model, meter)), meter)
-        watch(self, "embedder", meter, tell=self._embedder.tell)
+        self._embedder = BatchingEmbedder(model, meter=meter)
+        watch(self, "embedder", meter, tell=self._embedder.record_calls)
         self._work = Work()
 
     async def embed_calls(self, calls: Sequence[tuple[str, ...]]) -> list[Sequence[tuple[Chunk, ...]]]:
@@ -62,8 +61,3 @@ class EmbedderDeployment:
         """
         if (stalled := self._work.stalled_s()) > STALLED_S:
             raise Unavailable("embedder", f"the model has embedded nothing for {stalled:.0f} s")
-
-
-def tokens_of(texts: Sequence[str]) -> int:
-    """Return about how many tokens the texts have, at least one each."""
-    return sum(1 + len(text) // CHARS_PER_TOKEN for text in texts)

@@ -4,6 +4,7 @@ Calls that queue while others are in flight travel together: one hop carries up 
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ray.serve.handle import DeploymentHandle
 from lamina.aio.coalescing import Coalescer
 from lamina.core.links import Followed, Frontier
 from lamina.core.memories import Chunk
+from lamina.core.metrics import APPLIED, APPLY_FAILURES, APPLY_SECONDS, UNMEASURED, Meter, timed
 from lamina.core.ports import Change
 from lamina.core.queries import Failure, Query, Ranking
 from lamina.core.tiers import ProjectionName, Source
@@ -25,33 +27,49 @@ from lamina.projections.audit import Drift
 MAX_IN_FLIGHT = 4
 
 
-async def call(handle: DeploymentHandle[Any], method: str, part: str, *arguments: Any) -> Any:
-    """Return what a deployment's method returns; its errors come as the library's own.
+class RemoteDeployment:
+    """Calls methods of a deployment; its errors come as the library's own.
 
-    Raises:
-        LaminaError: What the method raised.
-        Overloaded: If the deployment's queue is full.
-        Unavailable: If no replica answers.
+    Args:
+        handle: The deployment.
+        part: Its name in errors.
     """
-    try:
-        return await getattr(handle, method).remote(*arguments)
-    except BackPressureError as error:
-        raise Overloaded(part, "its queue is full") from error
-    except RayTaskError as error:
-        if isinstance(error.cause, LaminaError):
-            raise error.cause from None
-        raise Unavailable(part, f"it failed with {type(error.cause).__name__}") from error
-    except (RayError, RayServeException) as error:
-        raise Unavailable(part, type(error).__name__) from error
+
+    def __init__(self, handle: DeploymentHandle[Any], part: str) -> None:
+        self._handle = handle
+        self._part = part
+
+    async def call(self, method: str, *arguments: Any) -> Any:
+        """Return the method's result.
+
+        Raises:
+            LaminaError: From the method.
+            Overloaded: If the deployment's queue is full.
+            Unavailable: If no replica answers.
+        """
+        try:
+            return await getattr(self._handle, method).remote(*arguments)
+        except BackPressureError as error:
+            raise Overloaded(self._part, "its queue is full") from error
+        except RayTaskError as error:
+            if isinstance(error.cause, LaminaError):
+                raise error.cause from None
+            raise Unavailable(self._part, f"it failed with {type(error.cause).__name__}") from error
+        except (RayError, RayServeException) as error:
+            raise Unavailable(self._part, type(error).__name__) from error
+
+    async def ping(self) -> None:
+        """Return if a replica answers."""
+        await self.call("ping")
 
 
-class EmbedderHandle:
+class EmbedderHandle(RemoteDeployment):
     """The Embedder port over its deployment."""
 
     def __init__(self, handle: DeploymentHandle[Any]) -> None:
-        self._handle = handle
+        super().__init__(handle, "embedder")
         self._calls: Coalescer[tuple[str, ...], Sequence[tuple[Chunk, ...]]] = Coalescer(
-            self._send, part="embedder", max_in_flight=MAX_IN_FLIGHT
+            partial(self.call, "embed_calls"), part="embedder", max_in_flight=MAX_IN_FLIGHT
         )
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -62,15 +80,9 @@ class EmbedderHandle:
         """Return the embedded chunks of each text."""
         return await self._calls.submit(tuple(texts)) if texts else []
 
-    async def _send(self, calls: Sequence[tuple[str, ...]]) -> Sequence[Sequence[tuple[Chunk, ...]]]:
-        answered: Sequence[Sequence[tuple[Chunk, ...]]] = await call(
-            self._handle, "embed_calls", "embedder", list(calls)
-        )
-        return answered
 
-
-class TierHandle:
-    """The TierSearcher port over a tier's deployment, and what follows links where it has a graph.
+class TierHandle(RemoteDeployment):
+    """The TierSearcher port over a tier's deployment, and the Links port where the tier has a graph.
 
     Args:
         handle: The deployment.
@@ -78,10 +90,9 @@ class TierHandle:
     """
 
     def __init__(self, handle: DeploymentHandle[Any], part: str) -> None:
-        self._handle = handle
-        self._part = part
+        super().__init__(handle, part)
         self._queries: Coalescer[Query, Mapping[Source, Ranking | Failure]] = Coalescer(
-            self._send, part=part, max_in_flight=MAX_IN_FLIGHT
+            partial(self.call, "search_many"), part=part, max_in_flight=MAX_IN_FLIGHT
         )
 
     async def search(self, query: Query) -> Mapping[Source, Ranking | Failure]:
@@ -90,59 +101,56 @@ class TierHandle:
 
     async def expand(self, frontier: Frontier) -> Sequence[Followed]:
         """Return the links of the nodes."""
-        followed: Sequence[Followed] = await call(self._handle, "expand", self._part, frontier)
+        followed: Sequence[Followed] = await self.call("expand", frontier)
         return followed
-
-    async def probe(self) -> None:
-        """Return if a replica answers."""
-        await call(self._handle, "ping", self._part)
 
     async def probe_stores(self) -> Mapping[str, str]:
         """Return the state of the store of each of the tier's projections, as one replica sees it."""
-        states: Mapping[str, str] = await call(self._handle, "probe_stores", self._part)
+        states: Mapping[str, str] = await self.call("probe_stores")
         return states
 
-    async def _send(self, queries: Sequence[Query]) -> Sequence[Mapping[Source, Ranking | Failure]]:
-        answered: Sequence[Mapping[Source, Ranking | Failure]] = await call(
-            self._handle, "search_many", self._part, list(queries)
-        )
-        return answered
 
-
-class ProjectionHandle:
+class ProjectionHandle(RemoteDeployment):
     """The Projection port over the deployment that owns it.
 
     Args:
         handle: The deployment.
         projection: Which of its projections.
         build: Which build of it; that which searches use if not given.
+        meter: Records the batches that it takes over.
     """
 
-    def __init__(self, handle: DeploymentHandle[Any], projection: ProjectionName, build: int | None = None) -> None:
-        self._handle = handle
+    def __init__(
+        self,
+        handle: DeploymentHandle[Any],
+        projection: ProjectionName,
+        build: int | None = None,
+        meter: Meter = UNMEASURED,
+    ) -> None:
+        super().__init__(handle, projection)
         self._projection = projection
         self._build = build
+        self._meter = meter
 
     async def apply(self, changes: Sequence[Change[Any]]) -> None:
         """Take over the given states and return when they are visible."""
-        await self._asked("apply", list(changes), self._build)
+        with timed(self._meter, APPLY_SECONDS, APPLY_FAILURES, projection=self._projection):
+            await self.call("apply", self._projection, list(changes), self._build)
+        self._meter.record(APPLIED, len(changes), projection=self._projection)
 
     async def flush(self) -> None:
         """Return when everything applied so far is durable."""
-        await self._asked("flush", self._build)
+        await self.call("flush", self._projection, self._build)
 
     def beside(self, build: int) -> "ProjectionHandle":
-        """Return the store of a build, which nobody searches yet."""
-        return ProjectionHandle(self._handle, self._projection, build)
+        """Return the store of a build, which nobody searches yet; it is measured under the same name."""
+        return ProjectionHandle(self._handle, self._projection, build, self._meter)
 
     async def switch(self, build: int) -> None:
         """Have searches use the store of the build from now on."""
-        await self._asked("switch", build)
+        await self.call("switch", self._projection, build)
 
     async def audit(self, tenant: str) -> Drift:
         """Return how the projection differs from Postgres."""
-        drift: Drift = await self._asked("audit", tenant)
+        drift: Drift = await self.call("audit", self._projection, tenant)
         return drift
-
-    async def _asked(self, method: str, *arguments: Any) -> Any:
-        return await call(self._handle, method, self._projection, self._projection, *arguments)

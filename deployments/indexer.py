@@ -8,7 +8,7 @@ from ray.serve.handle import DeploymentHandle
 
 from actors.instruments import watch
 from deployments.handles import ProjectionHandle
-from deployments.instruments import MeasuredRebuildable, replica_meter
+from deployments.instruments import replica_meter
 from lamina.core.tiers import TIERS, TierName
 from lamina.settings import Settings
 from lamina.wiring.services import build_indexer
@@ -27,7 +27,7 @@ class IndexerDeployment:
         meter, pool = replica_meter(), build_pool(settings)
         watch(self, "indexer", meter, pool)
         projections = {
-            projection: MeasuredRebuildable(projection, ProjectionHandle(handle, projection), meter)
+            projection: ProjectionHandle(handle, projection, meter=meter)
             for tier, handle in tiers.items()
             for projection in TIERS[tier].projections
         }

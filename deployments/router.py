@@ -9,7 +9,7 @@ from ray.serve.handle import DeploymentHandle
 from actors.directory import Directory
 from actors.instruments import watch
 from deployments.api import build_api
-from deployments.handles import EmbedderHandle, ProjectionHandle, TierHandle, call
+from deployments.handles import EmbedderHandle, ProjectionHandle, RemoteDeployment, TierHandle
 from deployments.instruments import replica_meter
 from deployments.services import POSTGRES, Parts, build_services
 from lamina.aio.probing import Probe
@@ -48,9 +48,9 @@ class RouterDeployment:
         reads = build_reads(settings, pool)
         probes: dict[str, Probe] = {
             POSTGRES: reads.outbox.lag,
-            "embedder": lambda: call(embedder, "ping", "embedder"),
-            **{name: searchers[TIERS[name].tier].probe for name in tiers},
-            "indexer": lambda: call(indexer, "ping", "indexer"),
+            "embedder": model.ping,
+            **{name: searchers[TIERS[name].tier].ping for name in tiers},
+            "indexer": RemoteDeployment(indexer, "indexer").ping,
         }
         audits = {
             projection: ProjectionHandle(handle, projection).audit

@@ -20,7 +20,7 @@ from lamina.core.stamps import Stamp
 from lamina.core.tiers import SEARCHED_TIERS, Source, Tier
 from lamina.errors import LaminaError
 from lamina.policies.ranking.context_block import ContextBlock, Extras, build_context
-from lamina.search.fused_search import NOTHING_KNOWN, Known
+from lamina.search.fused_search import WITHOUT_HINTS, SearchHints
 from lamina.wiring.stores import utc_now
 
 Part = TypeVar("Part")
@@ -45,14 +45,14 @@ async def searched(body: SearchIn, scope: Scope, services: Services) -> Served:
     stamp = await services.caches.answers.stamp(scope)
     wanted = await asked(body, scope, services, Purpose.RESULTS, stamp)
 
-    async def compute(known: Known) -> Computed:
+    async def compute(known: SearchHints) -> Computed:
         answer = await services.search.search(wanted.request, known)
         shown = replace(answer, degraded={**answer.degraded, **wanted.degraded})
         return Computed(
             body=_json(SearchOut.from_answer(shown, explain=body.explain)),
             found=own_notes(answer.hits),
             is_empty=not answer.hits,
-            is_whole=not services.search.lacks(shown),
+            is_whole=answer.is_whole and not wanted.degraded,
             graph=answer.graph,
             expires_at=_first_expiry(answer.hits),
         )
@@ -65,7 +65,7 @@ async def contextualised(body: ContextIn, scope: Scope, services: Services) -> S
     stamp = await services.caches.answers.stamp(scope)
     wanted = await asked(body, scope, services, Purpose.CONTEXT, stamp)
 
-    async def compute(known: Known) -> Computed:
+    async def compute(known: SearchHints) -> Computed:
         block = await _context_block(body, wanted, services, known)
         return Computed(
             body=_json(ContextOut.from_block(block.block, block.budget_tokens, block.degraded, explain=body.explain)),
@@ -84,7 +84,7 @@ async def _served(
 ) -> Served:
     query = request.query()
     if stamp is None or not body.cache:
-        return Served(await compute(NOTHING_KNOWN if stamp is None else Known(shares=stamp.shares())))
+        return Served(await compute(WITHOUT_HINTS if stamp is None else SearchHints(shares=stamp.shares())))
     sent = sent_of(body)
     # A repr tells values apart as well as JSON does, and knows conditions and times.
     walk = repr((query.text, query.limit, query.filters, query.depth))
@@ -156,7 +156,7 @@ class _Block:
     expires_at: datetime | None
 
 
-async def _context_block(body: ContextIn, wanted: AskedFor, services: Services, known: Known) -> _Block:
+async def _context_block(body: ContextIn, wanted: AskedFor, services: Services, known: SearchHints) -> _Block:
     answer = await services.search.search(wanted.request, known)
     (profile, no_profile), (hints, no_hints) = await asyncio.gather(
         _user_profile(services, wanted.request.scope), graph_hints(services, wanted.request, answer.hits)
@@ -165,7 +165,7 @@ async def _context_block(body: ContextIn, wanted: AskedFor, services: Services, 
     budget = body.budget_tokens if sent else services.settings.context.budget_tokens
     block = build_context(answer.hits, Extras(profile, wanted.suffix, hints), budget_tokens=budget)
     failed = {**answer.degraded, **wanted.degraded, **no_profile, **no_hints}
-    is_whole = not services.search.lacks(replace(answer, degraded=failed))
+    is_whole = answer.is_whole and not (wanted.degraded or no_profile or no_hints)
     return _Block(block, budget, sorted(failed), is_whole, answer.graph, _first_expiry(answer.hits))
 
 

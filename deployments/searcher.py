@@ -15,7 +15,6 @@ from lamina.core.queries import Failure, Query, Ranking
 from lamina.core.tiers import ProjectionName, Source, TierName
 from lamina.errors import Unavailable
 from lamina.projections.audit import Drift, audit
-from lamina.search.fused_search import measured
 from lamina.settings import Settings
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.outbox import Outbox
@@ -50,7 +49,7 @@ class SearcherDeployment:
         meter = replica_meter()
         watch(self, "searcher", meter, pool)
         parts = build_tier(tier, settings, pool, dimension, generation)
-        self._parts = replace(parts, searcher=measured(parts.searcher, meter))
+        self._parts = replace(parts, searcher=replace(parts.searcher, meter=meter))
         for projection in self._parts.projections:
             # A first start, the files were lost, or it was elsewhere: Postgres has what belongs in here.
             claim(settings, projection, generation, is_new=projection in self._parts.new)

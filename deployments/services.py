@@ -10,7 +10,6 @@ from cachetools import TTLCache
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from deployments.instruments import measured_tiers
 from deployments.metrics.families import store_parts
 from deployments.metrics.scrape import Scrape
 from lamina.aio.probing import Probe, states_of
@@ -179,7 +178,7 @@ def build_services(
     explorer = build_explorer(settings, pool, parts.links, generation)
     return Services(
         settings=settings,
-        search=build_search(settings, caches.embedder, measured_tiers(parts.tiers, meter), generation, shares, meter),
+        search=build_search(settings, caches.embedder, parts.tiers, generation, shares, meter),
         recorder=build_recorder(settings, pool, embedder, caches.embedder, generation),
         graph_recorder=build_graph_recorder(settings, pool, embedder, generation),
         explorer=explorer,

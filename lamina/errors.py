@@ -122,3 +122,8 @@ class Misconfigured(LaminaError):
 
     def __str__(self) -> str:
         return f"{self.what}; {self.remedy}"
+
+
+def describe_error(error: BaseException) -> str:
+    """Return an error's text: ours and those of late answers as they are, others with their type."""
+    return str(error) if isinstance(error, LaminaError | TimeoutError) else f"{type(error).__name__}: {error}"

@@ -28,7 +28,7 @@ from lamina.core.links import Followed
 from lamina.core.memories import as_utc
 from lamina.ingest.graph import StatedEdge
 from lamina.policies.ranking.graph_paths import Reached
-from lamina.search.fused_search import NOTHING_KNOWN, Known
+from lamina.search.fused_search import WITHOUT_HINTS, SearchHints
 from lamina.search.graph_explorer import Shown, Start
 
 router = APIRouter(prefix="/v1/graph", tags=["graph"])
@@ -89,7 +89,7 @@ async def traverse(body: TraverseIn, services: ServicesDep, credential: ReaderDe
     """
     scope = body.scope(credential.tenant)
 
-    async def compute(_: Known) -> Computed:
+    async def compute(_: SearchHints) -> Computed:
         found = await services.explorer.traverse(
             scope,
             Start(tuple(body.names), tuple(body.ids)),
@@ -105,7 +105,7 @@ async def traverse(body: TraverseIn, services: ServicesDep, credential: ReaderDe
 
     stamp = await services.caches.answers.stamp(scope) if body.cache else None
     if stamp is None:
-        served = Served(await compute(NOTHING_KNOWN))
+        served = Served(await compute(WITHOUT_HINTS))
     else:
         asked = Asked("traverse", scope, sent_of(body))
         served = await services.caches.answers.walked(asked, stamp, compute)

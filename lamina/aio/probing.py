@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from lamina.aio.deadline import time_limit
-from lamina.errors import LaminaError
+from lamina.errors import describe_error
 
 OK = "ok"
 Probe = Callable[[], Awaitable[object]]
@@ -15,10 +15,8 @@ async def state_of(probe: Probe, deadline_s: float) -> str:
     try:
         async with time_limit(deadline_s):
             await probe()
-    except (LaminaError, TimeoutError) as error:
-        return str(error)
-    except Exception as error:  # noqa: BLE001 - who asks reports, and does not fail
-        return f"{type(error).__name__}: {error}"
+    except Exception as error:  # noqa: BLE001 - the caller reports it, and does not fail
+        return describe_error(error)
     return OK
 
 

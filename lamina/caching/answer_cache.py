@@ -19,7 +19,7 @@ from lamina.core.stamps import Stamp
 from lamina.core.tiers import Source
 from lamina.policies.caching.keys import digest
 from lamina.policies.caching.ttl_lru import TtlLru
-from lamina.search.fused_search import NOTHING_KNOWN, Known
+from lamina.search.fused_search import WITHOUT_HINTS, SearchHints
 
 MAX_JOINED = 2
 
@@ -151,7 +151,7 @@ class StampReader(Protocol):
         ...
 
 
-Compute = Callable[[Known], Awaitable[Computed]]
+Compute = Callable[[SearchHints], Awaitable[Computed]]
 
 
 def keys_of(asked: Asked, stamp: Stamp, policy: AnswerPolicy, embedding: Key, clock: Clock) -> Keys:
@@ -261,7 +261,7 @@ class AnswerCache:
         found = await self._caches.find(Probe(space, (key,)))
         if found.answer is not None and isinstance(found.answer[1], Computed):
             return Served(found.answer[1], (Layer.GRAPH,))
-        computed = await compute(NOTHING_KNOWN)
+        computed = await compute(WITHOUT_HINTS)
         if stamp.is_settled and computed.expires_at is None:
             self._caches.keep(Entry(space, key, computed, _size(computed)))
         return Served(computed)
@@ -347,9 +347,9 @@ class AnswerCache:
             self._front.put((space, key), kept, now=now, ttl_s=kept.until - now, size_bytes=size)
 
 
-def _known(found: Found, keys: Keys, stamp: Stamp) -> Known:
+def _known(found: Found, keys: Keys, stamp: Stamp) -> SearchHints:
     graph = None if keys.graph is None else found.pieces.get(keys.graph)
-    return Known(embedding=found.pieces.get(keys.embedding), graph=graph, shares=stamp.shares())
+    return SearchHints(embedding=found.pieces.get(keys.embedding), graph=graph, shares=stamp.shares())
 
 
 def _until(computed: Computed, latest: float) -> float:

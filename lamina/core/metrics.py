@@ -5,6 +5,9 @@ Labels are bounded: what kind of thing, never whose. No tenant, user, agent, ses
 Nobody records once an item: a call or a batch is recorded once, with how much it was.
 """
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -68,6 +71,19 @@ class Unmeasured:
 
 
 UNMEASURED: Meter = Unmeasured()
+
+
+@contextmanager
+def timed(meter: Meter, seconds: Instrument, failures: Instrument, **labels: str) -> Iterator[None]:
+    """Record how long the block takes, and a failure if it raises or is cancelled."""
+    began = time.monotonic()
+    try:
+        yield
+    except BaseException:
+        meter.record(failures, 1.0, **labels)
+        raise
+    finally:
+        meter.record(seconds, time.monotonic() - began, **labels)
 
 
 def _counter(name: str, told: str, *labels: str) -> Instrument:

@@ -367,9 +367,11 @@ class Answer:
         answered: Hits per source that answered, before fusion.
         degraded: What did not answer and why, by source (or ``embedder``).
         graph: What the graph's sources said of the own workspace, before fusion; ``None`` where one of them did not.
+        is_whole: Whether all answered that is not switched off.
     """
 
     hits: tuple[FusedHit, ...]
     answered: Mapping[Source, int]
     degraded: Mapping[str, str]
     graph: Mapping[Source, Ranking] | None = None
+    is_whole: bool = True

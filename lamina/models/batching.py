@@ -8,10 +8,22 @@ from numpy.typing import NDArray
 
 from lamina.aio.coalescing import Coalescer
 from lamina.core.memories import Chunk
+from lamina.core.metrics import (
+    EMBEDDER_BATCH,
+    EMBEDDER_CALLS,
+    EMBEDDER_FAILURES,
+    EMBEDDER_SECONDS,
+    EMBEDDER_TEXTS,
+    EMBEDDER_TOKENS,
+    UNMEASURED,
+    Meter,
+    timed,
+)
 from lamina.core.ports import Model
 from lamina.errors import Unavailable
 
 CHARS_PER_UNIT = 400
+CHARS_PER_TOKEN = 4
 
 
 class BatchingEmbedder:
@@ -23,10 +35,13 @@ class BatchingEmbedder:
         model: The model.
         max_items: Most texts of one batch; a long text counts by its length.
         max_queued: Most calls that wait.
+        meter: Records each batch, and how many calls wait or are in one.
     """
 
-    def __init__(self, model: Model, *, max_items: int = 64, max_queued: int = 512) -> None:
+    def __init__(self, model: Model, *, max_items: int = 64, max_queued: int = 512, meter: Meter = UNMEASURED) -> None:
         self._model = model
+        self._meter = meter
+        self._in_hand = 0
         self._calls: Coalescer[tuple[str, ...], list[tuple[Chunk, ...]]] = Coalescer(
             self._run,
             part="embedder",
@@ -44,15 +59,27 @@ class BatchingEmbedder:
 
     async def embed_chunks(self, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
         """Return the embedded chunks of each text, in order."""
-        return await self._calls.submit(tuple(texts)) if texts else []
+        if not texts:
+            return []
+        self._in_hand += 1
+        self.record_calls()
+        try:
+            return await self._calls.submit(tuple(texts))
+        finally:
+            self._in_hand -= 1
+            self.record_calls()
+
+    def record_calls(self) -> None:
+        """Record how many calls are in hand; from time to time, for Ray forgets a gauge that nobody sets."""
+        self._meter.record(EMBEDDER_CALLS, self._in_hand)
 
     async def _run(self, calls: Sequence[tuple[str, ...]]) -> list[list[tuple[Chunk, ...]]]:
         texts = [text for call in calls for text in call]
-        chunks = iter(await asyncio.to_thread(embed_chunks, self._model, texts))
+        chunks = iter(await asyncio.to_thread(embed_chunks, self._model, texts, self._meter))
         return [[next(chunks) for _ in call] for call in calls]
 
 
-def embed_chunks(model: Model, texts: Sequence[str]) -> list[tuple[Chunk, ...]]:
+def embed_chunks(model: Model, texts: Sequence[str], meter: Meter = UNMEASURED) -> list[tuple[Chunk, ...]]:
     """Cut the texts into chunks that fit the model and embed them all; equal chunks are embedded once.
 
     Raises:
@@ -61,12 +88,22 @@ def embed_chunks(model: Model, texts: Sequence[str]) -> list[tuple[Chunk, ...]]:
     spans = [model.spans(text) for text in texts]
     pieces = [text[start:end] for text, found in zip(texts, spans, strict=True) for start, end in found]
     distinct = list(dict.fromkeys(pieces))
-    rows = checked(model.encode(distinct), len(distinct), model.identity.dimension)
+    with timed(meter, EMBEDDER_SECONDS, EMBEDDER_FAILURES):
+        encoded = model.encode(distinct)
+    meter.record(EMBEDDER_BATCH, len(distinct))
+    meter.record(EMBEDDER_TEXTS, len(distinct))
+    meter.record(EMBEDDER_TOKENS, tokens_of(distinct))
+    rows = checked(encoded, len(distinct), model.identity.dimension)
     row_of = {piece: rows[place].tobytes() for place, piece in enumerate(distinct)}
     return [
         tuple(Chunk(start, end, row_of[text[start:end]]) for start, end in found)
         for text, found in zip(texts, spans, strict=True)
     ]
+
+
+def tokens_of(texts: Sequence[str]) -> int:
+    """Estimate how many tokens the texts have, at least one each."""
+    return sum(1 + len(text) // CHARS_PER_TOKEN for text in texts)
 
 
 def checked(rows: NDArray[np.float32], count: int, dimension: int) -> NDArray[np.float32]:

@@ -1,23 +1,22 @@
-"""Which procedures a situation calls for."""
+"""Match procedures with a situation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from lamina.aio.deadline import time_limit
 from lamina.core.ports import QuestionEmbedder
-from lamina.core.queries import Query, SearchRequest
+from lamina.core.queries import SearchRequest
 from lamina.policies.procedures import Match
-from lamina.search.fused_search import EMBEDDER, describe
+from lamina.search.query_embedding import embed_query
 from lamina.stores.postgres.procedures import Procedures
 
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """The matches.
+    """The procedures that match.
 
     Args:
         matches: Best first.
-        degraded: What did not answer and why: the embedder, without which nothing matches by meaning.
+        degraded: The embedder, if it failed, with the reason; nothing matches by meaning then.
     """
 
     matches: tuple[Match, ...]
@@ -25,7 +24,7 @@ class Matched:
 
 
 class ProcedureMatcher:
-    """Matches what is asked with the triggers of a workspace.
+    """Matches a query with the triggers of a workspace's procedures.
 
     Args:
         procedures: Finds the matches of an embedded query.
@@ -49,14 +48,7 @@ class ProcedureMatcher:
             InvalidInput: If the query is blank or a number is out of range.
             Unavailable: If Postgres does not answer.
         """
-        query, degraded = await self._embedded(replace(request.query(), generation=self._generation))
+        query = replace(request.query(), generation=self._generation)
+        query, degraded = await embed_query(query, self._embedder, self._embed_deadline_s)
         matches = await self._procedures.match(replace(query, limit=request.limit))
         return Matched(matches, degraded)
-
-    async def _embedded(self, query: Query) -> tuple[Query, dict[str, str]]:
-        try:
-            async with time_limit(self._embed_deadline_s):
-                embedding = await self._embedder.embed_question(query.scope, query.text)
-        except Exception as error:  # noqa: BLE001 - prefixes and words are matched without it
-            return query, {EMBEDDER: describe(error)}
-        return replace(query, embedding=embedding), {}

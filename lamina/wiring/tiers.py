@@ -6,12 +6,12 @@ from typing import Any, Protocol, assert_never
 from uuid import UUID
 
 from lamina.aio.probing import Probe
-from lamina.core.ports import Change, GraphStore, Projection, Reachable, Rebuildable, Searcher, TierSearcher
+from lamina.core.ports import Change, GraphStore, Projection, Reachable, Rebuildable, Searcher
 from lamina.core.tiers import PROJECTIONS, TIERS, ProjectionName, Source, Tier, TierName
 from lamina.errors import Misconfigured, Unavailable
-from lamina.search.conversation import ConversationSearcher
-from lamina.search.fused_search import SourcesOfTier
+from lamina.search.conversation_context import ConversationContext
 from lamina.search.graph import GraphLimits, GraphSearcher
+from lamina.search.tier_sources import TierSources
 from lamina.settings import (
     NoGraphSettings,
     Settings,
@@ -143,7 +143,7 @@ class TierParts:
         aclose: Releases their connections.
     """
 
-    searcher: TierSearcher
+    searcher: TierSources
     projections: Mapping[ProjectionName, KeptProjection] = field(default_factory=dict)
     new: tuple[ProjectionName, ...] = ()
     graph: GraphStore | None = None
@@ -152,7 +152,7 @@ class TierParts:
     aclose: Callable[[], Awaitable[None]] = nothing
 
 
-def _parts(searcher: TierSearcher, indexes: Mapping[ProjectionName, BuiltIndex[KeptProjection]]) -> TierParts:
+def _parts(searcher: TierSources, indexes: Mapping[ProjectionName, BuiltIndex[KeptProjection]]) -> TierParts:
     def close() -> None:
         for index in indexes.values():
             index.close()
@@ -251,14 +251,10 @@ def build_sessions(settings: Settings, pool: Pool, generation: Generation | None
         index.searched_by(Source.SESSION_WORDS, Messages(pool)),
     )
     limits = settings.search
-    searcher = ConversationSearcher(
-        SourcesOfTier(searchers, deadline_s=limits.source_deadline_s),
-        MessagesAround(pool),
-        candidates=limits.context_candidates,
-        min_similarity=limits.min_similarity,
-        deadline_s=limits.source_deadline_s,
+    context = ConversationContext(
+        MessagesAround(pool), candidates=limits.context_candidates, min_similarity=limits.min_similarity
     )
-    return _parts(searcher, {"messages": index.index})
+    return _parts(TierSources(searchers, limits.source_deadline_s, context), {"messages": index.index})
 
 
 def build_notes(settings: Settings, pool: Pool, dimension: int, generation: Generation | None = None) -> TierParts:
@@ -271,7 +267,7 @@ def build_notes(settings: Settings, pool: Pool, dimension: int, generation: Gene
         NotesWarm(pool),
         NotesCold(cold.projection, NotesAt(notes, "cold"), min_similarity=limits.min_similarity),
     )
-    sources = SourcesOfTier(searchers, deadline_s=limits.source_deadline_s)
+    sources = TierSources(searchers, deadline_s=limits.source_deadline_s)
     return _parts(sources, {"notes": index.index, "cold": cold})
 
 
@@ -285,7 +281,7 @@ def build_graph(settings: Settings, pool: Pool) -> TierParts:
     if store is None:
         raise Misconfigured("graph.kind is off", "choose a graph store, or leave its tier out")
     searcher = GraphSearcher(KnowledgeReader(pool), store, graph_limits(settings))
-    tier = SourcesOfTier((searcher,), deadline_s=settings.search.source_deadline_s)
+    tier = TierSources((searcher,), deadline_s=settings.search.source_deadline_s)
     new: tuple[ProjectionName, ...] = ("graph",) if graph_is_new(settings) else ()
     return TierParts(tier, {"graph": store}, new, store, aclose=store.close)
 
@@ -306,12 +302,12 @@ def graph_limits(settings: Settings) -> GraphLimits:
 def build_procedures(settings: Settings, pool: Pool) -> TierParts:
     """Build tier 5: procedures, on Postgres alone."""
     searcher = ProceduresSearcher(build_procedure_reads(settings, pool))
-    return TierParts(SourcesOfTier((searcher,), deadline_s=settings.search.source_deadline_s))
+    return TierParts(TierSources((searcher,), deadline_s=settings.search.source_deadline_s))
 
 
 def build_documents(settings: Settings, pool: Pool, dimension: int, generation: Generation | None = None) -> TierParts:
     """Build the tier of documents: their passages in a hybrid index."""
     index = build_index(settings, "documents", dimension, generation=generation)
     searcher = index.searched_by(Source.DOCUMENTS, Documents(pool))
-    sources = SourcesOfTier((searcher,), deadline_s=settings.search.source_deadline_s)
+    sources = TierSources((searcher,), deadline_s=settings.search.source_deadline_s)
     return _parts(sources, {"documents": index.index})

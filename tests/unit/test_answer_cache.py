@@ -23,7 +23,7 @@ from lamina.core.tiers import Segment, Source, Tier
 from lamina.errors import Unavailable
 from lamina.policies.caching.keys import embedding_key
 from lamina.policies.caching.shard import LayerLimits, ShardLimits, SwarmLimits
-from lamina.search.fused_search import Known
+from lamina.search.fused_search import SearchHints
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 SOON = 0.05
@@ -101,7 +101,7 @@ class Replica:
         self.caches = SharedCaches({"cache-0": shard}, layers, GUARD)
         self.stamps = stamps or Stamps()
         self.computed = 0
-        self.known: list[Known] = []
+        self.known: list[SearchHints] = []
         self._answers = AnswerCache(self.stamps, self.caches, embedding_key, policy, lambda: NOON)
 
     async def ask(
@@ -111,7 +111,7 @@ class Replica:
         assert stamp is not None
         asked = Asked("search", scope, {"query": query, **request}, query, graph=query)
 
-        async def compute(known: Known) -> Computed:
+        async def compute(known: SearchHints) -> Computed:
             self.computed += 1
             self.known.append(known)
             await asyncio.sleep(0)
@@ -122,7 +122,7 @@ class Replica:
         return served
 
     async def walk(self, scope: Scope = ANN, body: bytes = b'{"n":0}') -> Served:
-        async def compute(known: Known) -> Computed:
+        async def compute(known: SearchHints) -> Computed:
             self.computed += 1
             return Computed(body)
 
@@ -309,7 +309,7 @@ async def test_another_release_or_configuration_shares_nothing() -> None:
 async def test_nobody_joins_a_search_that_began_while_an_index_lagged(replica: Replica) -> None:
     go, bodies = asyncio.Event(), iter([b'{"seen":"before"}', b'{"seen":"after"}'])
 
-    async def compute(known: Known) -> Computed:
+    async def compute(known: SearchHints) -> Computed:
         body = next(bodies)
         await go.wait()
         return Computed(body)
@@ -338,7 +338,7 @@ async def test_one_computation_serves_all_that_ask_meanwhile_and_survives_the_fi
     replica = Replica(CacheShardActor(LIMITS))
     go = asyncio.Event()
 
-    async def compute(known: Known) -> Computed:
+    async def compute(known: SearchHints) -> Computed:
         replica.computed += 1
         await go.wait()
         return Computed(b'{"n":1}')

@@ -4,12 +4,12 @@ from typing import Any
 import pytest
 
 from deployments.app import _router, embedder_resources, options, replicas, reserved
-from deployments.embedder import tokens_of
 from deployments.preflight import refuse_replicas
 from deployments.up import run
 from lamina.config_check.consistency import embedded_store_of
 from lamina.core.tiers import TierName
 from lamina.errors import Misconfigured
+from lamina.models.batching import tokens_of
 from lamina.settings import (
     DeploymentSettings,
     EmbedderDeploymentSettings,

@@ -9,33 +9,38 @@ from hypothesis import strategies as st
 from lamina.core.queries import Failure, Hit, Memory, Neighbour, Query, Ranking
 from lamina.core.scope import Scope
 from lamina.core.tiers import Source, Tier
-from lamina.policies.ranking.conversation import Said, context_scores
-from lamina.search.conversation import ConversationSearcher
-from lamina.search.fused_search import Outcome
+from lamina.errors import Conflict
+from lamina.policies.ranking.conversation import MessageFigures, context_scores
+from lamina.search.conversation_context import ConversationContext
+from lamina.search.tier_sources import SourceOutcome, TierSources
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 FIGURES = st.floats(0, 1)
 
 
-def said(*cosines: float, session: str = "s") -> dict[UUID, Said]:
-    return {UUID(int=place): Said(session, place, cosine, 0.0) for place, cosine in enumerate(cosines, start=1)}
+def said(*cosines: float, session: str = "s") -> dict[UUID, MessageFigures]:
+    return {
+        UUID(int=place): MessageFigures(session, place, cosine, 0.0) for place, cosine in enumerate(cosines, start=1)
+    }
 
 
 def test_a_message_between_two_good_ones_beats_an_equal_one_alone() -> None:
-    scores = context_scores(said(0.5, 0.4, 0.5) | {UUID(int=9): Said("s", 9, 0.4, 0.0)})
+    scores = context_scores(said(0.5, 0.4, 0.5) | {UUID(int=9): MessageFigures("s", 9, 0.4, 0.0)})
 
     assert scores[UUID(int=2)] > scores[UUID(int=9)]
 
 
 def test_a_neighbour_of_another_session_lends_nothing() -> None:
     alone = context_scores(said(0.4))
-    beside = context_scores(said(0.4) | {UUID(int=2): Said("other", 2, 0.9, 0.0)})
+    beside = context_scores(said(0.4) | {UUID(int=2): MessageFigures("other", 2, 0.9, 0.0)})
 
     assert beside[UUID(int=1)] == alone[UUID(int=1)]
 
 
 def test_words_and_meaning_count_four_and_six_tenths() -> None:
-    scores = context_scores({UUID(int=1): Said("s", 1, 0.5, 12.0), UUID(int=2): Said("s", 5, 1.0, 6.0)})
+    scores = context_scores(
+        {UUID(int=1): MessageFigures("s", 1, 0.5, 12.0), UUID(int=2): MessageFigures("s", 5, 1.0, 6.0)}
+    )
 
     assert scores[UUID(int=1)] == pytest.approx(0.4 + 0.3)
     assert scores[UUID(int=2)] == pytest.approx(0.2 + 0.6)
@@ -51,16 +56,19 @@ def test_a_nearer_neighbour_never_lowers_a_score(cosines: list[float], place: in
     assert all(after[id_] >= before[id_] for id_ in before)
 
 
-class Legs:
-    """Answers with what the test says, and notes how many hits it was asked for."""
+class OneSource:
+    """Answers with a ranking or fails, and notes how many hits it was asked for."""
 
-    def __init__(self, answer: dict[Source, Outcome]) -> None:
-        self.answer = answer
+    def __init__(self, source: Source, answer: SourceOutcome) -> None:
+        self.source = source
         self.limit = 0
+        self._answer = answer
 
-    async def search(self, query: Query) -> dict[Source, Outcome]:
+    async def search(self, query: Query) -> Ranking:
         self.limit = query.limit
-        return self.answer
+        if isinstance(self._answer, Failure):
+            raise Conflict(self._answer.reason)
+        return self._answer
 
 
 class Around:
@@ -89,52 +97,52 @@ def found(*places: int) -> Ranking:
     return tuple(Hit(memory(place), 0.5, {"cosine": 0.5, "bm25": 1.0}) for place in places)
 
 
-def searcher(legs: Legs, around: Around | Broken) -> ConversationSearcher:
-    return ConversationSearcher(legs, around, candidates=30, min_similarity=0.25, deadline_s=1.0)
+def tier(around: Around | Broken, **answers: SourceOutcome) -> TierSources:
+    sources = [OneSource(Source(name), answer) for name, answer in answers.items()]
+    return TierSources(sources, 1.0, ConversationContext(around, candidates=30, min_similarity=0.25))
 
 
 def query(limit: int = 2) -> Query:
     return Query("q", ("q",), Scope("acme"), limit)
 
 
-async def test_each_leg_offers_more_candidates_than_the_query_wants() -> None:
-    legs = Legs({Source.SESSION_VECTORS: found(1, 2, 3)})
+async def test_each_source_offers_more_candidates_than_the_query_wants() -> None:
+    vectors = OneSource(Source.SESSION_VECTORS, found(1, 2, 3))
+    context = ConversationContext(Around(0.5, 0.5, 0.5), candidates=30, min_similarity=0.25)
 
-    answer = await searcher(legs, Around(0.5, 0.5, 0.5)).search(query(limit=2))
+    answer = await TierSources([vectors], 1.0, context).search(query(limit=2))
 
-    assert legs.limit == 30
+    assert vectors.limit == 30
     assert answer[Source.SESSION_VECTORS] == found(1, 2)
 
 
 async def test_a_near_neighbour_is_a_hit_and_a_far_one_only_lends() -> None:
-    legs = Legs({Source.SESSION_VECTORS: found(2)})
+    sources = tier(Around(0.3, 0.9, 0.1), session_vectors=found(2))
 
-    ranking = (await searcher(legs, Around(0.3, 0.9, 0.1)).search(query(limit=10)))[Source.SESSION_CONTEXT]
+    ranking = (await sources.search(query(limit=10)))[Source.SESSION_CONTEXT]
 
     assert not isinstance(ranking, Failure)
     assert [hit.memory.id.int for hit in ranking] == [2, 1]
     assert all(0 <= hit.score <= 1 for hit in ranking)
 
 
-async def test_one_leg_is_enough() -> None:
-    legs = Legs({Source.SESSION_VECTORS: Failure("gone"), Source.SESSION_WORDS: found(2)})
+async def test_one_source_is_enough() -> None:
+    sources = tier(Around(0.0, 0.0, 0.0), session_vectors=Failure("gone"), session_words=found(2))
 
-    answer = await searcher(legs, Around(0.0, 0.0, 0.0)).search(query())
+    answer = await sources.search(query())
 
     assert answer[Source.SESSION_VECTORS] == Failure("gone")
     assert [hit.memory.id.int for hit in answer[Source.SESSION_CONTEXT]] == [2]  # type: ignore[union-attr]
 
 
-async def test_without_a_leg_there_is_no_ranking_in_context() -> None:
-    failed: dict[Source, Outcome] = {Source.SESSION_VECTORS: Failure("gone"), Source.SESSION_WORDS: Failure("gone")}
+async def test_without_a_source_there_is_no_ranking_in_context() -> None:
+    failed: dict[str, SourceOutcome] = {"session_vectors": Failure("gone"), "session_words": Failure("gone")}
 
-    assert await searcher(Legs(failed), Around()).search(query()) == failed
+    assert await tier(Around(), **failed).search(query()) == failed
 
 
-async def test_where_the_neighbours_cannot_be_read_the_legs_answer() -> None:
-    legs = Legs({Source.SESSION_WORDS: found(1)})
-
-    answer = await searcher(legs, Broken()).search(query())
+async def test_where_the_neighbours_cannot_be_read_the_sources_answer() -> None:
+    answer = await tier(Broken(), session_words=found(1)).search(query())
 
     assert answer[Source.SESSION_WORDS] == found(1)
     assert answer[Source.SESSION_CONTEXT] == Failure("OSError: disk on fire")

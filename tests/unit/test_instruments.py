@@ -2,6 +2,7 @@ import asyncio
 import gc
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -12,20 +13,14 @@ import pytest
 import ray
 from fastapi import FastAPI
 from numpy.typing import NDArray
+from ray.exceptions import RayTaskError
 
 from actors import instruments
 from actors.cache import CacheShardActor
 from actors.instruments import RayMeter, exported_names, process_meter, watch
 from deployments import problems
-from deployments.instruments import (
-    MeasuredEmbedder,
-    MeasuredModel,
-    MeasuredProjection,
-    MeasuredRebuildable,
-    MeasuredTier,
-    measured_write,
-    replica_meter,
-)
+from deployments.handles import ProjectionHandle
+from deployments.instruments import measured_write, replica_meter
 from jobs import runner
 from lamina.core.areas import Area
 from lamina.core.memories import new_id
@@ -55,18 +50,20 @@ from lamina.core.metrics import (
     Kind,
     Outcome,
 )
-from lamina.core.ports import Change, Projection, Rebuildable
+from lamina.core.ports import Change, Rebuildable
 from lamina.core.queries import Failure, Query, Ranking
 from lamina.core.runs import Counts, Order, Run, RunState
-from lamina.core.tiers import Source, Tier
+from lamina.core.tiers import TIERS, Source, Tier
 from lamina.errors import InvalidInput, Overloaded, Unavailable
 from lamina.models.batching import BatchingEmbedder
 from lamina.models.hashing import HashingModel
-from lamina.search.conversation import ConversationSearcher
-from lamina.search.fused_search import SourcesOfTier, measured
+from lamina.search.conversation_context import ConversationContext
+from lamina.search.fused_search import Deadlines, Search
+from lamina.search.tier_sources import TierSources
 from lamina.settings import Settings
 from lamina.wiring.caches import shard_limits
-from tests.unit.builders import query
+from tests.support.embedders import Uncached
+from tests.unit.builders import NOON, POLICY, query, request
 
 BOUNDED = {"tier", "source", "projection", "job_name", "outcome", "layer", "part", "operation"}
 
@@ -181,85 +178,92 @@ class OneTier:
         return {Source.PROCEDURES: ()}
 
 
+def search_over(meter: Remembering, tier_s: float = 1.0, **tiers: OneTier) -> Search:
+    return Search(
+        Uncached(BatchingEmbedder(HashingModel())),
+        {TIERS[name].tier: tier for name, tier in tiers.items()},  # type: ignore[index]  # its name is a literal there
+        generation=1,
+        policy=POLICY,
+        deadlines=Deadlines(embed_s=1.0, tier_s=tier_s),
+        clock=lambda: NOON,
+        meter=meter,
+    )
+
+
 async def test_a_tier_tells_how_long_it_took_and_that_it_failed() -> None:
     meter = Remembering()
-    failing = MeasuredTier(Tier.NOTES, OneTier(Unavailable("notes", "gone")), meter)
+    search = search_over(meter, procedures=OneTier(wait_s=0.02), notes=OneTier(Unavailable("notes", "gone")))
 
-    answer = await MeasuredTier(Tier.PROCEDURES, OneTier(wait_s=0.02), meter).search(query("where?"))
-    with pytest.raises(Unavailable):
-        await failing.search(query("where?"))
+    answer = await search.search(request("where?"))
 
-    assert answer == {Source.PROCEDURES: ()}
-    assert meter.of(TIER_SECONDS)[0] >= 0.02
-    assert meter.labels_of(TIER_SECONDS) == [{"tier": "procedures"}, {"tier": "notes"}]
+    assert answer.answered == {Source.PROCEDURES: 0}
+    assert max(meter.of(TIER_SECONDS)) >= 0.02
+    assert sorted(labels["tier"] for labels in meter.labels_of(TIER_SECONDS)) == ["notes", "procedures"]
     assert meter.labels_of(TIER_FAILURES) == [{"tier": "notes"}]
 
 
 async def test_a_tier_that_is_given_up_has_failed() -> None:
     meter = Remembering()
+    search = search_over(meter, 0.01, procedures=OneTier(), notes=OneTier(wait_s=60))
 
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(MeasuredTier(Tier.NOTES, OneTier(wait_s=60), meter).search(query("where?")), 0.01)
+    await search.search(request("where?"))
 
     assert meter.labels_of(TIER_FAILURES) == [{"tier": "notes"}]
 
 
-class OneProjection:
-    """A projection that takes changes, or fails."""
+class OneDeployment:
+    """A deployment's handle: the deployment takes changes of its projections, or fails."""
 
     def __init__(self) -> None:
         self.took: list[object] = []
         self.fails = False
         self.switched: int | None = None
 
-    async def apply(self, changes: Sequence[Change[Any]]) -> None:
+    async def _apply(self, projection: str, changes: Sequence[Change[Any]], build: int | None) -> None:
         if self.fails:
-            raise Unavailable("index", "gone")
-        self.took += changes
+            raise RayTaskError("apply", "its traceback", Unavailable("index", "gone"))
+        self.took += [(projection, build, change) for change in changes]
 
-    async def flush(self) -> None:
-        self.took.append("flushed")
+    async def _flush(self, projection: str, build: int | None) -> None:
+        self.took.append((projection, build, "flushed"))
 
-    def beside(self, build: int) -> Projection[Any]:
-        other = OneProjection()
-        other.took = self.took
-        other.switched = build
-        return other
-
-    async def switch(self, build: int) -> None:
+    async def _switch(self, projection: str, build: int) -> None:
         self.switched = build
+
+    def __getattr__(self, name: str) -> Any:
+        return SimpleNamespace(remote=object.__getattribute__(self, f"_{name}"))
 
 
 async def test_a_projection_tells_how_many_changes_it_took_in_one_record_a_batch() -> None:
-    meter, projection = Remembering(), OneProjection()
-    notes = MeasuredProjection("notes", projection, meter)
+    meter, deployment = Remembering(), OneDeployment()
+    notes = ProjectionHandle(deployment, "notes", meter=meter)  # type: ignore[arg-type]
 
     await notes.apply([1, 2, 3])  # type: ignore[list-item]
     await notes.flush()
-    projection.fails = True
-    with pytest.raises(Unavailable):
+    deployment.fails = True
+    with pytest.raises(Unavailable, match="index"):
         await notes.apply([4])  # type: ignore[list-item]
 
-    assert projection.took == [1, 2, 3, "flushed"]
+    assert deployment.took == [("notes", None, taken) for taken in (1, 2, 3, "flushed")]
     assert meter.of(APPLIED) == [3]
     assert meter.labels_of(APPLY_FAILURES) == [{"projection": "notes"}]
 
 
 async def test_a_projection_that_is_measured_can_still_be_built_anew() -> None:
-    meter, projection = Remembering(), OneProjection()
-    notes = MeasuredRebuildable("notes", projection, meter)
+    meter, deployment = Remembering(), OneDeployment()
+    notes = ProjectionHandle(deployment, "notes", meter=meter)  # type: ignore[arg-type]
 
     await notes.beside(2).apply([1])  # type: ignore[list-item]
     await notes.switch(2)
 
     assert isinstance(notes, Rebuildable)
-    assert (projection.took, projection.switched) == ([1], 2)
+    assert (deployment.took, deployment.switched) == ([("notes", 2, 1)], 2)
     assert meter.of(APPLIED) == [1]
 
 
 async def test_the_embedder_tells_each_batch_once_and_what_it_has_in_hand() -> None:
     meter, model = Remembering(), HashingModel()
-    embedder = MeasuredEmbedder(BatchingEmbedder(MeasuredModel(model, meter)), meter)
+    embedder = BatchingEmbedder(model, meter=meter)
 
     rows = await embedder.embed(["the key", "hangs behind", "the barometer"])
 
@@ -275,7 +279,7 @@ async def test_a_batch_that_fails_is_counted_and_is_no_text_embedded() -> None:
             raise RuntimeError(f"no room for {len(texts)}")
 
     meter = Remembering()
-    embedder = MeasuredEmbedder(BatchingEmbedder(MeasuredModel(Failing(), meter)), meter)
+    embedder = BatchingEmbedder(Failing(), meter=meter)
 
     with pytest.raises(RuntimeError):
         await embedder.embed(["the key"])
@@ -326,9 +330,9 @@ async def test_what_blocks_the_loop_shows_as_its_lag() -> None:
 async def test_calls_in_hand_are_told_again_while_they_do_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(instruments, "STEP_S", 0.001)
     meter, owner = Remembering(), Owner()
-    embedder = MeasuredEmbedder(BatchingEmbedder(HashingModel()), meter)
+    embedder = BatchingEmbedder(HashingModel(), meter=meter)
 
-    watch(owner, "embedder", meter, tell=embedder.tell)
+    watch(owner, "embedder", meter, tell=embedder.record_calls)
     await asyncio.sleep(0.3)
 
     assert len(meter.of(EMBEDDER_CALLS)) > 2
@@ -367,13 +371,12 @@ class OneSource:
 
 async def test_every_source_tells_how_long_it_took_and_a_failing_one_that_it_failed() -> None:
     meter = Remembering()
-    sources = SourcesOfTier(
-        [OneSource(Source.NOTES_HYBRID), OneSource(Source.NOTES_WARM, Unavailable("notes", "gone"))], deadline_s=1.0
-    )
+    failing = OneSource(Source.NOTES_WARM, Unavailable("notes", "gone"))
+    sources = TierSources([OneSource(Source.NOTES_HYBRID), failing], deadline_s=1.0)
 
     unmeasured = await sources.search(query("where?"))
     nothing = list(meter.told)
-    answer = await measured(sources, meter).search(query("where?"))
+    answer = await replace(sources, meter=meter).search(query("where?"))
 
     assert answer == unmeasured
     assert nothing == []
@@ -387,18 +390,11 @@ async def test_the_ranking_in_context_is_a_source_of_its_own() -> None:
             return []
 
     meter = Remembering()
-    legs = SourcesOfTier([OneSource(Source.SESSION_WORDS)], deadline_s=1.0)
-    searcher = ConversationSearcher(legs, Nobody(), candidates=30, min_similarity=0.25, deadline_s=1.0)
+    context = ConversationContext(Nobody(), candidates=30, min_similarity=0.25)
 
-    await measured(searcher, meter).search(query("where?"))
+    await TierSources([OneSource(Source.SESSION_WORDS)], 1.0, context, meter).search(query("where?"))
 
     assert meter.labels_of(SOURCE_SECONDS) == [{"source": "session_words"}, {"source": "session_context"}]
-
-
-async def test_a_searcher_that_cannot_be_measured_searches_all_the_same() -> None:
-    tier = OneTier()
-
-    assert measured(tier, Remembering()) is tier
 
 
 async def test_a_request_that_is_refused_for_a_full_queue_is_counted_by_whose() -> None:

@@ -13,8 +13,9 @@ from lamina.core.queries import Failure, Filters, FusionMethod, Hit, Query, Rank
 from lamina.core.scope import Scope
 from lamina.core.sharing import Share
 from lamina.core.tiers import Source, Tier
-from lamina.errors import InvalidInput, Unavailable
-from lamina.search.fused_search import NOTHING_KNOWN, Deadlines, Known, Search, SourcesOfTier, describe
+from lamina.errors import InvalidInput, Unavailable, describe_error
+from lamina.search.fused_search import WITHOUT_HINTS, Deadlines, Search, SearchHints
+from lamina.search.tier_sources import TierSources
 from tests.support.embedders import Uncached
 from tests.unit.builders import NOON, POLICY, memory, query, ranking, request
 
@@ -121,8 +122,8 @@ def search_over(
     )
 
 
-def tier_of(*sources: Answers) -> SourcesOfTier:
-    return SourcesOfTier(sources, deadline_s=SOON / 2)
+def tier_of(*sources: Answers) -> TierSources:
+    return TierSources(sources, deadline_s=SOON / 2)
 
 
 async def test_every_source_of_a_tier_answers_under_its_name() -> None:
@@ -137,7 +138,7 @@ async def test_the_sources_of_a_tier_are_asked_at_the_same_time() -> None:
     barrier = asyncio.Barrier(2)
     sources = (Together(Source.NOTES_HYBRID, barrier), Together(Source.NOTES_WARM, barrier))
 
-    outcomes = await SourcesOfTier(sources, deadline_s=1).search(query())
+    outcomes = await TierSources(sources, deadline_s=1).search(query())
 
     assert [len(outcome) for outcome in outcomes.values() if not isinstance(outcome, Failure)] == [1, 1]
 
@@ -171,7 +172,7 @@ async def test_a_source_that_raises_is_a_failure_with_its_reason(error: Exceptio
 
 
 async def test_a_search_that_is_given_up_gives_up_its_sources() -> None:
-    tier = SourcesOfTier([Hangs(Source.NOTES_HYBRID)], deadline_s=NEVER)
+    tier = TierSources([Hangs(Source.NOTES_HYBRID)], deadline_s=NEVER)
     searching = asyncio.create_task(tier.search(query()))
     await asyncio.sleep(0)
 
@@ -327,7 +328,7 @@ async def test_a_search_that_hangs_everywhere_ends_within_its_deadlines() -> Non
     ],
 )
 def test_an_error_is_described_as_it_is_or_with_its_type(error: Exception, text: str) -> None:
-    assert describe(error) == text
+    assert describe_error(error) == text
 
 
 async def test_a_tier_that_is_switched_off_is_named_with_what_does_so_if_it_is_asked_for() -> None:
@@ -366,8 +367,8 @@ class NothingShared:
 
 
 @pytest.mark.parametrize("postgres", [NothingShared(Unavailable("postgres", "gone")), NothingShared(hangs=True)])
-@pytest.mark.parametrize("known", [NOTHING_KNOWN, Known(shares=())])
-async def test_an_empty_index_is_no_answer_while_postgres_is_away(postgres: NothingShared, known: Known) -> None:
+@pytest.mark.parametrize("known", [WITHOUT_HINTS, SearchHints(shares=())])
+async def test_an_empty_index_is_no_answer_while_postgres_is_away(postgres: NothingShared, known: SearchHints) -> None:
     notes = tier_of(Answers(Source.NOTES_COLD), Raises(Source.NOTES_WARM, Unavailable("postgres", "gone")))
     search = search_over({Tier.NOTES: notes}, shares=postgres)
 
@@ -381,7 +382,7 @@ async def test_nothing_found_while_a_source_fails_is_an_answer_as_long_as_postgr
     notes = tier_of(Answers(Source.NOTES_COLD), Raises(Source.NOTES_HYBRID, OSError("disk on fire")))
     search = search_over({Tier.NOTES: notes}, shares=NothingShared())
 
-    answer = await search.search(request(), Known(shares=()))
+    answer = await search.search(request(), SearchHints(shares=()))
 
     assert answer.hits == ()
     assert answer.degraded == {"notes_hybrid": "OSError: disk on fire"}

@@ -11,7 +11,7 @@ NEIGHBOUR_WEIGHT = 0.35
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class MessageFigures:
     """A message that may be an answer, or stands next to one.
 
     Args:
@@ -27,7 +27,7 @@ class Said:
     bm25: float
 
 
-def context_scores(said: Mapping[UUID, Said]) -> dict[UUID, float]:
+def context_scores(said: Mapping[UUID, MessageFigures]) -> dict[UUID, float]:
     """Score messages by themselves and by their neighbours, 0..1.7; who ranks them caps it at 1.
 
     A message alone scores 0.4 keyword (relative to the best) + 0.6 cosine. To it comes 0.35 of
@@ -47,7 +47,7 @@ def context_scores(said: Mapping[UUID, Said]) -> dict[UUID, float]:
     return {id_: _with_neighbours(alone, item) for id_, item in said.items()}
 
 
-def _with_neighbours(alone: Mapping[tuple[str, int], float], item: Said) -> float:
+def _with_neighbours(alone: Mapping[tuple[str, int], float], item: MessageFigures) -> float:
     here = alone[item.session, item.position]
     around = sum(alone.get((item.session, item.position + step), 0.0) for step in (-1, 1))
     return here + NEIGHBOUR_WEIGHT * around

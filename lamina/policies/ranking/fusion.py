@@ -35,7 +35,7 @@ class RankingPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class FusionOptions:
     """How one call wants its rankings fused.
 
     Args:
@@ -53,7 +53,7 @@ class Manner:
     has_vector: bool
 
 
-def fuse(rankings: Mapping[Source, Ranking], manner: Manner, policy: RankingPolicy) -> tuple[FusedHit, ...]:
+def fuse(rankings: Mapping[Source, Ranking], manner: FusionOptions, policy: RankingPolicy) -> tuple[FusedHit, ...]:
     """Return every memory once, best first, scored 0..1; it depends on nothing but its arguments."""
     match manner.method:
         case FusionMethod.RRF:

@@ -1,0 +1,80 @@
+"""Search the sources of one tier in one process."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol
+
+from lamina.aio.deadline import time_limit
+from lamina.core.metrics import SOURCE_FAILURES, SOURCE_SECONDS, UNMEASURED, Meter
+from lamina.core.ports import Searcher
+from lamina.core.queries import Failure, Query, Ranking
+from lamina.core.tiers import Source
+from lamina.errors import describe_error
+
+SourceOutcome = Ranking | Failure
+
+
+class ContextRanker(Protocol):
+    """Ranks the hits of a tier's sources once more, by the memories around them.
+
+    Attributes:
+        source: The name of its ranking.
+        candidates: Least hits that it wants of each source.
+    """
+
+    source: Source
+    candidates: int
+
+    async def rank(self, query: Query, rankings: Mapping[Source, Ranking]) -> Ranking:
+        """Return the ranking in context, best first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TierSources:
+    """The sources of one tier, all asked at the same time, each with its own deadline.
+
+    Args:
+        searchers: The sources.
+        deadline_s: Seconds after which a source counts as failed.
+        context: Adds a ranking of its own, as long as one source answers.
+        meter: Records how long each source took, and its failures.
+    """
+
+    searchers: Sequence[Searcher]
+    deadline_s: float
+    context: ContextRanker | None = None
+    meter: Meter = UNMEASURED
+
+    async def search(self, query: Query) -> Mapping[Source, SourceOutcome]:
+        """Return every source's ranking or its failure."""
+        if self.context is None:
+            return await self._ask(query)
+        outcomes = await self._ask(replace(query, limit=max(query.limit, self.context.candidates)))
+        rankings = {source: outcome for source, outcome in outcomes.items() if not isinstance(outcome, Failure)}
+        if not rankings:
+            return outcomes
+        cut = {source: ranking[: query.limit] for source, ranking in rankings.items()}
+        in_context = await self._in_time(self.context.source, partial(self.context.rank, query, rankings))
+        return {**outcomes, **cut, self.context.source: in_context}
+
+    async def _ask(self, query: Query) -> dict[Source, SourceOutcome]:
+        outcomes = await asyncio.gather(
+            *(self._in_time(searcher.source, partial(searcher.search, query)) for searcher in self.searchers)
+        )
+        return {searcher.source: outcome for searcher, outcome in zip(self.searchers, outcomes, strict=True)}
+
+    async def _in_time(self, source: Source, rank: Callable[[], Awaitable[Ranking]]) -> SourceOutcome:
+        outcome: SourceOutcome
+        began = time.monotonic()
+        try:
+            async with time_limit(self.deadline_s):
+                outcome = await rank()
+        except Exception as error:  # noqa: BLE001 - a source may fail, the answer may not
+            outcome = Failure(describe_error(error))
+            self.meter.record(SOURCE_FAILURES, source=source.value)
+        self.meter.record(SOURCE_SECONDS, time.monotonic() - began, source=source.value)
+        return outcome
