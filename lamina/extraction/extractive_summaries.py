@@ -16,8 +16,8 @@ from lamina.core.ports import Embedder
 from lamina.errors import InvalidInput
 from lamina.text.english import FUNCTION_WORDS, SENTENCE_STARTERS
 from lamina.text.hygiene import is_blank
-from lamina.text.near_duplicates import are_near_duplicates
 from lamina.text.numbers import depends_on_moment, figures
+from lamina.text.paraphrase import is_same_statement
 from lamina.text.sentences import sentences
 from lamina.text.words import estimated_tokens, words
 
@@ -335,7 +335,4 @@ def _score(item: _Sentence, values: NDArray[np.float64], nearest: NDArray[np.flo
 
 def _is_repeated(item: _Sentence, cosines: NDArray[np.float32], chosen: _Chosen) -> bool:
     near = [other for other in chosen.sentences if cosines[item.place, other.place] >= SAME_COSINE]
-    return any(
-        item.said_on == other.said_on and are_near_duplicates(item.text, other.text, 1, min_cosine=SAME_COSINE)
-        for other in near
-    )
+    return any(item.said_on == other.said_on and is_same_statement(item.text, other.text) for other in near)

@@ -1,17 +1,103 @@
-"""When two questions that are near by meaning want the same answer."""
+"""Decide whether two texts that are near by meaning say the same.
+
+Vectors put "lives in Graz" next to "lives in Linz", and "a clinic in Mercer County" next to "a clinic in Macoupin
+County". So both texts must agree in everything that changes the meaning. What is in doubt is not the same. The word
+lists are English; in other languages numbers, names and some negations still count.
+"""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from itertools import takewhile
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from functools import cached_property, lru_cache
+from os.path import commonprefix
 
 import regex
 
 from lamina.text.english import FUNCTION_WORDS, NEGATIONS, NUMBER_WORDS, SENTENCE_STARTERS, listed
 from lamina.text.words import words
 
-MAX_CHARS = 2_000
+MAX_QUESTION_CHARS = 2_000
+
+# Words that turn a statement about without a "not", by the side they stand on.
+_QUESTION_CONTRASTS = """
+before | after | during
+with | without
+more | less fewer
+increase increases increased increasing rise rises rose raise raised higher up \
+| decrease decreases decreased decreasing reduce reduces reduced reducing fall falls fell lower lowered down
+buy buys buying bought purchase purchased purchases | sell sells selling sold
+open opens opened opening | close closes closed closing
+start starts started starting begin begins began | stop stops stopped stopping end ends ended quit
+enable enables enabled enabling | off disable disables disabled disabling
+import imports imported importing | export exports exported exporting
+advantage advantages | disadvantage disadvantages
+male males | female females
+he him his himself | she her hers herself | they them their
+same similar similarity similarities similarly | differ differs different difference differences differently
+""".strip().splitlines()
+_STATEMENT_CONTRASTS = """
+like likes liked love loves loved enjoy enjoys prefer prefers adore adores fond \
+| dislike dislikes hate hates hated detest detests avoid avoids
+unable | capable
+always | never rarely seldom | sometimes occasionally | usually often
+all every everybody everyone | some few | none nobody
+accept accepts accepted approve approves approved allow allows allowed \
+| reject rejects rejected deny denies denied forbid forbids forbidden refuse refused
+win won wins | lose lost loses
+pass passed passes succeed succeeded succeeds | fail failed fails broke broken
+join joined joins hired | left leave leaves resigned fired
+arrive arrived arrives | depart departed departs
+good better best | bad worse worst
+first | last | next
+early earlier | late later
+morning | noon afternoon | evening | night
+yesterday | today | tomorrow
+north | south | east | west
+old older | new newer | young younger
+big large bigger larger | small smaller | medium
+hot warm | cold cool
+high | low
+fast quick | slow
+left-hand | right-hand
+min minimum | max maximum
+black | white | red | blue | green | yellow | orange | purple | brown | grey gray | pink
+mother mom mum | father dad | sister | brother | wife | husband | son | daughter | aunt | uncle
+day days daily | week weeks weekly | month months monthly | year years yearly annual | hour hours hourly \
+| minute minutes | second seconds
+married | single divorced
+public | private
+mandatory required must | optional
+safe | unsafe dangerous
+possible | impossible
+true | false
+single | double
+vegetarian | vegan
+spring | summer | autumn | winter
+upgrade upgraded | downgrade downgraded
+add added adds | remove removed removes
+""".strip().splitlines()
+Side = tuple[int, int]
+"""A contrast and the side of it that a word stands on; a word may stand in several contrasts."""
+
+
+def _sides_of_words() -> dict[str, frozenset[Side]]:
+    sides: dict[str, frozenset[Side]] = {}
+    for contrast, listing in enumerate((*_QUESTION_CONTRASTS, *_STATEMENT_CONTRASTS)):
+        for side, same_side in enumerate(listing.split("|")):
+            for word in same_side.split():
+                sides[word] = sides.get(word, frozenset()) | {(contrast, side)}
+    return sides
+
+
+_SIDES = _sides_of_words()
+_FILLERS = FUNCTION_WORDS | listed("very truly absolutely definitely currently please due always")
+_COMMON = _FILLERS | SENTENCE_STARTERS | frozenset(_SIDES)
+
+_POSSESSIVE = re.compile(r"['’]s$")
+_NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?:\D|$))")
+_CAPITALISED = regex.compile(r"\p{Lu}[\p{L}\p{M}\p{N}_]*(?:[-'’.][\p{L}\p{N}][\p{L}\p{M}\p{N}_]*)*")
+_OPENS = re.compile(r"[.!?:\n]\W*$")
+_LEAD_CHARS = 8
 
 _UNITS = {
     **dict.fromkeys(("percent", "per cent"), "%"),
@@ -27,32 +113,39 @@ _AMOUNT = regex.compile(
     rf"(?:[\s-]?(?P<after>[%\p{{Sc}}](?!\s?\d)|{_UNIT}))?",
     regex.IGNORECASE,
 )
+_PLAIN_NUMBER = re.compile(r"\d+(?:\.\d+)?k?", re.IGNORECASE)
+# Indian grouping too: 1,00,000.
+_GROUPING = re.compile(r"(?<=\d),(?=\d{2,3}(?:\D|$))")
+_LIST_NUMBER = re.compile(r"^\W*\d+[.)]\s")
+# "one" and "first" seldom count anything in a question: "how does one", "which one".
+_NO_NUMBERS = listed("one ones once first second zero")
 # What says something at words: C++ and C#, 2+2 and 2*2, 3 > 5 and 3 < 5, 1/2, &str, a grade of A-;
 # not "#" of a tag, "men/women".
 _SYMBOLS = regex.compile(
     r"(?<=\w)[#*^\p{Sm}]++|[*^\p{Sm}]++(?=\w)|(?<=\w\s)[*^\p{Sm}]++(?=\s[\w−-])|(?<=\b\p{L})-(?![\w-])"
     r"|(?<=\w)@(?=\w)|(?<=\d\s?)[/%](?=\s?\d)|(?<!\w)&(?=\w)|\p{Sc}(?=\p{L})"
 )
+_SPELLED = "_"
 # What is meant by a function word in capitals, where not everything is; not what is often stressed: not, all, you.
 _ACRONYMS = listed("us it who up be am me in or and can")
 _CASED = regex.compile(r"(?<![\w'’])(?:\p{Lu}{2,}|\p{Ll}{2,})(?![\w'’])")
-_SPELLED = "_"
-_NUMBER = re.compile(r"\d+(?:\.\d+)?k?", re.IGNORECASE)
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{2,3}(?:\D|$))")
-_LEADING = re.compile(r"^\W*\d+[.)]\s")
 # A word with a capital anywhere, as in iPhone, or with digits and letters.
 _WITH_CAPITAL = regex.compile(
     r"(?<![\p{L}\p{M}\p{N}])(?:\p{Ll}*+\p{Lu}[\p{L}\p{M}\p{N}]*+|\p{L}*+\p{N}++\p{L}[\p{L}\p{N}]*+)"
 )
 _OPENERS = ".!?:(\"'"
-_POSSESSIVE = re.compile(r"['’]s$")
+# The one name that is a function word, too: written small it is "us".
+_US = "US"
+_SPELT_US = re.compile(r"\b(?:u\.s(?:\.a)?\b\.?|usa\b|united states\b(?: of america\b)?)", re.IGNORECASE)
+_AMERICA = listed("us america american americans")
+# What a name may end with and still be the same one's: India, Indian; Turkey, Turkish.
+_NAME_ENDINGS = listed("s n ns an ian ans ians ish ese i is ey y e a ia ic") | {""}
+_LEAST_NAME_STEM = 4
 _ENDINGS = ("ings", "ing", "edly", "ies", "ied", "ers", "er", "ed", "es", "s", "ly")
 _LAST_LETTERS = "eyi"
 _LEAST_STEM = 3
-# "one" and "first" seldom count anything in a question: "how does one", "which one".
-_NO_NUMBERS = listed("one ones once first second zero")
 # From the second row on: German, French, Spanish, Italian, Portuguese, Dutch; none that is also an English word.
-_NEGATIONS = (NEGATIONS - {"stopped"}) | listed(
+_DENIALS = (NEGATIONS - {"stopped"}) | listed(
     """
     cant dont wont isnt doesnt didnt arent couldnt shouldnt wouldnt
     nicht nichts kein keine keinen keinem keiner keines nie niemals niemand ohne ne jamais sans aucun aucune nunca jamás
@@ -62,52 +155,43 @@ _NEGATIONS = (NEGATIONS - {"stopped"}) | listed(
 _NO_DENIALS = re.compile(r"\b(?:or (?:why )?not|not only)\b")
 _PREFIXES = ("un", "non", "dis", "il", "ir", "im", "in", "anti", "mis")
 _LEAST_PREFIXED = 4
-_A_PAIR = 2
-_OPPOSITES = (
-    "before | after",
-    "with | without",
-    "more | less fewer",
-    "increase increases increased increasing | decrease decreases decreased decreasing reduce reduces reduced reducing",
-    "buy buys buying bought | sell sells selling sold",
-    "open opens opened opening | close closes closed closing",
-    "start starts started starting | stop stops stopped stopping",
-    "enable enables enabled enabling | disable disables disabled disabling",
-    "import imports imported importing | export exports exported exporting",
-    "advantage advantages | disadvantage disadvantages",
-    "male males | female females",
-    "he him his himself | she her hers herself",
-    "same similar similarity similarities similarly | differ differs different difference differences differently",
-)
-# For each word the opposition it belongs to, and its side there.
-_SIDES = {
-    word: (number, side)
-    for number, opposites in enumerate(_OPPOSITES)
-    for side, listing in enumerate(opposites.split("|"))
-    for word in listing.split()
-}
-# What a name may end with and still be the same one's: India, Indian; Turkey, Turkish.
-_NAME_ENDINGS = listed("s n ns an ian ans ians ish ese i is ey y e a ia ic") | {""}
-_LEAST_NAME_STEM = 4
-# The one name that is a function word, too: written small it is "us".
-_US = "US"
-_SPELT_US = re.compile(r"\b(?:u\.s(?:\.a)?\b\.?|usa\b|united states\b(?: of america\b)?)", re.IGNORECASE)
-_AMERICA = listed("us america american americans")
 _QUESTION_WORDS = listed("who when where why how which what")
+_ASK_ONE_THING = listed("who when where why how")
 _OWNERS = listed("my your his her our their")
 _JOINS = listed("and or vs versus nor")
 _DIRECTIONS = listed("to from into than against over for by before after of with in on about")
-_ASK_ONE_THING = listed("who when where why")
-_MANNER = "how"
+
+
+def is_same_statement(first: str, second: str) -> bool:
+    """Tell whether one of two statements, near by meaning, is enough, because the other says the same.
+
+    They must have the same numbers, negations and names in the same order, stand on the same side of every contrast
+    that a closed list knows (likes, dislikes; before, after; red, blue), and neither may have content that the other
+    lacks while lacking none itself: "vegetarian" is not "vegetarian, plays basketball".
+
+    Args:
+        first: A statement.
+        second: Another; the order does not matter.
+    """
+    one, other = _features(first), _features(second)
+    return (
+        one.ordered_numbers == other.ordered_numbers
+        and one.denials == other.denials
+        and one.sides == other.sides
+        and one.names_beside(other) == other.names_beside(one)
+        and (one.content == other.content or sorted(one.content) != sorted(other.content))
+        and not set(one.content) < set(other.content)
+        and not set(one.content) > set(other.content)
+    )
 
 
 def is_same_question(first: str, second: str) -> bool:
     """Tell whether two questions, near by meaning, may be given the same answer.
 
-    Vectors put "a rehab centre in Mercer County" next to "… in Macoupin County". So both must name
-    the same numbers, symbols and names, both deny or neither, and neither may put another word in the place
-    of one of the other's, say the opposite, the same words in another order, or ask where or why instead of how.
-    What is in doubt is another question, and so is what is longer than 2 000 characters: it costs an answer, not a
-    wrong one. Another word without a capital, in a question worded otherwise throughout, is left to the threshold.
+    Both must have the same numbers, symbols and names, both deny or neither, and neither may put another word in the
+    place of one of the other's, say the opposite, the same words in another order, or ask where or why instead of how.
+    Longer than 2 000 characters is another question: it costs an answer, not a wrong one. Another word without a
+    capital, in a question worded otherwise throughout, is left to the threshold.
 
     Args:
         first: A question.
@@ -119,119 +203,204 @@ def is_same_question(first: str, second: str) -> bool:
     """
     if first == second:
         return True
-    if max(len(first), len(second)) > MAX_CHARS:
+    if max(len(first), len(second)) > MAX_QUESTION_CHARS:
         return False
     one, other = _features(first), _features(second)
-    if not (one.words and other.words and one.has_marks_of(other)):
+    if not one.terms or not other.terms or _differ_in_marks(one, other):
         return False
-    return one.words == other.words or _mean_the_same(one, other)
-
-
-def _mean_the_same(one: "_Features", other: "_Features") -> bool:
-    """Tell whether two questions that differ in their words still ask the same."""
-    return (
-        one.denies == other.denies
-        and not one.is_opposed_to(other)
-        and not one.names_missing_in(other)
-        and not other.names_missing_in(one)
-        and not one.is_negated_in(other)
-        and not other.is_negated_in(one)
-        and not _swaps(one, other)
-        and not _replaces(one.stems, other.stems)
-        and not _asks_otherwise(one.asks, other.asks)
+    return one.terms == other.terms or not (
+        one.denies != other.denies
+        or _are_opposed(one, other)
+        or _lacks_a_name(one, other)
+        or _lacks_a_name(other, one)
+        or _negates_a_word(one, other)
+        or _negates_a_word(other, one)
+        or _swap_words(one, other)
+        or _replace_one(one.stems, other.stems)
+        or _ask_otherwise(one.question_words, other.question_words)
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Features:
-    """What of a question its answer depends on.
+def statement_kinds(texts: Sequence[str]) -> list[Hashable]:
+    """Return for each statement the features that all statements of the same meaning share; others need no comparison.
 
-    Args:
-        words: Its words in lower case and its symbols, in order.
-        stems: The same without their endings.
-        symbols: The symbols alone, sorted.
-        priced: Its numbers at a sign of a currency or of percent, each with the sign.
-        measured: The same, and those at a word for one.
-        acronyms: What it writes in capitals, and never small, of US, IT and the like.
-        small: What of the same it writes small, and never in capitals: us, it.
-        names: Words with a capital, or with digits and letters, that open no sentence.
-        sides: Which oppositions it takes a side in, and which side.
-        asks: Its question words, in order.
-        joined: The stems without function words, in order; what "and" or "or" joins is one, sorted.
-        directed: The same one by one, with the words that give them a direction.
+    Names count as far as no text writes them small: one that does makes a name of one text a word of another.
     """
-
-    words: tuple[str, ...]
-    stems: tuple[str, ...]
-    symbols: tuple[str, ...]
-    numbers: frozenset[float]
-    priced: frozenset[tuple[float, str]]
-    measured: frozenset[tuple[float, str]]
-    acronyms: frozenset[str]
-    small: frozenset[str]
-    names: frozenset[str]
-    sides: frozenset[tuple[int, int]]
-    denies: bool
-    asks: tuple[str, ...]
-    joined: tuple[tuple[str, ...], ...]
-    directed: tuple[str, ...]
-
-    def has_marks_of(self, other: "_Features") -> bool:
-        """Tell whether the two agree in what their words need not show: numbers, units, symbols, acronyms."""
-        return (
-            self.numbers == other.numbers
-            and self.symbols == other.symbols
-            and self.priced <= other.measured
-            and other.priced <= self.measured
-            and not (self.acronyms & other.small or other.acronyms & self.small)
-        )
-
-    def is_opposed_to(self, other: "_Features") -> bool:
-        """Tell whether one takes one side of an opposition and the other the other one; both sides oppose neither."""
-        opposite = {(number, 1 - side) for number, side in self.sides - other.sides}
-        return bool(opposite & (other.sides - self.sides))
-
-    def is_negated_in(self, other: "_Features") -> bool:
-        """Tell whether the other one says a word of this question with a prefix against it: biased, unbiased."""
-        stems = set(self.stems) - set(other.stems)
-        return any(stem in stems for word in other.words if word not in self.words for stem in _unprefixed(word))
-
-    def names_missing_in(self, other: "_Features") -> bool:
-        """Tell whether a name of this question stands nowhere in the other one, in no form."""
-        return any(_stem(name) not in other.stems and not _has_form_in(name, other.words) for name in self.names)
+    small: set[str] = set()
+    kinds = []
+    for text in texts:
+        found = _features(text)
+        small |= found.small
+        kinds.append(((found.ordered_numbers, found.denials, found.sides), found.capitalised_names))
+    return [(rest, tuple(name for name in names if name not in small)) for rest, names in kinds]
 
 
-@lru_cache(maxsize=256)
-def _features(question: str) -> _Features:
-    text = _SPELT_US.sub(_US, question)
-    found = tuple(_POSSESSIVE.sub("", word) for word in words(_SYMBOLS.sub(_spelled, text)))
-    amounts = list(_amounts(_LEADING.sub("", _THOUSANDS.sub("", text))))
-    units = list(_units(amounts))
-    acronyms, small = _cased(text)
-    stems = tuple(map(_stem, found))
-    return _Features(
-        words=found,
-        stems=stems,
-        symbols=tuple(sorted(word for word in found if word.startswith(_SPELLED))),
-        numbers=frozenset((*map(_number, amounts), *_written_numbers(found))),
-        priced=frozenset(amount for amount in units if amount[1] not in _UNITS),
-        measured=frozenset((number, _UNITS.get(unit, unit)) for number, unit in units),
-        acronyms=acronyms - small,
-        small=small - acronyms,
-        names=frozenset(_names(text)),
-        sides=_sides(found),
-        denies=_denies(found),
-        asks=tuple(word for word in found if word in _QUESTION_WORDS),
-        joined=tuple(_joined(found, stems)),
-        directed=tuple(
-            stem for word, stem in zip(found, stems, strict=True) if word in _DIRECTIONS or word not in FUNCTION_WORDS
-        ),
-    )
+class _Features:
+    """The features of a text that its meaning depends on, each worked out when it is first compared."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    # Of statements.
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        return tuple(_plain_words(self._text))
+
+    @cached_property
+    def ordered_numbers(self) -> tuple[str, ...]:
+        """The numbers in digits, "1,500" as 1500, then the written ones, each kind in order."""
+        digits = _NUMBER.findall(_THOUSANDS.sub("", self._text))
+        written = (str(NUMBER_WORDS[word]) for word in self.words if word in NUMBER_WORDS)
+        return (*(number.lstrip("0") or "0" for number in digits), *written)
+
+    @cached_property
+    def denials(self) -> int:
+        return _count_denials(self.words)
+
+    @cached_property
+    def sides(self) -> frozenset[Side]:
+        plain = " ".join(self.words).replace("with no ", "without ")
+        return frozenset(side for word in plain.split() for side in _SIDES.get(word, ()))
+
+    @cached_property
+    def capitalised_names(self) -> tuple[str, ...]:
+        """The capitalised words in order, but for common ones that open a sentence."""
+        return tuple(_capitalised_names(self._text))
+
+    def names_beside(self, other: "_Features") -> list[str]:
+        """The names of the text; a word that the other text writes small is a name in neither."""
+        return [name for name in self.capitalised_names if name not in other.small]
+
+    @cached_property
+    def small(self) -> frozenset[str]:
+        """The words that are written without a capital."""
+        return frozenset(_plain_words(" ".join(word for word in self._text.split() if word.islower())))
+
+    @cached_property
+    def content(self) -> tuple[str, ...]:
+        return tuple(word for word in self.words if word not in _FILLERS)
+
+    # Of questions.
+
+    @cached_property
+    def _question(self) -> str:
+        return _SPELT_US.sub(_US, self._text)
+
+    @cached_property
+    def terms(self) -> tuple[str, ...]:
+        """The words and the symbols, which are spelled as words so that they count like one."""
+        return tuple(_plain_words(_SYMBOLS.sub(_spelled, self._question)))
+
+    @cached_property
+    def symbols(self) -> tuple[str, ...]:
+        return tuple(sorted(term for term in self.terms if term.startswith(_SPELLED)))
+
+    @cached_property
+    def stems(self) -> tuple[str, ...]:
+        return tuple(map(_stem, self.terms))
+
+    @cached_property
+    def _amounts(self) -> tuple[tuple[float, tuple[str, ...]], ...]:
+        return tuple(_amounts(_LIST_NUMBER.sub("", _GROUPING.sub("", self._question))))
+
+    @cached_property
+    def numbers(self) -> frozenset[float]:
+        counted = (word for word in self.terms if word in NUMBER_WORDS and word not in _NO_NUMBERS)
+        return frozenset((*(number for number, _ in self._amounts), *(float(NUMBER_WORDS[word]) for word in counted)))
+
+    @cached_property
+    def priced(self) -> frozenset[tuple[float, str]]:
+        """The numbers at a sign of a currency or of percent, each with the sign."""
+        return frozenset((number, unit) for number, units in self._amounts for unit in units if unit not in _UNITS)
+
+    @cached_property
+    def measured(self) -> frozenset[tuple[float, str]]:
+        """The priced numbers, and those at a word for such a sign."""
+        return frozenset((number, _UNITS.get(unit, unit)) for number, units in self._amounts for unit in units)
+
+    @cached_property
+    def acronyms(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Of US, IT and the like: those that stand in capitals alone, unless everything does, and those small alone."""
+        found = [match[0] for match in _CASED.finditer(self._question) if match[0].lower() in _ACRONYMS]
+        is_loud = self._question == self._question.upper()
+        capitals = frozenset(() if is_loud else (word.lower() for word in found if word.isupper()))
+        small = frozenset(word for word in found if word.islower())
+        return capitals - small, small - capitals
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The words with a capital, or with digits and letters, that open no sentence."""
+        return frozenset(_question_names(self._question))
+
+    @cached_property
+    def denies(self) -> bool:
+        """Whether it denies something; "or not" does not."""
+        return _count_denials(_NO_DENIALS.sub(" ", " ".join(self.terms)).split()) > 0
+
+    @cached_property
+    def question_words(self) -> tuple[str, ...]:
+        return tuple(term for term in self.terms if term in _QUESTION_WORDS)
+
+    @cached_property
+    def joined(self) -> tuple[tuple[str, ...], ...]:
+        """The stems without function words, in order; those that "and" or "or" joins are one, sorted."""
+        groups: list[tuple[str, ...]] = []
+        joins = False
+        for term, stem in zip(self.terms, self.stems, strict=True):
+            if term in _JOINS:
+                joins = True
+            elif term not in FUNCTION_WORDS:
+                before = groups.pop() if joins and groups else ()
+                groups.append(tuple(sorted((*before, stem))))
+                joins = False
+        return tuple(groups)
+
+    @cached_property
+    def directed(self) -> tuple[str, ...]:
+        """The stems without function words, but with those that give them a direction."""
+        pairs = zip(self.terms, self.stems, strict=True)
+        return tuple(stem for term, stem in pairs if term in _DIRECTIONS or term not in FUNCTION_WORDS)
+
+
+@lru_cache(maxsize=4096)
+def _features(text: str) -> _Features:
+    return _Features(text)
+
+
+def _plain_words(text: str) -> list[str]:
+    return [_POSSESSIVE.sub("", word) for word in words(text)]
+
+
+def _count_denials(found: Iterable[str]) -> int:
+    return sum(word in _DENIALS or word.endswith("n't") for word in found)
+
+
+def _capitalised_names(text: str) -> Iterator[str]:
+    for match in _CAPITALISED.finditer(text):
+        start = match.start()
+        opens = start == 0 or _OPENS.search(text[max(0, start - _LEAD_CHARS) : start]) is not None
+        for place, name in enumerate(_plain_words(match.group())):
+            if name not in FUNCTION_WORDS and not (opens and place == 0 and name in _COMMON):
+                yield name
+
+
+def _spelled(match: "regex.Match[str]") -> str:
+    return f" {_SPELLED}{'_'.join(str(ord(symbol)) for symbol in match[0])} "
+
+
+def _amounts(text: str) -> Iterator[tuple[float, tuple[str, ...]]]:
+    """Yield each number in digits, "30k" and "30,000" alike, with the units around it."""
+    for amount in _AMOUNT.finditer(text):
+        # The pattern may know digits of a later Unicode than Python can read.
+        if amount["number"].replace(".", "").isdecimal():
+            number = float(amount["number"]) * (1000 if amount["thousands"] else 1) * (-1 if amount["minus"] else 1)
+            yield number, tuple(unit.casefold() for unit in (amount["before"], amount["after"]) if unit is not None)
 
 
 @lru_cache(maxsize=4096)
 def _stem(word: str) -> str:
-    """Return what the forms of a word have in common: acquire, acquired; country, countries; reset, resetting."""
+    """Return the part that the forms of a word share: acquire, acquired; country, countries; reset, resetting."""
     ending = next((end for end in _ENDINGS if word.endswith(end) and len(word) - len(end) >= _LEAST_STEM), "")
     stem = word.removesuffix(ending)
     if len(stem) > _LEAST_STEM and stem[-1] == stem[-2]:
@@ -239,82 +408,13 @@ def _stem(word: str) -> str:
     return stem[:-1] if len(stem) > _LEAST_STEM and stem[-1] in _LAST_LETTERS else stem
 
 
-def _unprefixed(word: str) -> Iterator[str]:
-    for prefix in _PREFIXES:
-        if word.startswith(prefix) and len(word) - len(prefix) >= _LEAST_PREFIXED:
-            yield _stem(word.removeprefix(prefix).lstrip("-"))
-
-
-def _spelled(match: "regex.Match[str]") -> str:
-    """Return symbols as a word, so that they count like one where words are compared."""
-    return f" {_SPELLED}{'_'.join(str(ord(symbol)) for symbol in match[0])} "
-
-
-def _amounts(text: str) -> Iterator["regex.Match[str]"]:
-    """Yield the amounts in digits that Python can read; the pattern may know digits of a later Unicode."""
-    for amount in _AMOUNT.finditer(text):
-        if amount["number"].replace(".", "").isdecimal():
-            yield amount
-
-
-def _number(amount: "regex.Match[str]") -> float:
-    """Return a number in digits, "30k" and "30,000" alike."""
-    sign = -1 if amount["minus"] else 1
-    return sign * float(amount["number"]) * (1000 if amount["thousands"] else 1)
-
-
-def _units(amounts: Iterable["regex.Match[str]"]) -> Iterator[tuple[float, str]]:
-    for amount in amounts:
-        for unit in (amount["before"], amount["after"]):
-            if unit is not None:
-                yield _number(amount), unit.casefold()
-
-
-def _written_numbers(found: Iterable[str]) -> Iterator[float]:
-    return (float(NUMBER_WORDS[word]) for word in found if word in NUMBER_WORDS and word not in _NO_NUMBERS)
-
-
-def _sides(found: Iterable[str]) -> frozenset[tuple[int, int]]:
-    plain = " ".join(found).replace("with no ", "without ")
-    return frozenset(_SIDES[word] for word in plain.split() if word in _SIDES)
-
-
-def _denies(found: Iterable[str]) -> bool:
-    """Tell whether a question denies something; "or not" does not."""
-    plain = _NO_DENIALS.sub(" ", " ".join(found))
-    return any(word in _NEGATIONS or word.endswith("n't") for word in plain.split())
-
-
-def _joined(found: Sequence[str], stems: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the stems without function words, those that "and" or "or" joins as one, sorted."""
-    groups: list[tuple[str, ...]] = []
-    joins = False
-    for word, stem in zip(found, stems, strict=True):
-        if word in _JOINS:
-            joins = True
-        elif word not in FUNCTION_WORDS:
-            before = groups.pop() if joins and groups else ()
-            groups.append(tuple(sorted((*before, stem))))
-            joins = False
-    return groups
-
-
-def _cased(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the acronyms that stand in capitals, unless everything does, and the same words that stand small."""
-    found = [match[0] for match in _CASED.finditer(text) if match[0].lower() in _ACRONYMS]
-    in_capitals = () if text == text.upper() else (word.lower() for word in found if word.isupper())
-    return frozenset(in_capitals), frozenset(word for word in found if word.islower())
-
-
-def _names(text: str) -> list[str]:
-    names = []
+def _question_names(text: str) -> Iterator[str]:
     for match in _WITH_CAPITAL.finditer(text):
         name = match[0].lower()
         is_common = name in FUNCTION_WORDS and (match[0] != _US or text == text.upper())
-        is_name = len(name) > 1 and not is_common and not _NUMBER.fullmatch(name)
+        is_name = len(name) > 1 and not is_common and not _PLAIN_NUMBER.fullmatch(name)
         if is_name and not (name in SENTENCE_STARTERS and _opens_sentence(text, match.start())):
-            names.append(name)
-    return names
+            yield name
 
 
 def _opens_sentence(text: str, start: int) -> bool:
@@ -322,6 +422,28 @@ def _opens_sentence(text: str, start: int) -> bool:
     while before >= 0 and text[before].isspace():
         before -= 1
     return before < 0 or text[before] in _OPENERS
+
+
+def _differ_in_marks(one: _Features, other: _Features) -> bool:
+    """Compare the marks that the words of two questions need not show: numbers, units, symbols, acronyms."""
+    return (
+        one.numbers != other.numbers
+        or one.symbols != other.symbols
+        or not (one.priced <= other.measured and other.priced <= one.measured)
+        or not one.acronyms[0].isdisjoint(other.acronyms[1])
+        or not one.acronyms[1].isdisjoint(other.acronyms[0])
+    )
+
+
+def _are_opposed(one: _Features, other: _Features) -> bool:
+    """Tell whether two questions take different sides of a contrast; one that takes both sides opposes neither."""
+    mine = {contrast for contrast, _ in one.sides - other.sides}
+    return any(contrast in mine and contrast < len(_QUESTION_CONTRASTS) for contrast, _ in other.sides - one.sides)
+
+
+def _lacks_a_name(one: _Features, other: _Features) -> bool:
+    """Tell whether a name of one question stands nowhere in the other one, in no form."""
+    return any(_stem(name) not in other.stems and not _has_form_in(name, other.terms) for name in one.names)
 
 
 def _has_form_in(name: str, found: Iterable[str]) -> bool:
@@ -333,52 +455,66 @@ def _has_form_in(name: str, found: Iterable[str]) -> bool:
 
 def _are_forms(first: str, second: str) -> bool:
     """Tell whether two words have one stem with a name's endings."""
-    stem = "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
-    endings = {first.removeprefix(stem), second.removeprefix(stem)}
-    return len(stem) >= _LEAST_NAME_STEM and endings <= _NAME_ENDINGS
+    stem = commonprefix((first, second))  # noqa: RUF071 - by characters, not as paths
+    return len(stem) >= _LEAST_NAME_STEM and {first.removeprefix(stem), second.removeprefix(stem)} <= _NAME_ENDINGS
 
 
-def _swaps(one: _Features, other: _Features) -> bool:
+def _negates_a_word(one: _Features, other: _Features) -> bool:
+    """Tell whether one question has a word of the other one with a prefix against it: biased, unbiased."""
+    stems = set(other.stems) - set(one.stems)
+    return any(
+        _stem(word.removeprefix(prefix).lstrip("-")) in stems
+        for word in one.terms
+        if word not in other.terms
+        for prefix in _PREFIXES
+        if word.startswith(prefix) and len(word) - len(prefix) >= _LEAST_PREFIXED
+    )
+
+
+def _swap_words(one: _Features, other: _Features) -> bool:
     """Tell whether the same words stand in an order that says something else: from Java to .NET, from .NET to Java.
 
-    Where "is" stands, and what stands first beside an "and", says nothing.
+    Where "is" stands, and which stands first beside an "and", says nothing.
     """
     if one.joined == other.joined:
         return False
-    return sorted(one.stems) == sorted(other.stems) or _exchanges(one.directed, other.directed)
+    return sorted(one.stems) == sorted(other.stems) or _exchange_two(one.directed, other.directed)
 
 
-def _exchanges(first: Sequence[str], second: Sequence[str]) -> bool:
+def _exchange_two(first: Sequence[str], second: Sequence[str]) -> bool:
     """Tell whether two words changed places across one that gives them a direction: dollars to rupees."""
-    if len(first) != len(second):
-        return False
-    places = [place for place, pair in enumerate(zip(first, second, strict=True)) if pair[0] != pair[1]]
-    if len(places) != _A_PAIR:
+    places = _differing_places(first, second)
+    if len(places) != 2:  # noqa: PLR2004 - a pair
         return False
     one, two = places
     exchanged = (first[one], first[two]) == (second[two], second[one])
     return exchanged and not _DIRECTIONS.isdisjoint(first[one:two])
 
 
-def _replaces(first: Sequence[str], second: Sequence[str]) -> bool:
+def _replace_one(first: Sequence[str], second: Sequence[str]) -> bool:
     """Tell whether one word with a meaning of its own stands in the place of another: given, received; my, your.
 
     Not of numbers, which are compared as such: two, 2.
     """
-    if len(first) != len(second):
+    places = _differing_places(first, second)
+    if len(places) != 1:
         return False
-    pairs = [pair for pair in zip(first, second, strict=True) if pair[0] != pair[1]]
-    return len(pairs) == 1 and (
-        _OWNERS.issuperset(pairs[0]) or not any(word in FUNCTION_WORDS or _counts(word) for word in pairs[0])
+    pair = (first[places[0]], second[places[0]])
+    has_no_meaning = any(
+        word in FUNCTION_WORDS or word in NUMBER_WORDS or _PLAIN_NUMBER.fullmatch(word) for word in pair
     )
+    return _OWNERS.issuperset(pair) or not has_no_meaning
 
 
-def _counts(word: str) -> bool:
-    return word in NUMBER_WORDS or _NUMBER.fullmatch(word) is not None
+def _differing_places(first: Sequence[str], second: Sequence[str]) -> list[int]:
+    """Return where two rows of words differ; nowhere if they differ in length."""
+    if len(first) != len(second):
+        return []
+    return [place for place, pair in enumerate(zip(first, second, strict=True)) if pair[0] != pair[1]]
 
 
-def _asks_otherwise(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Tell whether the questions ask for different things; what and which may stand for any."""
+def _ask_otherwise(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Tell whether two questions ask for different things; what and which may stand for any."""
     if not first or not second or first[0] in second or second[0] in first:
         return False
-    return {first[0], second[0]} <= _ASK_ONE_THING | {_MANNER}
+    return {first[0], second[0]} <= _ASK_ONE_THING

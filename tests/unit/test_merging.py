@@ -2,7 +2,6 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from lamina.policies.retention import duplicate_groups as merging
 from lamina.policies.retention.duplicate_groups import Merge, ToldNote, apply_merges, decide_merges
-from lamina.text.near_duplicates import are_near_duplicates
+from lamina.text.paraphrase import is_same_statement
 from lamina.text.words import words
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -174,7 +173,7 @@ def are_near(newer: ToldNote, older: ToldNote) -> bool:
         newer.user == older.user
         and newer.created_at - older.created_at <= timedelta(days=30)
         and bool(is_alike)
-        and are_near_duplicates(newer.content, older.content, 1.0, min_cosine=1.0)
+        and is_same_statement(newer.content, older.content)
     )
 
 
@@ -237,12 +236,12 @@ def comparisons(notes: Sequence[ToldNote], patch: pytest.MonkeyPatch) -> int:
     """Return how many pairs of texts are compared one by one."""
     compared = 0
 
-    def counted(*texts: Any, **options: Any) -> bool:
+    def counted(first: str, second: str) -> bool:
         nonlocal compared
         compared += 1
-        return are_near_duplicates(*texts, **options)
+        return is_same_statement(first, second)
 
-    patch.setattr(merging, "are_near_duplicates", counted)
+    patch.setattr(merging, "is_same_statement", counted)
     decide_merges(notes)
     return compared
 

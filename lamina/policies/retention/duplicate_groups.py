@@ -16,7 +16,7 @@ import numpy as np
 
 from lamina.core.memories import MAX_TAGS
 from lamina.policies.retention.set_join import Ints, Reach, SetJoin, sets_of
-from lamina.text.near_duplicates import are_near_duplicates, kinds_of
+from lamina.text.paraphrase import is_same_statement, statement_kinds
 from lamina.text.words import words
 
 MIN_JACCARD = 0.85
@@ -167,7 +167,7 @@ class _Run:
             return by_user
         class_of = by_user.class_of
         met = np.flatnonzero((by_user.costs > 0)[class_of] | (np.bincount(class_of) > 1)[class_of]).tolist()
-        kinds = dict(zip(met, kinds_of([self._texts[row] for row in met]), strict=True))
+        kinds = dict(zip(met, statement_kinds([self._texts[row] for row in met]), strict=True))
         return SetJoin(sets, min_jaccard, self._reach([(user, kinds.get(row)) for row, user in enumerate(users)]))
 
     def _reach(self, groups: Sequence[Hashable]) -> Reach:
@@ -196,16 +196,13 @@ class _Run:
         for other in self._partners(place, row):
             start = self._settled[other]
             end = self._end_of_window(other, self._times[place] - self._window)
-            if end > start and (other == row or self._are_near(row, other)):
+            if end > start and (other == row or is_same_statement(self._texts[row], self._texts[other])):
                 self._settle(other, end - start)
                 yield from self._members[other][start:end]
 
     def _end_of_window(self, row: int, since: int) -> int:
         """Return how many notes of a row are settled or were written since the moment; they are in this order."""
         return bisect_right(self._members[row], -since, lo=self._settled[row], key=lambda place: -self._times[place])
-
-    def _are_near(self, row: int, other: int) -> bool:
-        return are_near_duplicates(self._texts[row], self._texts[other], 1.0, min_cosine=1.0)
 
     def _partners(self, place: int, row: int) -> list[int]:
         """Return the rows with notes left whose words are near to those of the row, itself first."""

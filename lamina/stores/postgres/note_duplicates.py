@@ -17,13 +17,14 @@ from lamina.stores.postgres.connection import Connection, scope_parameters
 from lamina.stores.postgres.notes import PreparedNote, PutNote, ids_by_hash, insert_notes
 from lamina.stores.postgres.outbox import enqueue_notes
 from lamina.stores.postgres.queries import load_queries
-from lamina.text.near_duplicates import are_near_duplicates, raised_importance
+from lamina.text.paraphrase import is_same_statement
 
 QUERIES = load_queries("note_duplicates.sql")
 
 CANDIDATES = 16
 ANONYMOUS = "api"
 MANY = 16
+RAISED_BY = 0.1
 Result = TypeVar("Result")
 
 
@@ -127,9 +128,10 @@ def said_again(
 def _says_again(note: Note, original: Original, cosine: float, min_cosine: float) -> bool:
     is_covered = original.tags.issuperset(note.tags) and (not note.metadata or note.metadata == original.metadata)
     return (
-        is_covered
+        cosine >= min_cosine
+        and is_covered
         and _lasts_as_long(original, note)
-        and are_near_duplicates(note.content, original.content, cosine, min_cosine=min_cosine)
+        and is_same_statement(note.content, original.content)
     )
 
 
@@ -144,6 +146,12 @@ def _raised(original: Original, note: Note) -> Original:
     is_same_source = note.source == original.source and note.source != ANONYMOUS
     importance = original.importance if is_same_source else raised_importance(original.importance, note.importance)
     return replace(original, importance=importance)
+
+
+def raised_importance(importance: float, other: float) -> float:
+    """Return the importance of a note that was told once more: above both, never above 1."""
+    most = max(importance, other)
+    return most + RAISED_BY * (1 - most)
 
 
 def _is_whole(item: PreparedNote) -> bool:

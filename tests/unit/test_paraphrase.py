@@ -1,11 +1,9 @@
-"""Which near questions want the same answer."""
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.text import paraphrase as same_question
-from lamina.text.paraphrase import is_same_question
+from lamina.text import paraphrase
+from lamina.text.paraphrase import is_same_question, is_same_statement
 
 SAME = [
     ("How do I get into Harvard?", "How can I get into Harvard?"),
@@ -115,7 +113,7 @@ def test_what_names_counts_denies_or_asks_otherwise_is_another_question(first: s
 def test_long_questions_are_compared_with_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     long = "Where Is It? " * 4_000
     with monkeypatch.context() as patched:
-        patched.setattr(same_question, "_features", lambda _: pytest.fail("a long question was taken apart"))
+        patched.setattr(paraphrase, "_features", lambda _: pytest.fail("a long question was taken apart"))
         assert is_same_question(long, long[:])
         assert not is_same_question(long, long.strip())
         assert not is_same_question("Where is it?", long)
@@ -151,3 +149,102 @@ def test_the_order_does_not_matter_and_every_question_is_its_own(first: str, sec
 def test_digits_of_any_script_and_of_a_later_unicode_are_read_or_left_alone(digit: str) -> None:
     assert is_same_question(f"{digit} boats", f"{digit} boats!")
     assert not is_same_question("", digit)
+
+
+def same(first: str, second: str) -> bool:
+    found = is_same_statement(first, second)
+    assert is_same_statement(second, first) == found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("I like green tea.", "I like green tea"),
+        ("I like green tea.", "I really like green tea."),
+        ("I like green tea.", "I enjoy green tea."),
+        ("The user likes green tea", "User loves green tea"),
+        ("We decided to use Postgres", "We have decided to use Postgres"),
+        ("The deploy failed because of DNS", "The deployment failed because of DNS"),
+        ("I'm allergic to peanuts", "I am allergic to peanuts"),
+        ("Budget is 1,500 EUR", "The budget is 1500 EUR"),
+        ("Ann prefers window seats on flights", "Ann prefers window seats when flying"),
+        ("I moved to Graz", "i moved to graz"),
+        ("Ann bought a car", "Ann purchased a car"),
+    ],
+)
+def test_the_same_in_other_words_is_the_same_statement(first: str, second: str) -> None:
+    assert same(first, second)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("Budget is 1,500 EUR", "Budget is 15,000 EUR"),
+        ("I have lived here for 5 years", "I have lived here for 6 years"),
+        ("five years of experience", "six years of experience"),
+        ("30-minute meeting every day", "45-minute meeting every day"),
+        ("from 5 to 6", "from 6 to 5"),
+        ("version v1 is out", "version v2 is out"),
+    ],
+)
+def test_other_numbers_are_another_statement(first: str, second: str) -> None:
+    assert not same(first, second)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("eats nuts", "does not eat nuts"),
+        ("I can swim", "I can't swim"),
+        ("I drink coffee with milk", "I drink coffee without milk"),
+        ("I like cats", "I hate cats"),
+        ("Meet before lunch", "Meet after lunch"),
+        ("The flag enables caching", "The flag disables caching"),
+        ("I always run", "I never run"),
+        ("The door is open at night", "The door is closed at night"),
+        ("I like red wine", "I like white wine"),
+    ],
+)
+def test_the_contrary_is_another_statement(first: str, second: str) -> None:
+    assert not same(first, second)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("lives in Graz", "lives in Linz"),
+        ("Ann likes tea", "Bob likes tea"),
+        ("Ann manages Bob", "Bob manages Ann"),
+        ("We met on Monday", "We met on Tuesday"),
+        ("works at Initech", "left Initech, joined Hooli"),
+        ("ask Zoë's boss", "ask Zoltan's boss"),
+        ("жил в Москве", "жил в Минске"),
+    ],
+)
+def test_other_names_or_their_other_order_are_another_statement(first: str, second: str) -> None:
+    assert not same(first, second)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("vegetarian, plays basketball", "vegetarian"),
+        ("vegetarian, plays basketball", "plays basketball on Tuesdays"),
+        ("plays basketball", "plays basketball on Tuesdays"),
+        ("Ann prefers window seats", "Ann prefers window seats near the wing"),
+        ("the cat chased the dog", "the dog chased the cat"),
+    ],
+)
+def test_one_that_says_more_or_turns_the_order_round_is_another_statement(first: str, second: str) -> None:
+    assert not same(first, second)
+
+
+@given(st.text(max_size=60))
+def test_a_text_is_the_same_statement_as_itself(text: str) -> None:
+    assert same(text, text)
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_the_order_of_two_statements_does_not_matter(first: str, second: str) -> None:
+    same(first, second)
