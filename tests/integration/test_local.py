@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from lamina.errors import Misconfigured
-from lamina.local import LocalService, claimed, find_service
+from lamina.local import LocalService, data_dir_lock, find_service
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from lamina.local import claimed
-with claimed(Path(sys.argv[1])):
+from lamina.local import data_dir_lock
+with data_dir_lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -24,7 +24,7 @@ def announce(data_dir: Path) -> None:
 
 
 def test_what_a_dead_instance_left_is_no_service_even_if_its_process_id_lives_again(tmp_path: Path) -> None:
-    with claimed(tmp_path):
+    with data_dir_lock(tmp_path):
         announce(tmp_path)
 
     assert find_service(tmp_path) is None
@@ -37,7 +37,7 @@ def test_an_instance_that_holds_its_directory_is_found_and_keeps_others_out(tmp_
     announce(tmp_path)
 
     found = find_service(tmp_path)
-    with pytest.raises(Misconfigured, match="another Lamina runs"), claimed(tmp_path):
+    with pytest.raises(Misconfigured, match="another Lamina runs"), data_dir_lock(tmp_path):
         pass
     holder.kill()
     holder.wait()

