@@ -24,7 +24,7 @@ def check(
         list[Path], typer.Argument(help="Settings, Serve's files, manifests, rules, dashboards; or folders of them.")
     ],
 ) -> None:
-    """Say what is wrong with files of any kind, without a server; exit 1 on errors, 0 with warnings alone."""
+    """Check files of any kind without a server; exit 1 on errors, 0 with warnings alone."""
     chosen = list(_files_in(files))
     found = check_files([ConfigFile(str(path), _read(path)) for path in chosen], check_serve_schema)
     for name, finding in found:

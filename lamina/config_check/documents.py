@@ -1,4 +1,4 @@
-"""Documents of configuration files: read from YAML and JSON, and walked whatever their shape."""
+"""Documents of configuration files: read from YAML and JSON, and walked without trust in their shape."""
 
 import json
 from collections.abc import Hashable, Mapping

@@ -170,10 +170,11 @@ def _check_service(document: Mapping[str, Any], head: Container, around: Surroun
         yield from under(check_serve(served, around.check_schema), *place)
         return
     file, variables = _settings_file(head, around.config_maps), head.variables
-    told_elsewhere = _settings_findings(file, variables)
+    # Faults of the ConfigMap and of the environment are reported there, and would be repeated for the arguments.
+    reported_elsewhere = _settings_findings(file, variables)
     for finding in check_serve(served, around.check_schema, file, variables):
         in_arguments = replace(finding, place=finding.place[len(("applications", 0, "args")) :])
-        if in_arguments not in told_elsewhere:
+        if in_arguments not in reported_elsewhere:
             yield finding.under(*place)
     settings = served_settings(served, file, variables)
     if settings is not None:

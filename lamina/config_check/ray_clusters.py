@@ -26,7 +26,7 @@ RAY_VERSION = "2.60.0"
 """The Ray that Lamina is built on; a test compares with the pinned one."""
 SURGE = 2
 """Times that all replicas are there while new ones take the place of old ones."""
-_ROUNDING = 1e-9
+_ROUNDING = 1e-9  # 1 / 0.1 replicas of a GPU are 10, also where floats make them a little less.
 
 
 def groups_of(cluster: Mapping[str, Any]) -> Iterator[tuple[Place, Mapping[str, Any]]]:
@@ -46,7 +46,8 @@ def check_cluster(cluster: Mapping[str, Any]) -> Iterator[Finding]:
     for place, group in groups_of(cluster):
         flags = _flags(group)
         for name in sorted(head.keys() | flags.keys()):
-            if head.get(name) != flags.get(name):  # Every process reads them by itself.
+            # Every process of Ray reads them by itself: one that differs works another way than the head believes.
+            if head.get(name) != flags.get(name):
                 fault = f"is {flags.get(name) or 'not set'} here and {head.get(name) or 'not set'} in the head"
                 yield Finding((*place, "env", name), fault, "set the same in every group")
 
@@ -85,7 +86,7 @@ def _check_grace(settings: Settings, cluster: Mapping[str, Any]) -> Iterator[Fin
 
 
 def _check_resources(settings: Settings, cluster: Mapping[str, Any]) -> Iterator[Finding]:
-    """Return the resources that no group has, so that what reserves them never starts."""
+    """Return the reserved resources that no group has, for which replicas would wait for ever."""
     offered = set(chain.from_iterable(_offers(group) for _, group in groups_of(cluster)))
     wanted = {f"serve.{name}": item.resources for name, item in deployments_of(settings).items()}
     wanted["jobs.task_resources"] = settings.jobs.task_resources

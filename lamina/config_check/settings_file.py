@@ -116,7 +116,7 @@ def _replace(data: Mapping[str, Any], path: list[str], value: Any) -> dict[str, 
 
 
 def find_unknown_variables(variables: Variables) -> Iterator[Finding]:
-    """Return a finding for each variable of Lamina's that sets nothing, whatever kinds are chosen."""
+    """Return a finding for each variable of Lamina's that sets nothing in any kind of its section."""
     for name in variables:
         path = setting_path(name)
         if path is not None and not any(_find_field(path, data) for data in _data_of_each_kind(path[0])):

@@ -110,7 +110,7 @@ class EmbeddedFalkorDB(ChildServer):
             "unixsocketperm": "700",
             "dir": str(self.directory),
             "databases": "1",
-            "save": "",
+            "save": "",  # No snapshots beside the append-only file.
             "appendonly": "yes",
             # Once a second would be cheaper, but a flush would wait up to a second for it, and
             # later changes for the flush.

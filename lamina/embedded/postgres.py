@@ -80,9 +80,9 @@ class EmbeddedPostgres(ChildServer):
             "-U",
             DATABASE_USER,
             "--encoding=UTF8",
-            "--auth=trust",
-            "--no-sync",
-            "--locale-provider=builtin",
+            "--auth=trust",  # Only its owner may enter the socket's directory.
+            "--no-sync",  # After a crash in here, there are no data to lose.
+            "--locale-provider=builtin",  # Texts sort alike on every machine.
             "--builtin-locale=C.UTF-8",
             "--lc-collate=C",
             "--lc-ctype=C",
@@ -117,9 +117,9 @@ class EmbeddedPostgres(ChildServer):
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                cwd="/",
+                cwd="/",  # The unprivileged user may be unable to enter this process's folder.
                 preexec_fn=die_with_parent(os.getpid(), signal.SIGINT),  # noqa: PLW1509 - calls one system call
-                process_group=0,
+                process_group=0,  # Ctrl-C in the terminal is for the parent alone, which then stops the server.
                 user=self._uid,
                 group=self._gid,
             )
