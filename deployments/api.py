@@ -18,13 +18,15 @@ from deployments.routes import (
     health,
     jobs,
     memory_profiles,
+    notes,
     procedures,
+    profiles,
     providers,
-    reads,
+    search,
     sessions,
     shares,
+    turns,
     users,
-    writes,
 )
 from deployments.routes import (
     responses as response_routes,
@@ -54,8 +56,11 @@ def build_api(services: Services) -> FastAPI:
     app.state.services = services
     problems.install(app)
     for router in (
-        writes.router,
-        reads.router,
+        turns.router,
+        notes.router,
+        search.router,
+        profiles.router,
+        sessions.router,
         graph.router,
         procedures.router,
         shares.router,
@@ -63,7 +68,6 @@ def build_api(services: Services) -> FastAPI:
         documents.router,
         audits.router,
         jobs.router,
-        sessions.router,
         archives.router,
         users.router,
         response_routes.router,

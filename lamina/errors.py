@@ -59,7 +59,7 @@ class NotFound(LaminaError):
         hint: What became of it, if that is known.
     """
 
-    def __init__(self, kind: str, id: str, hint: str = "") -> None:  # noqa: A002 - the field's own name
+    def __init__(self, kind: str, id: str, hint: str = "") -> None:
         super().__init__(kind, id, hint)
         self.kind = kind
         self.id = id

@@ -4,31 +4,22 @@ from http import HTTPStatus
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 
-from deployments.routes.reads import PageLimit, PageOffset
+from deployments.routes.dependencies import PageLimit, PageOffset
 from deployments.services import AdminDep, ReaderDep, ServicesDep, WriterDep
 from lamina.api.archives import ArchivedNoteOut, ArchivedNotesOut, RestoredNoteOut, RestoredOut, RestoreIn
 from lamina.core.memories import RestoreStatus
 from lamina.core.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE, Scope
 from lamina.errors import NotFound
-from lamina.wiring.archives import Archives
 from lamina.wiring.stores import utc_now
 
 router = APIRouter(prefix="/v1/archive", tags=["archive"])
 
 
-async def archives_of(services: ServicesDep) -> Archives:
-    """Return what is done with archived notes."""
-    return services.archives
-
-
-ArchivesDep = Annotated[Archives, Depends(archives_of)]
-
-
 @router.get("/notes")
 async def list_archived(
-    archives: ArchivesDep,
+    services: ServicesDep,
     credential: ReaderDep,
     workspace: Annotated[str, Query(description="Project.")] = DEFAULT_WORKSPACE,
     namespace: Annotated[str, Query(description="Subdivision of the workspace.")] = DEFAULT_NAMESPACE,
@@ -37,17 +28,17 @@ async def list_archived(
 ) -> ArchivedNotesOut:
     """List the archived notes of a namespace: their ids and files, for what they say is in these alone."""
     scope = Scope(credential.tenant, workspace, namespace)
-    found = await archives.notes.page(scope, limit=limit, offset=offset)
+    found = await services.archives.notes.page(scope, limit=limit, offset=offset)
     return ArchivedNotesOut(notes=[ArchivedNoteOut.from_attributes(entry) for entry in found])
 
 
 @router.post("/restore")
-async def restore(body: RestoreIn, archives: ArchivesDep, credential: AdminDep) -> RestoredOut:
+async def restore(body: RestoreIn, services: ServicesDep, credential: AdminDep) -> RestoredOut:
     """Bring archived notes back as they were, cold. Needs an admin's key.
 
     Restoring again changes nothing. A note that nobody finds afterwards is archived again by the next run.
     """
-    outcomes = await archives.keeper().restore(credential.tenant, body.ids)
+    outcomes = await services.archives.keeper().restore(credential.tenant, body.ids)
     return RestoredOut(
         results=[RestoredNoteOut.from_attributes(outcome) for outcome in outcomes],
         restored=sum(outcome.status is RestoreStatus.RESTORED for outcome in outcomes),
@@ -56,7 +47,7 @@ async def restore(body: RestoreIn, archives: ArchivesDep, credential: AdminDep) 
 
 
 @router.delete("/notes/{id}", status_code=HTTPStatus.NO_CONTENT)
-async def delete_archived(id: UUID, archives: ArchivesDep, credential: WriterDep) -> None:  # noqa: A002
+async def delete_archived(id: UUID, services: ServicesDep, credential: WriterDep) -> None:
     """Delete an archived note, its copy in the file included; it cannot be restored afterwards."""
-    if not await archives.erase(credential.tenant, id, utc_now()):
+    if not await services.archives.erase(credential.tenant, id, utc_now()):
         raise NotFound("note", str(id))

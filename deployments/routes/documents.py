@@ -12,9 +12,15 @@ from fastapi import APIRouter, Form, Query, Response, UploadFile
 from pydantic import Field, ValidationError
 
 from deployments.instruments import measured_write
-from deployments.problems import field_path
-from deployments.routes.reads import PageLimit, PageOffset, ScopeDep
-from deployments.routes.writes import IdempotencyKey, once_of
+from deployments.routes.batches import Batch, Refused, refuse
+from deployments.routes.dependencies import (
+    IdempotencyKey,
+    PageLimit,
+    PageOffset,
+    ScopeDep,
+    once_for_body,
+    once_for_request,
+)
 from deployments.services import ReaderDep, Services, ServicesDep, WriterDep
 from lamina.api.documents import (
     DocumentFields,
@@ -37,7 +43,7 @@ from lamina.core.queries import Filters, clean_filters
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.errors import InvalidInput
-from lamina.stores.postgres.idempotency import Once, once_for
+from lamina.stores.postgres.idempotency import Once
 from lamina.text.hygiene import clean_id
 
 router = APIRouter(prefix="/v1/documents", tags=["documents"])
@@ -96,7 +102,7 @@ async def put_document(
 
     It is split into passages, which search finds within milliseconds; the old ones leave every index.
     """
-    once = once_of(credential.tenant, idempotency_key, body)
+    once = once_for_body(credential.tenant, idempotency_key, body)
     return await _put(services, body.scope(credential.tenant), body.upload(), once, response)
 
 
@@ -110,17 +116,17 @@ async def upload_document(
 ) -> PutDocumentOut:
     """Store a file, sent as a form."""
     upload = await form.upload()
-    once = _once_of_file(credential.tenant, idempotency_key, form, upload)
+    once = _once_for_file(credential.tenant, idempotency_key, form, upload)
     return await _put(services, form.scope(credential.tenant), upload, once, response)
 
 
-def _once_of_file(tenant: str, key: str | None, form: FileIn, upload: Upload) -> Once | None:
-    if key is None:
+def _once_for_file(tenant: str, key: str | None, form: FileIn, upload: Upload) -> Once | None:
+    if key is None:  # Then the file need not be hashed.
         return None
     assert isinstance(upload.content, bytes)  # noqa: S101 - a file's content
     request = form.model_dump(mode="json", exclude_unset=True, exclude={"file"})
     file = hashlib.sha256(upload.content).hexdigest()
-    return once_for(tenant, clean_id(key, "Idempotency-Key"), [request, upload.media_type, upload.source, file])
+    return once_for_request(tenant, key, [request, upload.media_type, upload.source, file])
 
 
 async def _put(
@@ -129,7 +135,7 @@ async def _put(
     document = await services.documents.recorder.read(upload)
     with measured_write(services.meter, Tier.DOCUMENTS):
         stored = await services.documents.recorder.put(scope, [document], once)
-    result = PutDocumentOut.model_validate(stored.documents[0], from_attributes=True)
+    result = PutDocumentOut.from_attributes(stored.documents[0])
     response.status_code = HTTPStatus.CREATED if result.status == "created" else HTTPStatus.OK
     return result
 
@@ -140,31 +146,24 @@ async def put_documents(
 ) -> PutDocumentsOut:
     """Store many documents in one transaction; each item has a result of its own."""
     scope = body.scope(credential.tenant)
-    reading = (_read_item(services, item, f"documents.{place}") for place, item in enumerate(body.documents))
-    read = await asyncio.gather(*reading)
-    good = [item for item in read if isinstance(item, Document)]
-    if not good:
-        return PutDocumentsOut(results=[item for item in read if isinstance(item, DocumentItem)])
-    once = once_of(credential.tenant, idempotency_key, body)
-    with measured_write(services.meter, Tier.DOCUMENTS, len(good)):
-        recorded = await services.documents.recorder.put(scope, good, once)
-    stored = iter(recorded.documents)
-    results = [
-        item if isinstance(item, DocumentItem) else DocumentItem.model_validate(next(stored), from_attributes=True)
-        for item in read
-    ]
-    return PutDocumentsOut(results=results, epoch=recorded.epoch)
+    reading = (_read_document(services, item, f"documents.{place}") for place, item in enumerate(body.documents))
+    batch = Batch(await asyncio.gather(*reading))
+    documents = batch.accepted()
+    if not documents:
+        return PutDocumentsOut(results=batch.results((), DocumentItem))
+    once = once_for_body(credential.tenant, idempotency_key, body)
+    with measured_write(services.meter, Tier.DOCUMENTS, len(documents)):
+        recorded = await services.documents.recorder.put(scope, documents, once)
+    stored = [DocumentItem.from_attributes(item) for item in recorded.documents]
+    return PutDocumentsOut(results=batch.results(stored, DocumentItem), epoch=recorded.epoch)
 
 
-async def _read_item(services: Services, item: Any, path: str) -> Document | DocumentItem:
+async def _read_document(services: Services, item: Any, path: str) -> Document | Refused:
     try:
         upload = DocumentFields.model_validate(item).upload(path)
         return await services.documents.recorder.read(upload, path)
-    except ValidationError as error:
-        reasons = (f"{path}.{field_path(part['loc'])}: {part['msg'].lower()}" for part in error.errors())
-        return DocumentItem(status="invalid", error="; ".join(reasons))
-    except InvalidInput as error:
-        return DocumentItem(status="invalid", error=str(error))
+    except (ValidationError, InvalidInput) as error:
+        return refuse(error, path)
 
 
 @router.get("")
@@ -191,7 +190,7 @@ async def list_documents(
 
 @router.get("/{id}")
 async def get_document(
-    id: UUID,  # noqa: A002
+    id: UUID,
     services: ServicesDep,
     credential: ReaderDep,
     *,
@@ -204,7 +203,7 @@ async def get_document(
 
 @router.get("/{id}/passages")
 async def list_passages(
-    id: UUID,  # noqa: A002
+    id: UUID,
     services: ServicesDep,
     credential: ReaderDep,
     limit: PageLimit = 100,
@@ -216,6 +215,6 @@ async def list_passages(
 
 
 @router.delete("/{id}", status_code=HTTPStatus.NO_CONTENT)
-async def delete_document(id: UUID, services: ServicesDep, credential: WriterDep) -> None:  # noqa: A002
+async def delete_document(id: UUID, services: ServicesDep, credential: WriterDep) -> None:
     """Delete a document with all its passages; no search returns them from now on."""
     await services.documents.recorder.delete(credential.tenant, id)

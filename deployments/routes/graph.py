@@ -6,8 +6,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 
-from deployments.routes.reads import ScopeDep
-from deployments.routes.writes import IdempotencyKey, once_of
+from deployments.routes.dependencies import IdempotencyKey, ScopeDep, once_for_body
 from deployments.search_request import sent_of
 from deployments.services import ReaderDep, ServicesDep, WriterDep
 from lamina.api.graph import (
@@ -40,9 +39,9 @@ async def put_entities(
 ) -> PutNodesOut:
     """State entities; memories that already name them are linked to them."""
     scope = body.scope(credential.tenant)
-    once = once_of(credential.tenant, idempotency_key, body)
+    once = once_for_body(credential.tenant, idempotency_key, body)
     stated = await services.graph_recorder.put_entities(scope, [item.entity() for item in body.entities], once)
-    return PutNodesOut(results=[PutNodeOut.model_validate(item, from_attributes=True) for item in stated.results])
+    return PutNodesOut(results=[PutNodeOut.from_attributes(item) for item in stated.results])
 
 
 @router.post("/edges")
@@ -51,10 +50,10 @@ async def put_edges(
 ) -> PutNodesOut:
     """State how entities stand to each other; seen again, an edge becomes surer and starts to decay anew."""
     scope = body.scope(credential.tenant)
-    once = once_of(credential.tenant, idempotency_key, body)
+    once = once_for_body(credential.tenant, idempotency_key, body)
     edges = [StatedEdge(item.edge(), item.source) for item in body.edges]
     stated = await services.graph_recorder.put_edges(scope, edges, once)
-    return PutNodesOut(results=[PutNodeOut.model_validate(item, from_attributes=True) for item in stated.results])
+    return PutNodesOut(results=[PutNodeOut.from_attributes(item) for item in stated.results])
 
 
 @router.get("/neighbours")
@@ -63,7 +62,7 @@ async def neighbours(
     credential: ReaderDep,
     ids: ScopeDep,
     name: Annotated[str | None, Query(description="Name of an entity.")] = None,
-    id: Annotated[UUID | None, Query(description="Id of an entity or a memory, instead of a name.")] = None,  # noqa: A002
+    id: Annotated[UUID | None, Query(description="Id of an entity or a memory, instead of a name.")] = None,
     kind: Annotated[list[str] | None, Query(description="Only these kinds of link; all if not given.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="Most neighbours.")] = 50,
     as_of: Annotated[datetime | None, Query(description="Only what was seen until then.")] = None,

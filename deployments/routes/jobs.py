@@ -6,7 +6,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 
-from deployments.routes.writes import IdempotencyKey, once_of
+from deployments.routes.dependencies import IdempotencyKey, once_for_body
 from deployments.services import AdminDep, ServicesDep
 from lamina.api.jobs import JobIn, RunOut, RunsOut, ScheduledOut, ScheduleOut
 from lamina.core.areas import Area
@@ -36,8 +36,8 @@ async def order(
     area = Area(credential.tenant, body.workspace, body.namespace)
     refuse_parts(body.job, area)
     wanted = Order(body.job, area, utc_now(), is_dry_run=body.dry_run, is_forced=body.force, requested_by=BY_API)
-    id_ = await services.runs.add(wanted, once_of(credential.tenant, idempotency_key, body))
-    return _run_out(await services.runs.get(id_, credential.tenant))
+    added = await services.runs.add(wanted, once_for_body(credential.tenant, idempotency_key, body))
+    return _run_out(await services.runs.get(added, credential.tenant))
 
 
 @router.get("/jobs")
@@ -74,13 +74,13 @@ async def show_schedule(services: ServicesDep, credential: AdminDep) -> Schedule
 
 
 @router.get("/jobs/{id}")
-async def show_run(id: UUID, services: ServicesDep, credential: AdminDep) -> RunOut:  # noqa: A002
+async def show_run(id: UUID, services: ServicesDep, credential: AdminDep) -> RunOut:
     """Report what a run did, or how far it is. Needs an admin's key."""
     return _run_out(await services.runs.get(id, credential.tenant))
 
 
 @router.post("/jobs/{id}/undo", status_code=HTTPStatus.ACCEPTED)
-async def undo(id: UUID, services: ServicesDep, credential: AdminDep) -> RunOut:  # noqa: A002
+async def undo(id: UUID, services: ServicesDep, credential: AdminDep) -> RunOut:
     """Have every row that nobody changed since the run get back what it had before. Needs an admin's key."""
     await request_undo(services.runs, id, utc_now(), undo_window(services.settings), credential.tenant)
     return _run_out(await services.runs.get(id, credential.tenant))

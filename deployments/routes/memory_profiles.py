@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 from fastapi import APIRouter
 
-from deployments.routes.reads import ScopeDep
+from deployments.routes.dependencies import ScopeDep
 from deployments.search_request import defaults
 from deployments.services import ReaderDep, Services, ServicesDep, WriterDep
 from lamina.api.memory_profiles import MemoryProfileIn, MemoryProfileOut

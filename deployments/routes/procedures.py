@@ -5,11 +5,16 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
-from pydantic import ValidationError
 
-from deployments.problems import field_path
-from deployments.routes.reads import PageLimit, PageOffset, ScopeDep
-from deployments.routes.writes import IdempotencyKey, once_of
+from deployments.routes.batches import read_batch
+from deployments.routes.dependencies import (
+    IdempotencyKey,
+    PageLimit,
+    PageOffset,
+    ScopeDep,
+    once_for_body,
+    once_for_request,
+)
 from deployments.services import ReaderDep, ServicesDep, WriterDep
 from lamina.api.batches import BatchItem, BatchOut
 from lamina.api.procedures import (
@@ -30,11 +35,7 @@ from lamina.api.procedures import (
 )
 from lamina.core.queries import Filters, SearchRequest, clean_filters
 from lamina.core.scope import Scope
-from lamina.errors import InvalidInput
 from lamina.policies.procedures import Procedure, clean_procedure
-from lamina.stores.postgres.idempotency import once_for
-from lamina.stores.postgres.procedures import PutProcedure
-from lamina.text.hygiene import clean_id
 
 router = APIRouter(prefix="/v1/procedures", tags=["procedures"])
 
@@ -49,9 +50,9 @@ async def put_procedure(
 ) -> PutProcedureOut:
     """Store one procedure; one of the same trigger and action in the same workspace is returned instead (200)."""
     scope = body.scope(credential.tenant)
-    once = once_of(credential.tenant, idempotency_key, body)
+    once = once_for_body(credential.tenant, idempotency_key, body)
     recorded = await services.procedures.recorder.put(scope, [body.procedure()], once)
-    result = PutProcedureOut.model_validate(recorded.procedures[0], from_attributes=True)
+    result = PutProcedureOut.from_attributes(recorded.procedures[0])
     response.status_code = HTTPStatus.OK if result.existed else HTTPStatus.CREATED
     return result
 
@@ -62,29 +63,18 @@ async def put_procedures(
 ) -> BatchOut:
     """Store many procedures in one transaction; each item has a result of its own."""
     scope = body.scope(credential.tenant)
-    read = [_read_item(item, f"procedures.{place}") for place, item in enumerate(body.procedures)]
-    good = [item for item in read if isinstance(item, Procedure)]
-    if not good:
-        return BatchOut(results=[item for item in read if isinstance(item, BatchItem)])
-    once = once_of(credential.tenant, idempotency_key, body)
-    recorded = await services.procedures.recorder.put(scope, good, once)
-    stored = iter(recorded.procedures)
-    results = [item if isinstance(item, BatchItem) else _stored_item(next(stored)) for item in read]
-    return BatchOut(results=results, epoch=recorded.epoch)
+    batch = read_batch("procedures", body.procedures, _read_procedure)
+    procedures = batch.accepted()
+    if not procedures:
+        return BatchOut(results=batch.results((), BatchItem))
+    once = once_for_body(credential.tenant, idempotency_key, body)
+    recorded = await services.procedures.recorder.put(scope, procedures, once)
+    stored = [BatchItem(status="existed" if item.existed else "created", id=item.id) for item in recorded.procedures]
+    return BatchOut(results=batch.results(stored, BatchItem), epoch=recorded.epoch)
 
 
-def _read_item(item: Any, path: str) -> Procedure | BatchItem:
-    try:
-        return clean_procedure(ProcedureFields.model_validate(item).procedure(), path)
-    except ValidationError as error:
-        reasons = (f"{field_path((path, *part['loc']))}: {part['msg'].lower()}" for part in error.errors())
-        return BatchItem(status="invalid", error="; ".join(reasons))
-    except InvalidInput as error:
-        return BatchItem(status="invalid", error=str(error))
-
-
-def _stored_item(stored: PutProcedure) -> BatchItem:
-    return BatchItem(status="existed" if stored.existed else "created", id=stored.id)
+def _read_procedure(item: Any, path: str) -> Procedure:
+    return clean_procedure(ProcedureFields.model_validate(item).procedure(), path)
 
 
 @router.get("")
@@ -123,14 +113,14 @@ async def match_procedures(body: MatchIn, services: ServicesDep, credential: Rea
 
 
 @router.get("/{id}")
-async def get_procedure(id: UUID, services: ServicesDep, credential: ReaderDep) -> ProcedureOut:  # noqa: A002
+async def get_procedure(id: UUID, services: ServicesDep, credential: ReaderDep) -> ProcedureOut:
     """Return one procedure."""
     return ProcedureOut.from_stored(await services.procedures.reads.get(credential.tenant, id))
 
 
 @router.patch("/{id}")
 async def change_procedure(
-    id: UUID,  # noqa: A002
+    id: UUID,
     body: ProcedurePatch,
     services: ServicesDep,
     credential: WriterDep,
@@ -140,14 +130,14 @@ async def change_procedure(
 
 
 @router.delete("/{id}", status_code=HTTPStatus.NO_CONTENT)
-async def delete_procedure(id: UUID, services: ServicesDep, credential: WriterDep) -> None:  # noqa: A002
+async def delete_procedure(id: UUID, services: ServicesDep, credential: WriterDep) -> None:
     """Delete a procedure; nothing matches it from now on."""
     await services.procedures.recorder.delete(credential.tenant, id)
 
 
 @router.post("/{id}/outcomes")
 async def report_outcome(
-    id: UUID,  # noqa: A002
+    id: UUID,
     body: OutcomeIn,
     services: ServicesDep,
     credential: WriterDep,
@@ -158,17 +148,15 @@ async def report_outcome(
     A run counts once: reporting it again changes nothing, and with the other result it is refused (409).
     """
     scope = Scope(credential.tenant, **({"agent": body.agent} if "agent" in body.model_fields_set else {}))
-    once = None
-    if idempotency_key is not None:
-        request = {"procedure": str(id), **body.model_dump(mode="json", exclude_unset=True)}
-        once = once_for(credential.tenant, clean_id(idempotency_key, "Idempotency-Key"), request)
+    request = {"procedure": str(id), **body.model_dump(mode="json", exclude_unset=True)}
+    once = once_for_request(credential.tenant, idempotency_key, request)
     reported = await services.procedures.recorder.report(scope, id, body.outcome(), once)
-    return ReinforcedOut.model_validate(reported, from_attributes=True)
+    return ReinforcedOut.from_attributes(reported)
 
 
 @router.get("/{id}/outcomes")
 async def list_outcomes(
-    id: UUID,  # noqa: A002
+    id: UUID,
     services: ServicesDep,
     credential: ReaderDep,
     limit: PageLimit = 100,

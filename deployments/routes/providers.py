@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from deployments.routes.writes import IdempotencyKey, once_of
+from deployments.routes.dependencies import IdempotencyKey, once_for_body
 from deployments.services import ReaderDep, ServicesDep, WriterDep
 from lamina.api.providers import HitRatesOut, InferenceCallsIn, ProviderRatesOut, RecordedOut
 from lamina.stores.postgres.provider_metrics import InferenceCall
@@ -22,7 +22,7 @@ async def record_cache_metrics(
     body: InferenceCallsIn, services: ServicesDep, credential: WriterDep, idempotency_key: IdempotencyKey = None
 ) -> RecordedOut:
     """Record how much of their prompts calls of models took from the provider's cache."""
-    once = once_of(credential.tenant, idempotency_key, body)
+    once = once_for_body(credential.tenant, idempotency_key, body)
     calls = [InferenceCall(**item.model_dump()) for item in body.calls]
     recorded = await services.caches.providers.record(credential.tenant, calls, utc_now(), once)
     return RecordedOut(recorded=recorded)

@@ -1,32 +1,39 @@
-"""Sessions: how full they are."""
+"""Sessions: their messages, and how full they are."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter, Path, Query
 
-from deployments.routes.reads import ScopeDep
+from deployments.routes.dependencies import PageLimit, PageOffset, ScopeDep
 from deployments.services import ReaderDep, ServicesDep
-from lamina.api.sessions import ForecastOut
-from lamina.maintenance.compaction import Sessions
+from lamina.api.sessions import ForecastOut, HistoryOut, SessionMessageOut
 from lamina.wiring.stores import utc_now
 
-router = APIRouter(prefix="/v1", tags=["read"])
+router = APIRouter(prefix="/v1/sessions", tags=["read"])
+Session = Annotated[str, Path(description="The conversation.")]
 
 
-async def sessions_of(services: ServicesDep) -> Sessions:
-    """Return what reads sessions."""
-    return services.sessions
-
-
-@router.get("/sessions/{session:path}/forecast")
-async def forecast(
-    session: Annotated[str, Path(description="The conversation.")],
-    sessions: Annotated[Sessions, Depends(sessions_of)],
+@router.get("/{session:path}/messages")
+async def session_messages(
+    session: Session,
+    services: ServicesDep,
     credential: ReaderDep,
     ids: ScopeDep,
-) -> ForecastOut:
+    limit: PageLimit = 100,
+    offset: PageOffset = 0,
+    include_compacted: Annotated[bool, Query(description="Also those that a summary stands for.")] = False,
+) -> HistoryOut:
+    """Return a session's messages in order."""
+    scope = ids.scope(credential.tenant).narrowed(session=session)
+    found = await services.reads.messages.history(
+        scope, limit=limit, offset=offset, include_compacted=include_compacted
+    )
+    return HistoryOut(messages=[SessionMessageOut.from_attributes(item, item.message) for item in found])
+
+
+@router.get("/{session:path}/forecast")
+async def forecast(session: Session, services: ServicesDep, credential: ReaderDep, ids: ScopeDep) -> ForecastOut:
     """Tell how full a session is, and when its older messages become a summary."""
     scope = ids.scope(credential.tenant).narrowed(session=session)
-    found = await sessions.forecast(scope, utc_now())
-    would_compact = list(found.forecast.compacts)
-    return ForecastOut.from_attributes(found, found.forecast, would_compact=would_compact)
+    found = await services.sessions.forecast(scope, utc_now())
+    return ForecastOut.from_attributes(found, found.forecast, would_compact=list(found.forecast.compacts))

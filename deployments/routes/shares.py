@@ -7,14 +7,12 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 
-from deployments.routes.reads import PageLimit, PageOffset
-from deployments.routes.writes import IdempotencyKey
+from deployments.routes.dependencies import IdempotencyKey, PageLimit, PageOffset, once_for_request
 from deployments.services import AdminDep, ReaderDep, ServicesDep
 from lamina.api.shares import ShareIn, ShareOut, SharesOut
 from lamina.core.memories import new_id
 from lamina.core.scope import DEFAULT_WORKSPACE
 from lamina.core.sharing import clean_share
-from lamina.stores.postgres.idempotency import once_for
 from lamina.text.hygiene import clean_id
 
 router = APIRouter(prefix="/v1", tags=["share"])
@@ -31,8 +29,7 @@ async def share(
     """
     now = datetime.now(UTC)
     wanted = clean_share(body.share(new_id(), now), now)
-    key = None if idempotency_key is None else clean_id(idempotency_key, "Idempotency-Key")
-    once = None if key is None else once_for(credential.tenant, key, {"share": body.model_dump(mode="json")})
+    once = once_for_request(credential.tenant, idempotency_key, {"share": body.model_dump(mode="json")})
     stored = await services.shares.put(credential.tenant, wanted, once)
     return ShareOut.from_share(await services.shares.get(credential.tenant, stored), now)
 
@@ -52,6 +49,6 @@ async def list_shares(
 
 
 @router.delete("/shares/{id}", status_code=HTTPStatus.NO_CONTENT)
-async def revoke_share(id: UUID, services: ServicesDep, credential: AdminDep) -> None:  # noqa: A002
+async def revoke_share(id: UUID, services: ServicesDep, credential: AdminDep) -> None:
     """Revoke a share; every search that begins afterwards notices. Needs an admin's key."""
     await services.shares.revoke(credential.tenant, id, datetime.now(UTC))

@@ -78,7 +78,7 @@ class DocumentsIn(ScopeIn):
     )
 
 
-class PutDocumentOut(BaseModel):
+class PutDocumentOut(Output):
     """What became of a document."""
 
     id: UUID = Field(description="Id of the document; it stays when the document is replaced.")
@@ -90,7 +90,7 @@ class PutDocumentOut(BaseModel):
     passages: int = Field(description="How many passages it is found by.")
 
 
-class DocumentItem(BaseModel):
+class DocumentItem(Output):
     """What became of one item of a batch."""
 
     status: Literal["created", "replaced", "existed", "invalid"] = Field(description="What became of it.")

@@ -21,10 +21,11 @@ class Strict(BaseModel):
 class Output(BaseModel):
     """A part of an answer that shows a value of the library."""
 
+    model_config = ConfigDict(from_attributes=True)
+
     @classmethod
     def from_attributes(cls, *values: object, **fields: Any) -> Self:
         """Take each field from the first value that has an attribute of its name; ``fields`` are set as given."""
-        shown = {
-            name: getattr(item, name) for item in reversed(values) for name in cls.model_fields if hasattr(item, name)
-        }
-        return cls(**(shown | fields))
+        names = cls.model_fields
+        taken = {name: getattr(item, name) for item in reversed(values) for name in names if hasattr(item, name)}
+        return cls(**(taken | fields))

@@ -53,7 +53,7 @@ class EdgesIn(ScopeIn):
     edges: list[EdgeFields] = Field(min_length=1, max_length=MAX_ITEMS, description="The edges.")
 
 
-class PutNodeOut(BaseModel):
+class PutNodeOut(Output):
     """What became of an entity or an edge."""
 
     id: UUID = Field(description="Its id, or that of the one that was there before.")

@@ -81,9 +81,6 @@ class RunOut(Output):
             area=str(order.area),
             dry_run=order.is_dry_run,
             force=order.is_forced,
-            counts=CountsOut.from_attributes(run.counts),
-            held=[HeldOut.from_attributes(held) for held in run.held],
-            undone=None if run.undone is None else CountsOut.from_attributes(run.undone),
             report=list(report),
         )
 

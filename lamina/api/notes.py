@@ -14,7 +14,7 @@ from lamina.errors import InvalidInput
 TimeToLive = Annotated[float, Field(strict=True, gt=0, le=MAX_TTL_S)]
 
 
-class PutResult(BaseModel):
+class PutResult(Output):
     """What became of a note."""
 
     id: UUID = Field(description="Id of the note, or of the equal note that was there before.")

@@ -31,7 +31,7 @@ class ProcedureIn(ScopeIn, ProcedureFields):
     """A procedure to store; it belongs to the workspace, and the agent that writes it is kept."""
 
 
-class PutProcedureOut(BaseModel):
+class PutProcedureOut(Output):
     """What became of a procedure."""
 
     id: UUID = Field(description="Id of the procedure, or of the equal one that was there before.")
@@ -148,7 +148,7 @@ class OutcomeIn(Strict):
         return Outcome(self.succeeded, self.run, self.comment)
 
 
-class ReinforcedOut(BaseModel):
+class ReinforcedOut(Output):
     """The procedure after a report."""
 
     id: UUID = Field(description="Id of the procedure.")

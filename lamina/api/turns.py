@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from lamina.api.fields import ABSENT, Strict
+from lamina.api.fields import ABSENT, Output, Strict
 from lamina.api.notes import PutResult
 from lamina.api.scope import ScopeIn
 from lamina.core.memories import MAX_MESSAGES, Message, Role
@@ -35,7 +35,7 @@ class TurnIn(ScopeIn):
     messages: list[MessageIn] = Field(description=f"1 to {MAX_MESSAGES} messages, in order.")
 
 
-class StoredMessage(BaseModel):
+class StoredMessage(Output):
     """What became of a message."""
 
     id: UUID = Field(description="Id of the message.")
@@ -43,7 +43,7 @@ class StoredMessage(BaseModel):
     existed: bool = Field(description="Whether the session already had it.")
 
 
-class TurnOut(BaseModel):
+class TurnOut(Output):
     """A turn that is durable."""
 
     messages: list[StoredMessage] = Field(description="One entry a message, in their order.")

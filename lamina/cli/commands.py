@@ -266,7 +266,7 @@ def show_keys(config: ConfigOption = None, data_dir: DataDirOption = None) -> No
 
 @keys.command("revoke")
 def revoke(
-    id: Annotated[UUID, typer.Argument(help="Id of the key, from `lamina keys list`.")],  # noqa: A002
+    id: Annotated[UUID, typer.Argument(help="Id of the key, from `lamina keys list`.")],
     config: ConfigOption = None,
     data_dir: DataDirOption = None,
 ) -> None:

@@ -155,7 +155,7 @@ def print_runs(runs: Sequence[Mapping[str, Any]]) -> None:
 
 @app.command("show")
 def show_run(
-    id: Annotated[UUID, typer.Argument(help="Id of the run.")],  # noqa: A002
+    id: Annotated[UUID, typer.Argument(help="Id of the run.")],
     config: ConfigOption = None,
     data_dir: DataDirOption = None,
     url: UrlOption = None,
@@ -168,7 +168,7 @@ def show_run(
 
 @app.command("undo")
 def undo_run(
-    id: Annotated[UUID, typer.Argument(help="Id of the run.")],  # noqa: A002
+    id: Annotated[UUID, typer.Argument(help="Id of the run.")],
     config: ConfigOption = None,
     data_dir: DataDirOption = None,
     url: UrlOption = None,

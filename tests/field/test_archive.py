@@ -9,7 +9,6 @@ import httpx
 import pytest
 
 from deployments.api import build_api
-from deployments.routes import archives
 from lamina.stores.postgres.keys import KeyRole
 from lamina.wiring.archives import build_archives
 from tests.support.application import Application
@@ -26,9 +25,8 @@ async def app(application: Application, tmp_path: Path) -> AsyncIterator[Applica
     chosen = application.settings.jobs.archival.model_copy(update={"url": str(tmp_path / "cold")})
     wanted = application.settings.jobs.model_copy(update={"archival": chosen})
     settings = application.settings.model_copy(update={"jobs": wanted})
-    api = build_api(application.services)
-    api.dependency_overrides[archives.archives_of] = lambda: build_archives(settings, application.pool)
-    mine = replace(application, settings=settings, api=api, clients=[])
+    services = replace(application.services, archives=build_archives(settings, application.pool))
+    mine = replace(application, settings=settings, services=services, api=build_api(services), clients=[])
     yield mine
     await mine.close_clients()
 

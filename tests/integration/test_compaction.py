@@ -8,7 +8,6 @@ from uuid import UUID
 import pytest
 
 from deployments.api import build_api
-from deployments.routes import sessions
 from lamina.core.areas import Area
 from lamina.core.memories import Message, Role
 from lamina.core.ports import ModelIdentity
@@ -43,9 +42,8 @@ from tests.support.jobs import Watched
 @pytest.fixture
 async def app(application: Application) -> AsyncIterator[Application]:
     """The application, whose forecasts are under the policy of these tests."""
-    api = build_api(application.services)
-    api.dependency_overrides[sessions.sessions_of] = lambda: Sessions(application.pool, POLICY)
-    changed = replace(application, api=api, clients=[])
+    services = replace(application.services, sessions=Sessions(application.pool, POLICY))
+    changed = replace(application, services=services, api=build_api(services), clients=[])
     yield changed
     await changed.close_clients()
 

@@ -1,0 +1,65 @@
+"""Batches of items, each of which is stored or refused by itself."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import ValidationError
+
+from deployments.problems import field_path
+from lamina.api.batches import BatchItem
+from lamina.api.documents import DocumentItem
+from lamina.errors import InvalidInput
+
+Item = TypeVar("Item")
+Result = TypeVar("Result", BatchItem, DocumentItem)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An item that cannot be stored, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Generic[Item]):
+    """Items in the order of the request, each read or refused."""
+
+    items: Sequence[Item | Refused]
+
+    def accepted(self) -> list[Item]:
+        """Return the items that can be stored."""
+        return [item for item in self.items if not isinstance(item, Refused)]
+
+    def results(self, stored: Iterable[Result], model: type[Result]) -> list[Result]:
+        """Return one result an item, in their order.
+
+        Args:
+            stored: Results of the accepted items.
+            model: Shape of the result of a refused one.
+        """
+        accepted = iter(stored)
+        return [
+            model(status="invalid", error=item.reason) if isinstance(item, Refused) else next(accepted)
+            for item in self.items
+        ]
+
+
+def read_batch(field: str, items: Sequence[Any], read: Callable[[Any, str], Item]) -> Batch[Item]:
+    """Read each item of a request's field; ``read`` takes an item and its path, such as ``notes.3``."""
+
+    def read_item(item: Any, path: str) -> Item | Refused:
+        try:
+            return read(item, path)
+        except (ValidationError, InvalidInput) as error:
+            return refuse(error, path)
+
+    return Batch([read_item(item, f"{field}.{place}") for place, item in enumerate(items)])
+
+
+def refuse(error: ValidationError | InvalidInput, path: str) -> Refused:
+    """Say what is wrong with the item at a path, naming its fields."""
+    if isinstance(error, InvalidInput):
+        return Refused(str(error))
+    return Refused("; ".join(f"{field_path((path, *part['loc']))}: {part['msg'].lower()}" for part in error.errors()))

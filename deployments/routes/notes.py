@@ -1,0 +1,126 @@
+"""Notes: store, read, change and delete them."""
+
+from datetime import datetime
+from http import HTTPStatus
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Response
+
+from deployments.instruments import measured_write
+from deployments.routes.batches import read_batch
+from deployments.routes.dependencies import IdempotencyKey, PageLimit, PageOffset, ScopeDep, once_for_body
+from deployments.services import ReaderDep, ServicesDep, WriterDep
+from lamina.api.batches import BatchItem, BatchOut
+from lamina.api.notes import (
+    BatchIn,
+    NoteFields,
+    NoteIn,
+    NoteOut,
+    NotePatch,
+    NotesOut,
+    NoteVersionOut,
+    NoteVersionsOut,
+    PutResult,
+)
+from lamina.core.memories import Category, Note, clean_note
+from lamina.core.queries import Filters, clean_filters
+from lamina.core.tiers import Tier
+from lamina.errors import NotFound
+from lamina.wiring.stores import utc_now
+
+router = APIRouter(prefix="/v1/notes")
+
+
+@router.post(
+    "",
+    tags=["write"],
+    status_code=HTTPStatus.CREATED,
+    responses={200: {"model": PutResult, "description": "Existed"}},
+)
+async def put_note(
+    body: NoteIn,
+    services: ServicesDep,
+    credential: WriterDep,
+    response: Response,
+    idempotency_key: IdempotencyKey = None,
+) -> PutResult:
+    """Store one note; a note of the same text in the same scope is returned instead (200)."""
+    scope = body.scope(credential.tenant)
+    once = once_for_body(credential.tenant, idempotency_key, body)
+    with measured_write(services.meter, Tier.NOTES):
+        recorded = await services.recorder.put_notes(scope, [body.note(utc_now())], once)
+    result = PutResult.from_attributes(recorded.notes[0])
+    response.status_code = HTTPStatus.OK if result.existed else HTTPStatus.CREATED
+    return result
+
+
+@router.post("/batch", tags=["write"])
+async def put_notes(
+    body: BatchIn, services: ServicesDep, credential: WriterDep, idempotency_key: IdempotencyKey = None
+) -> BatchOut:
+    """Store many notes in one transaction; each item has a result of its own."""
+    scope = body.scope(credential.tenant)
+    now = utc_now()
+
+    def read(item: Any, path: str) -> Note:
+        fields = NoteFields.model_validate({"content": item} if isinstance(item, str) else item)
+        return clean_note(fields.note(now, path), path)
+
+    batch = read_batch("notes", body.notes, read)
+    notes = batch.accepted()
+    if not notes:
+        return BatchOut(results=batch.results((), BatchItem))
+    once = once_for_body(credential.tenant, idempotency_key, body)
+    with measured_write(services.meter, Tier.NOTES, len(notes)):
+        recorded = await services.recorder.put_notes(scope, notes, once)
+    stored = [BatchItem(status="existed" if item.existed else "created", id=item.id) for item in recorded.notes]
+    return BatchOut(results=batch.results(stored, BatchItem), epoch=recorded.epoch)
+
+
+@router.get("", tags=["read"])
+async def list_notes(
+    services: ServicesDep,
+    credential: ReaderDep,
+    ids: ScopeDep,
+    category: Annotated[Category | None, Query(description="Only this category.")] = None,
+    tag: Annotated[list[str] | None, Query(description="Only notes with all of these tags.")] = None,
+    since: Annotated[datetime | None, Query(description="Only events at or after this time.")] = None,
+    until: Annotated[datetime | None, Query(description="Only events before this time.")] = None,
+    limit: PageLimit = 100,
+    offset: PageOffset = 0,
+) -> NotesOut:
+    """List the notes of a scope, the latest event first."""
+    filters = clean_filters(Filters(tuple(tag or ()), since, until, 0.0))
+    scope = ids.scope(credential.tenant)
+    found = await services.reads.notes.page(scope, filters, category, limit=limit, offset=offset)
+    return NotesOut(notes=[NoteOut.from_stored(note) for note in found])
+
+
+@router.get("/{id}", tags=["read"])
+async def get_note(id: UUID, services: ServicesDep, credential: ReaderDep) -> NoteOut:
+    """Return one note, whole."""
+    return NoteOut.from_stored(await services.reads.notes.get(credential.tenant, id))
+
+
+@router.get("/{id}/versions", tags=["read"])
+async def note_versions(id: UUID, services: ServicesDep, credential: ReaderDep) -> NoteVersionsOut:
+    """Return every state the note was in, oldest first."""
+    versions = await services.reads.notes.history(credential.tenant, id)
+    return NoteVersionsOut(versions=[NoteVersionOut.from_attributes(version) for version in versions])
+
+
+@router.patch("/{id}", tags=["write"])
+async def change_note(id: UUID, body: NotePatch, services: ServicesDep, credential: WriterDep) -> NoteOut:
+    """Change fields of a note; the state before is kept as a version."""
+    return NoteOut.from_stored(await services.recorder.change_note(credential.tenant, id, body.changes(utc_now())))
+
+
+@router.delete("/{id}", tags=["write"], status_code=HTTPStatus.NO_CONTENT)
+async def delete_note(id: UUID, services: ServicesDep, credential: WriterDep) -> None:
+    """Delete a note, archived or not; no search returns it from now on."""
+    try:
+        await services.recorder.delete_note(credential.tenant, id)
+    except NotFound:
+        if not await services.archives.erase(credential.tenant, id, utc_now()):
+            raise

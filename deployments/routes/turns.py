@@ -1,0 +1,27 @@
+"""Turns: hand over what was said."""
+
+from fastapi import APIRouter
+
+from deployments.instruments import measured_write
+from deployments.routes.dependencies import IdempotencyKey, once_for_body
+from deployments.services import ServicesDep, WriterDep
+from lamina.api.turns import TurnIn, TurnOut
+from lamina.core.tiers import Tier
+
+router = APIRouter(prefix="/v1", tags=["write"])
+
+
+@router.post("/turns")
+async def record_turn(
+    body: TurnIn, services: ServicesDep, credential: WriterDep, idempotency_key: IdempotencyKey = None
+) -> TurnOut:
+    """Hand over what was said; it is durable when the answer comes.
+
+    The messages are stored with their vectors, and what they teach (notes, profile facts) with
+    them, in one transaction. Search finds them by meaning at once, by words within milliseconds.
+    """
+    scope = body.scope(credential.tenant)
+    once = once_for_body(credential.tenant, idempotency_key, body)
+    with measured_write(services.meter, Tier.SESSIONS, len(body.messages)):
+        recorded = await services.recorder.record_turn(scope, [item.message() for item in body.messages], once)
+    return TurnOut.from_attributes(recorded)
