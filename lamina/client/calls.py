@@ -1,13 +1,16 @@
-"""Requests as values: what both clients send, built once."""
+"""Every call of the API, written once: a client adds how a request is sent."""
 
 import base64
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 from uuid import UUID
 
 Json = dict[str, Any]
+Answer = TypeVar("Answer")
+Done = TypeVar("Done")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,218 +24,214 @@ class Call:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def record(messages: Sequence[Json], scope: Json, idempotency_key: str | None) -> Call:
-    """Hand over the messages of a turn."""
-    return Call("POST", "/v1/turns", {**scope, "messages": list(messages)}, headers=_once(idempotency_key))
+class Calls(ABC, Generic[Answer, Done]):
+    """The methods of a client.
+
+    ``Answer`` is the JSON of an answer, or where the client is asynchronous a coroutine that returns it; ``Done``
+    is the same without content.
+
+    Args:
+        scope: Ids sent with every request that has a scope.
+    """
+
+    def __init__(self, scope: Json) -> None:
+        self._scope = scope
+
+    @abstractmethod
+    def send(self, call: Call) -> Answer:
+        """Send a call and return its JSON answer.
+
+        Raises:
+            LaminaError: The service's error, or that it does not answer.
+        """
+
+    @abstractmethod
+    def _finish(self, call: Call) -> Done:
+        """Send a call whose answer has no content."""
+
+    def record(self, messages: Sequence[Json], *, idempotency_key: str | None = None, **scope: Any) -> Answer:
+        """Hand over the messages of a turn (`POST /v1/turns`)."""
+        return self._post("/v1/turns", self._in_scope(scope, messages=list(messages)), idempotency_key)
+
+    def add(self, content: str, *, idempotency_key: str | None = None, **fields: Any) -> Answer:
+        """Store a note (`POST /v1/notes`)."""
+        return self._post("/v1/notes", self._in_scope(fields, content=content), idempotency_key)
+
+    def add_many(self, notes: Sequence[str | Json], *, idempotency_key: str | None = None, **scope: Any) -> Answer:
+        """Store notes, with a result per item (`POST /v1/notes/batch`)."""
+        return self._post("/v1/notes/batch", self._in_scope(scope, notes=list(notes)), idempotency_key)
+
+    def note(self, id_: UUID | str) -> Answer:
+        """Return a note (`GET /v1/notes/{id}`)."""
+        return self._get(f"/v1/notes/{id_}")
+
+    def change(self, id_: UUID | str, **fields: Any) -> Answer:
+        """Change fields of a note (`PATCH /v1/notes/{id}`)."""
+        return self.send(Call("PATCH", f"/v1/notes/{id_}", fields))
+
+    def delete(self, id_: UUID | str) -> Done:
+        """Delete a note (`DELETE /v1/notes/{id}`)."""
+        return self._finish(Call("DELETE", f"/v1/notes/{id_}"))
+
+    def add_procedure(self, trigger: str, action: str, *, idempotency_key: str | None = None, **fields: Any) -> Answer:
+        """Store a procedure (`POST /v1/procedures`)."""
+        return self._post("/v1/procedures", self._in_scope(fields, trigger=trigger, action=action), idempotency_key)
+
+    def add_procedures(self, procedures: Sequence[Json], *, idempotency_key: str | None = None, **scope: Any) -> Answer:
+        """Store procedures, with a result per item (`POST /v1/procedures/batch`)."""
+        body = self._in_scope(scope, procedures=list(procedures))
+        return self._post("/v1/procedures/batch", body, idempotency_key)
+
+    def match_procedures(self, query: str, **fields: Any) -> Answer:
+        """Return the procedures that a situation calls for (`POST /v1/procedures/match`)."""
+        return self._post("/v1/procedures/match", self._in_scope(fields, query=query))
+
+    def report_outcome(
+        self, id_: UUID | str, *, succeeded: bool, idempotency_key: str | None = None, **fields: Any
+    ) -> Answer:
+        """Report what came of following a procedure (`POST /v1/procedures/{id}/outcomes`)."""
+        return self._post(f"/v1/procedures/{id_}/outcomes", {**fields, "succeeded": succeeded}, idempotency_key)
+
+    def add_document(self, content: str | bytes, *, idempotency_key: str | None = None, **fields: Any) -> Answer:
+        """Store a document, its text or the bytes of its file (`POST /v1/documents`)."""
+        return self._post("/v1/documents", _encode_content(self._in_scope(fields, content=content)), idempotency_key)
+
+    def add_documents(self, documents: Sequence[Json], *, idempotency_key: str | None = None, **scope: Any) -> Answer:
+        """Store documents, each with text or bytes as its content (`POST /v1/documents/batch`)."""
+        body = self._in_scope(scope, documents=[_encode_content(document) for document in documents])
+        return self._post("/v1/documents/batch", body, idempotency_key)
+
+    def document(self, id_: UUID | str, *, content: bool = True) -> Answer:
+        """Return a document, with its text if wanted (`GET /v1/documents/{id}`)."""
+        return self._get(f"/v1/documents/{id_}", {"content": content})
+
+    def documents(self, **fields: Any) -> Answer:
+        """List the documents of a scope (`GET /v1/documents`)."""
+        return self._get("/v1/documents", self._in_scope(fields))
+
+    def passages(self, id_: UUID | str, **page: Any) -> Answer:
+        """Return the passages of a document (`GET /v1/documents/{id}/passages`)."""
+        return self._get(f"/v1/documents/{id_}/passages", page)
+
+    def delete_document(self, id_: UUID | str) -> Done:
+        """Delete a document with all its passages (`DELETE /v1/documents/{id}`)."""
+        return self._finish(Call("DELETE", f"/v1/documents/{id_}"))
+
+    def profile(self, **scope: Any) -> Answer:
+        """Return a user's profile (`GET /v1/profile`)."""
+        return self._get("/v1/profile", self._in_scope(scope))
+
+    def patch_profile(self, patch: Json, **scope: Any) -> Answer:
+        """Merge a patch into a user's profile (`PATCH /v1/profile`)."""
+        return self.send(Call("PATCH", "/v1/profile", self._in_scope(scope, patch=patch)))
+
+    def search(self, query: str, **fields: Any) -> Answer:
+        """Search all tiers (`POST /v1/search`)."""
+        return self._post("/v1/search", self._in_scope(fields, query=query))
+
+    def context(self, query: str, **fields: Any) -> Answer:
+        """Return a block ready for a prompt (`POST /v1/context`)."""
+        return self._post("/v1/context", self._in_scope(fields, query=query))
+
+    def state(self, edges: Sequence[Json], *, idempotency_key: str | None = None, **scope: Any) -> Answer:
+        """State how entities stand to each other (`POST /v1/graph/edges`)."""
+        return self._post("/v1/graph/edges", self._in_scope(scope, edges=list(edges)), idempotency_key)
+
+    def neighbours(self, name: str, **scope: Any) -> Answer:
+        """Return the links of an entity (`GET /v1/graph/neighbours`)."""
+        return self._get("/v1/graph/neighbours", self._in_scope(scope, name=name))
+
+    def traverse(self, names: Sequence[str], **fields: Any) -> Answer:
+        """Follow links from entities (`POST /v1/graph/traverse`)."""
+        return self._post("/v1/graph/traverse", self._in_scope(fields, names=list(names)))
+
+    def audit(self, *, repair: bool = False) -> Answer:
+        """Compare every projection with Postgres (`POST /v1/audit`); needs an admin key."""
+        return self._post("/v1/audit", {"repair": repair})
+
+    def look_up_response(self, query: str, **fields: Any) -> Answer:
+        """Look for the response to a question that was put before (`POST /v1/responses/lookup`)."""
+        return self._post("/v1/responses/lookup", self._in_scope(fields, query=query))
+
+    def put_response(self, query: str, response: Any, **fields: Any) -> Answer:
+        """Keep the response to a question (`POST /v1/responses`)."""
+        return self._post("/v1/responses", self._in_scope(fields, query=query, response=response))
+
+    def cache_stats(self, workspace: str | None = None) -> Answer:
+        """Return the caches' counts and sizes (`GET /cache/stats`)."""
+        return self._get("/cache/stats", _given(workspace=workspace))
+
+    def clear_caches(
+        self, workspace: str | None = None, agent: str | None = None, *, everything: bool = False
+    ) -> Answer:
+        """Clear the caches of an agent, a workspace or the tenant (`DELETE /cache`); needs an admin key."""
+        params = _given(workspace=workspace, agent=agent, everything="true" if everything else None)
+        return self.send(Call("DELETE", "/cache", params=params))
+
+    def purge_expired_caches(self) -> Answer:
+        """Remove expired rows from the caches' tables (`DELETE /cache/stats/expired`); needs an admin key."""
+        return self.send(Call("DELETE", "/cache/stats/expired"))
+
+    def forecast(self, session: str, **scope: Any) -> Answer:
+        """Tell how full a session is (`GET /v1/sessions/{session}/forecast`)."""
+        return self._get(f"/v1/sessions/{quote(session, safe='')}/forecast", self._in_scope(scope))
+
+    def archived_notes(self, *, limit: int = 100, offset: int = 0, **scope: Any) -> Answer:
+        """List archived notes (`GET /v1/archive/notes`)."""
+        ids = {name: id_ for name, id_ in self._in_scope(scope).items() if name in {"workspace", "namespace"}}
+        return self._get("/v1/archive/notes", {**ids, "limit": limit, "offset": offset})
+
+    def restore_notes(self, ids: Sequence[UUID | str]) -> Answer:
+        """Bring archived notes back (`POST /v1/archive/restore`); needs an admin key."""
+        return self._post("/v1/archive/restore", {"ids": [str(id_) for id_ in ids]})
+
+    def erase_user(self, user: str) -> Answer:
+        """Erase everything that belongs to a user (`DELETE /v1/users`); needs an admin key."""
+        return self.send(Call("DELETE", "/v1/users", params={"user": user}))
+
+    def run_job(self, job: str, *, idempotency_key: str | None = None, **fields: Any) -> Answer:
+        """Order a maintenance job on the key's tenant (`POST /v1/jobs`); needs an admin key."""
+        return self._post("/v1/jobs", {**fields, "job": job}, idempotency_key)
+
+    def job_runs(self, job: str | None = None, *, limit: int = 20) -> Answer:
+        """List the latest runs of jobs (`GET /v1/jobs`); needs an admin key."""
+        return self._get("/v1/jobs", _given(job=job, limit=limit))
+
+    def job_run(self, id_: str) -> Answer:
+        """Report what a run did, or how far it is (`GET /v1/jobs/{id}`); needs an admin key."""
+        return self._get(f"/v1/jobs/{id_}")
+
+    def undo_job(self, id_: str) -> Answer:
+        """Take a run back (`POST /v1/jobs/{id}/undo`); needs an admin key."""
+        return self.send(Call("POST", f"/v1/jobs/{id_}/undo"))
+
+    def job_schedule(self) -> Answer:
+        """Return when each job runs by itself (`GET /v1/jobs/schedule`); needs an admin key."""
+        return self._get("/v1/jobs/schedule")
+
+    def ready(self) -> Answer:
+        """Return the state of every part, ready or not (`GET /readyz`)."""
+        return self._get("/readyz")
+
+    def _in_scope(self, fields: Json, **own: Any) -> Json:
+        return {**self._scope, **fields, **own}
+
+    def _get(self, path: str, params: Json | None = None) -> Answer:
+        return self.send(Call("GET", path, params=params or {}))
+
+    def _post(self, path: str, body: Json, idempotency_key: str | None = None) -> Answer:
+        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+        return self.send(Call("POST", path, body, headers=headers))
 
 
-def add(content: str, fields: Json, idempotency_key: str | None) -> Call:
-    """Store a note."""
-    return Call("POST", "/v1/notes", {**fields, "content": content}, headers=_once(idempotency_key))
+def _given(**values: object) -> Json:
+    return {name: value for name, value in values.items() if value is not None}
 
 
-def add_many(notes: Sequence[str | Json], scope: Json, idempotency_key: str | None) -> Call:
-    """Store notes, with a result per item."""
-    return Call("POST", "/v1/notes/batch", {**scope, "notes": list(notes)}, headers=_once(idempotency_key))
-
-
-def note(id_: UUID | str) -> Call:
-    """Return a note."""
-    return Call("GET", f"/v1/notes/{id_}")
-
-
-def change(id_: UUID | str, fields: Json) -> Call:
-    """Change fields of a note."""
-    return Call("PATCH", f"/v1/notes/{id_}", fields)
-
-
-def delete(id_: UUID | str) -> Call:
-    """Delete a note."""
-    return Call("DELETE", f"/v1/notes/{id_}")
-
-
-def add_procedure(trigger: str, action: str, fields: Json, idempotency_key: str | None) -> Call:
-    """Store a procedure."""
-    body = {**fields, "trigger": trigger, "action": action}
-    return Call("POST", "/v1/procedures", body, headers=_once(idempotency_key))
-
-
-def add_procedures(procedures: Sequence[Json], scope: Json, idempotency_key: str | None) -> Call:
-    """Store procedures, with a result per item."""
-    body = {**scope, "procedures": list(procedures)}
-    return Call("POST", "/v1/procedures/batch", body, headers=_once(idempotency_key))
-
-
-def match_procedures(query: str, fields: Json) -> Call:
-    """Return the procedures that a situation calls for."""
-    return Call("POST", "/v1/procedures/match", {**fields, "query": query})
-
-
-def report_outcome(id_: UUID | str, succeeded: bool, fields: Json, idempotency_key: str | None) -> Call:
-    """Report what came of following a procedure."""
-    body = {**fields, "succeeded": succeeded}
-    return Call("POST", f"/v1/procedures/{id_}/outcomes", body, headers=_once(idempotency_key))
-
-
-def add_document(content: str | bytes, fields: Json, idempotency_key: str | None) -> Call:
-    """Store a document: its text, or the bytes of its file."""
-    body = {**fields, **_content(content)}
-    return Call("POST", "/v1/documents", body, headers=_once(idempotency_key))
-
-
-def add_documents(documents: Sequence[Json], scope: Json, idempotency_key: str | None) -> Call:
-    """Store documents, with a result per item."""
-    items = [_with_content(document) for document in documents]
-    return Call("POST", "/v1/documents/batch", {**scope, "documents": items}, headers=_once(idempotency_key))
-
-
-def _with_content(document: Json) -> Json:
+def _encode_content(document: Json) -> Json:
+    """Replace a document's bytes, which JSON cannot hold, by base64."""
+    content = document.get("content")
+    if not isinstance(content, bytes):
+        return document
     others = {name: value for name, value in document.items() if name != "content"}
-    return {**others, **_content(document["content"])} if "content" in document else others
-
-
-def _content(content: str | bytes) -> Json:
-    """Return the content as JSON can hold it."""
-    if isinstance(content, str):
-        return {"content": content}
-    return {"content_base64": base64.b64encode(content).decode()}
-
-
-def document(id_: UUID | str, *, content: bool) -> Call:
-    """Return a document."""
-    return Call("GET", f"/v1/documents/{id_}", params={"content": content})
-
-
-def documents(scope: Json) -> Call:
-    """List the documents of a scope."""
-    return Call("GET", "/v1/documents", params=scope)
-
-
-def passages(id_: UUID | str, page: Json) -> Call:
-    """Return the passages of a document."""
-    return Call("GET", f"/v1/documents/{id_}/passages", params=page)
-
-
-def delete_document(id_: UUID | str) -> Call:
-    """Delete a document."""
-    return Call("DELETE", f"/v1/documents/{id_}")
-
-
-def profile(scope: Json) -> Call:
-    """Return a user's profile."""
-    return Call("GET", "/v1/profile", params=scope)
-
-
-def patch_profile(patch: Json, scope: Json) -> Call:
-    """Merge a patch into a user's profile."""
-    return Call("PATCH", "/v1/profile", {**scope, "patch": patch})
-
-
-def search(query: str, fields: Json) -> Call:
-    """Search all tiers."""
-    return Call("POST", "/v1/search", {**fields, "query": query})
-
-
-def context(query: str, fields: Json) -> Call:
-    """Return a block ready for a prompt."""
-    return Call("POST", "/v1/context", {**fields, "query": query})
-
-
-def audit(*, repair: bool) -> Call:
-    """Compare every projection with Postgres."""
-    return Call("POST", "/v1/audit", {"repair": repair})
-
-
-def neighbours(name: str, scope: Json) -> Call:
-    """Return what an entity is linked to."""
-    return Call("GET", "/v1/graph/neighbours", params={**scope, "name": name})
-
-
-def traverse(names: Sequence[str], fields: Json) -> Call:
-    """Follow links from entities."""
-    return Call("POST", "/v1/graph/traverse", {**fields, "names": list(names)})
-
-
-def state(edges: Sequence[Json], scope: Json, idempotency_key: str | None) -> Call:
-    """State how entities stand to each other."""
-    return Call("POST", "/v1/graph/edges", {**scope, "edges": list(edges)}, headers=_once(idempotency_key))
-
-
-def look_up_response(query: str, fields: Json) -> Call:
-    """Look for the response to a question."""
-    return Call("POST", "/v1/responses/lookup", {**fields, "query": query})
-
-
-def put_response(query: str, response: Any, fields: Json) -> Call:
-    """Keep the response to a question."""
-    return Call("POST", "/v1/responses", {**fields, "query": query, "response": response})
-
-
-def cache_stats(workspace: str | None) -> Call:
-    """Tell what the caches hold and did."""
-    return Call("GET", "/cache/stats", params=_given(workspace=workspace))
-
-
-def clear_caches(workspace: str | None, agent: str | None, *, everything: bool) -> Call:
-    """Clear the caches of an agent, a workspace or the tenant."""
-    named = _given(workspace=workspace, agent=agent, everything="true" if everything else None)
-    return Call("DELETE", "/cache", params=named)
-
-
-def purge_expired_caches() -> Call:
-    """Remove what has expired from the caches' tables."""
-    return Call("DELETE", "/cache/stats/expired")
-
-
-def run_job(job: str, fields: Json, idempotency_key: str | None) -> Call:
-    """Order a maintenance job."""
-    return Call("POST", "/v1/jobs", {**fields, "job": job}, headers=_once(idempotency_key))
-
-
-def job_runs(job: str | None, limit: int) -> Call:
-    """List runs of jobs."""
-    return Call("GET", "/v1/jobs", params={**_given(job=job), "limit": limit})
-
-
-def job_run(id_: str) -> Call:
-    """Report what a run did."""
-    return Call("GET", f"/v1/jobs/{id_}")
-
-
-def undo_job(id_: str) -> Call:
-    """Take a run back."""
-    return Call("POST", f"/v1/jobs/{id_}/undo")
-
-
-def forecast(session: str, scope: Json) -> Call:
-    """Tell how full a session is."""
-    return Call("GET", f"/v1/sessions/{quote(session, safe='')}/forecast", params=scope)
-
-
-def archived_notes(params: Json) -> Call:
-    """List archived notes."""
-    return Call("GET", "/v1/archive/notes", params=params)
-
-
-def restore_notes(ids: Sequence[UUID | str]) -> Call:
-    """Bring archived notes back."""
-    return Call("POST", "/v1/archive/restore", {"ids": [str(id_) for id_ in ids]})
-
-
-def erase_user(user: str) -> Call:
-    """Erase a user."""
-    return Call("DELETE", "/v1/users", params={"user": user})
-
-
-JOB_SCHEDULE = Call("GET", "/v1/jobs/schedule")
-
-
-def _given(**ids: str | None) -> Json:
-    return {name: id_ for name, id_ in ids.items() if id_ is not None}
-
-
-READY = Call("GET", "/readyz")
-
-
-def _once(key: str | None) -> dict[str, str]:
-    return {"Idempotency-Key": key} if key else {}
+    return {**others, "content_base64": base64.b64encode(content).decode()}
