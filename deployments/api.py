@@ -1,4 +1,4 @@
-"""The HTTP application, over services that may live anywhere."""
+"""The HTTP application, over services that may run anywhere."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -41,7 +41,7 @@ what is worth knowing; after the turn it hands the turn to `/v1/turns`."""
 
 
 def build_api(services: Services) -> FastAPI:
-    """Return the application with all routes."""
+    """Build the application with all routes."""
     responses: dict[int | str, dict[str, object]] = {
         code: {"model": ProblemOut, "description": HTTPStatus(code).phrase} for code in (401, 403, 422, 503)
     }
@@ -82,7 +82,7 @@ def build_api(services: Services) -> FastAPI:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Write what is still in memory when the process is asked to end."""
+    """Flush the services when the process is asked to end."""
     yield
     await app.state.services.close()
 

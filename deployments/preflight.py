@@ -1,4 +1,7 @@
-"""What is refused before anything starts. Ray is not imported here: its flags must be in the environment first."""
+"""Checks of the settings before anything starts.
+
+Ray is not imported here: its flags must be in the environment first.
+"""
 
 from lamina.config_check.consistency import embedded_store_of
 from lamina.core.tiers import TierName
@@ -9,7 +12,7 @@ from lamina.wiring.tiers import served_tiers
 
 
 def refuse_contradictions(settings: Settings) -> None:
-    """Refuse what would keep the service from starting, or its jobs from ever being due.
+    """Refuse settings with which the service would not start, or a job would never be due.
 
     Raises:
         Misconfigured: If several replicas would share an embedded index, or a schedule cannot be read.

@@ -59,7 +59,7 @@ def problem(
         status: HTTP status.
         detail: What is wrong and what would be right.
         errors: The fields of the request that are wrong, each with its reason.
-        fields: The error's own fields, from which a client makes the same error again.
+        fields: The error's own fields, from which a client raises the same error.
         headers: Further headers.
     """
     body: dict[str, Any] = {

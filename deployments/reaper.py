@@ -1,4 +1,4 @@
-"""A process of its own that outlives a killed `lamina up` for some seconds and clears up after it.
+"""Clear up after a killed `lamina up`, in a process of its own that outlives it for some seconds.
 
 Ray's processes end with their parent, HAProxy does not: left alone, it would hold the port. Run as
 a script, with the standard library alone; standard input ends when the parent does.
@@ -30,7 +30,7 @@ def _belongs(pid: int, folder: bytes) -> bool:
 
 
 def end_all(folder: str) -> None:
-    """End what is left of the instance: first by itself, then on request, then at once."""
+    """End the processes that are left of the instance: wait for them, then SIGTERM, then SIGKILL."""
     _wait_for_end(folder)
     for number in (signal.SIGTERM, signal.SIGKILL):
         for pid in processes_of(folder):

@@ -44,7 +44,7 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """What is running.
+    """A running instance.
 
     Args:
         service: Where it listens and with which key.
@@ -106,12 +106,12 @@ class StopSignal:
             signal.signal(number, handler)
 
     def listen(self) -> None:
-        """Take the signals over from whoever has them."""
+        """Install the handlers, also in place of another library's."""
         for number in self.NUMBERS:
             signal.signal(number, self._on_signal)
 
     def wait(self, seconds: float) -> bool:
-        """Wait up to some seconds; tell whether to stop."""
+        """Wait up to some seconds; report whether to stop."""
         deadline = time.monotonic() + seconds
         while not self._came and time.monotonic() < deadline:
             time.sleep(SIGNAL_STEP_S)
@@ -222,7 +222,7 @@ def _deploy(settings: Settings) -> str:
 
 
 def _reasons(error: RuntimeError) -> str:
-    """Return what the replicas that failed said last."""
+    """Return the last message of each deployment that failed."""
     from ray import serve  # noqa: PLC0415
 
     application = serve.status().applications.get(APPLICATION)
@@ -250,7 +250,7 @@ def _instance_folder() -> Path:
 
 
 def _start_reaper(folder: Path) -> Callable[[], None]:
-    """Start what clears up behind this process, however it ends; return what lets it do so now."""
+    """Start the process that clears up after this one, however it ends; the returned function has it do so now."""
     reaper = subprocess.Popen(  # noqa: S603 - our own script
         [sys.executable, "-I", str(Path(__file__).with_name("reaper.py")), str(folder)],
         stdin=subprocess.PIPE,
@@ -280,7 +280,7 @@ def _revive_postgres(postgres: EmbeddedPostgres | None, report: Report) -> Calla
 
 
 def _revive_graph(falkordb: EmbeddedFalkorDB | None, postgres_url: str, report: Report) -> Callable[[], None]:
-    """Return what starts FalkorDB again and, where its data were lost, has them written anew."""
+    """Return a function that restarts FalkorDB if it ended and, where its data were lost, has the graph rebuilt."""
     is_owed = False
 
     def revive() -> None:

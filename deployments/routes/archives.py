@@ -1,4 +1,4 @@
-"""Archived notes: what there is, bringing some back, deleting one."""
+"""Archived notes: list, restore and delete them."""
 
 from http import HTTPStatus
 from typing import Annotated
@@ -26,7 +26,7 @@ async def list_archived(
     limit: PageLimit = 100,
     offset: PageOffset = 0,
 ) -> ArchivedNotesOut:
-    """List the archived notes of a namespace: their ids and files, for what they say is in these alone."""
+    """List the archived notes of a namespace by id and file; their content is in the files alone."""
     scope = Scope(credential.tenant, workspace, namespace)
     found = await services.archives.notes.page(scope, limit=limit, offset=offset)
     return ArchivedNotesOut(notes=[ArchivedNoteOut.from_attributes(entry) for entry in found])
@@ -34,7 +34,7 @@ async def list_archived(
 
 @router.post("/restore")
 async def restore(body: RestoreIn, services: ServicesDep, credential: AdminDep) -> RestoredOut:
-    """Bring archived notes back as they were, cold. Needs an admin's key.
+    """Restore archived notes as they were, cold. Needs an admin's key.
 
     Restoring again changes nothing. A note that nobody finds afterwards is archived again by the next run.
     """

@@ -15,7 +15,7 @@ router = APIRouter(prefix="/v1", tags=["operations"])
 
 @router.post("/audit")
 async def audit(body: AuditIn, services: ServicesDep, credential: AdminDep) -> AuditOut:
-    """Compare every projection with Postgres, memory by memory, and repair what differs if asked to.
+    """Compare every projection with Postgres, memory by memory, and repair drift on request.
 
     A memory that is still in the outbox shows as drift; audit when nothing is pending.
     """

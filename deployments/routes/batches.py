@@ -59,7 +59,7 @@ def read_batch(field: str, items: Sequence[Any], read: Callable[[Any, str], Item
 
 
 def refuse(error: ValidationError | InvalidInput, path: str) -> Refused:
-    """Say what is wrong with the item at a path, naming its fields."""
+    """Describe the errors of the item at a path, by field."""
     if isinstance(error, InvalidInput):
         return Refused(str(error))
     return Refused("; ".join(f"{field_path((path, *part['loc']))}: {part['msg'].lower()}" for part in error.errors()))

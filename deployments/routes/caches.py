@@ -1,4 +1,4 @@
-"""What the caches hold and did; clearing them."""
+"""Counts and sizes of the caches; clearing them."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -27,7 +27,7 @@ from lamina.wiring.stores import utc_now
 router = APIRouter(tags=["caches"])
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 OPEN_MAX_AGE_S = 1.0
-"""What needs no key is read from the shards once a second at most, however often it is asked for."""
+"""The shards are asked once a second at most, however often a call without a key comes."""
 
 
 @router.get("/cache/stats")
@@ -38,7 +38,7 @@ async def stats(
         str | None, Query(description="Only this workspace's responses and providers; without it all of the tenant's.")
     ] = None,
 ) -> CacheStatsOut:
-    """Tell what every layer did and holds, what the tenant's tables hold, and its providers' hit rates of a week."""
+    """Return counts and size of every layer, sizes of the tenant's tables, and its providers' hit rates of a week."""
     health = _cache_health(services, await services.caches.shared.figures())
     tables = await services.caches.tables.figures(credential.tenant, _clean(workspace, "workspace"), utc_now())
     semantic = health.layers[Layer.SEMANTIC.value].model_copy(
@@ -57,7 +57,7 @@ async def stats(
 
 @router.get("/cache/health")
 async def health(services: ServicesDep) -> CacheHealthOut:
-    """Tell what this replica and the shards count and hold; asks no database, and needs no key."""
+    """Return counts and sizes of this replica and the shards; asks no database, and needs no key."""
     return _cache_health(services, await services.caches.shared.figures(OPEN_MAX_AGE_S))
 
 
@@ -75,7 +75,7 @@ def _cache_health(services: Services, figures: CacheFigures) -> CacheHealthOut:
 
 @router.delete("/cache/stats/expired")
 async def purge_expired(services: ServicesDep, credential: AdminDep) -> ExpiredOut:
-    """Remove what has expired of the tenant's from the caches' tables. Needs an admin's key."""
+    """Remove the tenant's expired rows from the caches' tables. Needs an admin's key."""
     return ExpiredOut(**await services.caches.tables.purge_expired(utc_now(), credential.tenant))
 
 
@@ -89,7 +89,7 @@ async def clear(
 ) -> ClearedOut:
     """Clear a workspace's caches or the tenant's, from the inside out; or the responses of one agent.
 
-    No replica serves anything of it any more when the answer comes. Needs an admin's key.
+    Once the answer comes, no replica serves anything of them. Needs an admin's key.
     """
     where, whose = _clean(workspace, "workspace"), _clean(agent, "agent")
     if where is None and whose is not None:
@@ -104,7 +104,7 @@ async def clear(
 
 @router.get("/metrics", responses={200: {"content": {"text/plain": {}}, "description": "Prometheus's text format"}})
 async def metrics(services: ServicesDep) -> Response:
-    """Return the counts of all replicas and shards, and what the stores tell, for Prometheus; needs no key."""
+    """Return the metrics of all replicas, shards and stores for Prometheus; needs no key."""
     return Response(await services.metrics.text(), media_type=METRICS_TYPE)
 
 

@@ -1,7 +1,7 @@
 """The knowledge graph: state entities and edges, look at neighbours, follow links."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
@@ -67,14 +67,14 @@ async def neighbours(
     limit: Annotated[int, Query(ge=1, le=1000, description="Most neighbours.")] = 50,
     as_of: Annotated[datetime | None, Query(description="Only what was seen until then.")] = None,
 ) -> NeighboursOut:
-    """Return what an entity or a memory is linked to, in both directions, the strongest first."""
+    """Return the links of an entity or a memory in both directions, the strongest first."""
     start = Start((name,) if name is not None else (), (id,) if id is not None else ())
     scope = ids.scope(credential.tenant)
     moment = None if as_of is None else as_utc(as_of, "as_of")
     found = await services.explorer.neighbours(scope, start, kinds=tuple(kind or ()), limit=limit, as_of=moment)
     links = [
-        NeighbourOut(**_link(link), tier=_tier(found.shown[link.end]), content=found.shown[link.end].content)
-        for link in found.links
+        NeighbourOut.from_attributes(_step(link), tier=shown.tier.name.lower(), content=shown.content)
+        for link, shown in ((link, found.shown[link.end]) for link in found.links)
     ]
     entity = EntityOut.from_attributes(found.entity, found.entity.entity) if found.entity else None
     return NeighboursOut(entity=entity, neighbours=links, is_capped=found.is_capped)
@@ -112,14 +112,10 @@ async def traverse(body: TraverseIn, services: ServicesDep, credential: ReaderDe
 
 
 def _node(node: Reached, shown: Shown) -> NodeOut:
-    path = [StepOut(**_link(link)) for link in node.path]
-    return NodeOut(id=node.id, tier=_tier(shown), content=shown.content, score=node.score, path=path)
+    path = [_step(link) for link in node.path]
+    return NodeOut(id=node.id, tier=shown.tier.name.lower(), content=shown.content, score=node.score, path=path)
 
 
-def _link(link: Followed) -> dict[str, Any]:
+def _step(link: Followed) -> StepOut:
     direction = "out" if link.is_forward else "in"
-    return {"kind": link.kind, "direction": direction, "strength": link.strength, "id": link.end}
-
-
-def _tier(shown: Shown) -> str:
-    return shown.tier.name.lower()
+    return StepOut(kind=link.kind, direction=direction, strength=link.strength, id=link.end)

@@ -16,13 +16,13 @@ router = APIRouter(tags=["health"])
 
 @router.get("/livez")
 async def livez() -> dict[str, str]:
-    """Tell that the process answers; asks nobody else."""
+    """Report that the process answers; asks nobody else."""
     return {"status": "ok"}
 
 
 @router.get("/readyz", responses={503: {"model": ReadyOut, "description": "A part does not answer"}})
 async def readyz(services: ServicesDep, response: Response) -> ReadyOut:
-    """Tell whether every part answers, and how far the projections are behind."""
+    """Report whether every part answers, and how far the projections are behind."""
     parts, stores = await asyncio.gather(services.readiness(), services.store_states())
     ready = all(state == OK for state in parts.values())
     response.status_code = HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE
@@ -31,7 +31,7 @@ async def readyz(services: ServicesDep, response: Response) -> ReadyOut:
 
 
 async def _behind(services: Services) -> tuple[dict[str, LagOut], dict[str, BuildOut]]:
-    """Return how far the projections are behind, and which are built anew; nothing if Postgres went meanwhile."""
+    """Return how far the projections are behind and which are built anew; nothing if Postgres no longer answers."""
     try:
         async with asyncio.timeout(PROBE_DEADLINE_S):
             return await asyncio.gather(_lag(services), _builds(services))

@@ -1,4 +1,4 @@
-"""Maintenance: jobs are ordered here, and run by the cluster."""
+"""Maintenance jobs: order them, watch them, undo them; the cluster runs them."""
 
 from http import HTTPStatus
 from typing import Annotated
@@ -54,7 +54,7 @@ async def list_runs(
 
 @router.get("/jobs/schedule")
 async def show_schedule(services: ServicesDep, credential: AdminDep) -> ScheduleOut:  # noqa: ARG001 - the schedule is everybody's
-    """Tell when each job runs by itself. Needs an admin's key."""
+    """Return when each job runs by itself. Needs an admin's key."""
     chosen = services.settings.jobs
     due = schedules(chosen.schedule) if chosen.is_scheduled else {}
     last = {name: await services.runs.last_at(name, BY_SCHEDULE) for name in JOB_NAMES}
@@ -75,13 +75,13 @@ async def show_schedule(services: ServicesDep, credential: AdminDep) -> Schedule
 
 @router.get("/jobs/{id}")
 async def show_run(id: UUID, services: ServicesDep, credential: AdminDep) -> RunOut:
-    """Report what a run did, or how far it is. Needs an admin's key."""
+    """Report on a run: its progress, or its result. Needs an admin's key."""
     return _run_out(await services.runs.get(id, credential.tenant))
 
 
 @router.post("/jobs/{id}/undo", status_code=HTTPStatus.ACCEPTED)
 async def undo(id: UUID, services: ServicesDep, credential: AdminDep) -> RunOut:
-    """Have every row that nobody changed since the run get back what it had before. Needs an admin's key."""
+    """Give every row that nobody changed since the run its values of before. Needs an admin's key."""
     await request_undo(services.runs, id, utc_now(), undo_window(services.settings), credential.tenant)
     return _run_out(await services.runs.get(id, credential.tenant))
 

@@ -1,4 +1,4 @@
-"""How each agent wants to remember."""
+"""Memory profiles: how each agent wants to remember."""
 
 from http import HTTPStatus
 
@@ -26,7 +26,7 @@ async def get_memory_profile(services: ServicesDep, credential: ReaderDep, ids: 
 
 @router.put("/memory-profile")
 async def put_memory_profile(body: MemoryProfileIn, services: ServicesDep, credential: WriterDep) -> MemoryProfileOut:
-    """Say how an agent remembers in a workspace; searches and contexts that name it follow from now on."""
+    """Set how an agent remembers in a workspace; searches and contexts that name it follow from now on."""
     scope = body.scope(credential.tenant)
     profile = body.profile(defaults(services, Purpose.CONTEXT))
     return MemoryProfileOut.from_profile(
@@ -36,7 +36,7 @@ async def put_memory_profile(body: MemoryProfileIn, services: ServicesDep, crede
 
 @router.delete("/memory-profile", status_code=HTTPStatus.NO_CONTENT)
 async def delete_memory_profile(services: ServicesDep, credential: WriterDep, ids: ScopeDep) -> None:
-    """Give an agent the defaults back."""
+    """Give an agent the defaults again."""
     await services.reads.memory_profiles.delete(ids.scope(credential.tenant))
 
 

@@ -1,4 +1,4 @@
-"""Procedures: store them, match them with a situation, report what came of them."""
+"""Procedures: store them, match them with a situation, report their outcomes."""
 
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -108,7 +108,11 @@ async def match_procedures(body: MatchIn, services: ServicesDep, credential: Rea
         filters=body.all_filters(),
     )
     found = await services.procedures.matcher.match(request)
-    matches = [MatchOut.from_match(match) for match in found.matches if match.score >= body.min_score]
+    matches = [
+        MatchOut.from_attributes(match, match.stored, match.stored.procedure)
+        for match in found.matches
+        if match.score >= body.min_score
+    ]
     return MatchesOut(matches=matches, degraded=sorted(found.degraded))
 
 
@@ -125,7 +129,7 @@ async def change_procedure(
     services: ServicesDep,
     credential: WriterDep,
 ) -> ProcedureOut:
-    """Change fields of a procedure; what was reported of it stays."""
+    """Change fields of a procedure; its outcomes stay."""
     return ProcedureOut.from_stored(await services.procedures.recorder.change(credential.tenant, id, body.changes()))
 
 
@@ -143,7 +147,7 @@ async def report_outcome(
     credential: WriterDep,
     idempotency_key: IdempotencyKey = None,
 ) -> ReinforcedOut:
-    """Report what came of following a procedure; it becomes stronger or weaker.
+    """Report the outcome of following a procedure; it becomes stronger or weaker.
 
     A run counts once: reporting it again changes nothing, and with the other result it is refused (409).
     """
@@ -162,6 +166,6 @@ async def list_outcomes(
     limit: PageLimit = 100,
     offset: PageOffset = 0,
 ) -> OutcomesOut:
-    """List what was reported of a procedure, the latest first."""
+    """List the outcomes of a procedure, the latest first."""
     found = await services.procedures.reads.outcomes(credential.tenant, id, limit=limit, offset=offset)
     return OutcomesOut(outcomes=[OutcomeOut.from_attributes(item, item.outcome) for item in found])

@@ -1,4 +1,4 @@
-"""What providers of models answered from their own caches."""
+"""Hit rates of the model providers' own caches."""
 
 from datetime import timedelta
 from http import HTTPStatus

@@ -1,4 +1,4 @@
-"""Responses of models: look before asking the model, put what it said."""
+"""Responses of models: look one up before asking the model, put its answer."""
 
 from fastapi import APIRouter
 
@@ -15,11 +15,11 @@ async def look_up_response(body: LookupIn, services: ServicesDep, credential: Re
     It never fails because a cache does: that is a miss.
     """
     found = await services.caches.responses.lookup(body.question(credential.tenant), wait_s=body.wait_s)
-    return LookupOut.from_found(found)
+    return LookupOut.from_attributes(found, refresh=found.is_to_refresh)
 
 
 @router.post("")
 async def put_response(body: PutResponseIn, services: ServicesDep, credential: WriterDep) -> PutResponseOut:
     """Keep a response for the same question, in place of the one that was there."""
     put = await services.caches.responses.put(body.question(credential.tenant), body.response, body.epoch)
-    return PutResponseOut.from_put(put)
+    return PutResponseOut.from_attributes(put, stored=put.refusal is None, reason=put.refusal)

@@ -23,7 +23,7 @@ async def search(body: SearchIn, services: ServicesDep, credential: ReaderDep, a
 async def context(
     body: ContextIn, services: ServicesDep, credential: ReaderDep, afterwards: BackgroundTasks
 ) -> Response:
-    """Return what is worth knowing as a block ready for a prompt, within its budget of tokens."""
+    """Return the memories that matter as a block ready for a prompt, within its budget of tokens."""
     return _sent(await contextualised(body, body.scope(credential.tenant), services), services, afterwards)
 
 

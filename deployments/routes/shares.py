@@ -42,7 +42,7 @@ async def list_shares(
     limit: PageLimit = 100,
     offset: PageOffset = 0,
 ) -> SharesOut:
-    """List what a workspace shares and what is shared with it, the latest first."""
+    """List the shares of a workspace in both directions, the latest first."""
     asked = clean_id(workspace, "workspace")
     found = await services.shares.page(credential.tenant, asked, limit=limit, offset=offset)
     return SharesOut.from_shares(found, asked, datetime.now(UTC))

@@ -1,4 +1,4 @@
-"""Turns: hand over what was said."""
+"""Turns: hand over the messages of a session."""
 
 from fastapi import APIRouter
 
@@ -15,7 +15,7 @@ router = APIRouter(prefix="/v1", tags=["write"])
 async def record_turn(
     body: TurnIn, services: ServicesDep, credential: WriterDep, idempotency_key: IdempotencyKey = None
 ) -> TurnOut:
-    """Hand over what was said; it is durable when the answer comes.
+    """Hand over the messages of a turn; they are durable when the answer comes.
 
     The messages are stored with their vectors, and what they teach (notes, profile facts) with
     them, in one transaction. Search finds them by meaning at once, by words within milliseconds.

@@ -15,7 +15,7 @@ router = APIRouter(prefix="/v1", tags=["operations"])
 async def erase_user(
     user: Annotated[str, Query(description="Whose memories.")], services: ServicesDep, credential: AdminDep
 ) -> ReceiptOut:
-    """Erase everything that belongs to a user, in all workspaces of the key's tenant, and what was made from it.
+    """Erase everything that belongs to a user or was made from it, in all workspaces of the key's tenant.
 
     It leaves every table, index, cache and archive, and cannot be undone. Needs an admin's key.
     """

@@ -1,4 +1,4 @@
-"""The shapes of requests and answers about archived notes."""
+"""Archived notes: requests and answers."""
 
 from datetime import datetime
 from typing import Annotated
@@ -13,7 +13,7 @@ MAX_RESTORED = 1000
 
 
 class ArchivedNoteOut(Output):
-    """Where an archived note is; what it says is in the file alone."""
+    """The place of an archived note; its content is in the file alone."""
 
     id: UUID = Field(description="Id of the note, which it keeps when it is restored.")
     user: str | None = Field(description="Person the note is about.")
@@ -28,7 +28,7 @@ class ArchivedNotesOut(BaseModel):
 
 
 class RestoreIn(Strict):
-    """Which archived notes come back."""
+    """Archived notes to restore."""
 
     ids: Annotated[list[UUID], Field(min_length=1, max_length=MAX_RESTORED)] = Field(
         description="Ids of 1 to 1000 archived notes."
@@ -36,7 +36,7 @@ class RestoreIn(Strict):
 
 
 class RestoredNoteOut(Output):
-    """What became of one note."""
+    """The result of restoring one note."""
 
     id: UUID = Field(description="Id of the note.")
     status: RestoreStatus = Field(
@@ -48,8 +48,8 @@ class RestoredNoteOut(Output):
 
 
 class RestoredOut(BaseModel):
-    """What became of the notes."""
+    """The results of restoring notes."""
 
-    results: list[RestoredNoteOut] = Field(description="One for each id, in the order that was asked.")
+    results: list[RestoredNoteOut] = Field(description="One for each id, in the order of the request.")
     restored: int = Field(description="How many came back.")
     without_vectors: int = Field(description="Of these, how many wait for the job reembed.")

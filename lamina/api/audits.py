@@ -6,7 +6,7 @@ from lamina.api.fields import Strict
 
 
 class AuditIn(Strict):
-    """What to do about drift."""
+    """Whether to repair drift."""
 
     repair: bool = Field(default=False, description="Have what differs taken over from Postgres again.")
 

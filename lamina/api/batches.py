@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 
 class BatchItem(BaseModel):
-    """What became of one item of a batch."""
+    """The result of one item of a batch."""
 
     status: Literal["created", "existed", "invalid"] = Field(description="What became of it.")
     id: UUID | None = Field(None, description="Id of the note; none for an invalid item.")

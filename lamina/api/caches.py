@@ -1,4 +1,4 @@
-"""The shapes of what the caches tell."""
+"""Counts and sizes of the caches, and the answers to clearing them."""
 
 from typing import Literal, Self
 
@@ -9,28 +9,28 @@ from lamina.core.cache_stats import Counts, Holding
 
 
 class LayerOut(BaseModel):
-    """What one layer did for all tenants, and holds."""
+    """Counts and size of one layer, over all tenants."""
 
-    hits: int = Field(description="Askings that were answered; of agent_filter, lookups that it spared.")
-    misses: int = Field(description="Askings that were not.")
-    stale: int = Field(description="Answers that were over and served while somebody refreshes them.")
-    errors: int = Field(description="Askings that failed; each was a miss.")
-    hit_rate: float | None = Field(description="Share of the askings that were answered; null before the first.")
-    mean_ms: float | None = Field(description="Mean time of the timed askings, in milliseconds.")
-    entries: int | None = Field(description="What it holds now; null where only the database knows.")
+    hits: int = Field(description="Lookups that were answered; of agent_filter, lookups that it spared.")
+    misses: int = Field(description="Lookups that were not.")
+    stale: int = Field(description="Expired answers that were served while somebody refreshes them.")
+    errors: int = Field(description="Lookups that failed; each was a miss.")
+    hit_rate: float | None = Field(description="Share of the lookups that were answered; null before the first.")
+    mean_ms: float | None = Field(description="Mean time of the timed lookups, in milliseconds.")
+    entries: int | None = Field(description="Entries that it holds now; null where only the database knows.")
     bytes: int | None = Field(description="About how much memory that takes.")
-    evictions: int = Field(description="Entries given up for want of room.")
+    evictions: int = Field(description="Entries removed to make room.")
 
     @classmethod
     def from_counts(cls, counts: Counts, holding: Holding | None) -> Self:
-        """Return a layer as the API shows it."""
-        asked, timed = counts.hits + counts.misses + counts.stale + counts.errors, sum(counts.buckets)
+        """Show a layer; ``holding`` is ``None`` where only the database knows its entries."""
+        lookups, timed = counts.hits + counts.misses + counts.stale + counts.errors, sum(counts.buckets)
         return cls(
             hits=counts.hits,
             misses=counts.misses,
             stale=counts.stale,
             errors=counts.errors,
-            hit_rate=(counts.hits + counts.stale) / asked if asked else None,
+            hit_rate=(counts.hits + counts.stale) / lookups if lookups else None,
             mean_ms=1000 * counts.seconds / timed if timed else None,
             entries=None if holding is None else holding.entries,
             bytes=None if holding is None else holding.size_bytes,
@@ -45,7 +45,9 @@ class CacheHealthOut(BaseModel):
     counted: Literal["everywhere", "here"] = Field(
         description="Whose counts these are: all replicas', or this one's because a shard does not answer."
     )
-    shards: dict[str, bool] = Field(description="Whether each shard answers; what it had is lost with it, no more.")
+    shards: dict[str, bool] = Field(
+        description="Whether each shard answers; with one that does not, its entries are lost."
+    )
 
 
 class ResponsesOut(BaseModel):
@@ -54,9 +56,9 @@ class ResponsesOut(BaseModel):
     entries: int = Field(description="All of them.")
     size_bytes: int = Field(description="Their size.")
     live: int = Field(description="Those that answer.")
-    stale: int = Field(description="Those that answer until somebody refreshes them, or the grace is over.")
-    expired: int = Field(description="Those that answer no more.")
-    lookups: int = Field(description="Lookups of late.")
+    stale: int = Field(description="Those that answer until somebody refreshes them, or their grace period ends.")
+    expired: int = Field(description="Those that no longer answer.")
+    lookups: int = Field(description="Recent lookups.")
     hits: int = Field(description="Those of them that a response answered.")
 
 
@@ -82,15 +84,15 @@ class CacheStatsOut(CacheHealthOut):
 
 
 class ExpiredOut(BaseModel):
-    """What was removed because it had expired."""
+    """Expired entries that were removed."""
 
     responses: int = Field(description="Responses of the semantic cache.")
-    embeddings: int = Field(description="Embeddings of texts that nobody asked for in a while.")
+    embeddings: int = Field(description="Embeddings of texts that nobody looked up in a while.")
     provider_metrics: int = Field(description="Old reports of providers' hit rates.")
 
 
 class ClearedOut(BaseModel):
-    """What was cleared, step by step."""
+    """Entries that were cleared, step by step."""
 
     cleared: dict[str, int] = Field(
         description="Entries by step, in their order: graph, swarm, prefetch (whole requests), semantic (responses), "

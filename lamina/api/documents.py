@@ -1,4 +1,4 @@
-"""The shapes of requests and answers about documents."""
+"""Documents: requests and answers."""
 
 import base64
 import binascii
@@ -17,7 +17,7 @@ MAX_DOCUMENTS = 256
 
 
 class DocumentFields(Strict):
-    """What a document consists of."""
+    """The fields of a document."""
 
     content: str = Field(ABSENT, description="Its text.")
     content_base64: str = Field(ABSENT, description="The bytes of its file in base64, instead of `content`.")
@@ -36,7 +36,7 @@ class DocumentFields(Strict):
     metadata: dict[str, Any] = Field(default_factory=dict, description="Your data, returned untouched.")
 
     def upload(self, field_path: str = "") -> Upload:
-        """Return the document as the library knows it.
+        """Return the document to store.
 
         Raises:
             InvalidInput: Unless it has one content, in well-formed base64 if in any.
@@ -79,7 +79,7 @@ class DocumentsIn(ScopeIn):
 
 
 class PutDocumentOut(Output):
-    """What became of a document."""
+    """The result of storing a document."""
 
     id: UUID = Field(description="Id of the document; it stays when the document is replaced.")
     key: str = Field(description="What names it within its scope.")
@@ -91,7 +91,7 @@ class PutDocumentOut(Output):
 
 
 class DocumentItem(Output):
-    """What became of one item of a batch."""
+    """The result of one document of a batch."""
 
     status: Literal["created", "replaced", "existed", "invalid"] = Field(description="What became of it.")
     id: UUID | None = Field(None, description="Id of the document; none for an invalid item.")

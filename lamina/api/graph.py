@@ -1,4 +1,4 @@
-"""The shapes of the graph's requests and answers."""
+"""The knowledge graph: requests and answers."""
 
 from datetime import datetime
 from uuid import UUID
@@ -22,7 +22,7 @@ class EntityFields(Strict):
     confidence: Fraction = Field(1.0, description="How sure it is, 0 to 1.")
 
     def entity(self) -> Entity:
-        """Return the entity as the library knows it."""
+        """Return the entity to store."""
         return Entity(self.name, self.type, tuple(self.aliases), self.confidence)
 
 
@@ -43,7 +43,7 @@ class EdgeFields(Strict):
     source: str = Field("api", description="Where it is from, at most 1 024 characters; one source counts once.")
 
     def edge(self) -> Edge:
-        """Return the edge as the library knows it."""
+        """Return the edge to store."""
         return Edge(self.subject, self.type, self.object, self.strength, self.confidence)
 
 
@@ -54,7 +54,7 @@ class EdgesIn(ScopeIn):
 
 
 class PutNodeOut(Output):
-    """What became of an entity or an edge."""
+    """The result of stating an entity or an edge."""
 
     id: UUID = Field(description="Its id, or that of the one that was there before.")
     existed: bool = Field(description="Whether it was there before.")
@@ -79,7 +79,7 @@ class EntityOut(Output):
     last_seen_at: datetime = Field(description="When it was last mentioned, UTC.")
 
 
-class NeighbourOut(BaseModel):
+class NeighbourOut(Output):
     """A link to something else."""
 
     kind: str = Field(description="about, mentions, similar, or the type of an edge.")
@@ -91,7 +91,7 @@ class NeighbourOut(BaseModel):
 
 
 class NeighboursOut(BaseModel):
-    """What is directly linked."""
+    """The direct links of an entity or a memory."""
 
     entity: EntityOut | None = Field(description="The entity that was asked; none if a memory was.")
     neighbours: list[NeighbourOut] = Field(description="The strongest first.")
@@ -99,7 +99,7 @@ class NeighboursOut(BaseModel):
 
 
 class TraverseIn(ScopeIn):
-    """Where to start and how far to go."""
+    """The starts of a traversal and its limits."""
 
     names: list[str] = Field(default_factory=list, max_length=MAX_ITEMS, description="Names of entities to start from.")
     ids: list[UUID] = Field(
@@ -138,7 +138,7 @@ class NodeOut(BaseModel):
 
 
 class TraverseOut(BaseModel):
-    """What was reached."""
+    """The nodes that a traversal reached."""
 
     nodes: list[NodeOut] = Field(description="Best first, the starts included.")
     visited: int = Field(description="Links that were followed.")

@@ -1,4 +1,4 @@
-"""What the routes of maintenance take and return."""
+"""Maintenance jobs: requests and answers."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -12,7 +12,7 @@ from lamina.core.runs import JobName, Run, RunState
 
 
 class JobIn(Strict):
-    """What to run, and on what; the tenant is the key's."""
+    """A job to run; the tenant is the key's."""
 
     job: JobName = Field(description="Which job.")
     tenant: str | None = Field(None, description="May be named, and then is the key's own.")

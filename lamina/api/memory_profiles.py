@@ -1,4 +1,4 @@
-"""The shapes of memory profiles."""
+"""Memory profiles of agents: requests and answers."""
 
 from datetime import datetime
 from typing import Self
@@ -13,7 +13,7 @@ from lamina.core.tiers import TIERS, TierName
 
 
 class MemoryProfileIn(ScopeIn):
-    """How an agent wants to remember; it takes the place of all that was said before."""
+    """How an agent wants to remember; it replaces the profile before it."""
 
     tiers: list[TierName] = Field(
         list(TIERS), min_length=1, description="Tiers that are searched if a request names none."
@@ -54,6 +54,6 @@ class MemoryProfileOut(Output):
 
     @classmethod
     def from_profile(cls, agent: str, profile: MemoryProfile) -> Self:
-        """Return the profile as the API shows it."""
+        """Show an agent's profile."""
         tiers = [name for name, spec in TIERS.items() if spec.tier in profile.tiers]
         return cls.from_attributes(profile, agent=agent, tiers=tiers)

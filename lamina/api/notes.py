@@ -15,7 +15,7 @@ TimeToLive = Annotated[float, Field(strict=True, gt=0, le=MAX_TTL_S)]
 
 
 class PutResult(Output):
-    """What became of a note."""
+    """The result of storing a note."""
 
     id: UUID = Field(description="Id of the note, or of the equal note that was there before.")
     existed: bool = Field(description="Whether the scope already had a note of this text.")
@@ -25,7 +25,7 @@ class PutResult(Output):
 
 
 class NoteFields(Strict):
-    """What a note consists of."""
+    """The fields of a note."""
 
     content: str = Field(description="The text. Long texts are split for search, never cut.")
     category: Category = Field(Category.NOTE, description="decision, outcome, strategy, note or interaction.")
@@ -49,7 +49,7 @@ class NoteFields(Strict):
     )
 
     def note(self, now: datetime, path: str = "") -> Note:
-        """Return the note as the library knows it.
+        """Return the note to store.
 
         Args:
             now: The time of day, from which ``ttl_s`` counts.
@@ -87,7 +87,7 @@ class BatchIn(ScopeIn):
 
 
 class NotePatch(Strict):
-    """Fields of a note to change; what is left out stays."""
+    """Fields of a note to change; the others stay."""
 
     content: str = Field(ABSENT, description="New text; it is embedded and indexed again.")
     category: Category = Field(ABSENT, description="New category.")
@@ -146,7 +146,7 @@ class NoteOut(Output):
 
     @classmethod
     def from_stored(cls, stored: StoredNote) -> Self:
-        """Return the note as the API shows it."""
+        """Show a stored note."""
         return cls.from_attributes(stored, stored.note)
 
 

@@ -1,4 +1,4 @@
-"""The shapes of the procedures' requests and answers."""
+"""Procedures: requests and answers."""
 
 from datetime import datetime
 from typing import Annotated, Any, Self
@@ -10,11 +10,11 @@ from lamina.api.fields import ABSENT, MAX_BATCH, Count, Fraction, Output, Strict
 from lamina.api.scope import ScopeIn
 from lamina.core.filters import parse
 from lamina.core.queries import MAX_LIMIT, Filters
-from lamina.policies.procedures import Match, Outcome, Procedure, Stage, StoredProcedure
+from lamina.policies.procedures import Outcome, Procedure, Stage, StoredProcedure
 
 
 class ProcedureFields(Strict):
-    """What a procedure consists of."""
+    """The fields of a procedure."""
 
     trigger: str = Field(description="When to do it: the situation, as it is met or asked about.")
     action: str = Field(description="What to do then.")
@@ -23,7 +23,7 @@ class ProcedureFields(Strict):
     source: str = Field("api", description="Where it comes from.")
 
     def procedure(self) -> Procedure:
-        """Return the procedure as the library knows it."""
+        """Return the procedure to store."""
         return Procedure(self.trigger, self.action, tuple(self.tags), self.metadata, self.source)
 
 
@@ -32,7 +32,7 @@ class ProcedureIn(ScopeIn, ProcedureFields):
 
 
 class PutProcedureOut(Output):
-    """What became of a procedure."""
+    """The result of storing a procedure."""
 
     id: UUID = Field(description="Id of the procedure, or of the equal one that was there before.")
     existed: bool = Field(description="Whether the workspace already had this trigger with this action.")
@@ -49,7 +49,7 @@ class ProcedureBatchIn(ScopeIn):
 
 
 class ProcedurePatch(Strict):
-    """Fields of a procedure to change; what is left out stays, its outcomes too."""
+    """Fields of a procedure to change; the others stay, its outcomes too."""
 
     trigger: str = Field(ABSENT, description="New trigger; it is embedded and indexed again.")
     action: str = Field(ABSENT, description="New action.")
@@ -83,7 +83,7 @@ class ProcedureOut(Output):
 
     @classmethod
     def from_stored(cls, stored: StoredProcedure) -> Self:
-        """Return the procedure as the API shows it."""
+        """Show a stored procedure."""
         return cls.from_attributes(stored, stored.procedure)
 
 
@@ -122,11 +122,6 @@ class MatchOut(ProcedureOut):
     score: float = Field(description="0 to 1: from 0.8 by prefix, from 0.5 by keyword, below 0.5 by meaning.")
     figures: dict[str, float] = Field(description="Share of the prefix and of common words, and the cosine.")
 
-    @classmethod
-    def from_match(cls, match: Match) -> Self:
-        """Return the match as the API shows it."""
-        return cls.from_attributes(match, match.stored, match.stored.procedure, figures=dict(match.figures))
-
 
 class MatchesOut(BaseModel):
     """The procedures that match."""
@@ -136,7 +131,7 @@ class MatchesOut(BaseModel):
 
 
 class OutcomeIn(Strict):
-    """What came of following a procedure."""
+    """The outcome of following a procedure."""
 
     succeeded: Annotated[bool, Field(strict=True)] = Field(description="Whether it worked.")
     run: str = Field(ABSENT, description="Your id of the run: it counts once. Without it, each report counts.")
@@ -144,7 +139,7 @@ class OutcomeIn(Strict):
     agent: str = Field(ABSENT, description="Agent that reports.")
 
     def outcome(self) -> Outcome:
-        """Return the outcome as the library knows it."""
+        """Return the outcome to store."""
         return Outcome(self.succeeded, self.run, self.comment)
 
 

@@ -1,4 +1,4 @@
-"""The shapes of requests and answers about providers of models."""
+"""Cache hit rates of model providers: requests and answers."""
 
 from pydantic import BaseModel, Field
 
@@ -7,7 +7,7 @@ from lamina.core.scope import DEFAULT_WORKSPACE
 
 
 class InferenceCallIn(Strict):
-    """What a provider said about one call of a model."""
+    """The tokens of one call of a model, as its provider counted them."""
 
     provider: str = Field(description="Who runs the model.")
     model: str = Field(description="Its name there.")
@@ -26,7 +26,7 @@ class InferenceCallsIn(Strict):
 
 
 class RecordedOut(BaseModel):
-    """What became of the calls."""
+    """The result of recording calls."""
 
     recorded: int = Field(description="How many were recorded.")
 

@@ -1,17 +1,15 @@
-"""The shapes of the response cache's requests and answers."""
+"""The cache of model responses: requests and answers."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from lamina.api.fields import ABSENT, Output
 from lamina.api.scope import ScopeIn
 from lamina.policies.caching.model_responses import (
     MAX_MEANING_CHARS,
     MAX_VARIANT_BYTES,
-    LookedUp,
-    PutResponse,
     Question,
     Refusal,
     State,
@@ -20,7 +18,7 @@ from lamina.policies.caching.model_responses import (
 
 
 class QuestionIn(ScopeIn):
-    """What a model is asked; `agent` is required, `session` and `swarm` do not matter."""
+    """A question for a model; `agent` is required, `session` and `swarm` do not matter."""
 
     query: str = Field(description="The question.")
     system_prompt: str = Field(
@@ -37,7 +35,7 @@ class QuestionIn(ScopeIn):
     )
 
     def question(self, tenant: str) -> Question:
-        """Return the question as the library knows it.
+        """Return the question, cleaned.
 
         Raises:
             InvalidInput: Naming the field that is missing or unclean.
@@ -67,7 +65,7 @@ class LookupIn(QuestionIn):
 
 
 class LookupOut(Output):
-    """What the cache knows."""
+    """The answer of the cache."""
 
     state: State = Field(description="hit; stale: served for a while after its end; miss: make it, and put it.")
     response: Any = Field(description="What was put.")
@@ -81,11 +79,6 @@ class LookupOut(Output):
         description="Opaque; send it back with the response that you make: it proves that nothing changed."
     )
 
-    @classmethod
-    def from_found(cls, found: LookedUp) -> Self:
-        """Return what was found as the API shows it."""
-        return cls.from_attributes(found, refresh=found.is_to_refresh)
-
 
 class PutResponseIn(QuestionIn):
     """A response to keep."""
@@ -98,8 +91,8 @@ class PutResponseIn(QuestionIn):
     )
 
 
-class PutResponseOut(BaseModel):
-    """What became of a response."""
+class PutResponseOut(Output):
+    """The result of storing a response."""
 
     id: UUID | None = Field(description="Id of the stored response.")
     stored: bool = Field(description="Whether it is stored.")
@@ -108,9 +101,3 @@ class PutResponseOut(BaseModel):
     )
     expires_in_s: float | None = Field(description="Seconds until it becomes stale.")
     evicted: int = Field(description="How many other responses of the workspace had to go.")
-
-    @classmethod
-    def from_put(cls, put: PutResponse) -> Self:
-        """Return what became of it as the API shows it."""
-        stored = put.refusal is None
-        return cls(id=put.id, stored=stored, reason=put.refusal, expires_in_s=put.expires_in_s, evicted=put.evicted)

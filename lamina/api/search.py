@@ -1,4 +1,4 @@
-"""The shapes of searching: what is asked, and what is found."""
+"""Search and context: requests and answers."""
 
 from datetime import datetime
 from typing import Any, Self
@@ -16,7 +16,7 @@ from lamina.policies.ranking.context_block import ContextBlock
 
 
 class SearchIn(ScopeIn):
-    """What to look for."""
+    """A search over all tiers."""
 
     query: str = Field(description="A question, or the latest message.")
     limit: Count = Field(ABSENT, ge=1, le=MAX_LIMIT, description="Most results. Default: search.limit.")
@@ -75,7 +75,7 @@ class SearchIn(ScopeIn):
         return Filters(tuple(self.tags), self.since, self.until, sent, where, self.as_of)
 
     def wishes(self) -> Wishes:
-        """Return what was sent of that which a memory profile may decide."""
+        """Return the choices that were sent; a memory profile decides the others."""
         sent = {name: getattr(self, name) for name in WISHES if name in self.model_fields_set}
         if "tiers" in sent:
             sent["tiers"] = tuple(TIERS[name].tier for name in dict.fromkeys(self.tiers))
@@ -83,7 +83,7 @@ class SearchIn(ScopeIn):
 
 
 class ContextIn(SearchIn):
-    """What a prompt needs to know."""
+    """A context block to build."""
 
     budget_tokens: Count = Field(
         ABSENT, ge=16, le=1_000_000, description="Most estimated tokens. Default: context.budget_tokens."
@@ -91,7 +91,7 @@ class ContextIn(SearchIn):
 
 
 class PlacementOut(BaseModel):
-    """Where one source put a result."""
+    """The rank and score that one source gave a result."""
 
     rank: int = Field(description="From 1, the best.")
     score: float = Field(description="The source's score, 0 to 1.")
@@ -128,7 +128,7 @@ class ResultOut(Output):
 
     @classmethod
     def from_hit(cls, hit: FusedHit, *, explain: bool) -> Self:
-        """Return the result as the API shows it."""
+        """Show a hit, with each source's rank if it is to be explained."""
         memory = hit.memory
         placements = {
             source.value: PlacementOut(rank=place.rank, score=place.score, raw=dict(place.raw))
@@ -155,7 +155,7 @@ class SearchOut(BaseModel):
 
     @classmethod
     def from_answer(cls, answer: Answer, *, explain: bool) -> Self:
-        """Return the answer as the API shows it."""
+        """Show the results of a search."""
         return cls(
             results=[ResultOut.from_hit(hit, explain=explain) for hit in answer.hits],
             sources={source.value: count for source, count in answer.answered.items()},
@@ -181,7 +181,7 @@ class ContextOut(BaseModel):
 
     @classmethod
     def from_block(cls, block: ContextBlock, budget_tokens: int, degraded: list[str], *, explain: bool) -> Self:
-        """Return the block as the API shows it."""
+        """Show a context block."""
         return cls(
             text=block.text,
             tokens=block.tokens,

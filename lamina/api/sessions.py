@@ -1,4 +1,4 @@
-"""What the routes of sessions return."""
+"""Sessions: their messages and forecasts."""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -13,7 +13,9 @@ from lamina.core.memories import Role
 class ForecastOut(Output):
     """How full a session is, and when its older messages become a summary."""
 
-    used_tokens: int = Field(description="Estimated tokens of what stands in the session, whoever may read it.")
+    used_tokens: int = Field(
+        description="Estimated tokens of all messages in the session, whether the user may read them or not."
+    )
     budget_tokens: int = Field(description="Tokens that a session may hold.")
     share: float = Field(description="Share of the budget that is used; above 1 if it is overdrawn.")
     state: Literal["ok", "near", "due"] = Field(description="Whether compaction is far, near or due.")

@@ -1,4 +1,4 @@
-"""The shapes of requests and answers about shares."""
+"""Shares between workspaces: requests and answers."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -14,7 +14,7 @@ from lamina.core.tiers import Segment
 
 
 class ShareIn(Strict):
-    """What to share, and with whom."""
+    """A share to make."""
 
     workspace: str = Field(DEFAULT_WORKSPACE, description="Project whose memories are shared.")
     namespace: str = Field(DEFAULT_NAMESPACE, description="Subdivision of it that is shared.")
@@ -27,7 +27,7 @@ class ShareIn(Strict):
     label: str = Field("", description="What it is for.")
 
     def share(self, id_: UUID, now: datetime) -> Share:
-        """Return the share as the library knows it."""
+        """Return the share to store."""
         return Share(
             id=id_,
             workspace=self.workspace,
@@ -58,7 +58,7 @@ class ShareOut(Output):
 
     @classmethod
     def from_share(cls, share: Share, now: datetime) -> Self:
-        """Return the share as the API shows it."""
+        """Show a share in its state at a time."""
         return cls.from_attributes(share, state=share.state(now))
 
 
@@ -70,7 +70,7 @@ class SharesOut(BaseModel):
 
     @classmethod
     def from_shares(cls, shares: Sequence[Share], workspace: str, now: datetime) -> Self:
-        """Return the shares as the API shows them."""
+        """Show shares by their direction, as the workspace sees them."""
         given = [ShareOut.from_share(share, now) for share in shares if share.workspace == workspace]
         return cls(
             given=given, received=[ShareOut.from_share(share, now) for share in shares if share.workspace != workspace]

@@ -25,18 +25,18 @@ class MessageIn(Strict):
     metadata: dict[str, Any] = Field(default_factory=dict, description="Your data, returned untouched.")
 
     def message(self) -> Message:
-        """Return the message as the library knows it."""
+        """Return the message to store."""
         return Message(self.role, self.content, self.name, self.ref, self.occurred_at, self.metadata)
 
 
 class TurnIn(ScopeIn):
-    """What was said in one turn of a session."""
+    """The messages of one turn of a session."""
 
     messages: list[MessageIn] = Field(description=f"1 to {MAX_MESSAGES} messages, in order.")
 
 
 class StoredMessage(Output):
-    """What became of a message."""
+    """The result of storing a message."""
 
     id: UUID = Field(description="Id of the message.")
     position: int = Field(description="Its place in the session, from 1.")

@@ -4,7 +4,7 @@ from pydantic import BaseModel, Field
 
 
 class ReceiptOut(BaseModel):
-    """What an erasure did."""
+    """The receipt of an erasure."""
 
     user: str = Field(description="Whose memories they were.")
     erased: dict[str, int] = Field(description="Rows that went, by what they were.")

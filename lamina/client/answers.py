@@ -1,4 +1,4 @@
-"""What an HTTP answer means: its JSON, or an error of the library."""
+"""Read an HTTP answer: its JSON, or an error of the library."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,7 +20,7 @@ from lamina.errors import (
 
 
 def read(response: httpx.Response) -> dict[str, Any]:
-    """Return the answer's JSON; a readiness report is an answer whatever it says.
+    """Return the answer's JSON; a report of readiness is one, also with status 503.
 
     Raises:
         LaminaError: The error that the status stands for.
@@ -32,7 +32,7 @@ def read(response: httpx.Response) -> dict[str, Any]:
 
 
 def is_unrouted(response: httpx.Response) -> bool:
-    """Tell whether a proxy answered by itself that it knows no such path: no replica has seen the request."""
+    """Report whether a proxy has no route for the path yet: then no replica has seen the request."""
     tells_more = "json" in str(response.headers.get("Content-Type", ""))
     return response.status_code == HTTPStatus.NOT_FOUND and not tells_more
 
@@ -62,7 +62,7 @@ _CLASSES: Mapping[int, type[LaminaError]] = {
 
 
 def _error(response: httpx.Response, body: Mapping[str, Any]) -> LaminaError:
-    """Return the error that the service raised, or for a proxy's answer the nearest one."""
+    """Return the error that the service raised, or the one nearest to a proxy's answer."""
     if is_unrouted(response):
         return Unavailable("lamina", "what answers there is no Lamina, or a proxy that has just started; check the URL")
     kind = _CLASSES.get(response.status_code)

@@ -89,7 +89,7 @@ class Calls(ABC, Generic[Answer, Done]):
     def report_outcome(
         self, id_: UUID | str, *, succeeded: bool, idempotency_key: str | None = None, **fields: Any
     ) -> Answer:
-        """Report what came of following a procedure (`POST /v1/procedures/{id}/outcomes`)."""
+        """Report the outcome of following a procedure (`POST /v1/procedures/{id}/outcomes`)."""
         return self._post(f"/v1/procedures/{id_}/outcomes", {**fields, "succeeded": succeeded}, idempotency_key)
 
     def add_document(self, content: str | bytes, *, idempotency_key: str | None = None, **fields: Any) -> Answer:
@@ -173,7 +173,7 @@ class Calls(ABC, Generic[Answer, Done]):
         return self.send(Call("DELETE", "/cache/stats/expired"))
 
     def forecast(self, session: str, **scope: Any) -> Answer:
-        """Tell how full a session is (`GET /v1/sessions/{session}/forecast`)."""
+        """Return how full a session is (`GET /v1/sessions/{session}/forecast`)."""
         return self._get(f"/v1/sessions/{quote(session, safe='')}/forecast", self._in_scope(scope))
 
     def archived_notes(self, *, limit: int = 100, offset: int = 0, **scope: Any) -> Answer:
@@ -198,7 +198,7 @@ class Calls(ABC, Generic[Answer, Done]):
         return self._get("/v1/jobs", _given(job=job, limit=limit))
 
     def job_run(self, id_: str) -> Answer:
-        """Report what a run did, or how far it is (`GET /v1/jobs/{id}`); needs an admin key."""
+        """Report on a run: its progress, or its result (`GET /v1/jobs/{id}`); needs an admin key."""
         return self._get(f"/v1/jobs/{id_}")
 
     def undo_job(self, id_: str) -> Answer:
