@@ -3,10 +3,10 @@
 import os
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from deployments import up
+from lamina.local import LocalService
 from lamina.settings import Settings
 
 FOLDER = "REDEPLOYING_FOLDER"
@@ -15,7 +15,7 @@ WANTED, DONE = "wanted", "done"
 POLL_INTERVAL_S = 0.1
 
 
-def run(settings: Settings, report: up.Report, on_ready: Callable[[up.Started], None]) -> None:
+def run(settings: Settings, report: up.Report, on_ready: up.OnReady) -> None:
     """Start everything, and deploy anew whenever asked, until a signal.
 
     Args:
@@ -24,8 +24,8 @@ def run(settings: Settings, report: up.Report, on_ready: Callable[[up.Started], 
         on_ready: Called once it answers.
     """
 
-    def ready(started: up.Started) -> None:
-        on_ready(started)
+    def ready(service: LocalService, started_s: float) -> None:
+        on_ready(service, started_s)
         threading.Thread(target=_redeploy_when_asked, args=(settings, Path(os.environ[FOLDER])), daemon=True).start()
 
     up.run(settings, report, ready)

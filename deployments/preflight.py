@@ -28,11 +28,11 @@ def refuse_replicas(settings: Settings) -> None:
         Misconfigured: If there is such a tier.
     """
     for tier in served_tiers(settings):
-        most, kept = limits_of(settings, tier).max_replicas, embedded_store_of(settings, tier)
-        if most > 1 and kept:
+        replicas, index = limits_of(settings, tier).max_replicas, embedded_store_of(settings, tier)
+        if replicas > 1 and index:
             raise Misconfigured(
-                f"serve.searchers.{tier}.max_replicas is {most}, but {kept}.kind keeps the index in one process",
-                f"set it to 1, or choose a server by {kept}.kind and {kept}.url",
+                f"serve.searchers.{tier}.max_replicas is {replicas}, but {index}.kind keeps the index in one process",
+                f"set it to 1, or choose a server by {index}.kind and {index}.url",
             )
 
 

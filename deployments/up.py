@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Self
@@ -40,22 +39,11 @@ WATCH_INTERVAL_S = 0.5
 SIGNAL_STEP_S = 0.05
 APPLICATION = "lamina"
 Report = Callable[[str], None]
+OnReady = Callable[[LocalService, float], None]
+"""Takes the running service and the seconds that its start took."""
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
-    """A running instance.
-
-    Args:
-        service: Where it listens and with which key.
-        started_s: Seconds from the call to the first answer.
-    """
-
-    service: LocalService
-    started_s: float
-
-
-def run(settings: Settings, report: Report, on_ready: Callable[[Started], None]) -> None:
+def run(settings: Settings, report: Report, on_ready: OnReady) -> None:
     """Start everything, call ``on_ready``, and serve until SIGINT or SIGTERM.
 
     Raises:
@@ -72,18 +60,12 @@ def run(settings: Settings, report: Report, on_ready: Callable[[Started], None])
         url = server.direct_url or server.url
         migrate(url)
         falkordb, graph = _start_graph(settings, stack, report)
-        served = settings.model_copy(
-            update={
-                "postgres": server,
-                "graph": graph,
-                "data_dir": settings.data_dir.resolve(),
-            }
-        )
         key = ensure_local_key(settings.data_dir, url)
-        address = _start_serving(served, stack, report, stop)
+        servers = {"postgres": server, "graph": graph, "data_dir": settings.data_dir.resolve()}
+        address = _start_serving(settings.model_copy(update=servers), stack, report, stop)
         service = LocalService(url=address, key=key, pid=os.getpid())
         stack.enter_context(service.announced(settings.data_dir))
-        on_ready(Started(service, time.monotonic() - begin))
+        on_ready(service, time.monotonic() - begin)
         _watch([_revive_postgres(postgres, report), _revive_graph(falkordb, url, report)], stop)
         report("stopping")
 
@@ -163,7 +145,8 @@ def _start_graph(settings: Settings, stack: ExitStack, report: Report) -> tuple[
 
 
 def _start_serving(settings: Settings, stack: ExitStack, report: Report, stop: StopSignal) -> str:
-    folder = _instance_folder()
+    # Of a short name: Ray and HAProxy put sockets deep below it, whose paths are limited.
+    folder = Path(tempfile.mkdtemp(prefix="lm-"))
     stack.callback(_start_reaper(folder))
     ha_proxy = settings.serve.ha_proxy and can_run_ha_proxy(folder)
     if settings.serve.ha_proxy and not ha_proxy:
@@ -227,14 +210,14 @@ def _reasons(error: RuntimeError) -> str:
 
     application = serve.status().applications.get(APPLICATION)
     deployments = application.deployments.items() if application else ()
-    said = (f"{name}: {_last_line(item.message)}" for name, item in deployments if item.message)
-    return "; ".join(said) or _last_line(str(error))
+    messages = (f"{name}: {_last_line(item.message)}" for name, item in deployments if item.message)
+    return "; ".join(messages) or _last_line(str(error))
 
 
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = [line for line in lines if "Error" in line or "lamina." in line]
-    return (told or lines or [text])[-1]
+    errors = [line for line in lines if "Error" in line or "lamina." in line]
+    return (errors or lines or [text])[-1]
 
 
 def _stop_ray() -> None:
@@ -242,11 +225,6 @@ def _stop_ray() -> None:
     import ray  # noqa: PLC0415
 
     ray.shutdown()
-
-
-def _instance_folder() -> Path:
-    """Return a new folder of a short name: Ray and HAProxy put sockets deep below it."""
-    return Path(tempfile.mkdtemp(prefix="lm-"))
 
 
 def _start_reaper(folder: Path) -> Callable[[], None]:
@@ -273,7 +251,7 @@ def _watch(revivals: Sequence[Callable[[], None]], stop: StopSignal) -> None:
 
 def _revive_postgres(postgres: EmbeddedPostgres | None, report: Report) -> Callable[[], None]:
     def revive() -> None:
-        if postgres is not None and _revived(postgres, "postgres", report):
+        if postgres is not None and _was_revived(postgres, "postgres", report):
             report("postgres ended and was started again")
 
     return revive
@@ -281,20 +259,20 @@ def _revive_postgres(postgres: EmbeddedPostgres | None, report: Report) -> Calla
 
 def _revive_graph(falkordb: EmbeddedFalkorDB | None, postgres_url: str, report: Report) -> Callable[[], None]:
     """Return a function that restarts FalkorDB if it ended and, where its data were lost, has the graph rebuilt."""
-    is_owed = False
+    is_lost = False
 
     def revive() -> None:
-        nonlocal is_owed
-        if falkordb is not None and _revived(falkordb, "falkordb", report):
-            is_owed = is_owed or falkordb.is_new
-            report(f"falkordb ended and was started again{', empty; the graph is rebuilt' if is_owed else ''}")
-        if is_owed:
-            is_owed = not _enqueued_graph(postgres_url)
+        nonlocal is_lost
+        if falkordb is not None and _was_revived(falkordb, "falkordb", report):
+            is_lost = is_lost or falkordb.is_new
+            report(f"falkordb ended and was started again{', empty; the graph is rebuilt' if is_lost else ''}")
+        if is_lost:
+            is_lost = not _enqueue_graph(postgres_url)
 
     return revive
 
 
-def _enqueued_graph(postgres_url: str) -> bool:
+def _enqueue_graph(postgres_url: str) -> bool:
     try:
         enqueue_all(postgres_url, "graph")
     except psycopg.OperationalError:
@@ -302,7 +280,7 @@ def _enqueued_graph(postgres_url: str) -> bool:
     return True
 
 
-def _revived(server: EmbeddedPostgres | EmbeddedFalkorDB, name: str, report: Report) -> bool:
+def _was_revived(server: EmbeddedPostgres | EmbeddedFalkorDB, name: str, report: Report) -> bool:
     try:
         return server.ensure_running()
     except Misconfigured as error:

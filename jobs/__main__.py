@@ -18,9 +18,9 @@ from rich.markup import escape
 from jobs.cluster import on_cluster
 from lamina.cli.common import ConfigOption, DataDirOption, guarded, server_of, settings_of
 from lamina.cli.jobs import (
-    Advance,
     ForceOption,
     JobArgument,
+    RunProgress,
     ScopeOption,
     exit_code,
     job_named,
@@ -143,10 +143,10 @@ async def _ran(settings: Settings, order: Order) -> Run:
 async def _watched(settings: Settings, begun: "asyncio.Future[Run]") -> None:
     run = await begun
     async with build_pool(settings) as pool:
-        with Advance(console, run.order.job) as advance:
+        with RunProgress(console, run.order.job) as progress:
             while True:
                 now = await Runs(pool).get(run.id)
-                advance.show(asdict(now.counts), now.plan.get("units", 0))
+                progress.show(asdict(now.counts), now.plan.get("units", 0))
                 await asyncio.sleep(POLL_S)
 
 

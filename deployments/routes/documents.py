@@ -180,9 +180,9 @@ async def list_documents(
 ) -> DocumentsOut:
     """List the documents of a scope, the latest event first."""
     filters = clean_filters(Filters(tuple(tag or ()), since, until, 0.0))
-    wanted = None if key is None else clean_id(key, "key")
+    clean_key = None if key is None else clean_id(key, "key")
     scope = ids.scope(credential.tenant)
-    found = await services.documents.reads.page(scope, filters, wanted, limit=limit, offset=offset)
+    found = await services.documents.reads.page(scope, filters, clean_key, limit=limit, offset=offset)
     return DocumentsOut(
         documents=[DocumentOut.from_attributes(document, occurred_at=document.event_at) for document in found]
     )

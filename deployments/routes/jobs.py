@@ -35,8 +35,8 @@ async def order(
         raise Overloaded("jobs", f"{MOST_OPEN} runs of this tenant wait or go on; wait for their end")
     area = Area(credential.tenant, body.workspace, body.namespace)
     refuse_parts(body.job, area)
-    wanted = Order(body.job, area, utc_now(), is_dry_run=body.dry_run, is_forced=body.force, requested_by=BY_API)
-    added = await services.runs.add(wanted, once_for_body(credential.tenant, idempotency_key, body))
+    job_order = Order(body.job, area, utc_now(), is_dry_run=body.dry_run, is_forced=body.force, requested_by=BY_API)
+    added = await services.runs.add(job_order, once_for_body(credential.tenant, idempotency_key, body))
     return _run_out(await services.runs.get(added, credential.tenant))
 
 

@@ -36,7 +36,7 @@ async def list_cache_metrics(
     workspace: Annotated[str | None, Query(description="Project. Default: all of them.")] = None,
 ) -> ProviderRatesOut:
     """Return how much each provider and model took from the provider's cache, the highest mean rate first."""
-    asked = None if workspace is None else clean_id(workspace, "workspace")
+    project = None if workspace is None else clean_id(workspace, "workspace")
     since = utc_now() - timedelta(days=days)
-    rates = await services.caches.providers.rates(credential.tenant, since, asked)
+    rates = await services.caches.providers.rates(credential.tenant, since, project)
     return ProviderRatesOut(days=days, rates=[HitRatesOut.from_attributes(item) for item in rates])

@@ -1,6 +1,5 @@
 """Shares between workspaces."""
 
-from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated
 from uuid import UUID
@@ -14,6 +13,7 @@ from lamina.core.memories import new_id
 from lamina.core.scope import DEFAULT_WORKSPACE
 from lamina.core.sharing import clean_share
 from lamina.text.hygiene import clean_id
+from lamina.wiring import utc_now
 
 router = APIRouter(prefix="/v1", tags=["share"])
 
@@ -27,10 +27,10 @@ async def share(
     Memories that belong to a user are never shared. The same share again is renewed: its expiry and
     label are replaced. Needs an admin's key.
     """
-    now = datetime.now(UTC)
-    wanted = clean_share(body.share(new_id(), now), now)
+    now = utc_now()
+    cleaned = clean_share(body.share(new_id(), now), now)
     once = once_for_request(credential.tenant, idempotency_key, {"share": body.model_dump(mode="json")})
-    stored = await services.shares.put(credential.tenant, wanted, once)
+    stored = await services.shares.put(credential.tenant, cleaned, once)
     return ShareOut.from_share(await services.shares.get(credential.tenant, stored), now)
 
 
@@ -43,12 +43,12 @@ async def list_shares(
     offset: PageOffset = 0,
 ) -> SharesOut:
     """List the shares of a workspace in both directions, the latest first."""
-    asked = clean_id(workspace, "workspace")
-    found = await services.shares.page(credential.tenant, asked, limit=limit, offset=offset)
-    return SharesOut.from_shares(found, asked, datetime.now(UTC))
+    workspace = clean_id(workspace, "workspace")
+    found = await services.shares.page(credential.tenant, workspace, limit=limit, offset=offset)
+    return SharesOut.from_shares(found, workspace, utc_now())
 
 
 @router.delete("/shares/{id}", status_code=HTTPStatus.NO_CONTENT)
 async def revoke_share(id: UUID, services: ServicesDep, credential: AdminDep) -> None:
     """Revoke a share; every search that begins afterwards notices. Needs an admin's key."""
-    await services.shares.revoke(credential.tenant, id, datetime.now(UTC))
+    await services.shares.revoke(credential.tenant, id, utc_now())

@@ -36,6 +36,7 @@ from lamina.cli.common import (
 from lamina.client import Client
 from lamina.client.files import document_of_file, files_of, upload_batches
 from lamina.errors import Misconfigured
+from lamina.local import LocalService
 from lamina.stores.postgres.keys import KeyRole, create_key, list_keys, revoke_key
 
 app = typer.Typer(
@@ -75,10 +76,12 @@ def up(
     def report(line: str) -> None:
         console.print(f"[dim]{time.monotonic() - begin:5.1f} s[/]  {escape(line)}", highlight=False)
 
-    def on_ready(started: Any) -> None:
-        _greet(started.service.url, started.service.key, started.started_s)
+    def on_ready(service: LocalService, started_s: float) -> None:
+        console.print(f"[bold green]Lamina {__version__}[/] answers at [bold]{service.url}[/] after {started_s:.1f} s")
+        console.print(f"  key   {service.key}", highlight=False, soft_wrap=True)
+        console.print(f"  docs  {service.url}/docs", highlight=False)
         if with_sample:
-            _show_sample(started.service.url, started.service.key, report)
+            _show_sample(service.url, service.key, report)
         console.print("serving; Ctrl-C stops", style="dim")
 
     run(settings, report, on_ready)
@@ -95,12 +98,6 @@ def _application(path: str) -> Callable[..., None]:
             "run `lamina up` in a checkout of Lamina, with lamina[all] installed",
         ) from error
     return found
-
-
-def _greet(url: str, key: str, started_s: float) -> None:
-    console.print(f"[bold green]Lamina {__version__}[/] answers at [bold]{url}[/] after {started_s:.1f} s")
-    console.print(f"  key   {key}", highlight=False, soft_wrap=True)
-    console.print(f"  docs  {url}/docs", highlight=False)
 
 
 def _show_sample(url: str, key: str, report: Callable[[str], None]) -> None:
@@ -177,8 +174,8 @@ def _print_uploaded(path: Path, result: dict[str, Any]) -> None:
     if result["status"] == "invalid":
         console.print(f"[red]refused[/]  {escape(str(path))}: {escape(result['error'])}", highlight=False)
     else:
-        said = f"{result['id']}  {result['status']:8}  {result['passages']:4} passages  {escape(str(path))}"
-        console.print(said, highlight=False, soft_wrap=True)
+        line = f"{result['id']}  {result['status']:8}  {result['passages']:4} passages  {escape(str(path))}"
+        console.print(line, highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -279,7 +276,7 @@ def revoke(
 def show_caches(
     config: ConfigOption = None, data_dir: DataDirOption = None, url: UrlOption = None, key: KeyOption = None
 ) -> None:
-    """Show what each layer holds, and did since the shards began."""
+    """Show each layer's entries, and its counts since the shards started."""
     with client_of(config, data_dir, url, key) as client:
         stats = client.cache_stats()
     table = Table(box=None, padding=(0, 1, 0, 0))
@@ -321,7 +318,7 @@ def clear_caches(
 def purge_caches(
     config: ConfigOption = None, data_dir: DataDirOption = None, url: UrlOption = None, key: KeyOption = None
 ) -> None:
-    """Remove what has expired from the caches' tables."""
+    """Remove expired rows from the caches' tables."""
     with client_of(config, data_dir, url, key) as client:
         purged = client.purge_expired_caches()
     console.print(", ".join(f"{name} {count}" for name, count in purged.items()))

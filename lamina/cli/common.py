@@ -1,8 +1,9 @@
-"""What every command shares: options, the console, the client, errors in one line."""
+"""Options, console, client and error lines that all commands share."""
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -17,7 +18,7 @@ from lamina.local import find_service
 from lamina.settings import EmbeddedPostgresSettings, PostgresServerSettings, Settings, load_settings
 
 AT_ONCE = 1
-"""Tries after a refused connection, without a pause: who waits at a terminal wants to know."""
+"""Tries after a refused connection, without a pause: nobody wants to wait for that at a terminal."""
 console = Console()
 errors = Console(stderr=True)
 
@@ -45,9 +46,9 @@ def guarded(app: typer.Typer) -> None:
         fail(f"unexpected {type(error).__name__}: {first}; LAMINA_DEBUG=1 shows where")
 
 
-def fail(said: str, code: int = 1) -> NoReturn:
+def fail(reason: str, code: int = 1) -> NoReturn:
     """Print an error in one line and end the process."""
-    errors.print(f"[bold red]error[/] {escape(said)}", highlight=False, soft_wrap=True)
+    errors.print(f"[bold red]error[/] {escape(reason)}", highlight=False, soft_wrap=True)
     sys.exit(code)
 
 
@@ -65,25 +66,25 @@ def client_of(
     Raises:
         Misconfigured: If none runs on the data directory that was named.
     """
-    given = {name: value for name, value in scope.items() if value is not None}
+    ids = {name: id_ for name, id_ in scope.items() if id_ is not None}
     if url is None:
         service = find_service(settings_of(config, data_dir).data_dir)
         if service is not None:
-            return Client(service.url, key or service.key, scope=given, connect_retries=AT_ONCE)
+            return Client(service.url, key or service.key, scope=ids, connect_retries=AT_ONCE)
         if data_dir is not None:
             raise Misconfigured(
                 f"no Lamina runs on {data_dir}", "start it with `lamina up --data-dir`, or name its --url"
             )
-    return Client(url, key, scope=given, connect_retries=AT_ONCE)
+    return Client(url, key, scope=ids, connect_retries=AT_ONCE)
 
 
 def database_of(config: Path | None, data_dir: Path | None) -> str:
-    """Return the URL of the database, also of the embedded one while it runs."""
+    """Return the URL of the database; of the embedded one, while it runs."""
     return server_of(config, data_dir).url
 
 
 def server_of(config: Path | None, data_dir: Path | None) -> PostgresServerSettings:
-    """Return where the database is, also the embedded one while it runs."""
+    """Return the settings of the database's server; of the embedded one, while it runs."""
     settings = settings_of(config, data_dir)
     match settings.postgres:
         case PostgresServerSettings() as chosen:
@@ -92,23 +93,11 @@ def server_of(config: Path | None, data_dir: Path | None) -> PostgresServerSetti
             return PostgresServerSettings(url=running_url(settings.data_dir / "postgres"))
 
 
-def progress(title: str, total: int) -> "Progress":
-    """Return a bar in a terminal, nothing elsewhere."""
-    return Progress(title, total)
+@contextmanager
+def progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show a bar in a terminal, nothing elsewhere; the function it yields moves the bar on."""
+    from rich.progress import Progress  # noqa: PLC0415 - only long work needs it
 
-
-class Progress:
-    """A bar in a terminal, nothing elsewhere."""
-
-    def __init__(self, title: str, total: int) -> None:
-        from rich.progress import Progress  # noqa: PLC0415 - only long work needs it
-
-        self._bar = Progress(console=console, transient=True, disable=not console.is_terminal)
-        self._task = self._bar.add_task(title, total=total)
-
-    def __enter__(self) -> Callable[[int], None]:
-        self._bar.start()
-        return lambda count: self._bar.advance(self._task, count)
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda count: bar.advance(task, count)

@@ -44,8 +44,8 @@ def job_named(name: str) -> JobName:
     raise Misconfigured(f"there is no job {name}", f"choose one of {', '.join(JOB_NAMES)}")
 
 
-class Advance:
-    """How far a run is: a bar in a terminal, a line a change elsewhere.
+class RunProgress:
+    """The progress of a run: a bar in a terminal, a line a change elsewhere.
 
     Args:
         to: Where it is shown.
@@ -56,9 +56,9 @@ class Advance:
         self._to = to
         self._title = title
         self._last = ""
-        columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"), TimeElapsedColumn()
+        columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"), TimeElapsedColumn()
         self._bar = Progress(*columns, console=to, transient=True, disable=not to.is_terminal)
-        self._task = self._bar.add_task(title, total=None, told="")
+        self._task = self._bar.add_task(title, total=None, state="")
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -69,11 +69,11 @@ class Advance:
 
     def show(self, counts: Mapping[str, int], units: int) -> None:
         """Show how many units are finished, and how many rows were seen and changed."""
-        told = f"{counts['units']} of {units} units, {counts['seen']} rows seen, {counts['changed']} changed"
-        self._bar.update(self._task, total=max(1, units), completed=counts["units"], told=told)
-        if not self._to.is_terminal and told != self._last:
-            self._to.print(f"{self._title}: {told}", highlight=False, soft_wrap=True)
-        self._last = told
+        state = f"{counts['units']} of {units} units, {counts['seen']} rows seen, {counts['changed']} changed"
+        self._bar.update(self._task, total=max(1, units), completed=counts["units"], state=state)
+        if not self._to.is_terminal and state != self._last:
+            self._to.print(f"{self._title}: {state}", highlight=False, soft_wrap=True)
+        self._last = state
 
 
 @app.command("run")
@@ -97,13 +97,13 @@ def run_job(
     ids = ids_of(scope or [])  # The tenant above a workspace is the key's.
     with client_of(config, data_dir, url, key) as client:
         run = client.run_job(job_named(job), dry_run=dry_run, force=force, **ids)
-        run = _watched(client, run) if wait else run
+        run = _watch(client, run) if wait else run
     _print_run(run)
     raise typer.Exit(exit_code(run))
 
 
 def exit_code(run: Mapping[str, Any]) -> int:
-    """Return what tells a script how a run ended."""
+    """Return the exit code that tells a script how a run ended."""
     if run["state"] == "failed":
         return 1
     if run["state"] == "undone":
@@ -113,10 +113,10 @@ def exit_code(run: Mapping[str, Any]) -> int:
     return PROBLEM_CODE if run["problems"] else 0
 
 
-def _watched(client: Client, run: dict[str, Any]) -> dict[str, Any]:
-    with Advance(console, run["job"]) as advance:
+def _watch(client: Client, run: dict[str, Any]) -> dict[str, Any]:
+    with RunProgress(console, run["job"]) as progress:
         while run["state"] in OPEN:
-            advance.show(run["counts"], run["plan"].get("units", 0))
+            progress.show(run["counts"], run["plan"].get("units", 0))
             time.sleep(POLL_S)
             run = client.job_run(run["id"])
     return run
@@ -161,7 +161,7 @@ def show_run(
     url: UrlOption = None,
     key: KeyOption = None,
 ) -> None:
-    """Report what a run did, or how far it is. Needs an admin key."""
+    """Report on a run: its progress, or its result. Needs an admin key."""
     with client_of(config, data_dir, url, key) as client:
         _print_run(client.job_run(str(id)))
 
@@ -174,9 +174,9 @@ def undo_run(
     url: UrlOption = None,
     key: KeyOption = None,
 ) -> None:
-    """Give every row that nobody changed since the run what it had before. Needs an admin key."""
+    """Give every row that nobody changed since the run its values of before. Needs an admin key."""
     with client_of(config, data_dir, url, key) as client:
-        run = _watched(client, client.undo_job(str(id)))
+        run = _watch(client, client.undo_job(str(id)))
     _print_run(run)
     raise typer.Exit(exit_code(run))
 

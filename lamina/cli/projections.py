@@ -1,8 +1,7 @@
-"""`lamina reindex` and `lamina audit`: what is derived from Postgres, built anew, moved and compared."""
+"""`lamina reindex` and `lamina audit`: build projections anew, move them, compare them with Postgres."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -44,18 +43,17 @@ def reindex(
     how far it is. With a configuration that keeps it elsewhere, that place is filled here and now: then start the
     service with that configuration.
     """
-    settings = _with_database(config, data_dir)
-    chosen = _chosen(projection, settings)
-    tried = (_reindexed(settings, name, is_named=config is not None) for name in chosen)
-    refused = [error for error in tried if error is not None]
+    settings = settings_of(config, data_dir).model_copy(update={"postgres": server_of(config, data_dir)})
+    results = [_reindex(settings, name, is_named=config is not None) for name in _choose(projection, settings)]
+    refused = [error for error in results if error is not None]
     for error in refused[:-1]:
         errors.print(f"[bold red]error[/] {escape(str(error))}", highlight=False, soft_wrap=True)
     if refused:
         raise refused[-1]
 
 
-def _reindexed(settings: Settings, name: ProjectionName, *, is_named: bool) -> LaminaError | None:
-    """Build a projection anew, or return why not: it must not hold up the others."""
+def _reindex(settings: Settings, name: ProjectionName, *, is_named: bool) -> LaminaError | None:
+    """Build a projection anew; an error is returned, so that it does not hold up the others."""
     try:
         if asyncio.run(is_served(settings, name)):
             number, count = order_build(postgres_url(settings), name)
@@ -69,7 +67,7 @@ def _reindexed(settings: Settings, name: ProjectionName, *, is_named: bool) -> L
 
 
 def _refuse_defaults(settings: Settings, name: ProjectionName, *, is_named: bool) -> None:
-    """Refuse to fill the embedded index of the defaults: who names no configuration means the service's own."""
+    """Refuse to fill the defaults' embedded index: a call without a configuration means the service's own."""
     if not is_named and isinstance(chosen_for(settings, name), QdrantEdgeSettings):
         raise Misconfigured(
             f"the service keeps {name} elsewhere: {served_store(postgres_url(settings), name)}",
@@ -77,17 +75,13 @@ def _refuse_defaults(settings: Settings, name: ProjectionName, *, is_named: bool
         )
 
 
-def _with_database(config: Path | None, data_dir: Path | None) -> Settings:
-    return settings_of(config, data_dir).model_copy(update={"postgres": server_of(config, data_dir)})
-
-
-def _chosen(projection: str, settings: Settings) -> Sequence[ProjectionName]:
-    kept = kept_projections(settings)
+def _choose(projection: str, settings: Settings) -> Sequence[ProjectionName]:
+    available = kept_projections(settings)
     if projection == ALL:
-        return kept
+        return available
     if projection not in PROJECTIONS:
         raise Misconfigured(f"there is no projection {projection}", f"choose one of {', '.join(PROJECTIONS)}, or all")
-    if projection not in kept:
+    if projection not in available:
         raise Misconfigured(f"this configuration keeps no {projection}", "choose a graph store instead of off")
     return [name for name in PROJECTIONS if name == projection]
 
@@ -130,7 +124,7 @@ def audit(
 
 
 def _verdict(report: Mapping[str, Any]) -> tuple[str, int]:
-    """Return what a comparison comes to, and the exit code that says so: what was not compared may have drifted."""
+    """Return the result in words and its exit code; a projection that was not compared may have drifted."""
     drifted = any(
         drift[kind] for drift in report["projections"].values() for kind in ("missing", "surplus", "different")
     )

@@ -10,7 +10,7 @@ MESSAGES_PER_TURN = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SampleQuestion:
     """A question and the refs of the messages that answer it."""
 
     query: str
@@ -25,7 +25,7 @@ class Conversation:
     user: str
     agent: str
     sessions: tuple[tuple[str, tuple[dict[str, Any], ...]], ...]
-    questions: tuple[Question, ...]
+    questions: tuple[SampleQuestion, ...]
 
     @property
     def count(self) -> int:
@@ -47,5 +47,5 @@ def load() -> Conversation:
         user=data["user"],
         agent=data["agent"],
         sessions=tuple((item["session"], tuple(item["messages"])) for item in data["sessions"]),
-        questions=tuple(Question(item["query"], tuple(item["expected"])) for item in data["questions"]),
+        questions=tuple(SampleQuestion(item["query"], tuple(item["expected"])) for item in data["questions"]),
     )

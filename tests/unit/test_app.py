@@ -206,7 +206,7 @@ def test_what_cannot_run_is_refused_before_anything_is_started(
     settings = Settings(data_dir=tmp_path / "data", **chosen)
 
     with pytest.raises(Misconfigured, match=told):
-        run(settings, reports.append, on_ready=lambda _: None)
+        run(settings, reports.append, on_ready=lambda *_: None)
 
     assert reports == []
     assert not (tmp_path / "data").exists()
@@ -217,7 +217,7 @@ def test_an_address_of_another_machine_is_refused_before_anything_is_started(tmp
     settings = Settings(data_dir=tmp_path / "data", serve={"host": "192.0.2.1"})
 
     with pytest.raises(Misconfigured, match=r"serve\.host '192\.0\.2\.1' cannot be bound: .*; name an address"):
-        run(settings, reports.append, on_ready=lambda _: None)
+        run(settings, reports.append, on_ready=lambda *_: None)
 
     assert reports == []
 
