@@ -13,7 +13,7 @@ from lamina.core.memories import new_id
 from lamina.core.scope import DEFAULT_WORKSPACE
 from lamina.core.sharing import clean_share
 from lamina.text.hygiene import clean_id
-from lamina.wiring import utc_now
+from lamina.wiring.stores import utc_now
 
 router = APIRouter(prefix="/v1", tags=["share"])
 
