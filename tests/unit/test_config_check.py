@@ -45,18 +45,18 @@ def notes(text: str, name: str) -> list[str]:
     return [str(found) for _, found in check_files([ConfigFile(name, text)]) if found.severity == "note"]
 
 
-def told(text: str, name: str = "file.yaml") -> list[str]:
+def findings_in(text: str, name: str = "file.yaml") -> list[str]:
     return findings(ConfigFile(name, text))
 
 
-def only(text: str, name: str = "file.yaml") -> str:
-    (finding,) = told(text, name)
+def only_finding(text: str, name: str = "file.yaml") -> str:
+    (finding,) = findings_in(text, name)
     return finding
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(CONFIGS)))
 def test_nothing_is_wrong_with_a_file_that_is_shipped(path: Path) -> None:
-    assert told(path.read_text(), path.name) == []
+    assert findings_in(path.read_text(), path.name) == []
 
 
 def test_nothing_is_wrong_with_all_of_them_together() -> None:
@@ -126,14 +126,14 @@ SETTINGS = {
 
 @pytest.mark.parametrize("text", SETTINGS)
 def test_a_mistake_in_the_settings_is_told_with_its_place_and_remedy(text: str) -> None:
-    found = told(text)
+    found = findings_in(text)
 
     assert any(re.match(SETTINGS[text], line) for line in found), found
     assert len(found) <= 2
 
 
 def test_all_mistakes_of_a_file_are_told_at_once() -> None:
-    found = told("serach: 1\nsearch: {limit: 0, rrf_k: x}\ngraph: {kind: neo4j}")
+    found = findings_in("serach: 1\nsearch: {limit: 0, rrf_k: x}\ngraph: {kind: neo4j}")
 
     assert [line.partition(":")[0] for line in found] == ["graph.url", "search.limit", "search.rrf_k", "serach"]
 
@@ -150,18 +150,18 @@ def test_all_mistakes_of_a_file_are_told_at_once() -> None:
     ],
 )
 def test_no_finding_tells_a_secret(text: str) -> None:
-    found = told(text)
+    found = findings_in(text)
 
     assert found
     assert "s3cret" not in " ".join(found)
 
 
 def test_settings_that_leave_the_database_to_the_environment_are_right() -> None:
-    assert told(CLUSTER + QDRANT + "pool: {max_size: 2}") == []
+    assert findings_in(CLUSTER + QDRANT + "pool: {max_size: 2}") == []
 
 
 def test_behind_a_pooler_the_sum_of_the_pools_does_not_matter() -> None:
-    assert told("postgres: {kind: server, pooling: transaction}\npool: {max_size: 50}") == []
+    assert findings_in("postgres: {kind: server, pooling: transaction}\npool: {max_size: 50}") == []
 
 
 SERVE = """
@@ -199,14 +199,14 @@ SERVING = {
 
 @pytest.mark.parametrize("text", SERVING)
 def test_a_mistake_in_serves_configuration_is_told(text: str) -> None:
-    found = told(text)
+    found = findings_in(text)
 
     assert any(re.match(SERVING[text], line) for line in found), found
 
 
 def test_serves_configuration_may_name_a_folder_or_a_package() -> None:
     for uri in ("local:///lamina", "https://host/lamina.zip", "s3://bucket/lamina.tar.gz", "gs://b/l.whl"):
-        assert told(SERVE + f"    runtime_env: {{working_dir: '{uri}'}}") == []
+        assert findings_in(SERVE + f"    runtime_env: {{working_dir: '{uri}'}}") == []
 
 
 def edited(name: str, before: str, after: str) -> str:
@@ -266,7 +266,7 @@ MANIFESTS = {
 
 @pytest.mark.parametrize("case", MANIFESTS, ids=lambda case: case[2].strip())
 def test_a_mistake_in_a_manifest_is_told(case: tuple[str, str, str]) -> None:
-    found = told(edited(*case))
+    found = findings_in(edited(*case))
 
     assert any(re.match(MANIFESTS[case], line) for line in found), found
 
@@ -302,7 +302,7 @@ METRICS = {
 def test_a_mistake_in_rules_and_dashboards_is_told(case: tuple[str, str]) -> None:
     name, text = case
 
-    found = told(text, name)
+    found = findings_in(text, name)
 
     assert any(re.match(METRICS[case], line) for line in found), found
 
@@ -311,14 +311,14 @@ def test_rules_in_a_manifest_are_read_like_those_in_a_file() -> None:
     rule = {"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", "metadata": {"name": "lamina"}}
     right, wrong = ({**rule, "spec": yaml.safe_load(text)} for text in (RULES, RULES.replace("searches", "searchs")))
 
-    assert told(yaml.safe_dump(right)) == []
-    assert only(yaml.safe_dump(wrong)).startswith("spec.groups.0.rules.0.expr: asks for lamina_searchs_total")
+    assert findings_in(yaml.safe_dump(right)) == []
+    assert only_finding(yaml.safe_dump(wrong)).startswith("spec.groups.0.rules.0.expr: asks for lamina_searchs_total")
 
 
 def test_right_rules_and_dashboards_are_left_alone() -> None:
     row = DASHBOARD.replace('"panels": [', '"panels": [{"type": "row", "title": "r", "panels": []}, ')
 
-    assert [*told(RULES), *told(DASHBOARD, "g.json"), *told(row, "g.json")] == []
+    assert [*findings_in(RULES), *findings_in(DASHBOARD, "g.json"), *findings_in(row, "g.json")] == []
 
 
 @pytest.mark.parametrize(
@@ -361,8 +361,8 @@ def test_the_jobs_specification_is_one_for_a_ray_cron_job_too() -> None:
     cron["spec"]["jobTemplate"] = spec
     wrong = {**cron, "spec": {**cron["spec"], "jobTemplate": {**spec, "entrypoint": "python -m jobs dedupe"}}}
 
-    assert told(yaml.safe_dump(cron)) == []
-    assert only(yaml.safe_dump(wrong)).startswith("spec.jobTemplate.entrypoint: runs no job there is: 'dedupe'")
+    assert findings_in(yaml.safe_dump(cron)) == []
+    assert only_finding(yaml.safe_dump(wrong)).startswith("spec.jobTemplate.entrypoint: runs no job there is: 'dedupe'")
 
 
 def test_an_embedded_index_on_several_nodes_is_warned_of() -> None:
@@ -372,7 +372,7 @@ def test_an_embedded_index_on_several_nodes_is_warned_of() -> None:
     for line in ("      grpc_port: 6334\n", "      shards: 2\n", "      replicas: 2\n"):
         text = text.replace(line, "", 1)
 
-    found = told(text)
+    found = findings_in(text)
 
     assert any("hybrid.kind: warning: keeps its index within one process of one node" in line for line in found)
     assert any("max_replicas: is 4, but hybrid.kind keeps the index in one process" in line for line in found)
@@ -414,7 +414,7 @@ def test_no_document_however_strange_stops_the_check(data: st.DataObject) -> Non
     place = data.draw(st.sampled_from(list(places(documents[number]))))
     documents[number] = replaced(documents[number], place, data.draw(JUNK))
 
-    assert all(": " in line for line in told(yaml.safe_dump_all(documents)))
+    assert all(": " in line for line in findings_in(yaml.safe_dump_all(documents)))
 
 
 def manifests(name: str) -> list[dict[str, Any]]:
@@ -557,7 +557,7 @@ def test_what_is_shown_is_a_file_that_sets_the_same() -> None:
 
 @pytest.mark.parametrize("url", [":memory:", "/var/qdrant", "https://q", "http://q:6333"])
 def test_qdrant_may_be_a_server_a_folder_or_in_memory(url: str) -> None:
-    assert told(f"hybrid: {{kind: qdrant, url: '{url}'}}") == []
+    assert findings_in(f"hybrid: {{kind: qdrant, url: '{url}'}}") == []
 
 
 @pytest.mark.parametrize(
@@ -565,11 +565,13 @@ def test_qdrant_may_be_a_server_a_folder_or_in_memory(url: str) -> None:
     ["postgresql://db", "postgres://a,b:5433/x?sslmode=verify-full&target_session_attrs=read-write", "postgresql:///x"],
 )
 def test_urls_that_the_driver_reads_are_left_alone(url: str) -> None:
-    assert told(f"postgres: {{kind: server, url: '{url}', max_connections: 500}}") == []
+    assert findings_in(f"postgres: {{kind: server, url: '{url}', max_connections: 500}}") == []
 
 
 def test_what_cannot_be_read_of_a_url_is_told_without_its_password() -> None:
-    found = told("postgres: {kind: server, url: 'postgresql://me:p@s3cret@db/x?passwd=s3cret', max_connections: 500}")
+    found = findings_in(
+        "postgres: {kind: server, url: 'postgresql://me:p@s3cret@db/x?passwd=s3cret', max_connections: 500}"
+    )
 
     assert any("cannot be read" in line for line in found)
     assert "s3cret" not in " ".join(found)
@@ -637,18 +639,18 @@ def test_settings_out_of_sight_are_not_guessed_at() -> None:
     text = (CONFIGS / "kuberay" / "service.yaml").read_text()
     alone = "\n---\n".join(text.split("\n---\n")[1:])
 
-    assert told(alone) == []
+    assert findings_in(alone) == []
 
 
 def test_serves_configuration_is_read_where_the_settings_are_out_of_sight() -> None:
     text = edited("kuberay/service.yaml", "        args: {}", "        arguments: {}")
-    (finding,) = told("\n---\n".join(text.split("\n---\n")[1:]))
+    (finding,) = findings_in("\n---\n".join(text.split("\n---\n")[1:]))
 
     assert "serveConfigV2.applications.0.arguments: is not known" in finding
 
 
 def test_what_is_wrong_in_a_config_map_is_told_once() -> None:
-    (finding,) = told(edited("kuberay/service.yaml", "      timeout_s: 5\n", "      timeout_s: 0.5\n"))
+    (finding,) = findings_in(edited("kuberay/service.yaml", "      timeout_s: 5\n", "      timeout_s: 0.5\n"))
 
     assert finding.startswith("ConfigMap lamina-settings.data.settings.yaml.pool.timeout_s: warning: is 0.5")
 
@@ -663,14 +665,14 @@ def test_resources_may_stand_in_the_parameters_of_ray_start() -> None:
 """,
     )
 
-    assert told(text) == []
+    assert findings_in(text) == []
 
 
 def test_variables_are_known_by_name_where_the_settings_are_out_of_sight() -> None:
     text = edited("kuberay/service.yaml", "LAMINA_VECTORS__API_KEY", "LAMINA_VECTOR__API_KEY")
     alone = "\n---\n".join(text.split("\n---\n")[1:])
 
-    found = told(alone)
+    found = findings_in(alone)
 
     assert len(found) == 4  # One for each group that has the variable.
     assert all("LAMINA_VECTOR__API_KEY: sets nothing; did you mean LAMINA_VECTORS__API_KEY" in line for line in found)
