@@ -112,6 +112,7 @@ class BodyLimit:
             nonlocal seen
             message = await receive()
             seen += len(message.get("body", b""))
+            # A body without a declared length that grows too long: to the application its client is gone.
             return message if seen <= self._max_bytes else {"type": "http.disconnect"}
 
         return counted

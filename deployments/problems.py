@@ -10,33 +10,13 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from lamina.api.problems import STATUS_OF
 from lamina.core.metrics import REFUSALS
-from lamina.errors import (
-    Conflict,
-    Forbidden,
-    InvalidInput,
-    LaminaError,
-    Misconfigured,
-    NotFound,
-    Overloaded,
-    Unauthenticated,
-    Unavailable,
-)
+from lamina.errors import InvalidInput, LaminaError, Overloaded, Unauthenticated, Unavailable
 
 logger = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
 
-STATUS_OF: Mapping[type[LaminaError], HTTPStatus] = {
-    InvalidInput: HTTPStatus.UNPROCESSABLE_ENTITY,
-    Unauthenticated: HTTPStatus.UNAUTHORIZED,
-    Forbidden: HTTPStatus.FORBIDDEN,
-    NotFound: HTTPStatus.NOT_FOUND,
-    Conflict: HTTPStatus.CONFLICT,
-    Overloaded: HTTPStatus.SERVICE_UNAVAILABLE,
-    Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
-    Misconfigured: HTTPStatus.INTERNAL_SERVER_ERROR,
-    LaminaError: HTTPStatus.INTERNAL_SERVER_ERROR,
-}
 _PLACES = ("body", "query", "path", "header")
 
 

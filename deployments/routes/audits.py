@@ -20,26 +20,27 @@ async def audit(body: AuditIn, services: ServicesDep, credential: AdminDep) -> A
     A memory that is still in the outbox shows as drift; audit when nothing is pending.
     """
     lag = await services.reads.outbox.lag()
-    drifts = await asyncio.gather(*(_audited(check, credential.tenant) for check in services.audits.values()))
-    outcomes = dict(zip(services.audits, drifts, strict=True))
-    report = {name: drift for name, drift in outcomes.items() if isinstance(drift, Drift)}
-    failed = {name: reason for name, reason in outcomes.items() if isinstance(reason, str)}
+    compared = await asyncio.gather(*(_compare(audit, credential.tenant) for audit in services.audits.values()))
+    results = dict(zip(services.audits, compared, strict=True))
+    drifts = {name: drift for name, drift in results.items() if isinstance(drift, Drift)}
+    failed = {name: reason for name, reason in results.items() if isinstance(reason, str)}
     if body.repair:
-        for projection, drift in report.items():
+        for projection, drift in drifts.items():
             await services.reads.outbox.enqueue(projection, credential.tenant, drift.ids())
-    shown = {name: _shown(drift, lag[name], is_repaired=body.repair) for name, drift in report.items()}
-    consistent = not failed and not any(drift.ids() for drift in report.values())
-    return AuditOut(consistent=consistent, projections=shown, failed=failed)
+    projections = {name: _drift_out(drift, lag[name], is_repaired=body.repair) for name, drift in drifts.items()}
+    consistent = not failed and not any(drift.ids() for drift in drifts.values())
+    return AuditOut(consistent=consistent, projections=projections, failed=failed)
 
 
-async def _audited(check: Audit, tenant: str) -> Drift | str:
+async def _compare(audit: Audit, tenant: str) -> Drift | str:
+    """Return the drift of one projection, or why it could not be compared: the others still are."""
     try:
-        return await check(tenant)
+        return await audit(tenant)
     except LaminaError as error:
         return str(error)
 
 
-def _shown(drift: Drift, lag: Lag, *, is_repaired: bool) -> DriftOut:
+def _drift_out(drift: Drift, lag: Lag, *, is_repaired: bool) -> DriftOut:
     return DriftOut(
         expected=drift.expected,
         found=drift.found,

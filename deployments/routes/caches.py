@@ -41,6 +41,7 @@ async def stats(
     """Return counts and size of every layer, sizes of the tenant's tables, and its providers' hit rates of a week."""
     health = _cache_health(services, await services.caches.shared.figures())
     tables = await services.caches.tables.figures(credential.tenant, _clean(workspace, "workspace"), utc_now())
+    # The semantic layer lives in Postgres alone, so that no shard knows its size.
     semantic = health.layers[Layer.SEMANTIC.value].model_copy(
         update={"entries": tables.responses.entries, "bytes": tables.responses.size_bytes}
     )

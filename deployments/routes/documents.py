@@ -149,7 +149,7 @@ async def put_documents(
     reading = (_read_document(services, item, f"documents.{place}") for place, item in enumerate(body.documents))
     batch = Batch(await asyncio.gather(*reading))
     documents = batch.accepted()
-    if not documents:
+    if not documents:  # Even an empty write would raise the namespace's epoch.
         return PutDocumentsOut(results=batch.results((), DocumentItem))
     once = once_for_body(credential.tenant, idempotency_key, body)
     with measured_write(services.meter, Tier.DOCUMENTS, len(documents)):

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from deployments.routes.dependencies import ScopeDep
 from deployments.search_request import defaults
-from deployments.services import ReaderDep, Services, ServicesDep, WriterDep
+from deployments.services import ReaderDep, ServicesDep, WriterDep
 from lamina.api.memory_profiles import MemoryProfileIn, MemoryProfileOut
 from lamina.core.memory_profiles import MemoryProfile, Purpose
 from lamina.core.scope import Scope
@@ -20,8 +20,11 @@ router = APIRouter(prefix="/v1", tags=["memory profiles"])
 async def get_memory_profile(services: ServicesDep, credential: ReaderDep, ids: ScopeDep) -> MemoryProfileOut:
     """Return how an agent remembers in a workspace; the defaults, never written, if it has no profile."""
     scope = ids.scope(credential.tenant)
-    stored = await services.reads.memory_profiles.get(scope)
-    return MemoryProfileOut.from_profile(_agent(scope), stored or _default(services))
+    profile = await services.reads.memory_profiles.get(scope)
+    if profile is None:
+        configured = defaults(services, Purpose.CONTEXT)
+        profile = MemoryProfile(configured.tiers, configured.limit, configured.min_score)
+    return MemoryProfileOut.from_profile(_agent(scope), profile)
 
 
 @router.put("/memory-profile")
@@ -29,9 +32,8 @@ async def put_memory_profile(body: MemoryProfileIn, services: ServicesDep, crede
     """Set how an agent remembers in a workspace; searches and contexts that name it follow from now on."""
     scope = body.scope(credential.tenant)
     profile = body.profile(defaults(services, Purpose.CONTEXT))
-    return MemoryProfileOut.from_profile(
-        _agent(scope), await services.reads.memory_profiles.put(scope, profile, utc_now())
-    )
+    stored = await services.reads.memory_profiles.put(scope, profile, utc_now())
+    return MemoryProfileOut.from_profile(_agent(scope), stored)
 
 
 @router.delete("/memory-profile", status_code=HTTPStatus.NO_CONTENT)
@@ -44,8 +46,3 @@ def _agent(scope: Scope) -> str:
     if scope.agent is None:
         raise InvalidInput("agent", "is missing; a memory profile belongs to an agent")
     return scope.agent
-
-
-def _default(services: Services) -> MemoryProfile:
-    held = defaults(services, Purpose.CONTEXT)
-    return MemoryProfile(held.tiers, held.limit, held.min_score)

@@ -65,7 +65,7 @@ async def put_procedures(
     scope = body.scope(credential.tenant)
     batch = read_batch("procedures", body.procedures, _read_procedure)
     procedures = batch.accepted()
-    if not procedures:
+    if not procedures:  # Even an empty write would raise the namespace's epoch.
         return BatchOut(results=batch.results((), BatchItem))
     once = once_for_body(credential.tenant, idempotency_key, body)
     recorded = await services.procedures.recorder.put(scope, procedures, once)

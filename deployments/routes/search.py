@@ -16,7 +16,7 @@ async def search(body: SearchIn, services: ServicesDep, credential: ReaderDep, a
 
     A source that fails or runs out of time is named in `degraded`; the others answer.
     """
-    return _sent(await searched(body, body.scope(credential.tenant), services), services, afterwards)
+    return _respond(await searched(body, body.scope(credential.tenant), services), services, afterwards)
 
 
 @router.post("/context", response_model=ContextOut)
@@ -24,9 +24,10 @@ async def context(
     body: ContextIn, services: ServicesDep, credential: ReaderDep, afterwards: BackgroundTasks
 ) -> Response:
     """Return the memories that matter as a block ready for a prompt, within its budget of tokens."""
-    return _sent(await contextualised(body, body.scope(credential.tenant), services), services, afterwards)
+    return _respond(await contextualised(body, body.scope(credential.tenant), services), services, afterwards)
 
 
-def _sent(served: Served, services: Services, afterwards: BackgroundTasks) -> Response:
+def _respond(served: Served, services: Services, afterwards: BackgroundTasks) -> Response:
+    # The body is JSON already, perhaps a cached one: FastAPI shall not read and write it again.
     afterwards.add_task(services.count, served.computed.found)
     return Response(served.body(), media_type="application/json")

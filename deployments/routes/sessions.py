@@ -10,6 +10,7 @@ from lamina.api.sessions import ForecastOut, HistoryOut, SessionMessageOut
 from lamina.wiring.stores import utc_now
 
 router = APIRouter(prefix="/v1/sessions", tags=["read"])
+# A conversation's id may hold slashes, so that its place in a path takes several segments.
 Session = Annotated[str, Path(description="The conversation.")]
 
 

@@ -110,6 +110,7 @@ class NotePatch(Strict):
         Raises:
             InvalidInput: If both ``ttl_s`` and ``expires_at`` were sent, or the note would have expired already.
         """
+        # Not by value: an expiry that was sent as null keeps the note for ever, one that was left out changes nothing.
         sent = {name: getattr(self, name) for name in self.model_fields_set - {"ttl_s"}}
         if "ttl_s" in self.model_fields_set and "expires_at" in self.model_fields_set:
             raise InvalidInput("ttl_s", "is given beside expires_at; send one of them")

@@ -1,8 +1,34 @@
 """Errors as the API returns them."""
 
+from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any
 
 from pydantic import BaseModel, Field
+
+from lamina.errors import (
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    LaminaError,
+    Misconfigured,
+    NotFound,
+    Overloaded,
+    Unauthenticated,
+    Unavailable,
+)
+
+STATUS_OF: Mapping[type[LaminaError], HTTPStatus] = {
+    InvalidInput: HTTPStatus.UNPROCESSABLE_ENTITY,
+    Unauthenticated: HTTPStatus.UNAUTHORIZED,
+    Forbidden: HTTPStatus.FORBIDDEN,
+    NotFound: HTTPStatus.NOT_FOUND,
+    Conflict: HTTPStatus.CONFLICT,
+    Overloaded: HTTPStatus.SERVICE_UNAVAILABLE,
+    Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    Misconfigured: HTTPStatus.INTERNAL_SERVER_ERROR,
+    LaminaError: HTTPStatus.INTERNAL_SERVER_ERROR,
+}
 
 
 class ProblemOut(BaseModel):

@@ -24,4 +24,5 @@ class ScopeIn(Strict):
         Raises:
             InvalidInput: Naming the id that is not 1 to 128 printable characters.
         """
+        # An id that was left out is None, which Scope allows; sent as null it was refused before.
         return Scope(tenant, **{name: getattr(self, name) for name in SCOPE_FIELDS if name in self.model_fields_set})

@@ -4,18 +4,17 @@ import importlib
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
-from uuid import UUID
 
 import typer
 from rich.logging import RichHandler
 from rich.markup import escape
-from rich.table import Column, Table
+from rich.table import Table
 
 from lamina import __version__, sample
-from lamina.cli import config, jobs, projections
+from lamina.cli import caches, config, jobs, keys, projections
 from lamina.cli.common import (
     ConfigOption,
     DataDirOption,
@@ -26,7 +25,6 @@ from lamina.cli.common import (
     WorkspaceOption,
     client_of,
     console,
-    database_of,
     errors,
     fail,
     guarded,
@@ -37,15 +35,12 @@ from lamina.client import Client
 from lamina.client.files import document_of_file, files_of, upload_batches
 from lamina.errors import Misconfigured
 from lamina.local import LocalService
-from lamina.stores.postgres.keys import KeyRole, create_key, list_keys, revoke_key
 
 app = typer.Typer(
     name="lamina", help="Tiered memory for swarms of agents.", no_args_is_help=True, pretty_exceptions_enable=False
 )
-keys = typer.Typer(help="API keys: create, list, revoke.", no_args_is_help=True)
-app.add_typer(keys, name="keys")
-caches = typer.Typer(help="The caches: show, clear, purge.", no_args_is_help=True)
-app.add_typer(caches, name="caches")
+app.add_typer(keys.app, name="keys")
+app.add_typer(caches.app, name="caches")
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(config.app, name="config")
 
@@ -231,97 +226,6 @@ def status(config: ConfigOption = None, data_dir: DataDirOption = None, url: Url
 
 app.command()(projections.reindex)
 app.command()(projections.audit)
-
-
-@keys.command("create")
-def create(
-    tenant: Annotated[str, typer.Option("--tenant", help="Isolation boundary that the key opens.")],
-    role: Annotated[KeyRole, typer.Option("--role", help="What the key may do.")] = KeyRole.WRITER,
-    label: Annotated[str, typer.Option("--label", help="What the key is for.")] = "cli",
-    config: ConfigOption = None,
-    data_dir: DataDirOption = None,
-) -> None:
-    """Create a key and print it; it is stored hashed and cannot be shown again."""
-    console.print(
-        create_key(database_of(config, data_dir), tenant=tenant, role=role, label=label),
-        highlight=False,
-        soft_wrap=True,
-    )
-
-
-@keys.command("list")
-def show_keys(config: ConfigOption = None, data_dir: DataDirOption = None) -> None:
-    """List all keys, without their secrets."""
-    id_column = Column("id", no_wrap=True, min_width=36)  # `lamina keys revoke` needs it whole
-    table = Table(id_column, "tenant", "role", "label", "key", "created", "revoked", box=None)
-    for key in list_keys(database_of(config, data_dir)):
-        revoked = key.revoked_at.isoformat(" ", "seconds") if key.revoked_at else "-"
-        created = key.created_at.isoformat(" ", "seconds")
-        table.add_row(str(key.id), escape(key.tenant), key.role, escape(key.label), f"{key.hint}…", created, revoked)
-    console.print(table)
-
-
-@keys.command("revoke")
-def revoke(
-    id: Annotated[UUID, typer.Argument(help="Id of the key, from `lamina keys list`.")],
-    config: ConfigOption = None,
-    data_dir: DataDirOption = None,
-) -> None:
-    """Make a key invalid."""
-    revoke_key(database_of(config, data_dir), id)
-    console.print(f"{id} is revoked", highlight=False)
-
-
-@caches.command("show")
-def show_caches(
-    config: ConfigOption = None, data_dir: DataDirOption = None, url: UrlOption = None, key: KeyOption = None
-) -> None:
-    """Show each layer's entries, and its counts since the shards started."""
-    with client_of(config, data_dir, url, key) as client:
-        stats = client.cache_stats()
-    table = Table(box=None, padding=(0, 1, 0, 0))
-    for column in ("layer", "hits", "stale", "misses", "errors", "rate", "ms", "entries", "MB", "evicted"):
-        table.add_column(column, justify="left" if column == "layer" else "right", no_wrap=True)
-    for name, layer in stats["layers"].items():
-        table.add_row(name, *_layer_row(layer))
-    console.print(table)
-    for name, is_reached in stats["shards"].items():
-        if not is_reached:
-            console.print(f"[red]{escape(name)} does not answer[/]")
-
-
-def _layer_row(layer: dict[str, Any]) -> Iterator[str]:
-    yield from (str(layer[count]) for count in ("hits", "stale", "misses", "errors"))
-    yield "-" if layer["hit_rate"] is None else f"{layer['hit_rate']:.1%}"
-    yield "-" if layer["mean_ms"] is None else f"{layer['mean_ms']:.2f}"
-    yield from ("-", "-") if layer["entries"] is None else (str(layer["entries"]), f"{layer['bytes'] / 1e6:.1f}")
-    yield str(layer["evictions"])
-
-
-@caches.command("clear")
-def clear_caches(
-    workspace: Annotated[str | None, typer.Option("--workspace", "-w", help="Whose caches.")] = None,
-    agent: Annotated[str | None, typer.Option(help="Only this agent's responses there.")] = None,
-    everything: Annotated[bool, typer.Option("--everything", help="The whole tenant's caches.")] = False,
-    config: ConfigOption = None,
-    data_dir: DataDirOption = None,
-    url: UrlOption = None,
-    key: KeyOption = None,
-) -> None:
-    """Clear the caches of an agent, a workspace or the tenant, on every replica."""
-    with client_of(config, data_dir, url, key) as client:
-        cleared = client.clear_caches(workspace, agent, everything=everything)["cleared"]
-    console.print(", ".join(f"{name} {count}" for name, count in cleared.items()))
-
-
-@caches.command("purge")
-def purge_caches(
-    config: ConfigOption = None, data_dir: DataDirOption = None, url: UrlOption = None, key: KeyOption = None
-) -> None:
-    """Remove expired rows from the caches' tables."""
-    with client_of(config, data_dir, url, key) as client:
-        purged = client.purge_expired_caches()
-    console.print(", ".join(f"{name} {count}" for name, count in purged.items()))
 
 
 def _print_answer(query: str, answer: dict[str, Any]) -> None:

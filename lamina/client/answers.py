@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 
+from lamina.api.problems import STATUS_OF
 from lamina.errors import (
     Conflict,
     Forbidden,
@@ -50,15 +51,10 @@ def _json(response: httpx.Response) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
+# Of two classes with one status the wider one; 429 comes from proxies alone, and 500 stands for no class.
 _CLASSES: Mapping[int, type[LaminaError]] = {
-    401: Unauthenticated,
-    403: Forbidden,
-    404: NotFound,
-    409: Conflict,
-    422: InvalidInput,
-    429: Overloaded,
-    503: Unavailable,
-}
+    status.value: kind for kind, status in STATUS_OF.items() if status is not HTTPStatus.INTERNAL_SERVER_ERROR
+} | {HTTPStatus.TOO_MANY_REQUESTS.value: Overloaded}
 
 
 def _error(response: httpx.Response, body: Mapping[str, Any]) -> LaminaError:

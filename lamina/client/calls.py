@@ -174,6 +174,7 @@ class Calls(ABC, Generic[Answer, Done]):
 
     def forecast(self, session: str, **scope: Any) -> Answer:
         """Return how full a session is (`GET /v1/sessions/{session}/forecast`)."""
+        # Slashes of an id are quoted, too: a proxy may merge or cut them.
         return self._get(f"/v1/sessions/{quote(session, safe='')}/forecast", self._in_scope(scope))
 
     def archived_notes(self, *, limit: int = 100, offset: int = 0, **scope: Any) -> Answer:

@@ -3,8 +3,9 @@ from http import HTTPStatus
 
 import pytest
 
-from deployments.problems import MEDIA_TYPE, STATUS_OF, field_path, from_error, problem, status_of
+from deployments.problems import MEDIA_TYPE, field_path, from_error, problem, status_of
 from lamina import errors
+from lamina.api.problems import STATUS_OF
 from lamina.errors import (
     Conflict,
     Forbidden,
