@@ -21,11 +21,11 @@ from lamina.settings import (
     EmbedderDeploymentSettings,
     PostgresServerSettings,
     Settings,
+    served_tiers,
 )
 from lamina.stores.postgres.generations import Generation, claim_generation
 from lamina.stores.postgres.migrate import migrate, wait_for_server
 from lamina.wiring.stores import model_identity, session_url, with_thresholds
-from lamina.wiring.tiers import served_tiers
 
 CONSTRUCTOR_ATTEMPTS = 3
 # Ray's own, of half a second at the most, let an overloaded deployment fall to an eighth of what it can do.
@@ -58,10 +58,7 @@ def build(settings: Settings) -> Application:
     _start_actors(settings, generation)
     device, resources = embedder_resources(settings.serve.embedder, _gpus())
     embedder = _embedder(settings.serve.embedder, resources, generation).bind(settings, device, generation.identity)
-    dimension = generation.identity.dimension
-    tiers = {
-        name: _searcher(name, settings).bind(name, settings, dimension, generation) for name in served_tiers(settings)
-    }
+    tiers = {name: _searcher(name, settings).bind(name, settings, generation) for name in served_tiers(settings)}
     indexer = _indexer(settings.serve.indexer).bind(settings, tiers)
     return _router(settings.serve.router).bind(settings, generation, embedder, tiers, indexer)
 

@@ -7,8 +7,7 @@ from lamina.config_check.consistency import embedded_store_of
 from lamina.core.tiers import TierName
 from lamina.errors import Misconfigured
 from lamina.maintenance.schedule import schedules
-from lamina.settings import SearcherDeployment, Settings
-from lamina.wiring.tiers import served_tiers
+from lamina.settings import SearcherDeployment, Settings, served_tiers
 
 
 def refuse_contradictions(settings: Settings) -> None:

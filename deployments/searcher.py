@@ -15,11 +15,11 @@ from lamina.core.queries import Failure, Query, Ranking
 from lamina.core.tiers import ProjectionName, Source, TierName
 from lamina.errors import Unavailable
 from lamina.projections.audit import Drift, audit
+from lamina.projections.ownership import claim_projection
 from lamina.settings import Settings
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.outbox import Outbox
-from lamina.wiring.claiming import claim
-from lamina.wiring.stores import build_pool
+from lamina.wiring.stores import build_pool, postgres_url
 from lamina.wiring.tiers import build_tier
 
 STALLED_S = 60.0
@@ -35,24 +35,22 @@ class SearcherDeployment:
     Args:
         tier: Which tier.
         settings: Everything else.
-        dimension: Length of the vectors.
-        generation: Which vectors its indexes hold; the first if not given.
+        generation: The vectors of its indexes.
     """
 
-    def __init__(
-        self, tier: TierName, settings: Settings, dimension: int, generation: Generation | None = None
-    ) -> None:
+    def __init__(self, tier: TierName, settings: Settings, generation: Generation) -> None:
         pool = build_pool(settings)
         self._outbox = Outbox(pool)
         self._generation = generation
         self._work = Work()
         meter = replica_meter()
         watch(self, "searcher", meter, pool)
-        parts = build_tier(tier, settings, pool, dimension, generation)
+        parts = build_tier(tier, settings, pool, generation)
         self._parts = replace(parts, searcher=replace(parts.searcher, meter=meter))
         for projection in self._parts.projections:
             # A first start, the files were lost, or it was elsewhere: Postgres has what belongs in here.
-            claim(settings, projection, generation, is_new=projection in self._parts.new)
+            is_new = projection in self._parts.new
+            claim_projection(settings, postgres_url(settings), projection, generation, is_new=is_new)
 
     async def search_many(self, queries: Sequence[Query]) -> list[Mapping[Source, Ranking | Failure]]:
         """Return every source's ranking or failure, for each query."""
@@ -67,10 +65,9 @@ class SearcherDeployment:
 
         While one application takes another's place, its router may ask this searcher.
         """
-        own = self._generation
-        if own is None or query.generation == own.number:
+        if query.generation == self._generation.number:
             return query
-        return replace(query, embedding=None, generation=own.number)
+        return replace(query, embedding=None, generation=self._generation.number)
 
     async def apply(self, projection: ProjectionName, changes: Sequence[Change[Any]], build: int | None = None) -> None:
         """Take over the given states and return when they are visible: in the store of a build, if one is named."""
@@ -107,7 +104,7 @@ class SearcherDeployment:
 
     async def probe_stores(self) -> dict[str, str]:
         """Return the state of each projection's store: ``ok``, or why it does not answer."""
-        return await states_of(self._parts.stores, STORE_DEADLINE_S)
+        return await states_of(self._parts.probes, STORE_DEADLINE_S)
 
     async def ping(self) -> None:
         """Return at once."""

@@ -9,8 +9,7 @@ from lamina.core.tiers import TIERS, ProjectionName
 from lamina.errors import Unavailable
 from lamina.maintenance.tenant_jobs import Audit
 from lamina.projections.audit import Drift
-from lamina.settings import Settings
-from lamina.wiring.tiers import served_tiers
+from lamina.settings import Settings, served_tiers
 
 APPLICATION = "lamina"
 

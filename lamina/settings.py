@@ -23,7 +23,7 @@ from yaml import YAMLError
 
 from lamina.core.masking import is_secret, masked
 from lamina.core.queries import MAX_DEPTH
-from lamina.core.tiers import Source, TierName
+from lamina.core.tiers import PROJECTIONS, TIERS, ProjectionName, Source, TierName
 from lamina.errors import Misconfigured
 
 ENV_PREFIX = "LAMINA_"
@@ -843,6 +843,26 @@ class Settings(BaseSettings):
         if not file:
             return init_settings, env_settings
         return init_settings, env_settings, YamlConfigSettingsSource(settings_cls, yaml_file=file)
+
+
+def store_settings(settings: Settings, projection: ProjectionName) -> HybridSettings | VectorSettings | GraphSettings:
+    """Return the section that chooses the store of a projection."""
+    section: HybridSettings | VectorSettings | GraphSettings = getattr(settings, PROJECTIONS[projection].store)
+    return section
+
+
+def served_tiers(settings: Settings) -> tuple[TierName, ...]:
+    """Return the tiers that are served: all whose projections have a store."""
+    return tuple(
+        name
+        for name, spec in TIERS.items()
+        if not any(isinstance(store_settings(settings, kept), NoGraphSettings) for kept in spec.projections)
+    )
+
+
+def kept_projections(settings: Settings) -> tuple[ProjectionName, ...]:
+    """Return the projections that the served tiers keep."""
+    return tuple(projection for name in served_tiers(settings) for projection in TIERS[name].projections)
 
 
 def load_settings(config: Path | None = None, **overrides: Any) -> Settings:

@@ -1,7 +1,7 @@
 """`lamina reindex` and `lamina audit`: build projections anew, move them, compare them with Postgres."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -22,12 +22,15 @@ from lamina.cli.common import (
 )
 from lamina.core.tiers import PROJECTIONS, ProjectionName
 from lamina.errors import LaminaError, Misconfigured
-from lamina.settings import QdrantEdgeSettings, Settings
-from lamina.stores.postgres.builds import order_build, served_store
-from lamina.wiring.indexes import chosen_for
-from lamina.wiring.moving import fill_store, is_served
-from lamina.wiring.stores import postgres_url
-from lamina.wiring.tiers import kept_projections
+from lamina.projections.filling import FillReport, fill
+from lamina.projections.locations import location_of
+from lamina.projections.ownership import is_kept_here, refuse_stray_index
+from lamina.settings import QdrantEdgeSettings, Settings, kept_projections, store_settings
+from lamina.stores.postgres.builds import known_tenants, order_build, served_store
+from lamina.stores.postgres.generations import Generation, active_generation
+from lamina.stores.postgres.outbox import Outbox
+from lamina.wiring.projections import build_projection
+from lamina.wiring.stores import build_pool, postgres_url
 
 ALL = "all"
 
@@ -55,12 +58,13 @@ def reindex(
 def _reindex(settings: Settings, name: ProjectionName, *, is_named: bool) -> LaminaError | None:
     """Build a projection anew; an error is returned, so that it does not hold up the others."""
     try:
-        if asyncio.run(is_served(settings, name)):
+        generation = asyncio.run(_active_generation(settings))
+        if is_kept_here(settings, postgres_url(settings), name, generation):
             number, count = order_build(postgres_url(settings), name)
             console.print(f"{name}: build {number} takes over {count} memories; the running service applies them")
         else:
             _refuse_defaults(settings, name, is_named=is_named)
-            _fill(settings, name)
+            _fill(settings, name, generation)
     except LaminaError as error:
         return error
     return None
@@ -68,7 +72,7 @@ def _reindex(settings: Settings, name: ProjectionName, *, is_named: bool) -> Lam
 
 def _refuse_defaults(settings: Settings, name: ProjectionName, *, is_named: bool) -> None:
     """Refuse to fill the defaults' embedded index: a call without a configuration means the service's own."""
-    if not is_named and isinstance(chosen_for(settings, name), QdrantEdgeSettings):
+    if not is_named and isinstance(store_settings(settings, name), QdrantEdgeSettings):
         raise Misconfigured(
             f"the service keeps {name} elsewhere: {served_store(postgres_url(settings), name)}",
             "name the service's --config, or the one to move to",
@@ -86,15 +90,37 @@ def _choose(projection: str, settings: Settings) -> Sequence[ProjectionName]:
     return [name for name in PROJECTIONS if name == projection]
 
 
-def _fill(settings: Settings, name: ProjectionName) -> None:
+async def _active_generation(settings: Settings) -> Generation | None:
+    async with build_pool(settings) as pool:
+        return await active_generation(pool)
+
+
+def _fill(settings: Settings, name: ProjectionName, generation: Generation | None) -> None:
+    if generation is None:
+        raise Misconfigured("the database has no memory yet", "start the service with this configuration instead")
+    refuse_stray_index(settings, postgres_url(settings), name, generation)
     with progress(name, 0) as advance:
-        filled = asyncio.run(fill_store(settings, name, advance))
+        filled = asyncio.run(fill_store(settings, name, generation, advance))
     console.print(
-        f"{name}: {filled.store} has taken over {filled.memories} memories; {filled.removed} unknown ones "
-        f"removed, {filled.differing} changed meanwhile; start the service with this configuration now",
+        f"{name}: {location_of(settings, name, generation)} has taken over {filled.memories} memories; "
+        f"{filled.removed} unknown ones removed, {filled.differing} changed meanwhile; "
+        "start the service with this configuration now",
         highlight=False,
         soft_wrap=True,
     )
+
+
+async def fill_store(
+    settings: Settings, name: ProjectionName, generation: Generation, report_page: Callable[[int], None]
+) -> FillReport:
+    """Have the store of the settings take over every memory, and compare it with Postgres."""
+    async with build_pool(settings) as pool:
+        built = build_projection(settings, name, generation)
+        try:
+            return await fill(Outbox(pool), name, built.store, known_tenants(postgres_url(settings)), report_page)
+        finally:
+            built.close()
+            await built.aclose()
 
 
 def audit(

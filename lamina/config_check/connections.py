@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lamina.settings import NoGraphSettings, Settings
+from lamina.settings import Settings, served_tiers
 
 # Copies of values in code that this package must not import; tests compare.
 STAMPS_POOL = 2
@@ -37,12 +37,10 @@ class Demand:
 
 def connection_demands(settings: Settings) -> Iterator[Demand]:
     """Return the demand of each kind of process, with as many of them as the settings allow."""
-    pool, jobs, searchers = settings.pool.max_size, settings.jobs, settings.serve.searchers
-    scaled = [searchers.sessions, searchers.notes, searchers.procedures, searchers.documents]
-    if not isinstance(settings.graph, NoGraphSettings):
-        scaled.append(searchers.graph)
+    pool, jobs = settings.pool.max_size, settings.jobs
+    searchers = [getattr(settings.serve.searchers, name).max_replicas for name in served_tiers(settings)]
     yield Demand("routers", settings.serve.router.max_replicas, pool + STAMPS_POOL)
-    yield Demand("searchers", sum(searcher.max_replicas for searcher in scaled), pool)
+    yield Demand("searchers", sum(searchers), pool)
     yield Demand("indexer and scheduler", 2, pool + 1)  # Both listen, on a connection of their own.
     yield Demand("drivers of jobs", DRIVEN_RUNS, pool + 1)  # Each holds the lock of its run.
     yield Demand("workers of jobs", DRIVEN_RUNS * jobs.parallelism, pool)

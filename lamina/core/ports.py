@@ -290,6 +290,10 @@ class Inventory(Protocol):
         ...
 
 
+class AuditableProjection(Projection[State], Inventory, Protocol[State]):
+    """A projection that can be fed and audited."""
+
+
 class Extractor(Protocol):
     """From what was said to what is worth keeping."""
 

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
-from uuid import UUID
 
 import psycopg
 from psycopg.rows import dict_row
@@ -23,7 +22,6 @@ FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 5.0
 MAX_UNFLUSHED = 4096
 CANCEL_STEP_S = 1.0
-PAGE = 500
 LOOK_S = 1.0
 BUILD_PAUSES_S = (0.1, 0.5, 1.0)
 """After each time that a build does not take changes; after the last it is given up."""
@@ -103,32 +101,6 @@ class Indexer:
             await connection.execute("SELECT 1")  # a dead connection notifies nobody
             for follower in self._followers:
                 follower.wake.set()
-
-
-async def fill(
-    outbox: Outbox, name: ProjectionName, store: Projection[Any], tenants: Sequence[str], told: Callable[[int], None]
-) -> int:
-    """Have a store that nobody feeds yet take over every memory; return how many.
-
-    What changes meanwhile may be missed: whoever begins to feed the store applies everything again.
-
-    Args:
-        outbox: Reads the memories.
-        name: Which projection.
-        store: Takes them over.
-        tenants: Whose memories.
-        told: Called with the size of each page that was taken over.
-    """
-    total = 0
-    for tenant in tenants:
-        after: UUID | None = None
-        while ids := await outbox.ids(name, tenant, after, PAGE):
-            await store.apply(await outbox.changes(name, ids))
-            after = ids[-1]
-            total += len(ids)
-            told(len(ids))
-    await store.flush()
-    return total
 
 
 class Follower:

@@ -18,7 +18,7 @@ from lamina.policies.caching.keys import digest, embedding_key
 from lamina.policies.caching.model_responses import ResponsePolicy
 from lamina.policies.caching.response_budget import Budget
 from lamina.policies.caching.shard import LayerLimits, ShardLimits, SwarmLimits
-from lamina.settings import CachesSettings, Settings
+from lamina.settings import CachesSettings, Settings, kept_projections
 from lamina.stores.postgres.connection import Pool, new_pool
 from lamina.stores.postgres.embedding_cache import EmbeddingTable
 from lamina.stores.postgres.generations import Generation
@@ -27,7 +27,6 @@ from lamina.stores.postgres.responses import Responses
 from lamina.stores.postgres.stamps import MAX_IN_FLIGHT, Stamps
 from lamina.text.paraphrase import is_same_question
 from lamina.wiring.stores import pooling, postgres_url, utc_now
-from lamina.wiring.tiers import kept_projections
 
 EMBEDDING_TTL_S = 86_400.0  # A text's embedding never changes; this only lets go of what nobody asks for.
 

@@ -30,6 +30,8 @@ from lamina.search.procedures import ProcedureMatcher
 from lamina.settings import (
     SearchSettings,
     Settings,
+    kept_projections,
+    served_tiers,
 )
 from lamina.stores.postgres.builds import Builds
 from lamina.stores.postgres.connection import Pool
@@ -47,7 +49,6 @@ from lamina.stores.postgres.shares import Shares
 from lamina.wiring.archives import build_archives
 from lamina.wiring.caches import CacheParts
 from lamina.wiring.stores import build_procedure_reads, session_url, utc_now
-from lamina.wiring.tiers import kept_projections, unserved_tiers
 
 
 def build_extractor(settings: Settings) -> Extractor | None:
@@ -192,11 +193,11 @@ def build_search(
     meter: Meter = UNMEASURED,
 ) -> Search:
     """Build the read path over any searchers."""
-    limits = settings.search
+    limits, served = settings.search, served_tiers(settings)
     return Search(
         embedder,
         tiers,
-        unserved=unserved_tiers(settings),
+        unserved={spec.tier: f"disabled by {name}.kind=off" for name, spec in TIERS.items() if name not in served},
         generation=generation,
         policy=ranking_policy(limits),
         deadlines=Deadlines(embed_s=limits.embed_deadline_s, tier_s=limits.tier_deadline_s),

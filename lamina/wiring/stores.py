@@ -6,26 +6,20 @@ from datetime import UTC, datetime
 from typing import assert_never
 
 from lamina.core.ports import Model, ModelIdentity
-from lamina.errors import Misconfigured, Unavailable
+from lamina.errors import Misconfigured
 from lamina.models.hashing import HashingModel
 from lamina.policies.procedures import MatchPolicy
 from lamina.settings import (
-    EmbeddedFalkorDBSettings,
     EmbeddedPostgresSettings,
-    FalkorDBServerSettings,
     HashingSettings,
-    Neo4jServerSettings,
-    NoGraphSettings,
     PostgresServerSettings,
     SectionT,
     SentenceTransformersSettings,
     Settings,
 )
-from lamina.stores.graph.store import CypherGraph
 from lamina.stores.postgres.connection import Pool, Pooling, new_pool
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.procedures import Procedures
-from lamina.wiring.indexes import at_once
 
 logger = logging.getLogger(__name__)
 
@@ -117,54 +111,6 @@ def _replaced(section: SectionT, path: Sequence[str], value: object) -> SectionT
     name, *rest = path
     chosen = _replaced(getattr(section, name), rest, value) if rest else value
     return section.model_copy(update={name: chosen})
-
-
-def build_graph_store(settings: Settings) -> CypherGraph | None:
-    """Return the store that follows links, which connects at need; ``None`` if it is switched off.
-
-    Raises:
-        Misconfigured: If FalkorDB is embedded but `lamina up` did not start it.
-    """
-    deadline_s = settings.search.source_deadline_s
-    match settings.graph:
-        case FalkorDBServerSettings(url=url, connections=connections):
-            from lamina.stores.graph.falkordb import falkordb_graph  # noqa: PLC0415 - installed where it is chosen
-
-            return falkordb_graph(url, connections=connections, read_deadline_s=deadline_s)
-        case Neo4jServerSettings() as chosen:
-            from lamina.stores.graph.neo4j import neo4j_graph  # noqa: PLC0415 - installed where it is chosen
-
-            return neo4j_graph(chosen, read_deadline_s=deadline_s)
-        case EmbeddedFalkorDBSettings():
-            raise Misconfigured(
-                "graph.kind is embedded, which only `lamina up` starts",
-                "run `lamina up`, set graph.kind to falkordb or neo4j and graph.url, or set graph.kind to off",
-            )
-        case NoGraphSettings():
-            return None
-        case _ as other:
-            assert_never(other)
-
-
-def graph_is_new(settings: Settings) -> bool:
-    """Tell whether the graph store is empty, so that Postgres has what belongs in there; blocks.
-
-    One that does not answer counts as empty: to apply everything again costs time, to miss something costs answers.
-    """
-
-    async def is_empty() -> bool:
-        store = build_graph_store(settings)
-        if store is None:
-            return False
-        try:
-            return await store.is_empty()
-        except Unavailable as error:
-            logger.warning("the graph is rebuilt: %s", error)
-            return True
-        finally:
-            await store.close()
-
-    return at_once(is_empty)
 
 
 def build_procedure_reads(settings: Settings, pool: Pool) -> Procedures:

@@ -1,23 +1,20 @@
 """Each tier in one process, with the projections that it keeps."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, assert_never
-from uuid import UUID
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from lamina.aio.probing import Probe
-from lamina.core.ports import Change, GraphStore, Projection, Reachable, Rebuildable, Searcher
-from lamina.core.tiers import PROJECTIONS, TIERS, ProjectionName, Source, Tier, TierName
-from lamina.errors import Misconfigured, Unavailable
+from lamina.core.ports import AuditableProjection, Links, Reachable, Searcher
+from lamina.core.tiers import PROJECTIONS, ProjectionName, Source, TierName
+from lamina.projections.locations import location_of
+from lamina.projections.ownership import owned, owner_check
 from lamina.search.conversation_context import ConversationContext
 from lamina.search.graph import GraphLimits, GraphSearcher
-from lamina.search.tier_sources import TierSources
-from lamina.settings import (
-    NoGraphSettings,
-    Settings,
-)
+from lamina.search.tier_sources import ContextRanker, TierSources
+from lamina.settings import Settings
 from lamina.stores.index.cold.searcher import NotesCold
-from lamina.stores.postgres.builds import feeding_of
+from lamina.stores.index.searchers import Hybrid, SessionWords
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.documents import Documents
 from lamina.stores.postgres.generations import Generation
@@ -25,108 +22,16 @@ from lamina.stores.postgres.knowledge import KnowledgeReader
 from lamina.stores.postgres.messages import Messages, MessagesAround, SessionVectors
 from lamina.stores.postgres.notes import Notes, NotesAt, NotesWarm
 from lamina.stores.postgres.procedures import ProceduresSearcher
-from lamina.wiring.indexes import (
-    BuiltIndex,
-    KeptProjection,
+from lamina.wiring.projections import (
+    BuiltProjection,
     build_cold_index,
-    build_index,
-    chosen_for,
-    nothing,
-    store_of,
+    build_graph,
+    build_hybrid_index,
+    release_nothing,
 )
-from lamina.wiring.stores import build_graph_store, build_procedure_reads, graph_is_new
+from lamina.wiring.stores import build_procedure_reads
 
-
-class RebuildableProjection(KeptProjection, Rebuildable[Any], Protocol):
-    """A projection that can be fed, audited, and built anew beside itself."""
-
-
-Check = Callable[[], Awaitable[None]]
-
-
-class Guarded:
-    """A store that takes changes only while it is the one to take them.
-
-    Args:
-        projection: Takes the changes.
-        check: Raises if another store is to take them: what this one refuses stays in the outbox for that one.
-    """
-
-    def __init__(self, projection: Projection[Any], check: Check) -> None:
-        self._projection = projection
-        self._check = check
-
-    async def apply(self, changes: Sequence[Change[Any]]) -> None:
-        """Take over the given states.
-
-        Raises:
-            Unavailable: If another store is to take them.
-        """
-        await self._check()
-        await self._projection.apply(changes)
-
-    async def flush(self) -> None:
-        """Return when everything applied so far survives a loss of power."""
-        await self._projection.flush()
-
-
-class GuardedProjection(Guarded):
-    """The same with what it holds.
-
-    Args:
-        projection: Takes the changes.
-        check: Raises if another store is to take them.
-    """
-
-    def __init__(self, projection: KeptProjection, check: Check) -> None:
-        super().__init__(projection, check)
-        self._kept = projection
-
-    async def inventory(self, tenant: str) -> Mapping[UUID, str]:
-        """Return every memory of a tenant in it with the fingerprint of its state."""
-        return await self._kept.inventory(tenant)
-
-
-class GuardedRebuildable(GuardedProjection):
-    """The same, where it can be built anew beside itself.
-
-    Args:
-        projection: Takes the changes.
-        check: Raises if another store is to take them.
-    """
-
-    def __init__(self, projection: RebuildableProjection, check: Check) -> None:
-        super().__init__(projection, check)
-        self._rebuildable = projection
-
-    def beside(self, build: int) -> Projection[Any]:
-        """Return the store of a build, which is guarded as well."""
-        return Guarded(self._rebuildable.beside(build), self._check)
-
-    async def switch(self, build: int) -> None:
-        """Have searches use the store of the build from now on."""
-        await self._rebuildable.switch(build)
-
-
-def while_fed(pool: Pool, projection: ProjectionName, store: str, generation: Generation | None) -> Check:
-    """Return what refuses changes once another store is to take them; one small statement.
-
-    Args:
-        pool: Connections to Postgres.
-        projection: Whose store.
-        store: Where it is: another service may keep the projection elsewhere by now.
-        generation: Whose vectors it holds, if any. States are read with the vectors of the active generation: an index
-            that was opened before a switch must not take over those of another model.
-    """
-
-    async def check() -> None:
-        feeding = await feeding_of(pool, projection, store, generation)
-        if generation is not None and not feeding.is_active:
-            raise Unavailable("index", f"vectors of {generation.identity.model} are not the active ones any more")
-        if not feeding.is_here:
-            raise Unavailable(projection, "another service keeps it elsewhere now; end this one")
-
-    return check
+BuiltProjections = Mapping[ProjectionName, BuiltProjection[AuditableProjection[Any]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,161 +40,109 @@ class TierParts:
 
     Args:
         searcher: Asks all its sources.
-        projections: What it keeps up to date, by name.
-        new: Those of them that are empty because their files are new: Postgres has what belongs in them.
-        graph: The store that follows links; the graph tier alone has one.
-        stores: What tells whether the store of a projection answers; those in this process always do.
+        projections: The stores that it keeps up to date, by the names of their projections.
+        new: Those of them that are empty because their files are new: Postgres has their content.
+        probes: Ask the store of each projection for a sign of life; those in this process always give one.
         close: Releases the files that the projections have open.
         aclose: Releases their connections.
+        graph: Follows links; the graph tier alone does.
     """
 
     searcher: TierSources
-    projections: Mapping[ProjectionName, KeptProjection] = field(default_factory=dict)
-    new: tuple[ProjectionName, ...] = ()
-    graph: GraphStore | None = None
-    stores: Mapping[str, Probe] = field(default_factory=dict)
-    close: Callable[[], None] = lambda: None
-    aclose: Callable[[], Awaitable[None]] = nothing
+    projections: Mapping[ProjectionName, AuditableProjection[Any]]
+    new: tuple[ProjectionName, ...]
+    probes: Mapping[str, Probe]
+    close: Callable[[], None]
+    aclose: Callable[[], Awaitable[None]]
+    graph: Links | None = None
 
 
-def _parts(searcher: TierSources, indexes: Mapping[ProjectionName, BuiltIndex[KeptProjection]]) -> TierParts:
-    def close() -> None:
-        for index in indexes.values():
-            index.close()
+@dataclass(frozen=True, slots=True)
+class BuiltTier:
+    """The searcher of a tier over its own stores."""
 
-    async def aclose() -> None:
-        for index in indexes.values():
-            await index.aclose()
-
-    return TierParts(
-        searcher,
-        {name: index.projection for name, index in indexes.items()},
-        tuple(name for name, index in indexes.items() if index.is_new),
-        close=close,
-        aclose=aclose,
-    )
+    searcher: TierSources
+    projections: BuiltProjections
+    graph: Links | None = None
 
 
-def served_tiers(settings: Settings) -> tuple[TierName, ...]:
-    """Return the tiers that this configuration serves."""
-    return tuple(name for name, spec in TIERS.items() if not any(_is_off(settings, kept) for kept in spec.projections))
-
-
-def _is_off(settings: Settings, projection: ProjectionName) -> bool:
-    return isinstance(chosen_for(settings, projection), NoGraphSettings)
-
-
-def kept_projections(settings: Settings) -> tuple[ProjectionName, ...]:
-    """Return the projections that the served tiers keep."""
-    return tuple(projection for name in served_tiers(settings) for projection in TIERS[name].projections)
-
-
-def unserved_tiers(settings: Settings) -> dict[Tier, str]:
-    """Return the tiers that the settings switch off, with the setting that does so."""
-    served = served_tiers(settings)
-    return {spec.tier: f"disabled by {name}.kind=off" for name, spec in TIERS.items() if name not in served}
-
-
-def build_tier(
-    name: TierName, settings: Settings, pool: Pool, dimension: int, generation: Generation | None = None
-) -> TierParts:
+def build_tier(name: TierName, settings: Settings, pool: Pool, generation: Generation) -> TierParts:
     """Build one tier in this process; its embedded stores open here and nowhere else.
 
     Args:
-        name: Which tier.
+        name: Name of the tier.
         settings: Everything else.
         pool: Connections to Postgres.
-        dimension: Length of the vectors.
-        generation: Which vectors its indexes hold: those of no other one come into them. The first if not given.
+        generation: The vectors of its indexes: those of no other generation come into them.
     """
-    parts = _build_tier(name, settings, pool, dimension, generation)
-    kept = {
-        projection: _guarded(store, _check(projection, settings, pool, generation))
-        for projection, store in parts.projections.items()
-    }
-    return replace(parts, projections=kept, stores={key: _probe(store) for key, store in parts.projections.items()})
+    tier = BUILDERS[name](settings, pool, generation)
+    built = tier.projections
+
+    def close() -> None:
+        for projection in built.values():
+            projection.close()
+
+    async def aclose() -> None:
+        for projection in built.values():
+            await projection.aclose()
+
+    def check(projection: ProjectionName) -> Callable[[], Awaitable[None]]:
+        holds = generation if PROJECTIONS[projection].is_of_generation else None
+        return owner_check(pool, projection, location_of(settings, projection, generation), holds)
+
+    return TierParts(
+        searcher=tier.searcher,
+        projections={name: owned(kept.store, check(name)) for name, kept in built.items()},
+        new=tuple(name for name, kept in built.items() if kept.is_new),
+        probes={name: _probe(kept.store) for name, kept in built.items()},
+        close=close,
+        aclose=aclose,
+        graph=tier.graph,
+    )
 
 
-def _probe(store: KeptProjection) -> Probe:
-    return store.probe if isinstance(store, Reachable) else nothing
+def _probe(store: AuditableProjection[Any]) -> Probe:
+    return store.probe if isinstance(store, Reachable) else release_nothing
 
 
-def _check(projection: ProjectionName, settings: Settings, pool: Pool, generation: Generation | None) -> Check:
-    holds = generation if PROJECTIONS[projection].is_of_generation else None
-    return while_fed(pool, projection, store_of(settings, projection, generation), holds)
+def _sources(settings: Settings, *searchers: Searcher, context: ContextRanker | None = None) -> TierSources:
+    return TierSources(searchers, settings.search.source_deadline_s, context)
 
 
-def _guarded(projection: KeptProjection, check: Check) -> KeptProjection:
-    if isinstance(projection, Rebuildable):
-        return GuardedRebuildable(projection, check)
-    return GuardedProjection(projection, check)
-
-
-def _build_tier(
-    name: TierName, settings: Settings, pool: Pool, dimension: int, generation: Generation | None
-) -> TierParts:
-    match name:
-        case "sessions":
-            return build_sessions(settings, pool, generation)
-        case "notes":
-            return build_notes(settings, pool, dimension, generation)
-        case "graph":
-            return build_graph(settings, pool)
-        case "procedures":
-            return build_procedures(settings, pool)
-        case "documents":
-            return build_documents(settings, pool, dimension, generation)
-        case _ as other:
-            assert_never(other)
-
-
-def build_sessions(settings: Settings, pool: Pool, generation: Generation | None = None) -> TierParts:
+def build_sessions(settings: Settings, pool: Pool, generation: Generation) -> BuiltTier:
     """Build tier 1: vectors on pgvector, words on the hybrid engine, by the chunks of the generation's model."""
-    index = build_index(settings, "messages", None, by_session=True, generation=generation)
-    searchers: Sequence[Searcher] = (
-        SessionVectors(pool, min_similarity=settings.search.min_similarity),
-        index.searched_by(Source.SESSION_WORDS, Messages(pool)),
+    index, limits = build_hybrid_index(settings, "messages", generation), settings.search
+    least = limits.min_similarity
+    searcher = _sources(
+        settings,
+        SessionVectors(pool, min_similarity=least),
+        SessionWords(index.store, Messages(pool)),
+        context=ConversationContext(MessagesAround(pool), candidates=limits.context_candidates, min_similarity=least),
     )
-    limits = settings.search
-    context = ConversationContext(
-        MessagesAround(pool), candidates=limits.context_candidates, min_similarity=limits.min_similarity
-    )
-    return _parts(TierSources(searchers, limits.source_deadline_s, context), {"messages": index.index})
+    return BuiltTier(searcher, {"messages": index})
 
 
-def build_notes(settings: Settings, pool: Pool, dimension: int, generation: Generation | None = None) -> TierParts:
+def build_notes(settings: Settings, pool: Pool, generation: Generation) -> BuiltTier:
     """Build tier 2: the hybrid index and full text of warm notes, the vectors of cold ones."""
-    index = build_index(settings, "notes", dimension, generation=generation)
-    cold = build_cold_index(settings, dimension, generation)
-    notes, limits = Notes(pool), settings.search
-    searchers: Sequence[Searcher] = (
-        index.searched_by(Source.NOTES_HYBRID, NotesAt(notes, "warm")),
+    index, cold = build_hybrid_index(settings, "notes", generation), build_cold_index(settings, "cold", generation)
+    notes, least = Notes(pool), settings.search.min_similarity
+    searcher = _sources(
+        settings,
+        Hybrid(Source.NOTES_HYBRID, index.store, NotesAt(notes, "warm"), min_similarity=least),
         NotesWarm(pool),
-        NotesCold(cold.projection, NotesAt(notes, "cold"), min_similarity=limits.min_similarity),
+        NotesCold(cold.store, NotesAt(notes, "cold"), min_similarity=least),
     )
-    sources = TierSources(searchers, deadline_s=limits.source_deadline_s)
-    return _parts(sources, {"notes": index.index, "cold": cold})
+    return BuiltTier(searcher, {"notes": index, "cold": cold})
 
 
-def build_graph(settings: Settings, pool: Pool) -> TierParts:
+def build_graph_tier(settings: Settings, pool: Pool, generation: Generation) -> BuiltTier:  # noqa: ARG001 - a builder
     """Build tier 4: from the names in a question along links, on the graph store.
 
     Raises:
         Misconfigured: If the graph is switched off or not started.
     """
-    store = build_graph_store(settings)
-    if store is None:
-        raise Misconfigured("graph.kind is off", "choose a graph store, or leave its tier out")
-    searcher = GraphSearcher(KnowledgeReader(pool), store, graph_limits(settings))
-    tier = TierSources((searcher,), deadline_s=settings.search.source_deadline_s)
-    new: tuple[ProjectionName, ...] = ("graph",) if graph_is_new(settings) else ()
-    return TierParts(tier, {"graph": store}, new, store, aclose=store.close)
-
-
-def graph_limits(settings: Settings) -> GraphLimits:
-    """Return how far a search goes along links."""
-    limits = settings.search
-    return GraphLimits(
+    built, limits = build_graph(settings), settings.search
+    how_far = GraphLimits(
         depth=limits.graph_depth,
         fan_out=limits.graph_fan_out,
         max_links=limits.graph_max_edges,
@@ -297,17 +150,27 @@ def graph_limits(settings: Settings) -> GraphLimits:
         min_similarity=limits.graph_min_similarity,
         common_mentions=limits.graph_common_mentions,
     )
+    searcher = GraphSearcher(KnowledgeReader(pool), built.store, how_far)
+    return BuiltTier(_sources(settings, searcher), {"graph": built}, built.store)
 
 
-def build_procedures(settings: Settings, pool: Pool) -> TierParts:
+def build_procedures(settings: Settings, pool: Pool, generation: Generation) -> BuiltTier:  # noqa: ARG001 - a builder
     """Build tier 5: procedures, on Postgres alone."""
-    searcher = ProceduresSearcher(build_procedure_reads(settings, pool))
-    return TierParts(TierSources((searcher,), deadline_s=settings.search.source_deadline_s))
+    return BuiltTier(_sources(settings, ProceduresSearcher(build_procedure_reads(settings, pool))), {})
 
 
-def build_documents(settings: Settings, pool: Pool, dimension: int, generation: Generation | None = None) -> TierParts:
+def build_documents(settings: Settings, pool: Pool, generation: Generation) -> BuiltTier:
     """Build the tier of documents: their passages in a hybrid index."""
-    index = build_index(settings, "documents", dimension, generation=generation)
-    searcher = index.searched_by(Source.DOCUMENTS, Documents(pool))
-    sources = TierSources((searcher,), deadline_s=settings.search.source_deadline_s)
-    return _parts(sources, {"documents": index.index})
+    index = build_hybrid_index(settings, "documents", generation)
+    hybrid = Hybrid(Source.DOCUMENTS, index.store, Documents(pool), min_similarity=settings.search.min_similarity)
+    return BuiltTier(_sources(settings, hybrid), {"documents": index})
+
+
+BUILDERS: Mapping[TierName, Callable[[Settings, Pool, Generation], BuiltTier]] = {
+    "sessions": build_sessions,
+    "notes": build_notes,
+    "graph": build_graph_tier,
+    "procedures": build_procedures,
+    "documents": build_documents,
+}
+"""The builder of each tier; a test compares with the records of tiers."""

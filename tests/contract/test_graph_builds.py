@@ -116,7 +116,7 @@ async def test_a_build_that_took_no_change_leaves_nothing_to_find(store: FalkorD
 
     await store.switch(1)
 
-    assert await store.is_empty()
+    assert await store.prepare()
 
 
 async def test_a_switch_removes_builds_that_were_given_up_and_no_later_one(

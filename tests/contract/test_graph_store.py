@@ -512,7 +512,7 @@ async def test_a_replay_ends_in_the_same_state_wherever_it_begins(store: CypherG
 async def test_a_store_with_nodes_is_not_empty(store: CypherGraph, world: World) -> None:
     await put(store, {uuid.uuid4(): world.memory()})
 
-    assert not await store.is_empty()
+    assert not await store.prepare()
 
 
 async def test_applying_nothing_and_flushing_are_no_errors(store: CypherGraph) -> None:

@@ -20,10 +20,10 @@ from qdrant_client import models
 
 from lamina.core.ports import Change
 from lamina.errors import Misconfigured, Unavailable
+from lamina.projections.ownership import is_new_store
 from lamina.settings import QdrantServerSettings
 from lamina.stores.index.qdrant.collections import Collections, build_of, connect
 from lamina.stores.index.qdrant.index import QdrantIndex
-from lamina.wiring.indexes import is_new
 from tests.support.indexes import ONE, asked, record
 from tests.support.wires import silence
 
@@ -148,7 +148,7 @@ async def test_a_server_that_is_too_old_is_refused_with_what_to_run() -> None:
 
 
 def test_a_server_that_does_not_answer_at_the_start_counts_as_empty() -> None:
-    assert is_new(lambda: index_at(free_port()))
+    assert is_new_store(lambda: index_at(free_port()))
 
 
 async def test_a_server_that_comes_up_is_met_without_a_restart() -> None:

@@ -16,13 +16,13 @@ from lamina.core.memories import Message, Note, Role
 from lamina.core.scope import Scope
 from lamina.errors import Misconfigured, Unavailable
 from lamina.models.hashing import HashingModel
+from lamina.projections.locations import identify_folder, location_of, without_secrets
+from lamina.projections.ownership import claim_projection
 from lamina.settings import IN_MEMORY, Neo4jServerSettings, QdrantEdgeSettings, QdrantServerSettings
 from lamina.stores.postgres import builds
 from lamina.stores.postgres.builds import STARTS_APART, Builds, claim_store, order_build
 from lamina.stores.postgres.connection import statement
 from lamina.stores.postgres.keys import KeyRole
-from lamina.wiring.claiming import claim
-from lamina.wiring.indexes import identify, shown, store_of
 from lamina.wiring.stores import build_pool
 from tests.support.application import Application, running, settings_for
 from tests.support.indexes import chunk_count
@@ -154,7 +154,7 @@ async def test_a_build_that_fails_on_the_way_goes_on(app: Application, monkeypat
         raise Unavailable("index", "gone")
 
     with monkeypatch.context() as patch:
-        patch.setattr(projection, "switch", broken)
+        patch.setattr(projection.store, "switch", broken)
         with pytest.raises(Unavailable):
             await app.indexed()
     under_way = [build.projection for build in await Builds(app.pool).under_way()]
@@ -227,7 +227,7 @@ async def test_a_store_that_does_not_answer_is_not_owed_everything_again_and_aga
 async def test_a_service_that_another_one_relieved_feeds_its_store_no_more(app: Application) -> None:
     for name, parts in app.tiers.items():
         for projection in parts.projections:
-            await asyncio.to_thread(claim, app.settings, projection, None, is_new=False)
+            await asyncio.to_thread(claim_projection, app.settings, app.url, projection, None, is_new=False)
         assert name
     await asyncio.to_thread(claimed, app.url, "elsewhere")
     await write(app, "green tea")
@@ -247,7 +247,7 @@ async def test_a_service_that_moves_to_another_store_and_back_misses_nothing(dat
             for name, parts in app.tiers.items():
                 for projection in parts.projections:
                     is_new = projection in parts.new
-                    await asyncio.to_thread(claim, settings, projection, None, is_new=is_new)
+                    await asyncio.to_thread(claim_projection, settings, database, projection, None, is_new=is_new)
                 assert name
             await write(app, f"tea number {number}")
             await app.indexed()
@@ -260,7 +260,7 @@ async def test_a_store_that_stays_where_it_is_takes_over_nothing_again(database:
     settings = settings_for(database, tmp_path)
     pool = build_pool(settings)
 
-    again = [claim(settings, "notes", None, is_new=is_new) for is_new in (True, False, True)]
+    again = [claim_projection(settings, database, "notes", None, is_new=is_new) for is_new in (True, False, True)]
 
     await pool.close()
     assert again == [True, False, True]
@@ -273,7 +273,10 @@ async def test_replicas_of_a_server_that_start_together_have_it_filled_once_and_
         settings_for(database, tmp_path, hybrid=QdrantServerSettings(url=url)) for url in ("http://a", "http://b")
     )
 
-    told = [claim(settings, "notes", None, is_new=True) for settings in (here, here, there, there, here)]
+    told = [
+        claim_projection(settings, database, "notes", None, is_new=True)
+        for settings in (here, here, there, there, here)
+    ]
 
     assert told == [True, False, True, False, True]
 
@@ -399,7 +402,7 @@ async def test_a_build_that_cannot_be_written_is_given_up_and_holds_up_nothing(
 
         async def flush(self) -> None: ...
 
-    monkeypatch.setattr(projection, "beside", lambda build: Full())
+    monkeypatch.setattr(projection.store, "beside", lambda build: Full())
     monkeypatch.setattr("lamina.projections.indexer.BUILD_PAUSES_S", (0.0, 0.0))
     with caplog.at_level(logging.ERROR, "lamina.projections.indexer"):
         await write(app, "black tea")
@@ -425,7 +428,7 @@ async def test_a_claim_while_a_build_is_under_way_makes_it_wait_for_everything(d
 @pytest.mark.parametrize("kind", STORES)
 async def test_another_layout_of_cold_notes_is_another_place(database: str, tmp_path: Path, kind: str) -> None:
     places = {
-        store_of(settings_for(database, tmp_path, cold={"collections": layout}, **STORES[kind]), "cold")
+        location_of(settings_for(database, tmp_path, cold={"collections": layout}, **STORES[kind]), "cold")
         for layout in ("per_namespace", "shared")
     }
 
@@ -437,18 +440,18 @@ async def test_another_layout_of_cold_notes_is_another_place(database: str, tmp_
     ["postgresql://u:p%40ss@h/d", "http://u:pa/ss@h:6333", "http://h:6333?api_key=s3cret", "redis://:s3cret@h"],
 )
 def test_a_shown_place_tells_no_secret(secret: str) -> None:
-    told = shown(secret)
+    told = without_secrets(secret)
 
     assert not any(word in told for word in ("p%40ss", "pa/ss", "s3cret", "u:"))
 
 
 def test_places_differ_by_what_tells_stores_apart(tmp_path: Path) -> None:
     one, other = (Neo4jServerSettings(url="neo4j://h", database=name) for name in ("one", "other"))
-    graphs = {store_of(settings_for("postgresql://x", tmp_path, graph=graph), "graph") for graph in (one, other)}
+    graphs = {location_of(settings_for("postgresql://x", tmp_path, graph=graph), "graph") for graph in (one, other)}
     edges = set()
     for folder in ("a", "b"):
-        identify(tmp_path / folder / "edge")
-        edges.add(store_of(settings_for("postgresql://x", tmp_path / folder), "notes").split()[1])
+        identify_folder(tmp_path / folder / "edge")
+        edges.add(location_of(settings_for("postgresql://x", tmp_path / folder), "notes").split()[1])
 
     assert len(graphs) == len(edges) == 2
 

@@ -22,7 +22,7 @@ LAYOUTS: tuple[Layout, ...] = ("per_namespace", "shared")
 WRITE_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
-from lamina.ports import Change
+from lamina.core.ports import Change
 from tests.integration.test_edge_cold_index import open_cold
 from tests.support.indexes import ONE, placed
 index = open_cold(Path(sys.argv[1]))

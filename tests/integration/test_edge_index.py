@@ -17,10 +17,11 @@ from lamina.core.ports import Change
 from lamina.core.scope import Scope
 from lamina.errors import Misconfigured
 from lamina.models.hashing import HashingModel
+from lamina.projections.locations import index_path
 from lamina.stores.index.edge.builds import EmbeddedHybridIndex
 from lamina.stores.index.edge.shard import QdrantEdgeIndex
 from lamina.stores.index.ports import Found
-from lamina.wiring.indexes import index_path
+from lamina.stores.postgres.generations import claim_generation
 from tests.support.application import index_of, running, settings_for
 from tests.support.indexes import ACME, ONE, TWO, asked, in_another_process, record
 
@@ -28,7 +29,7 @@ OPEN_IT = """
 import sys
 from pathlib import Path
 from lamina.errors import Misconfigured
-from lamina.stores.hybrid.edge.shard import QdrantEdgeIndex
+from lamina.stores.index.edge.shard import QdrantEdgeIndex
 try:
     QdrantEdgeIndex(Path(sys.argv[1]), dimension=64)
 except Misconfigured as error:
@@ -39,9 +40,9 @@ except Misconfigured as error:
 WRITE_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
-from lamina.ports import Change
+from lamina.core.ports import Change
 from tests.support.indexes import ONE, record
-from lamina.stores.hybrid.edge.shard import QdrantEdgeIndex
+from lamina.stores.index.edge.shard import QdrantEdgeIndex
 index = QdrantEdgeIndex(Path(sys.argv[1]), dimension=64)
 index.apply([Change(ONE, record("green tea"))])
 os.kill(os.getpid(), signal.SIGKILL)
@@ -226,8 +227,9 @@ async def test_after_an_upgrade_the_indexes_are_filled_again_from_postgres(datab
         await app.services.recorder.put_notes(Scope("acme"), [Note("green tea"), Note("black tea")])
         await app.indexed()
     marked(index_path(settings, "notes"), format=1)
+    generation = claim_generation(database, HashingModel().identity)
 
-    restarted = await asyncio.to_thread(SearcherDeployment, "notes", settings, 384)
+    restarted = await asyncio.to_thread(SearcherDeployment, "notes", settings, generation)
     restarted._parts.close()
     async with running(settings, database, HashingModel()) as app:
         await app.indexed()

@@ -29,10 +29,11 @@ from lamina.settings import (
     NoGraphSettings,
     PostgresServerSettings,
     Settings,
+    kept_projections,
 )
 from lamina.stores.graph.falkordb import falkordb_graph
 from lamina.stores.graph.store import CypherGraph
-from lamina.wiring.stores import build_graph_store, graph_is_new
+from lamina.wiring.projections import build_graph
 from tests.support.service import command_line
 
 SETTINGS = EmbeddedFalkorDBSettings()
@@ -197,7 +198,7 @@ async def test_a_server_that_is_revived_without_its_data_is_filled_again(
 async def test_a_store_outlives_a_restart_of_its_server(server: EmbeddedFalkorDB) -> None:
     store = store_of(server)
     await store.apply([Change(ADA, NODE)])
-    await asyncio.gather(*(store.is_empty() for _ in range(10)))
+    await asyncio.gather(*(store.prepare() for _ in range(10)))
     kill(server)
     server.ensure_running()
 
@@ -332,21 +333,22 @@ def test_a_missing_wheel_is_named_with_the_remedy(home: Path, monkeypatch: pytes
 
 async def test_the_store_is_new_until_something_is_in_it(server: EmbeddedFalkorDB) -> None:
     settings = settings_with(FalkorDBServerSettings(url=server.url))
-    before = graph_is_new(settings)
+    before = build_graph(settings).is_new
 
     await put_ada(server)
 
     assert before
-    assert not graph_is_new(settings)
+    assert not build_graph(settings).is_new
     server.stop()
-    assert graph_is_new(settings)
+    assert build_graph(settings).is_new
 
 
 def test_without_a_graph_there_is_no_store() -> None:
-    assert build_graph_store(settings_with(NoGraphSettings())) is None
-    assert not graph_is_new(settings_with(NoGraphSettings()))
+    assert "graph" not in kept_projections(settings_with(NoGraphSettings()))
+    with pytest.raises(Misconfigured, match="is off"):
+        build_graph(settings_with(NoGraphSettings()))
 
 
 def test_an_embedded_graph_that_nobody_started_is_misconfigured() -> None:
     with pytest.raises(Misconfigured, match="run `lamina up`"):
-        build_graph_store(settings_with(EmbeddedFalkorDBSettings()))
+        build_graph(settings_with(EmbeddedFalkorDBSettings()))

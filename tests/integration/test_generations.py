@@ -16,6 +16,8 @@ from lamina.core.scope import Scope
 from lamina.errors import Misconfigured, Unavailable
 from lamina.maintenance.reembed import Target, target_of
 from lamina.models.hashing import HashingModel
+from lamina.projections.locations import index_path
+from lamina.projections.ownership import OwnedProjection, owner_check
 from lamina.settings import HashingSettings, Settings, ThresholdName
 from lamina.stores.postgres.generations import (
     Generation,
@@ -24,9 +26,7 @@ from lamina.stores.postgres.generations import (
     claim_generation,
     known_generations,
 )
-from lamina.wiring.indexes import index_path
 from lamina.wiring.stores import build_model, build_pool, model_identity, with_thresholds
-from lamina.wiring.tiers import GuardedProjection, while_fed
 from tests.support.application import settings_for
 
 FIRST, SECOND = HashingModel(), HashingModel(seed=2)
@@ -143,7 +143,7 @@ async def test_an_index_takes_no_changes_once_another_generation_is_active(datab
     begin_building(database, SECOND.identity)
     inner = Taken()
     async with build_pool(settings_for(database, tmp_path)) as pool:
-        projection = GuardedProjection(inner, while_fed(pool, "notes", "here", first))
+        projection = OwnedProjection(inner, owner_check(pool, "notes", "here", first))
         await projection.apply([Change(None, 1)])  # type: ignore[arg-type]
         activate_generation(database, SECOND.identity)
         with pytest.raises(Unavailable, match="vectors of hashing-384 are not the active ones"):
@@ -158,7 +158,7 @@ async def test_an_index_takes_no_changes_once_another_generation_is_active(datab
 
 async def test_a_question_of_another_generation_is_answered_by_words_alone(database: str, tmp_path: Path) -> None:
     own = replace(claim_generation(database, FIRST.identity), number=2)
-    searcher = SearcherDeployment("procedures", settings_for(database, tmp_path), 384, own)
+    searcher = SearcherDeployment("procedures", settings_for(database, tmp_path), own)
     mine = Query("boats", ("boats",), Scope("acme"), 5, embedding=b"vector", generation=2)
 
     assert searcher._comparable(mine) == mine

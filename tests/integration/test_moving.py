@@ -6,16 +6,18 @@ Of the servers, Qdrant's is its client's own stand-in and Neo4j's is FalkorDB's 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lamina import sample
+from lamina.cli.projections import fill_store
 from lamina.core.ports import Model
 from lamina.core.tiers import TierName
 from lamina.embedded import EmbeddedFalkorDB
+from lamina.projections.filling import FillReport
+from lamina.projections.ownership import claim_projection, is_kept_here
 from lamina.settings import (
     FalkorDBServerSettings,
     Neo4jServerSettings,
@@ -25,10 +27,9 @@ from lamina.settings import (
     Settings,
 )
 from lamina.stores.graph.store import CypherGraph
+from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.keys import KeyRole
-from lamina.wiring import tiers
-from lamina.wiring.claiming import claim
-from lamina.wiring.moving import Filled, fill_store, is_served
+from lamina.wiring import projections
 from tests.support.application import Application, running, settings_for
 from tests.support.bolt import bolt_graph, bolt_server
 
@@ -55,7 +56,9 @@ async def on(settings: Settings, url: str, model: Model) -> AsyncIterator[Applic
     async with running(settings, url, model, follow=False) as app:
         for parts in app.tiers.values():
             for projection in parts.projections:
-                await asyncio.to_thread(claim, settings, projection, None, is_new=projection in parts.new)
+                await asyncio.to_thread(
+                    claim_projection, settings, url, projection, None, is_new=projection in parts.new
+                )
         await app.indexed()
         yield app
 
@@ -126,8 +129,8 @@ async def configurations(
 
     # FalkorDB speaks Bolt, but with small messages, its own schema, and to one connection after the other only once.
     monkeypatch.setattr("lamina.stores.graph.neo4j.neo4j_graph", _by_bolt)
-    known = tiers.graph_is_new
-    monkeypatch.setattr(tiers, "graph_is_new", lambda chosen: chosen.graph.kind == "neo4j" or known(chosen))
+    known = projections.is_new_store
+    monkeypatch.setattr(projections, "is_new_store", lambda make: make.func is _by_bolt or known(make))
     with bolt_server(home) as url:
         neo4j = Neo4jServerSettings(url=url)
         qdrant = QdrantServerSettings(url=str(tmp_path / "qdrant"))
@@ -178,8 +181,12 @@ async def test_a_place_that_was_filled_beforehand_answers_from_the_first_moment_
     async with on(first, database, minilm) as app:
         await write(app)
         told: list[int] = []
-        served = [await is_served(settings, "notes") for settings in (first, servers)]
-        filled = {name: await fill_store(servers, name, told.append) for name in ("messages", "notes", "documents")}
+        generation = claim_generation(database, minilm.identity)
+        served = [is_kept_here(settings, database, "notes", None) for settings in (first, servers)]
+        filled = {
+            name: await fill_store(servers, name, generation, told.append)
+            for name in ("messages", "notes", "documents")
+        }
         await app.client().post("/v1/notes", json={"workspace": "w", "content": "The spare key is lost"})
         await app.indexed()
         before = await answers(app)
@@ -193,8 +200,10 @@ async def test_a_place_that_was_filled_beforehand_answers_from_the_first_moment_
         at_once = await audited(app)
         for name in names:
             for projection in app.tiers[name].projections:
-                await asyncio.to_thread(claim, servers, projection, None, is_new=projection in app.tiers[name].new)
-        await asyncio.to_thread(claim, servers, "graph", None, is_new=True)
+                await asyncio.to_thread(
+                    claim_projection, servers, database, projection, None, is_new=projection in app.tiers[name].new
+                )
+        await asyncio.to_thread(claim_projection, servers, database, "graph", None, is_new=True)
         await app.indexed()
         after = await answers(app)
 
@@ -211,14 +220,15 @@ async def test_what_postgres_does_not_know_is_removed_from_a_place_that_is_fille
     async with on(first, database, minilm) as app:
         stored = await app.client().post("/v1/notes", json={"workspace": "w", "content": "a passing thought"})
         await app.indexed()
-        await fill_store(servers, "notes", lambda _: None)
+        generation = claim_generation(database, minilm.identity)
+        await fill_store(servers, "notes", generation, lambda _: None)
         deleted = await app.client().delete(f"/v1/notes/{stored.json()['id']}")
 
-        again = await fill_store(servers, "notes", lambda _: None)
-        at_last = await fill_store(servers, "notes", lambda _: None)
+        again = await fill_store(servers, "notes", generation, lambda _: None)
+        at_last = await fill_store(servers, "notes", generation, lambda _: None)
 
     assert deleted.status_code == 204
-    assert replace(again, store="") == Filled("", memories=0, removed=1, differing=0)
+    assert again == FillReport(memories=0, removed=1, differing=0)
     assert at_last.removed == 0
 
 

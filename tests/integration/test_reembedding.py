@@ -35,8 +35,6 @@ from lamina.stores.postgres.outbox import enqueue_all
 from lamina.text.words import words
 from lamina.wiring.jobs import job_limits
 from lamina.wiring.stores import utc_now
-from lamina.wiring.tiers import build_tier
-from tests.support import application
 from tests.support.application import Application, running, settings_for
 
 AT_ONCE = timedelta(0)
@@ -78,21 +76,14 @@ class Recorded:
 
 
 @asynccontextmanager
-async def served(url: str, folder: Path, model: Model, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Application]:
+async def served(url: str, folder: Path, model: Model) -> AsyncIterator[Application]:
     """Run the application as its deployments do: indexes of their generation, which are filled if they are new."""
-    generation = claim_generation(url, model.identity)
-    with monkeypatch.context() as patched:
-        patched.setattr(application, "build_tier", lambda *place: build_tier(*place, generation))
-        context = running(settings_for(url, folder), url, model, follow=False)
-        app = await context.__aenter__()
-    try:
+    async with running(settings_for(url, folder), url, model, follow=False) as app:
         for parts in app.tiers.values():
             for projection in parts.new:
                 enqueue_all(url, projection)
         await app.indexed()
         yield app
-    finally:
-        await context.__aexit__(None, None, None)
 
 
 def job_of(app: Application, embedder: Recorded, page_rows: int = 2) -> Reembedding:
@@ -210,10 +201,8 @@ async def nearest(app: Application, text: str, tier: str, source: Source) -> dic
     return {hit.memory.content: hit.raw["cosine"] for hit in hits if "cosine" in hit.raw}
 
 
-async def test_reads_stay_up_with_the_old_vectors_while_new_ones_are_made(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with served(database, tmp_path, OLD, monkeypatch) as app:
+async def test_reads_stay_up_with_the_old_vectors_while_new_ones_are_made(database: str, tmp_path: Path) -> None:
+    async with served(database, tmp_path, OLD) as app:
         await fill(app)
         before, answers = await found(app), []
 
@@ -231,13 +220,11 @@ async def test_reads_stay_up_with_the_old_vectors_while_new_ones_are_made(
         assert len(vectors(database, 2)) > len(vectors(database, 1))
 
 
-async def test_after_the_switch_no_search_compares_vectors_of_two_models(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with served(database, tmp_path, OLD, monkeypatch) as app:
+async def test_after_the_switch_no_search_compares_vectors_of_two_models(database: str, tmp_path: Path) -> None:
+    async with served(database, tmp_path, OLD) as app:
         await fill(app)
         await reembed(app)
-    async with served(database, tmp_path, NEW, monkeypatch) as app:
+    async with served(database, tmp_path, NEW) as app:
         for tier, source, text in (
             ("notes", Source.NOTES_HYBRID, "the red boat has a new mast"),
             ("sessions", Source.SESSION_VECTORS, "Ann Lee moved to the old harbour"),
@@ -270,15 +257,13 @@ async def nearest_entities(app: Application, name: str, generation: int) -> dict
         return {row["id"]: row["cosine"] async for row in cursor}
 
 
-async def test_entities_and_procedures_are_compared_by_the_vectors_of_one_model(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with served(database, tmp_path, OLD, monkeypatch) as app:
+async def test_entities_and_procedures_are_compared_by_the_vectors_of_one_model(database: str, tmp_path: Path) -> None:
+    async with served(database, tmp_path, OLD) as app:
         await fill(app)
         await reembed(app)
         assert claim_generation(database, NEW.identity).number == 2
         await put(app, "/v1/procedures", {"trigger": "an old replica wrote this", "action": "x"})
-    async with served(database, tmp_path, NEW, monkeypatch) as app:
+    async with served(database, tmp_path, NEW) as app:
         await put(app, "/v1/graph/entities", {"entities": [{"name": "Berta Boat"}]})
         await put(app, "/v1/procedures", {"trigger": "the engine of a boat is loud", "action": "grease it"})
         entities = await nearest_entities(app, "Berta Boat", 2)
@@ -297,13 +282,11 @@ async def test_entities_and_procedures_are_compared_by_the_vectors_of_one_model(
         assert not any(cosine > 0.9 for cosine in matches[2].values())
 
 
-async def test_a_trigger_that_changed_since_is_not_found_by_what_it_was(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with served(database, tmp_path, OLD, monkeypatch) as old:
+async def test_a_trigger_that_changed_since_is_not_found_by_what_it_was(database: str, tmp_path: Path) -> None:
+    async with served(database, tmp_path, OLD) as old:
         await fill(old)
         await reembed(old)
-        async with served(database, tmp_path, NEW, monkeypatch) as app:
+        async with served(database, tmp_path, NEW) as app:
             procedure = (await app.client().get("/v1/procedures")).json()["procedures"][0]
             path = f"/v1/procedures/{procedure['id']}"
             await old.client().patch(path, json={"trigger": "sails tear"})
@@ -315,8 +298,8 @@ async def test_a_trigger_that_changed_since_is_not_found_by_what_it_was(
             assert list(caught_up.values()) == [pytest.approx(1)]
 
 
-async def test_a_second_run_embeds_nothing(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with served(database, tmp_path, OLD, monkeypatch) as app:
+async def test_a_second_run_embeds_nothing(database: str, tmp_path: Path) -> None:
+    async with served(database, tmp_path, OLD) as app:
         await fill(app)
         first, second, again = Recorded(NEW), Recorded(NEW), Recorded(OLD)
         runs = [await reembed(app, embedder) for embedder in (first, second, again)]
@@ -327,10 +310,8 @@ async def test_a_second_run_embeds_nothing(database: str, tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize("killed_after", [1, 8])
-async def test_a_run_that_was_killed_goes_on_where_it_stood(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_after: int
-) -> None:
-    async with served(database, tmp_path, OLD, monkeypatch) as app:
+async def test_a_run_that_was_killed_goes_on_where_it_stood(database: str, tmp_path: Path, killed_after: int) -> None:
+    async with served(database, tmp_path, OLD) as app:
         await fill(app)
         killed, resumed = Recorded(NEW, fails_after=killed_after), Recorded(NEW)
         with pytest.raises(Unavailable):
@@ -343,10 +324,8 @@ async def test_a_run_that_was_killed_goes_on_where_it_stood(
         assert all(is_made_by(NEW, row) for row in vectors(database, 2))
 
 
-async def test_what_is_written_while_vectors_are_made_is_caught_up(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with served(database, tmp_path, OLD, monkeypatch) as app:
+async def test_what_is_written_while_vectors_are_made_is_caught_up(database: str, tmp_path: Path) -> None:
+    async with served(database, tmp_path, OLD) as app:
         await fill(app)
         await reembed(app)
         note, other, *_ = (await app.client().get("/v1/notes")).json()["notes"]
@@ -367,10 +346,8 @@ async def test_what_is_written_while_vectors_are_made_is_caught_up(
         assert all(is_made_by(NEW, row) for row in vectors(database, 2))
 
 
-async def test_only_what_is_young_may_be_left_at_the_switch(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with served(database, tmp_path, OLD, monkeypatch) as app:
+async def test_only_what_is_young_may_be_left_at_the_switch(database: str, tmp_path: Path) -> None:
+    async with served(database, tmp_path, OLD) as app:
         await fill(app)
         await reembed(app)
         await put(app, "/v1/notes", {"content": "written between the run and the switch"})
@@ -381,9 +358,7 @@ async def test_only_what_is_young_may_be_left_at_the_switch(
         assert claim_generation(database, NEW.identity).number == 2
 
 
-async def test_a_generation_that_lacks_anything_older_is_refused(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_generation_that_lacks_anything_older_is_refused(database: str, tmp_path: Path) -> None:
     lost = {
         "procedures": "procedure_embeddings",
         "entities": "entity_embeddings",
@@ -391,7 +366,7 @@ async def test_a_generation_that_lacks_anything_older_is_refused(
         "notes": "note_chunks",
         "messages": "message_chunks",
     }
-    async with served(database, tmp_path, OLD, monkeypatch) as app:
+    async with served(database, tmp_path, OLD) as app:
         await fill(app)
         await reembed(app)
         for kind, table in lost.items():
@@ -406,12 +381,12 @@ async def test_a_generation_that_lacks_anything_older_is_refused(
 
 
 async def test_what_replicas_of_the_old_model_wrote_after_the_switch_is_caught_up_and_found(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: str, tmp_path: Path
 ) -> None:
-    async with served(database, tmp_path, OLD, monkeypatch) as before:
+    async with served(database, tmp_path, OLD) as before:
         await fill(before)
         await reembed(before)
-        async with served(database, tmp_path, NEW, monkeypatch) as after:
+        async with served(database, tmp_path, NEW) as after:
             await put(before, "/v1/notes", {"content": "the anchor lies at buoy seven"})
             await put(before, "/v1/procedures", {"trigger": "the anchor slips", "action": "let out more chain"})
             await after.indexed()
@@ -428,10 +403,8 @@ async def test_what_replicas_of_the_old_model_wrote_after_the_switch_is_caught_u
             assert owners(database, 1) == owners(database, 2)
 
 
-async def test_cold_notes_and_compacted_messages_stay_where_they_are(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with served(database, tmp_path, OLD, monkeypatch) as app:
+async def test_cold_notes_and_compacted_messages_stay_where_they_are(database: str, tmp_path: Path) -> None:
+    async with served(database, tmp_path, OLD) as app:
         await fill(app)
         rows(database, "UPDATE notes SET temperature = 'cold' WHERE content LIKE '%%mast%%'")
         rows(database, "UPDATE note_chunks SET tsv = NULL FROM notes WHERE id = note_id AND temperature = 'cold'")
@@ -450,10 +423,8 @@ async def test_cold_notes_and_compacted_messages_stay_where_they_are(
         assert owners(database, 1) == owners(database, 2)
 
 
-async def test_chunks_that_a_compaction_left_behind_go_where_they_belong(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with served(database, tmp_path, OLD, monkeypatch) as app:
+async def test_chunks_that_a_compaction_left_behind_go_where_they_belong(database: str, tmp_path: Path) -> None:
+    async with served(database, tmp_path, OLD) as app:
         await fill(app)
         await reembed(app)
         rows(database, "UPDATE messages SET compacted_at = now() WHERE position = 1")
@@ -463,10 +434,8 @@ async def test_chunks_that_a_compaction_left_behind_go_where_they_belong(
         assert {row[0] for row in vectors(database, 2) if row[1] == first} == {"compacted"}
 
 
-async def test_what_changes_between_reading_and_writing_is_left_to_the_next_run(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with served(database, tmp_path, OLD, monkeypatch) as app:
+async def test_what_changes_between_reading_and_writing_is_left_to_the_next_run(database: str, tmp_path: Path) -> None:
+    async with served(database, tmp_path, OLD) as app:
         await fill(app)
 
         async def change() -> None:
@@ -488,13 +457,11 @@ async def test_what_changes_between_reading_and_writing_is_left_to_the_next_run(
         assert all(is_made_by(NEW, row) for row in vectors(database, 2))
 
 
-async def test_the_vectors_before_the_switch_go_once_one_cannot_go_back_any_more(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with served(database, tmp_path, OLD, monkeypatch) as app:
+async def test_the_vectors_before_the_switch_go_once_one_cannot_go_back_any_more(database: str, tmp_path: Path) -> None:
+    async with served(database, tmp_path, OLD) as app:
         await fill(app)
         await reembed(app)
-    async with served(database, tmp_path, NEW, monkeypatch) as app:
+    async with served(database, tmp_path, NEW) as app:
         before = await found(app)
         kept = await reembed(app, moment=datetime.now(UTC) + timedelta(days=29))
         has_old = bool(vectors(database, 1))
@@ -508,28 +475,24 @@ async def test_the_vectors_before_the_switch_go_once_one_cannot_go_back_any_more
         assert await found(app) == before
 
 
-async def test_one_can_go_back_to_the_model_before(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with served(database, tmp_path, OLD, monkeypatch) as app:
+async def test_one_can_go_back_to_the_model_before(database: str, tmp_path: Path) -> None:
+    async with served(database, tmp_path, OLD) as app:
         await fill(app)
         first = await found(app)
         await reembed(app)
-    async with served(database, tmp_path, NEW, monkeypatch) as app:
+    async with served(database, tmp_path, NEW) as app:
         await put(app, "/v1/notes", {"content": "written with the new model", "workspace": "later"})
         back = Recorded(OLD)
         await reembed(app, back)
-    async with served(database, tmp_path, OLD, monkeypatch) as app:
+    async with served(database, tmp_path, OLD) as app:
         assert back.texts == ["written with the new model"]
         assert await found(app) == first
         assert await found(app, "written model", "later")
         assert all(is_made_by(OLD, row) for row in vectors(database, 1))
 
 
-async def test_an_undo_drops_what_is_being_built_and_leaves_what_searches_read(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with served(database, tmp_path, OLD, monkeypatch) as app:
+async def test_an_undo_drops_what_is_being_built_and_leaves_what_searches_read(database: str, tmp_path: Path) -> None:
+    async with served(database, tmp_path, OLD) as app:
         await fill(app)
         before = vectors(database, 1)
         run = await reembed(app)
@@ -546,10 +509,8 @@ async def test_an_undo_drops_what_is_being_built_and_leaves_what_searches_read(
         assert owners(database, 2) == owners(database, 1)
 
 
-async def test_where_nothing_is_written_a_run_still_begins_the_generation(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with served(database, tmp_path, OLD, monkeypatch) as app:
+async def test_where_nothing_is_written_a_run_still_begins_the_generation(database: str, tmp_path: Path) -> None:
+    async with served(database, tmp_path, OLD) as app:
         note = await put(app, "/v1/notes", {"content": "a"})
         await app.client().delete(f"/v1/notes/{note['id']}")
         run = await reembed(app)

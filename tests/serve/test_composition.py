@@ -19,6 +19,7 @@ from lamina.embedded import EmbeddedFalkorDB
 from lamina.errors import Misconfigured
 from lamina.models.hashing import HashingModel
 from lamina.settings import EmbeddedPostgresSettings, FalkorDBServerSettings, Settings
+from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.keys import KeyRole, create_key
 from tests.support.application import running, settings_for
 
@@ -88,7 +89,8 @@ async def test_an_index_whose_files_are_lost_is_filled_again_from_postgres(datab
             await app.client().post("/v1/notes", json={"content": f"note {number}"})
         await app.indexed()
 
-    SearcherDeployment("notes", settings_for(database, tmp_path / "lost"), 384)
+    generation = claim_generation(database, HashingModel().identity)
+    SearcherDeployment("notes", settings_for(database, tmp_path / "lost"), generation)
 
     with psycopg.connect(database) as connection:
         queued = connection.execute("SELECT count(*) FROM outbox WHERE projection = 'notes'").fetchone()

@@ -21,14 +21,14 @@ from lamina.core.tiers import TIERS, TierName
 from lamina.models.batching import BatchingEmbedder
 from lamina.projections.audit import audit
 from lamina.projections.indexer import Indexer
-from lamina.settings import HashingSettings, NoGraphSettings, PostgresServerSettings, Settings
+from lamina.settings import HashingSettings, NoGraphSettings, PostgresServerSettings, Settings, served_tiers
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.keys import KeyRole, create_key
 from lamina.wiring.caches import shard_limits
 from lamina.wiring.services import build_indexer, build_reads
 from lamina.wiring.stores import build_pool
-from lamina.wiring.tiers import TierParts, build_tier, served_tiers
+from lamina.wiring.tiers import TierParts, build_tier
 
 
 @dataclass
@@ -115,7 +115,7 @@ async def running(
     """
     generation = claim_generation(url, model.identity)
     pool = build_pool(settings)
-    tiers = {name: build_tier(name, settings, pool, generation.identity.dimension) for name in served_tiers(settings)}
+    tiers = {name: build_tier(name, settings, pool, generation) for name in served_tiers(settings)}
     indexer = build_indexer(
         settings, pool, {key: value for parts in tiers.values() for key, value in parts.projections.items()}
     )
@@ -132,7 +132,7 @@ async def running(
         pool, used, searchers, graph, generation, shards or {"cache-0": CacheShardActor(shard_limits(settings.caches))}
     )
     probes = {"postgres": reads.outbox.lag}
-    stores = [partial(states_of, parts.stores, 1.0) for parts in tiers.values()]
+    stores = [partial(states_of, parts.probes, 1.0) for parts in tiers.values()]
     services = build_services(settings, parts_of_it, reads, probes=probes, stores=stores, audits=audits, meter=meter)
     key = create_key(url, tenant="acme", role=KeyRole.WRITER, label="test")
     application = Application(url, settings, model, pool, tiers, indexer, services, build_api(services), "acme", key)
@@ -174,6 +174,4 @@ async def another_router(one: Application, shards: Mapping[str, CacheShard]) -> 
 def index_of(app: Application, tier: TierName, projection: str) -> Any:
     """Return the embedded index of a projection that searches use now, without what guards it."""
     kept: Any = app.tiers[tier].projections[projection]  # type: ignore[index]  # its name is a literal there
-    while hasattr(kept, "_projection"):
-        kept = kept._projection
-    return kept.current
+    return kept.store.current

@@ -152,8 +152,8 @@ class CypherGraph:
             after = page[-1][0]
         return known
 
-    async def is_empty(self) -> bool:
-        """Tell whether there is no node at all: Postgres has what belongs in here.
+    async def prepare(self) -> bool:
+        """Report whether there is no node at all; indexes are made with the first changes.
 
         Raises:
             Unavailable: If the store does not answer in time.
@@ -162,7 +162,7 @@ class CypherGraph:
 
     async def probe(self) -> None:
         """Return if the server answers."""
-        await self.is_empty()
+        await self.prepare()
 
     async def close(self) -> None:
         """Release the connections."""

@@ -1,0 +1,81 @@
+"""The places where the settings keep projections."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import assert_never
+from uuid import uuid4
+
+from lamina.core.tiers import ProjectionName
+from lamina.settings import (
+    EmbeddedFalkorDBSettings,
+    FalkorDBServerSettings,
+    MeilisearchSettings,
+    Neo4jServerSettings,
+    NoGraphSettings,
+    QdrantEdgeSettings,
+    QdrantServerSettings,
+    Settings,
+    store_settings,
+)
+from lamina.stores.postgres.generations import Generation
+
+IDENTITY = "identity"
+
+
+def index_path(settings: Settings, projection: ProjectionName, generation: Generation | None = None) -> Path:
+    """Return the folder of an embedded index; each generation of vectors has its own, which begins empty."""
+    return settings.data_dir.resolve() / "edge" / index_name("", projection, generation).removeprefix("_")
+
+
+def index_name(prefix: str, projection: ProjectionName, generation: Generation | None = None) -> str:
+    """Return the name of an index on a server; each generation of vectors has its own, which begins empty."""
+    return f"{prefix}_{projection}{generation.suffix if generation else ''}"
+
+
+def collection_name(
+    settings: Settings, prefix: str, projection: ProjectionName, generation: Generation | None = None
+) -> str:
+    """Return the name of an index on a Qdrant server; cold notes in one collection for all have another one."""
+    is_shared = projection == "cold" and settings.cold.collections == "shared"
+    return index_name(prefix, projection, generation) + ("_shared" if is_shared else "")
+
+
+def location_of(settings: Settings, projection: ProjectionName, generation: Generation | None = None) -> str:
+    """Describe the place of a projection without secrets; a store in another place has missed changes."""
+    match store_settings(settings, projection):
+        case QdrantEdgeSettings(kind=kind):
+            path = index_path(settings, projection, generation)
+            return f"{kind} {folder_identity(path.parent)} {path}"
+        case EmbeddedFalkorDBSettings(kind=kind) | NoGraphSettings(kind=kind):
+            return kind
+        case Neo4jServerSettings(kind=kind, url=url, database=database):
+            return f"{kind} {without_secrets(url)} {database}"
+        case FalkorDBServerSettings(kind=kind, url=url):
+            return f"{kind} {without_secrets(url)}"
+        case QdrantServerSettings(kind=kind, url=url, prefix=prefix):
+            return f"{kind} {without_secrets(url)} {collection_name(settings, prefix, projection, generation)}"
+        case MeilisearchSettings(kind=kind, url=url, prefix=prefix):
+            return f"{kind} {without_secrets(url)} {index_name(prefix, projection, generation)}"
+        case _ as other:
+            assert_never(other)
+
+
+def without_secrets(url: str) -> str:
+    """Return a URL without its user, password and query."""
+    scheme, mark, rest = url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}" if mark else url
+
+
+def folder_identity(folder: Path) -> str:
+    """Return the identity of a folder of indexes, which one of the same path on another machine does not have."""
+    try:
+        return (folder / IDENTITY).read_text()
+    except (FileNotFoundError, NotADirectoryError):
+        return "new"
+
+
+def identify_folder(folder: Path) -> None:
+    """Give a folder of indexes an identity, if it has none."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError), (folder / IDENTITY).open("x") as file:
+        file.write(uuid4().hex)
