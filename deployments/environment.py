@@ -9,7 +9,6 @@ import os
 import random
 import secrets
 import socket
-from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 
@@ -48,12 +47,12 @@ def ray_environment(settings: Settings, folder: Path, *, ha_proxy: bool) -> dict
         INSTANCE: str(folder),
         # Ray's agents would overwrite their environment with their titles, and the reaper would not find them.
         "SPT_NOENV": "1",
-        **_authentication(os.environ),
+        **_authentication(),
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-        "OMP_NUM_THREADS": str(_threads(settings)),
+        "OMP_NUM_THREADS": str(getattr(settings.embedding, "threads", 1)),
         "TOKENIZERS_PARALLELISM": "false",
         "HF_HUB_OFFLINE": os.environ.get("HF_HUB_OFFLINE", "1"),
-        "PYTHONPATH": _python_path(os.environ),
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH")))),
     }
     return common | (_ha_proxy(folder) if ha_proxy else {})
 
@@ -111,20 +110,11 @@ def url_of(host: str, port: int) -> str:
     return f"http://[{reached}]:{port}" if ":" in reached else f"http://{reached}:{port}"
 
 
-def _authentication(environment: Mapping[str, str]) -> dict[str, str]:
+def _authentication() -> dict[str, str]:
     """Guard this cluster by a token of its own, unless the user chose how to guard it."""
-    if "RAY_AUTH_MODE" in environment:
+    if "RAY_AUTH_MODE" in os.environ:
         return {}
     return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-
-
-def _threads(settings: Settings) -> int:
-    return getattr(settings.embedding, "threads", 1)
-
-
-def _python_path(environment: Mapping[str, str]) -> str:
-    known = environment.get("PYTHONPATH", "")
-    return os.pathsep.join(part for part in (str(_ROOT), known) if part)
 
 
 def _ha_proxy(folder: Path) -> dict[str, str]:

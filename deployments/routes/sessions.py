@@ -34,7 +34,7 @@ async def session_messages(
 
 @router.get("/{session:path}/forecast")
 async def forecast(session: Session, services: ServicesDep, credential: ReaderDep, ids: ScopeDep) -> ForecastOut:
-    """Tell how full a session is, and when its older messages become a summary."""
+    """Return how full a session is, and when its older messages become a summary."""
     scope = ids.scope(credential.tenant).narrowed(session=session)
     found = await services.sessions.forecast(scope, utc_now())
     return ForecastOut.from_attributes(found, found.forecast, would_compact=list(found.forecast.compacts))
