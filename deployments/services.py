@@ -12,10 +12,12 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from deployments.metrics.families import store_parts
 from deployments.metrics.scrape import Scrape
+from deployments.rendering import render_context, render_search, render_traversal
 from lamina.aio.probing import Probe, states_of
+from lamina.caching.cached_search import CachedSearch, CachedTraversal
 from lamina.core.metrics import UNMEASURED, Meter
-from lamina.core.ports import CacheShard, Embedder, Hints, Links, TierSearcher
-from lamina.core.queries import FusedHit
+from lamina.core.ports import CacheShard, Embedder, Links, TierSearcher
+from lamina.core.queries import Answer, SearchRequest
 from lamina.core.tiers import ProjectionName, Tier
 from lamina.errors import Forbidden, LaminaError, Unauthenticated
 from lamina.ingest.erasure import Eraser
@@ -24,8 +26,8 @@ from lamina.ingest.hits import HitCounter
 from lamina.ingest.turns import Recorder
 from lamina.maintenance.compaction import Sessions, compaction_policy
 from lamina.projections.audit import Drift
-from lamina.search.fused_search import Search
-from lamina.search.graph_explorer import Explorer
+from lamina.search.context import ContextAnswer, ContextRequest
+from lamina.search.graph_explorer import Explorer, Traversal, TraversalRequest
 from lamina.settings import Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import Generation
@@ -38,6 +40,7 @@ from lamina.wiring.services import (
     DocumentParts,
     ProcedureParts,
     Reads,
+    build_context_search,
     build_document_parts,
     build_eraser,
     build_explorer,
@@ -89,11 +92,12 @@ class Services:
         audits: What compares a tenant's part of each projection with Postgres.
         metrics: What `/metrics` tells.
         meter: Takes what this replica does.
-        hints: What stands next to memories in the graph; ``None`` without a graph.
     """
 
     settings: Settings
-    search: Search
+    search: CachedSearch[SearchRequest, Answer]
+    context: CachedSearch[ContextRequest, ContextAnswer]
+    traversal: CachedTraversal[TraversalRequest, Traversal]
     recorder: Recorder
     graph_recorder: GraphRecorder
     explorer: Explorer
@@ -113,7 +117,6 @@ class Services:
     eraser: Eraser
     metrics: Scrape
     meter: Meter = UNMEASURED
-    hints: Hints | None = None
 
     async def readiness(self) -> dict[str, str]:
         """Return each part's state: ``ok``, or what is wrong with it."""
@@ -134,12 +137,6 @@ class Services:
         await self.metrics.close()
         await self.hits.close()
         await self.caches.close()
-
-
-def own_notes(hits: Sequence[FusedHit]) -> tuple[UUID, ...]:
-    """Return the notes among the hits that are the workspace's own, for those are counted."""
-    own = (hit.memory for hit in hits if hit.memory.workspace is None)
-    return tuple(memory.id for memory in own if memory.tier is Tier.NOTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,13 +173,16 @@ def build_services(
     caches = build_caches(settings, pool, embedder, parts.generation, parts.shards)
     shares = Shares(pool)
     explorer = build_explorer(settings, pool, parts.links, generation)
+    search = build_search(settings, caches.embedder, parts.tiers, generation, shares, meter)
+    context = build_context_search(settings, search, reads.profiles, None if parts.links is None else explorer)
     return Services(
         settings=settings,
-        search=build_search(settings, caches.embedder, parts.tiers, generation, shares, meter),
+        search=CachedSearch(search, render_search, caches.answers),
+        context=CachedSearch(context, render_context, caches.answers),
+        traversal=CachedTraversal(explorer, render_traversal, caches.answers),
         recorder=build_recorder(settings, pool, embedder, caches.embedder, generation),
         graph_recorder=build_graph_recorder(settings, pool, embedder, generation),
         explorer=explorer,
-        hints=None if parts.links is None else explorer,
         procedures=build_procedure_parts(settings, pool, embedder, caches.embedder, generation),
         documents=build_document_parts(settings, pool, embedder, generation),
         reads=reads,

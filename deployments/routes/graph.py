@@ -6,6 +6,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 
+from deployments.rendering import step_out
 from deployments.routes.dependencies import IdempotencyKey, ScopeDep, once_for_body
 from deployments.search_request import sent_of
 from deployments.services import ReaderDep, ServicesDep, WriterDep
@@ -15,20 +16,16 @@ from lamina.api.graph import (
     EntityOut,
     NeighbourOut,
     NeighboursOut,
-    NodeOut,
     PutNodeOut,
     PutNodesOut,
-    StepOut,
     TraverseIn,
     TraverseOut,
 )
-from lamina.caching.answer_cache import Asked, Computed, Served
-from lamina.core.links import Followed
+from lamina.caching.cached_search import CacheableRequest
 from lamina.core.memories import as_utc
 from lamina.ingest.graph import StatedEdge
-from lamina.policies.ranking.graph_paths import Reached
-from lamina.search.fused_search import WITHOUT_HINTS, SearchHints
-from lamina.search.graph_explorer import Shown, Start
+from lamina.policies.caching.answer_keys import RequestIdentity
+from lamina.search.graph_explorer import Start, TraversalRequest
 
 router = APIRouter(prefix="/v1/graph", tags=["graph"])
 
@@ -73,7 +70,7 @@ async def neighbours(
     moment = None if as_of is None else as_utc(as_of, "as_of")
     found = await services.explorer.neighbours(scope, start, kinds=tuple(kind or ()), limit=limit, as_of=moment)
     links = [
-        NeighbourOut.from_attributes(_step(link), tier=shown.tier.name.lower(), content=shown.content)
+        NeighbourOut.from_attributes(step_out(link), tier=shown.tier.name.lower(), content=shown.content)
         for link, shown in ((link, found.shown[link.end]) for link in found.links)
     ]
     entity = EntityOut.from_attributes(found.entity, found.entity.entity) if found.entity else None
@@ -87,35 +84,9 @@ async def traverse(body: TraverseIn, services: ServicesDep, credential: ReaderDe
     The score of a path is the product of its strengths, that of a node the best of its paths.
     """
     scope = body.scope(credential.tenant)
-
-    async def compute(_: SearchHints) -> Computed:
-        found = await services.explorer.traverse(
-            scope,
-            Start(tuple(body.names), tuple(body.ids)),
-            depth=body.depth,
-            kinds=tuple(body.kinds),
-            limit=body.limit,
-            as_of=body.moment(),
-        )
-        nodes = [_node(node, found.shown[node.id]) for node in found.nodes]
-        answer = TraverseOut(nodes=nodes, visited=found.visited, is_capped=found.is_capped)
-        body_json = answer.model_dump_json(exclude={"cache"})
-        return Computed(body_json.encode(), expires_at=found.expires_at)
-
-    stamp = await services.caches.answers.stamp(scope) if body.cache else None
-    if stamp is None:
-        served = Served(await compute(WITHOUT_HINTS))
-    else:
-        asked = Asked("traverse", scope, sent_of(body))
-        served = await services.caches.answers.walked(asked, stamp, compute)
-    return Response(served.body(), media_type="application/json")
-
-
-def _node(node: Reached, shown: Shown) -> NodeOut:
-    path = [_step(link) for link in node.path]
-    return NodeOut(id=node.id, tier=shown.tier.name.lower(), content=shown.content, score=node.score, path=path)
-
-
-def _step(link: Followed) -> StepOut:
-    direction = "out" if link.is_forward else "in"
-    return StepOut(kind=link.kind, direction=direction, strength=link.strength, id=link.end)
+    start = Start(tuple(body.names), tuple(body.ids))
+    walk = TraversalRequest(scope, start, body.depth, tuple(body.kinds), body.limit, body.moment())
+    stamp = await services.caches.answers.read_stamp(scope) if body.cache else None
+    identity = RequestIdentity("traverse", scope, sent_of(body))
+    sent = await services.traversal.traverse(CacheableRequest(identity, walk, stamp))
+    return Response(sent.body(), media_type="application/json")

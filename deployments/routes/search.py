@@ -2,10 +2,10 @@
 
 from fastapi import APIRouter, BackgroundTasks, Response
 
-from deployments.search_request import contextualised, searched
+from deployments.search_request import context_request, search_request
 from deployments.services import ReaderDep, Services, ServicesDep
 from lamina.api.search import ContextIn, ContextOut, SearchIn, SearchOut
-from lamina.caching.answer_cache import Served
+from lamina.caching.answer_cache import SentAnswer
 
 router = APIRouter(prefix="/v1", tags=["read"])
 
@@ -16,7 +16,8 @@ async def search(body: SearchIn, services: ServicesDep, credential: ReaderDep, a
 
     A source that fails or runs out of time is named in `degraded`; the others answer.
     """
-    return _respond(await searched(body, body.scope(credential.tenant), services), services, afterwards)
+    request = await search_request(body, body.scope(credential.tenant), services)
+    return _respond(await services.search.search(request), services, afterwards)
 
 
 @router.post("/context", response_model=ContextOut)
@@ -24,10 +25,11 @@ async def context(
     body: ContextIn, services: ServicesDep, credential: ReaderDep, afterwards: BackgroundTasks
 ) -> Response:
     """Return the memories that matter as a block ready for a prompt, within its budget of tokens."""
-    return _respond(await contextualised(body, body.scope(credential.tenant), services), services, afterwards)
+    request = await context_request(body, body.scope(credential.tenant), services)
+    return _respond(await services.context.search(request), services, afterwards)
 
 
-def _respond(served: Served, services: Services, afterwards: BackgroundTasks) -> Response:
+def _respond(sent: SentAnswer, services: Services, afterwards: BackgroundTasks) -> Response:
     # The body is JSON already, perhaps a cached one: FastAPI shall not read and write it again.
-    afterwards.add_task(services.count, served.computed.found)
-    return Response(served.body(), media_type="application/json")
+    afterwards.add_task(services.count, sent.answer.notes)
+    return Response(sent.body(), media_type="application/json")

@@ -30,6 +30,27 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
+class TraversalRequest:
+    """How to follow links.
+
+    Args:
+        scope: The graph's scope.
+        start: The nodes to start from.
+        depth: How many links to follow, one after the other.
+        kinds: Kinds of link that may be followed; none allows all.
+        limit: Most nodes to return.
+        as_of: Follow only links that were seen until then, if given.
+    """
+
+    scope: Scope
+    start: Start
+    depth: int
+    kinds: Sequence[str]
+    limit: int
+    as_of: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Shown:
     """A node as a reader sees it: its tier, its name or the beginning of its text, and when it expires, if ever."""
 
@@ -101,9 +122,7 @@ class Explorer:
         visible = tuple(link for link in seen if link.end in shown)
         return Neighbours(entity, visible, shown, len(followed) > limit)
 
-    async def traverse(
-        self, scope: Scope, start: Start, *, depth: int, kinds: Sequence[str], limit: int, as_of: datetime | None = None
-    ) -> Traversal:
+    async def traverse(self, request: TraversalRequest) -> Traversal:
         """Follow links from the start; a node's score is its best path's product of strengths.
 
         Raises:
@@ -111,17 +130,18 @@ class Explorer:
             NotFound: If the scope has no such entity.
             Unavailable: If the graph does not answer.
         """
+        scope, start = request.scope, request.start
         if not start.names and not start.ids:
             raise InvalidInput("names", "is empty; give names of entities, or ids")
-        allowed = clean_kinds(kinds)
+        allowed = clean_kinds(request.kinds)
         walk = begin(dict.fromkeys(await self._ids(scope, start), 1.0))
-        for _ in range(depth):
+        for _ in range(request.depth):
             asked = room(walk, fan_out=self._fan_out, max_links=self._max_links)
             if not asked:
                 break
-            frontier = Frontier(scope, asked, allowed, self._fan_out, as_of)
+            frontier = Frontier(scope, asked, allowed, self._fan_out, request.as_of)
             walk = advance(walk, await self._links.expand(frontier), asked, weigh=lambda link: link.strength)
-        return await self._traversal(scope, walk, limit)
+        return await self._traversal(scope, walk, request.limit)
 
     async def hints(self, scope: Scope, filters: Filters, ids: Sequence[UUID]) -> Mapping[UUID, list[str]]:
         """Return the surest facts about what each of these memories names; memories without any are missing.

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from lamina import __version__
 from lamina.aio.circuit_breaker import BreakerPolicy
-from lamina.caching.answer_cache import AnswerCache, AnswerPolicy
+from lamina.caching.answer_cache import AnswerCache
 from lamina.caching.embedding_cache import CachingEmbedder, EmbeddingPolicy, GuardedTable
 from lamina.caching.response_cache import ResponseCache
 from lamina.caching.shared_caches import SharedCaches
@@ -14,7 +14,8 @@ from lamina.caching.upkeep import CacheTables, Cascade
 from lamina.core.cache_layers import Layer
 from lamina.core.ports import CacheShard, Embedder
 from lamina.policies.caching.adaptive_ttl import TtlPolicy
-from lamina.policies.caching.keys import digest, embedding_key
+from lamina.policies.caching.answer_keys import AnswerPolicy
+from lamina.policies.caching.keys import digest
 from lamina.policies.caching.model_responses import ResponsePolicy
 from lamina.policies.caching.response_budget import Budget
 from lamina.policies.caching.shard import LayerLimits, ShardLimits, SwarmLimits
@@ -233,7 +234,7 @@ def build_answer_cache(settings: Settings, stamps: Pool, caches: SharedCaches, g
         pause_s=chosen.pause_s,
     )
     reader = Stamps(stamps, kept_projections(settings), deadline_s=settings.search.source_deadline_s / 2)
-    return AnswerCache(reader, caches, embedding_key, policy, utc_now)
+    return AnswerCache(reader, caches, policy, utc_now)
 
 
 def fingerprint(settings: Settings, generation: Generation) -> bytes:

@@ -6,7 +6,16 @@ from typing import Any, assert_never
 
 from lamina.core.links import Followed, Frontier
 from lamina.core.metrics import UNMEASURED, Meter
-from lamina.core.ports import Embedder, Extractor, Links, Projection, QuestionEmbedder, TextEmbedder, TierSearcher
+from lamina.core.ports import (
+    Embedder,
+    Extractor,
+    Hints,
+    Links,
+    Projection,
+    QuestionEmbedder,
+    TextEmbedder,
+    TierSearcher,
+)
 from lamina.core.tiers import TIERS, Modality, ProjectionName, Tier
 from lamina.errors import Unavailable
 from lamina.extraction.language_model import LanguageModelExtractor
@@ -24,6 +33,7 @@ from lamina.policies.ranking.diversity import DiversityPolicy
 from lamina.policies.ranking.fusion import RankingPolicy
 from lamina.policies.ranking.weighted import WeightedPolicy
 from lamina.projections.indexer import Indexer
+from lamina.search.context import ContextSearch
 from lamina.search.fused_search import Deadlines, Search
 from lamina.search.graph_explorer import Explorer
 from lamina.search.procedures import ProcedureMatcher
@@ -204,6 +214,19 @@ def build_search(
         clock=utc_now,
         shares=shares,
         meter=meter,
+    )
+
+
+def build_context_search(settings: Settings, search: Search, profiles: Profiles, hints: Hints | None) -> ContextSearch:
+    """Build what makes context blocks over a search."""
+    limits = settings.context
+    return ContextSearch(
+        search,
+        profiles,
+        hints,
+        hint_results=limits.hint_results,
+        hint_neighbours=limits.hint_neighbours,
+        deadline_s=settings.search.source_deadline_s,
     )
 
 

@@ -19,7 +19,7 @@ from lamina.core.queries import AllOf, AnyOf, Compare, Condition, Failure, Filte
 from lamina.core.scope import Scope
 from lamina.core.tiers import Source, Tier, TierName
 from lamina.text.words import words
-from tests.support.application import Application, index_of
+from tests.support.application import Application, fused_search, index_of
 from tests.support.filtered import compares, nested
 
 MICROSECOND = timedelta(microseconds=1)
@@ -73,7 +73,7 @@ class Corpus:
 
     def query(self, filters: Filters) -> Query:
         (row,) = self.app.model.encode([ASKED])
-        generation = self.app.services.search._generation
+        generation = fused_search(self.app)._generation
         return Query(ASKED, tuple(words(ASKED)), self.scope, 100, filters, row.tobytes(), generation)
 
     async def searched(self, wire: dict[str, Any]) -> set[UUID]:

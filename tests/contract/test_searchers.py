@@ -19,7 +19,7 @@ from lamina.ingest.procedures import ProcedureRecorder
 from lamina.models.hashing import HashingModel
 from lamina.policies.procedures import Procedure
 from lamina.text.words import words
-from tests.support.application import Application, index_of, running, settings_for
+from tests.support.application import Application, fused_search, index_of, running, settings_for
 from tests.support.jobs import area_of, in_days, run_job
 
 SESSION_SOURCES = (Source.SESSION_VECTORS, Source.SESSION_WORDS, Source.SESSION_CONTEXT)
@@ -124,7 +124,7 @@ class Stage:
 
     def _query(self, text: str, limit: int, filters: Filters, ids: dict[str, Any]) -> Query:
         (row,) = self.app.model.encode([text])
-        generation = self.app.services.search._generation
+        generation = fused_search(self.app)._generation
         return Query(text, tuple(words(text)), self.scope(ids), limit, filters, row.tobytes(), generation)
 
 

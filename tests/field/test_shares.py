@@ -21,7 +21,7 @@ from lamina.core.tiers import Segment, Source, Tier
 from lamina.errors import Unavailable
 from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.keys import KeyRole
-from tests.support.application import Application, running, settings_for
+from tests.support.application import Application, fused_search, running, settings_for
 
 ASKED = "the anchor is rusty"
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
@@ -392,7 +392,7 @@ class Away(SharesPort):
     async def into(self, scope: Scope, now: datetime) -> tuple[Share, ...]:
         raise Unavailable("postgres", "it is away")
 
-    async def of(self, scope: Scope) -> Stamp:
+    async def read(self, scope: Scope) -> Stamp:
         raise Unavailable("postgres", "it is away")
 
 
@@ -423,7 +423,7 @@ async def hasty(database: str, tmp_path: Path) -> AsyncIterator[Bay]:
 async def test_a_workspace_that_does_not_answer_is_named_and_the_own_one_answers(hasty: Bay, *, hangs: bool) -> None:
     own = await hasty.remember(ASKED, workspace="desk")
     await hasty.share()
-    search = hasty.app.services.search
+    search = fused_search(hasty.app)
     inner = search._tiers[Tier.NOTES]
 
     with pytest.MonkeyPatch.context() as patched:
@@ -441,7 +441,7 @@ async def test_shares_that_cannot_be_read_degrade_the_answer_and_do_not_prevent_
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(bay.app.services.caches.answers, "_stamps", Away())
-        patched.setattr(bay.app.services.search, "_shares", Away())
+        patched.setattr(fused_search(bay.app), "_shares", Away())
         answer = await bay.search(explain=True)
 
     assert [result["id"] for result in answer["results"]] == [own]

@@ -59,11 +59,11 @@ def share(workspace: str, **changes: Any) -> Share:
 
 
 async def test_a_scope_is_settled_once_the_outbox_has_nothing_of_its_writes(pool: Pool, stamps: Stamps) -> None:
-    empty = await stamps.of(HERE)
+    empty = await stamps.read(HERE)
     await written(pool)
-    lagging = await stamps.of(HERE)
+    lagging = await stamps.read(HERE)
     await emptied(pool)
-    settled = await stamps.of(HERE)
+    settled = await stamps.read(HERE)
 
     assert (empty.own(), empty.is_settled) == ((0, 0), True)
     assert (lagging.own(), lagging.is_settled) == ((1, 0), False)
@@ -81,9 +81,9 @@ async def test_what_nobody_keeps_and_what_others_wrote_later_unsettle_nothing(po
 async def test_a_sharing_workspace_that_lags_unsettles_those_that_see_it(pool: Pool, stamps: Stamps) -> None:
     await Shares(pool).put("acme", share("far"))
     await emptied(pool)
-    before = await stamps.of(HERE)
+    before = await stamps.read(HERE)
     await written(pool, Scope("acme", "far"))
-    lagging = await stamps.of(HERE)
+    lagging = await stamps.read(HERE)
 
     assert (before.is_settled, lagging.is_settled) == (True, False)
     assert before.whole(NOW) != lagging.whole(NOW)
@@ -104,13 +104,13 @@ async def test_where_the_outbox_stands_never_goes_back_however_many_write(pool: 
 async def test_a_projection_that_is_filled_anew_unsettles_everything(pool: Pool, stamps: Stamps, database: str) -> None:
     await written(pool)
     await emptied(pool)
-    before = await stamps.of(HERE)
+    before = await stamps.read(HERE)
     await written(pool, Scope("acme", "other"))
     await emptied(pool)
     with psycopg.connect(database) as connection:
         connection.execute("INSERT INTO outbox (projection, memory_id) VALUES ('notes', gen_random_uuid())")
     enqueue_all(database, "notes")
-    after = await stamps.of(HERE)
+    after = await stamps.read(HERE)
 
     assert (before.is_settled, after.is_settled) == (True, False)
     assert after.namespace == before.namespace + 1
@@ -125,7 +125,7 @@ async def test_shares_that_ended_long_ago_cost_nothing(pool: Pool, stamps: Stamp
             "UPDATE shares SET expires_at = now() - interval '2 hours' WHERE from_workspace = 'old'"
         )
 
-    assert [item.workspace for item in (await stamps.of(HERE)).shares()] == ["new"]
+    assert [item.workspace for item in (await stamps.read(HERE)).shares()] == ["new"]
 
 
 async def test_scopes_that_are_asked_for_together_get_their_own_stamps(pool: Pool, stamps: Stamps) -> None:
@@ -134,7 +134,7 @@ async def test_scopes_that_are_asked_for_together_get_their_own_stamps(pool: Poo
         for _ in range(number % 3):
             await written(pool, scope)
 
-    found = await asyncio.gather(*(stamps.of(scope) for scope in scopes))
+    found = await asyncio.gather(*(stamps.read(scope) for scope in scopes))
 
     assert [stamp.namespace for stamp in found] == [number % 3 for number in range(20)]
 
@@ -142,11 +142,11 @@ async def test_scopes_that_are_asked_for_together_get_their_own_stamps(pool: Poo
 async def test_connections_that_hang_are_given_up(database: str, tmp_path: Path) -> None:
     pool = new_pool(database, PoolSettings(min_size=0, max_size=2, timeout_s=1))
     stamps = Stamps(pool, PROJECTIONS, deadline_s=0.2)
-    await stamps.of(HERE)
+    await stamps.read(HERE)
     with psycopg.connect(database) as blocker:
         blocker.execute("LOCK TABLE epochs IN ACCESS EXCLUSIVE MODE")
-        hanging = await asyncio.gather(*(stamps.of(HERE) for _ in range(4)), return_exceptions=True)
+        hanging = await asyncio.gather(*(stamps.read(HERE) for _ in range(4)), return_exceptions=True)
 
     assert all(isinstance(outcome, TimeoutError) for outcome in hanging)
-    assert (await stamps.of(HERE)).is_settled
+    assert (await stamps.read(HERE)).is_settled
     await pool.close()

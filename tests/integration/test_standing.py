@@ -15,7 +15,7 @@ from lamina.stores.postgres.filters import filtered
 from lamina.stores.postgres.job_changes import Change, change_rows
 from lamina.stores.postgres.messages import COLUMNS
 from lamina.stores.postgres.outbox import enqueue
-from tests.support.application import Application
+from tests.support.application import Application, fused_search
 from tests.support.jobs import rows_of
 
 EDGE = {"subject": "Ada Brown", "type": "works_at", "object": "Harbour Tours", "strength": 0.8, "confidence": 0.9}
@@ -187,7 +187,7 @@ async def summarised(app: Application, ids: Sequence[str], summary: str = "They 
             b"INSERT INTO message_chunks (message_id, chunk, tenant, workspace, namespace, session_id, occurred_at, "
             b"text_start, text_end, generation, embedding) SELECT id, 0, tenant, workspace, namespace, session_id, "
             b"occurred_at, 0, length(content), %s, %s::real[]::vector FROM messages WHERE id = %s",
-            [app.services.search._generation, row.tolist(), id_],
+            [fused_search(app)._generation, row.tolist(), id_],
         )
         changed = await change_rows(connection, "messages", changes)
         assert len(changed) == len(ids)
@@ -281,7 +281,7 @@ async def _around(app: Application, id_: str) -> dict[str, int]:
     asked = {"tenant": app.tenant, "workspace": "default", "namespace": "default", "user_id": None, "session_id": None}
     parameters = {**asked, **values, "ids": [UUID(id_)], "embedding": None}
     async with app.pool.connection() as connection:
-        cursor = await connection.execute(text, {**parameters, "generation": app.services.search._generation})
+        cursor = await connection.execute(text, {**parameters, "generation": fused_search(app)._generation})
         return {str(row["id"]): row["position"] for row in await cursor.fetchall()}
 
 

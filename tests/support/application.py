@@ -21,6 +21,7 @@ from lamina.core.tiers import TIERS, TierName
 from lamina.models.batching import BatchingEmbedder
 from lamina.projections.audit import audit
 from lamina.projections.indexer import Indexer
+from lamina.search.fused_search import Search
 from lamina.settings import HashingSettings, NoGraphSettings, PostgresServerSettings, Settings, served_tiers
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import claim_generation
@@ -169,6 +170,13 @@ async def another_router(one: Application, shards: Mapping[str, CacheShard]) -> 
         await application.close_clients()
         await services.close()
         await pool.close()
+
+
+def fused_search(app: Application) -> Search:
+    """Return the search behind the caches."""
+    search = app.services.search._search
+    assert isinstance(search, Search)
+    return search
 
 
 def index_of(app: Application, tier: TierName, projection: str) -> Any:

@@ -37,7 +37,7 @@ class Stamps:
         self._kept = list(kept)
         self._calls: Coalescer[Scope, Stamp] = Coalescer(self._read, part="postgres", max_in_flight=MAX_IN_FLIGHT)
 
-    async def of(self, scope: Scope) -> Stamp:
+    async def read(self, scope: Scope) -> Stamp:
         """Return the scope's stamp as of a moment after this call began.
 
         Raises:

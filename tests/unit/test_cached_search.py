@@ -1,4 +1,4 @@
-"""Whole answers: from a cache if they are proven fresh, else computed, whatever the caches do."""
+"""Whole answers: from a cache if they are proven fresh, else searched, whatever the caches do."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -11,7 +11,8 @@ import pytest
 
 from actors.cache import CacheShardActor
 from lamina.aio.circuit_breaker import BreakerPolicy
-from lamina.caching.answer_cache import AnswerCache, AnswerPolicy, Asked, Computed, Served
+from lamina.caching.answer_cache import AnswerCache, RenderedAnswer, SentAnswer
+from lamina.caching.cached_search import CacheableRequest, CachedSearch, CachedTraversal
 from lamina.caching.shared_caches import SharedCaches
 from lamina.core.cache_layers import Found, Layer, Probe
 from lamina.core.cache_stats import Counts, News, Outcome
@@ -21,7 +22,7 @@ from lamina.core.sharing import Share
 from lamina.core.stamps import SharedEpoch, Stamp
 from lamina.core.tiers import Segment, Source, Tier
 from lamina.errors import Unavailable
-from lamina.policies.caching.keys import embedding_key
+from lamina.policies.caching.answer_keys import AnswerPolicy, RequestIdentity
 from lamina.policies.caching.shard import LayerLimits, ShardLimits, SwarmLimits
 from lamina.search.fused_search import SearchHints
 
@@ -45,7 +46,7 @@ class Stamps:
     def __init__(self, stamp: Stamp | Exception | None = STAMP) -> None:
         self.stamp = stamp
 
-    async def of(self, scope: Scope) -> Stamp:
+    async def read(self, scope: Scope) -> Stamp:
         if isinstance(self.stamp, Exception):
             raise self.stamp
         if self.stamp is None:
@@ -88,7 +89,7 @@ class Counting(CacheShardActor):
 
 
 class Replica:
-    """What one router replica has of the cache stack, and how often it had to compute."""
+    """What one router replica has of the cache stack, and how often it had to search."""
 
     def __init__(
         self,
@@ -100,40 +101,54 @@ class Replica:
     ) -> None:
         self.caches = SharedCaches({"cache-0": shard}, layers, GUARD)
         self.stamps = stamps or Stamps()
-        self.computed = 0
-        self.known: list[SearchHints] = []
-        self._answers = AnswerCache(self.stamps, self.caches, embedding_key, policy, lambda: NOON)
+        self.searched = 0
+        self.hints: list[SearchHints] = []
+        self.gate: asyncio.Event | None = None
+        self._answers = AnswerCache(self.stamps, self.caches, policy, lambda: NOON)
+        self._search = CachedSearch(self, lambda request, found: found, self._answers)
+        self._traversal = CachedTraversal(self, lambda request, found: found, self._answers)
+
+    async def search(self, request: Callable[[], RenderedAnswer], hints: SearchHints) -> RenderedAnswer:
+        self.searched += 1
+        self.hints.append(hints)
+        await asyncio.sleep(0)
+        answer = request()
+        if self.gate is not None:
+            await self.gate.wait()
+        return answer
+
+    async def traverse(self, request: Callable[[], RenderedAnswer]) -> RenderedAnswer:
+        self.searched += 1
+        return request()
 
     async def ask(
-        self, scope: Scope = ANN, query: str = "tea?", *, made: Callable[[str], Computed] | None = None, **request: Any
-    ) -> Served:
-        stamp = await self._answers.stamp(scope)
+        self,
+        scope: Scope = ANN,
+        query: str = "tea?",
+        *,
+        answer: Callable[[], RenderedAnswer] | None = None,
+        stamp: Stamp | None = None,
+        **sent: Any,
+    ) -> SentAnswer:
+        stamp = stamp or await self.stamp(scope)
         assert stamp is not None
-        asked = Asked("search", scope, {"query": query, **request}, query, graph=query)
-
-        async def compute(known: SearchHints) -> Computed:
-            self.computed += 1
-            self.known.append(known)
-            await asyncio.sleep(0)
-            return made(query) if made else Computed(b'{"n":%d}' % self.computed)
-
-        served = await self._answers.serve(asked, stamp, compute)
+        identity = RequestIdentity("search", scope, {"query": query, **sent}, query, walk=query)
+        found = await self._search.search(CacheableRequest(identity, answer or self._numbered, stamp))
         await self.caches.flush()
-        return served
+        return found
 
-    async def walk(self, scope: Scope = ANN, body: bytes = b'{"n":0}') -> Served:
-        async def compute(known: SearchHints) -> Computed:
-            self.computed += 1
-            return Computed(body)
-
-        stamp = await self._answers.stamp(scope)
-        assert stamp is not None
-        served = await self._answers.walked(Asked("traverse", scope, {"names": ["Ann"]}), stamp, compute)
+    async def walk(self, scope: Scope = ANN, body: bytes = b'{"n":0}') -> SentAnswer:
+        identity = RequestIdentity("traverse", scope, {"names": ["Ann"]})
+        request = CacheableRequest(identity, lambda: RenderedAnswer(body), await self.stamp(scope))
+        found = await self._traversal.traverse(request)
         await self.caches.flush()
-        return served
+        return found
 
-    async def stamp(self) -> Stamp | None:
-        return await self._answers.stamp(ANN)
+    async def stamp(self, scope: Scope = ANN) -> Stamp | None:
+        return await self._answers.read_stamp(scope)
+
+    def _numbered(self) -> RenderedAnswer:
+        return RenderedAnswer(b'{"n":%d}' % self.searched)
 
 
 @pytest.fixture
@@ -148,7 +163,7 @@ async def test_the_same_request_is_computed_once_and_names_the_layer_that_answer
 
     assert first.body() == b'{"n":1,"cache":[]}'
     assert second.body() == b'{"n":1,"cache":["turn_hash"]}'
-    assert replica.computed == 1
+    assert replica.searched == 1
 
 
 async def test_another_replica_finds_it_in_the_shard_in_one_round_trip_and_then_in_its_own_copies() -> None:
@@ -161,7 +176,7 @@ async def test_another_replica_finds_it_in_the_shard_in_one_round_trip_and_then_
 
     assert (found.layers, again.layers) == ((Layer.TURN,), (Layer.TURN,))
     assert shard.found == asked_before + 1
-    assert other.computed == 0
+    assert other.searched == 0
 
 
 async def test_sub_agents_of_a_swarm_share_answers_and_other_swarms_and_users_do_not(replica: Replica) -> None:
@@ -178,9 +193,9 @@ async def test_sub_agents_of_a_swarm_share_answers_and_other_swarms_and_users_do
         replace(BOB, tenant="other"),
         Scope("acme", "atlas", agent="eve"),
     ):
-        before = replica.computed
+        before = replica.searched
         await replica.ask(scope)
-        assert replica.computed == before + 1, scope
+        assert replica.searched == before + 1, scope
 
 
 async def test_sub_agents_with_different_memory_profiles_do_not_share(replica: Replica) -> None:
@@ -188,7 +203,7 @@ async def test_sub_agents_with_different_memory_profiles_do_not_share(replica: R
     replica.stamps.stamp = replace(STAMP, profile=MemoryProfile((Tier.NOTES,), 3, 0.1))
 
     assert (await replica.ask(BOB)).layers == ()
-    assert replica.computed == 2
+    assert replica.searched == 2
 
 
 @pytest.mark.parametrize(
@@ -207,7 +222,7 @@ async def test_a_write_of_anything_it_depends_on_ends_an_answer_everywhere(repli
     replica.stamps.stamp = later
 
     assert (await replica.ask()).layers == ()
-    assert replica.computed == 2
+    assert replica.searched == 2
 
 
 async def test_an_expired_share_and_a_write_to_what_is_shared_end_an_answer(replica: Replica) -> None:
@@ -221,7 +236,7 @@ async def test_an_expired_share_and_a_write_to_what_is_shared_end_an_answer(repl
         replica.stamps.stamp = stamp
         await replica.ask()
 
-    assert replica.computed == 3
+    assert replica.searched == 3
 
 
 async def test_nothing_is_kept_while_a_projection_lags(replica: Replica) -> None:
@@ -230,18 +245,18 @@ async def test_nothing_is_kept_while_a_projection_lags(replica: Replica) -> None
     await replica.ask()
     await replica.ask()
 
-    assert replica.computed == 2
+    assert replica.searched == 2
 
 
 async def test_a_degraded_answer_is_not_kept(replica: Replica) -> None:
     for _ in range(2):
-        await replica.ask(made=lambda _: Computed(b'{"n":0}', is_whole=False))
+        await replica.ask(answer=lambda: RenderedAnswer(b'{"n":0}', is_whole=False))
 
-    assert replica.computed == 2
+    assert replica.searched == 2
 
 
 async def test_what_found_nothing_is_kept_by_the_negative_layer_alone(replica: Replica) -> None:
-    await replica.ask(made=lambda _: Computed(b'{"n":0}', is_empty=True))
+    await replica.ask(answer=lambda: RenderedAnswer(b'{"n":0}', is_empty=True))
     again = await replica.ask(replace(BOB, swarm=None))
 
     assert again.layers == (Layer.NEGATIVE,)
@@ -251,23 +266,23 @@ async def test_what_found_nothing_is_kept_by_the_negative_layer_alone(replica: R
 
 
 async def test_the_graphs_part_is_found_again_where_the_rest_differs(replica: Replica) -> None:
-    await replica.ask(made=lambda _: Computed(b'{"n":0}', graph={Source.GRAPH: ()}))
+    await replica.ask(answer=lambda: RenderedAnswer(b'{"n":0}', graph={Source.GRAPH: ()}))
     other = await replica.ask(fusion="weighted")
 
     assert other.layers == (Layer.GRAPH,)
-    assert replica.known[1].graph == {Source.GRAPH: ()}
+    assert replica.hints[1].graph == {Source.GRAPH: ()}
 
 
 @pytest.mark.parametrize(
     "other", [replace(ANN, user="eve"), replace(ANN, session="other"), replace(ANN, namespace="other")]
 )
 async def test_what_one_may_see_of_the_graph_is_not_shown_to_another(replica: Replica, other: Scope) -> None:
-    await replica.ask(ANN, made=lambda _: Computed(b'{"n":0}', graph={Source.GRAPH: ()}))
+    await replica.ask(ANN, answer=lambda: RenderedAnswer(b'{"n":0}', graph={Source.GRAPH: ()}))
     await replica.ask(other, fusion="weighted")
     await replica.walk(ANN)
     walked = await replica.walk(other)
 
-    assert replica.known[1].graph is None
+    assert replica.hints[1].graph is None
     assert walked.layers == ()
 
 
@@ -285,12 +300,12 @@ async def test_a_walk_is_found_again_until_its_workspace_is_written_and_not_kept
 
 
 async def test_a_walk_that_was_found_is_not_kept_anew(replica: Replica) -> None:
-    await replica.ask(made=lambda _: Computed(b'{"n":0}', graph={Source.GRAPH: ()}))
+    await replica.ask(answer=lambda: RenderedAnswer(b'{"n":0}', graph={Source.GRAPH: ()}))
     kept: list[object] = []
     keep = replica.caches.keep
     replica.caches.keep = lambda entry: (kept.append(entry.key.layer), keep(entry))[1]  # type: ignore[method-assign]
 
-    await replica.ask(fusion="weighted", made=lambda _: Computed(b'{"n":0}', graph={Source.GRAPH: ()}))
+    await replica.ask(fusion="weighted", answer=lambda: RenderedAnswer(b'{"n":0}', graph={Source.GRAPH: ()}))
 
     assert kept == [Layer.TURN, Layer.SWARM]
 
@@ -307,19 +322,16 @@ async def test_another_release_or_configuration_shares_nothing() -> None:
 
 
 async def test_nobody_joins_a_search_that_began_while_an_index_lagged(replica: Replica) -> None:
-    go, bodies = asyncio.Event(), iter([b'{"seen":"before"}', b'{"seen":"after"}'])
+    replica.gate, bodies = asyncio.Event(), iter([b'{"seen":"before"}', b'{"seen":"after"}'])
 
-    async def compute(known: SearchHints) -> Computed:
-        body = next(bodies)
-        await go.wait()
-        return Computed(body)
+    def answer() -> RenderedAnswer:
+        return RenderedAnswer(next(bodies))
 
-    asked = Asked("search", ANN, {"query": "tea?"}, "tea?")
-    first = asyncio.create_task(replica._answers.serve(asked, replace(STAMP, is_settled=False), compute))
+    first = asyncio.create_task(replica.ask(answer=answer, stamp=replace(STAMP, is_settled=False)))
     await asyncio.sleep(0.01)
-    second = asyncio.create_task(replica._answers.serve(asked, STAMP, compute))
+    second = asyncio.create_task(replica.ask(answer=answer))
     await asyncio.sleep(0.01)
-    go.set()
+    replica.gate.set()
 
     assert b"before" in (await first).body()
     assert b"after" in (await second).body()
@@ -334,34 +346,28 @@ async def test_stamps_that_fail_are_soon_not_waited_for() -> None:
     await replica.caches.close()
 
 
-async def test_one_computation_serves_all_that_ask_meanwhile_and_survives_the_first_caller() -> None:
+async def test_one_search_serves_all_that_ask_meanwhile_and_survives_the_first_caller() -> None:
     replica = Replica(CacheShardActor(LIMITS))
-    go = asyncio.Event()
+    replica.gate = asyncio.Event()
 
-    async def compute(known: SearchHints) -> Computed:
-        replica.computed += 1
-        await go.wait()
-        return Computed(b'{"n":1}')
-
-    asked = Asked("search", ANN, {"query": "tea?"}, "tea?")
-    tasks = [asyncio.create_task(replica._answers.serve(asked, STAMP, compute)) for _ in range(5)]
+    tasks = [asyncio.create_task(replica.ask()) for _ in range(5)]
     await asyncio.sleep(0.01)
     tasks[0].cancel()
-    go.set()
-    served = await asyncio.gather(*tasks, return_exceptions=True)
+    replica.gate.set()
+    sent = await asyncio.gather(*tasks, return_exceptions=True)
 
-    assert replica.computed == 1
-    assert isinstance(served[0], asyncio.CancelledError)
-    assert all(isinstance(item, Served) and item.body().startswith(b'{"n":1,') for item in served[1:])
+    assert replica.searched == 1
+    assert isinstance(sent[0], asyncio.CancelledError)
+    assert all(isinstance(item, SentAnswer) and item.body().startswith(b'{"n":1,') for item in sent[1:])
     await replica.caches.close()
 
 
 async def test_an_error_reaches_the_caller_and_is_not_kept(replica: Replica) -> None:
-    def fails(_: str) -> Computed:
+    def fails() -> RenderedAnswer:
         raise Unavailable("search", "everything is down")
 
     with pytest.raises(Unavailable):
-        await replica.ask(made=fails)
+        await replica.ask(answer=fails)
     assert (await replica.ask()).layers == ()
 
 
@@ -393,13 +399,11 @@ async def test_without_a_stamp_in_time_there_is_none(stamp: Exception | None) ->
 async def test_a_layer_that_is_switched_off_is_neither_asked_nor_fed(layer: Layer) -> None:
     replica = Replica(CacheShardActor(LIMITS), layers=ALL - {layer})
 
-    def made(query: str) -> Computed:
-        return Computed(b'{"n":0}', is_empty=query == "nothing", graph={Source.GRAPH: ()})
-
     for query in ("tea?", "nothing"):
+        answer = RenderedAnswer(b'{"n":0}', is_empty=query == "nothing", graph={Source.GRAPH: ()})
         for scope in (ANN, BOB):
             for fusion in ("rrf", "weighted"):
-                await replica.ask(scope, query, made=made, fusion=fusion)
+                await replica.ask(scope, query, answer=lambda: answer, fusion=fusion)  # noqa: B023 - asked at once
 
     assert layer not in replica.caches.counted()
     stats = (await replica.caches.figures()).shards["cache-0"]

@@ -1,0 +1,112 @@
+"""Keys of answers: everything that an answer, or a part of it, depends on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from lamina.core.cache_layers import Key, Layer, Space
+from lamina.core.scope import Scope
+from lamina.core.stamps import Stamp
+from lamina.policies.caching.keys import digest, embedding_key
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPolicy:
+    """The settings that answers depend on beside requests and stamps, and how long they live.
+
+    Args:
+        fingerprint: Of the release, the configuration and the database.
+        generation: The active generation of vectors.
+        ttl_s: Seconds that whole answers live, by layer.
+        front_entries: Most answers of the replica's own copies; 0 keeps none.
+        front_bytes: Most bytes of them.
+        deadline_s: Seconds after which an answer is computed without a stamp, and not kept.
+        failures: So many stamps in a row that cannot be read open the breaker.
+        pause_s: Seconds for which no stamp is read then.
+    """
+
+    fingerprint: bytes
+    generation: int
+    ttl_s: Mapping[Layer, float] = field(default_factory=dict)
+    front_entries: int = 0
+    front_bytes: int = 0
+    deadline_s: float = 1.0
+    failures: int = 5
+    pause_s: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class RequestIdentity:
+    """All that tells a request from others.
+
+    Args:
+        kind: The call; two kinds never share an answer.
+        scope: Whose request it is.
+        sent: All that was sent beside the scope, as JSON.
+        text: The text that is embedded for it, if one is.
+        walk: All that the graph's part of the answer depends on; ``None`` if the graph is not searched.
+    """
+
+    kind: str
+    scope: Scope
+    sent: Mapping[str, Any]
+    text: str = ""
+    walk: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerKeys:
+    """Keys of a request's answer and of its pieces, in the workspace's shard."""
+
+    space: Space
+    turn: Key
+    negative: Key
+    swarm: Key | None
+    graph: Key | None
+    embedding: Key
+
+    def answers(self) -> tuple[Key, ...]:
+        """Return the keys of whole answers, the outermost layer first."""
+        return (self.turn, self.negative) if self.swarm is None else (self.turn, self.negative, self.swarm)
+
+    def pieces(self) -> tuple[Key, ...]:
+        """Return the keys of the graph's rankings and of the embedding."""
+        return (self.embedding,) if self.graph is None else (self.graph, self.embedding)
+
+
+def answer_keys(request: RequestIdentity, stamp: Stamp, policy: AnswerPolicy, now: datetime) -> AnswerKeys:
+    """Return the keys of a request under a stamp.
+
+    An exact answer belongs to everything that was sent. Agents of a swarm share it whatever their
+    name, as long as the same memory profile holds for them. The graph's part depends on the own
+    workspace alone.
+    """
+    ids = request.scope
+    place = (ids.tenant, ids.workspace, ids.namespace)
+    basis = (policy.fingerprint, policy.generation, request.kind, place, stamp.whole(now))
+    for_agent = digest(*basis, ids.user, ids.session, ids.agent, request.sent)
+    for_profile = digest(*basis, ids.user, ids.session, _profile_parts(stamp), request.sent)
+    return AnswerKeys(
+        space=(ids.tenant, ids.workspace),
+        turn=Key(Layer.TURN, for_agent),
+        negative=Key(Layer.NEGATIVE, for_profile),
+        swarm=None if ids.swarm is None else Key(Layer.SWARM, for_profile, ids.swarm),
+        graph=None if request.walk is None else walk_key("graph", ids, request.walk, stamp, policy),
+        embedding=embedding_key(policy.generation, request.text),
+    )
+
+
+def walk_key(kind: str, scope: Scope, walk: object, stamp: Stamp, policy: AnswerPolicy) -> Key:
+    """Return the key of a walk through the own workspace's graph, for all scopes that see the same of it."""
+    place = (scope.tenant, scope.workspace, scope.namespace, scope.user, scope.session)
+    return Key(Layer.GRAPH, digest(policy.fingerprint, policy.generation, kind, place, stamp.own(), walk))
+
+
+def _profile_parts(stamp: Stamp) -> tuple[object, ...]:
+    """Return the parts of the agent's memory profile that its answers depend on."""
+    profile = stamp.profile
+    if profile is None:
+        return ()
+    tiers = [tier.name for tier in profile.tiers]
+    return (tiers, profile.max_context_chunks, profile.min_relevance, profile.ttl_days, profile.prompt_suffix)

@@ -1,0 +1,135 @@
+"""Search for a context block: memories, the user's profile, and facts next to the memories."""
+
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+from uuid import UUID
+
+from lamina.aio.deadline import time_limit
+from lamina.core.memories import Profile
+from lamina.core.ports import Hints
+from lamina.core.queries import FusedHit, Ranking, SearchRequest, clean_filters, first_expiry
+from lamina.core.scope import Scope
+from lamina.core.tiers import Source, Tier
+from lamina.errors import LaminaError
+from lamina.policies.ranking.context_block import ContextBlock, Extras, build_context
+from lamina.search.fused_search import Search, SearchHints
+from lamina.stores.postgres.profiles import Profiles
+
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRequest:
+    """A context block that is wanted.
+
+    Args:
+        search: The memories to look for.
+        budget_tokens: Most tokens of the block.
+        suffix: Text that the agent's memory profile puts at the end.
+    """
+
+    search: SearchRequest
+    budget_tokens: int
+    suffix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextAnswer:
+    """A context block.
+
+    Args:
+        block: The block.
+        budget_tokens: The budget that held.
+        degraded: Parts that did not answer, with the reasons.
+        is_whole: Whether all answered that is not switched off.
+        graph: The rankings of the graph's sources.
+        expires_at: When the first memory that was found expires.
+    """
+
+    block: ContextBlock
+    budget_tokens: int
+    degraded: Mapping[str, str]
+    is_whole: bool
+    graph: Mapping[Source, Ranking] | None
+    expires_at: datetime | None
+
+
+class ContextSearch:
+    """Searches, and lays out a block for a prompt.
+
+    Args:
+        search: Finds the memories.
+        profiles: The users' profiles.
+        hints: Reads the facts next to memories; ``None`` without a graph.
+        hint_results: How many of the best memories get hints.
+        hint_neighbours: Most hints of one memory.
+        deadline_s: Seconds after which a block is made without the profile or the hints.
+    """
+
+    def __init__(
+        self,
+        search: Search,
+        profiles: Profiles,
+        hints: Hints | None,
+        *,
+        hint_results: int,
+        hint_neighbours: int,
+        deadline_s: float,
+    ) -> None:
+        self._search = search
+        self._profiles = profiles
+        self._hints = hints
+        self._hint_results = hint_results
+        self._hint_neighbours = hint_neighbours
+        self._deadline_s = deadline_s
+
+    async def search(self, request: ContextRequest, hints: SearchHints) -> ContextAnswer:
+        """Return the block; a profile or hints that cannot be read are missing and named as degraded.
+
+        Raises:
+            InvalidInput: If the query is blank or a number is out of range.
+            Unavailable: If no source answered at all.
+        """
+        answer = await self._search.search(request.search, hints)
+        (profile, no_profile), (facts, no_facts) = await asyncio.gather(
+            self._profile(request.search.scope), self._facts(request.search, answer.hits)
+        )
+        extras = Extras(profile, request.suffix, facts)
+        return ContextAnswer(
+            block=build_context(answer.hits, extras, budget_tokens=request.budget_tokens),
+            budget_tokens=request.budget_tokens,
+            degraded={**answer.degraded, **no_profile, **no_facts},
+            is_whole=answer.is_whole and not (no_profile or no_facts),
+            graph=answer.graph,
+            expires_at=first_expiry(hit.memory.expires_at for hit in answer.hits),
+        )
+
+    async def _profile(self, scope: Scope) -> tuple[Profile | None, Mapping[str, str]]:
+        if scope.user is None:
+            return None, {}
+        return await read_or_degrade("profile", self._profiles.get(scope), self._deadline_s)
+
+    async def _facts(
+        self, request: SearchRequest, hits: Sequence[FusedHit]
+    ) -> tuple[Mapping[UUID, Sequence[str]], Mapping[str, str]]:
+        """Read the facts next to the best hits, if the graph is searched at all."""
+        ids = [hit.memory.id for hit in hits[: self._hint_results]]
+        if self._hints is None or not ids or Tier.GRAPH not in request.tiers:
+            return {}, {}
+        reading = self._hints.hints(request.scope, clean_filters(request.filters), ids)
+        found, degraded = await read_or_degrade("hints", reading, self._deadline_s)
+        return {id_: tuple(facts[: self._hint_neighbours]) for id_, facts in (found or {}).items()}, degraded
+
+
+async def read_or_degrade(
+    part: str, reading: Awaitable[Part], deadline_s: float
+) -> tuple[Part | None, Mapping[str, str]]:
+    """Read a part of an answer, or return the reason why it is missing: the answer goes on without it."""
+    try:
+        async with time_limit(deadline_s):
+            return await reading, {}
+    except (LaminaError, TimeoutError) as error:
+        return None, {part: str(error)}
