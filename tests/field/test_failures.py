@@ -86,7 +86,7 @@ async def test_an_index_that_fails_degrades_its_source_only_and_recovers(
         client = app.client()
         await client.post("/v1/notes", json={"content": "the anchor is rusty"})
         await app.indexed()
-        hybrid = app.tiers["notes"].searcher.searchers[0]  # type: ignore[attr-defined]
+        hybrid = app.tiers["notes"].searcher.searchers[0]
 
         with monkeypatch.context() as patched:
             patched.setattr(hybrid, "search", FailingIndex(hangs=hangs).search)

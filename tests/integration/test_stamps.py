@@ -75,7 +75,7 @@ async def test_what_nobody_keeps_and_what_others_wrote_later_unsettle_nothing(po
     await written(pool, projection="graph")
     await written(pool, Scope("globex", "there"))
 
-    assert (await without_graph.of(HERE)).is_settled
+    assert (await without_graph.read(HERE)).is_settled
 
 
 async def test_a_sharing_workspace_that_lags_unsettles_those_that_see_it(pool: Pool, stamps: Stamps) -> None:
