@@ -8,9 +8,8 @@ mark nothing is concluded.
 """
 
 import asyncio
-import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,7 +18,6 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
-from pgvector import Vector
 from psycopg.rows import DictRow
 
 from lamina.core.areas import Area
@@ -30,13 +28,9 @@ from lamina.core.scope import Scope
 from lamina.errors import LaminaError, Unavailable
 from lamina.maintenance.changes import Changes
 from lamina.maintenance.pages import After, Page
-from lamina.maintenance.sizes import live_notes
 from lamina.stores.archive import (
     Archive,
-    ArchivedChunk,
-    ArchivedLink,
     ArchivedNote,
-    ArchivedVersion,
     UnreadableArchive,
     scope_folder,
 )
@@ -45,25 +39,30 @@ from lamina.stores.postgres.archive_catalog import (
     ArchivedNotes,
     ArchiveFolder,
     RestoreOutcome,
-    active_generation,
     begin_folder,
     counts,
     file_of_run,
     folder_of,
     forget_archived,
     in_file,
-    insert_restored,
-    insert_restored_links,
     known,
     leave_run,
     lock_archive,
-    move_out,
-    rows_by_note,
 )
-from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, statement
+from lamina.stores.postgres.archive_transfer import (
+    find_candidates,
+    move_out,
+    read_notes,
+    restore_chunks,
+    restore_links,
+    restore_links_from,
+    restore_notes,
+    restore_versions,
+)
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.links import forget
-from lamina.stores.postgres.notes import delete_notes
+from lamina.stores.postgres.notes import count_notes, delete_notes, lock_unchanged
 from lamina.stores.postgres.outbox import enqueue, enqueue_notes, enqueue_returned
 
 logger = logging.getLogger(__name__)
@@ -134,15 +133,16 @@ class ArchivalJob:
         )
 
     async def _candidates(self, area: Area, after: After, moment: datetime) -> list[DictRow]:
-        parameters = area.ids() | {
-            "most_hits": self._policy.most_hits,
-            "idle": self._policy.idle,
-            "moment": moment,
-            "after": None if after is None else after["id"],
-            "limit": self._page_rows,
-        }
         async with connect(self._pool) as connection:
-            return await (await connection.execute(statement("archive_candidates"), parameters)).fetchall()
+            return await find_candidates(
+                connection,
+                area,
+                most_hits=self._policy.most_hits,
+                idle=self._policy.idle,
+                moment=moment,
+                after=None if after is None else after["id"],
+                limit=self._page_rows,
+            )
 
     async def _strays(self, area: Area) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the files that have more notes than are archived there, and what could not be read."""
@@ -193,7 +193,7 @@ class ArchivalJob:
 
     async def size(self, area: Area) -> int:
         """Return how many notes the scope has."""
-        return await live_notes(self._pool, area)
+        return await count_notes(self._pool, area)
 
     async def undo(self, connection: Connection, run: UUID) -> Counts:
         """Restore what one file of a run has; what the scope has again meanwhile stays archived.
@@ -396,7 +396,7 @@ async def _link_again(connection: Connection, archive: Archive, entries: Sequenc
     with suppress(UnreadableArchive):
         notes = await asyncio.to_thread(archive.read, entries[0].file, [entry.id for entry in entries])
         links = [(note, link) for note in notes for link in note.links if link.kind != LinkKind.SIMILAR]
-        await _insert_links(connection, entries[0], links)
+        await restore_links(connection, entries[0], links)
 
 
 async def _tidy(connection: Connection, archive: Archive, file: str) -> None:
@@ -471,21 +471,8 @@ async def _free(connection: Connection, base: str) -> str:
 
 async def _due(connection: Connection, area: Area, rows: Sequence[DictRow]) -> list[ArchivedNote]:
     """Return the notes that still are as they were, with all that goes with them; they stay so."""
-    parameters = {
-        "tenant": area.tenant,
-        "ids": [row["id"] for row in rows],
-        "versions": [row["version"] for row in rows],
-        "hits": [row["hits"] for row in rows],
-        "last": [row["last_hit_at"] for row in rows],
-    }
-    cursor = await connection.execute(statement("lock_decided_notes"), parameters)
-    locked = [row["id"] async for row in cursor]
-    notes = await (await connection.execute(statement("archive_notes"), {"ids": locked})).fetchall()
-    ids = [row["id"] for row in notes]
-    chunks = await rows_by_note(connection, "archive_chunks", ids)
-    versions = await rows_by_note(connection, "archive_versions", ids)
-    links = _links(await (await connection.execute(statement("archive_links"), {"ids": ids})).fetchall())
-    return await asyncio.to_thread(lambda: [_note(row, chunks, versions, links) for row in notes])
+    states = {row["id"]: (row["version"], row["hits"], row["last_hit_at"]) for row in rows}
+    return await read_notes(connection, sorted(await lock_unchanged(connection, area.tenant, states)))
 
 
 async def _leave(changes: Changes, scope: Scope, ids: Sequence[UUID], file: str) -> None:
@@ -494,77 +481,6 @@ async def _leave(changes: Changes, scope: Scope, ids: Sequence[UUID], file: str)
     await enqueue_notes(connection, ids)
     await enqueue(connection, "graph", [*ids, *sorted(linked)])
     changes.bump(scope, teaches=True)
-
-
-@dataclass(frozen=True, slots=True)
-class _Links:
-    """Links by the note that they go from, and strengths by the note that they go to."""
-
-    out: Mapping[UUID, list[DictRow]]
-    into: Mapping[UUID, list[DictRow]]
-
-
-def _links(rows: Iterable[DictRow]) -> _Links:
-    out: dict[UUID, list[DictRow]] = {}
-    into: dict[UUID, list[DictRow]] = {}
-    for row in rows:
-        out.setdefault(row["from_id"], []).append(row)
-        into.setdefault(row["to_id"], []).append(row)
-    return _Links(out, into)
-
-
-def _note(
-    row: DictRow, chunks: Mapping[UUID, list[DictRow]], versions: Mapping[UUID, list[DictRow]], links: _Links
-) -> ArchivedNote:
-    id_ = row["id"]
-    # Of a link from another note only the strength is kept: the rest is that note's, which may be deleted meanwhile.
-    into = [[str(link["from_id"]), link["strength"]] for link in links.into.get(id_, ())]
-    return ArchivedNote(
-        id=id_,
-        tenant=row["tenant"],
-        workspace=row["workspace"],
-        namespace=row["namespace"],
-        user=row["user_id"],
-        agent=row["agent_id"],
-        session=row["session_id"],
-        swarm=row["swarm_id"],
-        category=row["category"],
-        content=row["content"],
-        content_hash=bytes(row["content_hash"]),
-        importance=row["importance"],
-        confidence=row["confidence"],
-        tags=tuple(row["tags"]),
-        metadata=row["metadata"],
-        source=row["source"],
-        version=row["version"],
-        hits=row["hits"],
-        event_at=row["event_at"],
-        last_hit_at=row["last_hit_at"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-        chunks=tuple(map(_chunk, chunks[id_])),
-        versions=tuple(map(_version, versions[id_])),
-        links=tuple(map(_link, links.out.get(id_, ()))),
-        extra={
-            "weight": row["weight"],
-            "temperature_changed_at": row["temperature_changed_at"].isoformat(),
-            "linked_from": into,
-        },
-    )
-
-
-def _chunk(row: DictRow) -> ArchivedChunk:
-    embedding = row["embedding"].to_numpy().astype(_FLOAT32).tobytes()
-    return ArchivedChunk(row["chunk"], row["text_start"], row["text_end"], row["generation"], embedding)
-
-
-def _version(row: DictRow) -> ArchivedVersion:
-    columns = {name: value for name, value in row.items() if name != "id"}
-    return ArchivedVersion(**columns | {"tags": tuple(row["tags"])})
-
-
-def _link(row: DictRow) -> ArchivedLink:
-    return ArchivedLink(row["to_id"], row["kind"], row["strength"], row["source"], row["seen_at"])
 
 
 async def _restore(
@@ -580,46 +496,14 @@ async def _restore(
         return []
     await _reach(archive, _folder_of(file))
     notes = await asyncio.to_thread(archive.read, file, [entry.id for entry in listed])
-    new = await insert_restored(connection, await asyncio.to_thread(_as_rows, notes))
+    new = await restore_notes(connection, notes)
     back = [note for note in notes if note.id in new]
-    embedded = await _insert_parts(connection, listed[0], back)
+    embedded = await restore_chunks(connection, back)
+    await restore_versions(connection, back)
+    await restore_links(connection, listed[0], [(note, link) for note in back for link in note.links])
     await forget_archived(connection, sorted(new))
     await _tell(connection, listed[0], back)
     return [_outcome(entry.id, {note.id for note in notes}, new, embedded) for entry in listed]
-
-
-async def _insert_parts(connection: Connection, entry: ArchivedEntry, notes: Sequence[ArchivedNote]) -> set[UUID]:
-    """Insert what goes with notes; return those that have vectors of the active generation."""
-    generation = await active_generation(connection)
-    chunks = [(note.id, chunk) for note in notes for chunk in note.chunks if chunk.generation == generation]
-    await _insert_chunks(connection, generation, chunks)
-    versions = [{"note_id": note.id, **version._asdict()} for note in notes for version in note.versions]
-    await connection.execute(statement("restore_versions"), {"rows": _as_json(versions)})
-    await _insert_links(connection, entry, [(note, link) for note in notes for link in note.links])
-    return {id_ for id_, _ in chunks}
-
-
-async def _insert_chunks(
-    connection: Connection, generation: int | None, chunks: Sequence[tuple[UUID, ArchivedChunk]]
-) -> None:
-    parameters = {
-        "generation": generation,
-        "ids": [id_ for id_, _ in chunks],
-        "chunks": [chunk.chunk for _, chunk in chunks],
-        "starts": [chunk.start for _, chunk in chunks],
-        "ends": [chunk.end for _, chunk in chunks],
-        "embeddings": [Vector(np.frombuffer(chunk.embedding, _FLOAT32)) for _, chunk in chunks],
-    }
-    if chunks:
-        await connection.execute(statement("restore_chunks"), parameters)
-
-
-async def _insert_links(
-    connection: Connection, entry: ArchivedEntry, links: Sequence[tuple[ArchivedNote, ArchivedLink]]
-) -> None:
-    rows = [{"from_id": note.id, "user_id": note.user, **link._asdict()} for note, link in links]
-    entities = sorted({link.to_id for _, link in links if link.kind != LinkKind.SIMILAR})
-    await insert_restored_links(connection, entry.scope(), _as_json(rows), entities, entry.archived_at)
 
 
 async def _tell(connection: Connection, entry: ArchivedEntry, notes: Sequence[ArchivedNote]) -> None:
@@ -627,16 +511,7 @@ async def _tell(connection: Connection, entry: ArchivedEntry, notes: Sequence[Ar
     if not notes:
         return
     ids = [note.id for note in notes]
-    into = [(UUID(from_id), note.id, strength) for note in notes for from_id, strength in note.extra["linked_from"]]
-    parameters = {
-        "tenant": entry.tenant,
-        "from_ids": [from_id for from_id, _, _ in into],
-        "to_ids": [to_id for _, to_id, _ in into],
-        "strengths": [strength for _, _, strength in into],
-        "archived_at": entry.archived_at,
-    }
-    cursor = await connection.execute(statement("restore_links_from"), parameters)
-    linked = {row["from_id"] async for row in cursor}
+    linked = await restore_links_from(connection, entry, notes)
     await enqueue_notes(connection, ids)
     await enqueue(connection, "graph", [*ids, *sorted(linked - set(ids))])
     await bump_epoch(connection, entry.scope(), teaches=True)
@@ -652,25 +527,3 @@ def _outcome(id_: UUID, readable: set[UUID], new: set[UUID], embedded: set[UUID]
 
 def _restored(outcomes: Sequence[RestoreOutcome]) -> list[UUID]:
     return [item.id for item in outcomes if item.status is RestoreStatus.RESTORED]
-
-
-def _as_rows(notes: Sequence[ArchivedNote]) -> str:
-    return _as_json([_row(note) for note in notes])
-
-
-def _row(note: ArchivedNote) -> Json:
-    columns = ("id", "tenant", "workspace", "namespace", "category", "content", "importance", "confidence", "tags")
-    more = ("metadata", "source", "version", "hits", "event_at", "last_hit_at", "created_at", "updated_at")
-    return {name: getattr(note, name) for name in (*columns, *more)} | {
-        "user_id": note.user,
-        "agent_id": note.agent,
-        "session_id": note.session,
-        "swarm_id": note.swarm,
-        "content_hash": f"\\x{note.content_hash.hex()}",
-        "weight": note.extra["weight"],
-        "temperature_changed_at": note.extra["temperature_changed_at"],
-    }
-
-
-def _as_json(rows: Sequence[Json]) -> str:
-    return json.dumps(rows, default=lambda value: value.isoformat() if isinstance(value, datetime) else str(value))

@@ -20,7 +20,6 @@ from lamina.extraction.extractive_summaries import SourceText, Summarizer
 from lamina.maintenance.changes import Changes
 from lamina.maintenance.derived_notes import Derived, Deriver, PreparedDerived, kept_entities, still_says
 from lamina.maintenance.pages import After, Page
-from lamina.maintenance.sizes import live_notes
 from lamina.policies.retention.clusters import (
     Cluster,
     EdgePolicy,
@@ -35,6 +34,7 @@ from lamina.stores.postgres.connection import Connection, Pool, connect, stateme
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.job_changes import Change, take_rows
 from lamina.stores.postgres.links import prune_evidence
+from lamina.stores.postgres.notes import count_notes
 from lamina.stores.postgres.outbox import enqueue
 
 SOURCE = "job:consolidation"
@@ -233,7 +233,7 @@ class ConsolidationJob:
 
     async def size(self, area: Area) -> int:
         """Return how many notes the scope has."""
-        return await live_notes(self._pool, area)
+        return await count_notes(self._pool, area)
 
     async def undo(self, connection: Connection, run: UUID) -> Counts:
         """Take some of a run's edges back."""

@@ -13,10 +13,10 @@ from lamina.core.areas import Area
 from lamina.core.runs import Counts
 from lamina.maintenance.changes import Changes
 from lamina.maintenance.pages import After, Page
-from lamina.maintenance.sizes import live_notes
 from lamina.policies.retention.duplicate_groups import Merge, ToldNote, decide_merges
 from lamina.stores.postgres.connection import Connection, Pool, connect, statement
 from lamina.stores.postgres.job_changes import Change
+from lamina.stores.postgres.notes import count_notes, lock_unchanged
 
 PAGE_NOTES = 20_000
 MOST_NOTES = 100_000
@@ -79,7 +79,7 @@ class MergeJob:
 
     async def act(self, changes: Changes, area: Area, plan: Decided) -> Counts:
         """Merge what still is as it was; a merge one of whose notes changed meanwhile waits for the next run."""
-        locked = await _locked(changes.connection, area, plan)
+        locked = await lock_unchanged(changes.connection, area.tenant, plan.states)
         merges = [merge for merge in plan.merges if {merge.survivor_id, *merge.absorbed_ids} <= locked]
         kept = await changes.notes([_survival(merge) for merge in merges], tenant=area.tenant)
         gone = await changes.notes(
@@ -89,7 +89,7 @@ class MergeJob:
 
     async def size(self, area: Area) -> int:
         """Return how many notes the scope has."""
-        return await live_notes(self._pool, area)
+        return await count_notes(self._pool, area)
 
 
 async def _end_of_page(connection: Connection, parameters: dict[str, Any]) -> DictRow | None:
@@ -113,19 +113,6 @@ def _told(row: DictRow) -> ToldNote:
 def _states(rows: Iterable[DictRow], merges: Sequence[Merge]) -> dict[UUID, tuple[int, int, datetime]]:
     taking_part = {id_ for merge in merges for id_ in (merge.survivor_id, *merge.absorbed_ids)}
     return {row["id"]: (row["version"], row["hits"], row["last_hit_at"]) for row in rows if row["id"] in taking_part}
-
-
-async def _locked(connection: Connection, area: Area, plan: Decided) -> set[UUID]:
-    versions, hits, last = zip(*plan.states.values(), strict=True)
-    parameters = {
-        "tenant": area.tenant,
-        "ids": list(plan.states),
-        "versions": list(versions),
-        "hits": list(hits),
-        "last": list(last),
-    }
-    cursor = await connection.execute(statement("lock_decided_notes"), parameters)
-    return {row["id"] async for row in cursor}
 
 
 def _survival(merge: Merge) -> Change:

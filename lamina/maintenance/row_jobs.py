@@ -13,7 +13,8 @@ from lamina.maintenance.changes import Changes
 from lamina.maintenance.pages import After, Page
 from lamina.policies.retention.decay import edge_standing, entity_standing, entry_weight
 from lamina.policies.retention.lifespan import is_warm
-from lamina.stores.postgres.connection import Pool, connect, statement
+from lamina.stores.postgres.aging import Candidates, read_candidates
+from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.job_changes import Change
 
 Decide = Callable[[Sequence[DictRow], datetime], list[Change]]
@@ -26,12 +27,12 @@ class RowPolicy:
 
     Args:
         rows: Whose rows it changes.
-        candidates: The statement that reads those which may be due: ``id`` and what the decision needs.
+        candidates: Rows that may be due.
         decide: Returns what becomes of them; of most, nothing.
     """
 
     rows: Rows
-    candidates: str
+    candidates: Candidates
     decide: Decide
 
 
@@ -51,13 +52,14 @@ class RowJob:
 
     async def decide(self, area: Area, after: After, moment: datetime) -> Page[list[Change]]:
         """Read one page and decide."""
-        parameters = area.ids() | {
-            "after": None if after is None else after["id"],
-            "limit": self._page_rows,
-            "moment": moment,
-        }
-        async with connect(self._pool) as connection:
-            rows = await (await connection.execute(statement(self._policy.candidates), parameters)).fetchall()
+        rows = await read_candidates(
+            self._pool,
+            self._policy.candidates,
+            area,
+            moment=moment,
+            after=None if after is None else after["id"],
+            limit=self._page_rows,
+        )
         changes = self._policy.decide(rows, moment)
         is_last = len(rows) < self._page_rows
         next_after = None if is_last else {"id": str(rows[-1]["id"])}

@@ -14,7 +14,8 @@ from lamina.core.runs import JobName
 from lamina.embedded import EmbeddedPostgres
 from lamina.maintenance.row_jobs import DECAY, EDGES, ENTITIES, SWEEP
 from lamina.models.hashing import HashingModel
-from lamina.stores.postgres.connection import statement
+from lamina.stores.postgres import aging, job_changes, job_runs
+from lamina.stores.postgres.connection import QUERIES as SESSION_QUERIES
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.job_changes import Change, _json
 from tests.conftest import new_database
@@ -32,6 +33,7 @@ class Case:
     days: float
 
 
+QUERIES = {**aging.QUERIES, **job_changes.QUERIES, **job_runs.QUERIES}
 CASES = (Case("sweep", 8), Case("decay", 12), Case("entities", 400), Case("edges", 100))
 """Add a job here, and to `fill` what gives it something to do."""
 
@@ -220,7 +222,7 @@ def costs(postgres: EmbeddedPostgres) -> Iterator[tuple[dict[str, Cost], dict[st
         psycopg.connect(url, autocommit=True, row_factory=dict_row) as connection,
     ):
         claim_generation(url, HashingModel().identity)
-        connection.execute(statement("set_for_session"))
+        connection.execute(SESSION_QUERIES["set_for_session"])
         connection.execute("DROP INDEX IF EXISTS entities_embedding")  # No job searches it, and it fills slowly.
         add_tenants(connection, 1, FEW)
         among_few = all_costs(connection)
@@ -239,7 +241,7 @@ def all_costs(connection: "psycopg.Connection[dict[str, Any]]") -> dict[str, Cos
     for policy in CANDIDATES:
         page = SCOPE | {"moment": datetime.now(UTC), "after": None, "limit": 2_000}
         asked[policy.candidates] = page
-        changes = policy.decide(connection.execute(statement(policy.candidates), page).fetchall(), page["moment"])
+        changes = policy.decide(connection.execute(QUERIES[policy.candidates], page).fetchall(), page["moment"])
         assert len(changes) == ROWS_OF_EACH
         asked[f"change_{policy.rows}"] = changes_as_parameters(changes)
     return {name: cost(connection, name, parameters) for name, parameters in asked.items()}
@@ -266,7 +268,7 @@ def cost(connection: "psycopg.Connection[dict[str, Any]]", name: str, parameters
 def explain(connection: "psycopg.Connection[dict[str, Any]]", name: str, parameters: Json) -> Json:
     """Explain a statement as it runs, and take back what it changes."""
     with connection.transaction(force_rollback=True):
-        text = b"EXPLAIN (ANALYZE, FORMAT JSON) " + statement(name)
+        text = b"EXPLAIN (ANALYZE, FORMAT JSON) " + QUERIES[name]
         row = connection.execute(text, parameters).fetchone()
     assert row is not None
     plan: Json = row["QUERY PLAN"][0]

@@ -21,8 +21,8 @@ from lamina.projections.ownership import claim_projection
 from lamina.settings import IN_MEMORY, Neo4jServerSettings, QdrantEdgeSettings, QdrantServerSettings
 from lamina.stores.postgres import builds
 from lamina.stores.postgres.builds import STARTS_APART, Builds, claim_store, order_build
-from lamina.stores.postgres.connection import statement
 from lamina.stores.postgres.keys import KeyRole
+from lamina.stores.postgres.outbox import QUERIES
 from lamina.wiring.stores import build_pool
 from tests.support.application import Application, running, settings_for
 from tests.support.indexes import chunk_count
@@ -301,7 +301,7 @@ async def test_what_is_written_while_a_build_is_ordered_is_not_lost(
 
         def execute(self, text: bytes, *parameters: Any) -> Any:
             done = self._connection.execute(text, *parameters)
-            if text == statement("enqueue_all_notes"):
+            if text == QUERIES["enqueue_all_notes"]:
                 asyncio.run_coroutine_threadsafe(meanwhile(), loop).result(20)
             return done
 

@@ -17,8 +17,8 @@ from lamina.core.cache_layers import Layer
 from lamina.models.hashing import HashingModel
 from lamina.policies.caching.shard import LayerLimits, ShardLimits
 from lamina.settings import PoolSettings
-from lamina.stores.postgres.connection import Pool, new_pool, statement
-from lamina.stores.postgres.embedding_cache import EmbeddingTable, KeptEmbedding, TextOf, text_of
+from lamina.stores.postgres.connection import Pool, new_pool
+from lamina.stores.postgres.embedding_cache import QUERIES, EmbeddingTable, KeptEmbedding, TextOf, text_of
 from lamina.stores.postgres.generations import claim_generation
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -192,7 +192,7 @@ async def plan_of(pool: Pool, texts: list[TextOf]) -> str:
         "generation": 1,
     }
     async with pool.connection() as connection:
-        cursor = await connection.execute(b"EXPLAIN (FORMAT JSON) " + statement("find_embeddings"), parameters)
+        cursor = await connection.execute(b"EXPLAIN (FORMAT JSON) " + QUERIES["find_embeddings"], parameters)
         return json.dumps(await cursor.fetchone())
 
 

@@ -17,11 +17,11 @@ from lamina.errors import InvalidInput
 from lamina.models.hashing import HashingModel
 from lamina.settings import PoolSettings
 from lamina.stores.postgres import links
-from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, new_pool, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, new_pool
 from lamina.stores.postgres.entities import Evidence, PreparedEntity, find_names, put_edges, put_entities
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.knowledge import KnowledgeReader
-from lamina.stores.postgres.links import Mention, put_mentions, untold
+from lamina.stores.postgres.links import QUERIES, Mention, put_mentions, untold
 from lamina.stores.postgres.notes import insert_notes, prepare_note
 from lamina.stores.postgres.shares import Shares
 
@@ -128,7 +128,7 @@ async def test_whether_a_source_is_new_to_an_entity_is_asked_of_an_index(connect
     await connection.execute("ANALYZE memory_links")
     told = {"entity_ids": [put["ann"].id], "memory_ids": [new_id()], "sources": ["source 7"], "times": [NOON]}
 
-    cursor = await connection.execute(b"EXPLAIN (ANALYZE) " + statement("raise_entity_confidence"), told)
+    cursor = await connection.execute(b"EXPLAIN (ANALYZE) " + QUERIES["raise_entity_confidence"], told)
     plan = "\n".join([row["QUERY PLAN"] async for row in cursor])
 
     assert "memory_links_by_source" in plan

@@ -14,8 +14,9 @@ from psycopg.rows import dict_row
 
 from lamina.embedded import EmbeddedPostgres
 from lamina.models.hashing import HashingModel
-from lamina.stores.postgres.connection import statement
+from lamina.stores.postgres.connection import QUERIES as SESSION_QUERIES
 from lamina.stores.postgres.generations import claim_generation
+from lamina.stores.postgres.note_duplicates import QUERIES
 from tests.conftest import new_database
 
 ROWS = 4_000
@@ -46,7 +47,7 @@ def filled(postgres: EmbeddedPostgres) -> Iterator["psycopg.Connection[dict[str,
         connection.execute(FILL.encode(), (ROWS,))
         connection.execute(CHUNKS.encode())
         connection.execute("ANALYZE")
-        connection.execute(statement("set_for_session"))
+        connection.execute(SESSION_QUERIES["set_for_session"])
         yield connection
 
 
@@ -63,7 +64,7 @@ def ask(connection: "psycopg.Connection[dict[str, Any]]", before: str, user: str
         "candidates": 16,
         "min_cosine": -1.0,
     }
-    return connection.execute(before.encode() + statement("nearest_notes"), parameters).fetchall()
+    return connection.execute(before.encode() + QUERIES["nearest_notes"], parameters).fetchall()
 
 
 @pytest.mark.parametrize(

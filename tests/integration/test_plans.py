@@ -13,8 +13,9 @@ from psycopg.rows import dict_row
 
 from lamina.embedded import EmbeddedPostgres
 from lamina.models.hashing import HashingModel
-from lamina.stores.postgres.connection import statement
+from lamina.stores.postgres.connection import QUERIES as SESSION_QUERIES
 from lamina.stores.postgres.generations import claim_generation
+from lamina.stores.postgres.messages import QUERIES
 from tests.conftest import new_database
 
 ROWS = 4000
@@ -45,7 +46,7 @@ def filled(postgres: EmbeddedPostgres) -> Iterator["psycopg.Connection[dict[str,
         connection.execute(FILL.encode(), (ROWS,))
         connection.execute(CHUNKS.encode())
         connection.execute("ANALYZE")
-        connection.execute(statement("set_for_session"))
+        connection.execute(SESSION_QUERIES["set_for_session"])
         yield connection
 
 
@@ -63,7 +64,7 @@ def plan(connection: "psycopg.Connection[dict[str, Any]]", tenant: str) -> str:
         "until": None,
         "candidates": 30,
     }
-    text = b"EXPLAIN (FORMAT JSON) " + statement("search_message_vectors")
+    text = b"EXPLAIN (FORMAT JSON) " + QUERIES["search_message_vectors"]
     row = connection.execute(text, parameters).fetchone()
     assert row is not None
     return json.dumps(row["QUERY PLAN"])
@@ -95,6 +96,6 @@ def test_a_search_in_a_small_scope_is_not_starved_by_a_large_one(
         "candidates": 30,
     }
 
-    rows = filled.execute(statement("search_message_vectors"), parameters).fetchall()
+    rows = filled.execute(QUERIES["search_message_vectors"], parameters).fetchall()
 
     assert len(rows) == 30

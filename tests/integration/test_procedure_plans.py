@@ -15,10 +15,10 @@ from lamina.core.queries import Filters, Query
 from lamina.core.scope import Scope
 from lamina.embedded import EmbeddedPostgres
 from lamina.models.hashing import HashingModel
-from lamina.stores.postgres.connection import statement
+from lamina.stores.postgres.connection import QUERIES as SESSION_QUERIES
 from lamina.stores.postgres.filters import filtered, query_parameters
 from lamina.stores.postgres.generations import claim_generation
-from lamina.stores.postgres.procedures import COLUMNS, _asked, _asked_key
+from lamina.stores.postgres.procedures import COLUMNS, QUERIES, _asked, _asked_key
 from lamina.text.words import words
 from tests.conftest import new_database
 
@@ -41,7 +41,7 @@ def filled(postgres: EmbeddedPostgres) -> Iterator["psycopg.Connection[dict[str,
         register_vector(connection)
         connection.execute(FILL.encode(), (ROWS,))
         connection.execute("ANALYZE")
-        connection.execute(statement("set_for_session"))
+        connection.execute(SESSION_QUERIES["set_for_session"])
         yield connection
 
 
@@ -49,7 +49,7 @@ def asked(text: str, tenant: str, *, has_vector: bool = True) -> tuple[bytes, di
     """Return the statement that matches a question, with its parameters."""
     vector = np.random.default_rng(0).standard_normal(384).astype(np.float32).tobytes() if has_vector else None
     query = Query(text, tuple(words(text)), Scope(tenant, "w"), 10, Filters(), vector, 1)
-    statement, values = filtered("search_procedures", query.filters, COLUMNS)
+    statement, values = filtered(QUERIES["search_procedures"], query.filters, COLUMNS)
     return statement, query_parameters(query) | values | _asked(query, _asked_key(query))
 
 

@@ -29,8 +29,8 @@ from lamina.maintenance.undo import Undo
 from lamina.maintenance.worker import Worker
 from lamina.models.batching import BatchingEmbedder
 from lamina.models.hashing import HashingModel
-from lamina.stores.postgres.connection import statement
 from lamina.stores.postgres.generations import activate_generation, claim_generation
+from lamina.stores.postgres.knowledge import QUERIES
 from lamina.stores.postgres.outbox import enqueue_all
 from lamina.text.words import words
 from lamina.wiring.jobs import job_limits
@@ -253,7 +253,7 @@ async def nearest_entities(app: Application, name: str, generation: int) -> dict
         "embedding": Vector(app.model.encode([name])[0]),
     }
     async with app.pool.connection() as connection:
-        cursor = await connection.execute(statement("nearest_entities"), parameters)
+        cursor = await connection.execute(QUERIES["nearest_entities"], parameters)
         return {row["id"]: row["cosine"] async for row in cursor}
 
 

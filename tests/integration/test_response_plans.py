@@ -15,8 +15,9 @@ from psycopg.rows import dict_row
 
 from lamina.embedded import EmbeddedPostgres
 from lamina.models.hashing import HashingModel
-from lamina.stores.postgres.connection import statement
+from lamina.stores.postgres.connection import QUERIES as SESSION_QUERIES
 from lamina.stores.postgres.generations import claim_generation
+from lamina.stores.postgres.responses import QUERIES
 from tests.conftest import new_database
 
 AGENTS, ROWS = 20, 200
@@ -50,7 +51,7 @@ def filled(postgres: EmbeddedPostgres) -> Iterator["psycopg.Connection[dict[str,
         connection.execute(FILL_AGENTS.encode(), (AGENTS,))
         connection.execute(FILL.encode(), (ROWS,))
         connection.execute("ANALYZE")
-        connection.execute(statement("set_for_session"))
+        connection.execute(SESSION_QUERIES["set_for_session"])
         yield connection
 
 
@@ -76,7 +77,7 @@ def parameters(agent: str) -> dict[str, Any]:
 
 
 def ask(connection: "psycopg.Connection[dict[str, Any]]", name: str, before: str = "") -> list[dict[str, Any]]:
-    return connection.execute(before.encode() + statement(name), parameters("agent 3")).fetchall()
+    return connection.execute(before.encode() + QUERIES[name], parameters("agent 3")).fetchall()
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,11 @@ import psycopg
 import pytest
 
 from lamina.core.queries import Filters
-from lamina.stores.postgres.connection import in_transaction, statement
+from lamina.stores.postgres.connection import QUERIES as SESSION_QUERIES
+from lamina.stores.postgres.connection import in_transaction
 from lamina.stores.postgres.filters import filtered
 from lamina.stores.postgres.job_changes import Change, change_rows
-from lamina.stores.postgres.messages import COLUMNS
+from lamina.stores.postgres.messages import COLUMNS, QUERIES
 from lamina.stores.postgres.outbox import enqueue
 from tests.support.application import Application, fused_search
 from tests.support.jobs import rows_of
@@ -277,7 +278,7 @@ async def test_a_summary_is_the_neighbour_of_what_follows_it(application: Applic
 
 
 async def _around(app: Application, id_: str) -> dict[str, int]:
-    text, values = filtered("messages_around", Filters(), COLUMNS)
+    text, values = filtered(QUERIES["messages_around"], Filters(), COLUMNS)
     asked = {"tenant": app.tenant, "workspace": "default", "namespace": "default", "user_id": None, "session_id": None}
     parameters = {**asked, **values, "ids": [UUID(id_)], "embedding": None}
     async with app.pool.connection() as connection:
@@ -294,18 +295,18 @@ FROM generate_series(1, %s) AS n
 
 @pytest.mark.parametrize("session", [None, "s3"])
 def test_messages_and_summaries_are_read_by_their_positions(database: str, session: str | None) -> None:
-    around, values = filtered("messages_around", Filters(), COLUMNS)
+    around, values = filtered(QUERIES["messages_around"], Filters(), COLUMNS)
     asked = {"tenant": "acme", "workspace": "w", "namespace": "n", "session_id": session, "user_id": None}
     page = {"limit": 10, "offset": 5, "include_compacted": False}
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute(FILL.encode(), [20_000])
         connection.execute("VACUUM ANALYZE messages")
-        connection.execute(statement("set_for_session"))
+        connection.execute(SESSION_QUERIES["set_for_session"])
         ids = [row[0] for row in connection.execute("SELECT id FROM messages LIMIT 5").fetchall()]
         parameters = {**asked, **values, **page, "ids": ids, "embedding": None, "generation": 1}
         explained = [
             json.dumps(connection.execute(b"EXPLAIN (FORMAT JSON) " + text, parameters).fetchall())
-            for text in (around, statement("list_messages"))[: 1 if session is None else 2]
+            for text in (around, QUERIES["list_messages"])[: 1 if session is None else 2]
         ]
 
     for plan in explained:

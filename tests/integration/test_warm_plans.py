@@ -15,11 +15,14 @@ from lamina.core.queries import Filters
 from lamina.maintenance.changes import Changes
 from lamina.maintenance.row_jobs import SWEEP
 from lamina.models.hashing import HashingModel
-from lamina.stores.postgres.connection import statement
+from lamina.stores.postgres.aging import QUERIES as AGING_QUERIES
+from lamina.stores.postgres.connection import QUERIES as SESSION_QUERIES
 from lamina.stores.postgres.filters import filtered
 from lamina.stores.postgres.generations import claim_generation
+from lamina.stores.postgres.job_changes import QUERIES as JOB_CHANGES_QUERIES
 from lamina.stores.postgres.job_changes import Change, _json
-from lamina.stores.postgres.notes import COLUMNS
+from lamina.stores.postgres.note_temperature import QUERIES as NOTE_TEMPERATURE_QUERIES
+from lamina.stores.postgres.notes import COLUMNS, QUERIES
 
 ROWS = 4_000
 WARM_ROWS = ROWS // 4
@@ -69,7 +72,7 @@ async def filled(database: str) -> AsyncIterator["psycopg.Connection[dict[str, A
         await sweep(database, due(connection, limit=ROWS))
         connection.execute("VACUUM (FULL, ANALYZE) note_chunks")
         connection.execute("VACUUM (ANALYZE) notes")
-        connection.execute(statement("set_for_session"))
+        connection.execute(SESSION_QUERIES["set_for_session"])
         yield connection
 
 
@@ -83,11 +86,11 @@ async def sweep(url: str, rows: Rows, moment: datetime | None = None) -> list[UU
 def due(connection: "psycopg.Connection[dict[str, Any]]", before: str = "", **asked: Any) -> Rows:
     """Read a page of notes that may be due."""
     page = {**ASKED, "moment": datetime.now(UTC), "after": None, "limit": PAGE} | asked
-    return connection.execute(before.encode() + statement(SWEEP.candidates), page).fetchall()
+    return connection.execute(before.encode() + AGING_QUERIES[SWEEP.candidates], page).fetchall()
 
 
 def ask(connection: "psycopg.Connection[dict[str, Any]]", before: str, **asked: Any) -> Rows:
-    text, values = filtered("search_notes_warm", Filters(), COLUMNS)
+    text, values = filtered(QUERIES["search_notes_warm"], Filters(), COLUMNS)
     return connection.execute(before.encode() + text, ASKED | values | asked).fetchall()
 
 
@@ -120,7 +123,7 @@ def test_counting_a_hit_touches_no_index(filled: "psycopg.Connection[dict[str, A
     ids = [row["id"] for row in filled.execute("SELECT id FROM notes WHERE temperature = 'warm' LIMIT 1").fetchall()]
     before = updates(filled)
 
-    filled.execute(statement("count_hits"), {"ids": ids, "hits": [1], "last": [datetime.now(UTC)]})
+    filled.execute(NOTE_TEMPERATURE_QUERIES["count_hits"], {"ids": ids, "hits": [1], "last": [datetime.now(UTC)]})
 
     assert [after - was for was, after in zip(before, updates(filled), strict=True)] == [1, 1]
 
@@ -171,7 +174,7 @@ def change(connection: "psycopg.Connection[dict[str, Any]]", before: str, change
         "tenant": "tenant 7",
         "run_id": None,
     }
-    return connection.execute(before.encode() + statement("change_notes"), parameters).fetchall()
+    return connection.execute(before.encode() + JOB_CHANGES_QUERIES["change_notes"], parameters).fetchall()
 
 
 def plan(explained: Rows) -> list[Node]:

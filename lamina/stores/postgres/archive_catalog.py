@@ -11,7 +11,7 @@ from psycopg.rows import DictRow
 from lamina.core.memories import RestoreStatus
 from lamina.core.scope import Scope
 from lamina.errors import Misconfigured
-from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("archive_catalog.sql")
@@ -86,7 +86,7 @@ class ArchivedNotes:
         """Return archived notes of the scope's namespace, in the order of their ids."""
         parameters = scope_parameters(scope) | {"limit": limit, "offset": offset}
         async with connect(self._pool) as connection:
-            return await _entries(connection, "archived_page", parameters)
+            return await _entries(connection, QUERIES["archived_page"], parameters)
 
     async def known(self, tenant: str, ids: Sequence[UUID]) -> list[ArchivedEntry]:
         """Return those of these notes that are archived."""
@@ -97,7 +97,7 @@ class ArchivedNotes:
         """Return archived notes of a user, in any namespace: those of one file that is none of some."""
         parameters = {"tenant": tenant, "user_id": user, "but": list(but)}
         async with connect(self._pool) as connection:
-            return await _entries(connection, "archived_of_user", parameters)
+            return await _entries(connection, QUERIES["archived_of_user"], parameters)
 
     async def folders(self, tenant: str) -> list[ArchiveFolder]:
         """Return every folder that has, or had, files of a tenant."""
@@ -135,12 +135,12 @@ async def counts(connection: Connection, scope: Scope) -> Mapping[str, int]:
 
 async def known(connection: Connection, tenant: str, ids: Sequence[UUID]) -> list[ArchivedEntry]:
     """Return those of a tenant's notes that are archived."""
-    return await _entries(connection, "archived_known", {"tenant": tenant, "ids": list(ids)})
+    return await _entries(connection, QUERIES["archived_known"], {"tenant": tenant, "ids": list(ids)})
 
 
 async def in_file(connection: Connection, file: str) -> list[ArchivedEntry]:
     """Return what is archived in a file."""
-    return await _entries(connection, "archived_in_file", {"file": file})
+    return await _entries(connection, QUERIES["archived_in_file"], {"file": file})
 
 
 async def file_of_run(connection: Connection, run: UUID, *, but: Collection[str] = ()) -> str | None:
@@ -160,69 +160,8 @@ async def forget_archived(connection: Connection, ids: Sequence[UUID]) -> None:
     await connection.execute(QUERIES["archived_delete"], {"ids": list(ids)})
 
 
-async def move_out(
-    connection: Connection, ids: Sequence[UUID], *, file: str, run: UUID | None, moment: datetime
-) -> set[UUID]:
-    """Delete notes, which are locked, with their chunks, versions and links; a file has them.
-
-    The evidence of edges stays: what a note told is still known.
-
-    Returns:
-        Other memories of the graph that were linked to them.
-    """
-    chosen = {"ids": list(ids)}
-    await connection.execute(QUERIES["archived_insert"], chosen | {"file": file, "run_id": run, "moment": moment})
-    cursor = await connection.execute(statement("forget_links"), chosen)
-    linked = {row["from_id"] async for row in cursor}
-    await connection.execute(QUERIES["archive_delete_notes"], chosen)
-    return linked - set(ids)
-
-
-async def rows_by_note(connection: Connection, name: str, ids: Sequence[UUID]) -> dict[UUID, list[DictRow]]:
-    """Return the rows of a statement by the note that each is of."""
-    found: dict[UUID, list[DictRow]] = {id_: [] for id_ in ids}
-    cursor = await connection.execute(statement(name), {"ids": list(ids)})
-    async for row in cursor:
-        found[row["id"]].append(row)
-    return found
-
-
-async def active_generation(connection: Connection) -> int | None:
-    """Return the number of the generation of vectors that searches use; ``None`` before the first one."""
-    row = await (await connection.execute(statement("active_generation"))).fetchone()
-    return row["generation"] if row else None
-
-
-async def insert_restored(connection: Connection, rows: str) -> set[UUID]:
-    """Insert notes as they were, cold; return those whose text the scope does not have again.
-
-    Args:
-        connection: In a transaction.
-        rows: JSON, the columns of each note.
-    """
-    cursor = await connection.execute(QUERIES["restore_notes"], {"rows": rows})
-    return {row["id"] async for row in cursor}
-
-
-async def insert_restored_links(
-    connection: Connection, scope: Scope, rows: str, entities: Sequence[UUID], archived_at: datetime
-) -> None:
-    """Insert links of notes as they were, to what is still there.
-
-    Args:
-        connection: In a transaction.
-        scope: The namespace of the notes.
-        rows: JSON, the columns of each link.
-        entities: The entities among the targets; those that are there stay until the transaction ends.
-        archived_at: A note that was written later is another one than the link was about.
-    """
-    parameters: dict[str, Any] = scope_parameters(scope) | {"ids": list(entities)}
-    await connection.execute(statement("keep_entities"), parameters)
-    await connection.execute(QUERIES["restore_links"], parameters | {"rows": rows, "archived_at": archived_at})
-
-
-async def _entries(connection: Connection, name: str, parameters: Mapping[str, Any]) -> list[ArchivedEntry]:
-    cursor = await connection.execute(statement(name), parameters)
+async def _entries(connection: Connection, query: bytes, parameters: Mapping[str, Any]) -> list[ArchivedEntry]:
+    cursor = await connection.execute(query, parameters)
     return [_entry(row) async for row in cursor]
 
 

@@ -3,16 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 import psycopg
 from psycopg.rows import DictRow, dict_row
 
 from lamina.core.tiers import ProjectionName
 from lamina.errors import Misconfigured
-from lamina.stores.postgres.connection import Pool, connect, statement
+from lamina.stores.postgres.connection import Pool, connect
 from lamina.stores.postgres.generations import Generation
-from lamina.stores.postgres.outbox import CHANNEL
+from lamina.stores.postgres.outbox import enqueue_everything
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("builds.sql")
@@ -69,11 +68,11 @@ class Builds:
 
     async def asked(self, projection: ProjectionName) -> int | None:
         """Return the build that takes over changes beside what searches use; ``None`` if there is none."""
-        return await self._build("asked_build", projection)
+        return await self._build(QUERIES["asked_build"], projection)
 
     async def full(self, projection: ProjectionName) -> int | None:
         """Return the build that has taken over everything there was when it was ordered; ``None`` if there is none."""
-        return await self._build("full_build", projection)
+        return await self._build(QUERIES["full_build"], projection)
 
     async def finish(self, projection: ProjectionName, build: int) -> None:
         """Take note that searches use the build, or that it is given up."""
@@ -86,10 +85,10 @@ class Builds:
             cursor = await connection.execute(QUERIES["builds"])
             return [_build(row) async for row in cursor]
 
-    async def _build(self, name: str, projection: ProjectionName) -> int | None:
+    async def _build(self, query: bytes, projection: ProjectionName) -> int | None:
         async with connect(self._pool) as connection:
             parameters = {"projection": projection, "unbounded": UNBOUNDED}
-            cursor = await connection.execute(statement(name), parameters)
+            cursor = await connection.execute(query, parameters)
             row = await cursor.fetchone()
         return None if row is None else int(row["build"])
 
@@ -159,10 +158,8 @@ def _filled(connection: psycopg.Connection[DictRow], projection: ProjectionName,
 
 
 def _enqueue_all(connection: psycopg.Connection[DictRow], projection: ProjectionName) -> int:
-    count = connection.execute(statement(f"enqueue_all_{projection}")).rowcount
+    count = enqueue_everything(connection, projection)
     connection.execute(QUERIES["bound_build"], {"projection": projection})
-    connection.execute(statement("unsettle"), {"tenant": None})
-    connection.execute(f"NOTIFY {CHANNEL}".encode())
     return count
 
 
@@ -173,7 +170,8 @@ def _known(row: DictRow | None) -> KnownStore:
 
 def served_store(url: str, projection: ProjectionName) -> str | None:
     """Return where the service keeps a projection; ``None`` if none has begun to."""
-    row = _first(url, "served_store", {"projection": projection})
+    with _connected(url) as connection:
+        row = connection.execute(QUERIES["served_store"], {"projection": projection}).fetchone()
     return None if row is None else row["store"]
 
 
@@ -209,11 +207,6 @@ def known_tenants(url: str) -> list[str]:
     """Return every tenant that ever wrote a memory."""
     with _connected(url) as connection:
         return [row["tenant"] for row in connection.execute(QUERIES["tenants_with_memories"])]
-
-
-def _first(url: str, name: str, parameters: dict[str, Any]) -> DictRow | None:
-    with _connected(url) as connection:
-        return connection.execute(statement(name), parameters).fetchone()
 
 
 def _connected(url: str) -> psycopg.Connection[DictRow]:

@@ -9,7 +9,7 @@ from psycopg.rows import DictRow
 
 from lamina.core.runs import JobName, RunState
 from lamina.core.tiers import TIERS, TierName
-from lamina.stores.postgres.connection import Pool, connect, statement
+from lamina.stores.postgres.connection import Pool, connect
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("database_metrics.sql")
@@ -76,7 +76,7 @@ class DatabaseMetrics:
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        found = await self._rows("figures_sizes", relations=list(TIER_OF_TABLE))
+        found = await self._rows(QUERIES["figures_sizes"], relations=list(TIER_OF_TABLE))
         rows: dict[TierName, float] = dict.fromkeys(TIER_OF_TABLE.values(), 0.0)
         for row in found:
             rows[TIER_OF_TABLE[row["relation"]]] += row["rows"]
@@ -88,8 +88,8 @@ class DatabaseMetrics:
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        found = await self._rows("figures_jobs")
-        audits = await self._rows("figures_audit")
+        found = await self._rows(QUERIES["figures_jobs"])
+        audits = await self._rows(QUERIES["figures_audit"])
         audit = audits[0] if audits else {"drift": None, "seen": None}
         return JobFigures(
             runs={(row["job"], RunState(row["state"])): row["runs"] for row in found},
@@ -104,9 +104,9 @@ class DatabaseMetrics:
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        row = (await self._rows("figures_generations"))[0]
+        row = (await self._rows(QUERIES["figures_generations"]))[0]
         return GenerationFigures(row["active"], row["building"])
 
-    async def _rows(self, name: str, **parameters: Any) -> list[DictRow]:
+    async def _rows(self, query: bytes, **parameters: Any) -> list[DictRow]:
         async with connect(self._pool) as connection:
-            return await (await connection.execute(statement(name), parameters)).fetchall()
+            return await (await connection.execute(query, parameters)).fetchall()

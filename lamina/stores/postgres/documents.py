@@ -222,7 +222,7 @@ class Documents:
         self, scope: Scope, filters: Filters, key: str | None, *, limit: int, offset: int
     ) -> list[StoredDocument]:
         """Return the scope's documents without their text, the latest event first."""
-        text, values = filtered("list_documents", filters, COLUMNS)
+        text, values = filtered(QUERIES["list_documents"], filters, COLUMNS)
         parameters = scope_parameters(scope) | values | {"key": key, "limit": limit, "offset": offset}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
@@ -242,7 +242,7 @@ class Documents:
 
     async def fetch(self, query: Query, places: Sequence[Place]) -> dict[Place, Memory]:
         """Return the passages at these (id, chunk) places that the query may see; what is gone is missing."""
-        text, values = filtered("fetch_documents", query.filters, COLUMNS)
+        text, values = filtered(QUERIES["fetch_documents"], query.filters, COLUMNS)
         parameters = query_parameters(query) | values | place_parameters(places)
         async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)

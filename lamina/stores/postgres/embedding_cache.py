@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("embedding_cache.sql")
@@ -90,7 +90,7 @@ class EmbeddingTable:
             "embeddings": [item.embedding for item in distinct],
             "used": [item.used_at for item in distinct],
         }
-        await self._changed("keep_embeddings", parameters)
+        await self._changed(QUERIES["keep_embeddings"], parameters)
 
     async def purge_expired(self, now: datetime, ttl_days: float, tenant: str | None = None) -> int:
         """Forget embeddings that were not used for so many days, of a tenant or of every one; return how many.
@@ -99,7 +99,7 @@ class EmbeddingTable:
             Unavailable: If Postgres does not answer.
         """
         return await self._changed(
-            "purge_expired_embeddings", {"cutoff": now - timedelta(days=ttl_days), "tenant": tenant}
+            QUERIES["purge_expired_embeddings"], {"cutoff": now - timedelta(days=ttl_days), "tenant": tenant}
         )
 
     async def purge(self, tenant: str) -> int:
@@ -108,7 +108,7 @@ class EmbeddingTable:
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        return await self._changed("purge_embeddings", {"tenant": tenant})
+        return await self._changed(QUERIES["purge_embeddings"], {"tenant": tenant})
 
     async def stats(self, tenant: str) -> EmbeddingFigures:
         """Return what the tenant has; reads all of its rows.
@@ -129,10 +129,10 @@ class EmbeddingTable:
             "generation": self._generation,
         }
 
-    async def _changed(self, name: str, parameters: dict[str, Any]) -> int:
+    async def _changed(self, query: bytes, parameters: dict[str, Any]) -> int:
         """Return how many rows a statement changed; a deadlock with another one is tried again."""
 
         async def act(connection: Connection) -> int:
-            return (await connection.execute(statement(name), parameters)).rowcount
+            return (await connection.execute(query, parameters)).rowcount
 
         return await in_transaction(self._pool, act)

@@ -11,7 +11,7 @@ from pgvector import Vector
 
 from lamina.core.memories import Edge, Entity, new_id
 from lamina.core.scope import Scope
-from lamina.stores.postgres.connection import Connection, scope_parameters, statement
+from lamina.stores.postgres.connection import Connection, scope_parameters
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("entities.sql")
@@ -86,7 +86,10 @@ async def put_entities(
         for item in prepared
         for key in item.entity.all_keys()
     ]
-    await _execute_many(connection, "insert_entity_name", sorted(names, key=lambda row: (row["key"], row["entity_id"])))
+    if names:
+        async with connection.cursor() as many:
+            in_order = sorted(names, key=lambda row: (row["key"], row["entity_id"]))
+            await many.executemany(QUERIES["insert_entity_name"], in_order)
     return put
 
 
@@ -139,7 +142,7 @@ async def put_edges(
         put.setdefault(edge_key(item.edge), Put(stored["id"], existed=not stored["is_new"]))
         await connection.execute(QUERIES["insert_edge_evidence"], {**row, "edge_id": stored["id"]})
     if put:
-        await connection.execute(QUERIES["weigh_edges"], {"ids": sorted({item.id for item in put.values()})})
+        await weigh_edges(connection, sorted({item.id for item in put.values()}))
     return put
 
 
@@ -165,10 +168,17 @@ def _edge_row(scope: Scope, item: Evidence, ids: Mapping[str, UUID]) -> dict[str
     }
 
 
-async def _execute_many(connection: Connection, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    if rows:
-        async with connection.cursor() as cursor:
-            await cursor.executemany(statement(name), rows)
+async def weigh_edges(connection: Connection, ids: Sequence[UUID]) -> None:
+    """Compute the strength and confidence of edges from their evidence."""
+    await connection.execute(QUERIES["weigh_edges"], {"ids": ids})
+
+
+async def keep_entities(connection: Connection, scope: Scope, ids: Collection[UUID]) -> set[UUID]:
+    """Lock entities of a scope against deletion until the transaction ends; return those that exist."""
+    if not ids:
+        return set()
+    cursor = await connection.execute(QUERIES["keep_entities"], {**scope_parameters(scope), "ids": list(ids)})
+    return {row["id"] async for row in cursor}
 
 
 async def find_openings(connection: Connection, scope: Scope, words: Collection[str]) -> set[str]:

@@ -1,7 +1,11 @@
 """The epoch of a scope: how often it was written; and of an agent: how often it learnt something."""
 
+from typing import Any
+
+import psycopg
+
 from lamina.core.scope import Scope
-from lamina.stores.postgres.connection import Connection, Pool, in_transaction, scope_parameters, statement
+from lamina.stores.postgres.connection import Connection, Pool, in_transaction, scope_parameters
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("epochs.sql")
@@ -22,7 +26,7 @@ async def bump_epoch(connection: Connection, scope: Scope, *, teaches: bool = Fa
     row = await cursor.fetchone()
     if teaches:
         # A statement of its own sees the rows of a response that was put while the one above waited.
-        await connection.execute(QUERIES["end_responses"], parameters)
+        await end_responses(connection, scope.tenant, scope.workspace, scope.agent)
     return int(row["epoch"]) if row else 0
 
 
@@ -36,8 +40,15 @@ async def bump_workspace(connection: Connection, tenant: str, workspace: str, ag
         agent: Whose view of the workspace changed; everybody's if not given.
     """
     parameters = {"tenant": tenant, "workspace": workspace, "agent_id": agent}
-    for name in ("lock_lesson", "bump_workspace_epochs", "end_responses"):
-        await connection.execute(statement(name), parameters)
+    await connection.execute(QUERIES["lock_lesson"], parameters)
+    await connection.execute(QUERIES["bump_workspace_epochs"], parameters)
+    await end_responses(connection, tenant, workspace, agent)
+
+
+async def end_responses(connection: Connection, tenant: str, workspace: str, agent: str | None) -> None:
+    """Make the responses of a workspace's agent stale, or everybody's if no agent is given."""
+    parameters = {"tenant": tenant, "workspace": workspace, "agent_id": agent}
+    await connection.execute(QUERIES["end_responses"], parameters)
 
 
 async def raise_epochs(pool: Pool, tenant: str, workspace: str | None) -> None:
@@ -54,3 +65,13 @@ async def raise_epochs(pool: Pool, tenant: str, workspace: str | None) -> None:
         await connection.execute(QUERIES["raise_epochs"], parameters)
 
     await in_transaction(pool, act)
+
+
+async def unsettle(connection: Connection, tenant: str) -> None:
+    """Raise a tenant's epochs because a projection changes; its scopes are unsettled until the outbox is empty."""
+    await connection.execute(QUERIES["unsettle"], {"tenant": tenant})
+
+
+def unsettle_all(connection: psycopg.Connection[Any]) -> None:
+    """Raise the epochs of every tenant; their scopes are unsettled until the outbox is empty."""
+    connection.execute(QUERIES["unsettle"], {"tenant": None})

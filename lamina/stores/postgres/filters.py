@@ -9,7 +9,7 @@ import numpy as np
 from pgvector import Vector
 
 from lamina.core.queries import AllOf, AnyOf, Compare, Condition, FilterField, Filters, Negation, Operator, Place, Query
-from lamina.stores.postgres.connection import scope_parameters, statement
+from lamina.stores.postgres.connection import scope_parameters
 
 MARKER = "/*filters*/ true"
 Columns = Mapping[FilterField, str]
@@ -18,13 +18,12 @@ Columns = Mapping[FilterField, str]
 _COMPARISONS = {Operator.GT: ">", Operator.GTE: ">=", Operator.LT: "<", Operator.LTE: "<="}
 
 
-def filtered(name: str, filters: Filters, columns: Columns) -> tuple[bytes, dict[str, Any]]:
+def filtered(template: bytes, filters: Filters, columns: Columns) -> tuple[bytes, dict[str, Any]]:
     """Return a statement with the filters in the place of its marker, and their parameters.
 
     ``min_weight`` is a parameter of its own, which only statements over notes refer to.
     """
-    template = statement(name)
-    assert MARKER.encode() in template, f"{name}.sql ignores the filters"  # noqa: S101 - a statement of ours
+    assert MARKER.encode() in template, template  # noqa: S101 - a statement of ours, which would ignore the filters
     text, parameters = _compiled(filters.condition(), columns, (f"filter_{place}" for place in count()))
     replaced = template.replace(MARKER.encode(), f"({text})".encode())
     return replaced, {**parameters, "min_weight": filters.min_weight}

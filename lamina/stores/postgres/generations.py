@@ -12,7 +12,8 @@ from psycopg.types.json import Jsonb
 from lamina.core.ports import ModelIdentity
 from lamina.errors import Misconfigured
 from lamina.settings import ThresholdName
-from lamina.stores.postgres.connection import Connection, Pool, connect, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect
+from lamina.stores.postgres.epochs import unsettle_all
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("generations.sql")
@@ -124,7 +125,7 @@ def _switch(connection: psycopg.Connection[DictRow], identity: ModelIdentity, gr
 def _activated(connection: psycopg.Connection[DictRow], number: int) -> Generation:
     connection.execute(QUERIES["retire_generation"])
     row = connection.execute(QUERIES["activate_generation"], {"generation": number}).fetchone()
-    connection.execute(statement("unsettle"), {"tenant": None})
+    unsettle_all(connection)
     assert row is not None  # noqa: S101 - it is locked
     return _generation(row)
 
@@ -211,7 +212,12 @@ async def begin_generation(
 async def active_generation(pool: Pool) -> Generation | None:
     """Return the generation that searches read; ``None`` before the first start."""
     async with connect(pool) as connection:
-        row = await (await connection.execute(QUERIES["active_generation"])).fetchone()
+        return await read_active_generation(connection)
+
+
+async def read_active_generation(connection: Connection) -> Generation | None:
+    """Return the generation that searches read; ``None`` before the first start."""
+    row = await (await connection.execute(QUERIES["active_generation"])).fetchone()
     return None if row is None else _generation(row)
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
-from lamina.stores.postgres.connection import Connection, statement
+from lamina.stores.postgres.connection import Connection
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("job_changes.sql")
@@ -18,6 +18,18 @@ QUERIES = load_queries("job_changes.sql")
 Relation = Literal["notes", "entities", "edges", "messages"]
 RELATIONS: tuple[Relation, ...] = get_args(Relation)
 Columns = Mapping[str, Any]
+_LOCK_ROWS: Mapping[Relation, bytes] = {
+    "notes": QUERIES["lock_rows_notes"],
+    "entities": QUERIES["lock_rows_entities"],
+    "edges": QUERIES["lock_rows_edges"],
+    "messages": QUERIES["lock_rows_messages"],
+}
+_CHANGE_ROWS: Mapping[Relation, bytes] = {
+    "notes": QUERIES["change_notes"],
+    "entities": QUERIES["change_entities"],
+    "edges": QUERIES["change_edges"],
+    "messages": QUERIES["change_messages"],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +80,8 @@ async def change_rows(
         "tenant": tenant,
         "run_id": run,
     }
-    await connection.execute(statement(f"lock_rows_{relation}"), {"ids": parameters["ids"]})
-    cursor = await connection.execute(statement(f"change_{relation}"), parameters)
+    await connection.execute(_LOCK_ROWS[relation], {"ids": parameters["ids"]})
+    cursor = await connection.execute(_CHANGE_ROWS[relation], parameters)
     return await cursor.fetchall()
 
 

@@ -15,7 +15,7 @@ from lamina.core.areas import Area
 from lamina.core.memories import new_id
 from lamina.core.runs import OPEN, Counts, Cursor, Held, JobName, Order, Partition, Run, RunState
 from lamina.errors import Conflict, NotFound
-from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
 from lamina.stores.postgres.idempotency import Json, Once, answer_once
 from lamina.stores.postgres.job_changes import forget_changes
 from lamina.stores.postgres.queries import load_queries
@@ -28,6 +28,8 @@ UNITS_PAGE = 500
 KEPT = timedelta(days=60)
 """How long a run is still listed that can no longer be undone."""
 _LOCK_SEED = 0x6A6F6273  # "jobs"
+_UNITS = {"namespaces": QUERIES["job_namespaces"], "tenants": QUERIES["job_tenants"]}
+_COUNT_UNITS = {"namespaces": QUERIES["count_job_namespaces"], "tenants": QUERIES["count_job_tenants"]}
 
 
 class Runs:
@@ -91,18 +93,18 @@ class Runs:
 
     async def count_open(self, tenant: str) -> int:
         """Return how many runs of a tenant wait or go on."""
-        row = await self._one("count_open_runs", {"tenant": tenant})
+        row = await self._one(QUERIES["count_open_runs"], {"tenant": tenant})
         return int(row["runs"])
 
     async def last_at(self, job: JobName, requested_by: str) -> datetime | None:
         """Return when somebody last ordered a job."""
-        row = await self._one("last_scheduled_run", {"job": job, "requested_by": requested_by})
+        row = await self._one(QUERIES["last_scheduled_run"], {"job": job, "requested_by": requested_by})
         moment: datetime | None = row["at"]
         return moment
 
-    async def _one(self, name: str, parameters: dict[str, Any]) -> DictRow:
+    async def _one(self, query: bytes, parameters: dict[str, Any]) -> DictRow:
         async with connect(self._pool) as connection:
-            row = await (await connection.execute(statement(name), parameters)).fetchone()
+            row = await (await connection.execute(query, parameters)).fetchone()
         assert row is not None  # noqa: S101 - an aggregate is one row
         return row
 
@@ -184,13 +186,13 @@ class Runs:
             "limit": UNITS_PAGE,
         }
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement(f"job_{kind}"), parameters)
+            cursor = await connection.execute(_UNITS[kind], parameters)
             return [Area(row["tenant"], row["workspace"], row["namespace"]) async for row in cursor]
 
     async def count_units(self, order: Order, kind: str) -> int:
         """Return how many units the order is about."""
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement(f"count_job_{kind}"), order.area.ids())
+            cursor = await connection.execute(_COUNT_UNITS[kind], order.area.ids())
             row = await cursor.fetchone()
         return int(row["units"]) if row else 0
 

@@ -120,7 +120,7 @@ class KnowledgeReader:
 
     async def entities(self, scope: Scope, filters: Filters, ids: Sequence[UUID]) -> dict[UUID, StoredEntity]:
         """Return these entities as far as the scope's user may know of them."""
-        rows = await self._rows("linked_entities", scope, filters, ENTITY_COLUMNS, {"ids": list(ids)})
+        rows = await self._rows(QUERIES["linked_entities"], scope, filters, ENTITY_COLUMNS, {"ids": list(ids)})
         return {row["id"]: _entity(row) for row in rows}
 
     async def facts(self, scope: Scope, filters: Filters, keys: Sequence[EdgeKey]) -> dict[EdgeKey, Memory]:
@@ -130,12 +130,12 @@ class KnowledgeReader:
             "types": [key[1] for key in keys],
             "to_ids": [key[2] for key in keys],
         }
-        rows = await self._rows("linked_edges", scope, filters, EDGE_COLUMNS, wanted)
+        rows = await self._rows(QUERIES["linked_edges"], scope, filters, EDGE_COLUMNS, wanted)
         return {(row["from_id"], row["type"], row["to_id"]): _fact(row) for row in rows}
 
     async def facts_of(self, scope: Scope, filters: Filters, ids: Sequence[UUID], limit: int) -> dict[EdgeKey, Memory]:
         """Return the edges at these entities, the surest first; those that expire are left out."""
-        rows = await self._rows("edges_of", scope, filters, EDGE_COLUMNS, {"ids": list(ids), "limit": limit})
+        rows = await self._rows(QUERIES["edges_of"], scope, filters, EDGE_COLUMNS, {"ids": list(ids), "limit": limit})
         return {(row["from_id"], row["type"], row["to_id"]): _fact(row) for row in rows}
 
     async def named_in(self, scope: Scope, memories: Sequence[UUID]) -> dict[UUID, list[UUID]]:
@@ -152,18 +152,18 @@ class KnowledgeReader:
         """Return these memories as far as the query may see them."""
         found: dict[UUID, LinkedMemory] = {}
         async with connect(self._pool) as connection:
-            for tier, (name, columns, memory_of) in _MEMORIES.items():
+            for tier, (template, columns, memory_of) in _MEMORIES.items():
                 if not ids.get(tier):
                     continue
-                text, values = filtered(name, query.filters, columns)
+                text, values = filtered(template, query.filters, columns)
                 cursor = await connection.execute(text, query_parameters(query) | values | {"ids": list(ids[tier])})
                 found |= {row["id"]: LinkedMemory(memory_of(row), float(row["cosine"])) async for row in cursor}
         return found
 
     async def _rows(
-        self, name: str, scope: Scope, filters: Filters, columns: Columns, parameters: Mapping[str, Any]
+        self, template: bytes, scope: Scope, filters: Filters, columns: Columns, parameters: Mapping[str, Any]
     ) -> list[DictRow]:
-        text, values = filtered(name, filters, columns)
+        text, values = filtered(template, filters, columns)
         own = {
             **scope_parameters(scope),
             "shared_only": filters.shared_only,
@@ -175,9 +175,9 @@ class KnowledgeReader:
 
 
 _MEMORIES = {
-    Tier.SESSIONS: ("linked_messages", messages.COLUMNS, messages.memory_of),
-    Tier.NOTES: ("linked_notes", notes.COLUMNS, notes.memory_of),
-    Tier.DOCUMENTS: ("linked_passages", documents.COLUMNS, documents.memory_of),
+    Tier.SESSIONS: (QUERIES["linked_messages"], messages.COLUMNS, messages.memory_of),
+    Tier.NOTES: (QUERIES["linked_notes"], notes.COLUMNS, notes.memory_of),
+    Tier.DOCUMENTS: (QUERIES["linked_passages"], documents.COLUMNS, documents.memory_of),
 }
 
 

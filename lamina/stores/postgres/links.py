@@ -1,6 +1,6 @@
 """Links of memories: to the entities they mention, and to the memories nearest to them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -10,7 +10,8 @@ from psycopg.rows import DictRow
 from lamina.core.links import LinkKind
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
-from lamina.stores.postgres.connection import Connection, scope_parameters, statement
+from lamina.stores.postgres.connection import Connection, scope_parameters
+from lamina.stores.postgres.entities import keep_entities, weigh_edges
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("links.sql")
@@ -18,7 +19,7 @@ QUERIES = load_queries("links.sql")
 SIMILAR_FAN_OUT = 3
 MIN_SIMILARITY = 0.5
 MAX_UNTOLD_IN_ALL = 500
-_SIMILAR = {Tier.NOTES: "link_similar_notes", Tier.DOCUMENTS: "link_similar_passages"}
+_SIMILAR = {Tier.NOTES: QUERIES["link_similar_notes"], Tier.DOCUMENTS: QUERIES["link_similar_passages"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Untold:
 
 async def put_mentions(connection: Connection, scope: Scope, mentions: Sequence[Mention]) -> None:
     """Store the mentions of entities that are still there; each becomes surer with every new source."""
-    kept = await _keep_entities(connection, scope, {item.entity for item in mentions})
+    kept = await keep_entities(connection, scope, {item.entity for item in mentions})
     known = (item for item in mentions if item.entity in kept)
     in_order = sorted(known, key=lambda item: (item.entity, item.memory, item.kind))
     if not in_order:
@@ -92,19 +93,11 @@ async def put_mentions(connection: Connection, scope: Scope, mentions: Sequence[
         await cursor.executemany(QUERIES["insert_memory_link"], rows)
 
 
-async def _keep_entities(connection: Connection, scope: Scope, ids: Collection[UUID]) -> set[UUID]:
-    """Return the entities that are still there; none of them goes before the transaction ends."""
-    if not ids:
-        return set()
-    cursor = await connection.execute(statement("keep_entities"), {**scope_parameters(scope), "ids": list(ids)})
-    return {row["id"] async for row in cursor}
-
-
 async def link_similar(connection: Connection, tier: Tier, ids: Sequence[UUID], generation: int) -> None:
     """Link new memories of a tier to their three nearest neighbours; messages and procedures have none."""
     if tier in _SIMILAR and ids:
         await connection.execute(
-            statement(_SIMILAR[tier]),
+            _SIMILAR[tier],
             {
                 "ids": list(ids),
                 "generation": generation,
@@ -122,13 +115,18 @@ async def forget(connection: Connection, ids: Sequence[UUID]) -> set[UUID]:
     """
     cursor = await connection.execute(QUERIES["forget_evidence"], {"ids": list(ids)})
     evidence = [row async for row in cursor]
-    cursor = await connection.execute(QUERIES["forget_links"], {"ids": list(ids)})
-    links = [row async for row in cursor]
+    links = await delete_links(connection, ids)
     entities = {row["to_id"] for row in links if row["kind"] != LinkKind.SIMILAR}
     entities |= {id_ for row in evidence for id_ in (row["from_id"], row["to_id"])}
     await prune_evidence(connection, sorted(entities), sorted({row["edge_id"] for row in evidence}))
     lost = {row["from_id"] for row in links if row["kind"] == LinkKind.SIMILAR}
     return (entities | lost) - set(ids)
+
+
+async def delete_links(connection: Connection, ids: Sequence[UUID]) -> list[DictRow]:
+    """Delete the links from and to memories; return ``from_id``, ``to_id`` and ``kind`` of each."""
+    cursor = await connection.execute(QUERIES["forget_links"], {"ids": list(ids)})
+    return await cursor.fetchall()
 
 
 async def prune_evidence(connection: Connection, entities: Sequence[UUID], edges: Sequence[UUID]) -> None:
@@ -139,7 +137,7 @@ async def prune_evidence(connection: Connection, entities: Sequence[UUID], edges
     """
     await connection.execute(QUERIES["lock_entities"], {"ids": entities})
     await connection.execute(QUERIES["lock_edges"], {"ids": edges})
-    await connection.execute(statement("weigh_edges"), {"ids": edges})
+    await weigh_edges(connection, edges)
     await connection.execute(QUERIES["delete_unfounded_edges"], {"ids": edges})
     await connection.execute(QUERIES["delete_unmentioned_entities"], {"ids": entities})
 

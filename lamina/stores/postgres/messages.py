@@ -184,7 +184,7 @@ class Messages:
 
     async def fetch(self, query: Query, places: Sequence[Place]) -> dict[Place, Memory]:
         """Return the messages at these (id, chunk) places that the query may see; what is gone is missing."""
-        text, values = filtered("fetch_messages", query.filters, COLUMNS)
+        text, values = filtered(QUERIES["fetch_messages"], query.filters, COLUMNS)
         parameters = query_parameters(query) | values | place_parameters(places)
         async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
@@ -202,7 +202,7 @@ class MessagesAround:
 
         What a summary stands for is not there; the summary has the position of the last of it.
         """
-        text, values = filtered("messages_around", query.filters, COLUMNS)
+        text, values = filtered(QUERIES["messages_around"], query.filters, COLUMNS)
         parameters = query_parameters(query) | values | {"ids": list(ids)}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
@@ -234,7 +234,7 @@ class SessionVectors:
 
     async def _nearest(self, query: Query) -> list[DictRow]:
         """Return chunks of at least ``limit`` messages, if there are so many, nearest first."""
-        text, values = filtered("search_message_vectors", query.filters, CHUNK_COLUMNS)
+        text, values = filtered(QUERIES["search_message_vectors"], query.filters, CHUNK_COLUMNS)
         parameters = query_parameters(query) | values
         async with connect(self._pool) as connection:
             for candidates in widening(query.limit):

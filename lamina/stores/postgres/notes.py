@@ -1,6 +1,6 @@
 """Tier 2: notes, their versions and their warm full text."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -10,6 +10,7 @@ import psycopg
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
+from lamina.core.areas import Area
 from lamina.core.memories import Category, Chunk, Note, NoteVersion, StoredNote
 from lamina.core.queries import (
     AllOf,
@@ -29,7 +30,7 @@ from lamina.core.tiers import Source, Tier
 from lamina.errors import Conflict, InvalidInput, NotFound
 from lamina.policies.ranking.scores import keyword_scores
 from lamina.policies.retention.lifespan import Temperature
-from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.filters import Columns, filtered, place_parameters, query_parameters
 from lamina.stores.postgres.messages import chunk_parameters
 from lamina.stores.postgres.queries import load_queries
@@ -159,12 +160,12 @@ async def lock_note(connection: Connection, tenant: str, id_: UUID) -> StoredNot
     Raises:
         NotFound: If the tenant has no such note.
     """
-    return _stored(await _note_row(connection, "get_note_for_update", tenant, id_))
+    return _stored(await _note_row(connection, QUERIES["get_note_for_update"], tenant, id_))
 
 
-async def _note_row(connection: Connection, name: str, tenant: str, id_: UUID) -> DictRow:
+async def _note_row(connection: Connection, query: bytes, tenant: str, id_: UUID) -> DictRow:
     parameters = {"id": id_, "tenant": tenant}
-    row = await (await connection.execute(statement(name), parameters)).fetchone()
+    row = await (await connection.execute(query, parameters)).fetchone()
     if row is not None:
         return row
     elsewhere = await (await connection.execute(QUERIES["note_elsewhere"], parameters)).fetchone()
@@ -273,6 +274,34 @@ async def delete_notes(connection: Connection, tenant: str, ids: Sequence[UUID],
     return Deletion(tuple(sorted(gone)), tuple([row["id"] async for row in released]))
 
 
+async def lock_unchanged(
+    connection: Connection, tenant: str | None, states: Mapping[UUID, tuple[int, int, datetime]]
+) -> set[UUID]:
+    """Lock those of a tenant's notes that are in the state they were read in; return them.
+
+    Args:
+        connection: In a transaction.
+        tenant: Whose.
+        states: Version, hits and last hit of each note.
+    """
+    parameters = {
+        "tenant": tenant,
+        "ids": list(states),
+        "versions": [version for version, _, _ in states.values()],
+        "hits": [hits for _, hits, _ in states.values()],
+        "last": [last_hit_at for _, _, last_hit_at in states.values()],
+    }
+    cursor = await connection.execute(QUERIES["lock_decided_notes"], parameters)
+    return {row["id"] async for row in cursor}
+
+
+async def count_notes(pool: Pool, area: Area) -> int:
+    """Return how many notes a namespace has."""
+    async with connect(pool) as connection:
+        row = await (await connection.execute(QUERIES["count_scope_notes"], area.ids())).fetchone()
+    return int(row["size"]) if row else 0
+
+
 class Notes:
     """Reads notes."""
 
@@ -286,7 +315,7 @@ class Notes:
             NotFound: If the tenant has no such note.
         """
         async with connect(self._pool) as connection:
-            return _stored(await _note_row(connection, "get_note", tenant, id_))
+            return _stored(await _note_row(connection, QUERIES["get_note"], tenant, id_))
 
     async def history(self, tenant: str, id_: UUID) -> list[NoteVersion]:
         """Return every state of the note, oldest first.
@@ -304,7 +333,7 @@ class Notes:
     ) -> list[StoredNote]:
         """Return the scope's notes, the latest event first."""
         wanted = filters if category is None else replace(filters, where=_also(filters.where, category))
-        text, values = filtered("list_notes", wanted, COLUMNS)
+        text, values = filtered(QUERIES["list_notes"], wanted, COLUMNS)
         parameters = scope_parameters(scope) | values | {"limit": limit, "offset": offset}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
@@ -312,7 +341,7 @@ class Notes:
 
     async def fetch(self, query: Query, places: Sequence[Place]) -> dict[Place, Memory]:
         """Return the notes at these (id, chunk) places that the query may see; what is gone is missing."""
-        text, values = filtered("fetch_notes", query.filters, COLUMNS)
+        text, values = filtered(QUERIES["fetch_notes"], query.filters, COLUMNS)
         parameters = query_parameters(query) | values | place_parameters(places)
         async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
@@ -353,7 +382,7 @@ class NotesWarm:
         """Return the notes that contain every word of the query, by cover density."""
         if not query.words:
             return ()
-        text, values = filtered("search_notes_warm", query.filters, COLUMNS)
+        text, values = filtered(QUERIES["search_notes_warm"], query.filters, COLUMNS)
         parameters = query_parameters(query) | values | {"limit": query.limit}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)

@@ -10,15 +10,23 @@ import psycopg
 from lamina.core.ports import Change
 from lamina.core.tiers import PROJECTIONS, TIERS, ProjectionName
 from lamina.policies.retention.decay import LEAST_STRENGTH
-from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
+from lamina.stores.postgres.epochs import unsettle, unsettle_all
 from lamina.stores.postgres.queries import load_queries
-from lamina.stores.postgres.records import RECORD_OF
+from lamina.stores.postgres.records import READERS
 
 QUERIES = load_queries("outbox.sql")
 
 CHANNEL = "lamina_outbox"
 NOTE_PROJECTIONS = tuple(TIERS["notes"].projections)
 """What takes over a note: one while it is warm, the other while it is cold, both whenever it changes."""
+_ENQUEUE_ALL: Mapping[ProjectionName, bytes] = {
+    "messages": QUERIES["enqueue_all_messages"],
+    "notes": QUERIES["enqueue_all_notes"],
+    "cold": QUERIES["enqueue_all_cold"],
+    "documents": QUERIES["enqueue_all_documents"],
+    "graph": QUERIES["enqueue_all_graph"],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +87,15 @@ class Outbox:
         distinct = list(dict.fromkeys(ids))
         parameters = {"ids": distinct, "least_strength": LEAST_STRENGTH}
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement(f"{projection}_records"), parameters)
-            records = {row["id"]: RECORD_OF[projection](row) async for row in cursor}
+            cursor = await connection.execute(READERS[projection].records, parameters)
+            records = {row["id"]: READERS[projection].record(row) async for row in cursor}
         return [Change(id_, records.get(id_)) for id_ in distinct]
 
     async def ids(self, projection: ProjectionName, tenant: str, after: UUID | None, limit: int) -> list[UUID]:
         """Return ids of a tenant's memories that belong in the projection, in order, from after ``after`` on."""
         parameters = {"tenant": tenant, "after": after, "limit": limit}
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement(f"{projection}_ids"), parameters)
+            cursor = await connection.execute(READERS[projection].ids, parameters)
             return [row["id"] async for row in cursor]
 
     async def enqueue(self, projection: ProjectionName, tenant: str, ids: Sequence[UUID]) -> None:
@@ -97,7 +105,7 @@ class Outbox:
 
         async def act(connection: Connection) -> None:
             await enqueue(connection, projection, ids)
-            await connection.execute(statement("unsettle"), {"tenant": tenant})
+            await unsettle(connection, tenant)
 
         await in_transaction(self._pool, act)
 
@@ -117,7 +125,12 @@ class Outbox:
 def enqueue_all(url: str, projection: ProjectionName) -> int:
     """Mark every memory of a projection as changed, so that it is rebuilt; return how many."""
     with psycopg.connect(url) as connection:
-        count = connection.execute(statement(f"enqueue_all_{projection}")).rowcount
-        connection.execute(statement("unsettle"), {"tenant": None})
-        connection.execute(f"NOTIFY {CHANNEL}".encode())
+        return enqueue_everything(connection, projection)
+
+
+def enqueue_everything(connection: psycopg.Connection[Any], projection: ProjectionName) -> int:
+    """Mark every memory of a projection as changed, inside a transaction; return how many."""
+    count = connection.execute(_ENQUEUE_ALL[projection]).rowcount
+    unsettle_all(connection)
+    connection.execute(f"NOTIFY {CHANNEL}".encode())
     return count

@@ -252,7 +252,7 @@ class Procedures:
 
     async def page(self, scope: Scope, filters: Filters, *, limit: int, offset: int) -> list[StoredProcedure]:
         """Return the scope's procedures, the latest first."""
-        text, values = filtered("list_procedures", filters, COLUMNS)
+        text, values = filtered(QUERIES["list_procedures"], filters, COLUMNS)
         parameters = scope_parameters(scope) | values | {"limit": limit, "offset": offset}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
@@ -276,7 +276,7 @@ class Procedures:
         A query without a vector is matched by prefix and words alone.
         """
         key = _asked_key(query)
-        text, values = filtered("search_procedures", query.filters, COLUMNS)
+        text, values = filtered(QUERIES["search_procedures"], query.filters, COLUMNS)
         async with connect(self._pool) as connection:
             cursor = await connection.execute(text, query_parameters(query) | values | _asked(query, key))
             candidates = [_candidate(row) async for row in cursor]

@@ -1,6 +1,7 @@
 """Rows of the `…_records` statements as what the projections take over."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -106,11 +107,26 @@ def _chunks(row: DictRow, text: str) -> tuple[str, ...]:
     return tuple(text[start:end] for start, end in zip(row["starts"], row["ends"], strict=True))
 
 
-RECORD_OF: Mapping[str, Callable[[DictRow], Any]] = {
-    "messages": message_record,
-    "notes": note_record,
-    "cold": cold_record,
-    "documents": passage_record,
-    "graph": graph_node,
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """How a projection's records are read from Postgres.
+
+    Args:
+        records: The statement that reads memories by their ids.
+        ids: The statement that reads the ids of a tenant's memories, a page at a time.
+        record: Maps a row of the first to what the projection stores.
+    """
+
+    records: bytes
+    ids: bytes
+    record: Callable[[DictRow], Any]
+
+
+READERS: Mapping[str, Reader] = {
+    "messages": Reader(QUERIES["messages_records"], QUERIES["messages_ids"], message_record),
+    "notes": Reader(QUERIES["notes_records"], QUERIES["notes_ids"], note_record),
+    "cold": Reader(QUERIES["cold_records"], QUERIES["cold_ids"], cold_record),
+    "documents": Reader(QUERIES["documents_records"], QUERIES["documents_ids"], passage_record),
+    "graph": Reader(QUERIES["graph_records"], QUERIES["graph_ids"], graph_node),
 }
-"""How a row of each projection's statement is read."""
+"""By projection."""

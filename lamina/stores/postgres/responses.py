@@ -26,7 +26,8 @@ from lamina.policies.caching.model_responses import (
     is_current,
 )
 from lamina.policies.caching.response_budget import Held, evicted
-from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
+from lamina.stores.postgres.epochs import end_responses
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("responses.sql")
@@ -230,7 +231,7 @@ class Responses:
         times = {"cutoff": self.cutoff(now), "by_workspace": self._policy.by_workspace}
         gone = 0
         for place in await self._workspaces(tenant, None):
-            gone += await self._purge("purge_dead_responses", place | times)
+            gone += await self._purge(QUERIES["purge_dead_responses"], place | times)
         async with connect(self._pool) as connection:
             await connection.execute(QUERIES["forget_response_agents"], {"tenant": tenant, "idle_since": now - IDLE})
         return gone
@@ -244,7 +245,9 @@ class Responses:
             Unavailable: If Postgres does not answer.
         """
         places = await self._workspaces(tenant, workspace)
-        return sum([await self._purge("purge_responses", place | {"agent_id": agent}, ends=True) for place in places])
+        return sum(
+            [await self._purge(QUERIES["purge_responses"], place | {"agent_id": agent}, ends=True) for place in places]
+        )
 
     async def erase_user(self, tenant: str, user: str) -> int:
         """Delete all responses of a user in any workspace; return how many that were.
@@ -253,14 +256,14 @@ class Responses:
             Unavailable: If Postgres does not answer.
         """
         places = await self._workspaces(tenant, None)
-        return sum([await self._purge("erase_user_responses", place | {"user_id": user}) for place in places])
+        return sum([await self._purge(QUERIES["erase_user_responses"], place | {"user_id": user}) for place in places])
 
-    async def _purge(self, name: str, parameters: dict[str, Any], *, ends: bool = False) -> int:
+    async def _purge(self, query: bytes, parameters: dict[str, Any], *, ends: bool = False) -> int:
         async def act(connection: Connection) -> int:
             await connection.execute(QUERIES["lock_response_workspace"], parameters)
             if ends:
-                await connection.execute(statement("end_responses"), parameters)
-            cursor = await connection.execute(statement(name), parameters)
+                await end_responses(connection, parameters["tenant"], parameters["workspace"], parameters["agent_id"])
+            cursor = await connection.execute(query, parameters)
             sizes = [row["size_bytes"] async for row in cursor]
             await _weigh(connection, (parameters["tenant"], parameters["workspace"]), -sum(sizes))
             return len(sizes)

@@ -1,0 +1,39 @@
+"""Rows that time may have changed: idle and expired notes, fading notes, entities and edges."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal
+
+from psycopg.rows import DictRow
+
+from lamina.core.areas import Area
+from lamina.stores.postgres.connection import Pool, connect
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("aging.sql")
+
+Candidates = Literal["idle_notes", "fading_notes", "fading_entities", "fading_edges"]
+_CANDIDATES: Mapping[Candidates, bytes] = {
+    "idle_notes": QUERIES["idle_notes"],
+    "fading_notes": QUERIES["fading_notes"],
+    "fading_entities": QUERIES["fading_entities"],
+    "fading_edges": QUERIES["fading_edges"],
+}
+
+
+async def read_candidates(
+    pool: Pool, candidates: Candidates, area: Area, *, moment: datetime, after: str | None, limit: int
+) -> list[DictRow]:
+    """Return a page of a namespace's rows that may be due, by id: ``id`` and the columns that the decision needs.
+
+    Args:
+        pool: Connections to Postgres.
+        candidates: Which rows.
+        area: A namespace.
+        moment: The time of day.
+        after: Only rows with a greater id.
+        limit: Most rows.
+    """
+    parameters = area.ids() | {"after": after, "limit": limit, "moment": moment}
+    async with connect(pool) as connection:
+        return await (await connection.execute(_CANDIDATES[candidates], parameters)).fetchall()

@@ -1,0 +1,123 @@
+-- name: archive_candidates
+-- Cold notes that were found few times, and not for long. What another note was made from that is there, or may come
+-- back, and what was made of others stays with them; what ends by itself stays where it ends.
+SELECT n.id, n.version, n.hits, n.last_hit_at,
+       octet_length(n.content)
+       + coalesce((SELECT sum(octet_length(v.content)) FROM note_versions v WHERE v.note_id = n.id), 0) AS size_bytes
+FROM notes n
+WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s AND n.deleted_at IS NULL
+  AND n.temperature = 'cold' AND n.expires_at IS NULL
+  AND n.hits <= %(most_hits)s AND n.last_hit_at <= %(moment)s::timestamptz - %(idle)s::interval
+  AND NOT EXISTS (SELECT FROM note_sources s JOIN notes m ON m.id = s.note_id
+                  WHERE s.source_id = n.id AND (m.deleted_at IS NULL OR m.merged_into IS NOT NULL))
+  AND NOT EXISTS (SELECT FROM note_sources s WHERE s.note_id = n.id)
+  AND (%(after)s::uuid IS NULL OR n.id > %(after)s)
+ORDER BY n.id
+LIMIT %(limit)s
+
+-- name: archive_notes
+-- Notes as they go to the archive. They are locked, and looked at again: one of them may have been made into something
+-- else while this waited.
+SELECT id, tenant, workspace, namespace, user_id, agent_id, session_id, swarm_id, category, content, content_hash,
+       importance, confidence, tags, metadata, source, version, hits, event_at, last_hit_at, created_at, updated_at,
+       temperature_changed_at, weight
+FROM notes n
+WHERE id = ANY(%(ids)s) AND temperature = 'cold' AND expires_at IS NULL
+  AND NOT EXISTS (SELECT FROM note_sources s WHERE s.source_id = n.id)
+  AND NOT EXISTS (SELECT FROM note_sources s WHERE s.note_id = n.id)
+ORDER BY id
+
+-- name: archive_chunks
+SELECT note_id AS id, chunk, text_start, text_end, generation, embedding
+FROM note_chunks
+WHERE note_id = ANY(%(ids)s)
+ORDER BY note_id, generation, chunk
+
+-- name: archive_versions
+SELECT note_id AS id, version, content, category, importance, confidence, tags, metadata, written_at
+FROM note_versions
+WHERE note_id = ANY(%(ids)s)
+ORDER BY note_id, version
+
+-- name: archive_links
+-- What notes are linked to, and which notes are linked to them.
+SELECT from_id, to_id, kind, source, strength, seen_at
+FROM memory_links
+WHERE from_id = ANY(%(ids)s) OR (to_id = ANY(%(ids)s) AND kind = 'similar' AND from_tier = 2)
+ORDER BY from_id, to_id, kind
+
+-- name: archived_insert
+INSERT INTO archived_notes (id, tenant, workspace, namespace, user_id, content_hash, file, run_id, archived_at)
+SELECT id, tenant, workspace, namespace, user_id, content_hash, %(file)s, %(run_id)s, %(moment)s
+FROM notes
+WHERE id = ANY(%(ids)s)
+
+-- name: archive_delete_notes
+-- Notes whose file is written: their chunks and versions go with them.
+DELETE FROM notes WHERE id = ANY(%(ids)s)
+
+-- name: restore_notes
+-- Notes of an archive file as they were. A text that the scope has again meanwhile stays out.
+INSERT INTO notes (
+    id, tenant, workspace, namespace, user_id, agent_id, session_id, swarm_id, category, content, content_hash,
+    importance, confidence, tags, metadata, source, version, hits, event_at, last_hit_at, created_at, updated_at,
+    temperature, temperature_changed_at, weight
+)
+SELECT id, tenant, workspace, namespace, user_id, agent_id, session_id, swarm_id, category, content, content_hash,
+       importance, confidence, tags, metadata, source, version, hits, event_at, last_hit_at, created_at, updated_at,
+       'cold', temperature_changed_at, weight
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS r (
+    id uuid, tenant text, workspace text, namespace text, user_id text, agent_id text, session_id text, swarm_id text,
+    category text, content text, content_hash bytea, importance float8, confidence float8, tags text[], metadata jsonb,
+    source text, version integer, hits bigint, event_at timestamptz, last_hit_at timestamptz, created_at timestamptz,
+    updated_at timestamptz, temperature_changed_at timestamptz, weight float8
+)
+ORDER BY content_hash
+ON CONFLICT DO NOTHING
+RETURNING id
+
+-- name: restore_versions
+INSERT INTO note_versions (note_id, version, content, category, importance, confidence, tags, metadata, written_at)
+SELECT note_id, version, content, category, importance, confidence, tags, metadata, written_at
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS r (
+    note_id uuid, version integer, content text, category text, importance float8, confidence float8, tags text[],
+    metadata jsonb, written_at timestamptz
+)
+
+-- name: restore_chunks
+-- A cold note's chunks have no words.
+INSERT INTO note_chunks (
+    note_id, chunk, tenant, workspace, namespace, text_start, text_end, tsv, generation, embedding
+)
+SELECT n.id, c.chunk, n.tenant, n.workspace, n.namespace, c.text_start, c.text_end, NULL, %(generation)s, c.embedding
+FROM unnest(%(ids)s::uuid[], %(chunks)s::integer[], %(starts)s::integer[], %(ends)s::integer[],
+            %(embeddings)s::vector[]) AS c (id, chunk, text_start, text_end, embedding)
+JOIN notes n ON n.id = c.id
+
+-- name: restore_links
+-- Links of notes to what is still there: entities (kept until the transaction ends), and notes that nobody rewrote.
+INSERT INTO memory_links (
+    from_id, to_id, kind, from_tier, tenant, workspace, namespace, user_id, source, strength, seen_at
+)
+SELECT l.from_id, l.to_id, l.kind, 2, %(tenant)s, %(workspace)s, %(namespace)s, l.user_id, l.source, l.strength,
+       l.seen_at
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS l (
+    from_id uuid, to_id uuid, kind text, user_id text, source text, strength float8, seen_at timestamptz
+)
+WHERE CASE WHEN l.kind = 'similar'
+      THEN EXISTS (SELECT FROM notes o
+                   WHERE o.id = l.to_id AND o.deleted_at IS NULL AND o.updated_at <= %(archived_at)s)
+      ELSE EXISTS (SELECT FROM entities e WHERE e.id = l.to_id)
+      END
+ON CONFLICT DO NOTHING
+
+-- name: restore_links_from
+-- Links to restored notes, from notes that nobody rewrote meanwhile: all but the strength is in these.
+INSERT INTO memory_links (
+    from_id, to_id, kind, from_tier, tenant, workspace, namespace, user_id, source, strength, seen_at
+)
+SELECT n.id, l.to_id, 'similar', 2, n.tenant, n.workspace, n.namespace, n.user_id, n.source, l.strength, n.event_at
+FROM unnest(%(from_ids)s::uuid[], %(to_ids)s::uuid[], %(strengths)s::float8[]) AS l (from_id, to_id, strength)
+JOIN notes n ON n.id = l.from_id AND n.tenant = %(tenant)s AND n.deleted_at IS NULL AND n.updated_at <= %(archived_at)s
+ON CONFLICT DO NOTHING
+RETURNING from_id
