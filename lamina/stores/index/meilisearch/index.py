@@ -13,7 +13,7 @@ from lamina.core.queries import Query
 from lamina.errors import Misconfigured
 from lamina.policies.ranking.scores import widening
 from lamina.settings import MIB, MeilisearchSettings
-from lamina.stores.index.meilisearch.client import LINES, IndexMissing, Missing, Server
+from lamina.stores.index.meilisearch.client import DocumentMissing, IndexMissing, MeilisearchServer
 from lamina.stores.index.meilisearch.documents import (
     BUILD,
     MAX_HITS,
@@ -45,7 +45,13 @@ class MeilisearchChunks:
     """
 
     def __init__(
-        self, server: Server, settings: MeilisearchSettings, uid: str, *, dimension: int | None, build: int | None
+        self,
+        server: MeilisearchServer,
+        settings: MeilisearchSettings,
+        uid: str,
+        *,
+        dimension: int | None,
+        build: int | None,
     ) -> None:
         self.uid = uid
         self._server = server
@@ -102,7 +108,7 @@ class MeilisearchChunks:
         """Return the build that made the index; ``None`` if none did or there is no index."""
         try:
             found = await self._server.ask("get", f"indexes/{self.uid}/documents/{BUILD}")
-        except (Missing, IndexMissing):
+        except (DocumentMissing, IndexMissing):
             return None
         return int(found[BUILD])
 
@@ -110,7 +116,7 @@ class MeilisearchChunks:
         """Remove the index, if it is there."""
         if await self._exists():
             task = await self._server.ask("delete", f"indexes/{self.uid}")
-            await self._server.succeeded([task["taskUid"]], ignore=["index_not_found"])
+            await self._server.wait_for_success([task["taskUid"]], ignore=["index_not_found"])
 
     async def search(self, asked: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return the answer to each of several searches, in one call; none to none."""
@@ -127,7 +133,7 @@ class MeilisearchChunks:
         # search in between misses nothing.
         tasks = await self._put(documents_of(changes, self._dimension))
         tasks.append(await self._task("post", "documents/delete", {"filter": outdated(changes)}))
-        await self._server.succeeded(tasks)
+        await self._server.wait_for_success(tasks)
 
     @asynccontextmanager
     async def _made_again_after_failure(self) -> AsyncIterator[None]:
@@ -142,16 +148,16 @@ class MeilisearchChunks:
         version = await self._server.version()
         if not await self._exists():
             task = await self._server.ask("post", "indexes", {"uid": self.uid, "primaryKey": "id"})
-            await self._server.succeeded([task["taskUid"]], ignore=["index_already_exists"])
+            await self._server.wait_for_success([task["taskUid"]], ignore=["index_already_exists"])
         # Another process may have asked for them, or this one before it gave up waiting.
-        await self._server.settled(["settingsUpdate"], self.uid)
+        await self._server.wait_for_end(["settingsUpdate"], self.uid)
         found = await self._server.ask("get", f"indexes/{self.uid}/settings")
         await self._refuse_other_vectors(dimension_of(found))
         missing = missing_settings(wanted_settings(self._settings, self._dimension, version), found)
         tasks = [await self._task("patch", "settings", missing)] if missing else []
         if self._build is not None:
             tasks += await self._put(iter([build_document(self._build, self._dimension)]))
-        await self._server.succeeded(tasks)
+        await self._server.wait_for_success(tasks)
 
     async def _refuse_other_vectors(self, found: int | None) -> None:
         if found == self._dimension:
@@ -174,10 +180,10 @@ class MeilisearchChunks:
     async def _put(self, documents: Iterator[dict[str, Any]]) -> list[int]:
         path = "documents?primaryKey=id"
         bodies = payloads(documents, self._settings.payload_mib * MIB)
-        return [await self._task("post", path, body, content_type=LINES) for body in bodies]
+        return [await self._task("post", path, body) for body in bodies]
 
-    async def _task(self, method: str, path: str, body: Any, **options: Any) -> int:
-        task = await self._server.ask(method, f"indexes/{self.uid}/{path}", body, **options)
+    async def _task(self, method: str, path: str, body: Any) -> int:
+        task = await self._server.ask(method, f"indexes/{self.uid}/{path}", body)
         return int(task["taskUid"])
 
     async def _fetch(self, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -205,7 +211,7 @@ class MeilisearchIndex:
         self._settings = settings
         self._dimension = dimension
         self._by_session = by_session
-        self._server = Server(settings)
+        self._server = MeilisearchServer(settings)
         self._live = self._chunks(name, None)
         self._builds: dict[int, MeilisearchChunks] = {}
 
@@ -247,7 +253,7 @@ class MeilisearchIndex:
             Unavailable: If the server is not done in time; the switch may be asked for again.
         """
         beside = self.beside(build)
-        await self._server.settled(["indexSwap"], self._live.uid)
+        await self._server.wait_for_end(["indexSwap"], self._live.uid)
         if await self._live.made_by() != build:
             await self._swap(beside)
         await beside.drop()
@@ -294,7 +300,7 @@ class MeilisearchIndex:
         await self._live.make()
         await beside.make()
         task = await self._server.ask("post", "swap-indexes", [{"indexes": [self._live.uid, beside.uid]}])
-        await self._server.succeeded([task["taskUid"]])
+        await self._server.wait_for_success([task["taskUid"]])
 
     async def _find(self, query: Query, *, by_words: bool, by_vector: bool) -> Seen:
         """Return chunks of at least ``limit`` memories, if there are so many, with all their figures."""
