@@ -3,11 +3,8 @@ import os
 import tempfile
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
-import psycopg
 import pytest
 
 from lamina.core.ports import Model
@@ -20,12 +17,11 @@ from lamina.settings import (
     FalkorDBServerSettings,
     SentenceTransformersSettings,
 )
-from lamina.stores.postgres.migrate import migrate
 from tests.support.application import Application, running, settings_for
+from tests.support.databases import TEMPLATE, drop_database, make_template, new_database
 from tests.support.embedders import WritesOnly
-from tests.support.servers import GivenPostgres
+from tests.support.servers import GivenPostgres, UnsyncedPostgres
 
-TEMPLATE = "lamina_template"
 CANCELLATIONS = 20
 
 
@@ -52,24 +48,17 @@ def postgres() -> Iterator[EmbeddedPostgres]:
     """A real Postgres of this test run, or the configured one, with a migrated template database."""
     given = os.environ.get("LAMINA_TEST_POSTGRES_URL")
     if given is not None:
-        yield from _with_template(GivenPostgres(given))
+        server: EmbeddedPostgres = GivenPostgres(given)
+        make_template(server)
+        yield server
+        drop_database(server, TEMPLATE)
         return
     with tempfile.TemporaryDirectory(prefix="lamina-test-", ignore_cleanup_errors=True) as folder:
-        server = EmbeddedPostgres(Path(folder) / "postgres", EmbeddedPostgresSettings(max_connections=200))
+        server = UnsyncedPostgres(Path(folder) / "postgres", EmbeddedPostgresSettings(max_connections=200))
         server.start()
-        yield from _with_template(server)
+        make_template(server)
+        yield server
         server.stop()
-
-
-def _with_template(server: EmbeddedPostgres) -> Iterator[EmbeddedPostgres]:
-    drop = f"DROP DATABASE IF EXISTS {TEMPLATE} WITH (FORCE)".encode()
-    with psycopg.connect(server.url, autocommit=True) as connection:
-        connection.execute(drop)
-        connection.execute(f"CREATE DATABASE {TEMPLATE}".encode())
-    migrate(database_url(server.url, TEMPLATE))
-    yield server
-    with psycopg.connect(server.url, autocommit=True) as connection:
-        connection.execute(drop)
 
 
 @pytest.fixture(scope="session")
@@ -80,20 +69,6 @@ def falkordb() -> Iterator[EmbeddedFalkorDB]:
         server.start()
         yield server
         server.stop()
-
-
-def database_url(url: str, name: str) -> str:
-    return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
-
-
-@contextmanager
-def new_database(postgres: EmbeddedPostgres) -> Iterator[str]:
-    name = f"test_{uuid.uuid4().hex}"
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}".encode())
-    yield database_url(postgres.url, name)
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
 @pytest.fixture

@@ -26,8 +26,8 @@ from lamina.stores.postgres.connection import Connection, Pool, Pooling, connect
 from lamina.stores.postgres.job_runs import Runs, locked
 from lamina.stores.postgres.migrate import migrate, refuse_versions
 from lamina.wiring.stores import build_pool, postgres_url, session_url, utc_now
-from tests.conftest import database_url
 from tests.support.application import Application, running, settings_for
+from tests.support.databases import database_url
 from tests.support.jobs import run_job
 from tests.support.pooler import pooled
 from tests.support.servers import GivenPostgres

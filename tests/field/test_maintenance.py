@@ -18,8 +18,8 @@ from lamina.stores.postgres import aging, job_changes, job_runs
 from lamina.stores.postgres.connection import QUERIES as SESSION_QUERIES
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.job_changes import Change, _json
-from tests.conftest import new_database
 from tests.support.application import Application
+from tests.support.databases import new_database
 from tests.support.jobs import in_days, run_job
 
 Json = dict[str, Any]

@@ -3,7 +3,6 @@
 import asyncio
 import random
 import tempfile
-import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -24,8 +23,8 @@ from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.job_runs import Runs
 from lamina.wiring.jobs import JOBS
 from lamina.wiring.stores import build_pool
-from tests.conftest import TEMPLATE, database_url
 from tests.support.application import Application, running, settings_for
+from tests.support.databases import name_of, new_database
 from tests.support.job_process import Death, JobProcess, Task, deaths, job_process
 
 SEED = 20_260_731
@@ -70,34 +69,17 @@ class Base:
     postgres: EmbeddedPostgres
     name: str
 
-    @contextmanager
-    def copied(self) -> Iterator[str]:
-        """The URL of a copy, which is gone afterwards."""
-        name = f"copy_{uuid.uuid4().hex}"
-        with psycopg.connect(self.postgres.url, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name} TEMPLATE {self.name}".encode())
-            try:
-                yield database_url(self.postgres.url, name)
-            finally:
-                connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
-
 
 @pytest.fixture(scope="module")
 async def base(postgres: EmbeddedPostgres) -> AsyncIterator[Base]:
-    name = f"base_{uuid.uuid4().hex}"
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}".encode())
-    url = database_url(postgres.url, name)
-    with tempfile.TemporaryDirectory(prefix="lamina-test-") as folder:
+    with new_database(postgres) as url, tempfile.TemporaryDirectory(prefix="lamina-test-") as folder:
         settings = settings_for(url, Path(folder), write={"key_cache_s": 0, "near_duplicate": 1})
         async with running(settings, url, HashingModel(), follow=False) as app:
             for tenant in ("acme", "globex"):
                 await fill(app.for_tenant(tenant), tenant)
-    with psycopg.connect(url) as connection:
-        grow_old(connection)
-    yield Base(postgres, name)
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+        with psycopg.connect(url) as connection:
+            grow_old(connection)
+        yield Base(postgres, name_of(url))
 
 
 async def fill(app: Application, tenant: str) -> None:
@@ -243,7 +225,7 @@ def process(processes: list[JobProcess]) -> JobProcess:
 
 @contextmanager
 def task_on_a_copy(base: Base, job: JobName) -> Iterator[Task]:
-    with base.copied() as url, tempfile.TemporaryDirectory(prefix="lamina-test-") as folder:
+    with new_database(base.postgres, base.name) as url, tempfile.TemporaryDirectory(prefix="lamina-test-") as folder:
         yield Task(url, folder, job, MOMENT.isoformat(), page=PAGES.get(job, 5), settings=SETTINGS.get(job, {}))
 
 

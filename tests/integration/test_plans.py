@@ -16,7 +16,7 @@ from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.connection import QUERIES as SESSION_QUERIES
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.messages import QUERIES
-from tests.conftest import new_database
+from tests.support.databases import new_database
 
 ROWS = 4000
 FILL = """

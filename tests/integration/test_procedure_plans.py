@@ -20,7 +20,7 @@ from lamina.stores.postgres.filters import filtered, query_parameters
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.procedures import COLUMNS, QUERIES, _asked, _asked_key
 from lamina.text.words import words
-from tests.conftest import new_database
+from tests.support.databases import new_database
 
 ROWS = 4_000
 FILL = """

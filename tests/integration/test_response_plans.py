@@ -18,7 +18,7 @@ from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.connection import QUERIES as SESSION_QUERIES
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.responses import QUERIES
-from tests.conftest import new_database
+from tests.support.databases import new_database
 
 AGENTS, ROWS = 20, 200
 NOW = datetime.now(UTC)

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -31,6 +32,7 @@ from lamina.stores.postgres.job_runs import Runs, locked
 from lamina.wiring.jobs import jobs_namespace
 from lamina.wiring.stores import build_pool
 from tests.support.application import settings_for
+from tests.support.forks import JOBS, Fork
 from tests.support.job_process import LAUNCHED
 from tests.support.service import ROOT, command_line, descendants, environment
 
@@ -310,6 +312,7 @@ from actors.scheduler import open_scheduler
 from lamina.settings import load_settings
 ray.init(namespace="lamina", log_to_driver=False)
 open_scheduler(load_settings(None))
+ray.shutdown()
 """
 REOPEN = """
 import os, ray
@@ -326,6 +329,7 @@ def opened(page_rows):
     return [item["name"] for item in listed if item["namespace"] == jobs_namespace(settings)]
 
 print("schedulers", *opened("2"), *opened("2"), *opened("7"))
+ray.shutdown()
 """
 KILL = """
 import ray
@@ -333,12 +337,14 @@ ray.init(log_to_driver=False)
 for item in ray.util.list_named_actors(all_namespaces=True):
     if item["namespace"] == NAMESPACE:
         ray.kill(ray.get_actor(item["name"], namespace=NAMESPACE), no_restart=HOW == "for good")
+ray.shutdown()
 """
 NICENESS = """
 import os, ray
 ray.init(log_to_driver=False)
 reader = ray.remote(num_cpus=0)(lambda: os.getpriority(os.PRIO_PROCESS, 0))
 print(*ray.get([reader.remote() for _ in range(8)]))
+ray.shutdown()
 """
 
 
@@ -368,6 +374,7 @@ def cluster() -> Iterator[Cluster]:
     with tempfile.TemporaryDirectory(prefix="lm-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         flags = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(ROOT)}
+        (folder / "data").mkdir()
         variables = {**environment(folder / "data"), **flags, "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
         ports = {"--port": port, "--dashboard-port": dashboard, "--dashboard-agent-listen-port": free_port()}
         with ray_head(folder, ports, variables) as process:
@@ -389,26 +396,33 @@ def ray_head(folder: Path, ports: dict[str, int], variables: dict[str, str]) -> 
         process.wait(60)
 
 
-def jobs(variables: dict[str, str], *arguments: str) -> "subprocess.Popen[str]":
-    """Start `python -m jobs`."""
+def jobs(variables: dict[str, str], *arguments: str) -> Fork:
+    """Start `python -m jobs` in a fork."""
+    return Fork(JOBS, arguments, variables, folder_of(variables))
+
+
+def folder_of(variables: dict[str, str]) -> Path:
+    return Path(tempfile.mkdtemp(dir=variables["LAMINA_DATA_DIR"]))
+
+
+def jobs_command(variables: dict[str, str], *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run `python -m jobs` as a user does."""
     command = [sys.executable, "-m", "jobs", *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=variables)
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=ROOT, env=variables, timeout=TIMEOUT_S
+    )
 
 
-def ended(process: "subprocess.Popen[str]", code: int = 0) -> str:
-    said, errors = process.communicate(timeout=TIMEOUT_S)
-    assert process.returncode == code, said + errors
-    assert "Traceback" not in said + errors
-    return said if code != 1 else errors
+def ended(run: "Fork | subprocess.CompletedProcess[str]", code: int = 0) -> str:
+    done = run.wait(TIMEOUT_S) if isinstance(run, Fork) else run
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    return done.stdout if code != 1 else done.stderr
 
 
 def script(text: str, variables: dict[str, str], **values: str) -> str:
-    given = "".join(f"{name} = {value!r}\n" for name, value in values.items())
-    done = subprocess.run(
-        [sys.executable, "-c", given + text], capture_output=True, text=True, check=False, cwd=ROOT, env=variables
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    program = partial(exec, text, {"__name__": "__main__", **values})
+    return ended(Fork(program, [], variables, folder_of(variables)))
 
 
 def niceness(pids: list[int]) -> list[int]:
@@ -444,7 +458,6 @@ def test_a_run_that_is_killed_is_gone_on_with_by_the_next_call(cluster: Cluster,
     killed = jobs(variables, "sweep", "--scope", "tenant=acme")
     until(lambda: changed(database) > 20)
     killed.kill()
-    killed.communicate()
     left = rows - cold(database)
     until(lambda: not cluster.workers())
     said = ended(jobs(variables, "sweep", "--scope", "tenant=acme"))
@@ -490,7 +503,7 @@ def test_exit_codes_tell_a_script_what_happened(cluster: Cluster, database: str)
 def test_a_wrong_command_is_one_line_and_starts_no_ray(database: str) -> None:
     variables = environment(Path("nowhere")) | {"LAMINA_POSTGRES__KIND": "server", "LAMINA_POSTGRES__URL": database}
 
-    errors = ended(jobs(variables, "gossip"), code=1)
+    errors = ended(jobs_command(variables, "gossip"), code=1)
 
     assert "choose one of sweep, decay, dedup" in errors
     assert errors.count("\n") == 1
@@ -556,7 +569,7 @@ def test_without_a_cluster_the_command_line_starts_ray_for_itself(cluster: Clust
     variables = cluster.of(database)
     del variables["RAY_ADDRESS"]
 
-    assert f"changed  {rows} of {rows} planned" in ended(jobs(variables, "sweep"))
+    assert f"changed  {rows} of {rows} planned" in ended(jobs_command(variables, "sweep"))
 
 
 def namespace_of(url: str, tmp_path: Path) -> str:

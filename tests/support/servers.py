@@ -1,6 +1,25 @@
-"""Servers that are there already: their URLs stand in ``LAMINA_TEST_…_URL``."""
+"""Servers of a test run: one that waits for no disk, and those that are there already (``LAMINA_TEST_…_URL``)."""
 
 from lamina.embedded import EmbeddedPostgres
+
+UNSYNCED = """
+fsync = off
+synchronous_commit = off
+full_page_writes = off
+max_wal_size = 4GB
+"""
+
+
+class UnsyncedPostgres(EmbeddedPostgres):
+    """A server whose data need not survive itself: it waits for no disk.
+
+    Tests that kill Postgres, or start `lamina up`, use an ``EmbeddedPostgres``.
+    """
+
+    def _initialise(self) -> None:
+        super()._initialise()
+        with (self.directory / "postgresql.conf").open("a") as config:
+            config.write(UNSYNCED)
 
 
 class GivenPostgres(EmbeddedPostgres):

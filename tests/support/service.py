@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,13 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deployments.environment import INSTANCE
+from lamina.cli import main
 from lamina.client import Client
 from lamina.local import LocalService, find_service
+from tests.support.forks import Fork
 
 ROOT = Path(__file__).resolve().parents[2]
 LAMINA = Path(sys.executable).with_name("lamina")
 START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 60.0
+CLI_TIMEOUT_S = 60.0
 
 
 @dataclass
@@ -34,8 +38,20 @@ class Running:
         return Client(self.service.url, self.service.key, scope=dict(scope))
 
     def cli(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run the command line against this instance."""
+        """Run the command line against this instance, in a fork."""
         return run_cli(self.data_dir, *arguments)
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run the command line against this instance as a user does."""
+        return subprocess.run(
+            [LAMINA, *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=ROOT,
+            env=environment(self.data_dir),
+            timeout=CLI_TIMEOUT_S,
+        )
 
     def pids(self, part: str) -> list[int]:
         """Return the processes of this instance whose command line contains a text."""
@@ -63,16 +79,9 @@ def environment(data_dir: Path) -> dict[str, str]:
 
 
 def run_cli(data_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line and return what it printed."""
-    return subprocess.run(
-        [LAMINA, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        env=environment(data_dir),
-        timeout=60,
-    )
+    """Run the command line in a fork and return what it printed."""
+    with tempfile.TemporaryDirectory(prefix="lamina-test-") as folder:
+        return Fork(main, arguments, environment(data_dir), Path(folder)).wait(CLI_TIMEOUT_S)
 
 
 def start(data_dir: Path, *arguments: str, **settings: str) -> Running:

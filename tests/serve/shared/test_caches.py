@@ -1,31 +1,16 @@
 """The cache stack on a real Ray: two router replicas, one shard, and what happens when it is killed."""
 
-import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 
 from lamina.client import Client
-from tests.support.service import Running, running_service
+from tests.support.service import Running
 
 ROUNDS = 100
-TWO_ROUTERS = {"LAMINA_SERVE__ROUTER__MIN_REPLICAS": "2", "LAMINA_SERVE__ROUTER__MAX_REPLICAS": "2"}
-SMALL = {"LAMINA_EMBEDDING__KIND": "hashing", "LAMINA_GRAPH__KIND": "off"}
 SHARD = "ray::CacheShardActor"
-
-
-@pytest.fixture(scope="module")
-def service() -> Iterator[Running]:
-    with (
-        tempfile.TemporaryDirectory(prefix="lamina-test-", ignore_cleanup_errors=True) as folder,
-        running_service(Path(folder), **TWO_ROUTERS, **SMALL) as instance,
-    ):
-        yield instance
 
 
 def layers(service: Running) -> dict[str, Any]:

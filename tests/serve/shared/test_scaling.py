@@ -1,48 +1,18 @@
 """Searchers that scale, and that are replaced, on a real Ray."""
 
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from os import kill
-from pathlib import Path
-
-import pytest
 
 from lamina.errors import LaminaError
-from tests.support.service import Running, running_service
+from tests.support.service import Running
 
 SCALED = "ServeReplica:lamina:Procedures"
-LIMITS = {
-    "MAX_REPLICAS": "2",
-    "TARGET_ONGOING_REQUESTS": "0.05",
-    "UPSCALE_DELAY_S": "0.5",
-    "DOWNSCALE_DELAY_S": "3",
-    "LOOK_BACK_S": "2",
-    "HEALTH_CHECK_PERIOD_S": "1",
-    "HEALTH_CHECK_TIMEOUT_S": "1",
-    "DRAIN_S": "1",
-}
 ASKING = 4
-
-# A machine that starts replicas beside other tests answers late: that is no failure of the scaling.
-PATIENT = {f"LAMINA_SEARCH__{name}_DEADLINE_S": "20" for name in ("SOURCE", "TIER", "EMBED")}
 SOON_S = 60
-
-
-@pytest.fixture(scope="module")
-def service() -> Iterator[Running]:
-    """One instance whose procedures scale soon."""
-    limits = {f"LAMINA_SERVE__SEARCHERS__PROCEDURES__{name}": value for name, value in LIMITS.items()}
-    with (
-        tempfile.TemporaryDirectory(prefix="lamina-test-", ignore_cleanup_errors=True) as folder,
-        running_service(
-            Path(folder), LAMINA_EMBEDDING__KIND="hashing", LAMINA_GRAPH__KIND="off", **PATIENT, **limits
-        ) as (instance),
-    ):
-        yield instance
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """What a real Ray exports of the service, under the names that the dashboard asks for."""
 
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,9 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from actors.instruments import exported_names
 from lamina.core.metrics import INSTRUMENTS
-from tests.support.service import Running, descendants, instance_folder, running_service
+from tests.support.service import Running, descendants, instance_folder
 
-SMALL = {"LAMINA_EMBEDDING__KIND": "hashing", "LAMINA_GRAPH__KIND": "off"}
 WITHIN_S = 40.0
 TROUBLE = ("failures", "refusals", "degraded", "job_")
 """What need not appear: something has to go wrong, or a job to run."""
@@ -32,14 +30,12 @@ def exported(address: str) -> Mapping[str, set[str]]:
     return {sample.name: set(sample.labels) for sample in samples if sample.name.startswith("ray_lamina_")}
 
 
-def test_what_replicas_and_actors_do_is_exported_under_the_names_and_labels_that_are_promised() -> None:
+def test_what_replicas_and_actors_do_is_exported_under_the_names_and_labels_that_are_promised(
+    service: Running,
+) -> None:
     expected = [item for item in INSTRUMENTS if not any(part in item.name for part in TROUBLE)]
     names = {name for item in expected for name in exported_names(item)}
-    with (
-        tempfile.TemporaryDirectory(prefix="lamina-test-", ignore_cleanup_errors=True) as folder,
-        running_service(Path(folder), **SMALL) as service,
-        service.client(workspace="measured") as client,
-    ):
+    with service.client(workspace="measured") as client:
         client.add("the key hangs behind the barometer")
         client.search("where is the key?")
         address, deadline = exporter(service), time.monotonic() + WITHIN_S

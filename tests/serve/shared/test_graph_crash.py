@@ -3,22 +3,12 @@
 import os
 import signal
 import time
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from lamina.client import Client
-from tests.support.service import Running, command_line, descendants, running_service
+from tests.support.service import Running, command_line, descendants
 
 TIMEOUT_S = 60.0
 NOTES = 300
-
-
-@pytest.fixture
-def service(home: Path) -> Iterator[Running]:
-    with running_service(home, LAMINA_EMBEDDING__KIND="hashing") as instance:
-        yield instance
 
 
 def falkordb_of(service: Running) -> int:

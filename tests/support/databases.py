@@ -1,0 +1,54 @@
+"""Databases of a test's own: copies of one that is migrated, and filled, once."""
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+
+from lamina.embedded import EmbeddedPostgres
+from lamina.stores.postgres.migrate import migrate
+from tests.support.servers import GivenPostgres
+
+TEMPLATE = f"lamina_template_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}"
+
+
+def database_url(url: str, name: str) -> str:
+    return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
+
+
+def name_of(url: str) -> str:
+    return urlsplit(url).path[1:]
+
+
+def make_template(server: EmbeddedPostgres) -> None:
+    """Make the migrated database that all others are copies of."""
+    drop_database(server, TEMPLATE)
+    _execute(server, f"CREATE DATABASE {TEMPLATE}")
+    migrate(database_url(server.url, TEMPLATE))
+
+
+@contextmanager
+def new_database(server: EmbeddedPostgres, template: str = TEMPLATE) -> Iterator[str]:
+    """Give the URL of a copy of a database to which nobody is connected.
+
+    Only a server that outlives this run has it dropped: the other one is deleted with all it has.
+    """
+    name = f"test_{uuid.uuid4().hex}"
+    outlives = isinstance(server, GivenPostgres)
+    # Files are copied for half the CPU time of logged blocks, but only where a checkpoint waits for no disk.
+    _execute(server, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY {'wal_log' if outlives else 'file_copy'}")
+    yield database_url(server.url, name)
+    if outlives:
+        drop_database(server, name)
+
+
+def drop_database(server: EmbeddedPostgres, name: str) -> None:
+    _execute(server, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
+def _execute(server: EmbeddedPostgres, command: str) -> None:
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute(command.encode())
