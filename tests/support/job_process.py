@@ -149,13 +149,14 @@ def main() -> None:
 
 
 def _in_fork(task: Task, told: int) -> int:
-    trips = _watched_trips(task.death)
+    trips = _Trips()
+    _watch(trips, task.death)
     try:
-        asyncio.run(asyncio.wait_for(_done(task), DEADLINE_S))
+        asyncio.run(asyncio.wait_for(_done(task, trips), DEADLINE_S))
     except BaseException:  # noqa: BLE001 - the log is where a test looks
         traceback.print_exc()
         return 1
-    os.write(told, str(trips()).encode())
+    os.write(told, str(trips.count).encode())
     return 0
 
 
@@ -164,21 +165,24 @@ def _end(code: int) -> None:
     os._exit(code)
 
 
-def _watched_trips(death: Death | None) -> Callable[[], int]:
-    """Count the round trips of this process, and kill it at the one of its death; return what tells the count."""
-    count, waited = 0, AsyncConnection.wait
+@dataclass
+class _Trips:
+    count: int = 0
+
+
+def _watch(trips: _Trips, death: Death | None) -> None:
+    """Count the round trips of this process, and kill it at the one of its death."""
+    waited = AsyncConnection.wait
 
     async def wait(self: Any, gen: Any, *arguments: Any, **options: Any) -> Any:
-        nonlocal count
-        count += 1
-        if death is None or count != death.trip:
+        trips.count += 1
+        if death is None or trips.count != death.trip:
             return await waited(self, gen, *arguments, **options)
         if death.place != "before":
             await waited(self, _unanswered(gen) if death.place == "unanswered" else gen, *arguments, **options)
         return _die()
 
     AsyncConnection.wait = wait  # type: ignore[method-assign]
-    return lambda: count
 
 
 def _unanswered(gen: "Generator[Any, Any, Any]") -> "Generator[Any, Any, Any]":
@@ -222,7 +226,7 @@ async def launch_forever(settings: Settings, run: UUID) -> None:
     await asyncio.Event().wait()
 
 
-async def _done(task: Task) -> None:
+async def _done(task: Task, trips: _Trips) -> None:
     chosen = dict(task.settings)
     jobs = {"page_rows": task.page, "partitions": task.partitions, **chosen.pop("jobs", {})}
     settings = settings_for(task.url, Path(task.folder), jobs=jobs, **chosen)
@@ -233,7 +237,7 @@ async def _done(task: Task) -> None:
             await worker.work(await Runs(pool).get(UUID(task.run)), task.partition)
         else:
             driver = build_driver(settings, pool, task.job, fan_out_over(worker.work, 2))
-            await _driven(driver.start, Order(task.job, Area(), datetime.fromisoformat(task.moment)))
+            await _driven(driver.start, Order(task.job, Area(), datetime.fromisoformat(task.moment)), trips)
 
 
 def _in_pages(job: Job[Any], page: int) -> Job[Any]:
@@ -243,9 +247,10 @@ def _in_pages(job: Job[Any], page: int) -> Job[Any]:
     return job
 
 
-async def _driven(start: Callable[[Order], Any], order: Order) -> None:
-    """Drive, as soon as the lock of the process that died before is free."""
+async def _driven(start: Callable[[Order], Any], order: Order, trips: _Trips) -> None:
+    """Drive, as soon as the lock of the process that died before is free; waiting for it is no round trip."""
     while True:
+        trips.count = 0
         try:
             await start(order)
         except Conflict:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from deployments.environment import INSTANCE
 from lamina.cli import main
+from lamina.cli.common import console
 from lamina.client import Client
 from lamina.local import LocalService, find_service
 from tests.support.forks import Fork
@@ -81,7 +82,12 @@ def environment(data_dir: Path) -> dict[str, str]:
 def run_cli(data_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command line in a fork and return what it printed."""
     with tempfile.TemporaryDirectory(prefix="lamina-test-") as folder:
-        return Fork(main, arguments, environment(data_dir), Path(folder)).wait(CLI_TIMEOUT_S)
+        return Fork(_wide_main, arguments, environment(data_dir), Path(folder)).wait(CLI_TIMEOUT_S)
+
+
+def _wide_main() -> None:
+    console.width = int(os.environ["COLUMNS"])  # A console reads its width when it is made, in the forks' parent.
+    main()
 
 
 def start(data_dir: Path, *arguments: str, **settings: str) -> Running:
