@@ -33,9 +33,9 @@ from lamina.api.procedures import (
     PutProcedureOut,
     ReinforcedOut,
 )
+from lamina.core.procedures import Procedure, clean_procedure
 from lamina.core.queries import Filters, SearchRequest, clean_filters
 from lamina.core.scope import Scope
-from lamina.policies.procedures import Procedure, clean_procedure
 
 router = APIRouter(prefix="/v1/procedures", tags=["procedures"])
 

@@ -9,8 +9,9 @@ from pydantic import BaseModel, Field
 from lamina.api.fields import ABSENT, MAX_BATCH, Count, Fraction, Output, Strict
 from lamina.api.scope import ScopeIn
 from lamina.core.filters import parse
+from lamina.core.procedures import Procedure, ProcedureOutcome, StoredProcedure
 from lamina.core.queries import MAX_LIMIT, Filters
-from lamina.policies.procedures import Outcome, Procedure, Stage, StoredProcedure
+from lamina.policies.ranking.procedure_matching import Stage
 
 
 class ProcedureFields(Strict):
@@ -138,9 +139,9 @@ class OutcomeIn(Strict):
     comment: str = Field(ABSENT, description="What there is to say about it.")
     agent: str = Field(ABSENT, description="Agent that reports.")
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> ProcedureOutcome:
         """Return the outcome to store."""
-        return Outcome(self.succeeded, self.run, self.comment)
+        return ProcedureOutcome(self.succeeded, self.run, self.comment)
 
 
 class ReinforcedOut(Output):

@@ -11,11 +11,11 @@ from pydantic import TypeAdapter
 from lamina.aio.deadline import deadline
 from lamina.core.memories import new_id
 from lamina.core.ports import Clock, Embedder
+from lamina.core.procedures import Procedure, ProcedureOutcome, StoredProcedure, clean_outcome, clean_procedure
 from lamina.core.scope import Scope
 from lamina.errors import Unavailable
 from lamina.ingest.write_once import write_once
 from lamina.models.batching import mean_vector
-from lamina.policies.procedures import Outcome, Procedure, StoredProcedure, clean_outcome, clean_procedure
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.idempotency import Once
@@ -131,7 +131,9 @@ class ProcedureRecorder:
 
         await in_transaction(self._pool, act)
 
-    async def report(self, scope: Scope, id_: UUID, outcome: Outcome, once: Once | None = None) -> RecordedOutcome:
+    async def report(
+        self, scope: Scope, id_: UUID, outcome: ProcedureOutcome, once: Once | None = None
+    ) -> RecordedOutcome:
         """Count an outcome of a procedure; each run counts once.
 
         Args:

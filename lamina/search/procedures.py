@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from lamina.core.ports import QuestionEmbedder
 from lamina.core.queries import SearchRequest
-from lamina.policies.procedures import Match
+from lamina.policies.ranking.procedure_matching import ProcedureMatch
 from lamina.search.query_embedding import embed_query
 from lamina.stores.postgres.procedures import Procedures
 
@@ -19,7 +19,7 @@ class Matched:
         degraded: The embedder, if it failed, with the reason; nothing matches by meaning then.
     """
 
-    matches: tuple[Match, ...]
+    matches: tuple[ProcedureMatch, ...]
     degraded: Mapping[str, str]
 
 

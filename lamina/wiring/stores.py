@@ -8,7 +8,7 @@ from typing import assert_never
 from lamina.core.ports import Model, ModelIdentity
 from lamina.errors import Misconfigured
 from lamina.models.hashing import HashingModel
-from lamina.policies.procedures import MatchPolicy
+from lamina.policies.ranking.procedure_matching import MatchPolicy
 from lamina.settings import (
     EmbeddedPostgresSettings,
     HashingSettings,

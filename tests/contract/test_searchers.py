@@ -12,12 +12,12 @@ import pytest
 
 from lamina.core.documents import Upload
 from lamina.core.memories import Message, Note, Role
+from lamina.core.procedures import Procedure
 from lamina.core.queries import Failure, Filters, Hit, Query, Ranking
 from lamina.core.scope import Scope
 from lamina.core.tiers import TIER_OF, TIERS, Source, Tier
 from lamina.ingest.procedures import ProcedureRecorder
 from lamina.models.hashing import HashingModel
-from lamina.policies.procedures import Procedure
 from lamina.text.words import words
 from tests.support.application import Application, fused_search, index_of, running, settings_for
 from tests.support.jobs import area_of, in_days, run_job

@@ -12,17 +12,15 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from lamina.core.memories import new_id
+from lamina.core.procedures import Procedure, ProcedureOutcome, StoredProcedure
 from lamina.core.queries import FilterField, Filters, Hit, Memory, Query, Ranking
 from lamina.core.scope import Scope
 from lamina.core.tiers import Source, Tier
 from lamina.errors import Conflict, NotFound
-from lamina.policies.procedures import (
-    Candidate,
-    Match,
+from lamina.policies.ranking.procedure_matching import (
     MatchPolicy,
-    Outcome,
-    Procedure,
-    StoredProcedure,
+    ProcedureCandidate,
+    ProcedureMatch,
     index_key,
     key_prefixes,
     rank_matches,
@@ -97,7 +95,7 @@ class ReportedOutcome:
     """An outcome as Postgres holds it."""
 
     id: UUID
-    outcome: Outcome
+    outcome: ProcedureOutcome
     agent: str | None
     reported_at: datetime
 
@@ -182,7 +180,9 @@ async def delete_procedure(connection: Connection, tenant: str, id_: UUID, now: 
     return Scope(tenant, row["workspace"], row["namespace"])
 
 
-async def report_outcome(connection: Connection, scope: Scope, id_: UUID, outcome: Outcome, now: datetime) -> Reported:
+async def report_outcome(
+    connection: Connection, scope: Scope, id_: UUID, outcome: ProcedureOutcome, now: datetime
+) -> Reported:
     """Count an outcome and weigh the procedure anew; reports on one procedure happen one after another.
 
     Args:
@@ -213,7 +213,7 @@ async def report_outcome(connection: Connection, scope: Scope, id_: UUID, outcom
     return Reported(await _reinforce(connection, old, outcome, now), existed=False)
 
 
-async def _agree(connection: Connection, id_: UUID, outcome: Outcome) -> None:
+async def _agree(connection: Connection, id_: UUID, outcome: ProcedureOutcome) -> None:
     cursor = await connection.execute(QUERIES["get_outcome"], {"procedure_id": id_, "run": outcome.run})
     before = (await _the_row(cursor))["succeeded"]
     if before != outcome.succeeded:
@@ -221,7 +221,9 @@ async def _agree(connection: Connection, id_: UUID, outcome: Outcome) -> None:
         raise Conflict(f"run {outcome.run!r} was reported as {said} before; report another run, or leave it at that")
 
 
-async def _reinforce(connection: Connection, old: StoredProcedure, outcome: Outcome, now: datetime) -> StoredProcedure:
+async def _reinforce(
+    connection: Connection, old: StoredProcedure, outcome: ProcedureOutcome, now: datetime
+) -> StoredProcedure:
     successes, failures = old.successes + outcome.succeeded, old.failures + (not outcome.succeeded)
     counts = {"successes": successes, "failures": failures, "strength": strength(successes, failures)}
     cursor = await connection.execute(QUERIES["reinforce_procedure"], {"id": old.id, "now": now, **counts})
@@ -270,7 +272,7 @@ class Procedures:
             cursor = await connection.execute(QUERIES["list_outcomes"], parameters)
             return [_reported(row) async for row in cursor]
 
-    async def match(self, query: Query) -> tuple[Match, ...]:
+    async def match(self, query: Query) -> tuple[ProcedureMatch, ...]:
         """Return the procedures whose triggers match, by prefix, then by words, then by meaning.
 
         A query without a vector is matched by prefix and words alone.
@@ -316,9 +318,9 @@ def _asked(query: Query, key: str) -> dict[str, Any]:
     }
 
 
-def _candidate(row: DictRow) -> Candidate:
+def _candidate(row: DictRow) -> ProcedureCandidate:
     counts = {name: row[name] for name in ("trigger_words", "asked_words", "shared_words", "cosine")}
-    return Candidate(_stored(row), **counts)
+    return ProcedureCandidate(_stored(row), **counts)
 
 
 def _memory(stored: StoredProcedure) -> Memory:
@@ -363,5 +365,5 @@ def _stored(row: DictRow) -> StoredProcedure:
 
 
 def _reported(row: DictRow) -> ReportedOutcome:
-    outcome = Outcome(row["succeeded"], row["run"], row["comment"])
+    outcome = ProcedureOutcome(row["succeeded"], row["run"], row["comment"])
     return ReportedOutcome(row["id"], outcome, row["agent_id"], row["reported_at"])

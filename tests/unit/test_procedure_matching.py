@@ -6,18 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lamina.core.procedures import Procedure, ProcedureOutcome, StoredProcedure, clean_outcome, clean_procedure
 from lamina.errors import InvalidInput
-from lamina.policies.procedures import (
+from lamina.policies.ranking.procedure_matching import (
     MAX_KEY_BYTES,
-    Candidate,
-    Match,
     MatchPolicy,
-    Outcome,
-    Procedure,
+    ProcedureCandidate,
+    ProcedureMatch,
     Stage,
-    StoredProcedure,
-    clean_outcome,
-    clean_procedure,
     index_key,
     key_prefixes,
     prefix_share,
@@ -39,19 +35,21 @@ def candidate(
     words: tuple[int, int, int] = (3, 3, 0),
     cosine: float | None = None,
     strong: float = 0.5,
-) -> Candidate:
+) -> ProcedureCandidate:
     """A candidate whose trigger has, the question has, and both have so many words."""
     stored = StoredProcedure(
         UUID(int=number), Procedure(trigger, "do it"), None, "default", "default", strong, 0, 0, NOON, NOON, None
     )
-    return Candidate(stored, *words, cosine)
+    return ProcedureCandidate(stored, *words, cosine)
 
 
-def ranked(*candidates: Candidate, asked: str = "something else", limit: int = 10) -> tuple[Match, ...]:
+def ranked(
+    *candidates: ProcedureCandidate, asked: str = "something else", limit: int = 10
+) -> tuple[ProcedureMatch, ...]:
     return rank_matches(name_key(asked), candidates, POLICY, limit=limit)
 
 
-def numbers(matches: tuple[Match, ...]) -> list[int]:
+def numbers(matches: tuple[ProcedureMatch, ...]) -> list[int]:
     return [match.stored.id.int for match in matches]
 
 
@@ -238,12 +236,12 @@ def test_an_unclean_procedure_is_refused_naming_the_field(procedure: Procedure, 
 @pytest.mark.parametrize(
     ("outcome", "field"),
     [
-        (Outcome(succeeded=True, run="a\x00"), "run"),
-        (Outcome(succeeded=True, run=""), "run"),
-        (Outcome(succeeded=True, comment="\x00"), "comment"),
+        (ProcedureOutcome(succeeded=True, run="a\x00"), "run"),
+        (ProcedureOutcome(succeeded=True, run=""), "run"),
+        (ProcedureOutcome(succeeded=True, comment="\x00"), "comment"),
     ],
 )
-def test_an_unclean_outcome_is_refused_naming_the_field(outcome: Outcome, field: str) -> None:
+def test_an_unclean_outcome_is_refused_naming_the_field(outcome: ProcedureOutcome, field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         clean_outcome(outcome)
 

@@ -1,116 +1,16 @@
-"""Procedures: what to do when, how outcomes reinforce it, and in which order procedures match."""
+"""The order in which procedures match a question, and how outcomes reinforce them."""
 
-import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
-from lamina.core.memories import Metadata, clean_metadata, clean_tags
+from lamina.core.procedures import StoredProcedure
 from lamina.policies.ranking.scores import hybrid_score, similarity_score
-from lamina.text.hygiene import clean, clean_id, clean_text
-from lamina.text.words import content_hash, name_key
+from lamina.text.words import name_key
 
-MAX_TRIGGER_CHARS = 10_000
-MAX_ACTION_CHARS = 100_000
-MAX_COMMENT_CHARS = 10_000
 # With three ids of 128 characters beside it, a key of this size still fits an entry of a B-tree.
 MAX_KEY_BYTES = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Procedure:
-    """What to do when.
-
-    Args:
-        trigger: The situation, as it is met or asked about.
-        action: What to do then.
-        tags: Free labels, compared whole.
-        metadata: The caller's data, returned untouched.
-        source: Where it comes from.
-    """
-
-    trigger: str
-    action: str
-    tags: tuple[str, ...] = ()
-    metadata: Metadata = field(default_factory=dict)
-    source: str = "api"
-
-    def text(self) -> str:
-        """Return it as a prompt shows it."""
-        return f"When: {self.trigger}\nDo: {self.action}"
-
-    def content_hash(self) -> bytes:
-        """Return the hash under which a scope holds this trigger with this action once."""
-        return hashlib.sha256(content_hash(self.trigger) + content_hash(self.action)).digest()
-
-
-def clean_procedure(procedure: Procedure, field_path: str = "") -> Procedure:
-    """Return the procedure with clean text and distinct tags.
-
-    Raises:
-        InvalidInput: Naming the field under ``field_path``.
-    """
-    prefix = f"{field_path}." if field_path else ""
-    return Procedure(
-        trigger=clean_text(procedure.trigger, f"{prefix}trigger", limit=MAX_TRIGGER_CHARS),
-        action=clean_text(procedure.action, f"{prefix}action", limit=MAX_ACTION_CHARS),
-        tags=clean_tags(procedure.tags, f"{prefix}tags"),
-        metadata=clean_metadata(procedure.metadata, f"{prefix}metadata"),
-        source=clean(procedure.source, f"{prefix}source"),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class StoredProcedure:
-    """A procedure as Postgres holds it.
-
-    Args:
-        agent: Who wrote it.
-        strength: 0..1, what its outcomes make of it.
-        last_used_at: When an outcome was last reported, in UTC.
-    """
-
-    id: UUID
-    procedure: Procedure
-    agent: str | None
-    workspace: str
-    namespace: str
-    strength: float
-    successes: int
-    failures: int
-    created_at: datetime
-    updated_at: datetime
-    last_used_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of following a procedure.
-
-    Args:
-        succeeded: Whether it worked.
-        run: The caller's own id of the run; a run counts once. Without it, each report counts.
-        comment: What there is to say about it.
-    """
-
-    succeeded: bool
-    run: str | None = None
-    comment: str | None = None
-
-
-def clean_outcome(outcome: Outcome) -> Outcome:
-    """Return the outcome with clean text.
-
-    Raises:
-        InvalidInput: Naming the field.
-    """
-    return Outcome(
-        succeeded=outcome.succeeded,
-        run=None if outcome.run is None else clean_id(outcome.run, "run"),
-        comment=None if outcome.comment is None else clean(outcome.comment, "comment", limit=MAX_COMMENT_CHARS),
-    )
 
 
 def strength(successes: int, failures: int) -> float:
@@ -145,7 +45,7 @@ _SCORES: Mapping[Stage, tuple[float, float]] = {
 
 @dataclass(frozen=True, slots=True)
 class MatchPolicy:
-    """What counts as a match.
+    """The limits of a match.
 
     A loose keyword stage would put a shared word before a shared meaning, and a heavy strength what
     worked elsewhere before what fits: `python -m benchmarks procedures` shows both on real runs.
@@ -163,13 +63,13 @@ class MatchPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A procedure and how its trigger compares with what is asked.
+class ProcedureCandidate:
+    """A procedure, and how its trigger compares with the question.
 
     Args:
         stored: The procedure.
         trigger_words: How many distinct words its trigger has, as Postgres counts: stems without stop words.
-        asked_words: The same of what is asked.
+        asked_words: The same of the question.
         shared_words: How many of them both have.
         cosine: Similarity of the two, where both have a vector of the same generation.
     """
@@ -189,12 +89,12 @@ class Candidate:
         return 2 * self.shared_words / max(1, self.trigger_words + self.asked_words)
 
     def contains_all(self) -> bool:
-        """Tell whether one side has every word of the other."""
+        """Report whether one side has every word of the other."""
         return 0 < self.shared_words >= min(self.trigger_words, self.asked_words)
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class ProcedureMatch:
     """A procedure that matches.
 
     Args:
@@ -210,39 +110,41 @@ class Match:
     figures: Mapping[str, float]
 
 
-def rank_matches(asked: str, candidates: Iterable[Candidate], policy: MatchPolicy, *, limit: int) -> tuple[Match, ...]:
+def rank_matches(
+    question: str, candidates: Iterable[ProcedureCandidate], policy: MatchPolicy, *, limit: int
+) -> tuple[ProcedureMatch, ...]:
     """Return the best matches: by prefix before by keyword before by meaning, each procedure once.
 
     Within a stage a closer match comes first. A weak procedure counts as a little less close, so
     that of several that match about equally well the one that worked is recommended.
 
     Args:
-        asked: What is asked, as a key (:func:`lamina.text.words.name_key`).
-        candidates: What may match, in any order.
-        policy: What counts as a match.
+        question: The question as a key (:func:`lamina.text.words.name_key`).
+        candidates: Procedures that may match, in any order.
+        policy: The limits of a match.
         limit: How many to return.
     """
-    found = {candidate.stored.id: _match(asked, candidate, policy) for candidate in candidates}
+    found = {candidate.stored.id: _match(question, candidate, policy) for candidate in candidates}
     matches = [match for match in found.values() if match is not None]
     return tuple(sorted(matches, key=_best_first)[:limit])
 
 
-def _best_first(match: Match) -> tuple[int, float, float, UUID]:
+def _best_first(match: ProcedureMatch) -> tuple[int, float, float, UUID]:
     return _ORDER[match.stage], -match.score, -match.stored.strength, match.stored.id
 
 
-def _match(asked: str, candidate: Candidate, policy: MatchPolicy) -> Match | None:
-    prefix = prefix_share(asked, name_key(candidate.stored.procedure.trigger))
+def _match(question: str, candidate: ProcedureCandidate, policy: MatchPolicy) -> ProcedureMatch | None:
+    prefix = prefix_share(question, name_key(candidate.stored.procedure.trigger))
     stage = _stage(prefix, candidate, policy)
     if stage is None:
         return None
     low, high = _SCORES[stage]
     weakness = policy.strength_weight * (1 - candidate.stored.strength)
     score = low + (high - low) * _closeness(stage, prefix, candidate) * (1 - weakness)
-    return Match(candidate.stored, stage, score, _figures(prefix, candidate))
+    return ProcedureMatch(candidate.stored, stage, score, _figures(prefix, candidate))
 
 
-def _stage(prefix: float, candidate: Candidate, policy: MatchPolicy) -> Stage | None:
+def _stage(prefix: float, candidate: ProcedureCandidate, policy: MatchPolicy) -> Stage | None:
     if prefix:
         return Stage.PREFIX
     if candidate.contains_all() or (candidate.shared_words and candidate.overlap() >= policy.min_overlap):
@@ -252,7 +154,7 @@ def _stage(prefix: float, candidate: Candidate, policy: MatchPolicy) -> Stage | 
     return None
 
 
-def _closeness(stage: Stage, prefix: float, candidate: Candidate) -> float:
+def _closeness(stage: Stage, prefix: float, candidate: ProcedureCandidate) -> float:
     match stage:
         case Stage.PREFIX:
             return prefix
@@ -262,7 +164,7 @@ def _closeness(stage: Stage, prefix: float, candidate: Candidate) -> float:
             return similarity_score(candidate.cosine or 0.0)
 
 
-def _figures(prefix: float, candidate: Candidate) -> dict[str, float]:
+def _figures(prefix: float, candidate: ProcedureCandidate) -> dict[str, float]:
     figures = {"prefix": prefix, "overlap": candidate.overlap(), "cosine": candidate.cosine}
     return {name: value for name, value in figures.items() if value}
 
