@@ -8,10 +8,10 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from actors.instruments import process_meter, watch
-from lamina.core.cache_layers import Found, Layer, Probe, Space
-from lamina.core.cache_stats import News, ShardStats
-from lamina.core.metrics import SHARD_CALLS, Outcome
-from lamina.policies.caching.claims import Claimed, Claims
+from lamina.core.cache_layers import Layer, ShardAnswer, ShardQuery, Space
+from lamina.core.cache_stats import ShardStats, ShardUpdate
+from lamina.core.metrics import SHARD_CALLS, CallOutcome
+from lamina.policies.caching.claims import ClaimName, Claims
 from lamina.policies.caching.shard import Shard, ShardLimits
 
 EXPIRY_INTERVAL_S = 30.0
@@ -46,9 +46,9 @@ class WaitingRoom:
         self._claims = claims
         self._most = most
         self._waiting = 0
-        self._waiters: dict[Claimed, Waiters] = {}
+        self._waiters: dict[ClaimName, Waiters] = {}
 
-    async def claim(self, name: Claimed, lease_s: float, wait_s: float) -> bool:
+    async def claim(self, name: ClaimName, lease_s: float, wait_s: float) -> bool:
         """Tell whether the caller is to make it; wait for whoever is at it already, at most ``wait_s``.
 
         When a lease ends, one of those who wait takes over, and the others go on waiting.
@@ -63,13 +63,13 @@ class WaitingRoom:
             now = time.monotonic()
         return True
 
-    def settle(self, name: Claimed) -> None:
+    def settle(self, name: ClaimName) -> None:
         """Wake those who wait."""
         self._claims.settle(name)
         if (waiters := self._waiters.pop(name, None)) is not None:
             waiters.settled.set()
 
-    async def _is_settled(self, name: Claimed, within_s: float) -> bool:
+    async def _is_settled(self, name: ClaimName, within_s: float) -> bool:
         waiters = self._waiters.setdefault(name, Waiters())
         self._count(waiters, 1)
         try:
@@ -94,10 +94,10 @@ def counted(
 
     @wraps(method)
     async def call(self: "CacheShardActor", /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
-        outcome = Outcome.FAILED
+        outcome = CallOutcome.FAILED
         try:
             result = await method(self, *arguments, **named)
-            outcome = Outcome.OK
+            outcome = CallOutcome.OK
         finally:
             self.meter.record(SHARD_CALLS, operation=method.__name__, outcome=outcome)
         return result
@@ -123,13 +123,13 @@ class CacheShardActor:
         self._expired_at = time.monotonic()
 
     @counted
-    async def find(self, probes: Sequence[Probe]) -> Sequence[Found]:
+    async def find(self, probes: Sequence[ShardQuery]) -> Sequence[ShardAnswer]:
         """Return what is known for each probe."""
         now = time.monotonic()
         return [self._shard.find(probe, now) for probe in probes]
 
     @counted
-    async def keep(self, news: News) -> None:
+    async def keep(self, news: ShardUpdate) -> None:
         """Take over entries, agents and counts."""
         now = time.monotonic()
         self._shard.keep(news, now)

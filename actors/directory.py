@@ -13,8 +13,8 @@ from ray.exceptions import RayActorError, RayError
 
 from actors.cache import CacheShardActor
 from lamina.aio.single_flight import SingleFlight
-from lamina.core.cache_layers import Found, Layer, Probe, Space
-from lamina.core.cache_stats import News, ShardStats
+from lamina.core.cache_layers import Layer, ShardAnswer, ShardQuery, Space
+from lamina.core.cache_stats import ShardStats, ShardUpdate
 from lamina.core.ports import CacheShard
 from lamina.errors import Unavailable
 from lamina.policies.caching.shard import ShardLimits
@@ -46,12 +46,12 @@ class RemoteShard:
         # One thread at a time: while Ray's directory hangs, impatient callers must not add more.
         self._lookup = SingleFlight[str, ActorHandle[CacheShardActor]]()
 
-    async def find(self, probes: Sequence[Probe]) -> Sequence[Found]:
+    async def find(self, probes: Sequence[ShardQuery]) -> Sequence[ShardAnswer]:
         """Return what is known for each probe."""
-        found: Sequence[Found] = await self._call("find", probes)
+        found: Sequence[ShardAnswer] = await self._call("find", probes)
         return found
 
-    async def keep(self, news: News) -> None:
+    async def keep(self, news: ShardUpdate) -> None:
         """Take over entries, agents and counts."""
         await self._call("keep", news)
 

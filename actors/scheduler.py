@@ -15,7 +15,7 @@ from ray.actor import ActorHandle
 from actors.directory import actor_options, retire
 from actors.instruments import process_meter, watch
 from lamina.core.areas import Area
-from lamina.core.metrics import JOB_ORDERS, Outcome
+from lamina.core.metrics import JOB_ORDERS, CallOutcome
 from lamina.core.runs import BY_SCHEDULE, JobName, Order, Run
 from lamina.errors import LaminaError
 from lamina.maintenance.schedule import schedules
@@ -96,9 +96,9 @@ class Scheduler:
             async with self._ordering:
                 if await self._runs.unfinished(order) is None:
                     await self._runs.add(order)
-                    self._meter.record(JOB_ORDERS, job_name=job, outcome=Outcome.OK)
+                    self._meter.record(JOB_ORDERS, job_name=job, outcome=CallOutcome.OK)
         except LaminaError as error:
-            self._meter.record(JOB_ORDERS, job_name=job, outcome=Outcome.FAILED)
+            self._meter.record(JOB_ORDERS, job_name=job, outcome=CallOutcome.FAILED)
             logger.warning("%s is not ordered until Postgres answers again: %s", job, error)
 
     async def _work_off(self) -> None:

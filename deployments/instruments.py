@@ -8,7 +8,7 @@ from functools import cache
 import ray
 
 from actors.instruments import RayMeter
-from lamina.core.metrics import UNMEASURED, WRITE_SECONDS, WRITES, WRITTEN, Meter, Outcome
+from lamina.core.metrics import UNMEASURED, WRITE_SECONDS, WRITES, WRITTEN, CallOutcome, Meter
 from lamina.core.tiers import Tier
 from lamina.errors import LaminaError, Unavailable
 
@@ -39,8 +39,8 @@ def measured_write(meter: Meter, tier: Tier, count: int = 1) -> Iterator[None]:
         yield
     except Exception as error:
         if not isinstance(error, LaminaError) or isinstance(error, Unavailable):
-            meter.record(WRITES, tier=name, outcome=Outcome.FAILED)
+            meter.record(WRITES, tier=name, outcome=CallOutcome.FAILED)
         raise
-    meter.record(WRITES, tier=name, outcome=Outcome.OK)
+    meter.record(WRITES, tier=name, outcome=CallOutcome.OK)
     meter.record(WRITE_SECONDS, time.monotonic() - began, tier=name)
     meter.record(WRITTEN, count, tier=name)

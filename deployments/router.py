@@ -11,7 +11,7 @@ from actors.instruments import watch
 from deployments.api import build_api
 from deployments.handles import EmbedderHandle, ProjectionHandle, RemoteDeployment, TierHandle
 from deployments.instruments import replica_meter
-from deployments.services import POSTGRES, Parts, build_services
+from deployments.services import POSTGRES, ServiceParts, build_services
 from lamina.aio.probing import Probe
 from lamina.core.tiers import TIERS, Tier, TierName
 from lamina.settings import Settings
@@ -58,7 +58,7 @@ class RouterDeployment:
             for projection in TIERS[tier].projections
         }
         caches = directory_of(settings, generation).shards()
-        parts = Parts(pool, model, searchers, searchers.get(Tier.GRAPH), generation, caches)
+        parts = ServiceParts(pool, model, searchers, searchers.get(Tier.GRAPH), generation, caches)
         stores = [searchers[TIERS[name].tier].probe_stores for name in tiers if TIERS[name].projections]
         self._services = build_services(
             settings, parts, reads, probes=probes, stores=stores, audits=audits, meter=meter

@@ -90,22 +90,22 @@ def wanted_replicas(work: float, target: float, replicas: int) -> int:
     return max(1, min(replicas, math.ceil(work / (target * SLACK))))
 
 
-class Limits(Protocol):
+class ScalingTarget(Protocol):
     """What the policy needs of Ray's configuration of the deployment."""
 
     target_ongoing_requests: float
 
 
-class Context(Protocol):
+class ScalingContext(Protocol):
     """What the policy needs of Ray's context of a decision."""
 
     aggregated_metrics: Mapping[str, Mapping[Any, float]] | None
     total_num_requests: float
     target_num_replicas: int
-    config: Limits
+    config: ScalingTarget
 
 
-class ByWork:
+class WorkPolicy:
     """Ray's autoscaling policy over the reported work; by calls, as Ray does, as long as no replica reports any.
 
     Args:
@@ -115,7 +115,7 @@ class ByWork:
     def __init__(self, target: float) -> None:
         self._target = target
 
-    def __call__(self, context: Context) -> tuple[int, dict[str, Any]]:
+    def __call__(self, context: ScalingContext) -> tuple[int, dict[str, Any]]:
         """Return how many replicas there should be, and no state."""
         reported = (context.aggregated_metrics or {}).get(WORK)
         if reported:
@@ -149,5 +149,5 @@ def autoscaling(limits: DeploymentSettings, *, work_target: float | None = None)
 
 def _by_work(target: float) -> AutoscalingPolicy:
     return AutoscalingPolicy(  # type: ignore[no-untyped-call]  # Ray's own gap
-        policy_function=f"{__name__}:{ByWork.__name__}", policy_kwargs={"target": target}
+        policy_function=f"{__name__}:{WorkPolicy.__name__}", policy_kwargs={"target": target}
     )

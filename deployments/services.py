@@ -140,7 +140,7 @@ class Services:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ServiceParts:
     """What the services stand on, in this process or behind deployment handles.
 
     Args:
@@ -160,7 +160,7 @@ class Parts:
 
 def build_services(
     settings: Settings,
-    parts: Parts,
+    parts: ServiceParts,
     reads: Reads,
     *,
     probes: Mapping[str, Probe],

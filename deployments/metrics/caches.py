@@ -7,7 +7,7 @@ from prometheus_client.metrics_core import Metric
 
 from lamina.caching.shared_caches import CacheFigures
 from lamina.core.cache_layers import Layer
-from lamina.core.cache_stats import LATENCY_BOUNDS_S, Counts, Holding, Outcome
+from lamina.core.cache_stats import LATENCY_BOUNDS_S, Holding, LayerCounts, LayerOutcome
 
 
 def cache_families(figures: CacheFigures) -> Iterable[Metric]:
@@ -21,24 +21,24 @@ def cache_families(figures: CacheFigures) -> Iterable[Metric]:
     """
     stats = figures.totals()
     if figures.is_complete:
-        counts = {layer: stats.counts.get(layer, Counts()) for layer in Layer}
+        counts = {layer: stats.counts.get(layer, LayerCounts()) for layer in Layer}
         yield from (_requests(counts), _seconds(counts))
         yield from _holdings(stats.holdings)
     unreachable = sum(item is None for item in figures.shards.values())
     yield GaugeMetricFamily("lamina_cache_shards_unreachable", "Cache shards that do not answer.", unreachable)
 
 
-def _requests(counts: Mapping[Layer, Counts]) -> Metric:
+def _requests(counts: Mapping[Layer, LayerCounts]) -> Metric:
     family = CounterMetricFamily(
         "lamina_cache_requests", "What came of asking a cache layer.", labels=["layer", "outcome"]
     )
     for layer, item in counts.items():
-        for outcome in Outcome:
+        for outcome in LayerOutcome:
             family.add_metric([layer.value, outcome.value], getattr(item, outcome.value))
     return family
 
 
-def _seconds(counts: Mapping[Layer, Counts]) -> Metric:
+def _seconds(counts: Mapping[Layer, LayerCounts]) -> Metric:
     family = HistogramMetricFamily(
         "lamina_cache_seconds", "How long a cache layer took to answer, in seconds.", labels=["layer"]
     )

@@ -19,7 +19,7 @@ from lamina.api.caches import (
 from lamina.api.providers import HitRatesOut
 from lamina.caching.shared_caches import CacheFigures
 from lamina.core.cache_layers import Layer
-from lamina.core.cache_stats import Counts
+from lamina.core.cache_stats import LayerCounts
 from lamina.errors import InvalidInput
 from lamina.text.hygiene import clean_id
 from lamina.wiring.stores import utc_now
@@ -68,7 +68,9 @@ def _cache_health(services: Services, figures: CacheFigures) -> CacheHealthOut:
     counts = stats.counts if figures.is_complete else figures.here
     holdings = {**stats.holdings, Layer.FRONT: services.caches.answers.front_holding()}
     return CacheHealthOut(
-        layers={layer.value: LayerOut.from_counts(counts.get(layer, Counts()), holdings.get(layer)) for layer in Layer},
+        layers={
+            layer.value: LayerOut.from_counts(counts.get(layer, LayerCounts()), holdings.get(layer)) for layer in Layer
+        },
         counted="everywhere" if figures.is_complete else "here",
         shards={name: item is not None for name, item in figures.shards.items()},
     )

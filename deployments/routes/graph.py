@@ -25,7 +25,7 @@ from lamina.caching.cached_search import CacheableRequest
 from lamina.core.memories import as_utc
 from lamina.ingest.graph import StatedEdge
 from lamina.policies.caching.answer_keys import RequestIdentity
-from lamina.search.graph_explorer import Start, TraversalRequest
+from lamina.search.graph_explorer import StartNodes, TraversalRequest
 
 router = APIRouter(prefix="/v1/graph", tags=["graph"])
 
@@ -65,7 +65,7 @@ async def neighbours(
     as_of: Annotated[datetime | None, Query(description="Only what was seen until then.")] = None,
 ) -> NeighboursOut:
     """Return the links of an entity or a memory in both directions, the strongest first."""
-    start = Start((name,) if name is not None else (), (id,) if id is not None else ())
+    start = StartNodes((name,) if name is not None else (), (id,) if id is not None else ())
     scope = ids.scope(credential.tenant)
     moment = None if as_of is None else as_utc(as_of, "as_of")
     found = await services.explorer.neighbours(scope, start, kinds=tuple(kind or ()), limit=limit, as_of=moment)
@@ -84,7 +84,7 @@ async def traverse(body: TraverseIn, services: ServicesDep, credential: ReaderDe
     The score of a path is the product of its strengths, that of a node the best of its paths.
     """
     scope = body.scope(credential.tenant)
-    start = Start(tuple(body.names), tuple(body.ids))
+    start = StartNodes(tuple(body.names), tuple(body.ids))
     walk = TraversalRequest(scope, start, body.depth, tuple(body.kinds), body.limit, body.moment())
     stamp = await services.caches.answers.read_stamp(scope) if body.cache else None
     identity = RequestIdentity("traverse", scope, sent_of(body))

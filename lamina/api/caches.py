@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, Field
 
 from lamina.api.providers import HitRatesOut
-from lamina.core.cache_stats import Counts, Holding
+from lamina.core.cache_stats import Holding, LayerCounts
 
 
 class LayerOut(BaseModel):
@@ -22,7 +22,7 @@ class LayerOut(BaseModel):
     evictions: int = Field(description="Entries removed to make room.")
 
     @classmethod
-    def from_counts(cls, counts: Counts, holding: Holding | None) -> Self:
+    def from_counts(cls, counts: LayerCounts, holding: Holding | None) -> Self:
         """Show a layer; ``holding`` is ``None`` where only the database knows its entries."""
         lookups, timed = counts.hits + counts.misses + counts.stale + counts.errors, sum(counts.buckets)
         return cls(

@@ -10,9 +10,9 @@ from lamina.api.scope import ScopeIn
 from lamina.policies.caching.model_responses import (
     MAX_MEANING_CHARS,
     MAX_VARIANT_BYTES,
-    Question,
-    Refusal,
-    State,
+    LookupState,
+    ModelQuestion,
+    PutRefusal,
     clean_question,
 )
 
@@ -34,7 +34,7 @@ class QuestionIn(ScopeIn):
         f"at most {MAX_VARIANT_BYTES:,} bytes.",
     )
 
-    def question(self, tenant: str) -> Question:
+    def question(self, tenant: str) -> ModelQuestion:
         """Return the question, cleaned.
 
         Raises:
@@ -67,7 +67,7 @@ class LookupIn(QuestionIn):
 class LookupOut(Output):
     """The answer of the cache."""
 
-    state: State = Field(description="hit; stale: served for a while after its end; miss: make it, and put it.")
+    state: LookupState = Field(description="hit; stale: served for a while after its end; miss: make it, and put it.")
     response: Any = Field(description="What was put.")
     id: UUID | None = Field(description="Id of the response.")
     similarity: float | None = Field(description="Cosine of the two questions; 1 for the same one.")
@@ -96,7 +96,7 @@ class PutResponseOut(Output):
 
     id: UUID | None = Field(description="Id of the stored response.")
     stored: bool = Field(description="Whether it is stored.")
-    reason: Refusal | None = Field(
+    reason: PutRefusal | None = Field(
         description="Why it is not: memory_changed since the lookup, over_budget, or switched_off."
     )
     expires_in_s: float | None = Field(description="Seconds until it becomes stale.")

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from lamina.aio.circuit_breaker import BreakerPolicy, CircuitBreaker
 from lamina.caching.shared_caches import SharedCaches
-from lamina.core.cache_layers import ENTRY_BYTES, Entry, Key, Layer, Probe, Space
-from lamina.core.cache_stats import Holding, Outcome
+from lamina.core.cache_layers import ENTRY_BYTES, CacheEntry, CacheKey, Layer, ShardQuery, Space
+from lamina.core.cache_stats import Holding, LayerOutcome
 from lamina.core.ports import Clock
 from lamina.core.queries import Ranking
 from lamina.core.scope import Scope
@@ -104,7 +104,7 @@ class AnswerCache:
         self._caches = caches
         self._policy = policy
         self._clock = clock
-        self._front: TtlLru[tuple[Space, Key], CachedAnswer] | None = None
+        self._front: TtlLru[tuple[Space, CacheKey], CachedAnswer] | None = None
         if policy.front_entries:
             self._front = TtlLru(max_entries=policy.front_entries, max_bytes=policy.front_bytes)
         self._breaker = CircuitBreaker(
@@ -119,7 +119,7 @@ class AnswerCache:
         try:
             return await self._breaker.call(lambda: self._stamps.read(scope))
         except Exception:  # noqa: BLE001 - then it is searched
-            self._caches.observe(Layer.FRONT, Outcome.ERROR)
+            self._caches.observe(Layer.FRONT, LayerOutcome.ERROR)
             return None
 
     def keys(self, request: RequestIdentity, stamp: Stamp) -> AnswerKeys:
@@ -133,15 +133,15 @@ class AnswerCache:
         began = time.perf_counter()
         for key in keys.answers():
             if self._caches.has(key.layer) and (cached := self._front.get((keys.space, key), time.time())) is not None:
-                self._caches.observe(Layer.FRONT, Outcome.HIT, time.perf_counter() - began)
-                self._caches.observe(key.layer, Outcome.HIT)
+                self._caches.observe(Layer.FRONT, LayerOutcome.HIT, time.perf_counter() - began)
+                self._caches.observe(key.layer, LayerOutcome.HIT)
                 return SentAnswer(cached.answer, (key.layer,))
-        self._caches.observe(Layer.FRONT, Outcome.MISS)
+        self._caches.observe(Layer.FRONT, LayerOutcome.MISS)
         return None
 
-    async def find(self, keys: AnswerKeys) -> tuple[SentAnswer | None, Mapping[Key, Any]]:
+    async def find(self, keys: AnswerKeys) -> tuple[SentAnswer | None, Mapping[CacheKey, Any]]:
         """Ask the workspace's shard, once, for the answer, or else for its pieces."""
-        found = await self._caches.find(Probe(keys.space, keys.answers(), keys.pieces()))
+        found = await self._caches.find(ShardQuery(keys.space, keys.answers(), keys.pieces()))
         if found.answer is not None and isinstance(found.answer[1], CachedAnswer):
             key, cached = found.answer
             if cached.until > time.time():
@@ -149,25 +149,25 @@ class AnswerCache:
                 return SentAnswer(cached.answer, (key.layer,)), {}
         return None, found.pieces
 
-    def keep(self, keys: AnswerKeys, answer: RenderedAnswer, pieces: Mapping[Key, Any]) -> None:
+    def keep(self, keys: AnswerKeys, answer: RenderedAnswer, pieces: Mapping[CacheKey, Any]) -> None:
         """Keep a new answer, and its graph's part unless that is one of the pieces that were found."""
         if answer.is_whole:
             for key in (keys.negative,) if answer.is_empty else (keys.turn, keys.swarm):
                 if key is not None and self._caches.has(key.layer):
                     cached = CachedAnswer(answer, _end(answer, time.time() + self._policy.ttl_s[key.layer]))
                     self._copy(keys.space, key, cached)
-                    self._caches.keep(Entry(keys.space, key, cached, answer.size_bytes))
+                    self._caches.keep(CacheEntry(keys.space, key, cached, answer.size_bytes))
         # A piece that was found is not kept anew, or its time would never end; memories that expire are not kept, for
         # the graph's part has no end of its own.
         graph = answer.graph
         if keys.graph is not None and keys.graph not in pieces and graph is not None and _never_expires(graph):
             size = ENTRY_BYTES + sum(_ranking_bytes(ranking) for ranking in graph.values())
-            self._caches.keep(Entry(keys.space, keys.graph, graph, size))
+            self._caches.keep(CacheEntry(keys.space, keys.graph, graph, size))
 
     async def find_walk(self, request: RequestIdentity, stamp: Stamp) -> SentAnswer | None:
         """Return the answer of a walk through the own workspace's graph, if the shard has it."""
         key = self._walk_key(request, stamp)
-        found = await self._caches.find(Probe((request.scope.tenant, request.scope.workspace), (key,)))
+        found = await self._caches.find(ShardQuery((request.scope.tenant, request.scope.workspace), (key,)))
         if found.answer is not None and isinstance(found.answer[1], RenderedAnswer):
             return SentAnswer(found.answer[1], (Layer.GRAPH,))
         return None
@@ -176,17 +176,17 @@ class AnswerCache:
         """Keep the answer of a walk, unless something in it expires."""
         if answer.expires_at is None:
             space = (request.scope.tenant, request.scope.workspace)
-            self._caches.keep(Entry(space, self._walk_key(request, stamp), answer, answer.size_bytes))
+            self._caches.keep(CacheEntry(space, self._walk_key(request, stamp), answer, answer.size_bytes))
 
     def front_holding(self) -> Holding:
         """Return the size of the replica's own copies."""
         front = self._front
         return Holding() if front is None else Holding(len(front), front.size_bytes, front.evictions)
 
-    def _walk_key(self, request: RequestIdentity, stamp: Stamp) -> Key:
+    def _walk_key(self, request: RequestIdentity, stamp: Stamp) -> CacheKey:
         return walk_key(request.kind, request.scope, request.sent, stamp, self._policy)
 
-    def _copy(self, space: Space, key: Key, cached: CachedAnswer) -> None:
+    def _copy(self, space: Space, key: CacheKey, cached: CachedAnswer) -> None:
         if self._front is not None:
             now, size = time.time(), cached.answer.size_bytes
             self._front.put((space, key), cached, now=now, ttl_s=cached.until - now, size_bytes=size)

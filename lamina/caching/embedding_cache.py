@@ -15,15 +15,15 @@ from lamina.aio.coalescing import Coalescer
 from lamina.aio.deadline import deadline
 from lamina.aio.write_behind import WriteBehind
 from lamina.caching.shared_caches import SharedCaches
-from lamina.core.cache_layers import ENTRY_BYTES, Entry, Layer, Probe, Space
-from lamina.core.cache_stats import Outcome
+from lamina.core.cache_layers import ENTRY_BYTES, CacheEntry, Layer, ShardQuery, Space
+from lamina.core.cache_stats import LayerOutcome
 from lamina.core.memories import Chunk
 from lamina.core.ports import Clock, Embedder
 from lamina.core.scope import Scope
 from lamina.errors import Unavailable
 from lamina.models.batching import checked
 from lamina.policies.caching.keys import embedding_key
-from lamina.stores.postgres.embedding_cache import KeptEmbedding, TextOf, text_of
+from lamina.stores.postgres.embedding_cache import CachedEmbedding, TextKey, text_key
 
 ONE_CHUNK_CHARS = 126
 """No model of ours reads fewer than 128 word pieces, its own two among them, and each is a character at least."""
@@ -34,10 +34,10 @@ MAX_WAITING = 5000
 UNIT_TOLERANCE = 0.01
 
 
-class KeptEmbeddings(Protocol):
+class EmbeddingStore(Protocol):
     """A table of embeddings of one generation."""
 
-    async def find(self, texts: Sequence[TextOf]) -> Sequence[KeptEmbedding | None]:
+    async def find(self, texts: Sequence[TextKey]) -> Sequence[CachedEmbedding | None]:
         """Return what is kept of each text, in their order.
 
         Raises:
@@ -45,7 +45,7 @@ class KeptEmbeddings(Protocol):
         """
         ...
 
-    async def keep(self, items: Sequence[KeptEmbedding]) -> None:
+    async def keep(self, items: Sequence[CachedEmbedding]) -> None:
         """Keep embeddings, or take note of their use.
 
         Raises:
@@ -87,7 +87,7 @@ def is_sound(embedding: object, dimension: int) -> bool:
     return abs(length - 1) <= UNIT_TOLERANCE  # No comparison with NaN holds.
 
 
-class GuardedTable:
+class TableCache:
     """The table as a cache: it never raises, counts each asking, and writes behind.
 
     Its askings count as those of :attr:`Layer.EMBEDDINGS`, beside the shard's before them.
@@ -99,7 +99,7 @@ class GuardedTable:
         clock: The time of day.
     """
 
-    def __init__(self, table: KeptEmbeddings, caches: SharedCaches, policy: EmbeddingPolicy, clock: Clock) -> None:
+    def __init__(self, table: EmbeddingStore, caches: SharedCaches, policy: EmbeddingPolicy, clock: Clock) -> None:
         self._table = table
         self._caches = caches
         self._policy = policy
@@ -107,10 +107,10 @@ class GuardedTable:
         self._calls = CircuitBreaker(
             "embedding cache", BreakerPolicy(policy.deadline_s, policy.failures, policy.pause_s)
         )
-        self._reads: Coalescer[TextOf, KeptEmbedding | None] = Coalescer(
+        self._reads: Coalescer[TextKey, CachedEmbedding | None] = Coalescer(
             self._read, part="embedding cache", max_items=MAX_FIND
         )
-        self._writes: WriteBehind[KeptEmbedding] = WriteBehind(
+        self._writes: WriteBehind[CachedEmbedding] = WriteBehind(
             table.keep,
             part="embedding cache",
             window_s=policy.window_s,
@@ -120,7 +120,7 @@ class GuardedTable:
             on_error=self._failed,
         )
 
-    async def find(self, text: TextOf) -> bytes | None:
+    async def find(self, text: TextKey) -> bytes | None:
         """Return the text's embedding; ``None`` if it has none that is sound, or the table does not answer in time."""
         began = time.perf_counter()
         try:
@@ -130,9 +130,9 @@ class GuardedTable:
             return None
         return self._used(kept, time.perf_counter() - began)
 
-    def keep(self, text: TextOf, embedding: bytes) -> None:
+    def keep(self, text: TextKey, embedding: bytes) -> None:
         """Keep an embedding, a moment later."""
-        self._writes.add(KeptEmbedding(text, embedding, self._clock()))
+        self._writes.add(CachedEmbedding(text, embedding, self._clock()))
 
     async def flush(self) -> None:
         """Write what waits to be kept."""
@@ -142,26 +142,26 @@ class GuardedTable:
         """Write what waits to be kept and end."""
         await self._writes.close()
 
-    def _used(self, kept: KeptEmbedding | None, elapsed_s: float) -> bytes | None:
+    def _used(self, kept: CachedEmbedding | None, elapsed_s: float) -> bytes | None:
         if kept is None:
-            self._caches.observe(Layer.EMBEDDINGS, Outcome.MISS, elapsed_s)
+            self._caches.observe(Layer.EMBEDDINGS, LayerOutcome.MISS, elapsed_s)
             return None
         if not is_sound(kept.embedding, self._policy.dimension):
-            self._caches.observe(Layer.EMBEDDINGS, Outcome.ERROR)
+            self._caches.observe(Layer.EMBEDDINGS, LayerOutcome.ERROR)
             return None
-        self._caches.observe(Layer.EMBEDDINGS, Outcome.HIT, elapsed_s)
+        self._caches.observe(Layer.EMBEDDINGS, LayerOutcome.HIT, elapsed_s)
         now = self._clock()
         if kept.used_at <= now - USED_EVERY:
             self._writes.add(replace(kept, used_at=now))
         return kept.embedding
 
-    async def _read(self, texts: Sequence[TextOf]) -> Sequence[KeptEmbedding | None]:
+    async def _read(self, texts: Sequence[TextKey]) -> Sequence[CachedEmbedding | None]:
         # The deadline here frees the connection; the one above frees the caller, whatever a connection does.
         async with asyncio.timeout(self._policy.deadline_s):
             return await self._table.find(texts)
 
     def _failed(self, error: Exception) -> None:  # noqa: ARG002 - the signature is WriteBehind's
-        self._caches.observe(Layer.EMBEDDINGS, Outcome.ERROR)
+        self._caches.observe(Layer.EMBEDDINGS, LayerOutcome.ERROR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,13 +186,13 @@ class CachingEmbedder:
     """
 
     def __init__(
-        self, embedder: Embedder, caches: SharedCaches, table: GuardedTable | None, policy: EmbeddingPolicy
+        self, embedder: Embedder, caches: SharedCaches, table: TableCache | None, policy: EmbeddingPolicy
     ) -> None:
         self._embedder = embedder
         self._caches = caches
         self._table = table
         self._policy = policy
-        self._flights: dict[TextOf, _Flight] = {}
+        self._flights: dict[TextKey, _Flight] = {}
 
     async def embed_question(self, scope: Scope, text: str) -> bytes:
         """Return float32 bytes of a question's unit vector; who asks the same at the same time shares the work.
@@ -244,7 +244,7 @@ class CachingEmbedder:
 
     def _flight(self, scope: Scope, text: str) -> tuple[_Flight, bool]:
         """Return the flight that embeds this text for the tenant, and whether it was begun now."""
-        name = text_of(scope.tenant, text)
+        name = text_key(scope.tenant, text)
         flight = self._flights.get(name)
         if flight is not None:
             flight.workspaces.add(scope.workspace)
@@ -255,12 +255,12 @@ class CachingEmbedder:
         flight.task.add_done_callback(lambda task: self._landed(name, task))
         return flight, True
 
-    def _landed(self, name: TextOf, task: "asyncio.Task[bytes]") -> None:
+    def _landed(self, name: TextKey, task: "asyncio.Task[bytes]") -> None:
         del self._flights[name]
         if not task.cancelled():
             task.exception()  # Looked at, in case nobody waits any more.
 
-    async def _fly(self, name: TextOf, text: str, workspaces: set[str]) -> bytes:
+    async def _fly(self, name: TextKey, text: str, workspaces: set[str]) -> bytes:
         kept = await self._table.find(name) if self._table is not None else None
         embedding = kept or await self._asked(text)
         if kept is None and self._table is not None and is_sound(embedding, self._policy.dimension):
@@ -278,12 +278,12 @@ class CachingEmbedder:
     def _keep(self, space: Space, text: str, embedding: bytes) -> None:
         if is_sound(embedding, self._policy.dimension):
             key = embedding_key(self._policy.generation, text)
-            self._caches.keep(Entry(space, key, embedding, len(embedding) + ENTRY_BYTES))
+            self._caches.keep(CacheEntry(space, key, embedding, len(embedding) + ENTRY_BYTES))
 
     async def _known(self, space: Space, texts: Sequence[str]) -> dict[str, tuple[Chunk, ...]]:
         """Return the chunk that each text is, of those that the shard knows."""
         keys = {text: embedding_key(self._policy.generation, text) for text in texts}
-        found = await self._caches.find(Probe(space, pieces=tuple(keys.values())))
+        found = await self._caches.find(ShardQuery(space, pieces=tuple(keys.values())))
         pieces = {text: found.pieces.get(key) for text, key in keys.items()}
         return {
             text: (Chunk(0, len(text), piece),)

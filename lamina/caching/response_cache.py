@@ -12,24 +12,34 @@ from uuid import UUID
 from lamina.aio.deadline import deadline
 from lamina.aio.write_behind import WriteBehind
 from lamina.caching.shared_caches import SharedCaches, piece
-from lamina.core.cache_layers import ENTRY_BYTES, NOTHING, Agents, Entry, Found, Key, Layer, Probe, Space
-from lamina.core.cache_stats import Outcome
+from lamina.core.cache_layers import (
+    ENTRY_BYTES,
+    NOTHING_FOUND,
+    CacheEntry,
+    CacheKey,
+    Layer,
+    RespondingAgents,
+    ShardAnswer,
+    ShardQuery,
+    Space,
+)
+from lamina.core.cache_stats import LayerOutcome
 from lamina.core.ports import Clock, QuestionEmbedder
 from lamina.errors import InvalidInput
 from lamina.policies.caching.keys import embedding_key
 from lamina.policies.caching.model_responses import (
-    Candidate,
-    KeptResponse,
-    LookedUp,
-    PutResponse,
-    Question,
-    Refusal,
-    Request,
+    AgentState,
+    CachedResponse,
+    DigestedQuestion,
+    LookupState,
+    ModelQuestion,
+    PutOutcome,
+    PutRefusal,
+    ResponseCandidate,
+    ResponseLookup,
     ResponsePolicy,
-    Standing,
-    State,
-    Use,
-    best,
+    ResponseUse,
+    best_response,
     json_text,
     token_at,
 )
@@ -43,7 +53,11 @@ MAX_WAITING = 64
 TELLING_INTERVAL_S = 1.0
 """Least time between two readings of a workspace's agents, for a shard that does not know them or cannot be told."""
 _MAX_SPACES = 1000
-_OUTCOMES = {State.HIT: Outcome.HIT, State.STALE: Outcome.STALE, State.MISS: Outcome.MISS}
+_OUTCOMES = {
+    LookupState.HIT: LayerOutcome.HIT,
+    LookupState.STALE: LayerOutcome.STALE,
+    LookupState.MISS: LayerOutcome.MISS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +70,21 @@ class _Sought:
         found: What the shard knows.
     """
 
-    request: Request
-    embedding: Key | None
+    request: DigestedQuestion
+    embedding: CacheKey | None
     now: datetime
-    found: Found = NOTHING
+    found: ShardAnswer = NOTHING_FOUND
 
     @property
-    def question(self) -> Question:
+    def question(self) -> ModelQuestion:
         return self.request.question
 
     @property
-    def turn(self) -> Key:
-        return Key(Layer.TURN, self.request.digest)
+    def turn(self) -> CacheKey:
+        return CacheKey(Layer.TURN, self.request.digest)
 
     @property
-    def pieces(self) -> tuple[Key, ...]:
+    def pieces(self) -> tuple[CacheKey, ...]:
         return () if self.embedding is None else (self.embedding,)
 
 
@@ -109,13 +123,13 @@ class ResponseCache:
         self._generation = generation
         self._clock = clock
         self._is_same_question = is_same_question
-        self._uses: WriteBehind[Use] = WriteBehind(
+        self._uses: WriteBehind[ResponseUse] = WriteBehind(
             store.count, part="uses of responses", window_s=USES_WINDOW_S, on_error=self._uses_lost
         )
         self._told: TtlLru[Space, bool] = TtlLru(max_entries=_MAX_SPACES)
         self._waiting = 0
 
-    async def lookup(self, question: Question, *, wait_s: float = 0.0) -> LookedUp:
+    async def lookup(self, question: ModelQuestion, *, wait_s: float = 0.0) -> ResponseLookup:
         """Return the response to a question, or what to send with the one that is made now.
 
         Args:
@@ -133,12 +147,12 @@ class ResponseCache:
             return _miss(self._clock())
         sought = await self._probed(question)
         answer = await self._answered(sought)
-        if answer.state is State.MISS and wait_s > 0:
+        if answer.state is LookupState.MISS and wait_s > 0:
             answer = await self._waited(sought, answer, wait_s)
         self._count(sought, answer)
         return answer
 
-    async def put(self, question: Question, response: Any, epoch: int | None = None) -> PutResponse:
+    async def put(self, question: ModelQuestion, response: Any, epoch: int | None = None) -> PutOutcome:
         """Store a response in place of the one to exactly this request.
 
         Lookups after this returns find it, unless its shard could not be told of the agent's first response: then
@@ -155,18 +169,18 @@ class ResponseCache:
         """
         text = json_text(response, "response", self._policy.max_response_bytes)
         if not self._caches.has(Layer.SEMANTIC):
-            return PutResponse(refusal=Refusal.OFF)
+            return PutOutcome(refusal=PutRefusal.OFF)
         sought = await self._for_put(question)
         try:
             return await self._put(sought, text, epoch)
         finally:
             await self._caches.settle(question.space, sought.turn.digest)  # stored or not, who waits looks for it now
 
-    async def _put(self, sought: _Sought, text: str, epoch: int | None) -> PutResponse:
+    async def _put(self, sought: _Sought, text: str, epoch: int | None) -> PutOutcome:
         question = sought.question
         embedding = await self._embedding(sought) if question.has_meaning else None
         put = await self._store.put(NewResponse(sought.request, text, embedding, epoch), sought.now)
-        await self._caches.tell(Agents(question.space, (question.agent,)))
+        await self._caches.tell(RespondingAgents(question.space, (question.agent,)))
         if put.id is not None:
             self._keep(sought, put.id, text)
         return put
@@ -181,22 +195,22 @@ class ResponseCache:
 
     # Looking up.
 
-    async def _probed(self, question: Question) -> _Sought:
+    async def _probed(self, question: ModelQuestion) -> _Sought:
         sought = self._sought(question)
-        probe = Probe(question.space, (sought.turn,), sought.pieces, question.agent)
+        probe = ShardQuery(question.space, (sought.turn,), sought.pieces, question.agent)
         return await self._found(sought, probe)
 
-    def _sought(self, question: Question) -> _Sought:
+    def _sought(self, question: ModelQuestion) -> _Sought:
         embedding = embedding_key(self._generation, question.text) if question.has_meaning else None
         return _Sought(question.request(self._generation), embedding, self._clock())
 
-    async def _found(self, sought: _Sought, probe: Probe) -> _Sought:
+    async def _found(self, sought: _Sought, probe: ShardQuery) -> _Sought:
         found = await self._caches.find(probe)
         return replace(sought, found=found, now=self._clock())
 
-    async def _answered(self, sought: _Sought) -> LookedUp:
+    async def _answered(self, sought: _Sought) -> ResponseLookup:
         if sought.found.has_responses is not None:
-            self._caches.observe(Layer.AGENTS, Outcome.MISS if sought.found.has_responses else Outcome.HIT)
+            self._caches.observe(Layer.AGENTS, LayerOutcome.MISS if sought.found.has_responses else LayerOutcome.HIT)
         if sought.found.has_responses is False:
             return _miss(sought.now)
         answer = await self._within(self._policy.deadline_s + self._policy.embed_deadline_s, self._proven(sought))
@@ -206,35 +220,35 @@ class ResponseCache:
             await self._tell_all(sought.question.space)
         return answer
 
-    async def _within(self, deadline_s: float, asking: Awaitable[LookedUp]) -> LookedUp | None:
+    async def _within(self, deadline_s: float, asking: Awaitable[ResponseLookup]) -> ResponseLookup | None:
         """Return the answer and count it; ``None``, counted as an error, if there is none in time."""
         began = time.perf_counter()
         try:
             async with asyncio.timeout(deadline_s):
                 answer = await asking
         except Exception:  # noqa: BLE001 - what does not answer is a miss
-            self._caches.observe(Layer.SEMANTIC, Outcome.ERROR, time.perf_counter() - began)
+            self._caches.observe(Layer.SEMANTIC, LayerOutcome.ERROR, time.perf_counter() - began)
             return None
-        if answer.layer is not Layer.TURN or answer.state is not State.HIT:
+        if answer.layer is not Layer.TURN or answer.state is not LookupState.HIT:
             self._caches.observe(Layer.SEMANTIC, _OUTCOMES[answer.state], time.perf_counter() - began)
         return answer
 
-    async def _proven(self, sought: _Sought) -> LookedUp:
+    async def _proven(self, sought: _Sought) -> ResponseLookup:
         exact = await self._exact(sought)
         if exact.standing is None:
             return _miss(sought.now)
         chosen = self._best(await self._candidates(sought, exact.candidate), sought)
         return await self._given(sought, chosen, exact.standing)
 
-    def _count(self, sought: _Sought, answer: LookedUp) -> None:
+    def _count(self, sought: _Sought, answer: ResponseLookup) -> None:
         """Count a lookup once, waited or not; that of an agent without standing counts nowhere.
 
         What the shard had counts as a hit only where it was current.
         """
         if self._caches.has(Layer.TURN) and sought.found.has_responses is not False:
-            self._caches.observe(Layer.TURN, Outcome.HIT if answer.layer is Layer.TURN else Outcome.MISS)
+            self._caches.observe(Layer.TURN, LayerOutcome.HIT if answer.layer is Layer.TURN else LayerOutcome.MISS)
         if answer.epoch > 0:
-            self._uses.add(Use(sought.question.space, sought.question.agent, sought.now, answer.id))
+            self._uses.add(ResponseUse(sought.question.space, sought.question.agent, sought.now, answer.id))
 
     async def _exact(self, sought: _Sought) -> Exact:
         async with asyncio.timeout(self._policy.deadline_s):
@@ -249,15 +263,15 @@ class ResponseCache:
             async with asyncio.timeout(self._policy.deadline_s):
                 agents = await self._store.agents(*space, limit=MAX_AGENTS + 1)
         except Exception:  # noqa: BLE001 - the answer stands without it
-            self._caches.observe(Layer.AGENTS, Outcome.ERROR)
+            self._caches.observe(Layer.AGENTS, LayerOutcome.ERROR)
             return
         if len(agents) <= MAX_AGENTS:
-            await self._caches.tell(Agents(space, agents, is_all=True))
+            await self._caches.tell(RespondingAgents(space, agents, is_all=True))
 
-    async def _candidates(self, sought: _Sought, exact: Candidate | None) -> Sequence[Candidate]:
+    async def _candidates(self, sought: _Sought, exact: ResponseCandidate | None) -> Sequence[ResponseCandidate]:
         """Return the exact response, and the near ones unless it is fresh or the question long."""
         own = () if exact is None else (exact,)
-        is_fresh = exact is not None and exact.state(sought.now, self._policy.grace) is State.HIT
+        is_fresh = exact is not None and exact.state(sought.now, self._policy.grace) is LookupState.HIT
         if is_fresh or not sought.question.has_meaning:
             return own
         try:
@@ -265,26 +279,26 @@ class ResponseCache:
         except Exception:
             if exact is None:
                 raise
-            self._caches.observe(Layer.SEMANTIC, Outcome.ERROR)
+            self._caches.observe(Layer.SEMANTIC, LayerOutcome.ERROR)
             return own
         return (*own, *near)
 
-    def _best(self, candidates: Sequence[Candidate], sought: _Sought) -> Candidate | None:
-        return best(candidates, sought.question.text, sought.now, self._policy, self._is_same_question)
+    def _best(self, candidates: Sequence[ResponseCandidate], sought: _Sought) -> ResponseCandidate | None:
+        return best_response(candidates, sought.question.text, sought.now, self._policy, self._is_same_question)
 
-    async def _given(self, sought: _Sought, chosen: Candidate | None, standing: Standing) -> LookedUp:
+    async def _given(self, sought: _Sought, chosen: ResponseCandidate | None, standing: AgentState) -> ResponseLookup:
         token = standing.token(by_workspace=self._policy.by_workspace)
         if chosen is None:
-            return LookedUp(State.MISS, token)
+            return ResponseLookup(LookupState.MISS, token)
         kept = self._kept(sought, chosen)
         text = kept.json if kept else await self._store.read(sought.question, chosen.id)
         if text is None:
-            return LookedUp(State.MISS, token)
+            return ResponseLookup(LookupState.MISS, token)
         state = chosen.state(sought.now, self._policy.grace)
-        is_mine = state is State.STALE and await self._store.lease(sought.question, chosen.id, sought.now)
-        if chosen.is_exact and state is State.HIT and isinstance(text, str):
+        is_mine = state is LookupState.STALE and await self._store.lease(sought.question, chosen.id, sought.now)
+        if chosen.is_exact and state is LookupState.HIT and isinstance(text, str):
             self._keep(sought, chosen.id, text)
-        return LookedUp(
+        return ResponseLookup(
             state,
             token,
             json.loads(text),
@@ -296,10 +310,10 @@ class ResponseCache:
             is_mine,
         )
 
-    def _kept(self, sought: _Sought, chosen: Candidate) -> KeptResponse | None:
+    def _kept(self, sought: _Sought, chosen: ResponseCandidate) -> CachedResponse | None:
         """Return what the shard kept for this request, if it is the response that is current."""
         value = sought.found.answer[1] if sought.found.answer else None
-        return value if isinstance(value, KeptResponse) and value.id == chosen.id else None
+        return value if isinstance(value, CachedResponse) and value.id == chosen.id else None
 
     async def _embedding(self, sought: _Sought) -> bytes:
         known = piece(sought.found, sought.embedding)
@@ -309,11 +323,11 @@ class ResponseCache:
         async with deadline("embedder", self._policy.embed_deadline_s):
             return await self._embedder.embed_question(question.scope, question.text)
 
-    async def _waited(self, sought: _Sought, miss: LookedUp, wait_s: float) -> LookedUp:
+    async def _waited(self, sought: _Sought, miss: ResponseLookup, wait_s: float) -> ResponseLookup:
         """Return the response that somebody else makes meanwhile; the miss, if this caller is to make it."""
         if self._waiting >= MAX_WAITING or await self._is_mine(sought, wait_s):
             return miss
-        again = replace(sought, found=NOTHING, now=self._clock())
+        again = replace(sought, found=NOTHING_FOUND, now=self._clock())
         return await self._within(self._policy.deadline_s, self._made(again)) or miss
 
     async def _is_mine(self, sought: _Sought, wait_s: float) -> bool:
@@ -323,7 +337,7 @@ class ResponseCache:
         finally:
             self._waiting -= 1
 
-    async def _made(self, sought: _Sought) -> LookedUp:
+    async def _made(self, sought: _Sought) -> ResponseLookup:
         """Return what was put meanwhile, or a miss that knows where the agent stands now."""
         exact = await self._exact(sought)
         if exact.standing is None:
@@ -332,19 +346,19 @@ class ResponseCache:
 
     # Keeping.
 
-    async def _for_put(self, question: Question) -> _Sought:
+    async def _for_put(self, question: ModelQuestion) -> _Sought:
         """Return what is needed to store a response; the lookup before it may have left the embedding."""
         sought = self._sought(question)
-        return await self._found(sought, Probe(question.space, pieces=sought.pieces))
+        return await self._found(sought, ShardQuery(question.space, pieces=sought.pieces))
 
     def _keep(self, sought: _Sought, id_: UUID, text: str) -> None:
-        kept = KeptResponse(id_, text.encode())
-        self._caches.keep(Entry(sought.question.space, sought.turn, kept, len(kept.json) + ENTRY_BYTES))
+        kept = CachedResponse(id_, text.encode())
+        self._caches.keep(CacheEntry(sought.question.space, sought.turn, kept, len(kept.json) + ENTRY_BYTES))
 
     def _uses_lost(self, error: Exception) -> None:  # noqa: ARG002 - the signature is WriteBehind's
-        self._caches.observe(Layer.SEMANTIC, Outcome.ERROR)
+        self._caches.observe(Layer.SEMANTIC, LayerOutcome.ERROR)
 
 
-def _miss(now: datetime) -> LookedUp:
+def _miss(now: datetime) -> ResponseLookup:
     """Return a miss of a lookup that does not know where the agent stands."""
-    return LookedUp(State.MISS, token_at(now))
+    return ResponseLookup(LookupState.MISS, token_at(now))

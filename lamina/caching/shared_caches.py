@@ -11,11 +11,20 @@ from typing import TypeVar
 from lamina.aio.circuit_breaker import BreakerPolicy, CircuitBreaker
 from lamina.aio.coalescing import Coalescer
 from lamina.aio.write_behind import WriteBehind
-from lamina.core.cache_layers import NOTHING, Agents, Entry, Found, Key, Layer, Probe, Space
-from lamina.core.cache_stats import Counts, News, Outcome, ShardStats, Tally
+from lamina.core.cache_layers import (
+    NOTHING_FOUND,
+    CacheEntry,
+    CacheKey,
+    Layer,
+    RespondingAgents,
+    ShardAnswer,
+    ShardQuery,
+    Space,
+)
+from lamina.core.cache_stats import LayerCounts, LayerOutcome, ShardStats, ShardUpdate, Tally
 from lamina.core.ports import CacheShard
 from lamina.policies.caching.rendezvous import owner
-from lamina.policies.caching.shard import totals
+from lamina.policies.caching.shard import add_up_stats
 
 KEEP_WINDOW_S = 0.01
 REPORT_WINDOW_S = 1.0
@@ -29,7 +38,7 @@ CLAIM_MARGIN_S = 1.0
 Result = TypeVar("Result")
 
 
-class GuardedShard:
+class ShardClient:
     """One shard, asked in batches, with a deadline, and left alone while it fails.
 
     Args:
@@ -43,10 +52,10 @@ class GuardedShard:
         self._shard = shard
         self._calls = CircuitBreaker(f"cache shard {name}", guard)
         self._on_lost = on_lost
-        self._probes: Coalescer[Probe, Found] = Coalescer(
+        self._probes: Coalescer[ShardQuery, ShardAnswer] = Coalescer(
             self._find, part="cache", max_in_flight=MAX_IN_FLIGHT, max_queued=MAX_QUEUED
         )
-        self._entries: WriteBehind[Entry] = WriteBehind(
+        self._entries: WriteBehind[CacheEntry] = WriteBehind(
             self._keep,
             part="cache",
             window_s=KEEP_WINDOW_S,
@@ -54,7 +63,7 @@ class GuardedShard:
             capacity=MAX_WAITING,
         )
 
-    async def find(self, probe: Probe) -> Found:
+    async def find(self, probe: ShardQuery) -> ShardAnswer:
         """Return what the shard knows.
 
         Raises:
@@ -62,12 +71,12 @@ class GuardedShard:
         """
         return await self._probes.submit(probe)
 
-    def keep(self, entry: Entry) -> None:
+    def keep(self, entry: CacheEntry) -> None:
         """Have the shard keep something, a moment later; not while it is left alone."""
         if not self._calls.is_open:
             self._entries.add(entry)
 
-    async def tell(self, news: News) -> None:
+    async def tell(self, news: ShardUpdate) -> None:
         """Have the shard take something over, now.
 
         Raises:
@@ -91,12 +100,12 @@ class GuardedShard:
         """Hand over everything and end."""
         await self._entries.close()
 
-    async def _find(self, probes: Sequence[Probe]) -> Sequence[Found]:
+    async def _find(self, probes: Sequence[ShardQuery]) -> Sequence[ShardAnswer]:
         return await self.guarded(lambda: self._shard.find(probes))
 
-    async def _keep(self, entries: Sequence[Entry]) -> None:
+    async def _keep(self, entries: Sequence[CacheEntry]) -> None:
         try:
-            await self.tell(News(entries=entries))
+            await self.tell(ShardUpdate(entries=entries))
         except Exception:  # noqa: BLE001 - counted; what guards the calls tells the log
             for layer in {entry.key.layer for entry in entries}:
                 self._on_lost(layer)
@@ -111,7 +120,7 @@ class CacheFigures:
         shards: What each shard holds and was told, by name; ``None`` for one that does not answer.
     """
 
-    here: Mapping[Layer, Counts]
+    here: Mapping[Layer, LayerCounts]
     shards: Mapping[str, ShardStats | None] = field(default_factory=dict)
 
     @property
@@ -121,7 +130,7 @@ class CacheFigures:
 
     def totals(self) -> ShardStats:
         """Return what the shards that answered hold and were told, as one."""
-        return totals([stats for stats in self.shards.values() if stats is not None])
+        return add_up_stats([stats for stats in self.shards.values() if stats is not None])
 
 
 class SharedCaches:
@@ -137,7 +146,7 @@ class SharedCaches:
         # Of the workspaces asked for lately: with 256 shards, each search costs half a millisecond.
         self._owner: Callable[[Space], str] = lru_cache(MAX_OWNERS)(partial(owner, tuple(shards)))
         self._shards = dict(shards)
-        self._guarded = {name: GuardedShard(name, shard, guard, self._lost) for name, shard in shards.items()}
+        self._guarded = {name: ShardClient(name, shard, guard, self._lost) for name, shard in shards.items()}
         self._layers = layers
         self._tally = Tally()
         self._unreported = Tally()
@@ -149,32 +158,32 @@ class SharedCaches:
         """Tell whether a layer is switched on."""
         return layer in self._layers
 
-    async def find(self, probe: Probe) -> Found:
+    async def find(self, probe: ShardQuery) -> ShardAnswer:
         """Return what is known; nothing if the shard fails. Makes at most one round trip, and never raises.
 
         A whole answer to an agent's lookup is not counted here: whoever asks knows later whether it is current.
         """
         asked = self._narrowed(probe)
         if not asked.answers and not asked.pieces and asked.agent is None:
-            return NOTHING
+            return NOTHING_FOUND
         began = time.monotonic()
         try:
             found = await self._guarded[self._owner(probe.space)].find(asked)
         except Exception:  # noqa: BLE001 - a cache that fails is a miss
             self._count_errors(asked)
-            return NOTHING
+            return NOTHING_FOUND
         self._count(asked if probe.agent is None else replace(asked, answers=()), found, time.monotonic() - began)
         return found
 
-    def keep(self, entry: Entry) -> None:
+    def keep(self, entry: CacheEntry) -> None:
         """Keep something, if its layer is switched on; returns at once."""
         if entry.key.layer in self._layers:
             self._guarded[self._owner(entry.space)].keep(entry)
 
-    async def tell(self, agents: Agents) -> None:
+    async def tell(self, agents: RespondingAgents) -> None:
         """Tell who has responses; returns when the shard knows, or failed."""
         if Layer.AGENTS in self._layers:
-            news = News(agents=(agents,))
+            news = ShardUpdate(agents=(agents,))
             await self._open(agents.space, lambda shard: shard.keep(news), otherwise=None, layer=Layer.AGENTS)
 
     async def claim(self, space: Space, digest: bytes, lease_s: float, wait_s: float) -> bool:
@@ -195,7 +204,7 @@ class SharedCaches:
         dropped = await asyncio.gather(*(self._purge(name, tenant, workspace, layers) for name in names))
         return sum(dropped)
 
-    def observe(self, layer: Layer, outcome: Outcome, elapsed_s: float | None = None) -> None:
+    def observe(self, layer: Layer, outcome: LayerOutcome, elapsed_s: float | None = None) -> None:
         """Count what came of asking a layer."""
         self._tally.observe(layer, outcome, elapsed_s)
         self._unreported.observe(layer, outcome, elapsed_s)
@@ -217,7 +226,7 @@ class SharedCaches:
             self._latest = (time.monotonic(), figures)
         return figures
 
-    def counted(self) -> Mapping[Layer, Counts]:
+    def counted(self) -> Mapping[Layer, LayerCounts]:
         """Return what this replica counted since it began."""
         return self._tally.read()
 
@@ -231,27 +240,27 @@ class SharedCaches:
         await asyncio.gather(*(shard.close() for shard in self._guarded.values()))
         await self._reports.close()
 
-    def _narrowed(self, probe: Probe) -> Probe:
-        return Probe(
+    def _narrowed(self, probe: ShardQuery) -> ShardQuery:
+        return ShardQuery(
             probe.space,
             tuple(key for key in probe.answers if key.layer in self._layers),
             tuple(key for key in probe.pieces if key.layer in self._layers),
             probe.agent if Layer.AGENTS in self._layers else None,
         )
 
-    def _count(self, asked: Probe, found: Found, elapsed_s: float) -> None:
+    def _count(self, asked: ShardQuery, found: ShardAnswer, elapsed_s: float) -> None:
         for key in asked.answers:
             if found.answer is not None and found.answer[0] == key:
-                self.observe(key.layer, Outcome.HIT, elapsed_s)
+                self.observe(key.layer, LayerOutcome.HIT, elapsed_s)
                 return
-            self.observe(key.layer, Outcome.MISS, elapsed_s)
+            self.observe(key.layer, LayerOutcome.MISS, elapsed_s)
         for key in asked.pieces if found.answer is None else ():
-            self.observe(key.layer, Outcome.HIT if key in found.pieces else Outcome.MISS, elapsed_s)
+            self.observe(key.layer, LayerOutcome.HIT if key in found.pieces else LayerOutcome.MISS, elapsed_s)
 
-    def _count_errors(self, asked: Probe) -> None:
+    def _count_errors(self, asked: ShardQuery) -> None:
         agents = () if asked.agent is None else (Layer.AGENTS,)
         for layer in dict.fromkeys((*agents, *(key.layer for key in (*asked.answers, *asked.pieces)))):
-            self.observe(layer, Outcome.ERROR)
+            self.observe(layer, LayerOutcome.ERROR)
 
     async def _open(
         self,
@@ -267,7 +276,7 @@ class SharedCaches:
         try:
             return await self._guarded[name].guarded(lambda: call(self._shards[name]), deadline_s)
         except Exception:  # noqa: BLE001 - a cache that fails is a miss
-            self.observe(layer, Outcome.ERROR)
+            self.observe(layer, LayerOutcome.ERROR)
             return otherwise
 
     async def _purge(self, name: str, tenant: str, workspace: str | None, layers: Sequence[Layer]) -> int:
@@ -275,7 +284,7 @@ class SharedCaches:
             return await self._guarded[name].guarded(lambda: self._shards[name].purge(tenant, workspace, layers))
         except Exception:  # noqa: BLE001 - what is left there is never asked for again: its epoch is over
             for layer in layers:
-                self.observe(layer, Outcome.ERROR)
+                self.observe(layer, LayerOutcome.ERROR)
             return 0
 
     async def _stats(self, name: str) -> ShardStats | None:
@@ -289,14 +298,14 @@ class SharedCaches:
         self._is_reporting = False
         counts = self._unreported.take()
         try:
-            await self._guarded[next(iter(self._shards))].tell(News(counts=counts))
+            await self._guarded[next(iter(self._shards))].tell(ShardUpdate(counts=counts))
         except Exception:  # noqa: BLE001 - told with the next ones
             self._unreported.add(counts)
 
     def _lost(self, layer: Layer) -> None:
-        self.observe(layer, Outcome.ERROR)
+        self.observe(layer, LayerOutcome.ERROR)
 
 
-def piece(found: Found, key: Key | None) -> object | None:
+def piece(found: ShardAnswer, key: CacheKey | None) -> object | None:
     """Return a piece that was found under a key, if it was asked for at all."""
     return None if key is None else found.pieces.get(key)

@@ -26,7 +26,7 @@ Space = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class CacheKey:
     """Under which something is kept.
 
     Args:
@@ -41,7 +41,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CacheEntry:
     """Something to keep.
 
     Args:
@@ -52,13 +52,13 @@ class Entry:
     """
 
     space: Space
-    key: Key
+    key: CacheKey
     value: Any
     size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class ShardQuery:
     """Everything that one request wants to know of a shard, in one round trip.
 
     Args:
@@ -69,13 +69,13 @@ class Probe:
     """
 
     space: Space
-    answers: tuple[Key, ...] = ()
-    pieces: tuple[Key, ...] = ()
+    answers: tuple[CacheKey, ...] = ()
+    pieces: tuple[CacheKey, ...] = ()
     agent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ShardAnswer:
     """What a shard knows.
 
     Args:
@@ -84,16 +84,16 @@ class Found:
         has_responses: Whether the agent has responses in the semantic cache; ``None`` if the shard cannot tell.
     """
 
-    answer: tuple[Key, Any] | None = None
-    pieces: Mapping[Key, Any] = field(default_factory=dict)
+    answer: tuple[CacheKey, Any] | None = None
+    pieces: Mapping[CacheKey, Any] = field(default_factory=dict)
     has_responses: bool | None = None
 
 
-NOTHING = Found()
+NOTHING_FOUND = ShardAnswer()
 
 
 @dataclass(frozen=True, slots=True)
-class Agents:
+class RespondingAgents:
     """Agents that have responses in the semantic cache.
 
     Args:

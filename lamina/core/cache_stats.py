@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
-from lamina.core.cache_layers import Agents, Entry, Layer
+from lamina.core.cache_layers import CacheEntry, Layer, RespondingAgents
 
 LATENCY_BOUNDS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 """Upper bounds of the latency buckets, in seconds; one more bucket takes what is slower."""
 
 
-class Outcome(StrEnum):
+class LayerOutcome(StrEnum):
     """What came of asking a layer."""
 
     HIT = "hits"
@@ -23,7 +23,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class LayerCounts:
     """What a layer did.
 
     Args:
@@ -53,52 +53,52 @@ class Tally:
     """Adds up what happens in this process until somebody takes it."""
 
     def __init__(self) -> None:
-        self._counts: dict[Layer, Counts] = {}
-        self._seen: defaultdict[Layer, _Seen] = defaultdict(_Seen)
+        self._counts: dict[Layer, LayerCounts] = {}
+        self._seen: defaultdict[Layer, _LayerTally] = defaultdict(_LayerTally)
 
-    def observe(self, layer: Layer, outcome: Outcome, elapsed_s: float | None = None) -> None:
+    def observe(self, layer: Layer, outcome: LayerOutcome, elapsed_s: float | None = None) -> None:
         """Count one asking of a layer, and how long it took, if that was measured."""
         self._seen[layer].observe(outcome, elapsed_s)
 
-    def add(self, counts: Mapping[Layer, Counts]) -> None:
+    def add(self, counts: Mapping[Layer, LayerCounts]) -> None:
         """Add counts to those that are there."""
         for layer, more in counts.items():
-            self._counts[layer] = self._counts.get(layer, Counts()) + more
+            self._counts[layer] = self._counts.get(layer, LayerCounts()) + more
 
-    def take(self) -> Mapping[Layer, Counts]:
+    def take(self) -> Mapping[Layer, LayerCounts]:
         """Return the counts and begin anew."""
         taken = self.read()
         self._counts = {}
         return taken
 
-    def read(self) -> Mapping[Layer, Counts]:
+    def read(self) -> Mapping[Layer, LayerCounts]:
         """Return the counts so far."""
-        seen, self._seen = self._seen, defaultdict(_Seen)
+        seen, self._seen = self._seen, defaultdict(_LayerTally)
         self.add({layer: one.counts() for layer, one in seen.items()})
         return dict(self._counts)
 
 
-class _Seen:
+class _LayerTally:
     """What one layer did since the counts were looked at; it changes in place, for every asking comes here."""
 
     def __init__(self) -> None:
-        self._outcomes = dict.fromkeys(Outcome, 0)
+        self._outcomes = dict.fromkeys(LayerOutcome, 0)
         self._buckets = [0] * (len(LATENCY_BOUNDS_S) + 1)
         self._seconds = 0.0
 
-    def observe(self, outcome: Outcome, elapsed_s: float | None) -> None:
+    def observe(self, outcome: LayerOutcome, elapsed_s: float | None) -> None:
         self._outcomes[outcome] += 1
         if elapsed_s is not None:
             self._buckets[bisect.bisect_left(LATENCY_BOUNDS_S, elapsed_s)] += 1
             self._seconds += elapsed_s
 
-    def counts(self) -> Counts:
+    def counts(self) -> LayerCounts:
         counts = {outcome.value: count for outcome, count in self._outcomes.items()}
-        return Counts(**counts, buckets=tuple(self._buckets), seconds=self._seconds)
+        return LayerCounts(**counts, buckets=tuple(self._buckets), seconds=self._seconds)
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class ShardUpdate:
     """What a replica tells a shard, all at once.
 
     Args:
@@ -107,9 +107,9 @@ class News:
         counts: What its layers did since it told the last time.
     """
 
-    entries: Sequence[Entry] = ()
-    agents: Sequence[Agents] = ()
-    counts: Mapping[Layer, Counts] = field(default_factory=dict)
+    entries: Sequence[CacheEntry] = ()
+    agents: Sequence[RespondingAgents] = ()
+    counts: Mapping[Layer, LayerCounts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,4 +131,4 @@ class ShardStats:
     """What a shard holds, and what the replicas told it of their layers."""
 
     holdings: Mapping[Layer, Holding]
-    counts: Mapping[Layer, Counts]
+    counts: Mapping[Layer, LayerCounts]

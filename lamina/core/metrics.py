@@ -28,7 +28,7 @@ class Kind(StrEnum):
     HISTOGRAM = "histogram"
 
 
-class Outcome(StrEnum):
+class CallOutcome(StrEnum):
     """What came of something."""
 
     OK = "ok"

@@ -9,8 +9,8 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from lamina.core.cache_layers import Found, Layer, Probe, Space
-from lamina.core.cache_stats import News, ShardStats
+from lamina.core.cache_layers import Layer, ShardAnswer, ShardQuery, Space
+from lamina.core.cache_stats import ShardStats, ShardUpdate
 from lamina.core.links import Followed, Frontier, Node
 from lamina.core.memories import Chunk, Extraction, Message
 from lamina.core.queries import Failure, Filters, Neighbour, Query, Ranking
@@ -320,11 +320,11 @@ class CacheShard(Protocol):
     Every method may raise or hang: whoever calls it goes on without.
     """
 
-    async def find(self, probes: Sequence[Probe]) -> Sequence[Found]:
+    async def find(self, probes: Sequence[ShardQuery]) -> Sequence[ShardAnswer]:
         """Return what is known for each probe, in their order."""
         ...
 
-    async def keep(self, news: News) -> None:
+    async def keep(self, news: ShardUpdate) -> None:
         """Take over entries, agents and counts."""
         ...
 

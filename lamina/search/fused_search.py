@@ -17,7 +17,7 @@ from lamina.core.metrics import (
     Meter,
     timed,
 )
-from lamina.core.metrics import Outcome as SearchOutcome
+from lamina.core.metrics import CallOutcome as SearchOutcome
 from lamina.core.ports import Clock, QuestionEmbedder, Shares, TierSearcher
 from lamina.core.queries import Answer, Failure, FusedHit, Query, Ranking, SearchRequest
 from lamina.core.scope import Scope

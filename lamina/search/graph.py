@@ -12,7 +12,7 @@ from lamina.core.ports import Links
 from lamina.core.queries import Hit, Query, Ranking
 from lamina.core.tiers import Source, Tier
 from lamina.extraction.name_linking import Span, longest, read, stretches
-from lamina.policies.ranking.graph_paths import Reached, Walk, advance, begin, room
+from lamina.policies.ranking.graph_paths import ReachedNode, Walk, advance, begin, expandable_nodes
 from lamina.stores.postgres.knowledge import EdgeKey, KnowledgeReader, LinkedMemory
 
 MENTIONS = 0.9
@@ -90,7 +90,7 @@ class GraphSearcher:
         limits = self._limits
         walk = begin({id_: score for id_, score in seeds.items() if score >= limits.threshold})
         for _ in range(query.depth or limits.depth):
-            asked = room(walk, fan_out=limits.fan_out, max_links=limits.max_links)
+            asked = expandable_nodes(walk, fan_out=limits.fan_out, max_links=limits.max_links)
             if not asked:
                 break
             followed = await self._store.expand(frontier_of(query, asked, kinds, limits.fan_out))
@@ -191,10 +191,10 @@ def _entity_end(link: Followed) -> UUID:
     return link.end if link.is_forward else link.start
 
 
-def _memories_of(walk: Walk) -> dict[UUID, Reached]:
+def _memories_of(walk: Walk) -> dict[UUID, ReachedNode]:
     return {id_: node for id_, node in walk.nodes.items() if node.label is NodeLabel.MEMORY}
 
 
-def _hit(node: Reached, linked: LinkedMemory) -> Hit:
+def _hit(node: ReachedNode, linked: LinkedMemory) -> Hit:
     score = node.score * (1 + max(0.0, linked.cosine)) / 2
     return Hit(linked.memory, min(1.0, score), {"path": node.score, "cosine": linked.cosine})

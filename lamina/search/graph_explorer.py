@@ -11,7 +11,7 @@ from lamina.core.queries import Filters, Memory, Query, first_expiry
 from lamina.core.scope import Scope
 from lamina.core.tiers import TIERS, Tier
 from lamina.errors import InvalidInput, NotFound
-from lamina.policies.ranking.graph_paths import Reached, Walk, advance, begin, room
+from lamina.policies.ranking.graph_paths import ReachedNode, Walk, advance, begin, expandable_nodes
 from lamina.stores.postgres.knowledge import KnowledgeReader, StoredEntity
 from lamina.text.hygiene import clean_id
 from lamina.text.words import name_key
@@ -22,7 +22,7 @@ _ALL = Filters(min_confidence=0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class StartNodes:
     """Where to start: by names of entities, by ids of entities or memories, or both."""
 
     names: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class TraversalRequest:
     """
 
     scope: Scope
-    start: Start
+    start: StartNodes
     depth: int
     kinds: Sequence[str]
     limit: int
@@ -51,7 +51,7 @@ class TraversalRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownNode:
     """A node as a reader sees it: its tier, its name or the beginning of its text, and when it expires, if ever."""
 
     tier: Tier
@@ -65,7 +65,7 @@ class Neighbours:
 
     entity: StoredEntity | None
     links: tuple[Followed, ...]
-    shown: Mapping[UUID, Shown]
+    shown: Mapping[UUID, ShownNode]
     is_capped: bool
 
 
@@ -73,8 +73,8 @@ class Neighbours:
 class Traversal:
     """What was reached, best first."""
 
-    nodes: tuple[Reached, ...]
-    shown: Mapping[UUID, Shown]
+    nodes: tuple[ReachedNode, ...]
+    shown: Mapping[UUID, ShownNode]
     visited: int
     is_capped: bool
 
@@ -103,7 +103,7 @@ class Explorer:
         self._max_links = max_links
 
     async def neighbours(
-        self, scope: Scope, start: Start, *, kinds: Sequence[str], limit: int, as_of: datetime | None = None
+        self, scope: Scope, start: StartNodes, *, kinds: Sequence[str], limit: int, as_of: datetime | None = None
     ) -> Neighbours:
         """Return what one entity or memory is linked to, in both directions.
 
@@ -136,7 +136,7 @@ class Explorer:
         allowed = clean_kinds(request.kinds)
         walk = begin(dict.fromkeys(await self._ids(scope, start), 1.0))
         for _ in range(request.depth):
-            asked = room(walk, fan_out=self._fan_out, max_links=self._max_links)
+            asked = expandable_nodes(walk, fan_out=self._fan_out, max_links=self._max_links)
             if not asked:
                 break
             frontier = Frontier(scope, asked, allowed, self._fan_out, request.as_of)
@@ -156,7 +156,7 @@ class Explorer:
                 hints[memory] = [fact.content for fact in facts.values()]
         return hints
 
-    async def _ids(self, scope: Scope, start: Start) -> tuple[UUID, ...]:
+    async def _ids(self, scope: Scope, start: StartNodes) -> tuple[UUID, ...]:
         keys = [name_key(clean_id(name, "name")) for name in start.names]
         found = await self._reader.named(scope, keys)
         visible = await self._reader.entities(scope, _ALL, sorted({id_ for ids in found.values() for id_ in ids}))
@@ -176,7 +176,7 @@ class Explorer:
         nodes = tuple(node for node in ordered if node.id in shown)
         return Traversal(nodes, shown, walk.visited, walk.is_capped)
 
-    async def _shown(self, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, Shown]:
+    async def _shown(self, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, ShownNode]:
         """Return the nodes that the scope's user may see; an id is looked for in every tier."""
         if not ids:
             return {}
@@ -186,13 +186,13 @@ class Explorer:
         tiers = {spec.tier: wanted for spec in TIERS.values() if spec.is_linked}
         memories = await self._reader.memories(query, tiers)
         return {
-            **{id_: Shown(Tier.GRAPH, entity.entity.name, entity.expires_at) for id_, entity in entities.items()},
+            **{id_: ShownNode(Tier.GRAPH, entity.entity.name, entity.expires_at) for id_, entity in entities.items()},
             **{id_: _shown_memory(item.memory) for id_, item in memories.items()},
         }
 
 
-def _shown_memory(memory: Memory) -> Shown:
-    return Shown(memory.tier, memory.content[:EXCERPT_CHARS], memory.expires_at)
+def _shown_memory(memory: Memory) -> ShownNode:
+    return ShownNode(memory.tier, memory.content[:EXCERPT_CHARS], memory.expires_at)
 
 
 def clean_kinds(kinds: Sequence[str]) -> tuple[str, ...]:

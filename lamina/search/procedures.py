@@ -11,7 +11,7 @@ from lamina.stores.postgres.procedures import Procedures
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
+class ProcedureMatches:
     """The procedures that match.
 
     Args:
@@ -41,7 +41,7 @@ class ProcedureMatcher:
         self._generation = generation
         self._embed_deadline_s = embed_deadline_s
 
-    async def match(self, request: SearchRequest) -> Matched:
+    async def match(self, request: SearchRequest) -> ProcedureMatches:
         """Return the procedures that match; ``per_source`` and ``tiers`` of the request do not matter.
 
         Raises:
@@ -51,4 +51,4 @@ class ProcedureMatcher:
         query = replace(request.query(), generation=self._generation)
         query, degraded = await embed_query(query, self._embedder, self._embed_deadline_s)
         matches = await self._procedures.match(replace(query, limit=request.limit))
-        return Matched(matches, degraded)
+        return ProcedureMatches(matches, degraded)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from lamina import __version__
 from lamina.aio.circuit_breaker import BreakerPolicy
 from lamina.caching.answer_cache import AnswerCache
-from lamina.caching.embedding_cache import CachingEmbedder, EmbeddingPolicy, GuardedTable
+from lamina.caching.embedding_cache import CachingEmbedder, EmbeddingPolicy, TableCache
 from lamina.caching.response_cache import ResponseCache
 from lamina.caching.shared_caches import SharedCaches
 from lamina.caching.upkeep import CacheTables, Cascade
@@ -17,7 +17,7 @@ from lamina.policies.caching.adaptive_ttl import TtlPolicy
 from lamina.policies.caching.answer_keys import AnswerPolicy
 from lamina.policies.caching.keys import digest
 from lamina.policies.caching.model_responses import ResponsePolicy
-from lamina.policies.caching.response_budget import Budget
+from lamina.policies.caching.response_budget import ResponseBudget
 from lamina.policies.caching.shard import LayerLimits, ShardLimits, SwarmLimits
 from lamina.settings import CachesSettings, Settings, kept_projections
 from lamina.stores.postgres.connection import Pool, new_pool
@@ -89,7 +89,7 @@ def response_policy(settings: Settings) -> ResponsePolicy:
     return ResponsePolicy(
         threshold=chosen.threshold,
         ttl=TtlPolicy(chosen.ttl_s, chosen.ttl_min_s, chosen.ttl_max_s),
-        budget=Budget(chosen.budget_bytes, chosen.evict_share),
+        budget=ResponseBudget(chosen.budget_bytes, chosen.evict_share),
         grace_s=chosen.grace_s,
         lease_s=chosen.lease_s,
         by_workspace=chosen.invalidate == "workspace",
@@ -205,7 +205,7 @@ def build_caching_embedder(
     )
     table = None
     if chosen.enabled and chosen.table:
-        table = GuardedTable(EmbeddingTable(pool, generation.number), caches, policy, utc_now)
+        table = TableCache(EmbeddingTable(pool, generation.number), caches, policy, utc_now)
     return CachingEmbedder(embedder, caches, table, policy)
 
 

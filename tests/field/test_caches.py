@@ -15,8 +15,8 @@ import pytest
 from actors.cache import CacheShardActor
 from deployments.metrics.caches import cache_families
 from lamina.caching.shared_caches import CacheFigures
-from lamina.core.cache_layers import Agents, Entry, Found, Key, Layer, Probe, Space
-from lamina.core.cache_stats import News, ShardStats
+from lamina.core.cache_layers import CacheEntry, CacheKey, Layer, RespondingAgents, ShardAnswer, ShardQuery, Space
+from lamina.core.cache_stats import ShardStats, ShardUpdate
 from lamina.core.ports import CacheShard
 from lamina.models.hashing import HashingModel
 from lamina.policies.caching.keys import digest
@@ -198,10 +198,10 @@ class Broken:
     def __init__(self, *, hangs: bool) -> None:
         self._hangs = hangs
 
-    async def find(self, probes: Sequence[Probe]) -> Sequence[Found]:
+    async def find(self, probes: Sequence[ShardQuery]) -> Sequence[ShardAnswer]:
         return await self._fail()
 
-    async def keep(self, news: News) -> None:
+    async def keep(self, news: ShardUpdate) -> None:
         await self._fail()
 
     async def purge(self, tenant: str, workspace: str | None, layers: Sequence[Layer]) -> int:
@@ -348,11 +348,13 @@ async def test_many_scopes_and_requests_take_bounded_memory_and_always_as_many_s
 
     async def ask(number: int) -> None:
         space = ("acme", f"workspace {number % SCOPES}")
-        key = Key(Layer.SWARM, digest(number), f"swarm {number % 7}")
-        whole = Key(Layer.TURN, digest("turn", number))
-        await shard.find([Probe(space, (whole, key), agent=f"agent {number % 11}")])
-        entries = [Entry(space, name, bytes(1000), 1256) for name in (whole, key)]
-        await shard.keep(News(entries=entries, agents=[Agents(space, (f"agent {number % 11}",), is_all=True)]))
+        key = CacheKey(Layer.SWARM, digest(number), f"swarm {number % 7}")
+        whole = CacheKey(Layer.TURN, digest("turn", number))
+        await shard.find([ShardQuery(space, (whole, key), agent=f"agent {number % 11}")])
+        entries = [CacheEntry(space, name, bytes(1000), 1256) for name in (whole, key)]
+        await shard.keep(
+            ShardUpdate(entries=entries, agents=[RespondingAgents(space, (f"agent {number % 11}",), is_all=True)])
+        )
 
     async def lines_after(numbers: range) -> tuple[int, int]:
         for number in numbers:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from actors.cache import CacheShardActor
 from lamina.aio.circuit_breaker import BreakerPolicy
-from lamina.caching.embedding_cache import CachingEmbedder, EmbeddingPolicy, GuardedTable
+from lamina.caching.embedding_cache import CachingEmbedder, EmbeddingPolicy, TableCache
 from lamina.caching.shared_caches import SharedCaches
-from lamina.core.cache_layers import Layer, Probe
+from lamina.core.cache_layers import Layer, ShardQuery
 from lamina.core.memories import Chunk
 from lamina.core.ports import Model, ModelIdentity
 from lamina.core.scope import Scope
@@ -57,7 +57,7 @@ class Replica:
         """Embed the query as a request does: from the shard, or else by the embedder."""
         key = embedding_key(self.generation, QUERY)
         await self.caches.flush()
-        found = await self.caches.find(Probe((ANN.tenant, ANN.workspace), pieces=(key,)))
+        found = await self.caches.find(ShardQuery((ANN.tenant, ANN.workspace), pieces=(key,)))
         embedding: bytes = found.pieces.get(key) or await self.embedder.embed_question(ANN, QUERY)
         await self.embedder.flush()
         return embedding
@@ -87,7 +87,7 @@ async def replica(url: str, model: Model, shard: CacheShardActor) -> AsyncIterat
     caches = SharedCaches({"cache-0": shard}, frozenset(Layer), BreakerPolicy(1, failures=3, pause_s=60))
     policy = EmbeddingPolicy(generation=generation, dimension=model.identity.dimension, deadline_s=2)
     asked = Asked(model)
-    table = GuardedTable(EmbeddingTable(pool, generation), caches, policy, utc_now)
+    table = TableCache(EmbeddingTable(pool, generation), caches, policy, utc_now)
     made = Replica(generation, CachingEmbedder(asked, caches, table, policy), caches, asked.texts)
     yield made
     await made.embedder.close()

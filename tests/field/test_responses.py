@@ -18,8 +18,8 @@ from actors.cache import CacheShardActor
 from lamina.caching import response_cache as responses
 from lamina.caching.response_cache import ResponseCache
 from lamina.caching.shared_caches import SharedCaches
-from lamina.core.cache_layers import Agents, Layer, Probe
-from lamina.core.cache_stats import Counts
+from lamina.core.cache_layers import Layer, RespondingAgents, ShardQuery
+from lamina.core.cache_stats import LayerCounts
 from lamina.core.memories import Message, Note, Role
 from lamina.core.scope import Scope
 from lamina.errors import InvalidInput, Unavailable
@@ -29,13 +29,13 @@ from lamina.policies.caching import keys
 from lamina.policies.caching import model_responses as questions
 from lamina.policies.caching.model_responses import (
     MAX_MEANING_CHARS,
-    PutResponse,
-    Question,
-    Refusal,
+    LookupState,
+    ModelQuestion,
+    PutOutcome,
+    PutRefusal,
     ResponsePolicy,
-    State,
 )
-from lamina.policies.caching.response_budget import Budget
+from lamina.policies.caching.response_budget import ResponseBudget
 from lamina.stores.postgres.connection import connect
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.keys import KeyRole
@@ -89,8 +89,10 @@ class Kit:
     embedder: Switchable
     clock: Moving
 
-    def question(self, text: str = "where does the green heron nest", agent: str = "ann", **fields: Any) -> Question:
-        return Question(Scope(self.application.tenant, "w", agent=agent), text, **fields)
+    def question(
+        self, text: str = "where does the green heron nest", agent: str = "ann", **fields: Any
+    ) -> ModelQuestion:
+        return ModelQuestion(Scope(self.application.tenant, "w", agent=agent), text, **fields)
 
     async def note(self, content: str, agent: str | None = "ann") -> None:
         await self.application.services.recorder.put_notes(
@@ -457,8 +459,8 @@ async def test_a_waiter_is_told_where_the_agent_stands_when_the_other_one_failed
     refused = await kit.cache.put(kit.question(), "in trees", first.epoch)
     second = await asyncio.wait_for(waiting, 2)
 
-    assert refused.refusal is Refusal.CHANGED
-    assert second.state is State.MISS
+    assert refused.refusal is PutRefusal.CHANGED
+    assert second.state is LookupState.MISS
     assert (await kit.cache.put(kit.question(), "in reeds", second.epoch)).id is not None
 
 
@@ -472,7 +474,7 @@ async def test_a_hit_after_a_wait_counts_as_one_lookup(kit: Kit) -> None:
     found = await asyncio.wait_for(waiting, 2)
     await kit.cache.flush()
 
-    assert found.state is State.HIT
+    assert found.state is LookupState.HIT
     assert kit.counts(Layer.SEMANTIC).hits == 1
     assert kit.row("SELECT lookups, hits FROM response_agents WHERE tenant = %s AND agent = 'ann'") == (2, 1)
     assert kit.row("SELECT max(hits) FROM responses WHERE tenant = %s") == (1,)
@@ -490,7 +492,7 @@ async def test_where_many_wait_the_next_one_does_not(kit: Kit, monkeypatch: pyte
     await asyncio.wait_for(waiting, 2)
     later = [kit.cache.lookup(kit.question("how old does it grow"), wait_s=wait_s) for wait_s in (10, 0.2)]
 
-    assert crowded.state is State.MISS
+    assert crowded.state is LookupState.MISS
     assert is_waiting
     assert await patience(later[0]) < 0.2
     assert await patience(later[1]) >= 0.2, "there is room again"
@@ -509,11 +511,11 @@ async def test_an_agent_without_responses_costs_neither_an_embedding_nor_postgre
     shard = CacheShardActor(shard_limits(application.settings.caches))
     async with running(application, shard, Untouchable()) as kit:
         kit.embedder.state = "down"
-        await kit.caches.tell(Agents(kit.question().space, ("bob",), is_all=True))
+        await kit.caches.tell(RespondingAgents(kit.question().space, ("bob",), is_all=True))
 
         found = await kit.cache.lookup(kit.question())
 
-        assert found.state is State.MISS
+        assert found.state is LookupState.MISS
         assert found.epoch < 0
         assert kit.counts(Layer.AGENTS).hits == 1
         assert Layer.SEMANTIC not in kit.caches.counted()
@@ -527,9 +529,9 @@ async def test_a_shard_that_does_not_know_learns_all_agents_with_one_lookup(appl
         after.embedder.state = "down"
         second = await after.cache.lookup(after.question(agent="bob"))
 
-        assert (first.state, second.state) == (State.MISS, State.MISS)
+        assert (first.state, second.state) == (LookupState.MISS, LookupState.MISS)
         assert after.counts(Layer.AGENTS).hits == 1
-        assert (await after.cache.lookup(after.question())).state is State.HIT
+        assert (await after.cache.lookup(after.question())).state is LookupState.HIT
 
 
 @pytest.mark.parametrize("is_on", [True, False])
@@ -543,8 +545,8 @@ async def test_what_agents_there_are_is_asked_for_beside_the_answer_and_seldom(
 
         found = [await after.cache.lookup(after.question()) for _ in range(3)]
 
-        assert [item.state for item in found] == [State.HIT] * 3
-        assert after.caches.counted().get(Layer.AGENTS, Counts()).errors == int(is_on)
+        assert [item.state for item in found] == [LookupState.HIT] * 3
+        assert after.caches.counted().get(Layer.AGENTS, LayerCounts()).errors == int(is_on)
 
 
 @pytest.mark.parametrize(("most", "has_bob_any"), [(2, False), (1, None)])
@@ -558,7 +560,7 @@ async def test_a_shard_is_not_told_of_more_agents_than_it_takes(
     async with running(application) as after:
         await after.cache.lookup(after.question())
 
-        known = await after.caches.find(Probe(after.question().space, agent="bob"))
+        known = await after.caches.find(ShardQuery(after.question().space, agent="bob"))
 
         assert known.has_responses is has_bob_any
 
@@ -592,15 +594,15 @@ async def test_different_questions_behind_the_same_long_notes_are_told_apart(kit
     other = await kit.cache.lookup(kit.question(notes + "Who eats its young?"))
     same = await kit.cache.lookup(kit.question(notes + "How many eggs does it lay?"))
 
-    assert other.state is State.MISS
-    assert (same.state, same.response) == (State.HIT, "four")
+    assert other.state is LookupState.MISS
+    assert (same.state, same.response) == (LookupState.HIT, "four")
 
 
 @pytest.mark.parametrize(
-    ("put_chars", "asked_chars", "state"), [(0, 0, State.HIT), (1, 0, State.MISS), (0, 1, State.MISS)]
+    ("put_chars", "asked_chars", "state"), [(0, 0, LookupState.HIT), (1, 0, LookupState.MISS), (0, 1, LookupState.MISS)]
 )
 async def test_only_short_questions_are_compared_by_meaning(
-    kit: Kit, put_chars: int, asked_chars: int, state: State
+    kit: Kit, put_chars: int, asked_chars: int, state: LookupState
 ) -> None:
     text = "where does the green heron nest ".ljust(MAX_MEANING_CHARS - 1, ".")
     await kit.cache.put(kit.question(text + "?" + "?" * put_chars), "in trees")
@@ -613,7 +615,7 @@ async def test_a_long_question_needs_no_embedder(kit: Kit) -> None:
     await kit.cache.put(kit.question("where does it nest " * 100), "in trees")
     kit.clock.forward(3601)
 
-    assert (await kit.cache.lookup(kit.question("where does it nest " * 100))).state is State.STALE
+    assert (await kit.cache.lookup(kit.question("where does it nest " * 100))).state is LookupState.STALE
     assert Layer.EMBEDDINGS not in kit.caches.counted()
 
 
@@ -622,11 +624,11 @@ async def test_a_put_is_known_to_the_shard_before_it_answers(kit: Kit) -> None:
 
     await kit.cache.put(kit.question(), "in trees")
 
-    assert (await kit.cache.lookup(kit.question(REWORDED["query"]))).state is State.HIT
+    assert (await kit.cache.lookup(kit.question(REWORDED["query"]))).state is LookupState.HIT
 
 
 async def test_a_busy_workspace_does_not_keep_an_agent_from_its_first_response(kit: Kit) -> None:
-    async def answered() -> PutResponse:
+    async def answered() -> PutOutcome:
         epoch = (await kit.cache.lookup(kit.question())).epoch
         await kit.note(f"bob learns at {kit.clock.now}", agent="bob")
         return await kit.cache.put(kit.question(), "in trees", epoch)
@@ -635,7 +637,7 @@ async def test_a_busy_workspace_does_not_keep_an_agent_from_its_first_response(k
     kit.clock.forward(1)
     second = await answered()
 
-    assert first.refusal is Refusal.CHANGED
+    assert first.refusal is PutRefusal.CHANGED
     assert second.id is not None
 
 
@@ -646,8 +648,8 @@ async def test_by_workspace_anybodys_writes_end_everybodys_responses(application
         await kit.note("bob learns", agent="bob")
 
         assert put_.id is not None
-        assert (await kit.cache.lookup(kit.question())).state is State.MISS
-        assert (await kit.cache.put(kit.question(), "again", epoch)).refusal is Refusal.CHANGED
+        assert (await kit.cache.lookup(kit.question())).state is LookupState.MISS
+        assert (await kit.cache.put(kit.question(), "again", epoch)).refusal is PutRefusal.CHANGED
 
 
 async def test_a_stale_response_is_served_and_one_caller_at_a_time_refreshes_it(kit: Kit) -> None:
@@ -660,7 +662,7 @@ async def test_a_stale_response_is_served_and_one_caller_at_a_time_refreshes_it(
     kit.clock.forward(1)
     late = await kit.cache.lookup(kit.question())
 
-    assert [found.state for found in (*both, early, late)] == [State.STALE] * 4
+    assert [found.state for found in (*both, early, late)] == [LookupState.STALE] * 4
     assert kit.counts(Layer.SEMANTIC).stale == 4
     assert sorted(found.is_to_refresh for found in both) == [False, True]
     assert not early.is_to_refresh
@@ -676,7 +678,7 @@ async def test_a_put_in_place_of_a_stale_response_is_a_hit_again(kit: Kit) -> No
     await kit.cache.put(kit.question(), "in reeds", stale.epoch)
 
     found = await kit.cache.lookup(kit.question())
-    assert (found.state, found.response, found.is_to_refresh) == (State.HIT, "in reeds", False)
+    assert (found.state, found.response, found.is_to_refresh) == (LookupState.HIT, "in reeds", False)
 
 
 async def test_a_fresh_response_to_a_near_question_is_given_before_a_stale_one(kit: Kit) -> None:
@@ -691,15 +693,15 @@ async def test_after_the_grace_nothing_is_served(kit: Kit) -> None:
     await kit.cache.put(kit.question(), "in trees")
     kit.clock.forward(3600 + 300)
 
-    assert (await kit.cache.lookup(kit.question())).state is State.MISS
+    assert (await kit.cache.lookup(kit.question())).state is LookupState.MISS
 
 
 async def test_what_the_guard_tells_apart_is_a_miss_unless_the_words_are_the_same(kit: Kit) -> None:
     kit.cache._is_same_question = lambda _one, _other: False
     await kit.cache.put(kit.question(), "in trees")
 
-    assert (await kit.cache.lookup(kit.question(REWORDED["query"]))).state is State.MISS
-    assert (await kit.cache.lookup(kit.question())).state is State.HIT
+    assert (await kit.cache.lookup(kit.question(REWORDED["query"]))).state is LookupState.MISS
+    assert (await kit.cache.lookup(kit.question())).state is LookupState.HIT
 
 
 async def test_lives_grow_with_the_hits_of_their_agent(kit: Kit) -> None:
@@ -731,7 +733,7 @@ async def test_counts_are_halved_so_that_they_follow_the_present(kit: Kit) -> No
 
 
 async def test_the_least_recently_used_quarter_goes_when_the_budget_is_spent(application: Application) -> None:
-    async with running(application, budget=Budget(8 * 3_100, 0.25)) as kit:
+    async with running(application, budget=ResponseBudget(8 * 3_100, 0.25)) as kit:
         for number in range(8):
             await kit.cache.put(kit.question(f"question number {number}"), "x" * 1000)
             kit.clock.forward(1)
@@ -742,14 +744,14 @@ async def test_the_least_recently_used_quarter_goes_when_the_budget_is_spent(app
 
         states = [(await kit.cache.lookup(kit.question(f"question number {number}"))).state for number in range(8)]
         assert put_.evicted == 2
-        assert states == [State.HIT, State.MISS, State.MISS, *[State.HIT] * 5]
+        assert states == [LookupState.HIT, LookupState.MISS, LookupState.MISS, *[LookupState.HIT] * 5]
         assert kit.row("SELECT sum(bytes) FROM response_agents WHERE tenant = %s") == kit.row(
             "SELECT sum(size_bytes) FROM responses WHERE tenant = %s"
         )
 
 
 async def test_what_is_over_goes_before_what_is_used(application: Application) -> None:
-    async with running(application, budget=Budget(8 * 3_100, 0.25)) as kit:
+    async with running(application, budget=ResponseBudget(8 * 3_100, 0.25)) as kit:
         for number in range(4):
             await kit.cache.put(kit.question(f"question number {number}"), "x" * 1000)
         for number in range(4):
@@ -759,12 +761,12 @@ async def test_what_is_over_goes_before_what_is_used(application: Application) -
         put_ = await kit.cache.put(kit.question("one more"), "x" * 1000)
 
         assert put_.evicted == 4
-        assert (await kit.cache.lookup(kit.question("question number 0"))).state is State.HIT
+        assert (await kit.cache.lookup(kit.question("question number 0"))).state is LookupState.HIT
 
 
 async def test_a_response_larger_than_the_budget_is_not_stored(application: Application) -> None:
-    async with running(application, budget=Budget(2_000, 0.25)) as kit:
-        assert (await kit.cache.put(kit.question(), "x" * 1000)).refusal is Refusal.TOO_LARGE
+    async with running(application, budget=ResponseBudget(2_000, 0.25)) as kit:
+        assert (await kit.cache.put(kit.question(), "x" * 1000)).refusal is PutRefusal.TOO_LARGE
 
 
 @pytest.mark.parametrize("state", ["down", "hanging"])
@@ -778,7 +780,7 @@ async def test_without_the_embedder_the_same_words_are_found_and_others_are_a_mi
         same = await kit.cache.lookup(kit.question())
         other = await kit.cache.lookup(kit.question(REWORDED["query"]))
 
-        assert (same.state, other.state) == (State.HIT, State.MISS)
+        assert (same.state, other.state) == (LookupState.HIT, LookupState.MISS)
         assert kit.counts(Layer.SEMANTIC).errors == 1
         with pytest.raises(Unavailable, match="embedder"):
             await kit.cache.put(kit.question("something else"), "x")
@@ -791,7 +793,7 @@ async def test_without_the_embedder_a_stale_response_still_answers(kit: Kit) -> 
 
     found = await kit.cache.lookup(kit.question())
 
-    assert (found.state, found.is_to_refresh) == (State.STALE, True)
+    assert (found.state, found.is_to_refresh) == (LookupState.STALE, True)
 
 
 async def test_without_postgres_a_lookup_is_a_miss_and_a_put_is_refused(application: Application) -> None:
@@ -802,7 +804,7 @@ async def test_without_postgres_a_lookup_is_a_miss_and_a_put_is_refused(applicat
     async with running(application, None, pool) as kit:
         found = await kit.cache.lookup(kit.question())
 
-        assert found.state is State.MISS
+        assert found.state is LookupState.MISS
         assert kit.counts(Layer.SEMANTIC).errors == 1
         with pytest.raises(Unavailable, match="postgres"):
             await kit.cache.put(kit.question(), "x")
@@ -823,7 +825,7 @@ async def test_without_a_shard_everything_is_answered_from_postgres(application:
 
         found = await kit.cache.lookup(kit.question())
 
-        assert (found.state, found.layer) == (State.HIT, Layer.SEMANTIC)
+        assert (found.state, found.layer) == (LookupState.HIT, Layer.SEMANTIC)
         assert kit.counts(Layer.TURN).errors
 
 
@@ -873,7 +875,7 @@ async def test_purging_an_agent_a_workspace_or_a_tenant_takes_no_more(
 ) -> None:
     tenant = kit.application.tenant
     places = [("v", "ann"), ("w", "ann"), ("w", "bob")]
-    questions = {item: Question(Scope(tenant, item[0], agent=item[1]), "q") for item in places}
+    questions = {item: ModelQuestion(Scope(tenant, item[0], agent=item[1]), "q") for item in places}
     epochs = {}
     for item, question in questions.items():
         await kit.cache.put(question, "x")
@@ -882,7 +884,9 @@ async def test_purging_an_agent_a_workspace_or_a_tenant_takes_no_more(
     purged = await kit.store.purge(tenant, *place)
 
     assert purged == 3 - len(left)
-    found = [item for item, question in questions.items() if (await kit.cache.lookup(question)).state is State.HIT]
+    found = [
+        item for item, question in questions.items() if (await kit.cache.lookup(question)).state is LookupState.HIT
+    ]
     assert found == left
     for item, question in questions.items():
         made = await kit.cache.put(question, "made before", epochs[item])
@@ -898,8 +902,8 @@ async def test_a_turn_without_anything_new_leaves_the_response_and_a_fact_ends_i
     quiet = await kit.cache.lookup(kit.question())
     await recorder.record_turn(scope, [Message(Role.USER, "We decided to move to Oslo.")])
 
-    assert quiet.state is State.HIT
-    assert (await kit.cache.lookup(kit.question())).state is State.MISS
+    assert quiet.state is LookupState.HIT
+    assert (await kit.cache.lookup(kit.question())).state is LookupState.MISS
 
 
 async def test_what_was_looked_up_before_an_agent_was_forgotten_is_not_stored_later(kit: Kit) -> None:
@@ -909,12 +913,12 @@ async def test_what_was_looked_up_before_an_agent_was_forgotten_is_not_stored_la
     await kit.store.purge_expired(kit.clock.now, kit.application.tenant)
     await kit.cache.put(kit.question("something else"), "x")
 
-    assert (await kit.cache.put(kit.question(), "in reeds", epoch)).refusal is Refusal.CHANGED
+    assert (await kit.cache.put(kit.question(), "in reeds", epoch)).refusal is PutRefusal.CHANGED
 
 
 async def test_an_agents_first_response_waits_for_whoever_is_teaching(kit: Kit) -> None:
     scope = Scope(kit.application.tenant, "w", "never written before", agent="ann")
-    await kit.caches.tell(Agents(kit.question().space, (), is_all=True))
+    await kit.caches.tell(RespondingAgents(kit.question().space, (), is_all=True))
     epoch = (await kit.cache.lookup(kit.question())).epoch
     async with connect(kit.application.pool) as connection, connection.transaction():
         await bump_epoch(connection, scope, teaches=True)
@@ -924,7 +928,7 @@ async def test_an_agents_first_response_waits_for_whoever_is_teaching(kit: Kit) 
 
     assert epoch < 0
     assert has_waited
-    assert (await putting).refusal is Refusal.CHANGED
+    assert (await putting).refusal is PutRefusal.CHANGED
 
 
 @pytest.mark.parametrize("by_workspace", [False, True])
@@ -934,7 +938,7 @@ async def test_no_response_is_older_than_the_memory_it_was_made_from(
     """One agent learns while three of its sessions ask; each response says how many notes it was made from."""
     rng = random.Random(0)  # noqa: S311 - no secret
     wrong: list[tuple[int, int]] = []
-    states: Counter[State] = Counter()
+    states: Counter[LookupState] = Counter()
     async with running(application, by_workspace=by_workspace) as kit:
         await kit.cache.put(kit.question("where does it sleep"), "there")
 
@@ -949,9 +953,9 @@ async def test_no_response_is_older_than_the_memory_it_was_made_from(
                 before = await notes()
                 found = await kit.cache.lookup(kit.question())
                 states[found.state] += 1
-                if found.state is State.HIT and found.response < before:
+                if found.state is LookupState.HIT and found.response < before:
                     wrong.append((found.response, before))
-                if found.state is State.MISS:
+                if found.state is LookupState.MISS:
                     read = await notes()
                     await asyncio.sleep(rng.random() / 200)
                     await kit.cache.put(kit.question(), read, found.epoch)
@@ -965,8 +969,8 @@ async def test_no_response_is_older_than_the_memory_it_was_made_from(
         await asyncio.gather(*(session(learning) for _ in range(3)))
 
     assert wrong == []
-    assert states[State.HIT] > 10
-    assert states[State.MISS] > 10
+    assert states[LookupState.HIT] > 10
+    assert states[LookupState.MISS] > 10
 
 
 @pytest.mark.parametrize("change", ["revoke a share", "change the profile", "clear the caches"])

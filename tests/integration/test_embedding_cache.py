@@ -11,14 +11,14 @@ import pytest
 
 from actors.cache import CacheShardActor
 from lamina.aio.circuit_breaker import BreakerPolicy
-from lamina.caching.embedding_cache import EmbeddingPolicy, GuardedTable
+from lamina.caching.embedding_cache import EmbeddingPolicy, TableCache
 from lamina.caching.shared_caches import SharedCaches
 from lamina.core.cache_layers import Layer
 from lamina.models.hashing import HashingModel
 from lamina.policies.caching.shard import LayerLimits, ShardLimits
 from lamina.settings import PoolSettings
 from lamina.stores.postgres.connection import Pool, new_pool
-from lamina.stores.postgres.embedding_cache import QUERIES, EmbeddingTable, KeptEmbedding, TextOf, text_of
+from lamina.stores.postgres.embedding_cache import QUERIES, CachedEmbedding, EmbeddingTable, TextKey, text_key
 from lamina.stores.postgres.generations import claim_generation
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -43,12 +43,12 @@ def rows_of(database: str, query: str) -> list[tuple[object, ...]]:
         return connection.execute(query.encode()).fetchall()
 
 
-def kept(text: str, embedding: bytes = b"vector", used_at: datetime = NOON, tenant: str = "acme") -> KeptEmbedding:
-    return KeptEmbedding(text_of(tenant, text), embedding, used_at)
+def kept(text: str, embedding: bytes = b"vector", used_at: datetime = NOON, tenant: str = "acme") -> CachedEmbedding:
+    return CachedEmbedding(text_key(tenant, text), embedding, used_at)
 
 
-async def found(table: EmbeddingTable, text: str, tenant: str = "acme") -> KeptEmbedding | None:
-    return (await table.find([text_of(tenant, text)]))[0]
+async def found(table: EmbeddingTable, text: str, tenant: str = "acme") -> CachedEmbedding | None:
+    return (await table.find([text_key(tenant, text)]))[0]
 
 
 async def test_every_bit_of_a_vector_comes_back(table: EmbeddingTable) -> None:
@@ -63,7 +63,7 @@ async def test_every_bit_of_a_vector_comes_back(table: EmbeddingTable) -> None:
 async def test_texts_are_found_in_the_order_they_are_asked_for_with_gaps_and_twice(table: EmbeddingTable) -> None:
     await table.keep([kept(text, text.encode()) for text in ("one", "two", "three")])
 
-    answers = await table.find([text_of("acme", text) for text in ("three", "four", "one", "three")])
+    answers = await table.find([text_key("acme", text) for text in ("three", "four", "one", "three")])
 
     assert [answer and answer.embedding for answer in answers] == [b"three", None, b"one", b"three"]
 
@@ -119,7 +119,7 @@ async def test_batches_that_overlap_in_any_order_are_all_written(table: Embeddin
 
     await asyncio.gather(*(table.keep(batch) for batch in batches))
 
-    assert all(await table.find([text_of("acme", text) for text in texts]))
+    assert all(await table.find([text_key("acme", text) for text in texts]))
 
 
 async def test_what_was_not_used_for_so_many_days_goes_and_nothing_else(table: EmbeddingTable) -> None:
@@ -172,7 +172,7 @@ async def test_looking_up_a_batch_walks_the_primary_key(database: str, pool: Poo
     for start in range(0, 20_000, 5000):
         await table.keep([kept(f"question {number}", bytes(64)) for number in range(start, start + 5000)])
     rows_of_analyze(database)
-    texts = [text_of("acme", f"question {number}") for number in range(64)]
+    texts = [text_key("acme", f"question {number}") for number in range(64)]
 
     plan = await plan_of(pool, texts)
 
@@ -185,7 +185,7 @@ def rows_of_analyze(database: str) -> None:
         connection.execute("ANALYZE embedding_cache")
 
 
-async def plan_of(pool: Pool, texts: list[TextOf]) -> str:
+async def plan_of(pool: Pool, texts: list[TextKey]) -> str:
     parameters = {
         "tenants": [text.tenant for text in texts],
         "text_hashes": [text.digest for text in texts],
@@ -202,16 +202,16 @@ async def test_a_table_that_is_locked_costs_a_moment_and_frees_its_connections(d
         {"cache-0": CacheShardActor(limits)}, frozenset(Layer), BreakerPolicy(1, failures=3, pause_s=60)
     )
     policy = EmbeddingPolicy(generation=1, dimension=384, deadline_s=0.2, failures=100)
-    guarded = GuardedTable(EmbeddingTable(pool, 1), caches, policy, lambda: NOON)
+    guarded = TableCache(EmbeddingTable(pool, 1), caches, policy, lambda: NOON)
     await pool.open()
     with psycopg.connect(database) as connection:
         connection.execute("LOCK TABLE embedding_cache IN ACCESS EXCLUSIVE MODE")
         async with asyncio.timeout(2):
-            answers = await asyncio.gather(*(guarded.find(text_of("acme", f"{number}")) for number in range(20)))
+            answers = await asyncio.gather(*(guarded.find(text_key("acme", f"{number}")) for number in range(20)))
 
     assert answers == [None] * 20
     assert caches.counted()[Layer.EMBEDDINGS].errors == 20
-    assert await guarded.find(text_of("acme", "0")) is None
+    assert await guarded.find(text_key("acme", "0")) is None
     assert caches.counted()[Layer.EMBEDDINGS].misses == 1
     await guarded.close()
     await caches.close()

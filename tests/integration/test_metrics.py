@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from actors.instruments import record_pool
 from deployments.metrics.scrape import Part, Scrape
 from lamina.core.areas import Area
-from lamina.core.metrics import INSTRUMENTS, Instrument, Outcome
+from lamina.core.metrics import INSTRUMENTS, CallOutcome, Instrument
 from lamina.core.runs import JOB_NAMES, Counts, Order, RunState
 from lamina.errors import Unavailable
 from lamina.models.hashing import HashingModel
@@ -237,7 +237,7 @@ async def test_the_labels_that_are_told_are_those_of_the_instrument(database: st
 
     outcomes = [labels["outcome"] for _, labels in meter.of(instrument("lamina_searches"))]
     assert "graph" in found.json()["degraded"]  # Switched off, not missing.
-    assert outcomes == [Outcome.OK, Outcome.DEGRADED]
+    assert outcomes == [CallOutcome.OK, CallOutcome.DEGRADED]
     assert degraded.json()["degraded"]
     missing = {labels["source"] for _, labels in meter.of(instrument("lamina_degraded_answers"))}
     assert "notes_hybrid" in missing
@@ -253,7 +253,7 @@ async def test_the_labels_that_are_told_are_those_of_the_instrument(database: st
     assert meter.of(instrument("lamina_pool_connections"))[0][0] >= 1
     assert meter.of(instrument("lamina_pool_waiting")) == [(0, {"part": "router"})]
     writes = [tuple(labels.values()) for _, labels in meter.of(instrument("lamina_writes"))]
-    assert writes == [("sessions", Outcome.OK), ("notes", Outcome.OK)]
+    assert writes == [("sessions", CallOutcome.OK), ("notes", CallOutcome.OK)]
 
 
 def instrument(name: str) -> Instrument:

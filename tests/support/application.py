@@ -13,7 +13,7 @@ from fastapi import FastAPI
 
 from actors.cache import CacheShardActor
 from deployments.api import build_api
-from deployments.services import Parts, Services, build_services
+from deployments.services import ServiceParts, Services, build_services
 from lamina.aio.probing import states_of
 from lamina.core.metrics import UNMEASURED, Meter
 from lamina.core.ports import CacheShard, Embedder, Model
@@ -129,7 +129,7 @@ async def running(
         for name, projection in parts.projections.items()
     }
     graph = tiers["graph"].graph if "graph" in tiers else None
-    parts_of_it = Parts(
+    parts_of_it = ServiceParts(
         pool, used, searchers, graph, generation, shards or {"cache-0": CacheShardActor(shard_limits(settings.caches))}
     )
     probes = {"postgres": reads.outbox.lag}
@@ -160,7 +160,7 @@ async def another_router(one: Application, shards: Mapping[str, CacheShard]) -> 
     searchers = {TIERS[name].tier: parts.searcher for name, parts in one.tiers.items()}
     graph = one.tiers["graph"].graph if "graph" in one.tiers else None
     generation = claim_generation(one.url, one.model.identity)
-    parts = Parts(pool, BatchingEmbedder(one.model), searchers, graph, generation, shards)
+    parts = ServiceParts(pool, BatchingEmbedder(one.model), searchers, graph, generation, shards)
     reads = build_reads(settings, pool)
     services = build_services(settings, parts, reads, probes={"postgres": reads.outbox.lag}, audits={})
     application = replace(one, pool=pool, services=services, api=build_api(services), clients=[])

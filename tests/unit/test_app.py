@@ -104,7 +104,7 @@ def test_a_higher_maximum_autoscales_between_the_two() -> None:
 def test_what_reports_its_work_scales_by_it() -> None:
     chosen = replicas(DeploymentSettings(max_replicas=2), 100.0)["autoscaling_config"]
 
-    assert chosen.policy.policy_function == "deployments.scaling:ByWork"
+    assert chosen.policy.policy_function == "deployments.scaling:WorkPolicy"
     assert chosen.policy.policy_kwargs == {"target": 100.0}
 
 

@@ -4,16 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.policies.caching.response_budget import Budget, Held, evicted
+from lamina.policies.caching.response_budget import ResponseBudget, StoredResponse, evicted
 
-ROOM = Budget(size_bytes=100, evict_share=0.25)
+ROOM = ResponseBudget(size_bytes=100, evict_share=0.25)
 helds = st.lists(st.tuples(st.integers(1, 50), st.booleans()), max_size=30).map(
-    lambda items: [Held(UUID(int=place), size, is_dead) for place, (size, is_dead) in enumerate(items)]
+    lambda items: [StoredResponse(UUID(int=place), size, is_dead) for place, (size, is_dead) in enumerate(items)]
 )
 
 
-def held(*sizes: int, dead: tuple[int, ...] = ()) -> list[Held]:
-    return [Held(UUID(int=place), size, place in dead) for place, size in enumerate(sizes)]
+def held(*sizes: int, dead: tuple[int, ...] = ()) -> list[StoredResponse]:
+    return [StoredResponse(UUID(int=place), size, place in dead) for place, size in enumerate(sizes)]
 
 
 @pytest.mark.parametrize(
@@ -30,22 +30,22 @@ def held(*sizes: int, dead: tuple[int, ...] = ()) -> list[Held]:
         (held(50, 50), 200, [0, 1]),
     ],
 )
-def test_what_goes_is_dead_or_least_recently_used(items: list[Held], incoming: int, gone: list[int]) -> None:
+def test_what_goes_is_dead_or_least_recently_used(items: list[StoredResponse], incoming: int, gone: list[int]) -> None:
     assert [id_.int for id_ in evicted(items, incoming, ROOM)] == gone
 
 
 @given(items=helds, incoming=st.integers(1, 100), share=st.floats(0.01, 1))
-def test_what_is_left_fits_with_what_comes(items: list[Held], incoming: int, share: float) -> None:
-    gone = set(evicted(items, incoming, Budget(100, share)))
+def test_what_is_left_fits_with_what_comes(items: list[StoredResponse], incoming: int, share: float) -> None:
+    gone = set(evicted(items, incoming, ResponseBudget(100, share)))
 
     assert sum(item.size_bytes for item in items if item.id not in gone) + incoming <= 100
 
 
 @given(items=helds, incoming=st.integers(1, 100), share=st.floats(0.01, 1))
 def test_nothing_usable_goes_while_something_older_or_dead_stays(
-    items: list[Held], incoming: int, share: float
+    items: list[StoredResponse], incoming: int, share: float
 ) -> None:
-    gone = set(evicted(items, incoming, Budget(100, share)))
+    gone = set(evicted(items, incoming, ResponseBudget(100, share)))
 
     usable = [item.id in gone for item in items if not item.is_dead]
     assert usable == sorted(usable, reverse=True)

@@ -14,8 +14,8 @@ from lamina.aio.circuit_breaker import BreakerPolicy
 from lamina.caching.answer_cache import AnswerCache, RenderedAnswer, SentAnswer
 from lamina.caching.cached_search import CacheableRequest, CachedSearch, CachedTraversal
 from lamina.caching.shared_caches import SharedCaches
-from lamina.core.cache_layers import Found, Layer, Probe
-from lamina.core.cache_stats import Counts, News, Outcome
+from lamina.core.cache_layers import Layer, ShardAnswer, ShardQuery
+from lamina.core.cache_stats import LayerCounts, LayerOutcome, ShardUpdate
 from lamina.core.memory_profiles import MemoryProfile
 from lamina.core.scope import Scope
 from lamina.core.sharing import Share
@@ -63,10 +63,10 @@ class Broken(CacheShardActor):
         self.calls = 0
         self._hangs = hangs
 
-    async def find(self, probes: Sequence[Probe]) -> Sequence[Found]:
+    async def find(self, probes: Sequence[ShardQuery]) -> Sequence[ShardAnswer]:
         return await self._fail()
 
-    async def keep(self, news: News) -> None:
+    async def keep(self, news: ShardUpdate) -> None:
         await self._fail()
 
     async def _fail(self) -> Any:
@@ -83,7 +83,7 @@ class Counting(CacheShardActor):
         super().__init__(LIMITS)
         self.found = 0
 
-    async def find(self, probes: Sequence[Probe]) -> Sequence[Found]:
+    async def find(self, probes: Sequence[ShardQuery]) -> Sequence[ShardAnswer]:
         self.found += 1
         return await super().find(probes)
 
@@ -430,12 +430,12 @@ async def test_counts_that_the_shard_does_not_take_are_told_later() -> None:
     keep, shard.keep = shard.keep, Broken().keep  # type: ignore[method-assign]
     caches = SharedCaches({"cache-0": shard}, ALL, BreakerPolicy(SOON, failures=3, pause_s=0.01))
 
-    caches.observe(Layer.TURN, Outcome.HIT)
+    caches.observe(Layer.TURN, LayerOutcome.HIT)
     await caches.flush()
     shard.keep = keep  # type: ignore[method-assign]
-    caches.observe(Layer.TURN, Outcome.MISS)
+    caches.observe(Layer.TURN, LayerOutcome.MISS)
     await caches.flush()
 
     stats = await shard.stats()
-    assert stats.counts[Layer.TURN] == Counts(hits=1, misses=1)
+    assert stats.counts[Layer.TURN] == LayerCounts(hits=1, misses=1)
     await caches.close()

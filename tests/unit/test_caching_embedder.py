@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from actors.cache import CacheShardActor
 from lamina.aio.circuit_breaker import BreakerPolicy
-from lamina.caching.embedding_cache import CachingEmbedder, EmbeddingPolicy, GuardedTable
+from lamina.caching.embedding_cache import CachingEmbedder, EmbeddingPolicy, TableCache
 from lamina.caching.shared_caches import SharedCaches
-from lamina.core.cache_layers import Entry, Found, Layer, Probe
-from lamina.core.cache_stats import Counts
+from lamina.core.cache_layers import CacheEntry, Layer, ShardAnswer, ShardQuery
+from lamina.core.cache_stats import LayerCounts
 from lamina.core.memories import Chunk
 from lamina.core.scope import Scope
 from lamina.errors import Unavailable
@@ -24,7 +24,7 @@ from lamina.models.batching import BatchingEmbedder
 from lamina.models.hashing import HashingModel
 from lamina.policies.caching.keys import embedding_key
 from lamina.policies.caching.shard import LayerLimits, ShardLimits
-from lamina.stores.postgres.embedding_cache import KeptEmbedding, TextOf, text_of
+from lamina.stores.postgres.embedding_cache import CachedEmbedding, TextKey, text_key
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 SOON = 0.05
@@ -77,22 +77,22 @@ class Table:
     """A table in memory that works, raises or hangs, as the test says."""
 
     def __init__(self) -> None:
-        self.rows: dict[TextOf, KeptEmbedding] = {}
+        self.rows: dict[TextKey, CachedEmbedding] = {}
         self.state = "up"
         self.freed = asyncio.Event()
         self.finds: list[int] = []
         self.keeps: list[int] = []
 
     def put(self, text: str, embedding: bytes, used_at: datetime = NOON, tenant: str = "acme") -> None:
-        name = text_of(tenant, text)
-        self.rows[name] = KeptEmbedding(name, embedding, used_at)
+        name = text_key(tenant, text)
+        self.rows[name] = CachedEmbedding(name, embedding, used_at)
 
-    async def find(self, texts: Sequence[TextOf]) -> Sequence[KeptEmbedding | None]:
+    async def find(self, texts: Sequence[TextKey]) -> Sequence[CachedEmbedding | None]:
         self.finds.append(len(texts))
         await self._check()
         return [self.rows.get(text) for text in texts]
 
-    async def keep(self, items: Sequence[KeptEmbedding]) -> None:
+    async def keep(self, items: Sequence[CachedEmbedding]) -> None:
         self.keeps.append(len(items))
         await self._check()
         self.rows |= {item.text: item for item in items}
@@ -116,7 +116,7 @@ class Shard(CacheShardActor):
         self.state = "up"
         self.finds = 0
 
-    async def find(self, probes: Sequence[Probe]) -> Sequence[Found]:
+    async def find(self, probes: Sequence[ShardQuery]) -> Sequence[ShardAnswer]:
         self.finds += 1
         if self.state == "broken":
             raise RuntimeError("the shard is broken")
@@ -134,7 +134,7 @@ class Replica:
         self.shard = shard
         self.caches = SharedCaches({"cache-0": shard}, layers, BreakerPolicy(SOON, failures=3, pause_s=60))
         self._policy = policy
-        guarded = None if table is None else GuardedTable(table, self.caches, policy, lambda: NOON)
+        guarded = None if table is None else TableCache(table, self.caches, policy, lambda: NOON)
         self.embedder = CachingEmbedder(self.model, self.caches, guarded, policy)
 
     async def ask(self, text: str = TEA, scope: Scope = ACME) -> bytes:
@@ -150,13 +150,13 @@ class Replica:
     async def in_shard(self, text: str = TEA, scope: Scope = ACME) -> Any:
         await self.caches.flush()
         key = embedding_key(self._policy.generation, text)
-        return (await self.caches.find(Probe((scope.tenant, scope.workspace), pieces=(key,)))).pieces.get(key)
+        return (await self.caches.find(ShardQuery((scope.tenant, scope.workspace), pieces=(key,)))).pieces.get(key)
 
     def keep_in_shard(self, text: str, value: Any) -> None:
-        self.caches.keep(Entry(("acme", "atlas"), embedding_key(1, text), value, 0))
+        self.caches.keep(CacheEntry(("acme", "atlas"), embedding_key(1, text), value, 0))
 
-    def counts(self) -> Counts:
-        return self.caches.counted().get(Layer.EMBEDDINGS, Counts())
+    def counts(self) -> LayerCounts:
+        return self.caches.counted().get(Layer.EMBEDDINGS, LayerCounts())
 
 
 @asynccontextmanager
@@ -201,7 +201,7 @@ async def test_a_question_is_embedded_and_then_stands_in_the_table_and_in_the_sh
     await replica.flush()
 
     assert embedding == vector(TEA)
-    assert table.rows[text_of("acme", TEA)].embedding == embedding
+    assert table.rows[text_key("acme", TEA)].embedding == embedding
     assert await replica.in_shard() == embedding
 
 
@@ -263,7 +263,7 @@ async def test_an_embedding_that_nobody_waits_for_any_more_is_kept_all_the_same(
     replica.model.gate.set()
     await replica.embedder.close()
 
-    assert text_of("acme", TEA) in table.rows
+    assert text_key("acme", TEA) in table.rows
 
 
 async def test_those_who_joined_an_embedding_that_fails_try_once_more_together(replica: Replica) -> None:
@@ -389,7 +389,7 @@ async def test_a_damaged_row_is_a_miss_and_an_error_and_is_mended(
     assert await replica.ask() == vector(TEA)
     await replica.flush()
 
-    assert table.rows[text_of("acme", TEA)].embedding == vector(TEA)
+    assert table.rows[text_key("acme", TEA)].embedding == vector(TEA)
     assert (replica.counts().hits, replica.counts().errors) == (0, 1)
 
 
@@ -405,7 +405,7 @@ async def test_a_use_is_noted_at_most_once_a_day(
     await replica.flush()
 
     assert table.keeps == writes
-    assert table.rows[text_of("acme", TEA)].used_at == (NOON if writes else NOON - timedelta(hours=hours))
+    assert table.rows[text_key("acme", TEA)].used_at == (NOON if writes else NOON - timedelta(hours=hours))
 
 
 async def test_what_a_model_that_is_down_does_not_say_is_not_stored(replica: Replica, table: Table) -> None:

@@ -5,13 +5,13 @@ import asyncio
 import pytest
 
 from actors.cache import CacheShardActor, WaitingRoom
-from lamina.core.cache_layers import Entry, Key, Layer
-from lamina.core.cache_stats import News
-from lamina.policies.caching.claims import Claimed, Claims
+from lamina.core.cache_layers import CacheEntry, CacheKey, Layer
+from lamina.core.cache_stats import ShardUpdate
+from lamina.policies.caching.claims import ClaimName, Claims
 from lamina.policies.caching.shard import LayerLimits, Shard, ShardLimits
 
-ONE: Claimed = (("acme", "atlas"), b"one")
-OTHER: Claimed = (("acme", "atlas"), b"other")
+ONE: ClaimName = (("acme", "atlas"), b"one")
+OTHER: ClaimName = (("acme", "atlas"), b"other")
 LONG_S, SHORT_S = 30.0, 0.05
 
 
@@ -139,7 +139,7 @@ async def test_only_so_many_wait_and_who_leaves_makes_room() -> None:
 
 async def test_asking_a_shard_for_its_figures_sweeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     shard = CacheShardActor(ShardLimits({Layer.TURN: LayerLimits(3, ttl_s=300)}))
-    await shard.keep(News(entries=[Entry(ONE[0], Key(Layer.TURN, b"a"), "x", 10)]))
+    await shard.keep(ShardUpdate(entries=[CacheEntry(ONE[0], CacheKey(Layer.TURN, b"a"), "x", 10)]))
     monkeypatch.setattr(Shard, "expire", lambda *_: pytest.fail("swept"))
 
     assert (await shard.stats()).holdings[Layer.TURN].entries == 1

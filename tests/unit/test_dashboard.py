@@ -27,7 +27,7 @@ from deployments.metrics.families import (
 from deployments.metrics.scrape import ReadMetrics
 from lamina.caching.shared_caches import CacheFigures
 from lamina.core.cache_layers import Layer
-from lamina.core.cache_stats import Counts, Holding, ShardStats
+from lamina.core.cache_stats import Holding, LayerCounts, ShardStats
 from lamina.core.metrics import INSTRUMENTS
 from lamina.core.runs import RunState
 from lamina.maintenance.schedule import schedules
@@ -91,7 +91,7 @@ def labels_of(expression: str) -> set[str]:
 @cache
 def collected() -> Mapping[str, set[str]]:
     """Return the labels of everything that `/metrics` can tell, by its name."""
-    counts = dict.fromkeys(Layer, Counts())
+    counts = dict.fromkeys(Layer, LayerCounts())
     figures = CacheFigures({}, {"cache-0": ShardStats(dict.fromkeys(Layer, Holding()), counts)})
     jobs = JobFigures({("audit", RunState.DONE): 1}, {"audit": NOW}, drift=1, audited=2)
     families = [

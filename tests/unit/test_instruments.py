@@ -46,9 +46,9 @@ from lamina.core.metrics import (
     UNMEASURED,
     WRITES,
     WRITTEN,
+    CallOutcome,
     Instrument,
     Kind,
-    Outcome,
 )
 from lamina.core.ports import Change, Rebuildable
 from lamina.core.queries import Failure, Query, Ranking
@@ -291,10 +291,10 @@ async def test_a_batch_that_fails_is_counted_and_is_no_text_embedded() -> None:
 @pytest.mark.parametrize(
     ("error", "outcomes"),
     [
-        (None, [Outcome.OK]),
+        (None, [CallOutcome.OK]),
         (InvalidInput("content", "is blank"), []),
-        (Unavailable("postgres", "gone"), [Outcome.FAILED]),
-        (RuntimeError("a bug"), [Outcome.FAILED]),
+        (Unavailable("postgres", "gone"), [CallOutcome.FAILED]),
+        (RuntimeError("a bug"), [CallOutcome.FAILED]),
     ],
 )
 def test_a_write_fails_by_its_stores_and_not_by_its_content(error: Exception | None, outcomes: list[str]) -> None:

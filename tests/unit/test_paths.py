@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.core.links import Followed, NodeLabel
-from lamina.policies.ranking.graph_paths import Walk, advance, begin, room
+from lamina.policies.ranking.graph_paths import Walk, advance, begin, expandable_nodes
 
 A, B, C, D = (UUID(int=number) for number in range(1, 5))
 
@@ -18,7 +18,7 @@ def walked(links: list[Followed], seeds: dict[UUID, float], depth: int, least: f
     """Walk over fixed links as over a store."""
     walk = begin(seeds)
     for _ in range(depth):
-        asked = room(walk, fan_out=10, max_links=1000)
+        asked = expandable_nodes(walk, fan_out=10, max_links=1000)
         leaving = [item for item in links if item.start in asked]
         walk = advance(walk, leaving, asked, weigh=lambda item: item.strength, least=least)
     return walk
@@ -54,7 +54,7 @@ def test_a_path_weaker_than_the_threshold_leads_nowhere() -> None:
 def test_no_more_nodes_are_expanded_than_links_may_be_visited() -> None:
     walk = begin({A: 0.5, B: 0.9, C: 0.7})
 
-    assert room(walk, fan_out=10, max_links=20) == (B, C)
+    assert expandable_nodes(walk, fan_out=10, max_links=20) == (B, C)
     capped = advance(walk, [], (B, C), weigh=lambda item: item.strength)
     assert capped.is_capped
     assert not advance(walk, [], (B, C, A), weigh=lambda item: item.strength).is_capped

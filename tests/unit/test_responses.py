@@ -14,26 +14,26 @@ from lamina.errors import InvalidInput
 from lamina.policies.caching.adaptive_ttl import TtlPolicy
 from lamina.policies.caching.model_responses import (
     LESSON_MARGIN,
-    Candidate,
-    Question,
+    AgentState,
+    LookupState,
+    ModelQuestion,
+    ResponseCandidate,
     ResponsePolicy,
-    Standing,
-    State,
-    best,
+    best_response,
     clean_question,
     is_current,
     json_text,
     token_at,
     version_of,
 )
-from lamina.policies.caching.response_budget import Budget
+from lamina.policies.caching.response_budget import ResponseBudget
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SCOPE = Scope("acme", "w", "default", agent="ann")
 POLICY = ResponsePolicy(
     threshold=0.9,
     ttl=TtlPolicy(3600, 600, 7200),
-    budget=Budget(10_000, 0.25),
+    budget=ResponseBudget(10_000, 0.25),
     grace_s=300,
     lease_s=30,
     by_workspace=False,
@@ -42,16 +42,18 @@ POLICY = ResponsePolicy(
     deadline_s=1,
     embed_deadline_s=1,
 )
-QUESTION = Question(SCOPE, "what is it", "v1", "m", {"t": 0})
+QUESTION = ModelQuestion(SCOPE, "what is it", "v1", "m", {"t": 0})
 
 
-def candidate(number: int, query: str, similarity: float, *, left_s: float = 60, age_s: float = 10) -> Candidate:
+def candidate(
+    number: int, query: str, similarity: float, *, left_s: float = 60, age_s: float = 10
+) -> ResponseCandidate:
     created_at, expires_at = NOW - timedelta(seconds=age_s), NOW + timedelta(seconds=left_s)
-    return Candidate(UUID(int=number), query, similarity, created_at, expires_at)
+    return ResponseCandidate(UUID(int=number), query, similarity, created_at, expires_at)
 
 
-def chosen(*candidates: Candidate, same: bool = True) -> int | None:
-    found = best(candidates, "q", NOW, POLICY, lambda _one, _other: same)
+def chosen(*candidates: ResponseCandidate, same: bool = True) -> int | None:
+    found = best_response(candidates, "q", NOW, POLICY, lambda _one, _other: same)
     return found.id.int if found else None
 
 
@@ -70,7 +72,7 @@ def chosen(*candidates: Candidate, same: bool = True) -> int | None:
         replace(QUESTION, variant=None),
     ],
 )
-def test_whatever_a_response_depends_on_makes_other_circumstances(changed: Question) -> None:
+def test_whatever_a_response_depends_on_makes_other_circumstances(changed: ModelQuestion) -> None:
     assert changed.circumstances(1) != QUESTION.circumstances(1)
     assert changed.request(1).digest != QUESTION.request(1).digest
 
@@ -82,7 +84,7 @@ def test_ids_are_not_joined() -> None:
         Scope("acme", agent="wabc"),
     ]
 
-    hashes = {Question(scope, "q").circumstances(1) for scope in ids}
+    hashes = {ModelQuestion(scope, "q").circumstances(1) for scope in ids}
 
     assert len(hashes) == 3
 
@@ -168,9 +170,15 @@ def test_a_variant_of_64_kib_is_accepted() -> None:
 
 @pytest.mark.parametrize(
     ("left_s", "state"),
-    [(0.001, State.HIT), (0, State.STALE), (-299.9, State.STALE), (-300, State.MISS), (-1e6, State.MISS)],
+    [
+        (0.001, LookupState.HIT),
+        (0, LookupState.STALE),
+        (-299.9, LookupState.STALE),
+        (-300, LookupState.MISS),
+        (-1e6, LookupState.MISS),
+    ],
 )
-def test_a_response_is_a_hit_then_stale_then_a_miss(left_s: float, state: State) -> None:
+def test_a_response_is_a_hit_then_stale_then_a_miss(left_s: float, state: LookupState) -> None:
     assert candidate(1, "q", 1, left_s=left_s).state(NOW, POLICY.grace) is state
 
 
@@ -191,7 +199,7 @@ def test_nothing_is_chosen_from_nothing_or_from_what_is_far_or_over() -> None:
     ],
 )
 def test_a_fresh_one_comes_first_then_the_same_words_then_the_nearest_then_the_newest(
-    items: list[Candidate], expected: int
+    items: list[ResponseCandidate], expected: int
 ) -> None:
     assert {chosen(*order) for order in itertools.permutations(items)} == {expected}
 
@@ -202,12 +210,12 @@ def test_what_is_told_apart_is_not_given_but_the_same_words_always_are() -> None
 
 
 counts = st.integers(1, 2**51)
-standings = st.builds(Standing, counts, counts, counts)
+standings = st.builds(AgentState, counts, counts, counts)
 
 
 @given(standing=standings, agent=st.integers(0, 9), workspace=st.integers(0, 9), others=st.integers(0, 9))
 def test_a_token_stays_the_same_only_while_nothing_changes(
-    standing: Standing, agent: int, workspace: int, others: int
+    standing: AgentState, agent: int, workspace: int, others: int
 ) -> None:
     later = replace(
         standing,
@@ -224,7 +232,7 @@ def test_a_token_stays_the_same_only_while_nothing_changes(
 
 
 def test_a_lookup_that_read_no_standing_goes_by_its_time() -> None:
-    standing, moment = Standing(1, 1, 1), timedelta(microseconds=1)
+    standing, moment = AgentState(1, 1, 1), timedelta(microseconds=1)
 
     def current(lesson: datetime | None) -> bool:
         return is_current(token_at(NOW), standing, lesson, by_workspace=False)
@@ -237,4 +245,4 @@ def test_a_lookup_that_read_no_standing_goes_by_its_time() -> None:
 
 
 def test_a_caller_who_sends_no_token_does_not_care() -> None:
-    assert is_current(None, Standing(1, 1, 1), NOW, by_workspace=True)
+    assert is_current(None, AgentState(1, 1, 1), NOW, by_workspace=True)

@@ -9,7 +9,7 @@ from ray.serve import autoscaling_policy
 from ray.serve.config import AutoscalingContext
 
 from deployments.embedder import EmbedderDeployment
-from deployments.scaling import WORK, ByWork, Work, autoscaling, wanted_replicas
+from deployments.scaling import WORK, Work, WorkPolicy, autoscaling, wanted_replicas
 from deployments.searcher import SearcherDeployment
 from lamina.errors import Unavailable
 from lamina.models.hashing import HashingModel
@@ -128,7 +128,7 @@ def test_work_stalls_while_none_of_it_is_finished() -> None:
     ],
 )
 def test_the_policy_goes_by_reported_work_and_by_calls_where_nothing_is_reported(known: Known, wanted: int) -> None:
-    assert ByWork(target=10.0)(known) == (wanted, {})
+    assert WorkPolicy(target=10.0)(known) == (wanted, {})
 
 
 def test_the_policy_travels_to_the_controller_without_this_project() -> None:
@@ -147,7 +147,7 @@ def test_under_a_step_of_load_rays_delays_and_the_policy_scale_up_once_and_down_
     config = autoscaling(
         DeploymentSettings(max_replicas=3, upscale_delay_s=5, downscale_delay_s=60, look_back_s=10), work_target=10.0
     )
-    decide = autoscaling_policy._apply_autoscaling_config(ByWork(10.0))
+    decide = autoscaling_policy._apply_autoscaling_config(WorkPolicy(10.0))
     load = [4.0] * 60 + [25.0, 34.0, 21.0] * 60 + [4.0] * 120
     counts, state = [1], dict[str, Any]()
     for second, work in enumerate(load):

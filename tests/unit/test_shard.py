@@ -2,9 +2,17 @@
 
 import pytest
 
-from lamina.core.cache_layers import Agents, Entry, Key, Layer, Probe, Space
-from lamina.core.cache_stats import Counts, Holding, News
-from lamina.policies.caching.shard import MAX_AGENTS, RECENT_S, LayerLimits, Shard, ShardLimits, SwarmLimits, totals
+from lamina.core.cache_layers import CacheEntry, CacheKey, Layer, RespondingAgents, ShardQuery, Space
+from lamina.core.cache_stats import Holding, LayerCounts, ShardUpdate
+from lamina.policies.caching.shard import (
+    MAX_AGENTS,
+    RECENT_S,
+    LayerLimits,
+    Shard,
+    ShardLimits,
+    SwarmLimits,
+    add_up_stats,
+)
 
 HERE: Space = ("acme", "atlas")
 THERE: Space = ("acme", "other")
@@ -20,20 +28,20 @@ LIMITS = ShardLimits(
 )
 
 
-def key(layer: Layer, name: str = "a", swarm: str | None = None) -> Key:
-    return Key(layer, name.encode(), swarm)
+def key(layer: Layer, name: str = "a", swarm: str | None = None) -> CacheKey:
+    return CacheKey(layer, name.encode(), swarm)
 
 
-def kept(*entries: tuple[Space, Key, str], shard: Shard | None = None, now: float = 0.0, size: int = 10) -> Shard:
+def kept(*entries: tuple[Space, CacheKey, str], shard: Shard | None = None, now: float = 0.0, size: int = 10) -> Shard:
     shard = shard or Shard(LIMITS)
-    shard.keep(News(entries=[Entry(space, key, value, size) for space, key, value in entries]), now)
+    shard.keep(ShardUpdate(entries=[CacheEntry(space, key, value, size) for space, key, value in entries]), now)
     return shard
 
 
 def test_the_outermost_whole_answer_is_found_first_and_is_enough() -> None:
     turn, swarm, walk = key(Layer.TURN), key(Layer.SWARM, swarm="s"), key(Layer.GRAPH)
     shard = kept((HERE, swarm, "shared"), (HERE, walk, "walk"))
-    probe = Probe(HERE, (turn, swarm), (walk,))
+    probe = ShardQuery(HERE, (turn, swarm), (walk,))
 
     assert shard.find(probe, 1.0).answer == (swarm, "shared")
     assert shard.find(probe, 1.0).pieces == {}
@@ -45,7 +53,7 @@ def test_without_a_whole_answer_the_pieces_are_found() -> None:
     walk, embedding = key(Layer.GRAPH), key(Layer.EMBEDDINGS)
     shard = kept((HERE, walk, "walk"))
 
-    found = shard.find(Probe(HERE, (key(Layer.TURN),), (walk, embedding)), 1.0)
+    found = shard.find(ShardQuery(HERE, (key(Layer.TURN),), (walk, embedding)), 1.0)
 
     assert found.answer is None
     assert found.pieces == {walk: "walk"}
@@ -58,8 +66,8 @@ def test_each_layer_has_its_own_time_to_live(layer: Layer, ttl_s: float) -> None
     mine = key(layer, swarm="s" if layer is Layer.SWARM else None)
     shard = kept((HERE, mine, "x"))
 
-    assert shard.find(Probe(HERE, (mine,)), ttl_s - 0.1).answer == (mine, "x")
-    assert shard.find(Probe(HERE, (mine,)), ttl_s).answer is None
+    assert shard.find(ShardQuery(HERE, (mine,)), ttl_s - 0.1).answer == (mine, "x")
+    assert shard.find(ShardQuery(HERE, (mine,)), ttl_s).answer is None
 
 
 def test_workspaces_layers_and_swarms_share_nothing() -> None:
@@ -71,27 +79,27 @@ def test_workspaces_layers_and_swarms_share_nothing() -> None:
         (HERE, key(Layer.NEGATIVE)),
         (HERE, key(Layer.SWARM, swarm="t")),
     ):
-        assert shard.find(Probe(space, (other,)), 1.0).answer is None
+        assert shard.find(ShardQuery(space, (other,)), 1.0).answer is None
 
 
 def test_a_swarm_keeps_its_most_recent_answers_and_no_other_swarms_business() -> None:
     keys = [key(Layer.SWARM, name, "s") for name in "abc"]
     shard = kept((HERE, key(Layer.SWARM, "a", "t"), "t"), *((HERE, each, each.digest.decode()) for each in keys))
 
-    found = [shard.find(Probe(HERE, (each,)), 1.0).answer for each in keys]
+    found = [shard.find(ShardQuery(HERE, (each,)), 1.0).answer for each in keys]
 
     assert found == [None, (keys[1], "b"), (keys[2], "c")]
-    assert shard.find(Probe(HERE, (key(Layer.SWARM, "a", "t"),)), 1.0).answer is not None
+    assert shard.find(ShardQuery(HERE, (key(Layer.SWARM, "a", "t"),)), 1.0).answer is not None
     assert shard.stats().holdings[Layer.SWARM] == Holding(3, 30, 1)
 
 
 def test_the_least_recently_used_swarm_goes_when_there_are_too_many() -> None:
     first, second, third = (key(Layer.SWARM, swarm=name) for name in "stu")
     shard = kept((HERE, first, "1"), (HERE, second, "2"))
-    shard.find(Probe(HERE, (first,)), 1.0)
+    shard.find(ShardQuery(HERE, (first,)), 1.0)
     kept((HERE, third, "3"), shard=shard)
 
-    assert [shard.find(Probe(HERE, (each,)), 1.0).answer is None for each in (first, second, third)] == [
+    assert [shard.find(ShardQuery(HERE, (each,)), 1.0).answer is None for each in (first, second, third)] == [
         False,
         True,
         False,
@@ -115,11 +123,11 @@ def test_expired_swarms_are_forgotten_with_their_bytes() -> None:
 
 
 def has(shard: Shard, agent: str, now: float, space: Space = HERE) -> bool | None:
-    return shard.find(Probe(space, agent=agent), now).has_responses
+    return shard.find(ShardQuery(space, agent=agent), now).has_responses
 
 
-def told(*agents: str, is_all: bool = False) -> News:
-    return News(agents=[Agents(HERE, agents, is_all)])
+def told(*agents: str, is_all: bool = False) -> ShardUpdate:
+    return ShardUpdate(agents=[RespondingAgents(HERE, agents, is_all)])
 
 
 def test_the_agent_filter_says_no_only_where_it_was_told_everybody() -> None:
@@ -181,18 +189,18 @@ def test_a_purged_agent_filter_knows_nothing_any_more() -> None:
 
 def test_counts_of_replicas_and_shards_add_up() -> None:
     one, other = Shard(LIMITS), kept((HERE, key(Layer.TURN), "x"))
-    one.keep(News(counts={Layer.TURN: Counts(hits=2)}), 0.0)
-    one.keep(News(counts={Layer.TURN: Counts(hits=1, misses=4)}), 0.0)
-    other.keep(News(counts={Layer.TURN: Counts(errors=1)}), 0.0)
+    one.keep(ShardUpdate(counts={Layer.TURN: LayerCounts(hits=2)}), 0.0)
+    one.keep(ShardUpdate(counts={Layer.TURN: LayerCounts(hits=1, misses=4)}), 0.0)
+    other.keep(ShardUpdate(counts={Layer.TURN: LayerCounts(errors=1)}), 0.0)
 
-    both = totals([one.stats(), other.stats()])
+    both = add_up_stats([one.stats(), other.stats()])
 
-    assert both.counts == {Layer.TURN: Counts(hits=3, misses=4, errors=1)}
+    assert both.counts == {Layer.TURN: LayerCounts(hits=3, misses=4, errors=1)}
     assert both.holdings[Layer.TURN] == Holding(1, 10, 0)
 
 
 def test_a_layer_without_limits_keeps_nothing() -> None:
     shard = kept((HERE, key(Layer.TURN), "x"), shard=Shard(ShardLimits({})))
 
-    assert shard.find(Probe(HERE, (key(Layer.TURN),), agent="ann"), 0.0).answer is None
+    assert shard.find(ShardQuery(HERE, (key(Layer.TURN),), agent="ann"), 0.0).answer is None
     assert shard.stats().holdings == {}

@@ -3,15 +3,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.core.cache_layers import Layer
-from lamina.core.cache_stats import LATENCY_BOUNDS_S, Counts, Holding, Outcome, Tally
+from lamina.core.cache_stats import LATENCY_BOUNDS_S, Holding, LayerCounts, LayerOutcome, Tally
 
-Asking = tuple[Layer, Outcome, float | None]
+Asking = tuple[Layer, LayerOutcome, float | None]
 
 # Multiples of a power of two add up exactly, in any order.
 exact_seconds = st.integers(0, 4_096).map(lambda ticks: ticks / 1_024)
-askings = st.lists(st.tuples(st.sampled_from(Layer), st.sampled_from(Outcome), st.none() | exact_seconds), max_size=40)
+askings = st.lists(
+    st.tuples(st.sampled_from(Layer), st.sampled_from(LayerOutcome), st.none() | exact_seconds), max_size=40
+)
 counts = st.builds(
-    Counts,
+    LayerCounts,
     hits=st.integers(0, 99),
     misses=st.integers(0, 99),
     stale=st.integers(0, 99),
@@ -30,10 +32,10 @@ def tallied(seen: list[Asking]) -> Tally:
 
 
 @given(counts, counts, counts)
-def test_counts_add_up_in_any_order(one: Counts, other: Counts, third: Counts) -> None:
+def test_counts_add_up_in_any_order(one: LayerCounts, other: LayerCounts, third: LayerCounts) -> None:
     assert one + other == other + one
     assert (one + other) + third == one + (other + third)
-    assert one + Counts() == one
+    assert one + LayerCounts() == one
 
 
 @given(holdings, holdings, holdings)
@@ -48,10 +50,10 @@ def test_every_asking_is_counted_once_and_every_timed_one_is_in_a_bucket(seen: l
     read = tallied(seen).read()
 
     for layer in Layer:
-        count = read.get(layer, Counts())
+        count = read.get(layer, LayerCounts())
         here = [(outcome, elapsed_s) for other, outcome, elapsed_s in seen if other is layer]
         assert [count.hits, count.misses, count.stale, count.errors] == [
-            sum(outcome is counted for outcome, _ in here) for counted in Outcome
+            sum(outcome is counted for outcome, _ in here) for counted in LayerOutcome
         ]
         assert sum(count.buckets) == sum(elapsed_s is not None for _, elapsed_s in here)
         assert count.seconds == sum(elapsed_s or 0.0 for _, elapsed_s in here)
@@ -71,24 +73,24 @@ def test_the_counts_of_two_replicas_are_those_of_one_that_saw_it_all(here: list[
     [(0.0, 0), (0.0005, 0), (0.0006, 1), (0.01, 4), (0.0101, 5), (1.0, 9), (1.001, 10), (60.0, 10)],
 )
 def test_a_bucket_takes_what_is_not_slower_than_its_bound(elapsed_s: float, bucket: int) -> None:
-    read = tallied([(Layer.TURN, Outcome.HIT, elapsed_s)]).read()
+    read = tallied([(Layer.TURN, LayerOutcome.HIT, elapsed_s)]).read()
 
     assert read[Layer.TURN].buckets.index(1) == bucket
 
 
 def test_what_is_taken_is_not_counted_again_and_what_is_read_is() -> None:
-    tally = tallied([(Layer.GRAPH, Outcome.MISS, None)])
+    tally = tallied([(Layer.GRAPH, LayerOutcome.MISS, None)])
 
-    assert tally.read() == {Layer.GRAPH: Counts(misses=1)}
-    assert tally.take() == {Layer.GRAPH: Counts(misses=1)}
+    assert tally.read() == {Layer.GRAPH: LayerCounts(misses=1)}
+    assert tally.take() == {Layer.GRAPH: LayerCounts(misses=1)}
     assert tally.take() == {}
 
 
 def test_what_was_read_does_not_change_with_what_comes_later() -> None:
-    tally = tallied([(Layer.GRAPH, Outcome.MISS, None)])
+    tally = tallied([(Layer.GRAPH, LayerOutcome.MISS, None)])
     before = tally.read()
 
-    tally.observe(Layer.GRAPH, Outcome.STALE)
+    tally.observe(Layer.GRAPH, LayerOutcome.STALE)
 
-    assert before == {Layer.GRAPH: Counts(misses=1)}
-    assert tally.read() == {Layer.GRAPH: Counts(misses=1, stale=1)}
+    assert before == {Layer.GRAPH: LayerCounts(misses=1)}
+    assert tally.read() == {Layer.GRAPH: LayerCounts(misses=1, stale=1)}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from lamina.core.cache_layers import Key, Layer, Space
+from lamina.core.cache_layers import CacheKey, Layer, Space
 from lamina.core.scope import Scope
 from lamina.core.stamps import Stamp
 from lamina.policies.caching.keys import digest, embedding_key
@@ -60,17 +60,17 @@ class AnswerKeys:
     """Keys of a request's answer and of its pieces, in the workspace's shard."""
 
     space: Space
-    turn: Key
-    negative: Key
-    swarm: Key | None
-    graph: Key | None
-    embedding: Key
+    turn: CacheKey
+    negative: CacheKey
+    swarm: CacheKey | None
+    graph: CacheKey | None
+    embedding: CacheKey
 
-    def answers(self) -> tuple[Key, ...]:
+    def answers(self) -> tuple[CacheKey, ...]:
         """Return the keys of whole answers, the outermost layer first."""
         return (self.turn, self.negative) if self.swarm is None else (self.turn, self.negative, self.swarm)
 
-    def pieces(self) -> tuple[Key, ...]:
+    def pieces(self) -> tuple[CacheKey, ...]:
         """Return the keys of the graph's rankings and of the embedding."""
         return (self.embedding,) if self.graph is None else (self.graph, self.embedding)
 
@@ -89,18 +89,18 @@ def answer_keys(request: RequestIdentity, stamp: Stamp, policy: AnswerPolicy, no
     for_profile = digest(*basis, ids.user, ids.session, _profile_parts(stamp), request.sent)
     return AnswerKeys(
         space=(ids.tenant, ids.workspace),
-        turn=Key(Layer.TURN, for_agent),
-        negative=Key(Layer.NEGATIVE, for_profile),
-        swarm=None if ids.swarm is None else Key(Layer.SWARM, for_profile, ids.swarm),
+        turn=CacheKey(Layer.TURN, for_agent),
+        negative=CacheKey(Layer.NEGATIVE, for_profile),
+        swarm=None if ids.swarm is None else CacheKey(Layer.SWARM, for_profile, ids.swarm),
         graph=None if request.walk is None else walk_key("graph", ids, request.walk, stamp, policy),
         embedding=embedding_key(policy.generation, request.text),
     )
 
 
-def walk_key(kind: str, scope: Scope, walk: object, stamp: Stamp, policy: AnswerPolicy) -> Key:
+def walk_key(kind: str, scope: Scope, walk: object, stamp: Stamp, policy: AnswerPolicy) -> CacheKey:
     """Return the key of a walk through the own workspace's graph, for all scopes that see the same of it."""
     place = (scope.tenant, scope.workspace, scope.namespace, scope.user, scope.session)
-    return Key(Layer.GRAPH, digest(policy.fingerprint, policy.generation, kind, place, stamp.own(), walk))
+    return CacheKey(Layer.GRAPH, digest(policy.fingerprint, policy.generation, kind, place, stamp.own(), walk))
 
 
 def _profile_parts(stamp: Stamp) -> tuple[object, ...]:

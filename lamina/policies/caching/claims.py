@@ -3,7 +3,7 @@
 from lamina.core.cache_layers import Space
 
 MAX_CLAIMS = 1_000
-Claimed = tuple[Space, bytes]
+ClaimName = tuple[Space, bytes]
 
 
 class Claims:
@@ -15,12 +15,12 @@ class Claims:
 
     def __init__(self, most: int = MAX_CLAIMS) -> None:
         self._most = most
-        self._until: dict[Claimed, float] = {}
+        self._until: dict[ClaimName, float] = {}
 
     def __len__(self) -> int:
         return len(self._until)
 
-    def take(self, name: Claimed, now: float, lease_s: float) -> float | None:
+    def take(self, name: ClaimName, now: float, lease_s: float) -> float | None:
         """Return until when another one's lease runs; ``None`` if the caller is to make the response.
 
         Then the claim is the caller's for ``lease_s``: of those who ask once a lease ended, the first gets it.
@@ -37,7 +37,7 @@ class Claims:
             self._until[name] = now + lease_s
         return None
 
-    def settle(self, name: Claimed) -> None:
+    def settle(self, name: ClaimName) -> None:
         """Forget a claim: the response is there."""
         self._until.pop(name, None)
 

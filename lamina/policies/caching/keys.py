@@ -4,7 +4,7 @@ import hashlib
 import json
 from typing import Any
 
-from lamina.core.cache_layers import Key, Layer
+from lamina.core.cache_layers import CacheKey, Layer
 
 
 def digest(*parts: Any) -> bytes:
@@ -20,9 +20,9 @@ def digest(*parts: Any) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-def embedding_key(generation: int, text: str) -> Key:
+def embedding_key(generation: int, text: str) -> CacheKey:
     """Return the key of a text's embedding by a generation's model."""
-    return Key(Layer.EMBEDDINGS, digest("embedding", generation, text))
+    return CacheKey(Layer.EMBEDDINGS, digest("embedding", generation, text))
 
 
 def _bytes_as_json(part: Any) -> Any:

@@ -16,7 +16,7 @@ from lamina.core.scope import Scope
 from lamina.errors import InvalidInput
 from lamina.policies.caching.adaptive_ttl import TtlPolicy
 from lamina.policies.caching.keys import digest
-from lamina.policies.caching.response_budget import Budget
+from lamina.policies.caching.response_budget import ResponseBudget
 from lamina.text.hygiene import MAX_JSON_DEPTH, MAX_QUERY_CHARS, clean, clean_id, clean_json, clean_text
 
 MAX_MEANING_CHARS = 1000
@@ -33,7 +33,7 @@ _UNIX = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ModelQuestion:
     """What a model is asked, with everything that its response depends on beside the memory.
 
     Args:
@@ -71,14 +71,14 @@ class Question:
         where = (ids.tenant, ids.workspace, ids.namespace, ids.agent, ids.user)
         return digest("response", generation, where, self.prompt_version, self.model, self.variant)
 
-    def request(self, generation: int) -> "Request":
+    def request(self, generation: int) -> "DigestedQuestion":
         """Return the question with its digests."""
         circumstances = self.circumstances(generation)
-        return Request(self, circumstances, digest(circumstances, self.text))
+        return DigestedQuestion(self, circumstances, digest(circumstances, self.text))
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class DigestedQuestion:
     """A question with its digests, which are computed once.
 
     Args:
@@ -86,7 +86,7 @@ class Request:
         digest: SHA-256 of all of it.
     """
 
-    question: Question
+    question: ModelQuestion
     circumstances: bytes
     digest: bytes
 
@@ -99,7 +99,7 @@ def clean_question(
     prompt_version: str | None = None,
     model: str | None = None,
     variant: Any = None,
-) -> Question:
+) -> ModelQuestion:
     """Return the question with clean texts; of a system prompt only its version is kept.
 
     Raises:
@@ -115,7 +115,7 @@ def clean_question(
     elif prompt_version is not None:
         prompt_version = clean_id(prompt_version, "system_prompt_version")
     json_text(variant, "variant", MAX_VARIANT_BYTES)  # for what it refuses
-    return Question(
+    return ModelQuestion(
         scope,
         clean_text(text, "query", limit=MAX_QUERY_CHARS),
         prompt_version,
@@ -184,7 +184,7 @@ class ResponsePolicy:
 
     threshold: float
     ttl: TtlPolicy
-    budget: Budget
+    budget: ResponseBudget
     grace_s: float
     lease_s: float
     by_workspace: bool
@@ -200,7 +200,7 @@ class ResponsePolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class AgentState:
     """What decides whether an agent's responses are current, and how well they serve.
 
     Args:
@@ -232,7 +232,7 @@ def token_at(moment: datetime) -> int:
     return -((moment - _UNIX) // _MICROSECOND)
 
 
-def is_current(token: int | None, standing: Standing, last_lesson: datetime | None, *, by_workspace: bool) -> bool:
+def is_current(token: int | None, standing: AgentState, last_lesson: datetime | None, *, by_workspace: bool) -> bool:
     """Tell whether a response may still be stored after a lookup.
 
     Args:
@@ -249,7 +249,7 @@ def is_current(token: int | None, standing: Standing, last_lesson: datetime | No
     return token == standing.token(by_workspace=by_workspace)
 
 
-class State(StrEnum):
+class LookupState(StrEnum):
     """What a lookup found."""
 
     HIT = "hit"
@@ -258,7 +258,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ResponseCandidate:
     """A response that may answer, without itself.
 
     Args:
@@ -274,39 +274,39 @@ class Candidate:
     expires_at: datetime
     is_exact: bool = False
 
-    def state(self, now: datetime, grace: timedelta) -> State:
+    def state(self, now: datetime, grace: timedelta) -> LookupState:
         """Return what it is at a moment: a hit until it expires, then stale, then a miss."""
         if now < self.expires_at:
-            return State.HIT
-        return State.STALE if now < self.expires_at + grace else State.MISS
+            return LookupState.HIT
+        return LookupState.STALE if now < self.expires_at + grace else LookupState.MISS
 
 
-def best(
-    candidates: Iterable[Candidate],
+def best_response(
+    candidates: Iterable[ResponseCandidate],
     question: str,
     now: datetime,
     policy: ResponsePolicy,
     is_same_question: Callable[[str, str], bool],
-) -> Candidate | None:
+) -> ResponseCandidate | None:
     """Return the response to give: a fresh one before a stale one, then the nearest, then the newest.
 
     A question of other words is given none that ``is_same_question`` tells apart, however near it is.
     """
     states = ((item.state(now, policy.grace), item) for item in candidates)
     usable = [
-        (state is State.HIT, item.query == question, item.similarity, item.created_at, item)
+        (state is LookupState.HIT, item.query == question, item.similarity, item.created_at, item)
         for state, item in states
-        if state is not State.MISS and _answers(item, question, policy.threshold, is_same_question)
+        if state is not LookupState.MISS and _answers(item, question, policy.threshold, is_same_question)
     ]
     return max(usable, key=lambda row: row[:-1])[-1] if usable else None
 
 
-def _answers(item: Candidate, question: str, threshold: float, is_same: Callable[[str, str], bool]) -> bool:
+def _answers(item: ResponseCandidate, question: str, threshold: float, is_same: Callable[[str, str], bool]) -> bool:
     return item.query == question or (item.similarity >= threshold and is_same(question, item.query))
 
 
 @dataclass(frozen=True, slots=True)
-class KeptResponse:
+class CachedResponse:
     """A response as a shard keeps it; whether it is current is asked of the store by its id.
 
     Args:
@@ -318,7 +318,7 @@ class KeptResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class LookedUp:
+class ResponseLookup:
     """What a lookup found.
 
     Args:
@@ -332,7 +332,7 @@ class LookedUp:
         is_to_refresh: Whether this caller, and no other one now, is asked to make it anew.
     """
 
-    state: State
+    state: LookupState
     epoch: int
     response: Any = None
     id: UUID | None = None
@@ -343,7 +343,7 @@ class LookedUp:
     is_to_refresh: bool = False
 
 
-class Refusal(StrEnum):
+class PutRefusal(StrEnum):
     """Why a response was not stored."""
 
     CHANGED = "memory_changed"
@@ -352,7 +352,7 @@ class Refusal(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class PutResponse:
+class PutOutcome:
     """What became of a response.
 
     Args:
@@ -363,13 +363,13 @@ class PutResponse:
     """
 
     id: UUID | None = None
-    refusal: Refusal | None = None
+    refusal: PutRefusal | None = None
     expires_in_s: float | None = None
     evicted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class ResponseUse:
     """One lookup that could have been answered.
 
     Args:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class ResponseBudget:
     """How much room responses have.
 
     Args:
@@ -20,7 +20,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StoredResponse:
     """A response that takes room.
 
     Args:
@@ -32,7 +32,7 @@ class Held:
     is_dead: bool = False
 
 
-def evicted(held: Sequence[Held], incoming_bytes: int, budget: Budget) -> list[UUID]:
+def evicted(held: Sequence[StoredResponse], incoming_bytes: int, budget: ResponseBudget) -> list[UUID]:
     """Return what has to go so that one more response fits: nothing, if it does.
 
     The dead go first, all of them. If that is not enough, the least recently used ones follow: the
@@ -53,7 +53,7 @@ def evicted(held: Sequence[Held], incoming_bytes: int, budget: Budget) -> list[U
     return [item.id for item in (*dead, *usable[: max(least, _needed(usable, excess))])]
 
 
-def _needed(usable: Sequence[Held], excess: int) -> int:
+def _needed(usable: Sequence[StoredResponse], excess: int) -> int:
     """Return how many of the first have to go until so many bytes are free."""
     count = 0
     while excess > 0 and count < len(usable):

@@ -5,11 +5,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-from lamina.core.cache_layers import Agents, Entry, Found, Key, Layer, Probe, Space
-from lamina.core.cache_stats import Holding, News, ShardStats, Tally
+from lamina.core.cache_layers import CacheEntry, CacheKey, Layer, RespondingAgents, ShardAnswer, ShardQuery, Space
+from lamina.core.cache_stats import Holding, ShardStats, ShardUpdate, Tally
 from lamina.policies.caching.ttl_lru import TtlLru
 
-Place = tuple[Space, Key]
+EntryPlace = tuple[Space, CacheKey]
 MAX_AGENTS = 10_000
 RECENT_S = 10.0
 LIST_TTL_S = 86_400.0
@@ -69,7 +69,7 @@ class Swarms:
         self._gone = 0
         self.size_bytes = 0
 
-    def get(self, space: Space, key: Key, now: float) -> object | None:
+    def get(self, space: Space, key: CacheKey, now: float) -> object | None:
         """Return what the swarm has under the key."""
         swarm = self._swarms.get((space, key.swarm or ""))
         if swarm is None:
@@ -77,7 +77,7 @@ class Swarms:
         self._swarms.move_to_end((space, key.swarm or ""))
         return self._changed(swarm, lambda: swarm.get(key.digest, now))
 
-    def put(self, entry: Entry, now: float) -> None:
+    def put(self, entry: CacheEntry, now: float) -> None:
         """Keep something for the entry's swarm."""
         name = (entry.space, entry.key.swarm or "")
         each = self._limits.each
@@ -136,7 +136,7 @@ class AgentList:
     told_at: Mapping[str, float] = field(default_factory=dict)
     complete_until: float = 0.0
 
-    def with_news(self, told: Agents, now: float, ttl_s: float) -> Self:
+    def with_news(self, told: RespondingAgents, now: float, ttl_s: float) -> Self:
         """Return the list with what was told.
 
         A complete list takes the place of all but the latest: whoever was told of while it was read is not on it.
@@ -148,7 +148,7 @@ class AgentList:
         return type(self)(agents, now + ttl_s if told.is_all else self.complete_until)
 
 
-class KnownAgents:
+class AgentFilter:
     """Which agents of which workspaces have responses in the semantic cache.
 
     A complete list answers with yes or no, a part of one with yes or nothing. It counts as
@@ -166,7 +166,7 @@ class KnownAgents:
             return None
         return True if agent in known.told_at else (False if now < known.complete_until else None)
 
-    def add(self, told: Agents, now: float) -> None:
+    def add(self, told: RespondingAgents, now: float) -> None:
         """Take over a list, whole or in part."""
         known = (self._lists.get(told.space, now) or AgentList()).with_news(told, now, self._ttl_s)
         size = sum(AGENT_BYTES + len(agent) for agent in known.told_at)
@@ -194,17 +194,17 @@ class Shard:
 
     def __init__(self, limits: ShardLimits) -> None:
         self._limits = limits
-        self._layers: dict[Layer, TtlLru[Place, object]] = {
+        self._layers: dict[Layer, TtlLru[EntryPlace, object]] = {
             layer: TtlLru(max_entries=item.entries, max_bytes=item.max_bytes)
             for layer, item in limits.layers.items()
             if layer is not Layer.AGENTS
         }
         self._swarms = None if limits.swarm is None else Swarms(limits.swarm)
         agents = limits.layers.get(Layer.AGENTS)
-        self._agents = None if agents is None else KnownAgents(agents)
+        self._agents = None if agents is None else AgentFilter(agents)
         self._tally = Tally()
 
-    def find(self, probe: Probe, now: float) -> Found:
+    def find(self, probe: ShardQuery, now: float) -> ShardAnswer:
         """Return the outermost whole answer, or else the pieces, that are known.
 
         Args:
@@ -217,11 +217,11 @@ class Shard:
         for key in probe.answers:
             value = self._get(probe.space, key, now)
             if value is not None:
-                return Found((key, value), {}, has_responses)
+                return ShardAnswer((key, value), {}, has_responses)
         pieces = ((key, self._get(probe.space, key, now)) for key in probe.pieces)
-        return Found(None, {key: value for key, value in pieces if value is not None}, has_responses)
+        return ShardAnswer(None, {key: value for key, value in pieces if value is not None}, has_responses)
 
-    def keep(self, news: News, now: float) -> None:
+    def keep(self, news: ShardUpdate, now: float) -> None:
         """Take over entries, agents and counts."""
         for entry in news.entries:
             self._put(entry, now)
@@ -262,13 +262,13 @@ class Shard:
             holdings[Layer.AGENTS] = self._agents.holding()
         return ShardStats(holdings, self._tally.read())
 
-    def _get(self, space: Space, key: Key, now: float) -> object | None:
+    def _get(self, space: Space, key: CacheKey, now: float) -> object | None:
         if key.layer is Layer.SWARM:
             return None if self._swarms is None else self._swarms.get(space, key, now)
         lru = self._layers.get(key.layer)
         return None if lru is None else lru.get((space, key), now)
 
-    def _put(self, entry: Entry, now: float) -> None:
+    def _put(self, entry: CacheEntry, now: float) -> None:
         layer = entry.key.layer
         if layer is Layer.SWARM and self._swarms is not None:
             self._swarms.put(entry, now)
@@ -278,7 +278,7 @@ class Shard:
             self._layers[layer].put(place, entry.value, now=now, ttl_s=ttl_s, size_bytes=entry.size_bytes)
 
 
-def totals(stats: Sequence[ShardStats]) -> ShardStats:
+def add_up_stats(stats: Sequence[ShardStats]) -> ShardStats:
     """Return the stats of several shards as one."""
     tally = Tally()
     holdings: dict[Layer, Holding] = {}

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from lamina.core.queries import FusedHit, Memory, Ranking
 from lamina.core.tiers import Source, Tier
-from lamina.policies.ranking.placements import Placed, best_first, placed
+from lamina.policies.ranking.placements import PlacedMemory, best_first, place_memories
 from lamina.policies.ranking.scores import similarity_score
 
 _DAY = timedelta(days=1)
@@ -51,7 +51,7 @@ def fuse_by_composite(
     Source:
         Siestai, Composite scoring.
     """
-    found = [item for item in placed(rankings) if not has_vector or _cosine(item) >= policy.min_similarity]
+    found = [item for item in place_memories(rankings) if not has_vector or _cosine(item) >= policy.min_similarity]
     return best_first(found, lambda item: _score(item, policy, now))
 
 
@@ -61,7 +61,7 @@ def recency(memory: Memory, now: datetime, decay_per_day: float) -> float:
     return math.exp(-decay_per_day * (idle / _DAY))
 
 
-def _score(item: Placed, policy: CompositePolicy, now: datetime) -> float:
+def _score(item: PlacedMemory, policy: CompositePolicy, now: datetime) -> float:
     memory = item.memory
     total = math.fsum(
         (
@@ -74,5 +74,5 @@ def _score(item: Placed, policy: CompositePolicy, now: datetime) -> float:
     return policy.tier_weights.get(memory.tier, 1.0) * total / weights
 
 
-def _cosine(item: Placed) -> float:
+def _cosine(item: PlacedMemory) -> float:
     return max((place.raw.get("cosine", 0.0) for place in item.placements.values()), default=0.0)

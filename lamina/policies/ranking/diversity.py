@@ -37,7 +37,7 @@ class DiversityPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class _Telling:
+class _Statement:
     """What a hit says: its words, and in their order those that make a fact (who did what to whom)."""
 
     tier: int
@@ -62,7 +62,7 @@ def diversify(hits: Sequence[FusedHit], policy: DiversityPolicy, *, enough: int)
         return tuple(hits)
     kept: list[FusedHit] = []
     moved: list[FusedHit] = []
-    tellings: list[_Telling] = []
+    tellings: list[_Statement] = []
     for hit in hits[:WINDOW]:
         if len(kept) >= enough:
             break
@@ -83,12 +83,12 @@ def are_near_identical(first: Memory, second: Memory, jaccard: float) -> bool:
     return _are_alike(one, other, jaccard) and one.facts == other.facts
 
 
-def _repeats(telling: _Telling, kept: Sequence[_Telling], policy: DiversityPolicy) -> bool:
+def _repeats(telling: _Statement, kept: Sequence[_Statement], policy: DiversityPolicy) -> bool:
     alike = [other for other in kept if _are_alike(telling, other, policy.jaccard)]
     return len(alike) >= policy.variants or any(other.facts == telling.facts for other in alike)
 
 
-def _are_alike(one: _Telling, other: _Telling, jaccard: float) -> bool:
+def _are_alike(one: _Statement, other: _Statement, jaccard: float) -> bool:
     if one.tier != other.tier or not one.words or not other.words:
         return False
     few, many = sorted((len(one.words), len(other.words)))
@@ -97,9 +97,9 @@ def _are_alike(one: _Telling, other: _Telling, jaccard: float) -> bool:
     return len(one.words & other.words) >= jaccard * len(one.words | other.words)
 
 
-def _telling(memory: Memory) -> _Telling:
+def _telling(memory: Memory) -> _Statement:
     text = f"{memory.name}: {memory.content}" if memory.name else memory.content
-    return _Telling(memory.tier, frozenset(words(text)), tuple(_facts(text)))
+    return _Statement(memory.tier, frozenset(words(text)), tuple(_facts(text)))
 
 
 def _facts(text: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ Weigh = Callable[[Followed], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class ReachedNode:
     """A node and the best path to it.
 
     Args:
@@ -39,7 +39,7 @@ class Walk:
         is_capped: Whether links were left out because there were too many.
     """
 
-    nodes: Mapping[UUID, Reached]
+    nodes: Mapping[UUID, ReachedNode]
     frontier: tuple[UUID, ...]
     visited: int = 0
     is_capped: bool = False
@@ -48,11 +48,11 @@ class Walk:
 
 def begin(seeds: Mapping[UUID, float]) -> Walk:
     """Return the walk that stands at its seeds, each with a score of 0..1."""
-    nodes = {id_: Reached(id_, None, None, score) for id_, score in seeds.items()}
+    nodes = {id_: ReachedNode(id_, None, None, score) for id_, score in seeds.items()}
     return Walk(nodes, _best_first(nodes.values()))
 
 
-def room(walk: Walk, *, fan_out: int, max_links: int) -> tuple[UUID, ...]:
+def expandable_nodes(walk: Walk, *, fan_out: int, max_links: int) -> tuple[UUID, ...]:
     """Return the nodes of the frontier that may be expanded without visiting more than ``max_links`` links."""
     return walk.frontier[: max(0, max_links - walk.visited) // fan_out]
 
@@ -72,10 +72,10 @@ def advance(
         weigh: What following a link multiplies the score by, 0..1.
         least: Paths weaker than this lead nowhere.
     """
-    better: dict[UUID, Reached] = {}
+    better: dict[UUID, ReachedNode] = {}
     for link in followed:
         here = walk.nodes[link.start]
-        there = Reached(link.end, link.end_label, link.end_tier, here.score * weigh(link), (*here.path, link))
+        there = ReachedNode(link.end, link.end_label, link.end_tier, here.score * weigh(link), (*here.path, link))
         best = better.get(link.end) or walk.nodes.get(link.end)
         if there.score >= least and (best is None or there.score > best.score):
             better[link.end] = there
@@ -93,11 +93,11 @@ def advance(
     )
 
 
-def _labelled(node: Reached, link: Followed | None) -> Reached:
+def _labelled(node: ReachedNode, link: Followed | None) -> ReachedNode:
     if node.label is not None or link is None:
         return node
-    return Reached(node.id, link.end_label, link.end_tier, node.score, node.path)
+    return ReachedNode(node.id, link.end_label, link.end_tier, node.score, node.path)
 
 
-def _best_first(nodes: Iterable[Reached]) -> tuple[UUID, ...]:
+def _best_first(nodes: Iterable[ReachedNode]) -> tuple[UUID, ...]:
     return tuple(node.id for node in sorted(nodes, key=lambda node: (-node.score, node.id)))

@@ -12,17 +12,17 @@ Key = tuple[Tier, UUID]
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedMemory:
     """A memory and where each source placed it."""
 
     memory: Memory
     placements: Mapping[Source, Placement]
 
 
-def placed(rankings: Mapping[Source, Ranking]) -> list[Placed]:
+def place_memories(rankings: Mapping[Source, Ranking]) -> list[PlacedMemory]:
     """Return each memory once, with the excerpt of the source that ranks it highest."""
     placements = _placements(rankings)
-    return [Placed(memory, placements[key]) for key, memory in _memories(rankings).items()]
+    return [PlacedMemory(memory, placements[key]) for key, memory in _memories(rankings).items()]
 
 
 def home_sources(memory: Memory, answered: Collection[Source]) -> tuple[Source, ...]:
@@ -47,7 +47,7 @@ def raised_by_graph(own: float, bonus: float, by_graph: float, weights: tuple[fl
     return max(of_tier * (own + bonus), of_graph * by_graph)
 
 
-def best_first(found: Iterable[Placed], score: Callable[[Placed], float]) -> tuple[FusedHit, ...]:
+def best_first(found: Iterable[PlacedMemory], score: Callable[[PlacedMemory], float]) -> tuple[FusedHit, ...]:
     """Return the memories by falling score, ties by tier and id; shown scores are at most 1."""
     scored = [(score(item), item) for item in found]
     scored.sort(key=lambda entry: (-entry[0], entry[1].memory.tier, entry[1].memory.id))

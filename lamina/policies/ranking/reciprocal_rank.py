@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lamina.core.queries import FusedHit, Ranking
 from lamina.core.tiers import TIER_OF, Source, Tier
-from lamina.policies.ranking.placements import Placed, best_first, home_sources, placed, raised_by_graph
+from lamina.policies.ranking.placements import PlacedMemory, best_first, home_sources, place_memories, raised_by_graph
 
 
 def fuse_by_reciprocal_rank(
@@ -47,7 +47,7 @@ def fuse_by_reciprocal_rank(
         Cormack, Clarke, Büttcher, SIGIR 2009.
     """
     fusion = _ReciprocalRank(rrf_k, depth, weights or {}, tier_weights or {}, tuple(rankings))
-    return best_first(placed(rankings), fusion.score)
+    return best_first(place_memories(rankings), fusion.score)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +58,11 @@ class _ReciprocalRank:
     tier_weights: Mapping[Tier, float]
     answered: tuple[Source, ...]
 
-    def score(self, item: Placed) -> float:
+    def score(self, item: PlacedMemory) -> float:
         """Return what the ranks give, as far as the memory is sure."""
         return item.memory.confidence * self._by_ranks(item)
 
-    def _by_ranks(self, item: Placed) -> float:
+    def _by_ranks(self, item: PlacedMemory) -> float:
         graph = item.placements.get(Source.GRAPH)
         by_graph = self._sum([(graph.rank, 1.0)], [1.0]) if graph else 0.0
         of_graph = self.tier_weights.get(Tier.GRAPH, 1.0)
@@ -72,7 +72,7 @@ class _ReciprocalRank:
         weights = (self.tier_weights.get(item.memory.tier, 1.0), of_graph)
         return raised_by_graph(own, bonus, by_graph, weights)
 
-    def _of_its_tier(self, item: Placed, by_graph: float) -> tuple[float, float]:
+    def _of_its_tier(self, item: PlacedMemory, by_graph: float) -> tuple[float, float]:
         """Return what the tier's sources and the graph's bonus give, both in the scale of the tier."""
         own = [source for source in item.placements if source is not Source.GRAPH]
         # None of them: they did not answer, or the memory is about to move from one to the other.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lamina.core.queries import FusedHit, Placement, Ranking
 from lamina.core.tiers import SOURCES, Modality, Source, Tier
-from lamina.policies.ranking.placements import Placed, best_first, home_sources, placed, raised_by_graph
+from lamina.policies.ranking.placements import PlacedMemory, best_first, home_sources, place_memories, raised_by_graph
 from lamina.policies.ranking.scores import keyword_part, similarity_score
 
 # A cosine is comparable across sources and paths come from one; words count by each index's own statistics.
@@ -50,7 +50,7 @@ def fuse_by_min_max(
     Source:
         NovaMem, Hybrid fusion: min-max to 0..1, then keyword 0.3, vector 0.6, graph 0.1.
     """
-    found = placed(rankings)
+    found = place_memories(rankings)
     scales = {
         group: _between(values, policy.vector_floor if group[0] is Modality.VECTOR else 0.0, policy.full_figure)
         for group, values in _by_group(found).items()
@@ -70,18 +70,18 @@ def fuse_by_figures(
     def scale_of(group: _Group) -> _Scale:
         return _floored(policy.vector_floor) if group[0] is Modality.VECTOR else _as_it_is
 
-    return _fused(placed(rankings), rankings, policy, scale_of, has_vector=has_vector)
+    return _fused(place_memories(rankings), rankings, policy, scale_of, has_vector=has_vector)
 
 
 def _fused(
-    found: Sequence[Placed],
+    found: Sequence[PlacedMemory],
     answered: Collection[Source],
     policy: WeightedPolicy,
     scale_of: Callable[[_Group], _Scale],
     *,
     has_vector: bool,
 ) -> tuple[FusedHit, ...]:
-    def score(item: Placed) -> float:
+    def score(item: PlacedMemory) -> float:
         scaled = _best_of_each(item, scale_of)
         by_graph = scaled.pop(Modality.GRAPH, 0.0)
         of_graph = policy.tier_weights.get(Tier.GRAPH, 1.0)
@@ -99,14 +99,14 @@ def _fused(
     return best_first(found, score)
 
 
-def _modalities(item: Placed, answered: Collection[Source], *, has_vector: bool) -> set[Modality]:
+def _modalities(item: PlacedMemory, answered: Collection[Source], *, has_vector: bool) -> set[Modality]:
     """Return by what the sources of its tier could have recognised the memory."""
     own = [source for source in item.placements if source is not Source.GRAPH]
     possible = {mode for source in home_sources(item.memory, answered) or own for mode in SOURCES[source].modalities}
     return possible if has_vector else possible - {Modality.VECTOR}
 
 
-def _figures(item: Placed) -> Iterator[tuple[_Group, float]]:
+def _figures(item: PlacedMemory) -> Iterator[tuple[_Group, float]]:
     """Yield what each source says of the memory, 0..1 before any scaling."""
     for source, place in item.placements.items():
         cosine = place.raw.get("cosine")
@@ -124,7 +124,7 @@ def _is_by_words(source: Source, place: Placement) -> bool:
     return "bm25" in place.raw or "ts_rank_cd" in place.raw or "cosine" not in place.raw
 
 
-def _by_group(found: Sequence[Placed]) -> dict[_Group, list[float]]:
+def _by_group(found: Sequence[PlacedMemory]) -> dict[_Group, list[float]]:
     groups: defaultdict[_Group, list[float]] = defaultdict(list)
     for item in found:
         for group, figure in _figures(item):
@@ -132,7 +132,7 @@ def _by_group(found: Sequence[Placed]) -> dict[_Group, list[float]]:
     return groups
 
 
-def _best_of_each(item: Placed, scale_of: Callable[[_Group], _Scale]) -> dict[Modality, float]:
+def _best_of_each(item: PlacedMemory, scale_of: Callable[[_Group], _Scale]) -> dict[Modality, float]:
     best: dict[Modality, float] = {}
     for group, figure in _figures(item):
         best[group[0]] = max(best.get(group[0], 0.0), scale_of(group)(figure))

@@ -13,7 +13,7 @@ QUERIES = load_queries("embedding_cache.sql")
 
 
 @dataclass(frozen=True, slots=True)
-class TextOf:
+class TextKey:
     """A tenant's text, by its hash.
 
     Args:
@@ -25,13 +25,13 @@ class TextOf:
     digest: bytes
 
 
-def text_of(tenant: str, text: str) -> TextOf:
+def text_key(tenant: str, text: str) -> TextKey:
     """Return the name under which a tenant's embedding of a text is kept."""
-    return TextOf(tenant, hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
+    return TextKey(tenant, hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
 
 
 @dataclass(frozen=True, slots=True)
-class KeptEmbedding:
+class CachedEmbedding:
     """An embedding and when it was last used.
 
     Args:
@@ -40,7 +40,7 @@ class KeptEmbedding:
         used_at: In UTC; where it is kept, up to a day earlier than it was.
     """
 
-    text: TextOf
+    text: TextKey
     embedding: bytes
     used_at: datetime
 
@@ -65,7 +65,7 @@ class EmbeddingTable:
         self._pool = pool
         self._generation = generation
 
-    async def find(self, texts: Sequence[TextOf]) -> list[KeptEmbedding | None]:
+    async def find(self, texts: Sequence[TextKey]) -> list[CachedEmbedding | None]:
         """Return what is kept of each text, in their order, by one statement.
 
         Raises:
@@ -75,11 +75,13 @@ class EmbeddingTable:
             cursor = await connection.execute(QUERIES["find_embeddings"], self._names(texts))
             rows = {row["place"] - 1: row async for row in cursor}
         return [
-            KeptEmbedding(text, bytes(rows[place]["embedding"]), rows[place]["last_used_at"]) if place in rows else None
+            CachedEmbedding(text, bytes(rows[place]["embedding"]), rows[place]["last_used_at"])
+            if place in rows
+            else None
             for place, text in enumerate(texts)
         ]
 
-    async def keep(self, items: Sequence[KeptEmbedding]) -> None:
+    async def keep(self, items: Sequence[CachedEmbedding]) -> None:
         """Keep embeddings, or take note of their use, by one statement; the last one of a text counts.
 
         Raises:
@@ -122,7 +124,7 @@ class EmbeddingTable:
         assert row is not None  # noqa: S101 - an aggregate is one row
         return EmbeddingFigures(**row)
 
-    def _names(self, texts: Sequence[TextOf]) -> dict[str, Any]:
+    def _names(self, texts: Sequence[TextKey]) -> dict[str, Any]:
         return {
             "tenants": [text.tenant for text in texts],
             "text_hashes": [text.digest for text in texts],

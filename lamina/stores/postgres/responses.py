@@ -14,18 +14,18 @@ from psycopg.rows import DictRow
 from lamina.core.memories import new_id
 from lamina.policies.caching.adaptive_ttl import adaptive_ttl
 from lamina.policies.caching.model_responses import (
-    Candidate,
-    PutResponse,
-    Question,
-    Refusal,
-    Request,
+    AgentState,
+    DigestedQuestion,
+    ModelQuestion,
+    PutOutcome,
+    PutRefusal,
+    ResponseCandidate,
     ResponseFigures,
     ResponsePolicy,
-    Standing,
-    Use,
+    ResponseUse,
     is_current,
 )
-from lamina.policies.caching.response_budget import Held, evicted
+from lamina.policies.caching.response_budget import StoredResponse, evicted
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
 from lamina.stores.postgres.epochs import end_responses
 from lamina.stores.postgres.queries import load_queries
@@ -49,13 +49,13 @@ class NewResponse:
         token: From the lookup before it was made.
     """
 
-    request: Request
+    request: DigestedQuestion
     response: str
     embedding: bytes | None = None
     token: int | None = None
 
     @property
-    def question(self) -> Question:
+    def question(self) -> ModelQuestion:
         """Return what it answers."""
         return self.request.question
 
@@ -75,15 +75,15 @@ class Exact:
         candidate: The current response to it, fresh or stale.
     """
 
-    standing: Standing | None = None
-    candidate: Candidate | None = None
+    standing: AgentState | None = None
+    candidate: ResponseCandidate | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Claimed:
     """The locked rows of an agent and its workspace."""
 
-    standing: Standing
+    standing: AgentState
     used_bytes: int
 
 
@@ -101,7 +101,7 @@ class Responses:
         self._policy = policy
         self._generation = generation
 
-    async def exact(self, request: Request, now: datetime) -> Exact:
+    async def exact(self, request: DigestedQuestion, now: datetime) -> Exact:
         """Return where the agent stands, and the current response to exactly this request.
 
         Raises:
@@ -114,7 +114,7 @@ class Responses:
             return Exact()
         return Exact(_standing(row), None if row["id"] is None else _candidate(row, similarity=1.0, is_exact=True))
 
-    async def near(self, request: Request, embedding: bytes, now: datetime) -> list[Candidate]:
+    async def near(self, request: DigestedQuestion, embedding: bytes, now: datetime) -> list[ResponseCandidate]:
         """Return current responses to short questions within the threshold, the nearest first; 16 at most.
 
         Raises:
@@ -125,7 +125,7 @@ class Responses:
             cursor = await connection.execute(QUERIES["near_responses"], self._asked(request, now) | vector)
             return [_candidate(row, similarity=row["similarity"]) async for row in cursor]
 
-    async def read(self, question: Question, id_: UUID) -> str | None:
+    async def read(self, question: ModelQuestion, id_: UUID) -> str | None:
         """Return a response as the JSON text that was put; ``None`` if it is gone.
 
         Raises:
@@ -136,7 +136,7 @@ class Responses:
             row = await cursor.fetchone()
         return None if row is None else str(row["response"])
 
-    async def lease(self, question: Question, id_: UUID, now: datetime) -> bool:
+    async def lease(self, question: ModelQuestion, id_: UUID, now: datetime) -> bool:
         """Tell whether the caller is the one to refresh a stale response.
 
         Raises:
@@ -159,22 +159,22 @@ class Responses:
             cursor = await connection.execute(QUERIES["list_response_agents"], parameters)
             return [row["agent"] async for row in cursor]
 
-    async def put(self, new: NewResponse, now: datetime) -> PutResponse:
+    async def put(self, new: NewResponse, now: datetime) -> PutOutcome:
         """Store a response in place of the one to exactly this request, if that is current.
 
         Raises:
             Unavailable: If Postgres does not answer; nothing is stored.
         """
         if new.size_bytes > self._policy.budget.size_bytes:
-            return PutResponse(refusal=Refusal.TOO_LARGE)
+            return PutOutcome(refusal=PutRefusal.TOO_LARGE)
         return await in_transaction(self._pool, lambda connection: self._put(connection, new, now))
 
-    async def _put(self, connection: Connection, new: NewResponse, now: datetime) -> PutResponse:
+    async def _put(self, connection: Connection, new: NewResponse, now: datetime) -> PutOutcome:
         lesson = await _last_lesson(connection, new.question) if new.token is not None and new.token < 0 else None
         claimed = await _claim(connection, new.question, now)
         standing = claimed.standing
         if not is_current(new.token, standing, lesson, by_workspace=self._policy.by_workspace):
-            return PutResponse(refusal=Refusal.CHANGED)
+            return PutOutcome(refusal=PutRefusal.CHANGED)
         agent_epoch = await _with_prompt(connection, new.question, standing)
         id_, ttl_s = new_id(), adaptive_ttl(standing.hits, standing.lookups, self._policy.ttl)
         gone = await self._make_room(connection, new, claimed.used_bytes, now)
@@ -191,19 +191,19 @@ class Responses:
         }
         await connection.execute(QUERIES["insert_response"], row)
         await _weigh(connection, new.question.space, new.size_bytes - gone.size_bytes)
-        return PutResponse(id_, None, ttl_s, gone.others)
+        return PutOutcome(id_, None, ttl_s, gone.others)
 
     async def _make_room(self, connection: Connection, new: NewResponse, used_bytes: int, now: datetime) -> "_Gone":
         """Delete the response that is replaced, and others if the budget is spent."""
         asked, ids = self._asked(new.request, now), list[UUID]()
         if used_bytes + new.size_bytes > self._policy.budget.size_bytes:
             cursor = await connection.execute(QUERIES["held_responses"], asked)
-            held = [Held(**row) async for row in cursor]
+            held = [StoredResponse(**row) async for row in cursor]
             ids = evicted(held, new.size_bytes, self._policy.budget)
         cursor = await connection.execute(QUERIES["delete_responses"], asked | {"ids": ids})
         return _Gone(sum([row["size_bytes"] async for row in cursor]), len(ids))
 
-    async def count(self, uses: Sequence[Use]) -> None:
+    async def count(self, uses: Sequence[ResponseUse]) -> None:
         """Add lookups and hits to what is known of agents and responses.
 
         Raises:
@@ -292,7 +292,7 @@ class Responses:
         assert row is not None  # noqa: S101 - an aggregate is one row
         return ResponseFigures(**row)
 
-    def _asked(self, request: Request, now: datetime) -> dict[str, Any]:
+    def _asked(self, request: DigestedQuestion, now: datetime) -> dict[str, Any]:
         question = request.question
         return _place(question) | {
             "namespace": question.scope.namespace,
@@ -314,7 +314,7 @@ class _Gone:
     others: int
 
 
-async def _last_lesson(connection: Connection, question: Question) -> datetime | None:
+async def _last_lesson(connection: Connection, question: ModelQuestion) -> datetime | None:
     """Return when the workspace's memory last changed.
 
     Until the end of the transaction it does not: whoever changes it next sees the agent's new row.
@@ -325,7 +325,7 @@ async def _last_lesson(connection: Connection, question: Question) -> datetime |
     return row["taught_at"] if row else None
 
 
-async def _claim(connection: Connection, question: Question, now: datetime) -> _Claimed:
+async def _claim(connection: Connection, question: ModelQuestion, now: datetime) -> _Claimed:
     cursor = await connection.execute(QUERIES["claim_response_agents"], _place(question) | {"now": now})
     rows = {row["agent"]: row async for row in cursor}
     whole, own = rows[""], rows[question.agent]
@@ -333,7 +333,7 @@ async def _claim(connection: Connection, question: Question, now: datetime) -> _
     return _Claimed(_standing(own | epochs), whole["bytes"])
 
 
-async def _with_prompt(connection: Connection, question: Question, standing: Standing) -> int:
+async def _with_prompt(connection: Connection, question: ModelQuestion, standing: AgentState) -> int:
     """Return the agent's epoch under the prompt that the question names, if it names one."""
     if question.prompt_version in {None, standing.prompt_version}:
         return standing.agent_epoch
@@ -348,28 +348,28 @@ async def _weigh(connection: Connection, space: tuple[str, str], more_bytes: int
     await connection.execute(QUERIES["weigh_responses"], parameters)
 
 
-def _place(question: Question) -> dict[str, Any]:
+def _place(question: ModelQuestion) -> dict[str, Any]:
     return {"tenant": question.scope.tenant, "workspace": question.scope.workspace, "agent": question.agent}
 
 
-def _prompt(question: Question) -> dict[str, Any]:
+def _prompt(question: ModelQuestion) -> dict[str, Any]:
     return _place(question) | {"prompt_version": question.prompt_version}
 
 
-def _standing(row: DictRow) -> Standing:
+def _standing(row: DictRow) -> AgentState:
     names = ("agent_epoch", "workspace_epoch", "workspace_writes", "prompt_version", "lookups", "hits")
-    return Standing(**{name: row[name] for name in names})
+    return AgentState(**{name: row[name] for name in names})
 
 
-def _candidate(row: DictRow, *, similarity: float, is_exact: bool = False) -> Candidate:
-    return Candidate(row["id"], row["query"], similarity, row["created_at"], row["expires_at"], is_exact)
+def _candidate(row: DictRow, *, similarity: float, is_exact: bool = False) -> ResponseCandidate:
+    return ResponseCandidate(row["id"], row["query"], similarity, row["created_at"], row["expires_at"], is_exact)
 
 
 def _vector(embedding: bytes) -> Vector:
     return Vector(np.frombuffer(embedding, dtype=np.float32))
 
 
-def _lookups(uses: Sequence[Use]) -> dict[str, Any]:
+def _lookups(uses: Sequence[ResponseUse]) -> dict[str, Any]:
     lookups = Counter((*use.space, use.agent) for use in uses)
     hits = Counter((*use.space, use.agent) for use in uses if use.response is not None)
     return {
@@ -382,7 +382,7 @@ def _lookups(uses: Sequence[Use]) -> dict[str, Any]:
     }
 
 
-def _hits(uses: Sequence[Use]) -> dict[str, Any]:
+def _hits(uses: Sequence[ResponseUse]) -> dict[str, Any]:
     found = [(use.response, use.at) for use in uses if use.response is not None]
     hits = Counter(id_ for id_, _ in found)
     last = dict(sorted(found, key=lambda item: item[1]))
