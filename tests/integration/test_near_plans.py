@@ -17,7 +17,7 @@ from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.connection import QUERIES as SESSION_QUERIES
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.note_duplicates import QUERIES
-from tests.support.databases import new_database
+from tests.support.databases import new_database, vectors_indexed_afterwards
 
 ROWS = 4_000
 FILL = """
@@ -44,8 +44,9 @@ def filled(postgres: EmbeddedPostgres) -> Iterator["psycopg.Connection[dict[str,
     ):
         claim_generation(url, HashingModel().identity)
         register_vector(connection)
-        connection.execute(FILL.encode(), (ROWS,))
-        connection.execute(CHUNKS.encode())
+        with vectors_indexed_afterwards(connection):
+            connection.execute(FILL.encode(), (ROWS,))
+            connection.execute(CHUNKS.encode())
         connection.execute("ANALYZE")
         connection.execute(SESSION_QUERIES["set_for_session"])
         yield connection

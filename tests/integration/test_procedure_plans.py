@@ -20,7 +20,7 @@ from lamina.stores.postgres.filters import filtered, query_parameters
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.procedures import COLUMNS, QUERIES, _asked, _asked_key
 from lamina.text.words import words
-from tests.support.databases import new_database
+from tests.support.databases import new_database, vectors_indexed_afterwards
 
 ROWS = 4_000
 FILL = """
@@ -39,7 +39,8 @@ def filled(postgres: EmbeddedPostgres) -> Iterator["psycopg.Connection[dict[str,
     with new_database(postgres) as url, psycopg.connect(url, autocommit=True, row_factory=dict_row) as connection:
         claim_generation(url, HashingModel().identity)
         register_vector(connection)
-        connection.execute(FILL.encode(), (ROWS,))
+        with vectors_indexed_afterwards(connection):
+            connection.execute(FILL.encode(), (ROWS,))
         connection.execute("ANALYZE")
         connection.execute(SESSION_QUERIES["set_for_session"])
         yield connection

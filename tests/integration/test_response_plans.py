@@ -16,10 +16,12 @@ from psycopg.rows import dict_row
 from lamina.embedded import EmbeddedPostgres
 from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.connection import QUERIES as SESSION_QUERIES
+from lamina.stores.postgres.epochs import QUERIES as EPOCH_QUERIES
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.responses import QUERIES
-from tests.support.databases import new_database
+from tests.support.databases import new_database, vectors_indexed_afterwards
 
+ALL_QUERIES = {**EPOCH_QUERIES, **QUERIES}
 AGENTS, ROWS = 20, 200
 NOW = datetime.now(UTC)
 RNG = np.random.default_rng(0)
@@ -48,8 +50,9 @@ def filled(postgres: EmbeddedPostgres) -> Iterator["psycopg.Connection[dict[str,
     with new_database(postgres) as url, psycopg.connect(url, autocommit=True, row_factory=dict_row) as connection:
         claim_generation(url, HashingModel().identity)
         register_vector(connection)
-        connection.execute(FILL_AGENTS.encode(), (AGENTS,))
-        connection.execute(FILL.encode(), (ROWS,))
+        with vectors_indexed_afterwards(connection):
+            connection.execute(FILL_AGENTS.encode(), (AGENTS,))
+            connection.execute(FILL.encode(), (ROWS,))
         connection.execute("ANALYZE")
         connection.execute(SESSION_QUERIES["set_for_session"])
         yield connection
@@ -77,7 +80,7 @@ def parameters(agent: str) -> dict[str, Any]:
 
 
 def ask(connection: "psycopg.Connection[dict[str, Any]]", name: str, before: str = "") -> list[dict[str, Any]]:
-    return connection.execute(before.encode() + QUERIES[name], parameters("agent 3")).fetchall()
+    return connection.execute(before.encode() + ALL_QUERIES[name], parameters("agent 3")).fetchall()
 
 
 @pytest.mark.parametrize(

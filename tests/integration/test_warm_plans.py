@@ -1,7 +1,7 @@
 """Warm searches are served by indexes that hold warm notes alone, and a sweep reads what its scope has alone."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -12,6 +12,7 @@ from pgvector.psycopg import register_vector
 from psycopg.rows import dict_row
 
 from lamina.core.queries import Filters
+from lamina.embedded import EmbeddedPostgres
 from lamina.maintenance.changes import Changes
 from lamina.maintenance.row_jobs import SWEEP
 from lamina.models.hashing import HashingModel
@@ -23,6 +24,7 @@ from lamina.stores.postgres.job_changes import QUERIES as JOB_CHANGES_QUERIES
 from lamina.stores.postgres.job_changes import Change, _json
 from lamina.stores.postgres.note_temperature import QUERIES as NOTE_TEMPERATURE_QUERIES
 from lamina.stores.postgres.notes import COLUMNS, QUERIES
+from tests.support.databases import name_of, new_database, vectors_indexed_afterwards
 
 ROWS = 4_000
 WARM_ROWS = ROWS // 4
@@ -61,17 +63,29 @@ FROM generate_series(1, %s) AS t, generate_series(1, %s) AS n
 Rows = list[dict[str, Any]]
 
 
-@pytest.fixture
-async def filled(database: str) -> AsyncIterator["psycopg.Connection[dict[str, Any]]"]:
+@pytest.fixture(scope="module")
+async def template(postgres: EmbeddedPostgres) -> AsyncIterator[str]:
     """Notes of which a quarter was found lately; the rest is swept."""
-    with psycopg.connect(database, autocommit=True, row_factory=dict_row) as connection:
-        claim_generation(database, HashingModel().identity)
+    with new_database(postgres) as url:
+        with psycopg.connect(url, autocommit=True, row_factory=dict_row) as connection:
+            claim_generation(url, HashingModel().identity)
+            register_vector(connection)
+            with vectors_indexed_afterwards(connection):
+                connection.execute(FILL.encode(), (ROWS,))
+                connection.execute(CHUNKS.encode())
+                await sweep(url, due(connection, limit=ROWS))
+            connection.execute("VACUUM (FULL, ANALYZE) note_chunks")
+            connection.execute("VACUUM (ANALYZE) notes")
+        yield name_of(url)
+
+
+@pytest.fixture
+def filled(postgres: EmbeddedPostgres, template: str) -> Iterator["psycopg.Connection[dict[str, Any]]"]:
+    with (
+        new_database(postgres, template) as url,
+        psycopg.connect(url, autocommit=True, row_factory=dict_row) as connection,
+    ):
         register_vector(connection)
-        connection.execute(FILL.encode(), (ROWS,))
-        connection.execute(CHUNKS.encode())
-        await sweep(database, due(connection, limit=ROWS))
-        connection.execute("VACUUM (FULL, ANALYZE) note_chunks")
-        connection.execute("VACUUM (ANALYZE) notes")
         connection.execute(SESSION_QUERIES["set_for_session"])
         yield connection
 
