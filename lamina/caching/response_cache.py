@@ -11,7 +11,7 @@ from uuid import UUID
 
 from lamina.aio.deadline import deadline
 from lamina.aio.write_behind import WriteBehind
-from lamina.caching.shared_caches import SharedCaches, piece
+from lamina.caching.shared_caches import SharedCaches
 from lamina.core.cache_layers import (
     ENTRY_BYTES,
     NOTHING_FOUND,
@@ -316,7 +316,7 @@ class ResponseCache:
         return value if isinstance(value, CachedResponse) and value.id == chosen.id else None
 
     async def _embedding(self, sought: _Sought) -> bytes:
-        known = piece(sought.found, sought.embedding)
+        known = None if sought.embedding is None else sought.found.pieces.get(sought.embedding)
         if isinstance(known, bytes):
             return known
         question = sought.question
