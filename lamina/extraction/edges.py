@@ -1,12 +1,15 @@
-"""Statements between two names: what stands between them tells the relation. English only."""
+"""Extract edges by rules: the words between two names tell how the two stand to each other. English only."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from lamina.core.memories import Edge
-from lamina.extraction.entities import Mention
+from lamina.core.memories import Edge, Entity, Extraction
+from lamina.extraction.entities import Mention, as_entity, distinct, mentions
+from lamina.text.sentences import sentences
+from lamina.text.words import name_key
 
 CONFIDENCE = 0.7
 MAX_GAP_CHARS = 80
@@ -74,36 +77,104 @@ _SPEAKER = re.compile(r"(?<![\w'’.])I(?=['’ ])")
 _IMPLIED = re.compile(
     r"^(?:(?:just|also|now) )?(?:works?|worked|joined|left|lives?|moved|uses?|met|founded|married)\b", re.IGNORECASE
 )
+# Names that callers give to the roles of a chat rather than to anybody.
+_NOBODY = frozenset({"user", "assistant", "human", "ai", "system", "tool", "bot", "agent"})
+# The types of the two sides that a relation implies.
+_TYPES_OF_SIDES: dict[str, tuple[str | None, str | None]] = {
+    "works_at": ("person", "organisation"),
+    "worked_at": ("person", "organisation"),
+    "joined": ("person", "organisation"),
+    "married_to": ("person", "person"),
+    "lives_in": ("person", "place"),
+    "lived_in": ("person", "place"),
+    "moved_to": (None, "place"),
+    "born_in": ("person", "place"),
+    "works_with": ("person", "person"),
+    "reports_to": ("person", "person"),
+    "founded": ("person", None),
+    "director_of": ("person", None),
+    "author_of": ("person", None),
+}
 
 
-def edges(sentence: str, mentions: Sequence[Mention], speaker: str | None) -> tuple[Edge, ...]:
-    """Return the statements of one sentence whose both sides are names; the speaker stands for "I".
+def extract_graph(texts: Sequence[str], speakers: Sequence[str | None] | None = None) -> Extraction:
+    """Return the entities and edges of the texts, without notes or profile facts.
+
+    The work grows with the length of the texts, about three seconds a million characters.
+
+    Args:
+        texts: The texts; a word that is a name in one is one in all.
+        speakers: Who says each text, in their order; ``None`` stands for nobody in particular.
+    """
+    found = mentions(texts)
+    names = [speaker_name(name) for name in speakers or [None] * len(texts)]
+    people = [Entity(name, "person", confidence=1.0) for name in names if name]
+    entities = distinct([*people, *(as_entity(mention) for mentioned in found for mention in mentioned)])
+    spoken = zip(texts, found, names, strict=True)
+    every = (edge for text, named, speaker in spoken for edge in _edges(text, named, speaker))
+    edges = tuple({(name_key(edge.subject), edge.type, name_key(edge.object)): edge for edge in every}.values())
+    return Extraction(entities=_typed(entities, edges), edges=edges)
+
+
+def speaker_name(speaker: str | None) -> str | None:
+    """Return the name, unless it is that of a role in a chat."""
+    return None if speaker is None or name_key(speaker) in _NOBODY else speaker
+
+
+def _edges(text: str, found: Sequence[Mention], speaker: str | None) -> Iterator[Edge]:
+    """Yield the edges of each sentence; places of mentions count from the sentence's start."""
+    starts = [mention.start for mention in found]
+    end = 0
+    for sentence in sentences(text):
+        start = text.index(sentence, end)
+        end = start + len(sentence)
+        inside = found[bisect_left(starts, start) : bisect_left(starts, end)]
+        moved = [replace(mention, start=mention.start - start, end=mention.end - start) for mention in inside]
+        yield from edges_of_sentence(sentence, moved, speaker)
+
+
+def _typed(entities: Sequence[Entity], stated: Sequence[Edge]) -> tuple[Entity, ...]:
+    """Return the entities with the types that the edges imply, where nothing else tells."""
+    implied: dict[str, str] = {}
+    for edge in stated:
+        is_relative = edge.type.startswith("has_")
+        types = ("person", "person") if is_relative else _TYPES_OF_SIDES.get(edge.type, (None, None))
+        sides = zip((edge.subject, edge.object), types, strict=True)
+        implied |= {name_key(name): type_ for name, type_ in sides if type_ is not None}
+    return tuple(
+        replace(entity, type=implied.get(entity.key, "thing")) if entity.type == "thing" else entity
+        for entity in entities
+    )
+
+
+def edges_of_sentence(sentence: str, named: Sequence[Mention], speaker: str | None) -> tuple[Edge, ...]:
+    """Return the edges that one sentence states between names; the speaker stands for "I".
 
     The speaker is also the subject of a sentence that opens with its verb ("left Initech, joined Hooli"), and a
     subject goes on over a comma or an "and". A question states nothing.
 
     Args:
         sentence: One sentence.
-        mentions: The names in it, in order, none inside another; their places count from its start.
+        named: The names in it, in order, none inside another; their places count from its start.
         speaker: Who says it.
     """
     if sentence.rstrip().endswith("?"):
         return ()
-    found = [*_relations(sentence, _subjects(sentence, mentions, speaker))]
-    found += _relatives(sentence, mentions, speaker)
+    found = [*_relations(sentence, _subjects(sentence, named, speaker))]
+    found += _relatives(sentence, named, speaker)
     return tuple(dict.fromkeys(found))
 
 
-def _subjects(sentence: str, mentions: Sequence[Mention], speaker: str | None) -> list[Mention]:
-    """Return the names and the places where the speaker speaks of himself, in order."""
+def _subjects(sentence: str, named: Sequence[Mention], speaker: str | None) -> list[Mention]:
+    """Return the names, and the places where the speaker says "I", in order."""
     if speaker is None:
-        return list(mentions)
+        return list(named)
     said = [
         Mention(match.start(), match.end(), speaker, "person", is_sure=True) for match in _SPEAKER.finditer(sentence)
     ]
     implied = [Mention(0, 0, speaker, "person", is_sure=True)] if _IMPLIED.match(sentence) else []
-    free = [own for own in said if not any(mention.start <= own.start < mention.end for mention in mentions)]
-    return implied + sorted([*mentions, *free], key=lambda mention: mention.start)
+    free = [item for item in said if not any(mention.start <= item.start < mention.end for mention in named)]
+    return implied + sorted([*named, *free], key=lambda mention: mention.start)
 
 
 def _relations(sentence: str, names: Sequence[Mention]) -> Iterator[Edge]:
@@ -148,12 +219,12 @@ def _edge(type_: str, left: Mention, right: Mention, *, is_reversed: bool = Fals
     return Edge(subject.name, type_, object_.name, confidence=CONFIDENCE)
 
 
-def _relatives(sentence: str, mentions: Sequence[Mention], speaker: str | None) -> Iterator[Edge]:
+def _relatives(sentence: str, named: Sequence[Mention], speaker: str | None) -> Iterator[Edge]:
     """Yield "my wife Eve", "my boss is Eve", and "Eve is Ann's mother"."""
-    for mention in mentions:
+    for mention in named:
         if speaker and (match := _MINE.search(sentence[max(0, mention.start - 40) : mention.start])):
             yield Edge(speaker, f"has_{match['role'].lower()}", mention.name, confidence=CONFIDENCE)
-    for left, right in pairwise(mentions):
+    for left, right in pairwise(named):
         behind = re.match(rf"['’]s (?P<role>{_RELATIVE})\b", sentence[right.end :], re.IGNORECASE)
         if behind and _IS.fullmatch(sentence[left.end : right.start]):
             yield Edge(right.name, f"has_{behind['role'].lower()}", left.name, confidence=CONFIDENCE)

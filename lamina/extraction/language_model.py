@@ -17,7 +17,7 @@ from lamina.errors import Unavailable
 from lamina.extraction import rules
 from lamina.extraction.echo import without_recalled
 from lamina.extraction.entities import distinct
-from lamina.extraction.model_answers import SCHEMA, Answer, Said, believed, conversation
+from lamina.extraction.model_answers import SCHEMA, Answer, SpokenMessage, build_conversation, supported_extraction
 from lamina.models.chat import ChatEndpoint, ask_within
 from lamina.models.token_budget import TokenBudget
 from lamina.settings import LanguageModelSettings
@@ -76,10 +76,10 @@ class LanguageModelExtractor:
         """Close the connections to the endpoint."""
         await self._endpoint.close()
 
-    async def _extract(self, said: Sequence[Said]) -> Extraction:
+    async def _extract(self, said: Sequence[SpokenMessage]) -> Extraction:
         try:
             async with asyncio.timeout(self._settings.deadline_s):
-                return believed(await self._ask(conversation(said)), said)
+                return supported_extraction(await self._ask(build_conversation(said)), said)
         except NotSpent as error:
             reason = error.reason
         except TimeoutError:
@@ -122,20 +122,20 @@ def joined(extractions: Sequence[Extraction]) -> Extraction:
     return Extraction(tuple(notes.values()), profile, named, tuple(edges.values()))
 
 
-def _said(messages: Sequence[Message], ids: Sequence[UUID]) -> Iterator[Said]:
+def _said(messages: Sequence[Message], ids: Sequence[UUID]) -> Iterator[SpokenMessage]:
     for message, id_ in zip(messages, ids, strict=True):
         own = replace(message, content=without_recalled(message.content).strip())
         if message.role in rules.SPOKEN and not is_blank(own.content):
-            yield Said(id_, own)
+            yield SpokenMessage(id_, own)
 
 
-def _groups(said: Sequence[Said], most_tokens: int) -> list[list[Said]]:
+def _groups(said: Sequence[SpokenMessage], most_tokens: int) -> list[list[SpokenMessage]]:
     """Return the messages in order, in groups that fit a call; one that fits none is a group of its own."""
-    groups: list[list[Said]] = []
+    groups: list[list[SpokenMessage]] = []
     room = 0
-    fixed = _cost(conversation([]))
+    fixed = _cost(build_conversation([]))
     for item in said:
-        cost = _cost(conversation([item])) - fixed
+        cost = _cost(build_conversation([item])) - fixed
         if not groups or cost > room:
             groups.append([])
             room = most_tokens - fixed

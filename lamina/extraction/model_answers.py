@@ -13,10 +13,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 from lamina.core.memories import Category, Edge, Entity, Extraction, Message, Note, Role, clean_note
 from lamina.core.profiles import merge
 from lamina.errors import InvalidInput
+from lamina.extraction.edges import speaker_name
 from lamina.extraction.entities import MAX_NAME_CHARS, distinct
-from lamina.extraction.knowledge import speaker_name
-from lamina.extraction.name_linking import name_candidates
-from lamina.extraction.rules import MAX_NOTE_CHARS, happened_at
+from lamina.extraction.name_matching import name_candidates
+from lamina.extraction.rules import MAX_NOTE_CHARS, event_time_of
 from lamina.text.hygiene import clean_id, clean_text
 from lamina.text.words import name_key, words
 
@@ -109,14 +109,14 @@ SCHEMA: dict[str, Any] = Answer.model_json_schema()
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SpokenMessage:
     """A message with its id and without what was recalled."""
 
     id: UUID
     message: Message
 
 
-def conversation(said: Sequence[Said]) -> list[dict[str, str]]:
+def build_conversation(said: Sequence[SpokenMessage]) -> list[dict[str, str]]:
     """Return the instructions and the messages, these as JSON, which no text can break out of."""
     told = [
         {
@@ -134,7 +134,7 @@ def conversation(said: Sequence[Said]) -> list[dict[str, str]]:
     ]
 
 
-def believed(answer: Answer, said: Sequence[Said]) -> Extraction:
+def supported_extraction(answer: Answer, said: Sequence[SpokenMessage]) -> Extraction:
     """Return of an answer what the messages bear out.
 
     A note or fact of no message, a fact that not the user states, a name that stands in no message and an edge
@@ -150,7 +150,7 @@ def believed(answer: Answer, said: Sequence[Said]) -> Extraction:
     return Extraction(tuple(notes.values()), profile, entities, tuple(edges.values()))
 
 
-def _notes(answers: Sequence[NoteAnswer], said: Sequence[Said]) -> Iterator[Note]:
+def _notes(answers: Sequence[NoteAnswer], said: Sequence[SpokenMessage]) -> Iterator[Note]:
     for answer in answers:
         if not 0 <= answer.message < len(said):
             continue
@@ -173,10 +173,10 @@ def _event(answer: NoteAnswer, said_at: datetime | None) -> datetime | None:
     with suppress(TypeError, ValueError):
         day = datetime.fromisoformat(answer.event_date or "").replace(tzinfo=UTC)
         return said_at if said_at and said_at.date() == day.date() else day
-    return happened_at(answer.content, said_at)
+    return event_time_of(answer.content, said_at)
 
 
-def _facts(answers: Sequence[FactAnswer], said: Sequence[Said]) -> Iterator[dict[str, Any]]:
+def _facts(answers: Sequence[FactAnswer], said: Sequence[SpokenMessage]) -> Iterator[dict[str, Any]]:
     for answer in answers:
         key = "_".join(words(answer.key.replace("_", " ")))
         is_own = 0 <= answer.message < len(said) and said[answer.message].message.role is Role.USER
@@ -186,7 +186,7 @@ def _facts(answers: Sequence[FactAnswer], said: Sequence[Said]) -> Iterator[dict
                 yield {clean_id(key, "key"): [value] if answer.many else value}
 
 
-def _entities(answers: Sequence[EntityAnswer], said: Sequence[Said]) -> tuple[Entity, ...]:
+def _entities(answers: Sequence[EntityAnswer], said: Sequence[SpokenMessage]) -> tuple[Entity, ...]:
     speakers = [Entity(name, "person", confidence=1.0) for item in said if (name := speaker_name(item.message.name))]
     written = {key for item in said for key in name_candidates(item.message.text())}
     named = [Entity(name, answer.type) for answer in answers if (name := _name(answer.name))]

@@ -16,7 +16,7 @@ from uuid import UUID
 from lamina.core.memories import Category, Extraction, Message, Note, Role
 from lamina.core.profiles import merge
 from lamina.extraction.echo import without_recalled
-from lamina.extraction.knowledge import read_all
+from lamina.extraction.edges import extract_graph
 from lamina.text.dates import event_time
 from lamina.text.sentences import sentences
 
@@ -74,17 +74,17 @@ class RuleExtractor:
 
 def extract(messages: Sequence[Message], ids: Sequence[UUID]) -> Extraction:
     """Return what the rules find in the messages, recalled blocks left out."""
-    said = [(own(message), id_) for message, id_ in zip(messages, ids, strict=True) if message.role in SPOKEN]
+    said = [(without_echo(message), id_) for message, id_ in zip(messages, ids, strict=True) if message.role in SPOKEN]
     notes = [note for message, id_ in said for note in _notes(message, id_)]
     profile: dict[str, Any] = {}
     for message, _ in said:
         if message.role is Role.USER:
             profile = merge(profile, _facts(message.content))
-    read = read_all([message.content for message, _ in said], [message.name for message, _ in said])
+    read = extract_graph([message.content for message, _ in said], [message.name for message, _ in said])
     return replace(read, notes=tuple({note.content_hash(): note for note in notes}.values()), profile=profile)
 
 
-def own(message: Message) -> Message:
+def without_echo(message: Message) -> Message:
     """Return the message without what its speaker was given and says again."""
     return replace(message, content=without_recalled(message.content))
 
@@ -99,13 +99,13 @@ def _notes(message: Message, id_: UUID) -> Iterator[Note]:
                 category=category,
                 importance=importance,
                 confidence=CONFIDENCE,
-                event_at=happened_at(sentence, message.occurred_at),
+                event_at=event_time_of(sentence, message.occurred_at),
                 source=f"message:{id_}",
                 metadata={"speaker": message.name} if message.name else {},
             )
 
 
-def happened_at(sentence: str, said_at: datetime | None) -> datetime | None:
+def event_time_of(sentence: str, said_at: datetime | None) -> datetime | None:
     """Return the date that the sentence names, or else when it was said."""
     return event_time(sentence, said_at) or said_at
 

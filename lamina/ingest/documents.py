@@ -2,21 +2,21 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from pydantic import TypeAdapter
 
-from lamina.aio.deadline import deadline
 from lamina.core.documents import Document, Upload, clean_upload, document_of
-from lamina.core.memories import Chunk, new_id
+from lamina.core.memories import Chunk, Extraction, new_id
 from lamina.core.ports import Clock, Embedder
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
-from lamina.errors import InvalidInput, Unavailable
-from lamina.ingest.knowledge import Knowledge, PreparedKnowledge, Told
+from lamina.errors import InvalidInput
+from lamina.ingest.embedding import embed_in_time
+from lamina.ingest.memory_linking import MemoryLinker, MemoryText, PreparedLinks
 from lamina.ingest.parsing.parse import Limits, known_media_type, parse
 from lamina.ingest.parsing.passages import split
 from lamina.ingest.write_once import write_once
@@ -33,7 +33,7 @@ from lamina.stores.postgres.documents import (
 )
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.idempotency import Once
-from lamina.stores.postgres.outbox import enqueue
+from lamina.stores.postgres.outbox import enqueue_entries, outbox_entries
 from lamina.text.words import words
 
 TEXTS_PER_CALL = 32  # A query waits behind one call at most, some tenths of a second.
@@ -83,12 +83,12 @@ class _Batch:
 
     Args:
         prepared: In the same order; ``None`` for what the scope held already when the write began.
-        told: What their passages add to the graph.
+        links: Of their passages into the graph.
     """
 
     documents: Sequence[Document]
     prepared: Sequence[PreparedDocument | None]
-    told: PreparedKnowledge
+    links: PreparedLinks
 
     def order(self) -> list[int]:
         """Return their places by key, so that two writers of the same ones seldom deadlock."""
@@ -108,7 +108,7 @@ class DocumentRecorder:
     Args:
         pool: Connections to Postgres.
         embedder: Embeds passages.
-        knowledge: Writes what passages add to the graph.
+        linker: Links passages into the graph.
         policy: How documents are read and cut.
         generation: The active generation of vectors.
         clock: The time of day.
@@ -119,7 +119,7 @@ class DocumentRecorder:
         self,
         pool: Pool,
         embedder: Embedder,
-        knowledge: Knowledge,
+        linker: MemoryLinker,
         policy: DocumentPolicy,
         *,
         generation: int,
@@ -129,7 +129,7 @@ class DocumentRecorder:
         self._pool = pool
         self._documents = Documents(pool)
         self._embedder = embedder
-        self._knowledge = knowledge
+        self._linker = linker
         self._policy = policy
         self._generation = generation
         self._clock = clock
@@ -178,7 +178,8 @@ class DocumentRecorder:
 
         async def act(connection: Connection) -> None:
             scope, gone = await delete_document(connection, tenant, id_)
-            await self._leave(connection, gone)
+            nodes = await self._linker.forget(connection, gone)
+            await enqueue_entries(connection, [*outbox_entries("documents", gone), *outbox_entries("graph", nodes)])
             await bump_epoch(connection, scope, teaches=True)
 
         await in_transaction(self._pool, act)
@@ -187,57 +188,47 @@ class DocumentRecorder:
         self, scope: Scope, documents: Sequence[Document], news: Sequence[Document], once: Once | None
     ) -> RecordedDocuments:
         now = self._clock()
-        prepared = await self._prepared(news)
-        told = await self._told(scope, prepared, now)
+        prepared, links = await self._prepared(scope, news, now)
         by_document = {id(item.document): item for item in prepared}
-        batch = _Batch(documents, [by_document.get(id(document)) for document in documents], told)
+        batch = _Batch(documents, [by_document.get(id(document)) for document in documents], links)
         return await write_once(
             self._pool, once, _DOCUMENTS, lambda connection: self._write(connection, scope, batch, now)
         )
 
-    async def _prepared(self, documents: Sequence[Document]) -> list[PreparedDocument]:
+    async def _prepared(
+        self, scope: Scope, documents: Sequence[Document], now: datetime
+    ) -> tuple[list[PreparedDocument], PreparedLinks]:
+        """Read and embed documents; the names in them are embedded with their passages."""
+        ids = [[new_id() for _ in document.passages] for document in documents]
+        draft = await self._linker.draft(
+            [item for pair in zip(documents, ids, strict=True) for item in _passage_texts(*pair, scope, now)],
+            Extraction(),
+        )
         texts = [document.texts() for document in documents]
-        chunks = iter(await self._embed([text for of_document in texts for text in of_document]))
-        embedded = [[next(chunks) for _ in of_document] for of_document in texts]
-        return await asyncio.to_thread(lambda: list(map(_prepare, documents, texts, embedded)))
+        chunks = await self._embed([*(text for of_document in texts for text in of_document), *draft.new_names()])
+        count = sum(map(len, ids))
+        rest = iter(chunks)
+        embedded = [[next(rest) for _ in of_document] for of_document in texts]
+        prepared = await asyncio.to_thread(lambda: list(map(_prepare, documents, ids, texts, embedded)))
+        return prepared, self._linker.complete(draft, chunks[count:])
 
     async def _embed(self, texts: Sequence[str]) -> list[tuple[Chunk, ...]]:
         found: list[tuple[Chunk, ...]] = []
         for start in range(0, len(texts), TEXTS_PER_CALL):
-            found += await self._embed_call(texts[start : start + TEXTS_PER_CALL])
+            batch = texts[start : start + TEXTS_PER_CALL]
+            found += await embed_in_time(self._embedder.embed_chunks, batch, self._embed_deadline_s)
         return found
-
-    async def _embed_call(self, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
-        async with deadline("embedder", self._embed_deadline_s):
-            chunks = await self._embedder.embed_chunks(texts)
-        if len(chunks) != len(texts):
-            raise Unavailable("embedder", f"it returned {len(chunks)} results for {len(texts)} texts")
-        return chunks
-
-    # The call-sites of the knowledge graph: `_told` before the transaction, `_arrive` and `_leave` inside it.
-
-    async def _told(self, scope: Scope, prepared: Sequence[PreparedDocument], now: datetime) -> PreparedKnowledge:
-        told = [item for document in prepared for item in _told_of(document, scope, now)]
-        return await self._knowledge.prepare(told, (), ())
-
-    async def _arrive(self, connection: Connection, scope: Scope, told: PreparedKnowledge, new: Sequence[UUID]) -> None:
-        await enqueue(connection, "documents", new)
-        await self._knowledge.write(connection, scope, told, frozenset(new))
-
-    async def _leave(self, connection: Connection, gone: Sequence[UUID]) -> None:
-        if gone:
-            await enqueue(connection, "documents", gone)
-            await self._knowledge.forget(connection, gone)
 
     async def _write(self, connection: Connection, scope: Scope, batch: _Batch, now: datetime) -> RecordedDocuments:
         put: dict[int, PutDocument] = {}
         for place in batch.order():
             put[place] = await self._write_one(connection, scope, batch, place, now)
-        await self._leave(connection, [id_ for item in put.values() for id_ in item.gone])
-        gone = {id_ for item in put.values() for id_ in item.gone}
-        await self._arrive(
-            connection, scope, batch.told, [id_ for item in put.values() for id_ in item.new if id_ not in gone]
-        )
+        gone = [id_ for item in put.values() for id_ in item.gone]
+        new = [id_ for item in put.values() for id_ in item.new if id_ not in set(gone)]
+        unlinked = await self._linker.forget(connection, gone)
+        linked = await self._linker.write(connection, scope, batch.links, set(new))
+        entries = [*outbox_entries("documents", [*gone, *new]), *outbox_entries("graph", [*unlinked, *linked])]
+        await enqueue_entries(connection, entries)
         results = (put[place] for place in range(len(batch.documents)))
         recorded = tuple(
             RecordedDocument(item.id, item.key, item.status, item.version, item.passages) for item in results
@@ -263,32 +254,20 @@ def _read(upload: Upload, field_path: str, policy: DocumentPolicy, is_stopped: C
     return document_of(upload, parsed, split(parsed, kind, passage_chars=policy.passage_chars), kind)
 
 
-def _prepare(document: Document, texts: Sequence[str], embedded: Sequence[tuple[Chunk, ...]]) -> PreparedDocument:
+def _prepare(
+    document: Document, ids: Sequence[UUID], texts: Sequence[str], embedded: Sequence[tuple[Chunk, ...]]
+) -> PreparedDocument:
     passages = (
         PreparedPassage(
-            new_id(), span, text, chunks, tuple(" ".join(words(text[chunk.start : chunk.end])) for chunk in chunks)
+            id_, span, text, chunks, tuple(" ".join(words(text[chunk.start : chunk.end])) for chunk in chunks)
         )
-        for span, text, chunks in zip(document.passages, texts, embedded, strict=True)
+        for id_, span, text, chunks in zip(ids, document.passages, texts, embedded, strict=True)
     )
     return PreparedDocument(new_id(), document, tuple(passages))
 
 
-def _told_of(item: PreparedDocument, scope: Scope, now: datetime) -> list[Told]:
-    document = item.document
+def _passage_texts(document: Document, ids: Sequence[UUID], scope: Scope, now: datetime) -> Iterator[MemoryText]:
     seen_at = document.event_at or now
-    return [
-        Told(
-            passage.id,
-            Tier.DOCUMENTS,
-            _content(document, passage),
-            document.source,
-            scope.user,
-            seen_at,
-            document.title,
-        )
-        for passage in item.passages
-    ]
-
-
-def _content(document: Document, passage: PreparedPassage) -> str:
-    return document.content[passage.span.start : passage.span.end]
+    for id_, span in zip(ids, document.passages, strict=True):
+        text = document.content[span.start : span.end]
+        yield MemoryText(id_, Tier.DOCUMENTS, text, document.source, scope.user, seen_at, document.title)

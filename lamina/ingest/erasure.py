@@ -9,12 +9,18 @@ from uuid import UUID
 from psycopg.rows import DictRow
 
 from lamina.core.scope import Scope
-from lamina.ingest.knowledge import Knowledge
+from lamina.ingest.memory_linking import MemoryLinker
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, statement
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.links import prune_evidence
 from lamina.stores.postgres.notes import delete_notes
-from lamina.stores.postgres.outbox import enqueue, enqueue_notes, enqueue_returned
+from lamina.stores.postgres.outbox import (
+    enqueue,
+    enqueue_entries,
+    enqueue_returned,
+    note_entries,
+    outbox_entries,
+)
 from lamina.text.hygiene import clean_id
 
 PAGE = 1_000
@@ -49,13 +55,13 @@ class Eraser:
 
     Args:
         pool: Connections to Postgres.
-        knowledge: Forgets what memories told.
+        linker: Removes the links of memories.
         elsewhere: What else holds something of users, by name: the archive, the responses.
     """
 
-    def __init__(self, pool: Pool, knowledge: Knowledge, elsewhere: Mapping[str, EraseElsewhere]) -> None:
+    def __init__(self, pool: Pool, linker: MemoryLinker, elsewhere: Mapping[str, EraseElsewhere]) -> None:
         self._pool = pool
-        self._knowledge = knowledge
+        self._linker = linker
         self._elsewhere = elsewhere
 
     async def erase(self, tenant: str, user: str, now: datetime) -> Receipt:
@@ -98,9 +104,10 @@ class Eraser:
         made = await _rows(connection, "erase_derived_notes", {"ids": ids, "tenant": whose["tenant"]})
         erased = [row["id"] for row in (*rows, *made)]
         everything = sorted({*erased, *deletion.gone})
-        await enqueue_notes(connection, [*everything, *deletion.back])
+        nodes = await self._linker.forget(connection, everything)
         await enqueue_returned(connection, deletion.back)
-        await self._knowledge.forget(connection, everything)
+        entries = [*note_entries([*everything, *deletion.back]), *outbox_entries("graph", nodes)]
+        await enqueue_entries(connection, entries)
         await connection.execute(statement("erase_notes"), {"ids": erased, "tenant": whose["tenant"]})
         return [*rows, *made]
 
@@ -115,8 +122,8 @@ class Eraser:
         return rows
 
     async def _leave(self, connection: Connection, projection: Any, ids: Sequence[UUID]) -> None:
-        await enqueue(connection, projection, ids)
-        await self._knowledge.forget(connection, ids)
+        nodes = await self._linker.forget(connection, ids)
+        await enqueue_entries(connection, [*outbox_entries(projection, ids), *outbox_entries("graph", nodes)])
 
     async def _statements(self, connection: Connection, whose: dict[str, Any]) -> Sequence[DictRow]:
         rows = await _rows(connection, "erase_user_statements", whose)

@@ -13,7 +13,7 @@ from lamina.core.ports import Clock
 from lamina.core.scope import Scope
 from lamina.errors import InvalidInput
 from lamina.extraction.entities import distinct
-from lamina.ingest.knowledge import Knowledge
+from lamina.ingest.memory_linking import MemoryLinker
 from lamina.ingest.write_once import write_once
 from lamina.stores.postgres.connection import Connection, Pool
 from lamina.stores.postgres.entities import Evidence, Put, edge_key
@@ -57,13 +57,13 @@ class GraphRecorder:
 
     Args:
         pool: Connections to Postgres.
-        knowledge: Writes the graph's tables.
+        linker: Writes the graph's tables.
         clock: The time of day.
     """
 
-    def __init__(self, pool: Pool, knowledge: Knowledge, *, clock: Clock) -> None:
+    def __init__(self, pool: Pool, linker: MemoryLinker, *, clock: Clock) -> None:
         self._pool = pool
-        self._knowledge = knowledge
+        self._linker = linker
         self._clock = clock
 
     async def put_entities(self, scope: Scope, entities: Sequence[Entity], once: Once | None = None) -> RecordedNodes:
@@ -76,10 +76,10 @@ class GraphRecorder:
         if scope.user is not None:
             raise InvalidInput("user", "is not accepted: an entity belongs to the workspace; an edge can be one user's")
         cleaned = [clean_entity(entity, f"entities.{place}") for place, entity in enumerate(entities)]
-        prepared = await self._knowledge.embedded(distinct(cleaned), self._clock(), is_asserted=True)
+        prepared = await self._linker.embed_entities(distinct(cleaned), self._clock(), is_asserted=True)
 
         async def write(connection: Connection) -> RecordedNodes:
-            put = await self._knowledge.assert_entities(connection, scope, prepared)
+            put = await self._linker.assert_entities(connection, scope, prepared)
             results = tuple(_recorded(put[entity.key]) for entity in cleaned)
             return RecordedNodes(results, await bump_epoch(connection, scope, teaches=True))
 
@@ -96,10 +96,10 @@ class GraphRecorder:
         now = self._clock()
         evidence = [_evidence(stated, scope, now) for stated in cleaned]
         names = {Entity(name).key: Entity(name) for item in cleaned for name in (item.edge.subject, item.edge.object)}
-        prepared = await self._knowledge.embedded(tuple(names.values()), now)
+        prepared = await self._linker.embed_entities(tuple(names.values()), now)
 
         async def write(connection: Connection) -> RecordedNodes:
-            put = await self._knowledge.assert_edges(connection, scope, prepared, evidence)
+            put = await self._linker.assert_edges(connection, scope, prepared, evidence)
             results = tuple(_recorded(put[edge_key(stated.edge)]) for stated in cleaned)
             return RecordedNodes(results, await bump_epoch(connection, scope, teaches=True))
 

@@ -8,12 +8,11 @@ from uuid import UUID
 from pgvector import Vector
 from pydantic import TypeAdapter
 
-from lamina.aio.deadline import deadline
 from lamina.core.memories import new_id
 from lamina.core.ports import Clock, Embedder
 from lamina.core.procedures import Procedure, ProcedureOutcome, StoredProcedure, clean_outcome, clean_procedure
 from lamina.core.scope import Scope
-from lamina.errors import Unavailable
+from lamina.ingest.embedding import embed_in_time
 from lamina.ingest.write_once import write_once
 from lamina.models.batching import mean_vector
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
@@ -160,20 +159,12 @@ class ProcedureRecorder:
         return await write_once(self._pool, once, _OUTCOME, write)
 
     async def _prepared(self, procedures: Sequence[tuple[UUID, Procedure]]) -> list[PreparedProcedure]:
-        vectors = await self._embed([procedure.trigger for _, procedure in procedures])
+        triggers = [procedure.trigger for _, procedure in procedures]
+        chunks = await embed_in_time(self._embedder.embed_chunks, triggers, self._embed_deadline_s)
         return [
-            PreparedProcedure(id_, procedure, vector)
-            for (id_, procedure), vector in zip(procedures, vectors, strict=True)
+            PreparedProcedure(id_, procedure, Vector(mean_vector(parts)))
+            for (id_, procedure), parts in zip(procedures, chunks, strict=True)
         ]
-
-    async def _embed(self, triggers: Sequence[str]) -> list[Vector]:
-        if not triggers:
-            return []  # A change of anything but the trigger needs no model.
-        async with deadline("embedder", self._embed_deadline_s):
-            chunks = await self._embedder.embed_chunks(triggers)
-        if len(chunks) != len(triggers):
-            raise Unavailable("embedder", f"it returned {len(chunks)} results for {len(triggers)} texts")
-        return [Vector(mean_vector(item)) for item in chunks]
 
 
 def _scope(tenant: str, stored: StoredProcedure) -> Scope:

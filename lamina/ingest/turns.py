@@ -1,15 +1,15 @@
-"""The write path: clean, extract, embed, then one transaction; nothing is half written."""
+"""Write turns and notes: clean, extract, read, embed, then one transaction; nothing is half written."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 from uuid import UUID
 
 from pydantic import TypeAdapter
 
-from lamina.aio.deadline import deadline
 from lamina.core.memories import (
     MAX_MESSAGES,
     Chunk,
@@ -27,9 +27,9 @@ from lamina.core.memories import (
 from lamina.core.ports import Clock, Extractor, TextEmbedder
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
-from lamina.errors import InvalidInput, Unavailable
-from lamina.extraction.knowledge import read_all
-from lamina.ingest.knowledge import Knowledge, PreparedKnowledge, Told
+from lamina.errors import InvalidInput
+from lamina.ingest.embedding import embed_in_time
+from lamina.ingest.memory_linking import LinkDraft, MemoryLinker, MemoryText, PreparedLinks
 from lamina.ingest.write_once import write_once
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
@@ -50,21 +50,26 @@ from lamina.stores.postgres.notes import (
     replace_chunks,
     update_note,
 )
-from lamina.stores.postgres.outbox import enqueue, enqueue_notes, enqueue_returned
+from lamina.stores.postgres.outbox import (
+    OutboxEntry,
+    enqueue_entries,
+    enqueue_returned,
+    note_entries,
+    outbox_entries,
+)
 from lamina.stores.postgres.profiles import patch_profile
 
-Result = TypeVar("Result")
 LONG_TEXT_CHARS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedTurn:
-    """A turn with everything that models had to say about it."""
+    """A turn ready for one transaction: extracted, read and embedded."""
 
     messages: tuple[PreparedMessage, ...]
     notes: tuple[PreparedNote, ...]
     profile: Metadata
-    knowledge: PreparedKnowledge
+    links: PreparedLinks
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +104,13 @@ _NOTES = TypeAdapter(RecordedNotes)
 class Recorder:
     """Writes turns, notes and profiles.
 
-    No connection is held while a model works: texts are embedded first, then one transaction
-    writes everything together with the outbox rows and the scope's new epoch.
+    No connection is held while a model works: texts are embedded first, in one call, then one transaction writes
+    everything together with the outbox entries and the scope's new epoch.
 
     Args:
         pool: Connections to Postgres.
-        embedder: Embeds messages and notes.
-        knowledge: Links them into the graph.
+        embedder: Embeds messages and notes, and the names in them.
+        linker: Links them into the graph.
         extractor: Draws notes and profile facts from messages; ``None`` draws nothing.
         generation: The active generation of vectors.
         clock: The time of day.
@@ -117,7 +122,7 @@ class Recorder:
         self,
         pool: Pool,
         embedder: TextEmbedder,
-        knowledge: Knowledge,
+        linker: MemoryLinker,
         extractor: Extractor | None,
         *,
         generation: int,
@@ -127,7 +132,7 @@ class Recorder:
     ) -> None:
         self._pool = pool
         self._embedder = embedder
-        self._knowledge = knowledge
+        self._linker = linker
         self._extractor = extractor
         self._generation = generation
         self._clock = clock
@@ -143,8 +148,11 @@ class Recorder:
         """
         if scope.session is None:
             raise InvalidInput("session", "is missing; a turn belongs to a session")
+        if not 1 <= len(messages) <= MAX_MESSAGES:
+            raise InvalidInput("messages", f"has {len(messages)} messages; expected 1 to {MAX_MESSAGES}")
+        cleaned = [clean_message(message, f"messages.{place}") for place, message in enumerate(messages)]
         now = self._clock()
-        turn = await self._prepare(scope, _cleaned(messages), now)
+        turn = await self._prepare(scope, cleaned, now)
         return await write_once(
             self._pool, once, _TURN, lambda connection: self._write_turn(connection, scope, turn, now)
         )
@@ -152,49 +160,55 @@ class Recorder:
     async def _prepare(self, scope: Scope, messages: Sequence[Message], now: datetime) -> PreparedTurn:
         ids = [new_id() for _ in messages]
         extraction = await self._extractor.extract(messages, ids) if self._extractor else Extraction()
-        texts = [message.text() for message in messages] + [note.content for note in extraction.notes]
-        chunks = await self._embed(scope, texts)
-        said = tuple(map(PreparedMessage, ids, messages, chunks[: len(messages)]))
-        notes = await _prepared(extraction.notes, chunks[len(messages) :])
-        told = [*(_told_message(item, scope, now) for item in said), *(_told_note(item, scope, now) for item in notes)]
-        known = await self._knowledge.prepare(told, extraction.entities, extraction.edges)
-        return PreparedTurn(said, notes, extraction.profile, known)
+        notes = [(new_id(), note) for note in extraction.notes]
+        memories = [
+            *(_message_text(id_, message, scope, now) for id_, message in zip(ids, messages, strict=True)),
+            *(_note_text(id_, note, scope, now) for id_, note in notes),
+        ]
+        draft = await self._linker.draft(memories, extraction)
+        chunks, links = await self._embed(scope, draft)
+        prepared = tuple(map(PreparedMessage, ids, messages, chunks))
+        note_words = [found.joined for found in links.words[len(ids) :]]
+        return PreparedTurn(
+            prepared, await _prepare_notes(notes, chunks[len(ids) :], note_words), extraction.profile, links
+        )
 
-    async def _embed(self, scope: Scope, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
-        async with deadline("embedder", self._embed_deadline_s):
-            chunks = await self._embedder.embed_texts(scope, texts)
-        if len(chunks) != len(texts):
-            raise Unavailable("embedder", f"it returned {len(chunks)} results for {len(texts)} texts")
-        return chunks
+    async def _embed(self, scope: Scope, draft: LinkDraft) -> tuple[Sequence[tuple[Chunk, ...]], PreparedLinks]:
+        """Embed the texts and the new names in them by one call; return the chunks of the texts, and the links."""
+        texts = [item.text for item in draft.memories]
+        embed = partial(self._embedder.embed_texts, scope)
+        chunks = await embed_in_time(embed, [*texts, *draft.new_names()], self._embed_deadline_s)
+        return chunks[: len(texts)], self._linker.complete(draft, chunks[len(texts) :])
 
     async def _write_turn(
         self, connection: Connection, scope: Scope, turn: PreparedTurn, now: datetime
     ) -> RecordedTurn:
         appended = await append_messages(connection, scope, turn.messages, self._generation, now)
         new = {item.id for item in appended if not item.existed}
-        taught = [note for note in turn.notes if _is_from(note, new)]
-        notes = await self._put(connection, scope, taught, now)
-        profile = await self._learn(connection, scope, turn.profile if new else {}, now)
+        sources = {f"message:{id_}" for id_ in new}
+        drawn = [item for item in turn.notes if item.note.source in sources]
+        notes, entries = await self._put(connection, scope, drawn, now)
+        facts = turn.profile if new and scope.user is not None else {}
+        profile = await patch_profile(connection, scope, facts, now) if facts else None
         fresh = [note.id for note in notes if not note.existed]
-        await enqueue(connection, "messages", sorted(new))
-        await enqueue(connection, "notes", fresh)
-        await self._knowledge.write(connection, scope, turn.knowledge, new.union(fresh))
+        nodes = await self._linker.write(connection, scope, turn.links, new.union(fresh))
+        entries = [*outbox_entries("messages", sorted(new)), *entries, *outbox_entries("graph", nodes)]
+        await enqueue_entries(connection, entries)
         epoch = await bump_epoch(connection, scope, teaches=bool(fresh) or _is_changed(profile))
         return RecordedTurn(tuple(appended), tuple(notes), profile.version if profile else None, epoch)
 
     async def _put(
         self, connection: Connection, scope: Scope, notes: Sequence[PreparedNote], now: datetime
-    ) -> list[PutNote]:
+    ) -> tuple[list[PutNote], list[OutboxEntry]]:
+        """Store the notes; return the results, and the entries of all notes that changed, for the caller to enqueue."""
         if not notes:
-            return []
+            return [], []
         hashes = [item.note.content_hash() for item in notes]
-        await self._forget(connection, await delete_expired(connection, scope, hashes, now))
-        return await put_notes(connection, scope, notes, self._generation, now, min_cosine=self._near_duplicate)
-
-    async def _learn(self, connection: Connection, scope: Scope, facts: Metadata, now: datetime) -> Profile | None:
-        if scope.user is None or not facts:
-            return None
-        return await patch_profile(connection, scope, facts, now)
+        expired = await self._unlink(connection, await delete_expired(connection, scope, hashes, now))
+        put = await put_notes(connection, scope, notes, self._generation, now, min_cosine=self._near_duplicate)
+        fresh = outbox_entries("notes", (note.id for note in put if not note.existed))
+        raised = note_entries({note.id for note in put if note.merged})
+        return put, [*expired, *fresh, *raised]
 
     async def put_notes(self, scope: Scope, notes: Sequence[Note], once: Once | None = None) -> RecordedNotes:
         """Store notes, each once per scope; return the results in their order.
@@ -203,27 +217,26 @@ class Recorder:
             InvalidInput: For an unclean note; none is stored.
             Unavailable: If the embedder or Postgres does not answer; none is stored.
         """
-        cleaned = [clean_note(note) for note in notes]
-        prepared = await _prepared(cleaned, await self._embed(scope, [note.content for note in cleaned]))
         now = self._clock()
-        knowledge = await self._read(prepared, scope, now)
+        prepared, links = await self._prepare_notes(scope, [(new_id(), clean_note(note)) for note in notes], now)
 
         async def write(connection: Connection) -> RecordedNotes:
-            put = await self._put(connection, scope, prepared, now)
+            put, entries = await self._put(connection, scope, prepared, now)
             fresh = [note.id for note in put if not note.existed]
             await derive_notes(connection, scope, [item for item in prepared if item.id in fresh])
-            await enqueue(connection, "notes", fresh)
-            await self._knowledge.write(connection, scope, knowledge, fresh)
-            epoch = await bump_epoch(connection, scope, teaches=bool(fresh))
-            return RecordedNotes(tuple(put), epoch)
+            nodes = await self._linker.write(connection, scope, links, fresh)
+            await enqueue_entries(connection, [*entries, *outbox_entries("graph", nodes)])
+            return RecordedNotes(tuple(put), await bump_epoch(connection, scope, teaches=bool(fresh)))
 
         return await write_once(self._pool, once, _NOTES, write)
 
-    async def _read(self, notes: Sequence[PreparedNote], scope: Scope, now: datetime) -> PreparedKnowledge:
-        """Return what explicit notes tell; reading them costs no token."""
-        told = [_told_note(item, scope, now) for item in notes]
-        reading = await _off_loop(_size([item.note for item in notes]), lambda: read_all([item.text for item in told]))
-        return await self._knowledge.prepare(told, reading.entities, reading.edges)
+    async def _prepare_notes(
+        self, scope: Scope, notes: Sequence[tuple[UUID, Note]], now: datetime
+    ) -> tuple[tuple[PreparedNote, ...], PreparedLinks]:
+        """Read and embed explicit notes; the rules read them, so that no token is spent."""
+        draft = await self._linker.draft([_note_text(id_, note, scope, now) for id_, note in notes])
+        chunks, links = await self._embed(scope, draft)
+        return await _prepare_notes(notes, chunks, [found.joined for found in links.words]), links
 
     async def change_note(self, tenant: str, id_: UUID, changes: dict[str, Any]) -> StoredNote:
         """Write the next version of a note.
@@ -237,13 +250,9 @@ class Recorder:
         """
         checked = clean_note(replace(Note(content="-"), **changes))
         clean_changes = {name: getattr(checked, name) for name in changes}
-        is_new_text = "content" in changes
-        prepared = (
-            await _prepared([checked], await self._embed(Scope(tenant), [checked.content])) if is_new_text else ()
-        )
-        texts = tuple(replace(text, id=id_) for text in prepared)
         now = self._clock()
-        knowledge = await self._read(texts, Scope(tenant), now)
+        new_texts = [(id_, checked)] if "content" in changes else []
+        prepared, links = await self._prepare_notes(Scope(tenant), new_texts, now)
 
         async def act(connection: Connection) -> StoredNote:
             old = await lock_note(connection, tenant, id_)
@@ -251,25 +260,27 @@ class Recorder:
             if old.temperature == "cold":
                 await warm_up(connection, [id_], now)
             new = replace(old.note, **clean_changes)
+            entries: list[OutboxEntry] = []
             if new.content != old.note.content:
                 owned = scope.narrowed(user=old.user)
-                await self._forget(connection, await delete_expired(connection, owned, [new.content_hash()], now))
+                expired = await delete_expired(connection, owned, [new.content_hash()], now)
+                entries += await self._unlink(connection, expired)
             stored = await update_note(connection, id_, new, now)
             if new.expires_at is not None:
                 await expire_derived(connection, [id_])
-            for text in texts:
+            for text in prepared:
                 await replace_chunks(connection, scope, text, self._generation)
-                await self._knowledge.forget(connection, [id_])
-                await self._knowledge.write(connection, scope, _of_stored(knowledge, stored), [id_])
-            await enqueue_notes(connection, [id_])
-            await enqueue(connection, "graph", [id_])
+                unlinked = await self._linker.forget(connection, [id_])
+                linked = await self._linker.write(connection, scope, _links_of_stored(links, stored), [id_])
+                entries += outbox_entries("graph", [*unlinked, *linked])
+            await enqueue_entries(connection, [*entries, *note_entries([id_]), *outbox_entries("graph", [id_])])
             await bump_epoch(connection, scope, teaches=True)
             return stored
 
         return await in_transaction(self._pool, act)
 
     async def delete_note(self, tenant: str, id_: UUID) -> None:
-        """Take a note, and every note that was made from it or merged into it, out of every reader's sight.
+        """Delete a note, and every note that was made from it or merged into it: no reader sees them any more.
 
         Raises:
             NotFound: If the tenant has no such note.
@@ -278,17 +289,16 @@ class Recorder:
 
         async def act(connection: Connection) -> None:
             scope, deletion = await delete_note(connection, tenant, id_, now)
-            await self._forget(connection, deletion)
+            await enqueue_entries(connection, await self._unlink(connection, deletion))
             await bump_epoch(connection, scope, teaches=True)
 
         await in_transaction(self._pool, act)
 
-    async def _forget(self, connection: Connection, deletion: Deletion) -> None:
-        """Take deleted notes, and what they told, out of every projection."""
-        await enqueue_notes(connection, [*deletion.gone, *deletion.back])
+    async def _unlink(self, connection: Connection, deletion: Deletion) -> list[OutboxEntry]:
+        """Remove the links of deleted notes; return the entries that take the notes out of every projection."""
         await enqueue_returned(connection, deletion.back)
-        if deletion.gone:
-            await self._knowledge.forget(connection, deletion.gone)
+        nodes = await self._linker.forget(connection, deletion.gone)
+        return [*note_entries([*deletion.gone, *deletion.back]), *outbox_entries("graph", nodes)]
 
     async def patch_profile(self, scope: Scope, patch: Metadata) -> Profile:
         """Merge a patch into the user's profile.
@@ -309,47 +319,33 @@ class Recorder:
         return await in_transaction(self._pool, act)
 
 
-def _cleaned(messages: Sequence[Message]) -> list[Message]:
-    if not 1 <= len(messages) <= MAX_MESSAGES:
-        raise InvalidInput("messages", f"has {len(messages)} messages; expected 1 to {MAX_MESSAGES}")
-    return [clean_message(message, f"messages.{place}") for place, message in enumerate(messages)]
+async def _prepare_notes(
+    notes: Sequence[tuple[UUID, Note]], chunks: Sequence[tuple[Chunk, ...]], note_words: Sequence[str]
+) -> tuple[PreparedNote, ...]:
+    def prepare() -> tuple[PreparedNote, ...]:
+        triples = zip(notes, chunks, note_words, strict=True)
+        return tuple(prepare_note(id_, note, parts, found) for (id_, note), parts, found in triples)
+
+    # The chunks of long texts are split into words once more; in a thread, so that nobody else waits for it.
+    is_long = sum(len(note.content) for _, note in notes) > LONG_TEXT_CHARS
+    return await asyncio.to_thread(prepare) if is_long else prepare()
 
 
-async def _prepared(notes: Sequence[Note], chunks: Sequence[tuple[Chunk, ...]]) -> tuple[PreparedNote, ...]:
-    pairs = list(zip(notes, chunks, strict=True))
-    return await _off_loop(_size(notes), lambda: tuple(prepare_note(new_id(), *pair) for pair in pairs))
-
-
-async def _off_loop(size: int, work: Callable[[], Result]) -> Result:
-    """Return what the work returns; work on long texts runs in a thread, so that nobody else waits for it."""
-    return await asyncio.to_thread(work) if size > LONG_TEXT_CHARS else work()
-
-
-def _size(texts: Sequence[Message] | Sequence[Note]) -> int:
-    return sum(len(text.content) for text in texts)
-
-
-def _told_message(item: PreparedMessage, scope: Scope, now: datetime) -> Told:
-    message = item.message
+def _message_text(id_: UUID, message: Message, scope: Scope, now: datetime) -> MemoryText:
     seen_at = message.occurred_at or now
-    return Told(item.id, Tier.SESSIONS, message.text(), f"message:{item.id}", scope.user, seen_at)
+    return MemoryText(id_, Tier.SESSIONS, message.text(), f"message:{id_}", scope.user, seen_at)
 
 
-def _told_note(item: PreparedNote, scope: Scope, now: datetime) -> Told:
-    note = item.note
-    return Told(item.id, Tier.NOTES, note.content, note.source, scope.user, note.event_at or now)
+def _note_text(id_: UUID, note: Note, scope: Scope, now: datetime) -> MemoryText:
+    return MemoryText(id_, Tier.NOTES, note.content, note.source, scope.user, note.event_at or now)
 
 
-def _of_stored(knowledge: PreparedKnowledge, stored: StoredNote) -> PreparedKnowledge:
-    """Return what a changed text tells as the stored note's: its owner and source were not known before."""
+def _links_of_stored(links: PreparedLinks, stored: StoredNote) -> PreparedLinks:
+    """Return the links of a changed text as the stored note's: its owner and source were not known before."""
     seen_at = stored.note.event_at or stored.updated_at
-    return knowledge.told_by(user=stored.user, source=stored.note.source, seen_at=seen_at)
+    return links.with_origin(user=stored.user, source=stored.note.source, seen_at=seen_at)
 
 
 def _is_changed(profile: Profile | None) -> bool:
-    """Tell whether a patch changed the profile: one that did not tells no time."""
+    """Tell whether a patch changed the profile; one that did not has no time."""
     return profile is not None and profile.updated_at is not None
-
-
-def _is_from(note: PreparedNote, messages: set[UUID]) -> bool:
-    return any(note.note.source == f"message:{id_}" for id_ in messages)

@@ -19,8 +19,8 @@ from lamina.core.runs import Counts
 from lamina.core.scope import Scope
 from lamina.errors import LaminaError, NotFound
 from lamina.extraction.extractive_summaries import LEAST_TOKENS, SourceText, Summarizer
-from lamina.extraction.name_linking import Reading, read
-from lamina.ingest.name_lookup import Names, names_in
+from lamina.extraction.name_matching import TextWords, split_words
+from lamina.ingest.name_lookup import EntitiesByName, find_names_in
 from lamina.maintenance.changes import Changes
 from lamina.maintenance.pages import After, Page
 from lamina.policies.retention.provenance import Origin, derived_id
@@ -220,7 +220,7 @@ class PreparedSummary:
     stood: tuple[LiveMessage, ...]
     message: Message
     chunks: tuple[Chunk, ...]
-    reading: Reading
+    reading: TextWords
 
     @property
     def last(self) -> LiveMessage:
@@ -341,7 +341,7 @@ class CompactionJob:
         messages = [await self._condensed(share) for share in due]
         texts = [message.text() for message in messages]
         chunks = await self._embedder.embed_chunks(texts)
-        readings = await asyncio.to_thread(lambda: [read(text) for text in texts])
+        readings = await asyncio.to_thread(lambda: [split_words(text) for text in texts])
         return tuple(
             PreparedSummary(_id(scope, share, moment), str(scope.session), share.messages, message, of, reading)
             for share, message, of, reading in zip(due, messages, chunks, readings, strict=True)
@@ -475,7 +475,7 @@ def _chunks(made: Sequence[PreparedSummary]) -> dict[str, Any]:
 
 async def _link(connection: Connection, area: Area, made: Sequence[PreparedSummary]) -> None:
     """Link summaries to the entities they name, as far as what they stand for was linked to them."""
-    names = await names_in(connection, area.scope(), [summary.reading for summary in made])
+    names = await find_names_in(connection, area.scope(), [summary.reading for summary in made])
     kept = await _kept(connection, area, {entity for found in names for entity in _entities(found)})
     named = [
         (summary.id, entity)
@@ -493,7 +493,7 @@ async def _link(connection: Connection, area: Area, made: Sequence[PreparedSumma
     await connection.execute(statement("compaction_links"), parameters)
 
 
-def _entities(found: Names) -> set[UUID]:
+def _entities(found: EntitiesByName) -> set[UUID]:
     return {entity for entities in found.values() for entity in entities}
 
 

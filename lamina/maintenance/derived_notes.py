@@ -12,8 +12,8 @@ from lamina.core.areas import Area
 from lamina.core.memories import Chunk, Note, clean_note
 from lamina.core.ports import Embedder, ModelIdentity
 from lamina.core.tiers import Tier
-from lamina.extraction.name_linking import Reading, read
-from lamina.ingest.name_lookup import names_in
+from lamina.extraction.name_matching import TextWords, split_words
+from lamina.ingest.name_lookup import find_names_in
 from lamina.maintenance.changes import Changes
 from lamina.stores.postgres.connection import Connection, Pool, connect, statement
 from lamina.stores.postgres.generations import own_generation
@@ -43,7 +43,7 @@ class PreparedDerived:
 
     derived: Derived
     prepared: PreparedNote
-    reading: Reading
+    reading: TextWords
     generation: int
 
 
@@ -127,7 +127,7 @@ class Deriver:
 
 
 def _prepared(item: Derived, chunks: tuple[Chunk, ...], generation: int) -> PreparedDerived:
-    return PreparedDerived(item, prepare_note(item.id, item.note, chunks), read(item.note.content), generation)
+    return PreparedDerived(item, prepare_note(item.id, item.note, chunks), split_words(item.note.content), generation)
 
 
 async def _link(connection: Connection, area: Area, item: PreparedDerived) -> None:
@@ -140,7 +140,7 @@ async def _link(connection: Connection, area: Area, item: PreparedDerived) -> No
 
 async def _mention(connection: Connection, area: Area, item: PreparedDerived) -> None:
     """Have the note mention what it names, as far as its sources do, and as they do: it is no evidence of its own."""
-    [names] = await names_in(connection, area.scope(), [item.reading])
+    [names] = await find_names_in(connection, area.scope(), [item.reading])
     named = await kept_entities(connection, area, {entity for entities in names.values() for entity in entities})
     sources = item.derived.note.derived_from
     parameters = {

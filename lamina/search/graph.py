@@ -11,7 +11,7 @@ from lamina.core.links import Followed, Frontier, LinkKind, NodeLabel
 from lamina.core.ports import Links
 from lamina.core.queries import Hit, Query, Ranking
 from lamina.core.tiers import Source, Tier
-from lamina.extraction.name_linking import Span, longest, read, stretches
+from lamina.extraction.name_matching import Span, longest_names, split_words, windows
 from lamina.policies.ranking.graph_paths import ReachedNode, Walk, advance, begin, expandable_nodes
 from lamina.stores.postgres.knowledge import EdgeKey, KnowledgeReader, LinkedMemory
 
@@ -103,7 +103,7 @@ class GraphSearcher:
         is_long = len(query.text) > LONG_QUESTION_CHARS
         candidates = await asyncio.to_thread(names_asked, query.text) if is_long else names_asked(query.text)
         names = await self._reader.named(query.scope, list(candidates))
-        named = {entity: 1 / len(names[key]) for key in longest(candidates, names) for entity in names[key]}
+        named = {entity: 1 / len(names[key]) for key in longest_names(candidates, names) for entity in names[key]}
         near = await self._reader.nearest(query, limit=NEAREST_NAMES, min_similarity=self._limits.min_similarity)
         found = near | named
         telling = await self._telling(list(found))
@@ -144,7 +144,7 @@ class GraphSearcher:
 
 def names_asked(text: str) -> dict[str, tuple[Span, ...]]:
     """Return what may be a name in a question's first 512 words, by its key, with where it stands."""
-    first = next(stretches(read(text), QUESTION_WORDS), None)
+    first = next(windows(split_words(text), QUESTION_WORDS), None)
     return first.candidates() if first else {}
 
 

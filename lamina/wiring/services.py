@@ -24,7 +24,7 @@ from lamina.ingest.documents import DocumentPolicy, DocumentRecorder
 from lamina.ingest.erasure import Eraser
 from lamina.ingest.graph import GraphRecorder
 from lamina.ingest.hits import HitCounter
-from lamina.ingest.knowledge import Knowledge
+from lamina.ingest.memory_linking import MemoryLinker
 from lamina.ingest.parsing.parse import Limits
 from lamina.ingest.procedures import ProcedureRecorder
 from lamina.ingest.turns import Recorder
@@ -80,7 +80,7 @@ def build_document_recorder(settings: Settings, pool: Pool, embedder: Embedder, 
     return DocumentRecorder(
         pool,
         embedder,
-        build_knowledge(settings, embedder, generation),
+        build_memory_linker(settings, embedder, generation),
         DocumentPolicy(
             Limits(max_bytes=chosen.max_bytes, max_chars=chosen.max_chars),
             passage_chars=chosen.passage_chars,
@@ -148,14 +148,14 @@ def build_procedure_parts(
     )
 
 
-def build_knowledge(settings: Settings, embedder: Embedder, generation: int) -> Knowledge:
+def build_memory_linker(settings: Settings, embedder: Embedder, generation: int) -> MemoryLinker:
     """Build what writes the graph's tables."""
-    return Knowledge(embedder, generation=generation, deadline_s=settings.write.embed_deadline_s)
+    return MemoryLinker(embedder, generation=generation, deadline_s=settings.write.embed_deadline_s)
 
 
 def build_graph_recorder(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> GraphRecorder:
     """Build what writes entities and edges that callers state."""
-    return GraphRecorder(pool, build_knowledge(settings, embedder, generation), clock=utc_now)
+    return GraphRecorder(pool, build_memory_linker(settings, embedder, generation), clock=utc_now)
 
 
 class NoLinks:
@@ -186,7 +186,7 @@ def build_eraser(settings: Settings, pool: Pool, embedder: Embedder, caches: Cac
         return await archives.erase_user(tenant, user, utc_now())
 
     elsewhere = {"responses": caches.tables.responses.erase_user, "archived": archived}
-    return Eraser(pool, build_knowledge(settings, embedder, generation), elsewhere)
+    return Eraser(pool, build_memory_linker(settings, embedder, generation), elsewhere)
 
 
 def build_hit_counter(settings: Settings, pool: Pool) -> HitCounter:
@@ -258,7 +258,7 @@ def build_recorder(
     return Recorder(
         pool,
         texts,
-        build_knowledge(settings, embedder, generation),
+        build_memory_linker(settings, embedder, generation),
         build_extractor(settings),
         generation=generation,
         clock=utc_now,

@@ -10,8 +10,7 @@ import pytest
 from psycopg.rows import tuple_row
 
 from lamina.core.scope import Scope
-from lamina.ingest import knowledge
-from lamina.ingest import name_lookup as naming
+from lamina.ingest import memory_linking, name_lookup
 from lamina.search import graph
 from lamina.stores.postgres import entities
 from lamina.stores.postgres.connection import Connection
@@ -62,14 +61,14 @@ async def test_a_name_anywhere_in_a_long_text_is_found_with_few_and_small_questi
         asked.append(len(keys))
         return await find(connection, scope, keys)
 
-    monkeypatch.setattr(naming, "find_names", find_names)
+    monkeypatch.setattr(name_lookup, "find_names", find_names)
     await know(application, "東京タワー", "Quentin Zorg", "大阪城")
     text = scattered(30_000)
 
     note = await remember(application, f"{text[:1_997]}東京タワー{text[1_997:]}。quentin zorg saw 大阪城")
 
     assert await named(application, note) == {"東京タワー", "Quentin Zorg", "大阪城"}
-    assert max(asked) <= naming.MAX_KEYS
+    assert max(asked) <= name_lookup.MAX_KEYS
     assert sum(asked) < 1_000
 
 
@@ -88,11 +87,11 @@ async def test_no_long_text_is_read_on_the_event_loop(
         monkeypatch.setattr(module, name, watched)
 
     for module, name in (
-        (knowledge, "_read"),
-        (knowledge, "read"),
-        (naming, "_candidates"),
-        (naming, "places_of"),
-        (naming, "_mentioned"),
+        (memory_linking, "_read"),
+        (memory_linking, "split_words"),
+        (name_lookup, "_candidates"),
+        (name_lookup, "find_places"),
+        (name_lookup, "_mentioned"),
         (graph, "names_asked"),
     ):
         watch(module, name)
@@ -101,7 +100,7 @@ async def test_no_long_text_is_read_on_the_event_loop(
     await know(application, "Blue Lamp")
     await send(application, "/v1/search", {"query": "who is Quentin Zorg? " * 4_000, "tiers": ["graph"]})
 
-    assert set(threads) == {"_read", "read", "_candidates", "places_of", "_mentioned", "names_asked"}
+    assert set(threads) == {"_read", "split_words", "_candidates", "find_places", "_mentioned", "names_asked"}
     assert all(threading.get_ident() not in used for used in threads.values())
 
 
@@ -119,7 +118,7 @@ async def test_a_text_mentions_the_first_thousand_entities_and_no_more(applicati
 
     note = await remember(application, " ".join(names).lower())
 
-    assert await named(application, note) == set(names[: naming.MAX_MENTIONS])
+    assert await named(application, note) == set(names[: name_lookup.MAX_MENTIONS])
 
 
 async def test_an_older_memory_does_not_mention_a_name_that_is_part_of_a_longer_one(application: Application) -> None:
@@ -139,7 +138,7 @@ async def test_of_older_memories_only_so_many_characters_are_read(
     application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notes = [await remember(application, f"the lamp {place} of quentin zorg is blue") for place in range(4)]
-    monkeypatch.setattr(knowledge, "MAX_OLDER_CHARS", 80)
+    monkeypatch.setattr(memory_linking, "MAX_OLDER_CHARS", 80)
 
     await know(application, "Quentin Zorg")
 

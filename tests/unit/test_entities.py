@@ -3,9 +3,8 @@ from itertools import pairwise
 import pytest
 
 from lamina.core.memories import MAX_ENTITIES, Edge
-from lamina.extraction.edges import CONFIDENCE
+from lamina.extraction.edges import CONFIDENCE, extract_graph
 from lamina.extraction.entities import entities, mentions
-from lamina.extraction.knowledge import read_all
 
 
 def names(*texts: str, speakers: tuple[str, ...] = ()) -> list[str]:
@@ -13,11 +12,11 @@ def names(*texts: str, speakers: tuple[str, ...] = ()) -> list[str]:
 
 
 def types(text: str) -> dict[str, str]:
-    return {entity.name: entity.type for entity in read_all([text]).entities}
+    return {entity.name: entity.type for entity in extract_graph([text]).entities}
 
 
 def stated(text: str, speaker: str | None = None) -> list[tuple[str, str, str]]:
-    return [(edge.subject, edge.type, edge.object) for edge in read_all([text], [speaker]).edges]
+    return [(edge.subject, edge.type, edge.object) for edge in extract_graph([text], [speaker]).edges]
 
 
 @pytest.mark.parametrize(
@@ -208,7 +207,7 @@ def test_the_speaker_is_who_says_i(text: str, edges: list[tuple[str, str, str]])
 
 @pytest.mark.parametrize("nobody", ["user", "Assistant"])
 def test_a_role_is_no_speaker(nobody: str) -> None:
-    found = read_all(["I work at Initech."], [nobody])
+    found = extract_graph(["I work at Initech."], [nobody])
 
     assert [entity.name for entity in found.entities] == ["Initech"]
     assert found.edges == ()
@@ -222,4 +221,4 @@ def test_both_directions_of_a_statement_are_two() -> None:
 
 
 def test_a_statement_made_twice_is_one_and_says_how_sure_it_is() -> None:
-    assert read_all(["Ann met Bob.", "ANN met Bob."]).edges == (Edge("ANN", "met", "Bob", confidence=CONFIDENCE),)
+    assert extract_graph(["Ann met Bob.", "ANN met Bob."]).edges == (Edge("ANN", "met", "Bob", confidence=CONFIDENCE),)

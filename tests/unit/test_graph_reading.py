@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.core.links import Followed, LinkKind, NodeLabel
-from lamina.ingest.knowledge import source_of, title_entity
+from lamina.ingest.memory_linking import source_of, title_entity
 from lamina.policies.ranking.graph_paths import advance, begin
 from lamina.search.graph import QUESTION_WORDS, fact_scores, names_asked, specificity, weight
 

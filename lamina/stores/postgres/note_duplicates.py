@@ -15,7 +15,6 @@ from lamina.core.memories import Note
 from lamina.core.scope import Scope
 from lamina.stores.postgres.connection import Connection, scope_parameters
 from lamina.stores.postgres.notes import PreparedNote, PutNote, ids_by_hash, insert_notes
-from lamina.stores.postgres.outbox import enqueue_notes
 from lamina.stores.postgres.queries import load_queries
 from lamina.text.paraphrase import is_same_statement
 
@@ -65,7 +64,8 @@ async def put_notes(
 
     A text is compared with originals alone, stored ones and new ones before it, so that nothing is merged by way of
     a third. Two writers at the same time may both store theirs; the daily merge finds such pairs. Where tags or
-    metadata would be lost, or the original expires before the note would, the note is stored.
+    metadata would be lost, or the original expires before the note would, the note is stored. The caller enqueues the
+    stored notes, and the originals of the merged ones.
 
     Args:
         connection: In a transaction.
@@ -217,9 +217,7 @@ async def _raise(connection: Connection, originals: Iterable[Original], now: dat
         return set()
     parameters = {"ids": [id_ for id_, _ in given], "importances": [importance for _, importance in given], "now": now}
     cursor = await connection.execute(QUERIES["raise_importance"], parameters)
-    kept = [row["id"] async for row in cursor]
-    await enqueue_notes(connection, kept)
-    return set(kept)
+    return {row["id"] async for row in cursor}
 
 
 def _with_importance(item: PreparedNote, raised: Mapping[UUID, float]) -> PreparedNote:

@@ -65,8 +65,17 @@ class PreparedNote:
     words: tuple[str, ...]
 
 
-def prepare_note(id_: UUID, note: Note, chunks: tuple[Chunk, ...]) -> PreparedNote:
-    """Return the note ready to be written; a long one takes milliseconds."""
+def prepare_note(id_: UUID, note: Note, chunks: tuple[Chunk, ...], note_words: str | None = None) -> PreparedNote:
+    """Return the note ready to be written; a long one takes milliseconds.
+
+    Args:
+        id_: Its id.
+        note: The note.
+        chunks: Of its text.
+        note_words: The words of the whole text, joined by spaces, if they are known: then one chunk is not read again.
+    """
+    if note_words is not None and [(chunk.start, chunk.end) for chunk in chunks] == [(0, len(note.content))]:
+        return PreparedNote(id_, note, chunks, (note_words,))
     texts = (note.content[chunk.start : chunk.end] for chunk in chunks)
     return PreparedNote(id_, note, chunks, tuple(" ".join(words(text)) for text in texts))
 

@@ -1,6 +1,6 @@
 """The outbox: which memories a projection still has to take over."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -28,6 +28,9 @@ _ENQUEUE_ALL: Mapping[ProjectionName, bytes] = {
     "graph": QUERIES["enqueue_all_graph"],
 }
 
+OutboxEntry = tuple[ProjectionName, UUID]
+"""A projection, and a memory that changed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lag:
@@ -42,17 +45,31 @@ class Lag:
     oldest_s: float
 
 
-async def enqueue(connection: Connection, projection: ProjectionName, ids: Sequence[UUID]) -> None:
+def outbox_entries(projection: ProjectionName, ids: Iterable[UUID]) -> list[OutboxEntry]:
+    """Return the entries of memories that changed."""
+    return [(projection, id_) for id_ in ids]
+
+
+def note_entries(ids: Iterable[UUID]) -> list[OutboxEntry]:
+    """Return the entries of notes that changed or were deleted, warm or cold."""
+    return [(projection, id_) for id_ in ids for projection in NOTE_PROJECTIONS]
+
+
+async def enqueue_entries(connection: Connection, entries: Sequence[OutboxEntry]) -> None:
     """Mark memories as changed, inside the transaction that changes them, and wake the indexer at its commit."""
-    if ids:
-        await connection.execute(QUERIES["enqueue"], {"projection": projection, "ids": list(ids)})
-        await connection.execute(f"NOTIFY {CHANNEL}".encode())
+    if entries:
+        projections, ids = zip(*entries, strict=True)
+        await connection.execute(QUERIES["enqueue"], {"projections": list(projections), "ids": list(ids)})
+
+
+async def enqueue(connection: Connection, projection: ProjectionName, ids: Sequence[UUID]) -> None:
+    """Mark memories of one projection as changed; see :func:`enqueue_entries`."""
+    await enqueue_entries(connection, outbox_entries(projection, ids))
 
 
 async def enqueue_notes(connection: Connection, ids: Sequence[UUID]) -> None:
-    """Mark notes as changed or deleted, warm or cold, inside the transaction that changes them."""
-    for projection in NOTE_PROJECTIONS:
-        await enqueue(connection, projection, ids)
+    """Mark notes as changed or deleted, warm or cold; see :func:`enqueue_entries`."""
+    await enqueue_entries(connection, note_entries(ids))
 
 
 async def enqueue_returned(connection: Connection, ids: Sequence[UUID]) -> None:

@@ -1,6 +1,9 @@
 -- name: enqueue
-INSERT INTO outbox (projection, memory_id)
-SELECT %(projection)s, unnest(%(ids)s::uuid[])
+WITH added AS (
+    INSERT INTO outbox (projection, memory_id)
+    SELECT * FROM unnest(%(projections)s::text[], %(ids)s::uuid[])
+)
+SELECT pg_notify('lamina_outbox', '')
 
 -- name: enqueue_links_to
 -- The notes that are linked to these notes; each note is linked to a few others at most.

@@ -4,19 +4,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.extraction.name_linking import (
+from lamina.extraction.name_matching import (
     MAX_NAME_WORDS,
     Span,
-    Stretch,
-    around,
-    longest,
-    longest_matches,
+    WordWindow,
+    find_places,
+    longest_names,
     name_candidates,
-    places_of,
-    read,
-    stretches,
+    split_words,
+    windows,
+    windows_around,
 )
 from lamina.text.words import name_key, words
+
+
+def longest_in(text: str, known_keys: set[str]) -> tuple[str, ...]:
+    return longest_names(name_candidates(text), known_keys)
 
 
 @pytest.mark.parametrize(
@@ -39,16 +42,16 @@ from lamina.text.words import name_key, words
 def test_the_longest_known_names_are_found_from_left_to_right(
     text: str, known: set[str], found: tuple[str, ...]
 ) -> None:
-    assert longest_matches(text, known) == found
+    assert longest_in(text, known) == found
 
 
 def test_the_words_of_a_name_mention_nothing_else() -> None:
-    assert longest_matches("New York Times Square", {"new york times", "times square"}) == ("new york times",)
+    assert longest_in("New York Times Square", {"new york times", "times square"}) == ("new york times",)
 
 
 def test_a_common_word_is_a_name_only_where_it_is_capitalised() -> None:
-    assert longest_matches("I hope so", {"hope"}) == ()
-    assert longest_matches("I asked Hope", {"hope"}) == ("hope",)
+    assert longest_in("I hope so", {"hope"}) == ()
+    assert longest_in("I asked Hope", {"hope"}) == ("hope",)
 
 
 def test_candidates_tell_where_they_stand() -> None:
@@ -91,7 +94,7 @@ PARTS = st.lists(
 )
 
 
-def together(pieces: Iterable[Stretch], openings: Container[str] | None = None) -> dict[str, list[Span]]:
+def together(pieces: Iterable[WordWindow], openings: Container[str] | None = None) -> dict[str, list[Span]]:
     spans: dict[str, list[Span]] = {}
     for piece in pieces:
         for key, where in piece.candidates(openings).items():
@@ -102,16 +105,16 @@ def together(pieces: Iterable[Stretch], openings: Container[str] | None = None) 
 @given(PARTS, st.integers(1, 20))
 def test_a_text_in_stretches_has_the_candidates_of_the_whole_text(parts: list[str], size: int) -> None:
     text = " ".join(parts)
-    whole = together(stretches(read(text), 1_000))
+    whole = together(windows(split_words(text), 1_000))
 
-    assert together(stretches(read(text), size)) == whole
+    assert together(windows(split_words(text), size)) == whole
     assert {key: tuple(where) for key, where in whole.items()} == name_candidates(text)
 
 
 @given(PARTS, st.integers(1, 20))
 def test_what_begins_with_a_known_word_is_found_without_looking_at_the_rest(parts: list[str], size: int) -> None:
     whole = name_candidates(" ".join(parts))
-    pieces = list(stretches(read(" ".join(parts)), size))
+    pieces = list(windows(split_words(" ".join(parts)), size))
 
     openings = set().union(*(piece.openings() for piece in pieces))
     found = together(pieces, {"ann", "new"})
@@ -125,13 +128,15 @@ def test_what_begins_with_a_known_word_is_found_without_looking_at_the_rest(part
 def test_the_places_of_keys_are_those_of_all_candidates(parts: list[str], keys: list[str]) -> None:
     whole = name_candidates(" ".join(parts))
 
-    assert places_of(read(" ".join(parts)), keys) == {key: where for key, where in whole.items() if key in keys}
+    assert find_places(split_words(" ".join(parts)), keys) == {
+        key: where for key, where in whole.items() if key in keys
+    }
 
 
 def test_only_the_first_places_of_a_key_are_kept_when_that_is_asked() -> None:
-    reading = read("Ann met " * 5_000)
+    reading = split_words("Ann met " * 5_000)
 
-    assert places_of(reading, ["ann"], limit=3) == {"ann": ((0, 1), (2, 3), (4, 5))}
+    assert find_places(reading, ["ann"], limit=3) == {"ann": ((0, 1), (2, 3), (4, 5))}
 
 
 @given(PARTS)
@@ -140,13 +145,15 @@ def test_what_stands_around_a_name_decides_as_the_whole_text_does(parts: list[st
     whole = name_candidates(" ".join(parts))
     places = {span for key in known for span in whole.get(key, ())}
 
-    assert longest(together(around(read(" ".join(parts)), places)), known) == longest(whole, known)
+    assert longest_names(together(windows_around(split_words(" ".join(parts)), places)), known) == longest_names(
+        whole, known
+    )
 
 
 def test_a_piece_of_a_million_characters_is_no_larger_than_one_of_a_page() -> None:
     text = "".join(chr(0x4E00 + place * 7919 % 20_000) for place in range(1_000_000))
 
-    pieces = stretches(read(text))
+    pieces = windows(split_words(text))
     first = next(pieces)
 
     assert len(first.candidates()) <= 2 * MAX_NAME_WORDS * 2_000
@@ -154,6 +161,6 @@ def test_a_piece_of_a_million_characters_is_no_larger_than_one_of_a_page() -> No
 
 
 def test_what_stands_around_a_name_is_little_of_a_long_text() -> None:
-    reading = read("word " * 100_000 + "Ann met Bob")
+    reading = split_words("word " * 100_000 + "Ann met Bob")
 
-    assert sum(piece.length for piece in around(reading, [(100_000, 100_001)])) <= 3 * MAX_NAME_WORDS
+    assert sum(piece.length for piece in windows_around(reading, [(100_000, 100_001)])) <= 3 * MAX_NAME_WORDS

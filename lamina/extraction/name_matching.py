@@ -1,4 +1,4 @@
-"""Finding known names in a text: by the words that all keyword indexes share, so in any script and any case."""
+"""Find known names in a text by the words that all keyword indexes share: in any script and any case."""
 
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from lamina.text.english import FUNCTION_WORDS, SENTENCE_STARTERS
 from lamina.text.words import words
 
 MAX_NAME_WORDS = 8
-STRETCH_WORDS = 2_000
-# Left of a name, what decides whether it stands for itself: the longest name before it, and the one before that.
+WINDOW_WORDS = 2_000
+# Whether a name stands for itself is decided by the longest name before it, and the one before that.
 _CONTEXT_WORDS = 2 * MAX_NAME_WORDS
 
 _CAPITALISED = regex.compile(r"\p{Lu}[\p{L}\p{M}\p{N}_]*(?:['’][\p{L}\p{M}]+)*")
@@ -19,38 +19,38 @@ _WORD = regex.compile(r"[^ ]+")
 
 Span = tuple[int, int]
 """The first and one past the last of a text's words."""
-Candidates = Mapping[str, Sequence[Span]]
-"""What may be a name in a text, by its key, with the words where it stands."""
+NameCandidates = Mapping[str, Sequence[Span]]
+"""The runs of words that may be names, by the key they would have, with the places where they stand."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TextWords:
     """The words of a text, in the least room.
 
     Args:
         joined: The words of :func:`lamina.text.words.words` in order, joined by blanks.
-        dull: Those that are no name by themselves.
+        common: Those that are no name by themselves.
     """
 
     joined: str
-    dull: frozenset[str]
+    common: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """Some words of a text in a row.
+class WordWindow:
+    """Consecutive words of a text.
 
     Args:
         words: The words, and after them those that a name may go on with.
         length: How many of them a name may begin at.
         first: The place of the first among all words of the text.
-        dull: Words that are no name by themselves.
+        common: Words that are no name by themselves.
     """
 
     words: tuple[str, ...]
     length: int
     first: int
-    dull: frozenset[str]
+    common: frozenset[str]
 
     def openings(self) -> set[str]:
         """Return every word that the key of a name in it may begin with."""
@@ -68,44 +68,48 @@ class Stretch:
                 continue
             for end in range(start + 1, min(start + MAX_NAME_WORDS, len(self.words)) + 1):
                 for key in _keys(self.words[start:end]):
-                    if not _is_dull(key, end - start, self.dull):
+                    if not _is_common(key, end - start, self.common):
                         spans.setdefault(key, []).append((self.first + start, self.first + end))
         return {key: tuple(where) for key, where in spans.items()}
 
 
-def read(text: str) -> Reading:
-    """Return the words of a text, for :func:`stretches`; a text of a million characters takes about a second."""
+def split_words(text: str) -> TextWords:
+    """Return the words of a text, for :func:`windows`; a text of a million characters takes about a second."""
     found = words(text)
-    return Reading(" ".join(found), frozenset(_dull(text, set(found))))
+    capitalised = set(words(" ".join(_CAPITALISED.findall(text))))
+    common = (
+        word for word in set(found) if word in FUNCTION_WORDS or (word in SENTENCE_STARTERS and word not in capitalised)
+    )
+    return TextWords(" ".join(found), frozenset(common))
 
 
-def stretches(reading: Reading, size: int = STRETCH_WORDS) -> Iterator[Stretch]:
-    """Yield the text piece by piece; no name is lost at a seam, and none stands in two pieces.
+def windows(text: TextWords, size: int = WINDOW_WORDS) -> Iterator[WordWindow]:
+    """Yield the text window by window; no name is lost at a seam, and none stands in two windows.
 
     Args:
-        reading: The words.
-        size: How many of them one piece is responsible for, from 1.
+        text: The words.
+        size: How many of them a name may begin at in one window, from 1.
     """
-    rest = (match.group() for match in _WORD.finditer(reading.joined))
+    rest = (match.group() for match in _WORD.finditer(text.joined))
     held = list(islice(rest, size + MAX_NAME_WORDS - 1))
     first = 0
     while held:
-        yield Stretch(tuple(held), min(size, len(held)), first, reading.dull)
+        yield WordWindow(tuple(held), min(size, len(held)), first, text.common)
         held = [*held[size:], *islice(rest, size)]
         first += size
 
 
-def around(reading: Reading, spans: Collection[Span]) -> Iterator[Stretch]:
-    """Yield the pieces of the text that decide which names stand at these places.
+def windows_around(text: TextWords, spans: Collection[Span]) -> Iterator[WordWindow]:
+    """Yield the windows that decide which names stand at these places.
 
     A name that begins 16 words before a place is still seen, so that of overlapping names the right one wins.
     """
-    found = reading.joined.split(" ")
+    found = text.joined.split(" ")
     done = 0
     for span in sorted(spans):
         start, end = max(done, span[0] - _CONTEXT_WORDS), span[1]
         if start < end:
-            yield Stretch(tuple(found[start : end + MAX_NAME_WORDS - 1]), end - start, start, reading.dull)
+            yield WordWindow(tuple(found[start : end + MAX_NAME_WORDS - 1]), end - start, start, text.common)
             done = end
 
 
@@ -115,38 +119,37 @@ def name_candidates(text: str) -> dict[str, tuple[Span, ...]]:
     Keys are those of :func:`lamina.text.words.name_key`: the words of the text, joined by blanks; a run also counts
     without a possessive ending of its last word. Runs of function words alone are left out, and so is a single
     common word that the text never capitalises ("I hope" does not speak of Hope). All of them are held at once,
-    up to 16 a word: for texts that are short. Of a long one, look at :func:`stretches`.
+    up to 16 a word: for texts that are short. Of a long one, look at :func:`windows`.
     """
     spans: dict[str, tuple[Span, ...]] = {}
-    for stretch in stretches(read(text)):
-        for key, where in stretch.candidates().items():
+    for window in windows(split_words(text)):
+        for key, where in window.candidates().items():
             spans[key] = (*spans.get(key, ()), *where)
     return spans
 
 
-def places_of(reading: Reading, keys: Collection[str], limit: int | None = None) -> dict[str, tuple[Span, ...]]:
+def find_places(text: TextWords, keys: Collection[str], limit: int | None = None) -> dict[str, tuple[Span, ...]]:
     """Return where these keys stand in a text, the first ``limit`` places of each; the work grows with the text."""
     wanted = frozenset(keys)
     openings = {key.split(" ", 1)[0] for key in wanted}
     found: dict[str, list[Span]] = {}
-    for stretch in stretches(reading) if wanted else ():
-        for key, where in stretch.candidates(openings).items():
+    for window in windows(text) if wanted else ():
+        for key, where in window.candidates(openings).items():
             if key in wanted:
                 held = found.setdefault(key, [])
                 held.extend(where if limit is None else where[: limit - len(held)])
     return {key: tuple(where) for key, where in found.items()}
 
 
-def longest_matches(text: str, known_keys: Container[str]) -> tuple[str, ...]:
+def longest_names(candidates: NameCandidates, known_keys: Container[str]) -> tuple[str, ...]:
     """Return the known names that a text mentions, each once, in the order of their first mention.
 
     From left to right the longest name wins, and its words mention nothing else: "New York Times" is not New York.
+
+    Args:
+        candidates: Of the text.
+        known_keys: The keys of the known names.
     """
-    return longest(name_candidates(text), known_keys)
-
-
-def longest(candidates: Candidates, known_keys: Container[str]) -> tuple[str, ...]:
-    """Return what :func:`longest_matches` does, given the candidates of the text."""
     known = {key: spans for key, spans in candidates.items() if key in known_keys}
     at: dict[int, tuple[int, str]] = {}
     for key, spans in known.items():
@@ -170,13 +173,7 @@ def _keys(run: Sequence[str]) -> tuple[str, ...]:
     return (key, key[:-2]) if key.endswith("'s") and len(run[-1]) > len("'s") else (key,)
 
 
-def _dull(text: str, found: set[str]) -> set[str]:
-    """Return the words of the text that are no name by themselves."""
-    capitalised = set(words(" ".join(_CAPITALISED.findall(text))))
-    return {word for word in found if word in FUNCTION_WORDS or (word in SENTENCE_STARTERS and word not in capitalised)}
-
-
-def _is_dull(key: str, count: int, dull: Container[str]) -> bool:
+def _is_common(key: str, count: int, common: Container[str]) -> bool:
     if count == 1:
-        return key in dull or key in FUNCTION_WORDS
+        return key in common or key in FUNCTION_WORDS
     return all(word in FUNCTION_WORDS for word in key.split(" "))

@@ -1,0 +1,311 @@
+"""Link memories into the knowledge graph: the entities, edges and mentions of their texts."""
+
+import asyncio
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import accumulate
+from uuid import UUID
+
+from cachetools import LRUCache
+
+from lamina.core.links import LinkKind
+from lamina.core.memories import Chunk, Edge, Entity, Extraction
+from lamina.core.ports import Embedder
+from lamina.core.scope import Scope
+from lamina.core.tiers import Tier
+from lamina.extraction.edges import extract_graph
+from lamina.extraction.name_matching import TextWords, find_places, split_words
+from lamina.ingest.embedding import embed_in_time
+from lamina.ingest.name_lookup import EntitiesByName, find_names_in, find_these_names_in
+from lamina.models.batching import mean_vector
+from lamina.stores.postgres.connection import Connection
+from lamina.stores.postgres.entities import Evidence, PreparedEntity, Put, find_names, put_edges, put_entities
+from lamina.stores.postgres.links import Mention, forget, link_similar, put_mentions, untold
+from lamina.stores.postgres.outbox import enqueue
+from lamina.text.words import content_hash, name_key
+
+MAX_UNTOLD = 50
+MAX_OLDER_CHARS = 5_000_000
+MAX_TITLE_CHARS = 128
+NAME_CACHE = 8192
+TITLE_TYPE = "title"
+_TRAILING_PARENTHESIS = re.compile(r"\s*\([^()]*\)\s*$")
+_OWN_SOURCES = ("api", "message:")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryText:
+    """The text of a memory, as the graph reads it.
+
+    Args:
+        memory: Id of the message, note or passage.
+        tier: Where it lives.
+        text: The text.
+        source: Where that was read; the same source counts once as evidence; ``message:<id>`` is that message.
+        user: Whose memory it is; ``None`` for a shared one.
+        seen_at: When it happened, in UTC.
+        title: The subject, if the memory has a title.
+    """
+
+    memory: UUID
+    tier: Tier
+    text: str
+    source: str
+    user: str | None
+    seen_at: datetime
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkDraft:
+    """Texts with all that the graph needs of them but the vectors of new names.
+
+    Args:
+        words: Of each text, in the order of the memories.
+        entities: The entities that the texts name, each once.
+        vectors: Of names that were embedded before: float32 bytes of unit vectors.
+    """
+
+    memories: tuple[MemoryText, ...] = ()
+    words: tuple[TextWords, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    entities: tuple[Entity, ...] = ()
+    vectors: Mapping[str, bytes] = field(default_factory=dict)
+
+    def new_names(self) -> list[str]:
+        """Return the names that are still to be embedded, in order."""
+        return sorted({entity.name for entity in self.entities} - self.vectors.keys())
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedLinks:
+    """Texts with all that can be known of their links before the transaction."""
+
+    memories: tuple[MemoryText, ...] = ()
+    words: tuple[TextWords, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    entities: tuple[PreparedEntity, ...] = ()
+
+    def with_origin(self, *, user: str | None, source: str, seen_at: datetime) -> "PreparedLinks":
+        """Return the same links for memories of another user, source and time."""
+        memories = _with_sources([replace(item, user=user, source=source, seen_at=seen_at) for item in self.memories])
+        sources = {item.memory: item.source for item in memories}
+        evidence = tuple(
+            replace(item, user=user, source=sources[item.memory], seen_at=seen_at)
+            for item in self.evidence
+            if item.memory is not None
+        )
+        return replace(self, memories=memories, evidence=evidence)
+
+
+def source_of(source: str, text: str) -> str:
+    """Return the source that counts as evidence once: the one that was named, or else the very text."""
+    return content_hash(text).hex() if source.startswith(_OWN_SOURCES) else source
+
+
+def title_entity(title: str | None) -> Entity | None:
+    """Return the entity that a titled text is about; `Mercury (planet)` is also known as `Mercury`.
+
+    A title of more than 128 characters is a sentence rather than a name, and no entity.
+    """
+    if not title or len(title) > MAX_TITLE_CHARS:
+        return None
+    short = _TRAILING_PARENTHESIS.sub("", title)
+    return Entity(title, TITLE_TYPE, (short,) if short and short != title else ())
+
+
+class MemoryLinker:
+    """Writes the links of memories into the graph's tables.
+
+    A text is read in :meth:`draft`; the names in it are embedded together with the caller's own texts, so that a
+    write asks the embedder once; :meth:`complete` takes their vectors, and :meth:`write` works in the transaction.
+
+    Args:
+        embedder: Embeds the names of entities that callers state.
+        generation: The active generation of vectors.
+        deadline_s: Seconds after which a write gives up on the embedder.
+    """
+
+    def __init__(self, embedder: Embedder, *, generation: int, deadline_s: float) -> None:
+        self._embedder = embedder
+        self._generation = generation
+        self._deadline_s = deadline_s
+        self._names: LRUCache[str, bytes] = LRUCache(NAME_CACHE)
+
+    async def draft(self, memories: Sequence[MemoryText], graph: Extraction | None = None) -> LinkDraft:
+        """Read the texts, in a thread: a long one takes a second.
+
+        Args:
+            memories: The texts.
+            graph: The entities and edges in them; if not given, the rules extract them, without a token spent.
+        """
+        if not memories:
+            return LinkDraft()
+        draft = await asyncio.to_thread(_read, memories, graph)
+        return replace(draft, vectors=self._known_vectors(draft.entities))
+
+    def complete(self, draft: LinkDraft, embedded_names: Sequence[tuple[Chunk, ...]]) -> PreparedLinks:
+        """Return the links with the vectors of all names, given the chunks of the draft's new ones."""
+        if not draft.memories:
+            return PreparedLinks()
+        vectors = {**draft.vectors, **self._learn_vectors(draft.new_names(), embedded_names)}
+        seen_at = max(item.seen_at for item in draft.memories)
+        entities = (PreparedEntity(entity, vectors[entity.name], seen_at) for entity in draft.entities)
+        return PreparedLinks(draft.memories, draft.words, draft.evidence, tuple(entities))
+
+    async def embed_entities(
+        self, entities: Sequence[Entity], seen_at: datetime, *, is_asserted: bool = False
+    ) -> tuple[PreparedEntity, ...]:
+        """Return the entities with the vectors of their names.
+
+        Raises:
+            Unavailable: If the embedder does not answer in time.
+        """
+        known = self._known_vectors(entities)
+        missing = sorted({entity.name for entity in entities} - known.keys())
+        chunks = await embed_in_time(self._embedder.embed_chunks, missing, self._deadline_s)
+        vectors = {**known, **self._learn_vectors(missing, chunks)}
+        return tuple(PreparedEntity(entity, vectors[entity.name], seen_at, is_asserted) for entity in entities)
+
+    def _known_vectors(self, entities: Sequence[Entity]) -> dict[str, bytes]:
+        found = {entity.name: self._names.get(entity.name) for entity in entities}
+        return {name: vector for name, vector in found.items() if vector is not None}
+
+    def _learn_vectors(self, names: Sequence[str], chunks: Sequence[tuple[Chunk, ...]]) -> dict[str, bytes]:
+        vectors = {name: mean_vector(parts).tobytes() for name, parts in zip(names, chunks, strict=True)}
+        self._names.update(vectors)
+        return vectors
+
+    async def write(
+        self, connection: Connection, scope: Scope, links: PreparedLinks, new: Collection[UUID]
+    ) -> list[UUID]:
+        """Store the links of the new ones among the memories, inside the transaction that stores them.
+
+        Returns:
+            The nodes of the graph that changed; the caller enqueues them.
+        """
+        pairs = [pair for pair in zip(links.memories, links.words, strict=True) if pair[0].memory in new]
+        if not pairs:
+            return []
+        memories = [item for item, _ in pairs]
+        put = await put_entities(connection, scope, links.entities, self._generation)
+        await self._mention(connection, scope, memories, [found for _, found in pairs])
+        ids = {key: item.id for key, item in put.items()}
+        evidence = [item for item in links.evidence if item.memory in new]
+        edges = await put_edges(connection, scope, evidence, ids)
+        titles = {entity.key for entity in _titles(memories)}
+        older = await self._mention_in_older(connection, scope, links.entities, put, titles)
+        for tier in sorted({item.tier for item in memories}):
+            ids_of_tier = [item.memory for item in memories if item.tier is tier]
+            await link_similar(connection, tier, ids_of_tier, self._generation)
+        subjects = {ids[subject] for subject, _, _ in edges}
+        earlier = {item.id for item in put.values() if item.is_earlier}
+        return [*(item.memory for item in memories), *sorted(earlier | subjects | older)]
+
+    async def assert_entities(
+        self, connection: Connection, scope: Scope, entities: Sequence[PreparedEntity]
+    ) -> dict[str, Put]:
+        """Store entities that somebody states, and link the memories that already name them."""
+        put = await put_entities(connection, scope, entities, self._generation)
+        older = await self._mention_in_older(connection, scope, entities, put, put.keys())
+        await enqueue(connection, "graph", sorted({item.id for item in put.values()} | older))
+        return put
+
+    async def assert_edges(
+        self, connection: Connection, scope: Scope, entities: Sequence[PreparedEntity], evidence: Sequence[Evidence]
+    ) -> dict[tuple[str, str, str], Put]:
+        """Store edges that somebody states, with the entities that they name."""
+        put = await self.assert_entities(connection, scope, entities)
+        ids = {key: item.id for key, item in put.items()}
+        return await put_edges(connection, scope, evidence, ids)
+
+    async def forget(self, connection: Connection, memories: Sequence[UUID]) -> list[UUID]:
+        """Remove the links of memories, inside the transaction that deletes or rewrites them.
+
+        Returns:
+            The nodes of the graph that changed, the memories among them; the caller enqueues them.
+        """
+        return [*memories, *sorted(await forget(connection, memories))] if memories else []
+
+    async def _mention(
+        self, connection: Connection, scope: Scope, memories: Sequence[MemoryText], words: Sequence[TextWords]
+    ) -> None:
+        names = await find_names_in(connection, scope, words)
+        mentions = [mention for item, found in zip(memories, names, strict=True) for mention in _mentions(item, found)]
+        titled = [(item, entity.key) for item in memories if (entity := title_entity(item.title))]
+        subjects = await find_names(connection, scope, sorted({key for _, key in titled}))
+        abouts = [_mention(item, entity, LinkKind.ABOUT) for item, key in titled for entity in subjects.get(key, ())]
+        await put_mentions(connection, scope, [*mentions, *abouts])
+
+    async def _mention_in_older(
+        self,
+        connection: Connection,
+        scope: Scope,
+        entities: Iterable[PreparedEntity],
+        put: Mapping[str, Put],
+        wanted: Collection[str],
+    ) -> set[UUID]:
+        """Link memories to entities that are newer than they are; return those memories.
+
+        Of at most 500 memories, five million characters are read.
+        """
+        new = [item.entity for item in entities if item.entity.key in wanted and not put[item.entity.key].existed]
+        keys = sorted({key for entity in new for key in entity.all_keys()})
+        if not keys:
+            return set()
+        found = await untold(connection, scope, keys, MAX_UNTOLD)
+        # As many as may be read while the transaction waits.
+        ends = accumulate(len(item.content) for item in found)
+        older = [
+            MemoryText(item.id, item.tier, item.content, source_of(item.source, item.content), item.user, item.seen_at)
+            for item, end in zip(found, ends, strict=True)
+            if end <= MAX_OLDER_CHARS
+        ]
+        words = await asyncio.to_thread(lambda: [split_words(item.text) for item in older])
+        names = await find_these_names_in(connection, scope, words, frozenset(keys))
+        mentions = [mention for item, named in zip(older, names, strict=True) for mention in _mentions(item, named)]
+        await put_mentions(connection, scope, mentions)
+        return {item.memory for item in mentions}
+
+
+def _read(memories: Sequence[MemoryText], graph: Extraction | None) -> LinkDraft:
+    found = extract_graph([item.text for item in memories]) if graph is None else graph
+    in_edges = [Entity(name) for edge in found.edges for name in (edge.subject, edge.object)]
+    distinct = {entity.key: entity for entity in (*in_edges, *found.entities, *_titles(memories))}
+    words = tuple(split_words(item.text) for item in memories)
+    sourced = _with_sources(memories)
+    return LinkDraft(sourced, words, tuple(_evidence(sourced, words, found.edges)), tuple(distinct.values()))
+
+
+def _with_sources(memories: Sequence[MemoryText]) -> tuple[MemoryText, ...]:
+    """Return the texts with the source that counts; a note that was drawn from a message is no second one."""
+    messages = {f"message:{item.memory}": item.text for item in memories}
+    return tuple(
+        replace(item, source=source_of(item.source, messages.get(item.source, item.text))) for item in memories
+    )
+
+
+def _titles(memories: Sequence[MemoryText]) -> list[Entity]:
+    return [entity for item in memories if (entity := title_entity(item.title))]
+
+
+def _evidence(memories: Sequence[MemoryText], words: Sequence[TextWords], edges: Sequence[Edge]) -> Iterable[Evidence]:
+    """Yield for each edge the texts that name both its ends; the first text where none does."""
+    ends = {name_key(name) for edge in edges for name in (edge.subject, edge.object)}
+    named = [find_places(found, ends, limit=1).keys() for found in words]
+    for edge in edges:
+        both = {name_key(edge.subject), name_key(edge.object)}
+        tellers = [item for item, keys in zip(memories, named, strict=True) if both <= keys]
+        for item in tellers or memories[:1]:
+            yield Evidence(edge, item.source, item.memory, item.user, item.seen_at)
+
+
+def _mentions(item: MemoryText, names: EntitiesByName) -> list[Mention]:
+    named = {entity for entities in names.values() for entity in entities}
+    return [_mention(item, entity, LinkKind.MENTIONS) for entity in sorted(named)]
+
+
+def _mention(item: MemoryText, entity: UUID, kind: LinkKind) -> Mention:
+    return Mention(item.memory, item.tier, entity, kind, item.source, item.user, item.seen_at)

@@ -1,0 +1,137 @@
+"""A turn asks the embedder once, and writes and notifies the outbox once."""
+
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psycopg
+import pytest
+from numpy.typing import NDArray
+from pgvector.psycopg import register_vector
+
+from lamina.core.memories import Chunk
+from lamina.models.batching import BatchingEmbedder
+from lamina.models.hashing import HashingModel
+from tests.support.application import Application, running, settings_for
+
+COUNTED = """
+CREATE TABLE outbox_statements (at timestamptz DEFAULT clock_timestamp());
+CREATE FUNCTION count_outbox_statement() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN INSERT INTO outbox_statements DEFAULT VALUES; RETURN NULL; END $$;
+CREATE TRIGGER count_statements AFTER INSERT ON outbox FOR EACH STATEMENT EXECUTE FUNCTION count_outbox_statement();
+"""
+
+
+class CountingEmbedder:
+    def __init__(self) -> None:
+        self._embedder = BatchingEmbedder(HashingModel())
+        self.calls: list[tuple[str, ...]] = []
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.calls.append(tuple(texts))
+        return await self._embedder.embed(texts)
+
+    async def embed_chunks(self, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
+        self.calls.append(tuple(texts))
+        return await self._embedder.embed_chunks(texts)
+
+
+@pytest.fixture
+def embedder() -> CountingEmbedder:
+    return CountingEmbedder()
+
+
+@pytest.fixture
+async def app(database: str, tmp_path: Path, embedder: CountingEmbedder) -> AsyncIterator[Application]:
+    settings = settings_for(database, tmp_path, write={"key_cache_s": 0, "near_duplicate": 0.8})
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(COUNTED.encode())
+    async with running(settings, database, HashingModel(), embedder=embedder, follow=False) as running_app:
+        yield running_app
+
+
+def rows(app: Application, query: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(app.url) as connection:
+        register_vector(connection)
+        return connection.execute(query.encode()).fetchall()
+
+
+def outbox_statements(app: Application) -> int:
+    return int(rows(app, "SELECT count(*) FROM outbox_statements")[0][0])
+
+
+async def send(app: Application, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    answer = await app.client().request(method, path, json=body)
+    assert answer.is_success, answer.text
+    return dict(answer.json())
+
+
+def turn(*contents: str) -> dict[str, Any]:
+    messages = [{"content": content, "name": "Ann"} for content in contents]
+    return {"session": "s1", "user": "ann", "messages": messages}
+
+
+async def test_a_turn_asks_the_embedder_once_and_writes_the_outbox_once(
+    app: Application, embedder: CountingEmbedder
+) -> None:
+    body = turn("I work at Initech.", "We decided to move to Oslo with Bob Lee.")
+
+    said = await send(app, "POST", "/v1/turns", body)
+
+    assert said["notes"]
+    assert len(embedder.calls) == 1
+    assert {"Ann", "Initech", "Bob Lee"} <= set(embedder.calls[0])
+    assert outbox_statements(app) == 1
+    projections = {name for (name,) in rows(app, "SELECT DISTINCT projection FROM outbox")}
+    assert projections == {"messages", "notes", "graph"}
+
+
+async def test_names_embedded_with_their_texts_have_the_vectors_of_the_model(app: Application) -> None:
+    await send(app, "POST", "/v1/turns", turn("I work at Initech.", "I met Bob Lee."))
+
+    stored = rows(app, "SELECT name, embedding FROM entities")
+
+    assert {"Ann", "Bob Lee", "Initech"} <= {name for name, _ in stored}
+    for name, vector in stored:
+        np.testing.assert_array_equal(vector.to_numpy(), HashingModel().encode([name])[0])
+
+
+async def test_a_turn_that_raises_an_older_note_still_writes_the_outbox_once(app: Application) -> None:
+    await send(app, "POST", "/v1/turns", turn("I like green tea a lot in the morning."))
+    before = outbox_statements(app)
+
+    said = await send(app, "POST", "/v1/turns", turn("I really like green tea a lot in the morning."))
+
+    assert [note["merged"] for note in said["notes"]] == [True]
+    assert outbox_statements(app) == before + 1
+    waiting = rows(app, "SELECT projection, memory_id::text FROM outbox")
+    assert {("notes", said["notes"][0]["id"]), ("cold", said["notes"][0]["id"])} <= set(waiting)
+
+
+async def test_known_names_are_not_embedded_again(app: Application, embedder: CountingEmbedder) -> None:
+    await send(app, "POST", "/v1/turns", turn("I work at Initech."))
+
+    await send(app, "POST", "/v1/turns", turn("Initech moved today."))
+
+    assert len(embedder.calls) == 2
+    assert not {"Ann", "Initech"} & set(embedder.calls[1])
+
+
+async def test_notes_and_their_changes_ask_the_embedder_once_each(app: Application, embedder: CountingEmbedder) -> None:
+    put = await send(app, "POST", "/v1/notes", {"content": "Bob Lee moved to Linz."})
+    await send(app, "PATCH", f"/v1/notes/{put['id']}", {"content": "Eve Ray moved to Graz."})
+    await send(app, "PATCH", f"/v1/notes/{put['id']}", {"importance": 0.9})
+
+    assert len(embedder.calls) == 2
+    assert outbox_statements(app) == 3
+
+
+async def test_a_document_embeds_its_names_with_its_passages(app: Application, embedder: CountingEmbedder) -> None:
+    body = {"content": "Mercury is small.", "title": "Mercury (planet)", "media_type": "text/plain"}
+
+    await send(app, "POST", "/v1/documents", body)
+
+    assert len(embedder.calls) == 1
+    assert "Mercury (planet)" in embedder.calls[0]
+    assert outbox_statements(app) == 1
