@@ -28,6 +28,7 @@ class WriteBehind(Generic[Item]):
         on_error: Told of each batch that failed.
 
     Attributes:
+        window_s: As above; a change holds from the next batch on.
         dropped: How many items were never tried: beyond the capacity, or after the end.
     """
 
@@ -44,7 +45,7 @@ class WriteBehind(Generic[Item]):
     ) -> None:
         self._write = write
         self._part = part
-        self._window_s = window_s
+        self.window_s = window_s
         self._max_items = max_items
         self._capacity = capacity
         self._deadline_s = deadline_s
@@ -85,7 +86,16 @@ class WriteBehind(Generic[Item]):
         except TimeoutError:
             logger.warning("%s: %d items stay unwritten at the end", self._part, self._accepted - self._settled)
         finally:
-            self._give_up()
+            self.cancel()
+
+    def cancel(self) -> None:
+        """End at once: drop what waits, and cancel the batch that is being written."""
+        self._is_closed = True
+        self.dropped += len(self._gathered)
+        self._settled += len(self._gathered)
+        self._gathered.clear()
+        if self._writing is not None:
+            self._writing.cancel()
 
     def _running(self) -> asyncio.Task[None]:
         """Return the task that writes the next batch, begun if there is none."""
@@ -108,10 +118,10 @@ class WriteBehind(Generic[Item]):
             self._settled += len(batch)
 
     async def _gather(self) -> None:
-        if self._window_s > 0:
+        if self.window_s > 0:
             # Not wait_for: in Python 3.11 it loses a cancellation that comes together with the event.
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._window_s):
+                async with asyncio.timeout(self.window_s):
                     await self._is_due.wait()
 
     def _take(self) -> list[Item]:
@@ -128,10 +138,3 @@ class WriteBehind(Generic[Item]):
             logger.warning("%s: %d items are not written: %r", self._part, len(batch), error)
             if self._on_error is not None:
                 self._on_error(error)
-
-    def _give_up(self) -> None:
-        self.dropped += len(self._gathered)
-        self._settled += len(self._gathered)
-        self._gathered.clear()
-        if self._writing is not None:
-            self._writing.cancel()

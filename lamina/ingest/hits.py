@@ -1,13 +1,13 @@
-"""Counting what searches find, off their path: gathered in memory, written together."""
+"""Count the notes that searches find, off their path: gathered in memory, written together."""
 
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
+from lamina.aio.write_behind import WriteBehind
 from lamina.core.ports import Clock, HitStore, NoteHits
 
 logger = logging.getLogger(__name__)
@@ -15,6 +15,7 @@ logger = logging.getLogger(__name__)
 MAX_NOTES = 1_000
 CAPACITY = 20_000
 FLUSH_DEADLINE_S = 10.0
+LONGEST_FLUSH_S = FLUSH_DEADLINE_S * CAPACITY / MAX_NOTES
 LONGEST_PAUSE_S = 30.0
 
 
@@ -66,8 +67,6 @@ def one_hit_each(ids: Iterable[UUID], now: datetime) -> list[NoteHits]:
 class HitCounter:
     """Counts hits after the answer is sent; a failure delays the counting and nothing else.
 
-    A task runs only while there is something to write; :meth:`close` ends it.
-
     Args:
         store: Where the hits are kept.
         clock: The time of day.
@@ -81,55 +80,48 @@ class HitCounter:
         self._flush_interval_s = flush_interval_s
         self._max_notes = max_notes
         self._buffer = HitBuffer()
-        self._is_full = asyncio.Event()
         self._turn = asyncio.Lock()
-        self._writing: asyncio.Task[None] | None = None
+        # Only says when to write: the buffer adds up the hits of a note, and keeps those that cannot be written yet.
+        self._due: WriteBehind[None] = WriteBehind(
+            self._write_due, part="hits", window_s=flush_interval_s, max_items=max_notes, deadline_s=LONGEST_FLUSH_S
+        )
 
     async def add(self, ids: Sequence[UUID]) -> None:
-        """Take note of one hit of each note; returns at once."""
-        self._buffer.add(one_hit_each(ids, self._clock()))
-        if len(self._buffer) >= self._max_notes:
-            self._is_full.set()
-        if self._buffer and (self._writing is None or self._writing.done()):
-            self._writing = asyncio.create_task(self._write_out())
+        """Count one hit of each note; returns at once."""
+        hits = one_hit_each(ids, self._clock())
+        self._buffer.add(hits)
+        for _ in hits:
+            self._due.add(None)
 
     async def flush(self) -> None:
         """Write everything gathered so far.
 
         Raises:
-            Unavailable: If the store does not answer; what is not written yet is kept.
+            Unavailable: If the store does not answer; the hits that are not written yet are kept.
         """
         async with self._turn:
-            self._is_full.clear()
             while batch := self._buffer.take(self._max_notes):
-                await self._write(batch)
+                try:
+                    async with asyncio.timeout(FLUSH_DEADLINE_S):
+                        await self._store.count(batch)
+                except BaseException:
+                    self._buffer.add(batch)
+                    raise
 
     async def close(self) -> None:
-        """Write what is left, if the store answers, and end."""
-        if self._writing is not None:
-            self._writing.cancel()
-            await asyncio.gather(self._writing, return_exceptions=True)
+        """Write the hits that are left, if the store answers, and end."""
+        self._due.cancel()
         try:
             await self.flush()
         except Exception as error:  # noqa: BLE001 - the process ends anyway
             logger.warning("hits: %d notes stay uncounted: %s", len(self._buffer), error)
 
-    async def _write(self, batch: Sequence[NoteHits]) -> None:
+    async def _write_due(self, _: Sequence[None]) -> None:
+        """Write; after a failure try again, after ever longer pauses."""
         try:
-            await asyncio.wait_for(self._store.count(batch), FLUSH_DEADLINE_S)
-        except BaseException:
-            self._buffer.add(batch)
-            raise
-
-    async def _write_out(self) -> None:
-        """Write until nothing is left; after a failure wait ever longer."""
-        pause = self._flush_interval_s
-        while self._buffer:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._is_full.wait(), pause)
-            try:
-                await self.flush()
-                pause = self._flush_interval_s
-            except Exception as error:  # noqa: BLE001 - they are tried again
-                logger.warning("hits: not counted yet, retrying: %s", error)
-                pause = min(LONGEST_PAUSE_S, pause * 2)
+            await self.flush()
+            self._due.window_s = self._flush_interval_s
+        except Exception as error:  # noqa: BLE001 - they are tried again
+            logger.warning("hits: not counted yet, retrying: %s", error)
+            self._due.window_s = min(LONGEST_PAUSE_S, self._due.window_s * 2)
+            self._due.add(None)

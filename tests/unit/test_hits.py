@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lamina.aio import write_behind
 from lamina.core.ports import NoteHits
-from lamina.ingest import hits as hits_module
 from lamina.ingest.hits import HitBuffer, HitCounter, one_hit_each
 from tests.support.tasks import tasks_of
 
@@ -139,12 +139,12 @@ async def test_ending_without_a_store_raises_nothing() -> None:
 
 
 async def test_no_task_runs_where_nothing_was_hit() -> None:
-    before = tasks_of(hits_module)
+    before = tasks_of(write_behind)
     hits = counter(MemoryHits())
 
     await hits.add([])
 
-    assert tasks_of(hits_module) == before
+    assert tasks_of(write_behind) == before
     await hits.close()
 
 
