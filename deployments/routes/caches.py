@@ -1,6 +1,5 @@
 """Counts and sizes of the caches; clearing them."""
 
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -10,13 +9,9 @@ from lamina.api.caches import (
     CacheHealthOut,
     CacheStatsOut,
     ClearedOut,
-    EmbeddingsOut,
     ExpiredOut,
     LayerOut,
-    ResponsesOut,
-    TablesOut,
 )
-from lamina.api.providers import HitRatesOut
 from lamina.caching.shared_caches import CacheFigures
 from lamina.core.cache_layers import Layer
 from lamina.core.cache_stats import LayerCounts
@@ -45,15 +40,8 @@ async def stats(
     semantic = health.layers[Layer.SEMANTIC.value].model_copy(
         update={"entries": tables.responses.entries, "bytes": tables.responses.size_bytes}
     )
-    return CacheStatsOut(
-        layers={**health.layers, Layer.SEMANTIC.value: semantic},
-        counted=health.counted,
-        shards=health.shards,
-        tables=TablesOut(
-            responses=ResponsesOut(**asdict(tables.responses)), embeddings=EmbeddingsOut(**asdict(tables.embeddings))
-        ),
-        providers=[HitRatesOut.from_attributes(rates) for rates in tables.providers],
-    )
+    layers = {**health.layers, Layer.SEMANTIC.value: semantic}
+    return CacheStatsOut.from_attributes(health, layers=layers, tables=tables, providers=tables.providers)
 
 
 @router.get("/cache/health")

@@ -41,9 +41,9 @@ async def _behind(services: Services) -> tuple[dict[str, LagOut], dict[str, Buil
 
 async def _lag(services: Services) -> dict[str, LagOut]:
     lag = await services.reads.outbox.lag()
-    return {name: LagOut(pending=item.pending, oldest_s=item.oldest_s) for name, item in lag.items()}
+    return {name: LagOut.from_attributes(item) for name, item in lag.items()}
 
 
 async def _builds(services: Services) -> dict[str, BuildOut]:
     under_way = await services.reads.builds.under_way()
-    return {build.projection: BuildOut(number=build.number, pending=build.pending) for build in under_way}
+    return {build.projection: BuildOut.from_attributes(build) for build in under_way}

@@ -20,4 +20,4 @@ async def erase_user(
     It leaves every table, index, cache and archive, and cannot be undone. Needs an admin's key.
     """
     receipt = await services.eraser.erase(credential.tenant, user, utc_now())
-    return ReceiptOut(user=user, erased=dict(receipt.erased), left=dict(receipt.left), complete=receipt.is_complete)
+    return ReceiptOut.from_attributes(receipt, user=user, complete=receipt.is_complete)

@@ -4,6 +4,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, Field
 
+from lamina.api.fields import Output
 from lamina.api.providers import HitRatesOut
 from lamina.core.cache_stats import Holding, LayerCounts
 
@@ -38,7 +39,7 @@ class LayerOut(BaseModel):
         )
 
 
-class CacheHealthOut(BaseModel):
+class CacheHealthOut(Output):
     """The caches without their tables."""
 
     layers: dict[str, LayerOut] = Field(description="By layer; front holds this replica's copies.")
@@ -50,7 +51,7 @@ class CacheHealthOut(BaseModel):
     )
 
 
-class ResponsesOut(BaseModel):
+class ResponsesOut(Output):
     """The responses of the semantic cache."""
 
     entries: int = Field(description="All of them.")
@@ -62,14 +63,14 @@ class ResponsesOut(BaseModel):
     hits: int = Field(description="Those of them that a response answered.")
 
 
-class EmbeddingsOut(BaseModel):
+class EmbeddingsOut(Output):
     """The embeddings of all the tenant's questions."""
 
     entries: int = Field(description="How many.")
     size_bytes: int = Field(description="Their rows' size.")
 
 
-class TablesOut(BaseModel):
+class TablesOut(Output):
     """The tables behind the caches."""
 
     responses: ResponsesOut = Field(description="Of the tenant, or the workspace that was named.")

@@ -2,15 +2,17 @@
 
 from pydantic import BaseModel, Field
 
+from lamina.api.fields import Output
 
-class LagOut(BaseModel):
+
+class LagOut(Output):
     """How far a projection is behind Postgres."""
 
     pending: int = Field(description="Memories still to apply.")
     oldest_s: float = Field(description="Age of the oldest of them, in seconds.")
 
 
-class BuildOut(BaseModel):
+class BuildOut(Output):
     """A projection that is built anew beside the one that searches use."""
 
     number: int = Field(description="Number of the build, from 1.")

@@ -1,9 +1,11 @@
 """The erasure of a user."""
 
-from pydantic import BaseModel, Field
+from pydantic import Field
+
+from lamina.api.fields import Output
 
 
-class ReceiptOut(BaseModel):
+class ReceiptOut(Output):
     """The receipt of an erasure."""
 
     user: str = Field(description="Whose memories they were.")
