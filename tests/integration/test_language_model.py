@@ -1,6 +1,9 @@
 """The language model's extractor against a real HTTP endpoint on this machine that plays the model."""
 
 import json
+import logging
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -77,7 +80,7 @@ def served(endpoint: Endpoint) -> Iterator[Endpoint]:
             endpoint.at.append(time.monotonic())
             body = self.rfile.read(int(self.headers["Content-Length"]))
             endpoint.asked.append({"path": self.path, **json.loads(body)})
-            endpoint.headers.append(dict(self.headers))
+            endpoint.headers.append({name.lower(): value for name, value in self.headers.items()})
             time.sleep(endpoint.delay_s)
             status, headers, reply = endpoint.replies[min(len(endpoint.asked), len(endpoint.replies)) - 1]
             data = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
@@ -147,12 +150,39 @@ async def test_the_endpoint_is_asked_in_its_own_format_with_the_key_and_the_sche
 
     (asked,) = endpoint.asked
     assert asked["path"] == "/v1/chat/completions"
-    assert endpoint.headers[0]["Authorization"] == "Bearer s3cret"
+    assert endpoint.headers[0]["authorization"] == "Bearer s3cret"
     assert (asked["model"], asked["max_tokens"], asked["temperature"]) == ("small", 321, 0)
     assert asked["response_format"]["type"] == "json_schema"
     assert asked["response_format"]["json_schema"]["schema"] == SCHEMA
     assert SCHEMA["additionalProperties"] is False
     assert sorted(SCHEMA["required"]) == ["edges", "entities", "facts", "notes"]
+
+
+async def test_no_identity_of_the_environment_reaches_the_endpoint(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.setenv(name, "foreign")
+    endpoint = play(completion(EMPTY))
+
+    await extracted(endpoint)
+
+    assert "authorization" not in endpoint.headers[0]
+    assert "foreign" not in str(endpoint.headers[0])
+
+
+async def test_neither_what_is_said_nor_the_key_is_logged(play: Play, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+
+    await extracted(play(completion(ANSWER)), api_key="s3cret")
+
+    assert caplog.records
+    for hidden in ("Initech", "s3cret"):
+        assert hidden not in caplog.text
+
+
+def test_a_process_without_a_language_model_does_not_load_its_client() -> None:
+    script = "import sys, deployments.services, lamina.extraction.language_model; sys.exit('openai' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", script], check=False, timeout=120).returncode == 0
 
 
 async def test_what_is_said_reaches_the_model_as_data_and_never_as_a_turn_of_its_own(play: Play) -> None:
@@ -289,9 +319,12 @@ async def test_an_endpoint_that_never_fits_leaves_it_to_the_rules(play: Play, re
     assert (len(endpoint.asked), fallbacks) == (2, {"invalid": 1})
 
 
-@pytest.mark.parametrize("reply", [{}, {"choices": []}, [], b"<html>"])
-async def test_an_answer_that_is_no_completion_leaves_it_to_the_rules(play: Play, reply: Any) -> None:
-    found, fallbacks = await extracted(play((200, {}, reply)))
+@pytest.mark.parametrize("headers", [{}, {"Content-Type": "application/json"}])
+@pytest.mark.parametrize("reply", [{}, {"choices": []}, [], b"<html>", b"\xff"])
+async def test_an_answer_that_is_no_completion_leaves_it_to_the_rules(
+    play: Play, reply: Any, headers: dict[str, str]
+) -> None:
+    found, fallbacks = await extracted(play((200, headers, reply)))
 
     assert found == by_rules([SAID], [ID])
     assert fallbacks == {"unavailable": 1}
