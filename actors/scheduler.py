@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import Any, cast
 from uuid import UUID
 
-import psycopg
 import ray
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from ray.actor import ActorHandle
@@ -20,6 +19,7 @@ from lamina.core.runs import BY_SCHEDULE, JobName, Order, Run
 from lamina.errors import LaminaError
 from lamina.maintenance.schedule import schedules
 from lamina.settings import Settings
+from lamina.stores.postgres.connection import Connection, listen
 from lamina.stores.postgres.generations import lacks_vectors
 from lamina.stores.postgres.job_runs import CHANNEL, Runs, locked
 from lamina.wiring.jobs import jobs_edition, jobs_namespace
@@ -104,17 +104,14 @@ class Scheduler:
     async def _work_off(self) -> None:
         while True:
             try:
-                async with await psycopg.AsyncConnection.connect(
-                    session_url(self._settings), autocommit=True
-                ) as connection:
-                    await connection.execute(f"LISTEN {CHANNEL}".encode())
+                async with await listen(session_url(self._settings), CHANNEL, name="lamina scheduler") as connection:
                     await self._catch_up()
                     await self._listen(connection)
             except Exception as error:  # noqa: BLE001 - it has no other owner: if it ended, no job would run again
                 logger.warning("the queue of jobs does not answer, retrying: %r", error)
                 await asyncio.sleep(LOOK_S)
 
-    async def _listen(self, connection: psycopg.AsyncConnection[Any]) -> None:
+    async def _listen(self, connection: Connection) -> None:
         while True:
             await self._start_open()
             async for _ in connection.notifies(timeout=LOOK_S, stop_after=1):

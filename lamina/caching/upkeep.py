@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 from lamina.caching.shared_caches import SharedCaches
 from lamina.core.cache_layers import Layer
 from lamina.policies.caching.model_responses import ResponseFigures
-from lamina.stores.postgres.connection import Pool, connect, statement
+from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.embedding_cache import EmbeddingFigures, EmbeddingTable
 from lamina.stores.postgres.epochs import raise_epochs
 from lamina.stores.postgres.provider_metrics import HitRates, ProviderMetrics
-from lamina.stores.postgres.responses import Responses
+from lamina.stores.postgres.responses import Responses, count_expired
 
 PREFETCHED = (Layer.TURN, Layer.NEGATIVE)
 """What answers a whole request before anything is searched."""
@@ -126,15 +126,13 @@ class CacheTables:
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        cutoffs = {
-            "responses": self.responses.cutoff(now),
-            "embeddings": now - timedelta(days=self.embedding_days),
-            "providers": now - timedelta(days=self.provider_days),
-        }
-        async with connect(self.pool) as connection:
-            cursor = await connection.execute(statement("count_expired"), {"tenant": tenant, **cutoffs})
-            row = await cursor.fetchone()
-        return int(row["expired"]) if row else 0
+        return await count_expired(
+            self.pool,
+            tenant,
+            responses=self.responses.cutoff(now),
+            embeddings=now - timedelta(days=self.embedding_days),
+            providers=now - timedelta(days=self.provider_days),
+        )
 
     async def purge_expired(self, now: datetime, tenant: str | None = None) -> Mapping[str, int]:
         """Remove what is over, of a tenant or of every one; return how many rows of each table.

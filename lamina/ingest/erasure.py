@@ -10,8 +10,15 @@ from psycopg.rows import DictRow
 
 from lamina.core.scope import Scope
 from lamina.ingest.memory_linking import MemoryLinker
-from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, statement
+from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.erasure import (
+    count_user_rows,
+    delete_user_rows,
+    erase_notes,
+    lock_derived_notes,
+    lock_user_notes,
+)
 from lamina.stores.postgres.links import prune_evidence
 from lamina.stores.postgres.notes import delete_notes
 from lamina.stores.postgres.outbox import (
@@ -24,9 +31,24 @@ from lamina.stores.postgres.outbox import (
 from lamina.text.hygiene import clean_id
 
 PAGE = 1_000
-Step = Callable[[Connection, dict[str, Any]], Awaitable[Sequence[DictRow]]]
 EraseElsewhere = Callable[[str, str], Awaitable[int]]
 """Erases what a tenant's user has somewhere else than in these tables, and returns how much that was."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Owner:
+    """A user who is erased.
+
+    Args:
+        now: The time of the erasure.
+    """
+
+    tenant: str
+    user: str
+    now: datetime
+
+
+Step = Callable[[Connection, _Owner], Awaitable[Sequence[DictRow]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,25 +93,25 @@ class Eraser:
             InvalidInput: If the user is no id.
             Unavailable: If Postgres does not answer; what was erased by then stays so.
         """
-        whose: dict[str, Any] = {"tenant": tenant, "user_id": clean_id(user, "user"), "limit": PAGE, "now": now}
+        whose = _Owner(tenant, clean_id(user, "user"), now)
         steps: Mapping[str, Step] = {
             "notes": self._notes,
             "messages": self._messages,
             "passages": self._passages,
-            "documents": self._plain("erase_user_documents"),
-            "profiles": self._plain("erase_user_profiles"),
+            "documents": self._documents,
+            "profiles": self._profiles,
             "statements": self._statements,
         }
         erased = {name: await self._all(step, whose) for name, step in steps.items()}
         for name, erase in self._elsewhere.items():
-            erased[name] = await erase(tenant, whose["user_id"])
-        return Receipt(erased, await self._left(whose))
+            erased[name] = await erase(tenant, whose.user)
+        return Receipt(erased, await count_user_rows(self._pool, tenant, whose.user))
 
-    async def _all(self, step: Step, whose: dict[str, Any]) -> int:
+    async def _all(self, step: Step, whose: _Owner) -> int:
         async def act(connection: Connection) -> int:
             rows = await step(connection, whose)
             for workspace, namespace in sorted({(row["workspace"], row["namespace"]) for row in rows}):
-                await bump_epoch(connection, Scope(whose["tenant"], workspace, namespace), teaches=True)
+                await bump_epoch(connection, Scope(whose.tenant, workspace, namespace), teaches=True)
             return len(rows)
 
         erased = 0
@@ -97,27 +119,27 @@ class Eraser:
             erased += count
         return erased
 
-    async def _notes(self, connection: Connection, whose: dict[str, Any]) -> Sequence[DictRow]:
-        rows = await _rows(connection, "erase_user_notes", whose)
+    async def _notes(self, connection: Connection, whose: _Owner) -> Sequence[DictRow]:
+        rows = await lock_user_notes(connection, whose.tenant, whose.user, limit=PAGE)
         ids = [row["id"] for row in rows]
-        deletion = await delete_notes(connection, whose["tenant"], ids, whose["now"])
-        made = await _rows(connection, "erase_derived_notes", {"ids": ids, "tenant": whose["tenant"]})
+        deletion = await delete_notes(connection, whose.tenant, ids, whose.now)
+        made = await lock_derived_notes(connection, whose.tenant, ids)
         erased = [row["id"] for row in (*rows, *made)]
         everything = sorted({*erased, *deletion.gone})
         nodes = await self._linker.forget(connection, everything)
         await enqueue_returned(connection, deletion.back)
         entries = [*note_entries([*everything, *deletion.back]), *outbox_entries("graph", nodes)]
         await enqueue_entries(connection, entries)
-        await connection.execute(statement("erase_notes"), {"ids": erased, "tenant": whose["tenant"]})
+        await erase_notes(connection, whose.tenant, erased)
         return [*rows, *made]
 
-    async def _messages(self, connection: Connection, whose: dict[str, Any]) -> Sequence[DictRow]:
-        rows = await _rows(connection, "erase_user_messages", whose)
+    async def _messages(self, connection: Connection, whose: _Owner) -> Sequence[DictRow]:
+        rows = await delete_user_rows(connection, "messages", whose.tenant, whose.user, limit=PAGE)
         await self._leave(connection, "messages", [row["id"] for row in rows])
         return rows
 
-    async def _passages(self, connection: Connection, whose: dict[str, Any]) -> Sequence[DictRow]:
-        rows = await _rows(connection, "erase_user_passages", whose)
+    async def _passages(self, connection: Connection, whose: _Owner) -> Sequence[DictRow]:
+        rows = await delete_user_rows(connection, "passages", whose.tenant, whose.user, limit=PAGE)
         await self._leave(connection, "documents", [row["id"] for row in rows])
         return rows
 
@@ -125,21 +147,15 @@ class Eraser:
         nodes = await self._linker.forget(connection, ids)
         await enqueue_entries(connection, [*outbox_entries(projection, ids), *outbox_entries("graph", nodes)])
 
-    async def _statements(self, connection: Connection, whose: dict[str, Any]) -> Sequence[DictRow]:
-        rows = await _rows(connection, "erase_user_statements", whose)
+    async def _statements(self, connection: Connection, whose: _Owner) -> Sequence[DictRow]:
+        rows = await delete_user_rows(connection, "statements", whose.tenant, whose.user, limit=PAGE)
         entities = {id_ for row in rows for id_ in (row["from_id"], row["to_id"])}
         await prune_evidence(connection, sorted(entities), sorted({row["edge_id"] for row in rows}))
         await enqueue(connection, "graph", sorted(entities))
         return rows
 
-    def _plain(self, name: str) -> Step:
-        return lambda connection, whose: _rows(connection, name, whose)
+    async def _documents(self, connection: Connection, whose: _Owner) -> Sequence[DictRow]:
+        return await delete_user_rows(connection, "documents", whose.tenant, whose.user, limit=PAGE)
 
-    async def _left(self, whose: dict[str, Any]) -> Mapping[str, int]:
-        async with connect(self._pool) as connection:
-            [row] = await _rows(connection, "user_left", whose)
-        return {name: int(count) for name, count in row.items()}
-
-
-async def _rows(connection: Connection, name: str, parameters: dict[str, Any]) -> Sequence[DictRow]:
-    return await (await connection.execute(statement(name), parameters)).fetchall()
+    async def _profiles(self, connection: Connection, whose: _Owner) -> Sequence[DictRow]:
+        return await delete_user_rows(connection, "profiles", whose.tenant, whose.user, limit=PAGE)

@@ -1,6 +1,5 @@
 """Changes that jobs make: rows, what follows for their projections, the epoch, and the journal for the undo."""
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,11 +8,11 @@ from uuid import UUID
 from psycopg.rows import DictRow
 
 from lamina.core.scope import Scope
-from lamina.stores.postgres.connection import Connection, statement
+from lamina.stores.postgres.connection import Connection
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.job_changes import Change, Columns, Relation, change_rows, journal
+from lamina.stores.postgres.note_temperature import blank_words, restore_words
 from lamina.stores.postgres.outbox import enqueue, enqueue_notes, enqueue_returned
-from lamina.text.words import words
 
 # What no index holds.
 _QUIET = frozenset({"weight", "hits", "last_hit_at", "temperature_changed_at"})
@@ -50,9 +49,9 @@ class Changes:
         cooled = [row["id"] for row in rows if row["was"] == "warm" and row["temperature"] == "cold"]
         warmed = [row["id"] for row in rows if row["was"] == "cold" and row["temperature"] == "warm"]
         if cooled:
-            await self.connection.execute(statement("blank_words"), {"ids": cooled})
+            await blank_words(self.connection, cooled)
         if warmed:
-            await _restore_words(self.connection, warmed)
+            await restore_words(self.connection, warmed)
 
     async def entities(self, changes: Sequence[Change], *, tenant: str | None = None) -> list[UUID]:
         """Change entities; return the ids of those that changed."""
@@ -94,16 +93,3 @@ class Changes:
     def _bump(self, rows: Iterable[DictRow], *, teaches: bool) -> None:
         for scope in {(row["tenant"], row["workspace"], row["namespace"]) for row in rows}:
             self.bump(Scope(*scope), teaches=teaches)
-
-
-async def _restore_words(connection: Connection, ids: Sequence[UUID]) -> None:
-    cursor = await connection.execute(statement("chunk_texts"), {"ids": list(ids)})
-    chunks = await cursor.fetchall()
-    joined = await asyncio.to_thread(lambda: [" ".join(words(chunk["text"])) for chunk in chunks])
-    parameters = {
-        "ids": [chunk["id"] for chunk in chunks],
-        "generations": [chunk["generation"] for chunk in chunks],
-        "chunks": [chunk["chunk"] for chunk in chunks],
-        "words": joined,
-    }
-    await connection.execute(statement("restore_words"), parameters)

@@ -2,15 +2,13 @@
 
 import asyncio
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
-from pgvector import Vector
 from psycopg.rows import DictRow
-from psycopg.types.json import Jsonb
 
 from lamina.core.areas import Area
 from lamina.core.memories import Chunk, Message, Role, clean_message
@@ -26,12 +24,23 @@ from lamina.maintenance.pages import After, Page
 from lamina.policies.retention.provenance import Origin, derived_id
 from lamina.policies.retention.session_budget import CompactionPolicy, Forecast, SessionMessage, forecast, plan
 from lamina.settings import JobsSettings
-from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters, statement
+from lamina.stores.postgres.compaction import (
+    SessionSummary,
+    delete_summaries,
+    find_large_sessions,
+    has_session,
+    insert_summaries,
+    lock_live_messages,
+    read_live_messages,
+)
+from lamina.stores.postgres.connection import Connection, Pool
+from lamina.stores.postgres.entities import keep_entities
 from lamina.stores.postgres.epochs import bump_epoch
-from lamina.stores.postgres.generations import own_generation
+from lamina.stores.postgres.generations import own_generation, read_active_generation
 from lamina.stores.postgres.job_changes import Change, take_rows
-from lamina.stores.postgres.links import forget
+from lamina.stores.postgres.links import copy_mentions, forget
 from lamina.stores.postgres.outbox import enqueue
+from lamina.stores.postgres.vectors import EmbeddedRow, write_vectors
 from lamina.text.words import estimated_tokens
 
 SUMMARY_NAME = "summary"
@@ -164,9 +173,7 @@ class Sessions:
 
     async def live(self, scope: Scope) -> list[LiveMessage]:
         """Return all that stands in the scope's session, whoever may read it."""
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("session_live_messages"), scope_parameters(scope))
-            rows = await cursor.fetchall()
+        rows = await read_live_messages(self._pool, scope)
         return await asyncio.to_thread(lambda: [_live(row) for row in rows])
 
     async def forecast(self, scope: Scope, now: datetime) -> SessionForecast:
@@ -176,17 +183,12 @@ class Sessions:
             NotFound: If there is no such session.
         """
         messages = await self.live(scope)
-        if not messages and not await self._is_known(scope):
+        if not messages and not await has_session(self._pool, scope):
             raise NotFound("session", str(scope.session))
         found = forecast([_measured(item) for item in messages], self.policy, now)
         readable = {item.position for item in messages if scope.user is None or item.user in {None, scope.user}}
         told = replace(found, compacts=tuple(place for place in found.compacts if place in readable))
         return SessionForecast(told, any(item.is_summary for item in messages))
-
-    async def _is_known(self, scope: Scope) -> bool:
-        async with connect(self._pool) as connection:
-            row = await (await connection.execute(statement("session_is_known"), scope_parameters(scope))).fetchone()
-        return row is not None and bool(row["is_known"])
 
 
 def _live(row: DictRow) -> LiveMessage:
@@ -315,14 +317,13 @@ class CompactionJob:
         return Page(None, following, sum(map(len, live)), gone + sum(map(len, due)), gone)
 
     async def _large(self, area: Area, after: After) -> list[str]:
-        parameters = area.ids() | {
-            "after": None if after is None else after["session"],
-            "least_tokens": math.floor(self._policy.due * self._policy.budget_tokens),
-            "limit": self._page_sessions,
-        }
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("compaction_sessions"), parameters)
-            return [row["session_id"] async for row in cursor]
+        return await find_large_sessions(
+            self._pool,
+            area,
+            least_tokens=math.floor(self._policy.due * self._policy.budget_tokens),
+            after=None if after is None else after["session"],
+            limit=self._page_sessions,
+        )
 
     async def _decided(self, scope: Scope, moment: datetime) -> _Outcome:
         messages = await self._sessions.live(scope)
@@ -354,8 +355,10 @@ class CompactionJob:
 
     async def act(self, changes: Changes, area: Area, plan: list[CompactedSession]) -> Counts:
         """Compact the sessions all of whose messages still stand; nothing while another model takes over."""
-        locked = await _locked(changes.connection, area, plan)
-        number, _ = await _active(changes.connection)
+        stood = {item.id: item.content_hash for one in plan for item in one.stood}
+        locked = await lock_live_messages(changes.connection, area, stood)
+        active = await read_active_generation(changes.connection)
+        number = 0 if active is None else active.number
         sound = [one for one in plan if one.generation == number and {item.id for item in one.stood} <= locked]
         made = [summary for one in sound for summary in one.summaries]
         if not made:
@@ -372,7 +375,7 @@ class CompactionJob:
     async def undo(self, connection: Connection, run: UUID) -> Counts:
         """Remove some of the summaries that a run made, whose messages are back."""
         ids = await take_rows(connection, run, MADE, UNDO_PAGE)
-        rows = await (await connection.execute(statement("compaction_delete"), {"ids": ids})).fetchall()
+        rows = await delete_summaries(connection, ids)
         gone = [row["id"] for row in rows]
         changed = await forget(connection, gone)
         await enqueue(connection, "messages", gone)
@@ -399,24 +402,6 @@ def _message(text: str, stood: Sequence[LiveMessage]) -> Message:
     return Message(Role.SYSTEM, text, name=SUMMARY_NAME, occurred_at=stood[-1].occurred_at, metadata={"summary": told})
 
 
-async def _active(connection: Connection) -> tuple[int, ModelIdentity | None]:
-    row = await (await connection.execute(statement("active_generation"))).fetchone()
-    if row is None:
-        return 0, None
-    return int(row["generation"]), ModelIdentity(row["model"], row["dimension"], row["normalised"])
-
-
-async def _locked(connection: Connection, area: Area, plan: Sequence[CompactedSession]) -> set[UUID]:
-    stood = [item for one in plan for item in one.stood]
-    parameters = {
-        **area.ids(),
-        "ids": [item.id for item in stood],
-        "hashes": [item.content_hash for item in stood],
-    }
-    cursor = await connection.execute(statement("compaction_lock"), parameters)
-    return {row["id"] async for row in cursor}
-
-
 def _departures(summary: PreparedSummary, moment: datetime) -> list[Change]:
     after = {"compacted_at": moment, "compacted_into": summary.id}
     return [Change(item.id, after, {"compacted_at": None}) for item in summary.stood]
@@ -424,35 +409,35 @@ def _departures(summary: PreparedSummary, moment: datetime) -> list[Change]:
 
 async def _write(changes: Changes, area: Area, made: Sequence[PreparedSummary], generation: int) -> None:
     connection = changes.connection
-    rows = {
-        **area.ids(),
-        **_rows(made),
-        "name": SUMMARY_NAME,
-        "moment": changes.moment,
-        "run_id": changes.run,
-        "relation": MADE,
-    }
-    await connection.execute(statement("compaction_insert"), rows)
-    chunks = {**area.ids(), **_chunks(made), "generation": generation}
-    await connection.execute(statement("embed_messages"), chunks)
+    await insert_summaries(
+        connection,
+        area,
+        [_row(summary) for summary in made],
+        name=SUMMARY_NAME,
+        moment=changes.moment,
+        run=changes.run,
+        relation=MADE,
+    )
+    vectors = [EmbeddedRow(summary.id, summary.content_hash(), summary.chunks) for summary in made]
+    await write_vectors(connection, "messages", area, generation, vectors)
     await _link(connection, area, made)
     for projection in ("messages", "graph"):
         await enqueue(connection, projection, [summary.id for summary in made])
 
 
-def _rows(made: Sequence[PreparedSummary]) -> dict[str, Any]:
-    return {
-        "ids": [summary.id for summary in made],
-        "sessions": [summary.session for summary in made],
-        "users": [summary.last.user for summary in made],
-        "agents": [_common(item.agent for item in summary.stood) for summary in made],
-        "swarms": [_common(item.swarm for item in summary.stood) for summary in made],
-        "positions": [summary.last.position for summary in made],
-        "contents": [summary.message.content for summary in made],
-        "hashes": [summary.content_hash() for summary in made],
-        "metadata": [Jsonb(summary.message.metadata) for summary in made],
-        "times": [summary.last.occurred_at for summary in made],
-    }
+def _row(summary: PreparedSummary) -> SessionSummary:
+    return SessionSummary(
+        id=summary.id,
+        session=summary.session,
+        user=summary.last.user,
+        agent=_common(item.agent for item in summary.stood),
+        swarm=_common(item.swarm for item in summary.stood),
+        position=summary.last.position,
+        content=summary.message.content,
+        content_hash=summary.content_hash(),
+        metadata=summary.message.metadata,
+        occurred_at=summary.last.occurred_at,
+    )
 
 
 def _common(values: Iterable[Value | None]) -> Value | None:
@@ -461,43 +446,18 @@ def _common(values: Iterable[Value | None]) -> Value | None:
     return distinct.pop() if len(distinct) == 1 else None
 
 
-def _chunks(made: Sequence[PreparedSummary]) -> dict[str, Any]:
-    placed = [(summary, place, chunk) for summary in made for place, chunk in enumerate(summary.chunks)]
-    return {
-        "ids": [summary.id for summary, _, _ in placed],
-        "guards": [summary.content_hash() for summary, _, _ in placed],
-        "chunks": [place for _, place, _ in placed],
-        "starts": [chunk.start for _, _, chunk in placed],
-        "ends": [chunk.end for _, _, chunk in placed],
-        "embeddings": [Vector(chunk.vector()) for _, _, chunk in placed],
-    }
-
-
 async def _link(connection: Connection, area: Area, made: Sequence[PreparedSummary]) -> None:
     """Link summaries to the entities they name, as far as what they stand for was linked to them."""
     names = await find_names_in(connection, area.scope(), [summary.reading for summary in made])
-    kept = await _kept(connection, area, {entity for found in names for entity in _entities(found)})
+    kept = await keep_entities(connection, area.scope(), {entity for found in names for entity in _entities(found)})
     named = [
         (summary.id, entity)
         for summary, found in zip(made, names, strict=True)
         for entity in sorted(_entities(found) & kept)
     ]
     stood = [(summary.id, item.id) for summary in made for item in summary.stood]
-    parameters = {
-        **area.ids(),
-        "ids": [id_ for id_, _ in stood],
-        "sources": [source for _, source in stood],
-        "namers": [id_ for id_, _ in named],
-        "entities": [entity for _, entity in named],
-    }
-    await connection.execute(statement("compaction_links"), parameters)
+    await copy_mentions(connection, area, stood, named)
 
 
 def _entities(found: EntitiesByName) -> set[UUID]:
     return {entity for entities in found.values() for entity in entities}
-
-
-async def _kept(connection: Connection, area: Area, entities: Collection[UUID]) -> set[UUID]:
-    """Return the entities that are still there; none of them goes before the transaction ends."""
-    parameters = {**area.ids(), "ids": list(entities)}
-    return {row["id"] async for row in await connection.execute(statement("keep_entities"), parameters)}

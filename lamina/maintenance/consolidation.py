@@ -5,8 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
-from uuid import UUID, uuid5
+from uuid import UUID
 
 import numpy as np
 from psycopg.rows import DictRow
@@ -18,7 +17,7 @@ from lamina.core.scope import Scope
 from lamina.errors import LaminaError
 from lamina.extraction.extractive_summaries import SourceText, Summarizer
 from lamina.maintenance.changes import Changes
-from lamina.maintenance.derived_notes import Derived, Deriver, PreparedDerived, kept_entities, still_says
+from lamina.maintenance.derived_notes import Derived, Deriver, PreparedDerived, still_says
 from lamina.maintenance.pages import After, Page
 from lamina.policies.retention.clusters import (
     Cluster,
@@ -30,8 +29,11 @@ from lamina.policies.retention.clusters import (
     inferred_edges,
 )
 from lamina.policies.retention.provenance import Origin
-from lamina.stores.postgres.connection import Connection, Pool, connect, statement
+from lamina.stores.postgres.connection import Connection, Pool, connect
+from lamina.stores.postgres.derived_notes import find_covered, read_consolidable, read_consolidated
+from lamina.stores.postgres.entities import keep_entities
 from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.inferred_edges import delete_inferences, insert_edges, read_edges, read_shared_links
 from lamina.stores.postgres.job_changes import Change, take_rows
 from lamina.stores.postgres.links import prune_evidence
 from lamina.stores.postgres.notes import count_notes
@@ -146,9 +148,7 @@ class ConsolidationJob:
         return Page(None, page.after, page.seen, page.planned)
 
     async def _stale(self, area: Area) -> Page[Plan]:
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("consolidation_members"), {**area.ids(), "source": SOURCE})
-            rows = await cursor.fetchall()
+        rows = await read_consolidated(self._pool, area, SOURCE)
         stale = await asyncio.to_thread(lambda: tuple(row["id"] for row in rows if _is_stale(area, row)))
         plan = Plan(stale=stale) if stale else None
         return Page(plan, {"of": _NOTES, "id": None}, planned=len(stale))
@@ -156,10 +156,7 @@ class ConsolidationJob:
     async def _found(
         self, area: Area, after: str | None, moment: datetime
     ) -> tuple[list[tuple[str | None, Cluster]], Page[None]]:
-        parameters = {"after": after, "moment": moment, "limit": self._page_notes, "source": SOURCE}
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("consolidation_notes"), {**area.ids(), **parameters})
-            rows = await cursor.fetchall()
+        rows = await read_consolidable(self._pool, area, SOURCE, moment=moment, after=after, limit=self._page_notes)
         found = await asyncio.to_thread(self._clusters, rows)
         is_last = len(rows) < self._page_notes
         following = {"of": _EDGES, "id": None} if is_last else {"of": _NOTES, "id": str(rows[-1]["id"])}
@@ -205,9 +202,8 @@ class ConsolidationJob:
 
     async def _edges(self, area: Area) -> Page[Plan]:
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("shared_links"), {**area.ids(), "type": EDGE_TYPE})
-            links = [(row["from_id"], row["to_id"]) async for row in cursor]
-            known = await _related(connection, area)
+            links = await read_shared_links(connection, area, EDGE_TYPE)
+            known = await read_edges(connection, area, EDGE_TYPE, SOURCE)
         found = await asyncio.to_thread(inferred_edges, links, self._policy.edges)
         plan = _compared(found, known)
         planned = len(plan.edges) + len(plan.unfounded)
@@ -267,16 +263,10 @@ def _is_stale(area: Area, row: DictRow) -> bool:
 async def _dissolve(changes: Changes, area: Area, ids: Sequence[UUID]) -> Counts:
     gone = [Change(id_, {"deleted_at": changes.moment}, {"deleted_at": None}) for id_ in ids]
     dissolved = await changes.notes(gone, tenant=area.tenant)
-    parameters = {"ids": dissolved, "tenant": area.tenant}
-    cursor = await changes.connection.execute(statement("covered_members"), parameters)
+    covered_notes = await find_covered(changes.connection, area.tenant, dissolved)
     shown = {"deleted_at": None, "merged_into": None}
-    back = [Change(row["id"], shown, {"merged_into": row["merged_into"]}) async for row in cursor]
+    back = [Change(row["id"], shown, {"merged_into": row["merged_into"]}) for row in covered_notes]
     return Counts(changed=len(dissolved) + len(await changes.notes(back, tenant=area.tenant)))
-
-
-async def _related(connection: Connection, area: Area) -> list[DictRow]:
-    parameters = {**area.ids(), "type": EDGE_TYPE, "source": SOURCE}
-    return await (await connection.execute(statement("inferred_links"), parameters)).fetchall()
 
 
 def _compared(found: Sequence[InferredEdge], known: Sequence[DictRow]) -> Plan:
@@ -291,8 +281,7 @@ def _compared(found: Sequence[InferredEdge], known: Sequence[DictRow]) -> Plan:
 
 async def _take_inferences(connection: Connection, ids: Sequence[UUID]) -> list[DictRow]:
     """Take the inferences from edges; what nothing else founds goes, the others are weighed anew."""
-    cursor = await connection.execute(statement("delete_inferred_edges"), {"ids": list(ids), "source": SOURCE})
-    rows = await cursor.fetchall()
+    rows = await delete_inferences(connection, ids, SOURCE)
     ends = sorted({end for row in rows for end in (row["from_id"], row["to_id"])})
     await prune_evidence(connection, ends, sorted({row["id"] for row in rows}))
     await enqueue(connection, "graph", ends)
@@ -308,25 +297,18 @@ async def _drop_edges(changes: Changes, ids: Sequence[UUID]) -> Counts:
 
 async def _write_edges(changes: Changes, area: Area, edges: Sequence[InferredEdge]) -> Counts:
     ends = {end for edge in edges for end in (edge.subject, edge.object)}
-    kept = await kept_entities(changes.connection, area, ends)
+    kept = await keep_entities(changes.connection, area.scope(), ends)
     told = [edge for edge in edges if {edge.subject, edge.object} <= kept]
-    cursor = await changes.connection.execute(statement("insert_inferred_edges"), _columns(changes, area, told))
-    rows = await cursor.fetchall()
+    rows = await insert_edges(
+        changes.connection,
+        area,
+        told,
+        type_=EDGE_TYPE,
+        source=SOURCE,
+        confidence=EDGE_CONFIDENCE,
+        moment=changes.moment,
+        run=changes.run,
+    )
     await enqueue(changes.connection, "graph", sorted({row["from_id"] for row in rows}))
     changes.bump(area.scope())
     return Counts(changed=len(rows))
-
-
-def _columns(changes: Changes, area: Area, edges: Sequence[InferredEdge]) -> dict[str, Any]:
-    return {
-        **area.ids(),
-        "ids": [uuid5(edge.subject, f"{EDGE_TYPE} {edge.object}") for edge in edges],
-        "from_ids": [edge.subject for edge in edges],
-        "to_ids": [edge.object for edge in edges],
-        "strengths": [edge.strength for edge in edges],
-        "type": EDGE_TYPE,
-        "confidence": EDGE_CONFIDENCE,
-        "source": SOURCE,
-        "moment": changes.moment,
-        "run_id": changes.run,
-    }

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from psycopg.rows import DictRow
@@ -14,8 +13,9 @@ from lamina.core.runs import Counts
 from lamina.maintenance.changes import Changes
 from lamina.maintenance.pages import After, Page
 from lamina.policies.retention.duplicate_groups import Merge, ToldNote, decide_merges
-from lamina.stores.postgres.connection import Connection, Pool, connect, statement
+from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.job_changes import Change
+from lamina.stores.postgres.note_duplicates import read_merge_page
 from lamina.stores.postgres.notes import count_notes, lock_unchanged
 
 PAGE_NOTES = 20_000
@@ -55,16 +55,12 @@ class MergeJob:
 
     async def decide(self, area: Area, after: After, moment: datetime) -> Page[Decided]:  # noqa: ARG002 - no clock
         """Read one page with what may be near to it, and decide."""
-        parameters: dict[str, Any] = {**area.ids(), "created_at": None, "id": None, **(after or {})}
-        async with connect(self._pool) as connection:
-            last = await _end_of_page(connection, parameters | {"limit": self._page_notes})
-            if last is None:
-                return Page(None)
-            since = last["created_at"] - self._window
-            cursor = await connection.execute(
-                statement("merge_candidates"), parameters | {"since": since, "limit": MOST_NOTES}
-            )
-            rows = await cursor.fetchall()
+        found = await read_merge_page(
+            self._pool, area, after, window=self._window, page_notes=self._page_notes, most_notes=MOST_NOTES
+        )
+        if found is None:
+            return Page(None)
+        last, rows = found
         return await asyncio.to_thread(self._page, rows, last)
 
     def _page(self, rows: Sequence[DictRow], last: DictRow) -> Page[Decided]:
@@ -90,10 +86,6 @@ class MergeJob:
     async def size(self, area: Area) -> int:
         """Return how many notes the scope has."""
         return await count_notes(self._pool, area)
-
-
-async def _end_of_page(connection: Connection, parameters: dict[str, Any]) -> DictRow | None:
-    return await (await connection.execute(statement("merge_bounds"), parameters)).fetchone()
 
 
 def _told(row: DictRow) -> ToldNote:

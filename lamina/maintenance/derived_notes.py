@@ -1,7 +1,7 @@
 """Notes that jobs make from other notes: prepared with their vectors first, then written in one transaction."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -15,9 +15,11 @@ from lamina.core.tiers import Tier
 from lamina.extraction.name_matching import TextWords, split_words
 from lamina.ingest.name_lookup import find_names_in
 from lamina.maintenance.changes import Changes
-from lamina.stores.postgres.connection import Connection, Pool, connect, statement
+from lamina.stores.postgres.connection import Connection, Pool
+from lamina.stores.postgres.derived_notes import find_derived, insert_sources, lock_sources, read_sources
+from lamina.stores.postgres.entities import keep_entities
 from lamina.stores.postgres.generations import own_generation
-from lamina.stores.postgres.links import link_similar
+from lamina.stores.postgres.links import copy_mentions, link_similar
 from lamina.stores.postgres.notes import PreparedNote, expire_derived, insert_notes, prepare_note
 from lamina.stores.postgres.outbox import enqueue
 
@@ -56,9 +58,8 @@ async def still_says(changes: Changes, area: Area, hashes: Mapping[UUID, bytes],
         hashes: Of what they said, by id.
         lasting: Whether none of them may end by itself either.
     """
-    parameters = {"tenant": area.tenant, "ids": list(hashes), "hashes": list(hashes.values()), "lasting": lasting}
-    cursor = await changes.connection.execute(statement("lock_derivation_sources"), parameters)
-    return len(await cursor.fetchall()) == len(hashes)
+    locked = await lock_sources(changes.connection, area.tenant, hashes, lasting=lasting)
+    return len(locked) == len(hashes)
 
 
 class Deriver:
@@ -79,16 +80,11 @@ class Deriver:
 
     async def known(self, ids: Sequence[UUID]) -> set[UUID]:
         """Return those that were made before, also if somebody deleted them or took them back: they stay away."""
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("derived_ids"), {"ids": list(ids)})
-            return {row["id"] async for row in cursor}
+        return await find_derived(self._pool, ids)
 
     async def sources(self, area: Area, ids: Sequence[UUID]) -> list[DictRow]:
         """Return what these notes say as it stands, in their order; what is gone by now is left out."""
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("derivation_sources"), {**area.ids(), "ids": list(ids)})
-            rows = {row["id"]: row async for row in cursor}
-        return [rows[id_] for id_ in ids if id_ in rows]
+        return await read_sources(self._pool, area, ids)
 
     async def prepare(self, derived: Sequence[Derived]) -> list[PreparedDerived]:
         """Return notes with everything that models have to say about them; nothing is written.
@@ -132,7 +128,7 @@ def _prepared(item: Derived, chunks: tuple[Chunk, ...], generation: int) -> Prep
 
 async def _link(connection: Connection, area: Area, item: PreparedDerived) -> None:
     made, sources = item.derived.id, list(item.derived.note.derived_from)
-    await connection.execute(statement("insert_note_sources"), {"note_id": made, "source_ids": sources})
+    await insert_sources(connection, made, sources)
     await _mention(connection, area, item)
     await link_similar(connection, Tier.NOTES, [made], item.generation)
     await enqueue(connection, "graph", [made])
@@ -141,19 +137,7 @@ async def _link(connection: Connection, area: Area, item: PreparedDerived) -> No
 async def _mention(connection: Connection, area: Area, item: PreparedDerived) -> None:
     """Have the note mention what it names, as far as its sources do, and as they do: it is no evidence of its own."""
     [names] = await find_names_in(connection, area.scope(), [item.reading])
-    named = await kept_entities(connection, area, {entity for entities in names.values() for entity in entities})
-    sources = item.derived.note.derived_from
-    parameters = {
-        **area.ids(),
-        "ids": [item.derived.id] * len(sources),
-        "sources": list(sources),
-        "namers": [item.derived.id] * len(named),
-        "entities": sorted(named),
-    }
-    await connection.execute(statement("compaction_links"), parameters)
-
-
-async def kept_entities(connection: Connection, area: Area, ids: Collection[UUID]) -> set[UUID]:
-    """Return the entities that are still there; none of them goes before the transaction ends."""
-    cursor = await connection.execute(statement("keep_entities"), {**area.ids(), "ids": list(ids)})
-    return {row["id"] async for row in cursor}
+    entities = {entity for found in names.values() for entity in found}
+    named = await keep_entities(connection, area.scope(), entities)
+    sources = [(item.derived.id, source) for source in item.derived.note.derived_from]
+    await copy_mentions(connection, area, sources, [(item.derived.id, entity) for entity in sorted(named)])

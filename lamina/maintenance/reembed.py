@@ -4,10 +4,8 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
-from pgvector import Vector
 from psycopg.rows import DictRow
 
 from lamina.core.areas import Area
@@ -20,10 +18,25 @@ from lamina.errors import Conflict, Unavailable
 from lamina.maintenance.changes import Changes
 from lamina.maintenance.pages import After, Page
 from lamina.models.batching import mean_vector
-from lamina.stores.postgres.connection import Connection, Pool, connect, statement
+from lamina.stores.postgres.connection import Connection, Pool
 from lamina.stores.postgres.epochs import bump_epoch
-from lamina.stores.postgres.generations import KnownGeneration, Thresholds, begin_generation, known_generations
+from lamina.stores.postgres.generations import (
+    KnownGeneration,
+    Thresholds,
+    begin_generation,
+    known_generations,
+    read_active_generation,
+)
+from lamina.stores.postgres.job_runs import run_area
 from lamina.stores.postgres.outbox import NOTE_PROJECTIONS, enqueue
+from lamina.stores.postgres.vectors import (
+    EmbeddedRow,
+    delete_outdated,
+    drop_building,
+    find_outdated,
+    read_unembedded,
+    write_vectors,
+)
 from lamina.text.words import words
 
 MAX_PAGE_TEXTS = 256
@@ -62,21 +75,6 @@ STEPS = (*KINDS, OUTDATED)
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
-    """A row with its new vectors.
-
-    Args:
-        guard: Hash of what was embedded; a row that says something else meanwhile is left to the next run.
-        words: The words of each chunk, joined by spaces.
-    """
-
-    id: UUID
-    guard: bytes
-    chunks: tuple[Chunk, ...]
-    words: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Vectors:
     """A page of vectors to write.
 
@@ -87,7 +85,7 @@ class Vectors:
     """
 
     kind: str
-    rows: tuple[Embedded, ...] = ()
+    rows: tuple[EmbeddedRow, ...] = ()
     generation: int | None = None
 
 
@@ -196,13 +194,11 @@ class Reembedding:
         return Page(None)
 
     async def _rows(self, area: Area, step: str, after: str | None, target: Target) -> list[DictRow]:
-        parameters = {**area.ids(), "after": after, "limit": self._page_rows, "generation": target.number}
-        if step == OUTDATED and not target.outdated:
+        if step != OUTDATED:
+            return await read_unembedded(self._pool, step, area, target.number, after=after, limit=self._page_rows)
+        if not target.outdated:
             return []
-        name = "outdated_vectors" if step == OUTDATED else f"unembedded_{step}"
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement(name), parameters | {"generations": [*target.outdated]})
-            return await cursor.fetchall()
+        return await find_outdated(self._pool, area, target.outdated, after=after, limit=self._page_rows)
 
     def _next(self, step: str, rows: Sequence[DictRow]) -> After:
         if len(rows) == self._page_rows:
@@ -229,7 +225,7 @@ class Reembedding:
     async def act(self, changes: Changes, area: Area, plan: Vectors | Outdated) -> Counts:
         """Write the vectors of what still says the same, or remove those that nobody reads."""
         if isinstance(plan, Outdated):
-            return Counts(changed=await _remove(changes.connection, area, plan))
+            return Counts(changed=await delete_outdated(changes.connection, area, plan.ids, plan.generations))
         return Counts(changed=await self._write(changes.connection, area, plan))
 
     async def _write(self, connection: Connection, area: Area, plan: Vectors) -> int:
@@ -238,10 +234,9 @@ class Reembedding:
             number = await begin_generation(connection, self._policy.identity, self._policy.thresholds)
         if not plan.rows:
             return 0
-        parameters = {**area.ids(), "generation": number, **_columns(plan.rows)}
-        ids = [row["id"] async for row in await connection.execute(statement(f"embed_{plan.kind}"), parameters)]
-        active = await (await connection.execute(statement("active_generation"))).fetchone()
-        if ids and active is not None and active["generation"] == number:
+        ids = await write_vectors(connection, plan.kind, area, number, plan.rows)
+        active = await read_active_generation(connection)
+        if ids and active is not None and active.number == number:
             await _tell(connection, area, plan.kind, sorted(ids))
         return len(ids)
 
@@ -264,10 +259,7 @@ class Reembedding:
                 f"searches read the vectors of {own.identity.model}; to go back, run `python -m jobs reembed` with the "
                 "model before it, and start with that one"
             )
-        area = await (await connection.execute(statement("job_run_area"), {"id": run})).fetchone()
-        parameters = {**(area or {}), "generation": own.number}
-        row = await (await connection.execute(statement("drop_building_vectors"), parameters)).fetchone()
-        dropped = int(row["rows"]) if row else 0
+        dropped = await drop_building(connection, await run_area(connection, run), own.number)
         return Counts(seen=dropped, changed=dropped)
 
 
@@ -280,10 +272,10 @@ def _steps(after: After) -> Iterator[tuple[str, str | None]]:
 
 def _embedded(
     kind: Kind, rows: Sequence[DictRow], texts: Sequence[str], chunks: Sequence[tuple[Chunk, ...]]
-) -> tuple[Embedded, ...]:
+) -> tuple[EmbeddedRow, ...]:
     kept = chunks if kind.is_cut else [(_mean(text, found),) for text, found in zip(texts, chunks, strict=True)]
     return tuple(
-        Embedded(
+        EmbeddedRow(
             row["id"], row["guard"], found, tuple(" ".join(words(text[chunk.start : chunk.end])) for chunk in found)
         )
         for row, text, found in zip(rows, texts, kept, strict=True)
@@ -294,26 +286,8 @@ def _mean(text: str, chunks: tuple[Chunk, ...]) -> Chunk:
     return Chunk(0, len(text), mean_vector(chunks).tobytes())
 
 
-def _columns(rows: Sequence[Embedded]) -> dict[str, list[Any]]:
-    placed = [(row, place, chunk) for row in rows for place, chunk in enumerate(row.chunks)]
-    return {
-        "ids": [row.id for row, _, _ in placed],
-        "guards": [row.guard for row, _, _ in placed],
-        "chunks": [place for _, place, _ in placed],
-        "starts": [chunk.start for _, _, chunk in placed],
-        "ends": [chunk.end for _, _, chunk in placed],
-        "words": [row.words[place] for row, place, _ in placed],
-        "embeddings": [Vector(chunk.vector()) for _, _, chunk in placed],
-    }
-
-
 async def _tell(connection: Connection, area: Area, kind: str, ids: Sequence[UUID]) -> None:
     """Have the projections take over what can be found from now on, and end what was answered without it."""
     for projection in KINDS[kind].projections:
         await enqueue(connection, projection, ids)
     await bump_epoch(connection, area.scope(), teaches=True)
-
-
-async def _remove(connection: Connection, area: Area, plan: Outdated) -> int:
-    parameters = {**area.ids(), "ids": [*plan.ids], "generations": [*plan.generations]}
-    return len(await (await connection.execute(statement("delete_outdated_vectors"), parameters)).fetchall())

@@ -24,7 +24,8 @@ from lamina.policies.retention.summary_periods import (
     SummaryPolicy,
     due_summaries,
 )
-from lamina.stores.postgres.connection import Pool, connect, statement
+from lamina.stores.postgres.connection import Pool
+from lamina.stores.postgres.derived_notes import read_dated_notes, read_summaries
 from lamina.stores.postgres.job_changes import Change
 
 SOURCE = "job:summaries"
@@ -101,20 +102,12 @@ class SummaryJob:
     ) -> tuple[Sequence[DatedNote], datetime | None]:
         """Return the notes of whole days, and where the next slice begins, if there is one."""
         before = moment - max(self._policy.after, self._policy.settle)
-        parameters = {**area.ids(), "since": since, "before": before, "limit": self._slice_notes}
-        async with connect(self._pool) as connection:
-            end = await (await connection.execute(statement("summary_slice"), parameters)).fetchone()
-            if end is None or end["until"] is None:
-                return (), None
-            cursor = await connection.execute(statement("summary_notes"), parameters | {"until": end["until"]})
-            rows = await cursor.fetchall()
+        rows, until = await read_dated_notes(self._pool, area, since=since, before=before, limit=self._slice_notes)
         notes = [DatedNote(row["id"], row["user_id"], row["event_at"], bytes(row["content_hash"])) for row in rows]
-        return notes, end["until"] if end["notes"] == self._slice_notes else None
+        return notes, until
 
     async def _present(self, area: Area) -> list[PresentSummary]:
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(statement("present_summaries"), {**area.ids(), "source": SOURCE})
-            rows = await cursor.fetchall()
+        rows = await read_summaries(self._pool, area, SOURCE)
         return [summary for row in rows if (summary := present_summary(row)) is not None]
 
     async def _unknown(self, due: Sequence[DueSummary]) -> list[DueSummary]:

@@ -11,7 +11,7 @@ from lamina.errors import LaminaError
 from lamina.maintenance.changes import Changes
 from lamina.maintenance.pages import After, Page
 from lamina.projections.audit import Drift
-from lamina.stores.postgres.connection import statement
+from lamina.stores.postgres.epochs import unsettle
 from lamina.stores.postgres.outbox import enqueue
 
 Purge = Callable[[datetime, str], Awaitable[Mapping[str, int]]]
@@ -72,7 +72,7 @@ class AuditJob:
         """Put what differs into the outbox."""
         for projection, ids in plan.items():
             await enqueue(changes.connection, projection, ids)
-        await changes.connection.execute(statement("unsettle"), {"tenant": _tenant(area)})
+        await unsettle(changes.connection, _tenant(area))
         return Counts(changed=sum(map(len, plan.values())))
 
     async def size(self, area: Area) -> int:  # noqa: ARG002 - nothing leaves a search

@@ -9,12 +9,12 @@ from functools import partial
 from typing import Any
 
 import psycopg
-from psycopg.rows import dict_row
+from psycopg_pool import AsyncConnectionPool
 
 from lamina.core.ports import Change, Projection, Rebuildable
 from lamina.core.tiers import ProjectionName
 from lamina.stores.postgres.builds import Builds
-from lamina.stores.postgres.connection import Connection
+from lamina.stores.postgres.connection import Connection, listen
 from lamina.stores.postgres.outbox import CHANNEL, Lag, Outbox
 
 logger = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ class Indexer:
         pause = FIRST_PAUSE_S
         while True:
             try:
-                async with await _listen(self._url) as connection:
+                async with await listen(self._url, CHANNEL, name="lamina indexer", lock=_LOCK) as connection:
                     pause = FIRST_PAUSE_S
                     await self._follow(connection)
             except (psycopg.Error, OSError) as error:
@@ -98,7 +98,7 @@ class Indexer:
         while True:
             async for _ in connection.notifies(timeout=self._poll_interval_s, stop_after=1):
                 break
-            await connection.execute("SELECT 1")  # a dead connection notifies nobody
+            await AsyncConnectionPool.check_connection(connection)  # a dead connection notifies nobody
             for follower in self._followers:
                 follower.wake.set()
 
@@ -263,16 +263,3 @@ async def _ended(tasks: Sequence[asyncio.Task[None]]) -> None:
         for task in pending:
             task.cancel()
         await asyncio.wait(pending, timeout=CANCEL_STEP_S)
-
-
-async def _listen(url: str) -> Connection:
-    connection = await psycopg.AsyncConnection.connect(
-        url, autocommit=True, connect_timeout=5, row_factory=dict_row, application_name="lamina indexer"
-    )
-    try:
-        await connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
-        await connection.execute(f"LISTEN {CHANNEL}".encode())
-    except BaseException:
-        await connection.close()
-        raise
-    return connection

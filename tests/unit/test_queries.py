@@ -1,74 +1,62 @@
-from datetime import UTC, datetime, timedelta, timezone
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from lamina.core.queries import MAX_LIMIT, Filters, clean_filters
-from lamina.core.tiers import TIER_OF, Source
-from lamina.errors import InvalidInput
-from lamina.text.hygiene import MAX_QUERY_CHARS
-from tests.unit.builders import ACME, request
+from lamina.stores.postgres.queries import load_queries
 
-NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
-
-
-def test_a_request_becomes_a_query_with_clean_text_and_words() -> None:
-    asked = request("Cafe\u0301 成語").query()
-
-    assert asked.text == "Caf\u00e9 成語"
-    assert asked.words == ("caf\u00e9", "成語")
-    assert asked.scope == ACME
-    assert asked.embedding is None
+ROOT = Path(__file__).resolve().parents[2]
+STORE = ROOT / "lamina" / "stores" / "postgres"
+MODULES = sorted(path.stem for path in STORE.glob("*.sql") if path.stem != "schema")
+SHIPPED = ("lamina", "deployments", "actors", "jobs")
 
 
-@pytest.mark.parametrize(("limit", "asked"), [(1, 10), (10, 10), (11, 11), (MAX_LIMIT, MAX_LIMIT)])
-def test_a_source_contributes_its_share_or_the_limit_if_that_is_more(limit: int, asked: int) -> None:
-    assert request(limit=limit).query().limit == asked
+def names_in(module: str) -> list[str]:
+    return re.findall(r"^-- name: (.*)$", (STORE / f"{module}.sql").read_text(), re.MULTILINE)
 
 
-@pytest.mark.parametrize("limit", [0, -1, MAX_LIMIT + 1])
-def test_a_limit_out_of_range_is_refused(limit: int) -> None:
-    with pytest.raises(InvalidInput) as refused:
-        request(limit=limit).query()
-
-    assert refused.value.field == "limit"
+def nodes_of(path: Path) -> Iterator[ast.AST]:
+    return ast.walk(ast.parse(path.read_text()))
 
 
-@pytest.mark.parametrize("text", ["", "\n", "\ufeff", "a\x00b", "\ud800", "x" * (MAX_QUERY_CHARS + 1)])
-def test_a_query_that_cannot_be_asked_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInput) as refused:
-        request(text).query()
-
-    assert refused.value.field == "query"
+def is_queries(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id == "QUERIES" and isinstance(node.ctx, ast.Load)
 
 
-def test_filters_are_cleaned_and_in_utc() -> None:
-    tokyo = timezone(timedelta(hours=9))
-    since, until = datetime(2026, 1, 15, 21, tzinfo=tokyo), datetime(2026, 1, 15, 13)  # noqa: DTZ001 - naive is a case
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_uses_every_statement_of_its_file_and_no_other(module: str) -> None:
+    nodes = list(nodes_of(STORE / f"{module}.py"))
+    used = [node.slice for node in nodes if isinstance(node, ast.Subscript) and is_queries(node.value)]
+    loaded = [ast.unparse(node) for node in nodes if isinstance(node, ast.Call) and "load_queries" in ast.unparse(node)]
 
-    cleaned = clean_filters(Filters(("e\u0301",), since, until, 0.7))
-
-    assert cleaned == Filters(("\u00e9",), NOON, NOON + timedelta(hours=1), 0.7)
-
-
-@pytest.mark.parametrize("until", [NOON, NOON - timedelta(seconds=1)])
-def test_a_window_that_ends_before_it_starts_is_refused(until: datetime) -> None:
-    with pytest.raises(InvalidInput) as refused:
-        clean_filters(Filters(since=NOON, until=until))
-
-    assert refused.value.field == "until"
+    assert loaded == [f"load_queries('{module}.sql')"]
+    assert len(used) == sum(map(is_queries, nodes)), "QUERIES is used otherwise than as QUERIES['name']"
+    assert {ast.literal_eval(name) for name in used} == set(load_queries(f"{module}.sql")) == set(names_in(module))
 
 
-@pytest.mark.parametrize("filters", [Filters(since=NOON), Filters(until=NOON), Filters()])
-def test_a_window_may_be_open(filters: Filters) -> None:
-    assert clean_filters(filters) == filters
+def test_no_statement_is_defined_twice() -> None:
+    counts = Counter(name for module in MODULES for name in names_in(module))
+
+    assert [name for name, count in counts.items() if count > 1] == []
 
 
-def test_an_unclean_tag_is_refused_naming_its_place() -> None:
-    with pytest.raises(InvalidInput) as refused:
-        clean_filters(Filters(tags=("ok", "a\x00")))
-
-    assert refused.value.field == "tags.1"
+def test_a_file_begins_with_the_name_of_a_statement_and_holds_no_empty_one() -> None:
+    assert all((STORE / f"{module}.sql").read_text().startswith("-- name: ") for module in MODULES)
+    assert all(text.strip() for module in MODULES for text in load_queries(f"{module}.sql").values())
 
 
-def test_every_source_belongs_to_a_tier() -> None:
-    assert TIER_OF.keys() == set(Source)
+def test_sql_is_loaded_and_run_in_stores_alone() -> None:
+    paths = [path for folder in SHIPPED for path in (ROOT / folder).rglob("*.py")]
+    outside = [path for path in paths if ROOT / "lamina" / "stores" not in path.parents]
+    runs = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in outside
+        for node in nodes_of(path)
+        if isinstance(node, ast.Attribute) and node.attr in {"execute", "executemany"}
+    ]
+    loads = [str(path.relative_to(ROOT)) for path in outside if re.search(r"QUERIES|load_queries", path.read_text())]
+
+    assert (runs, loads) == ([], [])

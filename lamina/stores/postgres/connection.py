@@ -4,8 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from functools import cache, partial
-from importlib import resources
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 import psycopg
@@ -30,14 +29,6 @@ Pooling = Literal["session", "transaction"]
 MAX_ATTEMPTS = 6
 OUTAGE_TIMEOUT_S = 1.0
 """How long to wait for a connection while the server is known to be down."""
-
-
-@cache
-def statement(name: str) -> bytes:
-    """Return a statement of any file of this package."""
-    files = (file.name for file in resources.files(__package__).iterdir())
-    known = (load_queries(file) for file in files if file.endswith(".sql") and file != "schema.sql")
-    return next(queries[name] for queries in known if name in queries)
 
 
 def scope_parameters(scope: Scope) -> dict[str, Any]:
@@ -184,6 +175,28 @@ async def _settled(connection: Connection) -> AsyncIterator[None]:
     """Begin a transaction with all that statements rely on, in one round trip; the pool ends it, as it must be."""
     await connection.execute(QUERIES["begin"])
     yield
+
+
+async def listen(url: str, channel: str, *, name: str, lock: int | None = None) -> Connection:
+    """Open a connection of its own that is notified on a channel.
+
+    Args:
+        url: The database; not that of a pooler in transaction mode.
+        channel: One of ours, never from input.
+        name: Of the connection, as the server lists it.
+        lock: An advisory lock to wait for, and to hold for as long as the connection is open.
+    """
+    connection = await AsyncConnection[DictRow].connect(
+        url, autocommit=True, connect_timeout=5, row_factory=dict_row, application_name=name
+    )
+    try:
+        if lock is not None:
+            await connection.execute("SELECT pg_advisory_lock(%s)", (lock,))
+        await connection.execute(f"LISTEN {channel}".encode())
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
 
 
 async def _open(pool: Pool) -> None:

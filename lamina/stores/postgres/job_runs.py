@@ -234,6 +234,13 @@ async def advance(
     return (await connection.execute(QUERIES["advance_job_partition"], parameters)).rowcount == 1
 
 
+async def run_area(connection: Connection, run: UUID) -> Area:
+    """Return the area of a run."""
+    row = await (await connection.execute(QUERIES["job_run_area"], {"id": run})).fetchone()
+    assert row is not None  # noqa: S101 - the run is in progress
+    return Area(**row)
+
+
 async def count_changes(connection: Connection, run: UUID, partition: Partition, counts: Counts) -> None:
     """Add what was changed, at the end of the transaction of a page."""
     parameters = {"run_id": run, "partition": partition.number, "changed": counts.changed, "removed": counts.removed}

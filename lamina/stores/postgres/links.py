@@ -7,6 +7,7 @@ from uuid import UUID
 
 from psycopg.rows import DictRow
 
+from lamina.core.areas import Area
 from lamina.core.links import LinkKind
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
@@ -91,6 +92,30 @@ async def put_mentions(connection: Connection, scope: Scope, mentions: Sequence[
     ]
     async with connection.cursor() as cursor:
         await cursor.executemany(QUERIES["insert_memory_link"], rows)
+
+
+async def copy_mentions(
+    connection: Connection,
+    area: Area,
+    sources: Sequence[tuple[UUID, UUID]],
+    named: Sequence[tuple[UUID, UUID]],
+) -> None:
+    """Link summaries to the entities that they name, as their sources are: with the sources' own evidence, no new one.
+
+    Args:
+        connection: In a transaction.
+        area: A namespace.
+        sources: Each summary with a memory that it was made from.
+        named: Each summary with an entity whose name it holds.
+    """
+    parameters = {
+        **area.ids(),
+        "ids": [id_ for id_, _ in sources],
+        "sources": [source for _, source in sources],
+        "namers": [id_ for id_, _ in named],
+        "entities": [entity for _, entity in named],
+    }
+    await connection.execute(QUERIES["compaction_links"], parameters)
 
 
 async def link_similar(connection: Connection, tier: Tier, ids: Sequence[UUID], generation: int) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -11,9 +11,10 @@ import numpy as np
 from pgvector import Vector
 from psycopg.rows import DictRow
 
+from lamina.core.areas import Area
 from lamina.core.memories import Note
 from lamina.core.scope import Scope
-from lamina.stores.postgres.connection import Connection, scope_parameters
+from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.notes import PreparedNote, PutNote, ids_by_hash, insert_notes
 from lamina.stores.postgres.queries import load_queries
 from lamina.text.paraphrase import is_same_statement
@@ -223,3 +224,36 @@ async def _raise(connection: Connection, originals: Iterable[Original], now: dat
 def _with_importance(item: PreparedNote, raised: Mapping[UUID, float]) -> PreparedNote:
     importance = raised.get(item.id)
     return item if importance is None else replace(item, note=replace(item.note, importance=importance))
+
+
+async def read_merge_page(
+    pool: Pool,
+    area: Area,
+    after: Mapping[str, Any] | None,
+    *,
+    window: timedelta,
+    page_notes: int,
+    most_notes: int,
+) -> tuple[DictRow, list[DictRow]] | None:
+    """Return a page of a namespace's notes, newest first, with the older notes that are compared with them.
+
+    Args:
+        pool: Connections to Postgres.
+        area: A namespace.
+        after: ``created_at`` and ``id`` of the last note of the page before.
+        window: How much older than the page's last note the others may be.
+        page_notes: Notes of the page.
+        most_notes: Most notes in all.
+
+    Returns:
+        ``created_at`` and ``id`` of the page's last note, and the notes; ``None`` after the last page.
+    """
+    parameters: dict[str, Any] = {**area.ids(), "created_at": None, "id": None, **(after or {})}
+    async with connect(pool) as connection:
+        cursor = await connection.execute(QUERIES["merge_bounds"], parameters | {"limit": page_notes})
+        last = await cursor.fetchone()
+        if last is None:
+            return None
+        parameters |= {"since": last["created_at"] - window, "limit": most_notes}
+        cursor = await connection.execute(QUERIES["merge_candidates"], parameters)
+        return last, await cursor.fetchall()

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from psycopg.rows import DictRow
@@ -76,7 +75,7 @@ async def _promote(connection: Connection, ids: Sequence[UUID], now: datetime) -
 
 
 async def warm_up(connection: Connection, ids: Sequence[UUID], now: datetime) -> list[DictRow]:
-    """Make cold notes warm, their words included; the caller tells the projections and raises the epochs.
+    """Make cold notes warm, their words included; the caller enqueues them and raises the epochs.
 
     Returns:
         ``id``, ``tenant``, ``workspace`` and ``namespace`` of each note that was cold.
@@ -85,21 +84,33 @@ async def warm_up(connection: Connection, ids: Sequence[UUID], now: datetime) ->
     chunks = await cursor.fetchall()
     if not chunks:
         return []
-    await connection.execute(QUERIES["restore_words"], await _words_of(chunks))
+    await _write_words(connection, chunks)
     cursor = await connection.execute(QUERIES["promote_notes"], {"ids": [row["id"] for row in chunks], "now": now})
     return await cursor.fetchall()
 
 
-async def _words_of(chunks: Sequence[DictRow]) -> dict[str, list[Any]]:
+async def restore_words(connection: Connection, ids: Sequence[UUID]) -> None:
+    """Index the words of notes that became warm."""
+    cursor = await connection.execute(QUERIES["chunk_texts"], {"ids": list(ids)})
+    await _write_words(connection, await cursor.fetchall())
+
+
+async def blank_words(connection: Connection, ids: Sequence[UUID]) -> None:
+    """Remove the words of notes that became cold from the index."""
+    await connection.execute(QUERIES["blank_words"], {"ids": list(ids)})
+
+
+async def _write_words(connection: Connection, chunks: Sequence[DictRow]) -> None:
     texts = [row["text"] for row in chunks]
     is_long = sum(map(len, texts)) > LONG_TEXT_CHARS
     joined = await asyncio.to_thread(_joined_words, texts) if is_long else _joined_words(texts)
-    return {
+    parameters = {
         "ids": [row["id"] for row in chunks],
         "generations": [row["generation"] for row in chunks],
         "chunks": [row["chunk"] for row in chunks],
         "words": joined,
     }
+    await connection.execute(QUERIES["restore_words"], parameters)
 
 
 def _joined_words(texts: Sequence[str]) -> list[str]:

@@ -314,6 +314,20 @@ class _Gone:
     others: int
 
 
+async def count_expired(
+    pool: Pool, tenant: str, *, responses: datetime, embeddings: datetime, providers: datetime
+) -> int:
+    """Count a tenant's rows of all cache tables whose time ended before these times.
+
+    Raises:
+        Unavailable: If Postgres does not answer.
+    """
+    parameters = {"tenant": tenant, "responses": responses, "embeddings": embeddings, "providers": providers}
+    async with connect(pool) as connection:
+        row = await (await connection.execute(QUERIES["count_expired"], parameters)).fetchone()
+    return int(row["expired"]) if row else 0
+
+
 async def _last_lesson(connection: Connection, question: ModelQuestion) -> datetime | None:
     """Return when the workspace's memory last changed.
 

@@ -1,0 +1,96 @@
+"""Vectors of a generation beside those that searches read: rows that lack them, and vectors that nobody reads."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from pgvector import Vector
+from psycopg.rows import DictRow
+
+from lamina.core.areas import Area
+from lamina.core.memories import Chunk
+from lamina.stores.postgres.connection import Connection, Pool, connect
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("vectors.sql")
+
+_UNEMBEDDED: Mapping[str, bytes] = {
+    "messages": QUERIES["unembedded_messages"],
+    "notes": QUERIES["unembedded_notes"],
+    "passages": QUERIES["unembedded_passages"],
+    "entities": QUERIES["unembedded_entities"],
+    "procedures": QUERIES["unembedded_procedures"],
+}
+_EMBED: Mapping[str, bytes] = {
+    "messages": QUERIES["embed_messages"],
+    "notes": QUERIES["embed_notes"],
+    "passages": QUERIES["embed_passages"],
+    "entities": QUERIES["embed_entities"],
+    "procedures": QUERIES["embed_procedures"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedRow:
+    """A row with its new vectors.
+
+    Args:
+        guard: Hash of the embedded text. A row with another text keeps the vectors that it has.
+        words: The words of each chunk, joined by spaces; messages have none.
+    """
+
+    id: UUID
+    guard: bytes
+    chunks: tuple[Chunk, ...]
+    words: tuple[str, ...] = ()
+
+
+async def read_unembedded(
+    pool: Pool, kind: str, area: Area, generation: int | None, *, after: str | None, limit: int
+) -> list[DictRow]:
+    """Return rows of a kind that lack vectors of a generation, by id: their text's columns and its ``guard``."""
+    parameters = {**area.ids(), "generation": generation, "after": after, "limit": limit}
+    async with connect(pool) as connection:
+        return await (await connection.execute(_UNEMBEDDED[kind], parameters)).fetchall()
+
+
+async def write_vectors(
+    connection: Connection, kind: str, area: Area, generation: int, rows: Sequence[EmbeddedRow]
+) -> list[UUID]:
+    """Write the vectors of rows whose text is still the one that was embedded; return these rows."""
+    placed = [(row, place, chunk) for row in rows for place, chunk in enumerate(row.chunks)]
+    parameters: dict[str, Any] = {
+        **area.ids(),
+        "generation": generation,
+        "ids": [row.id for row, _, _ in placed],
+        "guards": [row.guard for row, _, _ in placed],
+        "chunks": [place for _, place, _ in placed],
+        "starts": [chunk.start for _, _, chunk in placed],
+        "ends": [chunk.end for _, _, chunk in placed],
+        "words": [row.words[place] if row.words else "" for row, place, _ in placed],
+        "embeddings": [Vector(chunk.vector()) for _, _, chunk in placed],
+    }
+    return [row["id"] async for row in await connection.execute(_EMBED[kind], parameters)]
+
+
+async def find_outdated(
+    pool: Pool, area: Area, generations: Sequence[int], *, after: str | None, limit: int
+) -> list[DictRow]:
+    """Return the ``id`` of rows of any kind that have vectors of these generations, in order."""
+    parameters = {**area.ids(), "generations": list(generations), "after": after, "limit": limit}
+    async with connect(pool) as connection:
+        return await (await connection.execute(QUERIES["outdated_vectors"], parameters)).fetchall()
+
+
+async def delete_outdated(connection: Connection, area: Area, ids: Sequence[UUID], generations: Sequence[int]) -> int:
+    """Delete the vectors that rows of any kind have of these generations; return how many."""
+    parameters = {**area.ids(), "ids": list(ids), "generations": list(generations)}
+    return len(await (await connection.execute(QUERIES["delete_outdated_vectors"], parameters)).fetchall())
+
+
+async def drop_building(connection: Connection, area: Area, generation: int) -> int:
+    """Delete all vectors of a generation that is being built in an area; return how many."""
+    parameters = {**area.ids(), "generation": generation}
+    row = await (await connection.execute(QUERIES["drop_building_vectors"], parameters)).fetchone()
+    return int(row["rows"]) if row else 0
