@@ -19,6 +19,7 @@ from lamina.stores.postgres.connection import Connection, scope_parameters
 from lamina.stores.postgres.entities import keep_entities
 from lamina.stores.postgres.generations import read_active_generation
 from lamina.stores.postgres.links import delete_links
+from lamina.stores.postgres.note_rows import note_owner, note_traits
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("archive_transfer.sql")
@@ -26,10 +27,10 @@ QUERIES = load_queries("archive_transfer.sql")
 _FLOAT32 = np.dtype("<f4")
 Json = dict[str, Any]
 _COLUMNS = (
-    *("id", "tenant", "workspace", "namespace", "category", "content", "importance", "confidence"),
-    *("metadata", "source", "version", "hits", "event_at", "last_hit_at", "created_at", "updated_at"),
+    *("id", "tenant", "workspace", "namespace", "category", "content", "metadata", "version", "hits"),
+    *("event_at", "last_hit_at", "created_at", "updated_at"),
 )
-"""Columns of a note that the archive keeps under their own names."""
+"""Columns of a note that the archive keeps as they are."""
 
 
 async def find_candidates(
@@ -102,11 +103,9 @@ def _note(
     return ArchivedNote(
         **{name: row[name] for name in _COLUMNS},
         content_hash=bytes(row["content_hash"]),
-        user=row["user_id"],
-        agent=row["agent_id"],
-        session=row["session_id"],
         swarm=row["swarm_id"],
-        tags=tuple(row["tags"]),
+        **note_traits(row),
+        **note_owner(row),
         chunks=tuple(map(_chunk, chunks)),
         versions=tuple(map(_version, versions)),
         links=tuple(
@@ -157,7 +156,7 @@ async def restore_notes(connection: Connection, notes: Sequence[ArchivedNote]) -
 
 
 def _row(note: ArchivedNote) -> Json:
-    return {name: getattr(note, name) for name in (*_COLUMNS, "tags")} | {
+    return {name: getattr(note, name) for name in (*_COLUMNS, "importance", "confidence", "tags", "source")} | {
         "content_hash": f"\\x{note.content_hash.hex()}",
         "user_id": note.user,
         "agent_id": note.agent,

@@ -1,9 +1,9 @@
-"""Connections to Postgres: named statements, one pool a process, transactions that retry."""
+"""Connections to Postgres: one pool a process, transactions that retry after a deadlock."""
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any, Literal, TypeVar
 
@@ -11,7 +11,7 @@ import psycopg
 from pgvector.psycopg import register_vector_async
 from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
-from psycopg_pool import AsyncConnectionPool, PoolTimeout
+from psycopg_pool import AsyncConnectionPool
 
 from lamina.core.scope import Scope
 from lamina.errors import InvalidInput, Unavailable
@@ -32,7 +32,7 @@ OUTAGE_TIMEOUT_S = 1.0
 
 
 def scope_parameters(scope: Scope) -> dict[str, Any]:
-    """Return the scope's ids under the names that every statement uses."""
+    """Return the ids of a scope under the names of the statements' parameters."""
     return {
         "tenant": scope.tenant,
         "workspace": scope.workspace,
@@ -54,9 +54,12 @@ class OutageAwarePool(AsyncConnectionPool[Connection]):
     _failed_before = 0
 
     @property
-    def is_away(self) -> bool:
+    def is_down(self) -> bool:
         """Whether an attempt to connect failed since the last connection was given out."""
         return self._failures() > self._failed_before
+
+    def _failures(self) -> int:
+        return self.get_stats().get("connections_errors", 0)
 
     async def getconn(self, timeout: float | None = None) -> Connection:  # noqa: ASYNC109 - the pool's own
         """Return a connection.
@@ -64,13 +67,10 @@ class OutageAwarePool(AsyncConnectionPool[Connection]):
         Raises:
             PoolTimeout: If none is free in time.
         """
-        patience_s = self.timeout if timeout is None else timeout
-        connection = await super().getconn(min(patience_s, OUTAGE_TIMEOUT_S) if self.is_away else patience_s)
+        timeout_s = self.timeout if timeout is None else timeout
+        connection = await super().getconn(min(timeout_s, OUTAGE_TIMEOUT_S) if self.is_down else timeout_s)
         self._failed_before = self._failures()
         return connection
-
-    def _failures(self) -> int:
-        return self.get_stats().get("connections_errors", 0)
 
 
 class TransactionPool(OutageAwarePool):
@@ -97,7 +97,6 @@ def new_pool(url: str, settings: PoolSettings, *, plans: Plans = "custom", pooli
             does in its transaction mode. There each statement is planned anew.
     """
     by_session = pooling == "session"
-    own = {"prepare_threshold": 5 if by_session else None}
     return (OutageAwarePool if by_session else TransactionPool)(
         url,
         min_size=settings.min_size,
@@ -105,7 +104,13 @@ def new_pool(url: str, settings: PoolSettings, *, plans: Plans = "custom", pooli
         timeout=settings.timeout_s,
         reconnect_timeout=settings.timeout_s,
         open=False,
-        kwargs={"row_factory": dict_row, "autocommit": True, "connect_timeout": 5, "application_name": "lamina", **own},
+        kwargs={
+            "row_factory": dict_row,
+            "autocommit": True,
+            "connect_timeout": 5,
+            "application_name": "lamina",
+            "prepare_threshold": 5 if by_session else None,
+        },
         configure=partial(_configure, plans=plans) if by_session else register_vector_async,
         check=AsyncConnectionPool.check_connection,
     )
@@ -125,56 +130,55 @@ async def connect(pool: Pool) -> AsyncIterator[Connection]:
         InvalidInput: If a value is too long for an index: no retry would help.
         Unavailable: If none is free in time, or the server does not answer.
     """
-    await _open(pool)
-    try:
-        async with pool.connection() as connection, _lease(pool, connection):
+    with _translate_errors():
+        async with _take(pool, begin=False) as connection:
             yield connection
-    except PoolTimeout as error:
-        raise Unavailable("postgres", _first_line(error)) from error
-    except psycopg.errors.ProgramLimitExceeded as error:
-        raise _too_long() from error
-    except psycopg.OperationalError as error:
-        raise Unavailable("postgres", _first_line(error)) from error
 
 
 async def in_transaction(pool: Pool, act: Callable[[Connection], Awaitable[Result]]) -> Result:
-    """Return what ``act`` returns, after its changes are durable; on a deadlock, run it again.
+    """Run a function in a transaction and return its result; after a deadlock, run it again.
 
     Raises:
         InvalidInput: If a value is too long for an index: no retry would help.
         Unavailable: If the server does not answer, or the deadlock outlives six attempts.
     """
-    await _open(pool)
-    for attempt in range(1, MAX_ATTEMPTS + 1):
-        try:
-            async with pool.connection() as connection, _transaction(pool, connection):
-                return await act(connection)
-        except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as error:
-            if attempt == MAX_ATTEMPTS:
-                raise Unavailable("postgres", _first_line(error)) from error
+    with _translate_errors():
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            try:
+                async with _take(pool, begin=True) as connection:
+                    return await act(connection)
+            except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):
+                if attempt == MAX_ATTEMPTS:
+                    raise
             await asyncio.sleep(random.uniform(0, 0.02 * 2**attempt))  # noqa: S311 - jitter
-        except PoolTimeout as error:
-            raise Unavailable("postgres", _first_line(error)) from error
-        except psycopg.errors.ProgramLimitExceeded as error:
-            raise _too_long() from error
-        except psycopg.OperationalError as error:
-            raise Unavailable("postgres", _first_line(error)) from error
     raise AssertionError  # the loop returns or raises
 
 
-def _lease(pool: Pool, connection: Connection) -> AbstractAsyncContextManager[object]:
-    return _settled(connection) if isinstance(pool, TransactionPool) else nullcontext()
-
-
-def _transaction(pool: Pool, connection: Connection) -> AbstractAsyncContextManager[object]:
-    return _settled(connection) if isinstance(pool, TransactionPool) else connection.transaction()
-
-
 @asynccontextmanager
-async def _settled(connection: Connection) -> AsyncIterator[None]:
-    """Begin a transaction with all that statements rely on, in one round trip; the pool ends it, as it must be."""
-    await connection.execute(QUERIES["begin"])
-    yield
+async def _take(pool: Pool, *, begin: bool) -> AsyncIterator[Connection]:
+    # A pool belongs to the event loop that first uses it; constructors run before there is one.
+    if pool.closed:
+        await pool.open()
+    async with pool.connection() as connection:
+        if isinstance(pool, TransactionPool):
+            # It begins a transaction and makes the settings of a session in one round trip; the pool ends it.
+            await connection.execute(QUERIES["begin"])
+            yield connection
+        elif begin:
+            async with connection.transaction():
+                yield connection
+        else:
+            yield connection
+
+
+@contextmanager
+def _translate_errors() -> Iterator[None]:
+    try:
+        yield
+    except psycopg.errors.ProgramLimitExceeded as error:
+        raise InvalidInput("request", "holds a value too long to index; shorten it") from error
+    except psycopg.OperationalError as error:  # PoolTimeout is one.
+        raise Unavailable("postgres", str(error).strip().split("\n")[0] or type(error).__name__) from error
 
 
 async def listen(url: str, channel: str, *, name: str, lock: int | None = None) -> Connection:
@@ -197,17 +201,3 @@ async def listen(url: str, channel: str, *, name: str, lock: int | None = None) 
         await connection.close()
         raise
     return connection
-
-
-async def _open(pool: Pool) -> None:
-    # A pool belongs to the event loop that first uses it; constructors run before there is one.
-    if pool.closed:
-        await pool.open()
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().split("\n")[0] or type(error).__name__
-
-
-def _too_long() -> InvalidInput:
-    return InvalidInput("request", "holds a value too long to index; shorten it")

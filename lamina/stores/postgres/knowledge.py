@@ -17,6 +17,7 @@ from lamina.stores.postgres import documents, messages, notes
 from lamina.stores.postgres.connection import Pool, connect, scope_parameters
 from lamina.stores.postgres.entities import find_names
 from lamina.stores.postgres.filters import Columns, filtered, query_parameters
+from lamina.stores.postgres.note_rows import found_note
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("knowledge.sql")
@@ -176,7 +177,7 @@ class KnowledgeReader:
 
 _MEMORIES = {
     Tier.SESSIONS: (QUERIES["linked_messages"], messages.COLUMNS, messages.memory_of),
-    Tier.NOTES: (QUERIES["linked_notes"], notes.COLUMNS, notes.memory_of),
+    Tier.NOTES: (QUERIES["linked_notes"], notes.COLUMNS, found_note),
     Tier.DOCUMENTS: (QUERIES["linked_passages"], documents.COLUMNS, documents.memory_of),
 }
 

@@ -3,12 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 import psycopg
 from psycopg.rows import DictRow
-from psycopg.types.json import Jsonb
 
 from lamina.core.areas import Area
 from lamina.core.memories import Category, Chunk, Note, NoteVersion, StoredNote
@@ -26,13 +24,14 @@ from lamina.core.queries import (
     Ranking,
 )
 from lamina.core.scope import Scope
-from lamina.core.tiers import Source, Tier
+from lamina.core.tiers import Source
 from lamina.errors import Conflict, InvalidInput, NotFound
 from lamina.policies.ranking.scores import keyword_scores
 from lamina.policies.retention.lifespan import Temperature
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.filters import Columns, filtered, place_parameters, query_parameters
 from lamina.stores.postgres.messages import chunk_parameters
+from lamina.stores.postgres.note_rows import found_note, note_columns, note_version, stored_note
 from lamina.stores.postgres.queries import load_queries
 from lamina.text.words import words
 
@@ -121,24 +120,9 @@ async def _prolong(connection: Connection, known: Sequence[tuple[UUID, Note]]) -
 
 
 async def _insert(connection: Connection, scope: Scope, item: PreparedNote, now: datetime) -> bool:
-    row = scope_parameters(scope) | _columns(item.note, now) | {"id": item.id, "source": item.note.source}
+    row = scope_parameters(scope) | note_columns(item.note, now) | {"id": item.id, "source": item.note.source}
     cursor = await connection.execute(QUERIES["insert_note"], row)
     return cursor.rowcount == 1
-
-
-def _columns(note: Note, now: datetime) -> dict[str, Any]:
-    return {
-        "category": note.category.value,
-        "content": note.content,
-        "content_hash": note.content_hash(),
-        "importance": note.importance,
-        "confidence": note.confidence,
-        "tags": list(note.tags),
-        "metadata": Jsonb(note.metadata),
-        "event_at": note.event_at or now,
-        "expires_at": note.expires_at,
-        "now": now,
-    }
 
 
 async def ids_by_hash(connection: Connection, scope: Scope, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
@@ -169,7 +153,7 @@ async def lock_note(connection: Connection, tenant: str, id_: UUID) -> StoredNot
     Raises:
         NotFound: If the tenant has no such note.
     """
-    return _stored(await _note_row(connection, QUERIES["get_note_for_update"], tenant, id_))
+    return stored_note(await _note_row(connection, QUERIES["get_note_for_update"], tenant, id_))
 
 
 async def _note_row(connection: Connection, query: bytes, tenant: str, id_: UUID) -> DictRow:
@@ -198,12 +182,12 @@ async def update_note(connection: Connection, id_: UUID, note: Note, now: dateti
     """
     await connection.execute(QUERIES["keep_note_version"], {"id": id_})
     try:
-        cursor = await connection.execute(QUERIES["update_note"], {"id": id_, **_columns(note, now)})
+        cursor = await connection.execute(QUERIES["update_note"], {"id": id_, **note_columns(note, now)})
     except psycopg.errors.UniqueViolation as error:
         raise Conflict("another note of this scope has the same text; change or delete that one") from error
     row = await cursor.fetchone()
     assert row is not None  # noqa: S101 - the row is locked
-    return _stored(row)
+    return stored_note(row)
 
 
 async def replace_chunks(connection: Connection, scope: Scope, prepared: PreparedNote, generation: int) -> None:
@@ -324,7 +308,7 @@ class Notes:
             NotFound: If the tenant has no such note.
         """
         async with connect(self._pool) as connection:
-            return _stored(await _note_row(connection, QUERIES["get_note"], tenant, id_))
+            return stored_note(await _note_row(connection, QUERIES["get_note"], tenant, id_))
 
     async def history(self, tenant: str, id_: UUID) -> list[NoteVersion]:
         """Return every state of the note, oldest first.
@@ -335,7 +319,7 @@ class Notes:
         await self.get(tenant, id_)
         async with connect(self._pool) as connection:
             cursor = await connection.execute(QUERIES["note_history"], {"id": id_})
-            return [_version(row) async for row in cursor]
+            return [note_version(row) async for row in cursor]
 
     async def page(
         self, scope: Scope, filters: Filters, category: Category | None, *, limit: int, offset: int
@@ -346,7 +330,7 @@ class Notes:
         parameters = scope_parameters(scope) | values | {"limit": limit, "offset": offset}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
-            return [_stored(row) async for row in cursor]
+            return [stored_note(row) async for row in cursor]
 
     async def fetch(self, query: Query, places: Sequence[Place]) -> dict[Place, Memory]:
         """Return the notes at these (id, chunk) places that the query may see; what is gone is missing."""
@@ -354,7 +338,7 @@ class Notes:
         parameters = query_parameters(query) | values | place_parameters(places)
         async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
-            return {(row["id"], row["chunk"]): memory_of(row) async for row in cursor}
+            return {(row["id"], row["chunk"]): found_note(row) async for row in cursor}
 
 
 class NotesAt:
@@ -397,7 +381,7 @@ class NotesWarm:
             cursor = await connection.execute(text, parameters)
             rows = [row async for row in cursor]
         raw = {row["id"]: float(row["ts_rank_cd"]) for row in rows}
-        memories = {row["id"]: memory_of(row) for row in rows}
+        memories = {row["id"]: found_note(row) for row in rows}
         scores = keyword_scores(raw, {id_: memory.content for id_, memory in memories.items()}, query.words)
         ordered = sorted(memories, key=lambda id_: (-scores[id_], id_))[: query.limit]
         return tuple(Hit(memories[id_], scores[id_], {"ts_rank_cd": raw[id_]}) for id_ in ordered)
@@ -406,59 +390,3 @@ class NotesWarm:
 def _also(where: Condition | None, category: Category) -> Condition:
     is_category = Compare(FilterField.CATEGORY, Operator.EQ, category.value)
     return is_category if where is None else AllOf((where, is_category))
-
-
-def memory_of(row: DictRow) -> Memory:
-    """Return a row of a searching statement as a found note."""
-    return Memory(
-        id=row["id"],
-        tier=Tier.NOTES,
-        kind=row["category"],
-        content=row["content"][row["text_start"] : row["text_end"]],
-        occurred_at=row["event_at"],
-        confidence=row["confidence"],
-        importance=row["importance"],
-        user=row["user_id"],
-        agent=row["agent_id"],
-        session=row["session_id"],
-        tags=tuple(row["tags"]),
-        metadata=row["metadata"],
-        source=row["source"],
-        last_hit_at=row["last_hit_at"],
-        temperature=row["temperature"],
-        expires_at=row["expires_at"],
-    )
-
-
-def _stored(row: DictRow) -> StoredNote:
-    note = Note(
-        content=row["content"],
-        category=Category(row["category"]),
-        importance=row["importance"],
-        confidence=row["confidence"],
-        tags=tuple(row["tags"]),
-        event_at=row["event_at"],
-        source=row["source"],
-        metadata=row["metadata"],
-        expires_at=row["expires_at"],
-    )
-    return StoredNote(
-        id=row["id"],
-        note=note,
-        user=row["user_id"],
-        agent=row["agent_id"],
-        session=row["session_id"],
-        workspace=row["workspace"],
-        namespace=row["namespace"],
-        version=row["version"],
-        hits=row["hits"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-        last_hit_at=row["last_hit_at"],
-        temperature=row["temperature"],
-        weight=row["weight"],
-    )
-
-
-def _version(row: DictRow) -> NoteVersion:
-    return NoteVersion(**{**row, "category": Category(row["category"]), "tags": tuple(row["tags"])})

@@ -6,38 +6,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-import numpy as np
 from psycopg.rows import DictRow
 
 from lamina.core.documents import passage_text
 from lamina.core.links import Link, Node, NodeLabel
 from lamina.core.memories import Message, Role
 from lamina.core.ports import Placed, Record
+from lamina.stores.postgres.note_rows import chunk_embeddings, chunk_texts, note_record
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("records.sql")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def note_record(row: DictRow) -> Record:
-    """Return what an index of words and vectors takes over of a note."""
-    return Record(
-        tenant=row["tenant"],
-        workspace=row["workspace"],
-        namespace=row["namespace"],
-        user=row["user_id"],
-        session=row["session_id"],
-        tags=tuple(row["tags"]),
-        occurred_at=row["event_at"],
-        confidence=row["confidence"],
-        category=row["category"],
-        agent=row["agent_id"],
-        source=row["source"],
-        importance=row["importance"],
-        texts=_chunks(row, row["content"]),
-        embeddings=tuple(np.asarray(vector, dtype=np.float32).tobytes() for vector in row["embeddings"]),
-    )
 
 
 def message_record(row: DictRow) -> Record:
@@ -53,7 +33,7 @@ def message_record(row: DictRow) -> Record:
         confidence=1.0,
         agent=row["agent_id"],
         source=row["role"],
-        texts=_chunks(row, Message(Role.USER, row["content"], name=row["name"]).text()),
+        texts=chunk_texts(row, Message(Role.USER, row["content"], name=row["name"]).text()),
         embeddings=(),
     )
 
@@ -98,13 +78,9 @@ def passage_record(row: DictRow) -> Record:
         confidence=1.0,
         agent=row["agent_id"],
         source=row["source"],
-        texts=_chunks(row, passage_text(row["title"], row["heading"], row["content"])),
-        embeddings=tuple(np.asarray(vector, dtype=np.float32).tobytes() for vector in row["embeddings"]),
+        texts=chunk_texts(row, passage_text(row["title"], row["heading"], row["content"])),
+        embeddings=chunk_embeddings(row),
     )
-
-
-def _chunks(row: DictRow, text: str) -> tuple[str, ...]:
-    return tuple(text[start:end] for start, end in zip(row["starts"], row["ends"], strict=True))
 
 
 @dataclass(frozen=True, slots=True)
