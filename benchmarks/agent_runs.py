@@ -1,4 +1,4 @@
-"""Real agent runs: does a new run find what worked in earlier runs of the same task?
+"""Real agent runs: whether a new run finds the procedures that worked in earlier runs of the same task.
 
 Each task was run in four trials. In turn one trial asks, and the other three have taught: a
 procedure a run, whose trigger is the first thing its user said and whose action is the tools
@@ -60,17 +60,17 @@ class Run:
 
     @property
     def name(self) -> str:
-        """Return what tells it from the other runs."""
+        """Return a name that no other run has."""
         return f"{self.task}-{self.trial}"
 
     def procedure(self) -> Json:
-        """Return what it teaches, as `POST /v1/procedures/batch` takes it."""
+        """Return its procedure, as `POST /v1/procedures/batch` takes it."""
         return {"trigger": self.asked, "action": self.action, "metadata": {"task": self.task}}
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A trial that asks, the runs that taught before it, and the ids of what they taught, run by run."""
+    """A trial that asks, the earlier runs that taught, and the ids of their procedures, run by run."""
 
     workspace: str
     asking: tuple[Run, ...]
@@ -79,7 +79,7 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RankedProcedure:
     """One place of a ranking: of which task the procedure is, and whether it worked more often than not."""
 
     task: int
@@ -87,22 +87,22 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedRun:
     """A question's task and its ranking, best first."""
 
     task: int
-    ranking: tuple[Place, ...]
+    ranking: tuple[RankedProcedure, ...]
 
     def is_hit(self, depth: int) -> bool:
         """Tell whether the task is among the first places."""
         return any(place.task == self.task for place in self.ranking[:depth])
 
-    def own(self) -> tuple[Place, ...]:
+    def own(self) -> tuple[RankedProcedure, ...]:
         """Return the places of its own task."""
         return tuple(place for place in self.ranking if place.task == self.task)
 
     def has_choice(self) -> bool:
-        """Tell whether both what worked and what failed is there to recommend."""
+        """Report whether a procedure that worked and one that failed compete."""
         return len({place.worked for place in self.own()}) > 1
 
 
@@ -112,7 +112,7 @@ def measure(
     url: UrlOption = None,
     key: KeyOption = None,
 ) -> None:
-    """Measure whether a run finds what worked in earlier runs of its task."""
+    """Measure whether a run finds the procedures that worked in earlier runs of its task."""
     runs = load(agent_runs)  # A wrong folder shows before a service is started.
     with service(url, key) as endpoint:
         found = asyncio.run(_run(endpoint, runs, concurrency))
@@ -225,9 +225,11 @@ def _worked(fold: Fold) -> Mapping[str, bool]:
     return {id_: count > 0 for id_, count in balance.items()}
 
 
-def _judge(fold: Fold, run: Run, matches: Sequence[Json], worked: Mapping[str, Mapping[str, bool]]) -> Judged:
+def _judge(fold: Fold, run: Run, matches: Sequence[Json], worked: Mapping[str, Mapping[str, bool]]) -> JudgedRun:
     known = worked[fold.workspace]
-    return Judged(run.task, tuple(Place(match["metadata"]["task"], known[match["id"]]) for match in matches))
+    return JudgedRun(
+        run.task, tuple(RankedProcedure(match["metadata"]["task"], known[match["id"]]) for match in matches)
+    )
 
 
 def _by_cosine(matches: Sequence[Json]) -> list[Json]:
@@ -235,7 +237,7 @@ def _by_cosine(matches: Sequence[Json]) -> list[Json]:
 
 
 def _by_bm25(fold: Fold, run: Run) -> list[Json]:
-    """Rank what was taught by the words of the triggers.
+    """Rank the procedures by the words of their triggers.
 
     Source:
         Robertson and Zaragoza, 2009, with the usual k1 of 1.5 and b of 0.75.
@@ -260,14 +262,14 @@ def _by_bm25(fold: Fold, run: Run) -> list[Json]:
     return [{"id": fold.ids[place], **fold.taught[place].procedure()} for place in order]
 
 
-def _scores(judged: Sequence[Judged]) -> Json:
+def _scores(judged: Sequence[JudgedRun]) -> Json:
     choices = [item.own()[0].worked for item in judged if item.has_choice()]
     hits = {f"hit_at_{depth}": _share([item.is_hit(depth) for item in judged]) for depth in HIT_DEPTHS}
     return {**hits, "worked_first": _share(choices)}
 
 
-def _chance(judged: Sequence[Judged]) -> float:
-    """Return how often what worked would be first if the runs of a task stood in any order."""
+def _chance(judged: Sequence[JudgedRun]) -> float:
+    """Return how often a procedure that worked would be first by chance."""
     shares = [_share([place.worked for place in item.own()]) for item in judged if item.has_choice()]
     return sum(shares) / max(1, len(shares))
 

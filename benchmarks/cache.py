@@ -1,4 +1,4 @@
-"""The cache stack: what each layer saves, what a swarm shares, whether reads are stale, and how good hits are."""
+"""The cache stack: time saved by each layer, sharing in a swarm, stale reads, and quality of hits."""
 
 import asyncio
 import time
@@ -14,12 +14,12 @@ import typer
 from rich.table import Table
 
 from benchmarks.cache_quality import measure_quality, quality_tables
+from benchmarks.generated_sentences import Wording
+from benchmarks.memory_structures import measure_structures, structures_table
 from benchmarks.options import KeyOption, UrlOption
 from benchmarks.report import publish, stage, table
 from benchmarks.service import Endpoint, service
-from benchmarks.structures import measure_structures, structures_table
 from benchmarks.timing import Latencies, run_all, timed, until_indexed
-from benchmarks.wording import Wording
 from lamina.client import AsyncClient
 
 NOTES = 2_000
@@ -311,7 +311,7 @@ async def _memory(client: AsyncClient) -> Json:
 
 
 async def _coherence(endpoint: Endpoint, turns: int) -> Json:
-    """Let one client write and two read, in turns, the same question over and over; count what is missing."""
+    """Let one client write and two read in turns, always the same question; count stale reads."""
     scope = {"workspace": f"turns-{uuid4().hex[:8]}"}
     async with AsyncClient(*endpoint, scope=scope) as one, AsyncClient(*endpoint, scope=scope) as other:
         stale, cached = 0, 0

@@ -43,7 +43,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Pairs of questions with what is known of each.
+    """Labelled pairs of questions.
 
     Args:
         cosines: Of the pairs, float32, shape (n,).
@@ -76,7 +76,7 @@ class Labelled:
 
 
 def measure_quality(folder: Path, *, sample: int | None = None) -> Json:
-    """Return precision, recall and hit negatives by threshold, and what the data recommend.
+    """Return precision, recall and false hits by threshold, and the threshold that the data recommend.
 
     The same under ``held_out`` for the pairs the guard's rules were chosen without; the threshold is recommended from
     all pairs.

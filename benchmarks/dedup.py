@@ -1,4 +1,4 @@
-"""Near-duplicates of real texts: whether all are found, how fast, and what MinHash finds in what time.
+"""Near-duplicates of real texts: recall and speed of the exact join, beside MinHash.
 
 Two texts are near when the Jaccard similarity of their runs of five characters, in lower case and with white space
 squeezed, is at least 0.85. Every such pair was found beforehand by comparing all with all.
@@ -50,8 +50,8 @@ class Corpus:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What one way of looking found, and the seconds it took.
+class PairsFound:
+    """The pairs that one method found, and its seconds.
 
     Args:
         right: How many of the pairs found are near.
@@ -71,11 +71,11 @@ class Found:
 
     @property
     def precision(self) -> float:
-        """Share of what was found that is near."""
+        """Share of near pairs among those found."""
         return self.right / self.total if self.total else 1.0
 
-    def __add__(self, other: "Found") -> "Found":
-        return Found(
+    def __add__(self, other: "PairsFound") -> "PairsFound":
+        return PairsFound(
             self.right + other.right,
             self.total + other.total,
             self.near + other.near,
@@ -83,7 +83,7 @@ class Found:
         )
 
 
-Measured = tuple[Found, Found]
+Measured = tuple[PairsFound, PairsFound]
 """What Lamina found, and what the peer found."""
 
 
@@ -130,13 +130,13 @@ def _measured(corpus: Corpus, peer: Callable[[Sequence[str]], Pairs]) -> Measure
     return ours, theirs
 
 
-def _judged(corpus: Corpus, find: Callable[[Sequence[str]], Pairs]) -> Found:
+def _judged(corpus: Corpus, find: Callable[[Sequence[str]], Pairs]) -> PairsFound:
     begin = time.perf_counter()
     found = find(corpus.texts)
     elapsed_s = time.perf_counter() - begin
     both = np.concatenate((_pairs(found.tolist()), corpus.near))
     right = len(both) - len(np.unique(both, axis=0))
-    return Found(right, len(both) - len(corpus.near), len(corpus.near), elapsed_s)
+    return PairsFound(right, len(both) - len(corpus.near), len(corpus.near), elapsed_s)
 
 
 def squeezed(text: str) -> str:
@@ -194,12 +194,12 @@ def figures(measured: Mapping[str, Measured]) -> Json:
 
 
 def _together(measured: Mapping[str, Measured]) -> Measured:
-    nothing = Found(0, 0, 0, 0.0)
+    nothing = PairsFound(0, 0, 0, 0.0)
     ours, theirs = zip(*measured.values(), strict=True)
     return sum(ours, nothing), sum(theirs, nothing)
 
 
-def _figures(ours: Found, theirs: Found) -> Json:
+def _figures(ours: PairsFound, theirs: PairsFound) -> Json:
     return {
         "pairs": ours.near,
         "recall": ours.recall,

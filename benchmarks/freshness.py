@@ -27,7 +27,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """What was measured.
+    """Measured delays and search times.
 
     Args:
         visible_ms: From each note's acknowledgement to the answer that has it; at least one search long.
@@ -65,7 +65,7 @@ async def _run(endpoint: Endpoint, notes: int) -> Freshness:
 
 
 def _content() -> str:
-    """Return a note's text; as a query it finds that note first, by words and by meaning, whatever else there is."""
+    """Return a note's text, which as a query finds that note before all others, by words and by meaning."""
     return f"The parcel t{uuid4().hex} arrived at the depot in good order."
 
 

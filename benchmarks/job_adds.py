@@ -1,4 +1,4 @@
-"""What adding a note costs beside few notes and beside many, in turns, so that what else happens counts for both."""
+"""The cost of adding a note beside few notes and beside many, in turns, so that other load counts for both."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.job_data import Told
-from benchmarks.job_runs import TENANT, Place, fill
+from benchmarks.generated_sentences import Wording
+from benchmarks.job_data import NoteBatch
+from benchmarks.job_runs import TENANT, JobBench, fill
 from benchmarks.report import stage
 from benchmarks.timing import Latencies, timed
-from benchmarks.wording import Wording
 from lamina.core.memories import Chunk, Note
 from lamina.core.ports import Embedder
 from lamina.core.scope import Scope
@@ -34,7 +34,7 @@ SEED = 20_240_601
 
 @dataclass(frozen=True, slots=True)
 class Uncached:
-    """Embeds what is written, whoever writes it."""
+    """Embed the texts of every scope, without a cache."""
 
     embedder: Embedder
 
@@ -43,7 +43,7 @@ class Uncached:
         return await self.embedder.embed_chunks(texts)
 
 
-def measure_adds(place: Place, notes: int) -> dict[str, Any]:
+def measure_adds(place: JobBench, notes: int) -> dict[str, Any]:
     """Return how long it takes to add a note to a namespace of 1000 notes and to one of many, with every index."""
     with place.database("few_notes") as few, place.database("many_notes") as many:
         settings = [_filled(place, url, count) for url, count in ((few, FEW_NOTES), (many, notes))]
@@ -58,9 +58,9 @@ def measure_adds(place: Place, notes: int) -> dict[str, Any]:
     }
 
 
-def _filled(place: Place, url: str, notes: int) -> Settings:
+def _filled(place: JobBench, url: str, notes: int) -> Settings:
     settings = place.settings(url, f"adds_{notes}")
-    fill(settings, url, Told(TENANT, WORKSPACE, notes, 1, datetime.now(UTC)), is_searched=True)
+    fill(settings, url, NoteBatch(TENANT, WORKSPACE, notes, 1, datetime.now(UTC)), is_searched=True)
     stage(f"{notes} notes written, with every index")
     return settings
 

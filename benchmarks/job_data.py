@@ -30,8 +30,8 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What is to be written.
+class NoteBatch:
+    """Notes to generate and write.
 
     Args:
         notes: How many notes.
@@ -46,7 +46,7 @@ class Told:
     moment: datetime
 
     def parameters(self) -> dict[str, Any]:
-        """Return what the statements need."""
+        """Return the parameters of the statements."""
         names = ("tenant", "workspace", "notes", "scopes", "moment")
         return {name: getattr(self, name) for name in names} | {"tenth": max(1, self.notes // 10)}
 
@@ -72,7 +72,7 @@ def draw(generator: np.random.Generator, count: int, scopes: int) -> Words:
     return drawn
 
 
-def texts(told: Told) -> Iterator[list[str]]:
+def texts(told: NoteBatch) -> Iterator[list[str]]:
     """Yield the texts, many at a time."""
     generator = np.random.default_rng(SEED)
     vocabulary = np.array([word(number) for number in range(VOCABULARY)], dtype=object)
@@ -81,7 +81,7 @@ def texts(told: Told) -> Iterator[list[str]]:
         yield [" ".join(row) for row in vocabulary[draw(generator, count, told.scopes)].tolist()]
 
 
-def load(url: str, told: Told) -> None:
+def load(url: str, told: NoteBatch) -> None:
     """Write notes, chunks, entities, edges and messages; the database has a generation of vectors.
 
     Cost: about two minutes for a million notes without the indexes of vectors and words.
@@ -102,7 +102,7 @@ def settle(url: str) -> None:
 
 
 def drop_search_indexes(url: str) -> list[str]:
-    """Drop the indexes of vectors and words; return what makes them again."""
+    """Drop the indexes of vectors and words; return the statements that make them again."""
     with psycopg.connect(url, autocommit=True) as connection:
         found = connection.execute(_SEARCH_INDEXES).fetchall()
         for name, _ in found:
@@ -125,7 +125,7 @@ def enqueue_all(url: str, workspace: str) -> None:
         connection.execute("NOTIFY lamina_outbox")
 
 
-def _stage_texts(connection: Connection, told: Told) -> None:
+def _stage_texts(connection: Connection, told: NoteBatch) -> None:
     connection.execute(_STAGE)
     place = 0
     with connection.cursor().copy("COPY told (place, content) FROM STDIN") as copy:

@@ -1,4 +1,4 @@
-"""Single runs of jobs in databases of their own, and what they take."""
+"""Single runs of jobs in databases of their own, and their cost."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 
-from benchmarks.job_data import Told, drop_search_indexes, load, make_indexes, settle
+from benchmarks.job_data import NoteBatch, drop_search_indexes, load, make_indexes, settle
 from benchmarks.report import stage
 from jobs.cluster import on_cluster
 from lamina.core.areas import Area
@@ -38,7 +38,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one run took.
+    """The cost of one run.
 
     Args:
         seen: Rows it looked at.
@@ -66,7 +66,7 @@ class Cost:
         return max(0.01, self.cpu_s) / max(1, self.seen)
 
     def figures(self) -> Json:
-        """Return what was measured, and what it comes to a row."""
+        """Return the figures, in all and a row."""
         return {
             "seen": self.seen,
             "changed": self.changed,
@@ -95,7 +95,7 @@ def counting_server(folder: Path) -> Iterator[EmbeddedPostgres]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class JobBench:
     """Where runs are measured.
 
     Args:
@@ -121,7 +121,7 @@ class Place:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
     def costs(self, size: int, jobs: list[JobName], *, is_searched: bool = False) -> dict[JobName, Cost]:
-        """Return what each job takes, one after another on the same notes.
+        """Return the cost of each job, one after another on the same notes.
 
         Args:
             size: How many notes.
@@ -145,7 +145,7 @@ class Place:
         return settings.model_copy(update={"jobs": settings.jobs.model_copy(update={"nice": 0})})
 
     def _fill(self, settings: Settings, url: str, size: int, *, is_searched: bool) -> datetime:
-        begin, told = time.monotonic(), Told(TENANT, WORKSPACE, size, self.scopes, datetime.now(UTC))
+        begin, told = time.monotonic(), NoteBatch(TENANT, WORKSPACE, size, self.scopes, datetime.now(UTC))
         fill(settings, url, told, is_searched=is_searched)
         without = "" if is_searched else ", without the indexes of vectors and words"
         stage(f"{size} notes written in {time.monotonic() - begin:.0f} s{without}")
@@ -185,7 +185,7 @@ class Place:
         return int(row[0]) if row else 0
 
 
-def fill(settings: Settings, url: str, told: Told, *, is_searched: bool) -> None:
+def fill(settings: Settings, url: str, told: NoteBatch, *, is_searched: bool) -> None:
     """Write notes into a new database; the indexes of vectors and words come afterwards, or not at all."""
     claim_generation(url, model_identity(settings))
     indexes = drop_search_indexes(url)
@@ -196,7 +196,7 @@ def fill(settings: Settings, url: str, told: Told, *, is_searched: bool) -> None
 
 
 def _told(run: Run) -> str:
-    """Return what keeps a run from standing for all others."""
+    """Return the reason why a run does not represent the others."""
     held = f"; {len(run.held)} namespaces left alone" if run.held else ""
     return held + "".join(f"; {problem}" for problem in run.problems[:1])
 
@@ -216,7 +216,7 @@ async def _run_here(settings: Settings, order: Order) -> Run:
 
 @contextmanager
 def fresh_cluster(settings: Settings) -> Iterator[None]:
-    """Start Ray with as many workers as a run uses at once, and have them load what they need."""
+    """Start Ray with as many workers as a run uses at once, their modules loaded."""
     with on_cluster(settings):
         import ray  # noqa: PLC0415 - after its flags
 
@@ -260,7 +260,7 @@ def cpu_s(pid: int) -> tuple[float, float]:
 
 
 def forget_peaks(pids: list[int]) -> None:
-    """Let the most memory that these processes ever had be what they have now."""
+    """Reset the peak memory of these processes to their present memory."""
     for pid in pids:
         Path(f"/proc/{pid}/clear_refs").write_text("5")
 

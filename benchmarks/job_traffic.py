@@ -1,4 +1,4 @@
-"""What searches notice of a sweep: in turns without one and beside one, so that what else happens counts for both."""
+"""Searches beside a sweep and without one, in turns, so that other load counts for both."""
 
 import asyncio
 import time
@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.job_data import Told, drop_search_indexes, enqueue_all, load, make_indexes, settle
-from benchmarks.job_runs import TENANT, Place
+from benchmarks.generated_sentences import Wording
+from benchmarks.job_data import NoteBatch, drop_search_indexes, enqueue_all, load, make_indexes, settle
+from benchmarks.job_runs import TENANT, JobBench
 from benchmarks.report import stage
 from benchmarks.service import Endpoint, service
 from benchmarks.timing import Latencies, until_indexed
-from benchmarks.wording import Wording
 from lamina.client import AsyncClient
 from lamina.core.runs import OPEN, RunState
 from lamina.errors import LaminaError, Unavailable
@@ -50,7 +50,7 @@ class Searches:
         return Searches(self.elapsed_ms + other.elapsed_ms, self.failed + other.failed)
 
     def figures(self, prefix: str) -> Json:
-        """Return how many there were, and what half and 95 of 100 of them do not exceed."""
+        """Return the number of searches, their median and their 95th percentile."""
         latencies = Latencies.of(self.elapsed_ms)
         return {
             f"{prefix}_searches": len(self.elapsed_ms),
@@ -60,7 +60,7 @@ class Searches:
         }
 
 
-def measure_traffic(place: Place, notes: int) -> Json:
+def measure_traffic(place: JobBench, notes: int) -> Json:
     """Return how long a running service's searches take beside the sweep of so many notes, as a ratio.
 
     The notes are spread over workspaces, each of which is swept by itself; all stand in the indexes of Postgres and
@@ -91,7 +91,7 @@ def _load(url: str, notes: int, scopes: int) -> None:
     begin, moment = time.monotonic(), datetime.now(UTC)
     indexes = drop_search_indexes(url)
     for workspace in map(_workspace, range(ROUNDS + 1)):
-        load(url, Told(TENANT, workspace, notes // ROUNDS, scopes, moment))
+        load(url, NoteBatch(TENANT, workspace, notes // ROUNDS, scopes, moment))
         enqueue_all(url, workspace)
     make_indexes(url, indexes)
     settle(url)

@@ -1,4 +1,4 @@
-"""The maintenance jobs by size: rows a second, growth, memory, statements; and what agents notice of them.
+"""The maintenance jobs by size: rows a second, growth, memory, statements, and searches beside them.
 
 Each size has a database of its own, without the indexes of vectors and words: of a million notes they would take
 an hour, and no job asks them. What they cost the sweep is a figure of its own, at the smallest size. Workers run as
@@ -16,7 +16,7 @@ import typer
 from rich.table import Table
 
 from benchmarks.job_adds import measure_adds
-from benchmarks.job_runs import Cost, Place, counting_server
+from benchmarks.job_runs import Cost, JobBench, counting_server
 from benchmarks.job_traffic import measure_traffic
 from benchmarks.report import publish, table
 from lamina.core.runs import JobName
@@ -57,7 +57,7 @@ def measure(
     """Measure the jobs at each size, then a service's searches and writes beside them."""
     wanted, names = chosen_sizes(sizes), chosen_jobs(jobs)
     with tempfile.TemporaryDirectory(prefix="lamina-benchmark-") as folder, counting_server(Path(folder)) as server:
-        place = Place(Path(folder), server, scopes, is_in_process=in_process)
+        place = JobBench(Path(folder), server, scopes, is_in_process=in_process)
         costs = _all_costs(place, wanted, names)
         indexed = place.costs(wanted[0], ["sweep"], is_searched=True)["sweep"] if "sweep" in names else None
         beside = {**measure_adds(place, traffic), **measure_traffic(place, traffic)} if traffic else {}
@@ -65,12 +65,12 @@ def measure(
     publish(_tables(found), found)
 
 
-def _all_costs(place: Place, sizes: list[int], names: list[JobName]) -> Costs:
+def _all_costs(place: JobBench, sizes: list[int], names: list[JobName]) -> Costs:
     by_size = {size: _costs(place, size, names) for size in sizes}
     return {name: {size: costs[name] for size, costs in by_size.items() if name in costs} for name in names}
 
 
-def _costs(place: Place, size: int, names: list[JobName]) -> dict[JobName, Cost]:
+def _costs(place: JobBench, size: int, names: list[JobName]) -> dict[JobName, Cost]:
     groups = [
         [name for name in group if name in names and is_measured(name, size)] for group in (ROW_JOBS, MAKING_JOBS)
     ]
@@ -112,7 +112,7 @@ def is_measured(job: JobName, size: int) -> bool:
 
 
 def figures(costs: Costs, indexed: Cost | None, beside: Json) -> Json:
-    """Return all figures with their limits, what is beyond them, and whether nothing is.
+    """Return all figures with their limits, those beyond a limit, and whether there are none.
 
     Args:
         costs: What each job took.

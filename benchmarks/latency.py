@@ -1,4 +1,4 @@
-"""Search under load, beside what the transport alone can do."""
+"""Search under load, beside the bare transport."""
 
 import asyncio
 import time
@@ -12,11 +12,11 @@ import numpy as np
 import typer
 from rich.table import Table
 
+from benchmarks.generated_sentences import Wording
 from benchmarks.options import KeyOption, UrlOption
 from benchmarks.report import publish, stage, table
 from benchmarks.service import Endpoint, service
 from benchmarks.timing import Latencies, until_indexed
-from benchmarks.wording import Wording
 from lamina.client import AsyncClient
 from lamina.client.calls import Call
 from lamina.errors import LaminaError, Unavailable
@@ -35,8 +35,8 @@ Request = Callable[[AsyncClient, Wording], Awaitable[Json]]
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
-    """What a number of clients saw that each sent one request after another.
+class LoadResult:
+    """Latencies of some clients that each send one request after another.
 
     Args:
         elapsed_ms: Durations of the requests that were answered.
@@ -121,14 +121,14 @@ async def _ask_search(client: AsyncClient, wording: Wording) -> Json:
     return await client.search(wording.question(), cache=False)
 
 
-async def _load(clients: list[AsyncClient], request: Request, seconds: float) -> Load:
+async def _load(clients: list[AsyncClient], request: Request, seconds: float) -> LoadResult:
     """Let every client send requests for a while, after a second that does not count."""
     await _all(clients, request, WARM_UP_S, SEED + 1)
     begin = time.perf_counter()
     outcomes = await _all(clients, request, seconds, SEED + 2)
     elapsed_s = time.perf_counter() - begin
     answered = [outcome for outcome in outcomes if outcome is not None]
-    return Load(
+    return LoadResult(
         elapsed_ms=tuple(ms for ms, _ in answered),
         elapsed_s=elapsed_s,
         failed=len(outcomes) - len(answered),

@@ -16,9 +16,9 @@ from typing import Any
 
 from rich.table import Table
 
-from benchmarks.asking import Asked, Hits, Manner, Replies, ask_all, rank_by_source
 from benchmarks.report import stage, table
-from benchmarks.scoring import RECALL_DEPTHS, Judged, distinct, mean_recalls
+from benchmarks.scored_searches import Hits, ScoredAnswers, ScoredQuestion, SearchOptions, ask_all, rank_by_source
+from benchmarks.scoring import RECALL_DEPTHS, JudgedRanking, distinct, mean_recalls
 from benchmarks.timing import run_all, until_indexed
 from lamina.client import AsyncClient
 from lamina.errors import Misconfigured
@@ -45,7 +45,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to measure.
+    """Options of the measurement.
 
     Args:
         folder: Where the data set lies.
@@ -101,8 +101,8 @@ class Locomo:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What writing gave.
+class WriteResult:
+    """Result of writing the data set.
 
     Args:
         refs: The ref of every message, by the id the service gave it.
@@ -118,7 +118,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class LocomoResult:
     """The measurement.
 
     Args:
@@ -130,10 +130,10 @@ class Outcome:
     """
 
     data: Locomo
-    written: Written
-    sessions: Replies
+    written: WriteResult
+    sessions: ScoredAnswers
     by_source: Sequence[Mapping[str, Hits]]
-    all_tiers: Replies
+    all_tiers: ScoredAnswers
 
 
 def load(options: Options) -> Locomo:
@@ -184,26 +184,26 @@ def _questions(items: Iterator[Json], sessions: Sequence[Session]) -> Iterator[Q
             yield Question(item["sample_id"], CATEGORIES[item["category"]], item["question"], evidence)
 
 
-async def run(client: AsyncClient, options: Options) -> Outcome:
+async def run(client: AsyncClient, options: Options) -> LocomoResult:
     """Write the conversations, ask the questions over sessions alone, then over all tiers."""
     data = load(options)
     written = await _write(client, data.sessions, options)
-    asked = [Asked(_workspace(options, question.conversation), question.text) for question in data.questions]
-    alone = Manner(("sessions",), options.limit, options.concurrency)
+    asked = [ScoredQuestion(_workspace(options, question.conversation), question.text) for question in data.questions]
+    alone = SearchOptions(("sessions",), options.limit, options.concurrency)
     sessions = await ask_all(client, asked, alone)
     stage(f"{len(asked)} questions asked over sessions")
     by_source = await rank_by_source(client, asked, sessions, alone, depth=DEEPEST)
     stage("each source's own ranking is known")
-    all_tiers = await ask_all(client, asked, Manner(TIERS, options.limit, options.concurrency))
+    all_tiers = await ask_all(client, asked, SearchOptions(TIERS, options.limit, options.concurrency))
     stage(f"{len(asked)} questions asked over all tiers")
-    return Outcome(data, written, sessions, by_source, all_tiers)
+    return LocomoResult(data, written, sessions, by_source, all_tiers)
 
 
 def _workspace(options: Options, conversation: str) -> str:
     return f"{options.workspaces}-{conversation}"
 
 
-async def _write(client: AsyncClient, sessions: Sequence[Session], options: Options) -> Written:
+async def _write(client: AsyncClient, sessions: Sequence[Session], options: Options) -> WriteResult:
     begin = time.perf_counter()
     answers = await run_all(
         sessions, lambda session: _write_session(client, session, options), concurrency=options.concurrency
@@ -213,7 +213,7 @@ async def _write(client: AsyncClient, sessions: Sequence[Session], options: Opti
     stage(f"{len(stored)} turns written, {len(stored) / elapsed_s:.0f} a second")
     indexed_s = await until_indexed(client)
     stage(f"indexed {indexed_s:.1f} s later")
-    return Written(
+    return WriteResult(
         refs={message["id"]: message["ref"] for message in stored},
         existed=sum(message["existed"] for message in stored),
         turns_per_s=len(stored) / elapsed_s,
@@ -232,7 +232,7 @@ async def _write_session(client: AsyncClient, session: Session, options: Options
     return stored
 
 
-def figures(outcome: Outcome, options: Options) -> Json:
+def figures(outcome: LocomoResult, options: Options) -> Json:
     """Return the figures; recalls are fractions."""
     rankings = _rankings(outcome)
     recalls = {name: mean_recalls(judged) for name, judged in rankings.items()}
@@ -253,7 +253,7 @@ def figures(outcome: Outcome, options: Options) -> Json:
     }
 
 
-def _rankings(outcome: Outcome) -> dict[str, list[Judged]]:
+def _rankings(outcome: LocomoResult) -> dict[str, list[JudgedRanking]]:
     hits = {name: [rankings.get(source, ()) for rankings in outcome.by_source] for name, source in SOURCES.items()}
     hits |= {"sessions": outcome.sessions.fused(), "all_tiers": outcome.all_tiers.fused()}
     return {
@@ -262,8 +262,8 @@ def _rankings(outcome: Outcome) -> dict[str, list[Judged]]:
     }
 
 
-def _judge(question: Question, hits: Hits, outcome: Outcome) -> Judged:
-    return Judged(distinct(_ref(hit, outcome.written.refs) for hit in hits), question.evidence)
+def _judge(question: Question, hits: Hits, outcome: LocomoResult) -> JudgedRanking:
+    return JudgedRanking(distinct(_ref(hit, outcome.written.refs) for hit in hits), question.evidence)
 
 
 def _ref(hit: Json, refs: Mapping[str, str]) -> str:
@@ -272,8 +272,8 @@ def _ref(hit: Json, refs: Mapping[str, str]) -> str:
     return refs.get(id_, hit["id"])
 
 
-def _by_tier(outcome: Outcome) -> Json:
-    """Return what each tier gives to the first ten hits of a search over all of them.
+def _by_tier(outcome: LocomoResult) -> Json:
+    """Return each tier's share of the first ten hits of a search over all tiers.
 
     ``hits`` a question, the ``evidence`` found through them as a fraction of all, and how many
     of these hits the graph placed, whatever tier they live in.
@@ -294,7 +294,7 @@ def _of_tier(tier: str, pairs: Sequence[tuple[Question, Hits]], refs: Mapping[st
     }
 
 
-def _halves(questions: Sequence[Question], judged: Sequence[Judged]) -> Json:
+def _halves(questions: Sequence[Question], judged: Sequence[JudgedRanking]) -> Json:
     """Return the recalls over every second conversation, and over the others."""
     names = list(dict.fromkeys(question.conversation for question in questions))
     return {
@@ -309,12 +309,12 @@ def _halves(questions: Sequence[Question], judged: Sequence[Judged]) -> Json:
     }
 
 
-def _by_category(questions: Sequence[Question], rankings: Mapping[str, Sequence[Judged]]) -> dict[str, Json]:
+def _by_category(questions: Sequence[Question], rankings: Mapping[str, Sequence[JudgedRanking]]) -> dict[str, Json]:
     asked = {question.category for question in questions}
     return {name: _of_category(name, questions, rankings) for name in CATEGORIES.values() if name in asked}
 
 
-def _of_category(category: str, questions: Sequence[Question], rankings: Mapping[str, Sequence[Judged]]) -> Json:
+def _of_category(category: str, questions: Sequence[Question], rankings: Mapping[str, Sequence[JudgedRanking]]) -> Json:
     places = [place for place, question in enumerate(questions) if question.category == category]
     recalls = {name: mean_recalls([judged[place] for place in places]) for name, judged in rankings.items()}
     return {"questions": len(places), **recalls}

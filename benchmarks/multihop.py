@@ -40,7 +40,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to measure.
+    """Options of the measurement.
 
     Args:
         folder: Where the data set lies.
@@ -72,8 +72,8 @@ class Multihop:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What one set of passages gave.
+class MultihopResult:
+    """Results over one set of passages.
 
     Args:
         passages: How many.
@@ -108,7 +108,7 @@ def load(options: Options) -> Multihop:
     )
 
 
-async def run(client: AsyncClient, options: Options) -> dict[str, Outcome]:
+async def run(client: AsyncClient, options: Options) -> dict[str, MultihopResult]:
     """Write the passages as documents and ask every question, over the published ones and over all."""
     data = load(options)
     sizes = {"published": PUBLISHED} | ({"whole": len(data.passages)} if options.is_whole else {})
@@ -118,7 +118,7 @@ async def run(client: AsyncClient, options: Options) -> dict[str, Outcome]:
     }
 
 
-async def _measure(client: AsyncClient, data: Multihop, workspace: str, size: int, options: Options) -> Outcome:
+async def _measure(client: AsyncClient, data: Multihop, workspace: str, size: int, options: Options) -> MultihopResult:
     documents_per_s = await _write(client, data.passages[:size], workspace)
     titles: dict[str, list[tuple[str, ...]]] = {}
     for name, tiers in MANNERS.items():
@@ -127,7 +127,7 @@ async def _measure(client: AsyncClient, data: Multihop, workspace: str, size: in
         titles[name] = [distinct(hit["title"] for hit in reply.value["results"] if hit["title"]) for reply in replies]
     stage(f"{len(data.questions)} questions asked over {size} passages")
     degraded = sum(bool(reply.value["degraded"]) for reply in replies)
-    return Outcome(size, titles, tuple(reply.elapsed_ms for reply in replies), documents_per_s, degraded)
+    return MultihopResult(size, titles, tuple(reply.elapsed_ms for reply in replies), documents_per_s, degraded)
 
 
 async def _write(client: AsyncClient, passages: Sequence[Json], workspace: str) -> float:
@@ -149,14 +149,14 @@ async def _ask(client: AsyncClient, workspace: str, tiers: Sequence[str], questi
     return await timed(client.search(question.text, workspace=workspace, tiers=list(tiers), limit=LIMIT))
 
 
-def figures(outcomes: dict[str, Outcome], options: Options) -> Json:
+def figures(outcomes: dict[str, MultihopResult], options: Options) -> Json:
     """Return the figures; those of the published passages stand first, all as fractions."""
     data = load(options)
     found = {name: _figures(outcome, data.questions) for name, outcome in outcomes.items()}
     return {**found["published"], **{name: value for name, value in found.items() if name != "published"}}
 
 
-def _figures(outcome: Outcome, questions: Sequence[Question]) -> Json:
+def _figures(outcome: MultihopResult, questions: Sequence[Question]) -> Json:
     shares = {
         name: {f"all_gold_at_{k}": _all_gold(titles, questions, k) for k in DEPTHS}
         for name, titles in outcome.titles.items()

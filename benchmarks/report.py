@@ -1,4 +1,4 @@
-"""What a benchmark shows: stages and tables for people, one line of JSON for programs."""
+"""Output of a benchmark: stages and tables for people, one line of JSON for programs."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""What callers notice of a redeploy and of killed parts, under a steady load of searches and writes.
+"""Failed and degraded requests during a redeploy and after kills, under a steady load.
 
 Postgres and FalkorDB run beside the service, so that an application that is deployed anew finds them. There are two
 routers and two searchers of the procedures; every other deployment has one replica. A killed part is a process that
@@ -24,13 +24,13 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from benchmarks import redeploying
-from benchmarks.loading import FAILURES, Load, Outcome, Request, reasons, tally
-from benchmarks.replicas import all_replicas, count_replicas, pids, processes, replicas
+from benchmarks import redeploy_on_demand
+from benchmarks.generated_sentences import Wording
+from benchmarks.load_generator import FAILURES, Load, Request, RequestOutcome, reasons, tally
+from benchmarks.replica_watch import all_replicas, count_replicas, pids, processes, replicas
 from benchmarks.report import publish, stage, table
 from benchmarks.service import Endpoint, service
 from benchmarks.timing import until_indexed
-from benchmarks.wording import Wording
 from lamina.client import AsyncClient
 from lamina.embedded import EmbeddedFalkorDB, EmbeddedPostgres
 from lamina.errors import Unavailable
@@ -66,7 +66,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What callers noticed of an event.
+    """Requests that an event affected.
 
     Args:
         name: Which event.
@@ -84,7 +84,7 @@ class Effect:
 
     def figures(self) -> Json:
         """Return the counts, the times, and whether no more failed than was in flight."""
-        bad = [request for request in self.requests if request.outcome is not Outcome.ANSWERED]
+        bad = [request for request in self.requests if request.outcome is not RequestOutcome.ANSWERED]
         failures = sum(request.outcome in FAILURES for request in bad)
         return {
             **tally(self.requests),
@@ -101,11 +101,11 @@ def measure(
     rate: Annotated[float, typer.Option(min=0.5, help="Requests a second; every eighth is a write.")] = 6.0,
     deadline: Annotated[float, typer.Option(min=0.1, help="Seconds a search waits for a tier.")] = 1.5,
 ) -> None:
-    """Deploy anew, kill a searcher, a router and the proxy under load, and count what fails."""
+    """Redeploy, kill a searcher, a router and the proxy under load, and count the failures."""
     with (
         _servers() as variables,
         tempfile.TemporaryDirectory(prefix="lamina-benchmark-") as asked,
-        service(None, None, **variables, **_deadlines(deadline), **{redeploying.FOLDER: asked}) as endpoint,
+        service(None, None, **variables, **_deadlines(deadline), **{redeploy_on_demand.FOLDER: asked}) as endpoint,
     ):
         effects = asyncio.run(_run(endpoint, rate, Path(asked)))
     found = figures(effects)
@@ -134,7 +134,7 @@ def _variables(postgres: str, falkordb: str) -> dict[str, str]:
         "LAMINA_GRAPH__URL": falkordb,
         "LAMINA_EMBEDDING__KIND": "hashing",
         "LAMINA_JOBS__IS_SCHEDULED": "false",
-        "LAMINA_SERVE__APPLICATION": f"{redeploying.__name__}:{redeploying.run.__name__}",
+        "LAMINA_SERVE__APPLICATION": f"{redeploy_on_demand.__name__}:{redeploy_on_demand.run.__name__}",
         **{f"LAMINA_SERVE__ROUTER__{name}": value for name, value in two.items()},
         **{f"LAMINA_SERVE__SEARCHERS__PROCEDURES__{name}": value for name, value in two.items()},
     }
@@ -146,14 +146,14 @@ def _deadlines(seconds: float) -> dict[str, str]:
 
 async def _redeploy(folder: Path) -> Sequence[int]:
     before = await asyncio.to_thread(all_replicas)
-    (folder / redeploying.DONE).unlink(missing_ok=True)
-    (folder / redeploying.WANTED).touch()
-    await _until((folder / redeploying.DONE).exists)
+    (folder / redeploy_on_demand.DONE).unlink(missing_ok=True)
+    (folder / redeploy_on_demand.WANTED).touch()
+    await _until((folder / redeploy_on_demand.DONE).exists)
     return before
 
 
 def _hit(find: Callable[[], Sequence[int]], number: int = signal.SIGKILL, most: int | None = 1) -> Act:
-    """Return what sends a signal to the first of some processes, or to more."""
+    """Return a function that sends a signal to the first of some processes, or to more."""
 
     async def act(_: Path) -> Sequence[int]:
         found = (await asyncio.to_thread(find))[:most]
@@ -183,7 +183,7 @@ async def _run(endpoint: Endpoint, rate: float, folder: Path) -> list[Effect]:
         wording = Wording(np.random.default_rng(SEED))
         await client.add_many([wording.statement() for _ in range(STATEMENTS)])
         stage(f"indexed {await until_indexed(client):.1f} s after {STATEMENTS} notes")
-        load = Load(asker(client, wording))
+        load = Load(make_request_mix(client, wording))
         offering = asyncio.create_task(load.offer(rate, LONGEST_S * 2 * len(EVENTS)))
         await asyncio.sleep(CALM_S)
         effects = [await _observed(event, load, folder) for event in EVENTS]
@@ -192,8 +192,8 @@ async def _run(endpoint: Endpoint, rate: float, folder: Path) -> list[Effect]:
     return effects
 
 
-def asker(client: AsyncClient, wording: Wording) -> Callable[[], Awaitable[Json]]:
-    """Return what sends searches past the caches, and a write in place of every eighth."""
+def make_request_mix(client: AsyncClient, wording: Wording) -> Callable[[], Awaitable[Json]]:
+    """Return a function that sends searches past the caches, and a write in place of every eighth."""
     count = 0
 
     def ask() -> Awaitable[Json]:
@@ -224,7 +224,7 @@ def _is_replaced(before: Mapping[str, int], gone: Sequence[int]) -> bool:
 
 
 def _is_calm(load: Load, begun_s: float) -> bool:
-    bad = (request.ended_s for request in load.seen if request.outcome is not Outcome.ANSWERED)
+    bad = (request.ended_s for request in load.seen if request.outcome is not RequestOutcome.ANSWERED)
     return load.longest_wait_s() < LONG_S and load.now_s() - max([begun_s, *bad]) > CALM_S
 
 
@@ -238,7 +238,7 @@ async def _until(condition: Callable[[], bool], *, in_thread: bool = False) -> b
 
 
 def figures(effects: Sequence[Effect]) -> Json:
-    """Return what each event cost, what was beyond its limit, and whether nothing was."""
+    """Return the cost of each event, those beyond a limit, and whether there are none."""
     found = {effect.name: effect.figures() for effect in effects}
     beyond = [
         f"{name}: {item['failures']} failed, {item['in_flight']} were in flight"

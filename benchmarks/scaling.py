@@ -1,4 +1,4 @@
-"""Autoscaling under a step of load: how many replicas there are, when, and what the callers notice.
+"""Autoscaling under a step of load: replicas over time, and failed or degraded requests.
 
 The tiers that scale beside embedded indexes are the graph's and the procedures'. On two cores a replica has little in
 hand at a rate that leaves the machine room, so what autoscaling aims at is small; the step is what matters. A new
@@ -18,12 +18,12 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from benchmarks.loading import FAILURES, Load, Outcome, Request, reasons, tally, within
-from benchmarks.replicas import Seen, directions, moves, watch
+from benchmarks.generated_sentences import Wording
+from benchmarks.load_generator import FAILURES, Load, Request, RequestOutcome, reasons, tally, within
+from benchmarks.replica_watch import ReplicaCounts, directions, scaling_steps, watch
 from benchmarks.report import publish, stage, table
 from benchmarks.service import Endpoint, service
 from benchmarks.timing import until_indexed
-from benchmarks.wording import Wording
 from lamina.client import AsyncClient
 
 TARGETS: Mapping[str, float] = {"graph": 0.12, "procedures": 0.08}
@@ -64,7 +64,7 @@ def measure(
 
 
 def variables() -> dict[str, str]:
-    """Return the settings of the service: what scales, and how soon."""
+    """Return the service's settings: which tiers scale, and how soon."""
     limits = {
         "MAX_REPLICAS": MOST,
         "UPSCALE_DELAY_S": UPSCALE_S,
@@ -81,12 +81,12 @@ def variables() -> dict[str, str]:
     return {"LAMINA_EMBEDDING__KIND": "hashing", "LAMINA_JOBS__IS_SCHEDULED": "false", **deadlines, **scaled}
 
 
-async def _run(endpoint: Endpoint, phases: Sequence[Phase]) -> tuple[list[Request], list[Seen]]:
+async def _run(endpoint: Endpoint, phases: Sequence[Phase]) -> tuple[list[Request], list[ReplicaCounts]]:
     async with AsyncClient(*endpoint, scope={"workspace": f"scaling-{uuid4().hex[:8]}"}) as client:
         await _fill(client)
         wording = Wording(np.random.default_rng(SEED))
         load = Load(lambda: client.search(wording.question(), tiers=list(TARGETS), cache=False))
-        seen: list[Seen] = []
+        seen: list[ReplicaCounts] = []
         watching = asyncio.create_task(watch(load.now_s, seen))
         for phase in phases:
             stage(f"{phase.rate:g} searches a second for {phase.seconds:g} s")
@@ -105,8 +105,8 @@ async def _fill(client: AsyncClient) -> None:
     stage(f"indexed {await until_indexed(client):.1f} s after {STATEMENTS} notes and {PROCEDURES} procedures")
 
 
-def figures(requests: Sequence[Request], seen: Sequence[Seen]) -> Json:
-    """Return what was seen, the limits, what is beyond them, and whether nothing is."""
+def figures(requests: Sequence[Request], seen: Sequence[ReplicaCounts]) -> Json:
+    """Return the figures, their limits, those beyond a limit, and whether there are none."""
     failures = sum(request.outcome in FAILURES for request in requests)
     scaled = {name: _scaled(seen, name) for name in SCALED}
     beyond = [
@@ -124,9 +124,9 @@ def figures(requests: Sequence[Request], seen: Sequence[Seen]) -> Json:
     }
 
 
-def _scaled(seen: Sequence[Seen], name: str) -> Json:
+def _scaled(seen: Sequence[ReplicaCounts], name: str) -> Json:
     counts = [item.counts.get(name, 0) for item in seen]
-    changes = moves(seen, name)
+    changes = scaling_steps(seen, name)
     return {
         "first": counts[0],
         "most": max(counts),
@@ -145,7 +145,7 @@ def _beyond(name: str, found: Json) -> list[str]:
     return [line for line, is_beyond in lines.items() if is_beyond]
 
 
-def timeline(requests: Sequence[Request], seen: Sequence[Seen], phases: Sequence[Phase]) -> Table:
+def timeline(requests: Sequence[Request], seen: Sequence[ReplicaCounts], phases: Sequence[Phase]) -> Table:
     """Return a row for every few seconds."""
     columns = ("second", "offered/s", *SCALED, "answered", "p50 ms", "p95 ms", "degraded", "failed")
     shown = table(
@@ -164,9 +164,9 @@ def timeline(requests: Sequence[Request], seen: Sequence[Seen], phases: Sequence
 
 def _cells(requests: Sequence[Request], begin_s: float) -> tuple[str, ...]:
     found = tally(within(requests, begin_s, begin_s + ROW_S))
-    answered = found[Outcome.ANSWERED] + found[Outcome.DEGRADED]
+    answered = found[RequestOutcome.ANSWERED] + found[RequestOutcome.DEGRADED]
     times = (f"{found[name]:.1f}" if name in found else "" for name in ("p50_ms", "p95_ms"))
-    return str(answered), *times, str(found[Outcome.DEGRADED]), str(sum(found[outcome] for outcome in FAILURES))
+    return str(answered), *times, str(found[RequestOutcome.DEGRADED]), str(sum(found[outcome] for outcome in FAILURES))
 
 
 def _summary(found: Json) -> Table:

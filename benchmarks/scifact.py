@@ -16,9 +16,9 @@ from typing import Any
 
 from rich.table import Table
 
-from benchmarks.asking import Asked, Hits, Manner, Replies, ask_all
 from benchmarks.report import stage, table
-from benchmarks.scoring import Judged, distinct, ndcg_at, recall_at
+from benchmarks.scored_searches import Hits, ScoredAnswers, ScoredQuestion, SearchOptions, ask_all
+from benchmarks.scoring import JudgedRanking, distinct, ndcg_at, recall_at
 from benchmarks.timing import run_all, until_indexed
 from lamina.client import AsyncClient
 from lamina.errors import Misconfigured
@@ -41,7 +41,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to measure.
+    """Options of the measurement.
 
     Args:
         folder: Where the data set lies.
@@ -73,7 +73,7 @@ class SciFact:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SciFactResult:
     """The measurement.
 
     Args:
@@ -86,7 +86,7 @@ class Outcome:
     """
 
     claims: tuple[Claim, ...]
-    replies: Replies
+    replies: ScoredAnswers
     documents: int
     existed: int
     documents_per_s: float
@@ -125,7 +125,7 @@ def _claims(texts: Mapping[str, str], judged: Sequence[str]) -> list[Claim]:
     return [Claim(texts[claim], frozenset(documents)) for claim, documents in evidence.items()]
 
 
-async def run(client: AsyncClient, options: Options) -> Outcome:
+async def run(client: AsyncClient, options: Options) -> SciFactResult:
     """Write the abstracts as documents, then ask every claim."""
     data = load(options)
     begin = time.perf_counter()
@@ -134,10 +134,10 @@ async def run(client: AsyncClient, options: Options) -> Outcome:
     stage(f"{len(results)} abstracts written, {len(results) / elapsed_s:.0f} a second")
     indexed_s = await until_indexed(client)
     stage(f"indexed {indexed_s:.1f} s later")
-    asked = [Asked(options.workspace, claim.text) for claim in data.claims]
-    replies = await ask_all(client, asked, Manner((SOURCE,), LIMIT, options.concurrency))
+    asked = [ScoredQuestion(options.workspace, claim.text) for claim in data.claims]
+    replies = await ask_all(client, asked, SearchOptions((SOURCE,), LIMIT, options.concurrency))
     stage(f"{len(asked)} claims asked")
-    return Outcome(
+    return SciFactResult(
         claims=data.claims,
         replies=replies,
         documents=len(results),
@@ -163,7 +163,7 @@ async def _write(client: AsyncClient, documents: Sequence[Json], options: Option
     return results
 
 
-def figures(outcome: Outcome) -> Json:
+def figures(outcome: SciFactResult) -> Json:
     """Return the figures; nDCG and recall are fractions."""
     found = outcome.replies.fused()
     judged = {"documents": _judged(outcome.claims, found, lambda hits: hits)}
@@ -181,10 +181,10 @@ def figures(outcome: Outcome) -> Json:
     }
 
 
-def _judged(claims: Sequence[Claim], found: Sequence[Hits], rank: Callable[[Hits], Hits]) -> list[Judged]:
+def _judged(claims: Sequence[Claim], found: Sequence[Hits], rank: Callable[[Hits], Hits]) -> list[JudgedRanking]:
     """Return each claim's abstracts in the order of their best passages."""
     return [
-        Judged(distinct(hit["ref"] for hit in rank(hits)), claim.evidence)
+        JudgedRanking(distinct(hit["ref"] for hit in rank(hits)), claim.evidence)
         for claim, hits in zip(claims, found, strict=True)
     ]
 
@@ -199,7 +199,7 @@ def _by(figure: str) -> Callable[[Hits], Hits]:
     return lambda hits: tuple(sorted((hit for hit in hits if raw(hit) is not None), key=lambda hit: -(raw(hit) or 0)))
 
 
-def _scores(judged: Sequence[Judged]) -> dict[str, float]:
+def _scores(judged: Sequence[JudgedRanking]) -> dict[str, float]:
     count = max(1, len(judged))
     return {
         "ndcg_at_10": sum(ndcg_at(DEPTH, item) for item in judged) / count,

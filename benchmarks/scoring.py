@@ -8,8 +8,8 @@ RECALL_DEPTHS = (5, 10, 20)
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """What one question was answered, and what is right.
+class JudgedRanking:
+    """A ranking and the ids that belong in it.
 
     Args:
         ranking: Distinct ids, best first.
@@ -25,12 +25,12 @@ def distinct(ids: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(ids))
 
 
-def recall_at(k: int, judged: Judged) -> float:
+def recall_at(k: int, judged: JudgedRanking) -> float:
     """Return the share of the relevant ids among the first ``k``."""
     return len(judged.relevant.intersection(judged.ranking[:k])) / len(judged.relevant)
 
 
-def ndcg_at(k: int, judged: Judged) -> float:
+def ndcg_at(k: int, judged: JudgedRanking) -> float:
     """Return the discounted cumulative gain of the first ``k``, as a share of the best possible one.
 
     Source:
@@ -40,7 +40,7 @@ def ndcg_at(k: int, judged: Judged) -> float:
     return gain / sum(1 / math.log2(place + 2) for place in range(min(k, len(judged.relevant))))
 
 
-def mean_recalls(questions: Sequence[Judged]) -> dict[str, float]:
+def mean_recalls(questions: Sequence[JudgedRanking]) -> dict[str, float]:
     """Return recall at 5, 10 and 20, averaged over the questions; 0 where there are none."""
     return {
         f"recall_at_{k}": sum(recall_at(k, judged) for judged in questions) / max(1, len(questions))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import job_data
-from benchmarks.job_data import REPEATS_EVERY, VOCABULARY, Told, draw, texts, word
+from benchmarks.job_data import REPEATS_EVERY, VOCABULARY, NoteBatch, draw, texts, word
 from benchmarks.job_runs import Cost, cpu_between
 from benchmarks.jobs import ROW_JOBS, chosen_jobs, chosen_sizes, figures, is_measured
 from lamina.errors import InvalidInput
@@ -15,8 +15,8 @@ SCOPES = 8
 NOTES = 1_000
 
 
-def told(notes: int = NOTES) -> Told:
-    return Told("tenant", "workspace", notes, SCOPES, datetime(2030, 1, 1, tzinfo=UTC))
+def told(notes: int = NOTES) -> NoteBatch:
+    return NoteBatch("tenant", "workspace", notes, SCOPES, datetime(2030, 1, 1, tzinfo=UTC))
 
 
 def cost(seen: int, elapsed_s: float, *, statements: int = 10, peak_mb: float = 100.0) -> Cost:

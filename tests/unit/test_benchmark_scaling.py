@@ -3,8 +3,8 @@ import asyncio
 import httpx
 import pytest
 
-from benchmarks.loading import Load, Outcome, Request, outcome_of, reasons, tally, within
-from benchmarks.replicas import Process, Seen, deployment_of, directions, moves
+from benchmarks.load_generator import Load, Request, RequestOutcome, classify, reasons, tally, within
+from benchmarks.replica_watch import Process, ReplicaCounts, deployment_of, directions, scaling_steps
 from benchmarks.rollout import Effect
 from benchmarks.rollout import figures as rollout_figures
 from benchmarks.scaling import Json
@@ -12,12 +12,12 @@ from benchmarks.scaling import figures as scaling_figures
 from lamina.errors import LaminaError, NotFound, Overloaded, Unavailable
 
 
-def sent(second: float, outcome: Outcome = Outcome.ANSWERED, elapsed_ms: float = 100.0) -> Request:
-    return Request(second, elapsed_ms, outcome, "" if outcome is Outcome.ANSWERED else outcome.value)
+def sent(second: float, outcome: RequestOutcome = RequestOutcome.ANSWERED, elapsed_ms: float = 100.0) -> Request:
+    return Request(second, elapsed_ms, outcome, "" if outcome is RequestOutcome.ANSWERED else outcome.value)
 
 
-def seen(*counts: int, deployment: str = "Graph") -> list[Seen]:
-    return [Seen(float(second), {deployment: count}) for second, count in enumerate(counts)]
+def seen(*counts: int, deployment: str = "Graph") -> list[ReplicaCounts]:
+    return [ReplicaCounts(float(second), {deployment: count}) for second, count in enumerate(counts)]
 
 
 def caused(cause: Exception | None) -> LaminaError:
@@ -29,39 +29,48 @@ def caused(cause: Exception | None) -> LaminaError:
 @pytest.mark.parametrize(
     ("error", "outcome"),
     [
-        (caused(httpx.ConnectError("refused")), Outcome.REFUSED),
-        (caused(httpx.ConnectTimeout("nobody")), Outcome.REFUSED),
-        (caused(httpx.RemoteProtocolError("gone")), Outcome.BROKEN),
-        (caused(httpx.ReadTimeout("late")), Outcome.BROKEN),
-        (caused(None), Outcome.FAILED),
-        (Overloaded("router", "full"), Outcome.FAILED),
-        (NotFound("thing", "x"), Outcome.FAILED),
+        (caused(httpx.ConnectError("refused")), RequestOutcome.REFUSED),
+        (caused(httpx.ConnectTimeout("nobody")), RequestOutcome.REFUSED),
+        (caused(httpx.RemoteProtocolError("gone")), RequestOutcome.BROKEN),
+        (caused(httpx.ReadTimeout("late")), RequestOutcome.BROKEN),
+        (caused(None), RequestOutcome.FAILED),
+        (Overloaded("router", "full"), RequestOutcome.FAILED),
+        (NotFound("thing", "x"), RequestOutcome.FAILED),
     ],
 )
-async def test_a_failure_tells_whether_anything_was_sent(error: LaminaError, outcome: Outcome) -> None:
+async def test_a_failure_tells_whether_anything_was_sent(error: LaminaError, outcome: RequestOutcome) -> None:
     async def ask() -> Json:
         raise error
 
-    assert await outcome_of(ask()) == (outcome, str(error))
+    assert await classify(ask()) == (outcome, str(error))
 
 
 @pytest.mark.parametrize(
     ("body", "outcome"),
-    [({"results": []}, Outcome.ANSWERED), ({"degraded": []}, Outcome.ANSWERED), ({"degraded": ["graph"]}, "degraded")],
+    [
+        ({"results": []}, RequestOutcome.ANSWERED),
+        ({"degraded": []}, RequestOutcome.ANSWERED),
+        ({"degraded": ["graph"]}, "degraded"),
+    ],
 )
-async def test_an_answer_without_a_source_is_degraded(body: Json, outcome: Outcome) -> None:
+async def test_an_answer_without_a_source_is_degraded(body: Json, outcome: RequestOutcome) -> None:
     async def ask() -> Json:
         return body
 
-    assert (await outcome_of(ask()))[0] == outcome
+    assert (await classify(ask()))[0] == outcome
 
 
 def test_requests_are_counted_by_what_became_of_them() -> None:
-    requests = [sent(0), sent(1, Outcome.DEGRADED, 300.0), sent(2, Outcome.BROKEN, 9000.0), sent(3, Outcome.BROKEN)]
+    requests = [
+        sent(0),
+        sent(1, RequestOutcome.DEGRADED, 300.0),
+        sent(2, RequestOutcome.BROKEN, 9000.0),
+        sent(3, RequestOutcome.BROKEN),
+    ]
 
     found = tally(requests)
 
-    assert {outcome.value: found[outcome] for outcome in Outcome} == {
+    assert {outcome.value: found[outcome] for outcome in RequestOutcome} == {
         "answered": 1,
         "degraded": 1,
         "refused": 0,
@@ -74,7 +83,7 @@ def test_requests_are_counted_by_what_became_of_them() -> None:
 
 
 def test_where_nothing_was_answered_there_are_no_times() -> None:
-    assert "p50_ms" not in tally([sent(0, Outcome.REFUSED)])
+    assert "p50_ms" not in tally([sent(0, RequestOutcome.REFUSED)])
 
 
 @pytest.mark.parametrize(
@@ -96,13 +105,13 @@ def test_a_replica_is_known_by_its_title(command: str, deployment: str) -> None:
     [((1, 1, 1), 0), ((1, 2, 3, 3), 1), ((1, 1, 2, 3, 3, 2, 1), 2), ((1, 3, 1, 3, 1), 4), ((1, 2, 2, 1, 1, 2), 3)],
 )
 def test_every_turn_of_the_number_of_replicas_counts(counts: tuple[int, ...], number: int) -> None:
-    assert directions(moves(seen(*counts), "Graph")) == number
+    assert directions(scaling_steps(seen(*counts), "Graph")) == number
 
 
 def test_scaling_up_once_and_down_once_without_a_failure_is_within_the_limits() -> None:
-    both = [Seen(float(second), {"Graph": n, "Procedures": n}) for second, n in enumerate((1, 2, 3, 3, 1))]
+    both = [ReplicaCounts(float(second), {"Graph": n, "Procedures": n}) for second, n in enumerate((1, 2, 3, 3, 1))]
 
-    found = scaling_figures([sent(0), sent(1, Outcome.DEGRADED)], both)
+    found = scaling_figures([sent(0), sent(1, RequestOutcome.DEGRADED)], both)
 
     assert found["ok"]
     assert found["deployments"]["Graph"]["changes"] == {"1.0": 2, "2.0": 3, "4.0": 1}
@@ -111,15 +120,15 @@ def test_scaling_up_once_and_down_once_without_a_failure_is_within_the_limits() 
 @pytest.mark.parametrize(
     ("counts", "outcome", "line"),
     [
-        ((1, 3, 1), Outcome.FAILED, "1 requests failed"),
-        ((1, 3, 1), Outcome.REFUSED, "1 requests failed"),
-        ((1, 2, 1), Outcome.ANSWERED, "Graph had at most 2 replicas"),
-        ((1, 3, 3), Outcome.ANSWERED, "Graph ended with 3 replicas"),
-        ((1, 3, 1, 3, 1), Outcome.ANSWERED, "Graph changed its direction 4 times"),
+        ((1, 3, 1), RequestOutcome.FAILED, "1 requests failed"),
+        ((1, 3, 1), RequestOutcome.REFUSED, "1 requests failed"),
+        ((1, 2, 1), RequestOutcome.ANSWERED, "Graph had at most 2 replicas"),
+        ((1, 3, 3), RequestOutcome.ANSWERED, "Graph ended with 3 replicas"),
+        ((1, 3, 1, 3, 1), RequestOutcome.ANSWERED, "Graph changed its direction 4 times"),
     ],
 )
-def test_what_is_beyond_the_limits_is_named(counts: tuple[int, ...], outcome: Outcome, line: str) -> None:
-    both = [Seen(float(second), {"Graph": n, "Procedures": n}) for second, n in enumerate(counts)]
+def test_what_is_beyond_the_limits_is_named(counts: tuple[int, ...], outcome: RequestOutcome, line: str) -> None:
+    both = [ReplicaCounts(float(second), {"Graph": n, "Procedures": n}) for second, n in enumerate(counts)]
 
     found = scaling_figures([sent(0, outcome)], both)
 
@@ -128,9 +137,9 @@ def test_what_is_beyond_the_limits_is_named(counts: tuple[int, ...], outcome: Ou
 
 
 def test_an_event_may_fail_no_more_requests_than_were_in_flight() -> None:
-    bad = (sent(10.0, Outcome.BROKEN), sent(10.5, Outcome.DEGRADED, 700.0), sent(11.0))
+    bad = (sent(10.0, RequestOutcome.BROKEN), sent(10.5, RequestOutcome.DEGRADED, 700.0), sent(11.0))
     good = Effect("router", 10.0, in_flight=1, requests=bad, replaced_s=4.0)
-    worse = Effect("proxy", 10.0, in_flight=1, requests=(*bad, sent(12.0, Outcome.REFUSED)), replaced_s=None)
+    worse = Effect("proxy", 10.0, in_flight=1, requests=(*bad, sent(12.0, RequestOutcome.REFUSED)), replaced_s=None)
 
     found = rollout_figures([good, worse])
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks import dedup
-from benchmarks.dedup import Corpus, Found, figures, joined, read, squeezed
+from benchmarks.dedup import Corpus, PairsFound, figures, joined, read, squeezed
 from lamina.errors import Misconfigured
 
 ROWS = [
@@ -58,15 +58,15 @@ def test_a_pair_counts_once_whatever_its_order() -> None:
 
 
 def test_nothing_found_where_nothing_is_near_is_perfect() -> None:
-    found = Found(0, 0, 0, 1.0)
+    found = PairsFound(0, 0, 0, 1.0)
 
     assert (found.recall, found.precision) == (1, 1)
 
 
 def test_figures_are_of_all_sets_together_and_of_each() -> None:
     measured = {
-        "one": (Found(10, 10, 10, 1.0), Found(9, 9, 10, 8.0)),
-        "other": (Found(30, 30, 30, 1.0), Found(30, 30, 30, 2.0)),
+        "one": (PairsFound(10, 10, 10, 1.0), PairsFound(9, 9, 10, 8.0)),
+        "other": (PairsFound(30, 30, 30, 1.0), PairsFound(30, 30, 30, 2.0)),
     }
 
     found = figures(measured)
@@ -78,10 +78,12 @@ def test_figures_are_of_all_sets_together_and_of_each() -> None:
 
 
 @pytest.mark.parametrize(
-    "ours", [Found(9, 9, 10, 1.0), Found(10, 11, 10, 1.0), Found(10, 10, 10, 1.1)], ids=["recall", "precision", "time"]
+    "ours",
+    [PairsFound(9, 9, 10, 1.0), PairsFound(10, 11, 10, 1.0), PairsFound(10, 10, 10, 1.1)],
+    ids=["recall", "precision", "time"],
 )
-def test_what_misses_a_limit_is_not_ok(ours: Found) -> None:
-    assert not figures({"some": (ours, Found(10, 10, 10, 3.0))})["ok"]
+def test_what_misses_a_limit_is_not_ok(ours: PairsFound) -> None:
+    assert not figures({"some": (ours, PairsFound(10, 10, 10, 3.0))})["ok"]
 
 
 def test_the_peer_compares_its_candidates_on_the_same_runs() -> None:

@@ -1,4 +1,4 @@
-"""Requests at a rate that nothing slows down, as many agents make them, and what became of each."""
+"""Requests at a fixed rate, as many agents make them, and the outcome of each."""
 
 import asyncio
 import time
@@ -17,8 +17,8 @@ Json = dict[str, Any]
 Ask = Callable[[], Awaitable[Json]]
 
 
-class Outcome(StrEnum):
-    """What became of a request."""
+class RequestOutcome(StrEnum):
+    """Outcome of a request."""
 
     ANSWERED = "answered"
     DEGRADED = "degraded"
@@ -31,7 +31,7 @@ class Outcome(StrEnum):
     """The answer was an error."""
 
 
-FAILURES = frozenset({Outcome.REFUSED, Outcome.BROKEN, Outcome.FAILED})
+FAILURES = frozenset({RequestOutcome.REFUSED, RequestOutcome.BROKEN, RequestOutcome.FAILED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Request:
 
     begun_s: float
     elapsed_ms: float
-    outcome: Outcome
+    outcome: RequestOutcome
     reason: str = ""
 
     @property
@@ -109,40 +109,42 @@ class Load:
     async def _send(self) -> None:
         begun = self.now_s()
         self._waiting.add(begun)
-        outcome, reason = await outcome_of(self._ask())
+        outcome, reason = await classify(self._ask())
         self._waiting.discard(begun)
         self.seen.append(Request(begun, (self.now_s() - begun) * 1000, outcome, reason))
 
 
-async def outcome_of(answer: Awaitable[Json]) -> tuple[Outcome, str]:
-    """Return what becomes of a request, and what is said of a failure."""
+async def classify(answer: Awaitable[Json]) -> tuple[RequestOutcome, str]:
+    """Return the outcome of a request, and the text of a failure."""
     try:
         body = await answer
     except LaminaError as error:
         return _failure(error), str(error)
     lacking = body.get("degraded")
-    return (Outcome.DEGRADED, f"without {lacking}") if lacking else (Outcome.ANSWERED, "")
+    return (RequestOutcome.DEGRADED, f"without {lacking}") if lacking else (RequestOutcome.ANSWERED, "")
 
 
-def _failure(error: LaminaError) -> Outcome:
+def _failure(error: LaminaError) -> RequestOutcome:
     match error.__cause__:
         case httpx.ConnectError() | httpx.ConnectTimeout():
-            return Outcome.REFUSED
+            return RequestOutcome.REFUSED
         case httpx.TransportError():
-            return Outcome.BROKEN
+            return RequestOutcome.BROKEN
         case _:
-            return Outcome.FAILED
+            return RequestOutcome.FAILED
 
 
 def tally(requests: Sequence[Request]) -> Json:
     """Return how many there were of each outcome, and the percentiles of those that were answered."""
-    counts: Json = {outcome.value: sum(request.outcome is outcome for request in requests) for outcome in Outcome}
+    counts: Json = {
+        outcome.value: sum(request.outcome is outcome for request in requests) for outcome in RequestOutcome
+    }
     answered = [request.elapsed_ms for request in requests if request.outcome not in FAILURES]
     return {"requests": len(requests), **counts, **(Latencies.of(answered).figures() if answered else {})}
 
 
 def reasons(requests: Sequence[Request]) -> dict[str, int]:
-    """Return what was said of requests that were not answered whole, and how often."""
+    """Return the texts of degraded and failed requests with their counts."""
     return dict(Counter(request.reason for request in requests if request.reason).most_common())
 
 

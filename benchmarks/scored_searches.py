@@ -16,7 +16,7 @@ LARGER_LIMITS = (50, 200, 1000)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ScoredQuestion:
     """A question and the workspace that can answer it."""
 
     workspace: str
@@ -24,7 +24,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class SearchOptions:
     """How to ask.
 
     Args:
@@ -39,7 +39,7 @@ class Manner:
 
 
 @dataclass(frozen=True, slots=True)
-class Replies:
+class ScoredAnswers:
     """All answers in the order of the questions, their durations, and the seconds they took together."""
 
     answers: tuple[Json, ...]
@@ -61,31 +61,38 @@ class Replies:
         }
 
 
-async def ask_all(client: AsyncClient, questions: Sequence[Asked], manner: Manner) -> Replies:
+async def ask_all(client: AsyncClient, questions: Sequence[ScoredQuestion], options: SearchOptions) -> ScoredAnswers:
     """Ask every question once."""
     begin = time.perf_counter()
     replies = await run_all(
         questions,
-        lambda asked: timed(_search(client, asked, manner.tiers, manner.limit)),
-        concurrency=manner.concurrency,
+        lambda asked: timed(_search(client, asked, options.tiers, options.limit)),
+        concurrency=options.concurrency,
     )
     elapsed_s = time.perf_counter() - begin
-    return Replies(tuple(reply.value for reply in replies), tuple(reply.elapsed_ms for reply in replies), elapsed_s)
+    return ScoredAnswers(
+        tuple(reply.value for reply in replies), tuple(reply.elapsed_ms for reply in replies), elapsed_s
+    )
 
 
 async def rank_by_source(
-    client: AsyncClient, questions: Sequence[Asked], replies: Replies, manner: Manner, *, depth: int
+    client: AsyncClient,
+    questions: Sequence[ScoredQuestion],
+    replies: ScoredAnswers,
+    options: SearchOptions,
+    *,
+    depth: int,
 ) -> list[dict[str, Hits]]:
     """Return each source's own first ``depth`` hits for every question; ask again where an answer was too short."""
     return await run_all(
         zip(questions, replies.answers, strict=True),
-        lambda pair: _rank_by_source(client, *pair, manner.tiers, depth),
-        concurrency=manner.concurrency,
+        lambda pair: _rank_by_source(client, *pair, options.tiers, depth),
+        concurrency=options.concurrency,
     )
 
 
 async def _rank_by_source(
-    client: AsyncClient, asked: Asked, answer: Json, tiers: Sequence[str], depth: int
+    client: AsyncClient, asked: ScoredQuestion, answer: Json, tiers: Sequence[str], depth: int
 ) -> dict[str, Hits]:
     known = answer
     for limit in LARGER_LIMITS:
@@ -95,7 +102,7 @@ async def _rank_by_source(
     return source_rankings(known, depth)
 
 
-async def _search(client: AsyncClient, asked: Asked, tiers: Sequence[str], limit: int) -> Json:
+async def _search(client: AsyncClient, asked: ScoredQuestion, tiers: Sequence[str], limit: int) -> Json:
     return await client.search(asked.text, workspace=asked.workspace, tiers=list(tiers), limit=limit, explain=True)
 
 

@@ -1,4 +1,4 @@
-"""What the structures in memory cost by themselves: the LRU with a time to live, and the agents' filter."""
+"""Cost of the structures in memory by themselves: the LRU with a time to live, and the agents' filter."""
 
 import hashlib
 import random
@@ -42,7 +42,7 @@ class Structure:
 
 
 def measure_structures() -> dict[str, float]:
-    """Return the time of one operation of each structure, in nanoseconds, and what it is a multiple of.
+    """Return the time of one operation of each structure, in nanoseconds, and its ratio to a dict's.
 
     Gets all hit; every put is a new key in a full structure, which evicts one, except in the dict, which has room
     for all. Ours is given a fresh reading of the clock at each call, as the others take one by themselves; a shard

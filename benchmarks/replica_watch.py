@@ -61,22 +61,22 @@ def deployment_of(process: Process) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ReplicaCounts:
     """How many replicas there were at a moment, by deployment."""
 
     second: float
     counts: Mapping[str, int]
 
 
-async def watch(now_s: Callable[[], float], seen: list[Seen]) -> None:
-    """Add what there is to a list, four times a second, until cancelled."""
+async def watch(now_s: Callable[[], float], seen: list[ReplicaCounts]) -> None:
+    """Append the present counts to a list four times a second, until cancelled."""
     while True:
-        seen.append(Seen(now_s(), await asyncio.to_thread(count_replicas)))
+        seen.append(ReplicaCounts(now_s(), await asyncio.to_thread(count_replicas)))
         await asyncio.sleep(INTERVAL_S)
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class ScalingStep:
     """A change of the number of a deployment's replicas."""
 
     second: float
@@ -84,13 +84,13 @@ class Move:
     after: int
 
 
-def moves(seen: Sequence[Seen], deployment: str) -> list[Move]:
+def scaling_steps(seen: Sequence[ReplicaCounts], deployment: str) -> list[ScalingStep]:
     """Return the changes of a deployment's number of replicas, in order."""
     counts = [(item.second, item.counts.get(deployment, 0)) for item in seen]
-    return [Move(second, before, after) for (_, before), (second, after) in pairwise(counts) if before != after]
+    return [ScalingStep(second, before, after) for (_, before), (second, after) in pairwise(counts) if before != after]
 
 
-def directions(changes: Sequence[Move]) -> int:
+def directions(changes: Sequence[ScalingStep]) -> int:
     """Return how often the number began to rise or to fall: once up and once down are two."""
     signs = [change.after > change.before for change in changes]
     return sum(place == 0 or sign is not signs[place - 1] for place, sign in enumerate(signs))

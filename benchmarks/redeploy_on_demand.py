@@ -1,4 +1,4 @@
-"""`lamina up` that also deploys its application anew when a file asks for it: what the benchmark of rollouts starts."""
+"""`lamina up` that also redeploys its application when a file asks for it; the benchmark of rollouts starts it."""
 
 import os
 import threading
