@@ -89,7 +89,7 @@ async def clear(
         raise InvalidInput("workspace", "is missing; name one, or send everything=true to clear the whole tenant")
     if where is not None and everything:
         raise InvalidInput("everything", f"is true beside workspace {where}; send one of the two")
-    cleared = await services.caches.cascade.clear(credential.tenant, where, whose)
+    cleared = await services.caches.clearing.clear(credential.tenant, where, whose)
     return ClearedOut(cleared=dict(cleared))
 
 

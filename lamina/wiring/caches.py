@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from lamina import __version__
 from lamina.aio.circuit_breaker import BreakerPolicy
 from lamina.caching.answer_cache import AnswerCache
+from lamina.caching.cache_tables import CacheTables
+from lamina.caching.clearing import CacheClearing
 from lamina.caching.embedding_cache import CachingEmbedder, EmbeddingPolicy, TableCache
 from lamina.caching.response_cache import ResponseCache
 from lamina.caching.shared_caches import SharedCaches
-from lamina.caching.upkeep import CacheTables, Cascade
 from lamina.core.cache_layers import Layer
 from lamina.core.ports import CacheShard, Embedder
 from lamina.policies.caching.adaptive_ttl import TtlPolicy
@@ -110,7 +111,7 @@ class CacheParts:
         embedder: Embeds each question once.
         responses: The semantic cache of models' responses.
         tables: What stands in Postgres.
-        cascade: Clears it all.
+        clearing: Clears it all.
         providers: What models' providers say of their own caches.
         stamps: The connections over which answers are proven fresh.
     """
@@ -120,7 +121,7 @@ class CacheParts:
     embedder: CachingEmbedder
     responses: ResponseCache
     tables: CacheTables
-    cascade: Cascade
+    clearing: CacheClearing
     providers: ProviderMetrics
     stamps: Pool
 
@@ -164,7 +165,7 @@ def build_caches(
         embedder=caching,
         responses=build_response_cache(settings, shared, store, caching, generation),
         tables=build_cache_tables(settings, pool, generation.number),
-        cascade=Cascade(pool, shared, store, table),
+        clearing=CacheClearing(pool, shared, store, table),
         providers=providers,
         stamps=stamps,
     )

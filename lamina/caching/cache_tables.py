@@ -1,0 +1,86 @@
+"""Count and purge the rows of the caches' tables."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from lamina.policies.caching.model_responses import ResponseFigures
+from lamina.stores.postgres.connection import Pool
+from lamina.stores.postgres.embedding_cache import EmbeddingFigures, EmbeddingTable
+from lamina.stores.postgres.provider_metrics import HitRates, ProviderMetrics
+from lamina.stores.postgres.responses import Responses, count_expired
+
+WEEK = timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True)
+class TableFigures:
+    """Sizes of a tenant's rows in the caches' tables.
+
+    Args:
+        responses: Of the semantic cache.
+        embeddings: Of all the tenant's workspaces.
+        providers: Hit rates of the providers' own caches, of a week, the best first.
+    """
+
+    responses: ResponseFigures
+    embeddings: EmbeddingFigures
+    providers: tuple[HitRates, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CacheTables:
+    """The tables behind the caches.
+
+    Args:
+        pool: Connections to Postgres.
+        embedding_days: Days after its last use that an embedding stays.
+        provider_days: Days that a provider's figures stay.
+    """
+
+    pool: Pool
+    responses: Responses
+    embeddings: EmbeddingTable
+    providers: ProviderMetrics
+    embedding_days: float
+    provider_days: float
+
+    async def figures(self, tenant: str, workspace: str | None, now: datetime) -> TableFigures:
+        """Return the sizes for a tenant, or for one of its workspaces; embeddings belong to the tenant.
+
+        Raises:
+            Unavailable: If Postgres does not answer.
+        """
+        responses, embeddings, rates = await asyncio.gather(
+            self.responses.figures(tenant, workspace, now),
+            self.embeddings.stats(tenant),
+            self.providers.rates(tenant, now - WEEK, workspace),
+        )
+        return TableFigures(responses, embeddings, tuple(rates))
+
+    async def count_expired(self, now: datetime, tenant: str) -> int:
+        """Count the rows of a tenant that have expired; a response may have ended for other reasons, too.
+
+        Raises:
+            Unavailable: If Postgres does not answer.
+        """
+        return await count_expired(
+            self.pool,
+            tenant,
+            responses=self.responses.cutoff(now),
+            embeddings=now - timedelta(days=self.embedding_days),
+            providers=now - timedelta(days=self.provider_days),
+        )
+
+    async def purge_expired(self, now: datetime, tenant: str | None = None) -> Mapping[str, int]:
+        """Delete the expired rows of a tenant, or of all; return how many of each table.
+
+        Raises:
+            Unavailable: If Postgres does not answer.
+        """
+        return {
+            "responses": await self.responses.purge_expired(now, tenant),
+            "embeddings": await self.embeddings.purge_expired(now, self.embedding_days, tenant),
+            "provider_metrics": await self.providers.purge_expired(now, self.provider_days, tenant),
+        }
