@@ -1,4 +1,4 @@
-"""The graph as a reader walks it: neighbours, traversals, and hints for the context block."""
+"""Explore the graph: neighbours, traversals, and hints for the context block."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,11 +7,12 @@ from uuid import UUID
 
 from lamina.core.links import Followed, Frontier
 from lamina.core.ports import Links
-from lamina.core.queries import Filters, Memory, Query, first_expiry
+from lamina.core.queries import Filters, Query, first_expiry
 from lamina.core.scope import Scope
 from lamina.core.tiers import TIERS, Tier
 from lamina.errors import InvalidInput, NotFound
-from lamina.policies.ranking.graph_paths import ReachedNode, Walk, advance, begin, expandable_nodes
+from lamina.policies.ranking.graph_paths import LinkWeight, ReachedNode
+from lamina.search.graph_walk import walk_links
 from lamina.stores.postgres.knowledge import KnowledgeReader, StoredEntity
 from lamina.text.hygiene import clean_id
 from lamina.text.words import name_key
@@ -23,7 +24,7 @@ _ALL = Filters(min_confidence=0.0)
 
 @dataclass(frozen=True, slots=True)
 class StartNodes:
-    """Where to start: by names of entities, by ids of entities or memories, or both."""
+    """Nodes to start from: names of entities, ids of entities or memories, or both."""
 
     names: tuple[str, ...] = ()
     ids: tuple[UUID, ...] = ()
@@ -61,7 +62,7 @@ class ShownNode:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """What is directly linked to a node, the strongest first."""
+    """The direct links of a node, the strongest first."""
 
     entity: StoredEntity | None
     links: tuple[Followed, ...]
@@ -71,7 +72,7 @@ class Neighbours:
 
 @dataclass(frozen=True, slots=True)
 class Traversal:
-    """What was reached, best first."""
+    """The nodes that were reached, best first."""
 
     nodes: tuple[ReachedNode, ...]
     shown: Mapping[UUID, ShownNode]
@@ -80,12 +81,12 @@ class Traversal:
 
     @property
     def expires_at(self) -> datetime | None:
-        """Return when the first of the nodes expires; ``None`` if none ever does."""
+        """Return when the first of the nodes expires; ``None`` if none does."""
         return first_expiry(shown.expires_at for shown in self.shown.values())
 
 
 class Explorer:
-    """Reads the graph for people and programs that ask for it directly.
+    """Reads the graph for callers that ask for it directly.
 
     Args:
         reader: The graph's tables.
@@ -105,7 +106,7 @@ class Explorer:
     async def neighbours(
         self, scope: Scope, start: StartNodes, *, kinds: Sequence[str], limit: int, as_of: datetime | None = None
     ) -> Neighbours:
-        """Return what one entity or memory is linked to, in both directions.
+        """Return the links of one entity or memory, in both directions.
 
         Raises:
             InvalidInput: If neither a name nor an id is given, or both.
@@ -133,20 +134,19 @@ class Explorer:
         scope, start = request.scope, request.start
         if not start.names and not start.ids:
             raise InvalidInput("names", "is empty; give names of entities, or ids")
-        allowed = clean_kinds(request.kinds)
-        walk = begin(dict.fromkeys(await self._ids(scope, start), 1.0))
-        for _ in range(request.depth):
-            asked = expandable_nodes(walk, fan_out=self._fan_out, max_links=self._max_links)
-            if not asked:
-                break
-            frontier = Frontier(scope, asked, allowed, self._fan_out, request.as_of)
-            walk = advance(walk, await self._links.expand(frontier), asked, weigh=lambda link: link.strength)
-        return await self._traversal(scope, walk, request.limit)
+        frontier = Frontier(scope, (), clean_kinds(request.kinds), self._fan_out, request.as_of)
+        seeds = dict.fromkeys(await self._ids(scope, start), 1.0)
+        walk = await walk_links(
+            self._links, seeds, frontier, depth=request.depth, max_links=self._max_links, weigh=_by_strength
+        )
+        ordered = sorted(walk.nodes.values(), key=lambda node: (-node.score, len(node.path), node.id))[: request.limit]
+        shown = await self._shown(scope, [node.id for node in ordered])
+        return Traversal(tuple(node for node in ordered if node.id in shown), shown, walk.visited, walk.is_capped)
 
     async def hints(self, scope: Scope, filters: Filters, ids: Sequence[UUID]) -> Mapping[UUID, list[str]]:
-        """Return the surest facts about what each of these memories names; memories without any are missing.
+        """Return the surest facts about the entities that each memory names; memories without any are missing.
 
-        Facts that expire are no hints: whoever keeps the hints need not ask how long.
+        Facts that expire are no hints, so a kept hint never expires.
         """
         named = await self._reader.named_in(scope, ids)
         hints: dict[UUID, list[str]] = {}
@@ -170,12 +170,6 @@ class Explorer:
                 raise NotFound("entity or memory", str(id_))
         return tuple(dict.fromkeys((*named, *start.ids)))
 
-    async def _traversal(self, scope: Scope, walk: Walk, limit: int) -> Traversal:
-        ordered = sorted(walk.nodes.values(), key=lambda node: (-node.score, len(node.path), node.id))[:limit]
-        shown = await self._shown(scope, [node.id for node in ordered])
-        nodes = tuple(node for node in ordered if node.id in shown)
-        return Traversal(nodes, shown, walk.visited, walk.is_capped)
-
     async def _shown(self, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, ShownNode]:
         """Return the nodes that the scope's user may see; an id is looked for in every tier."""
         if not ids:
@@ -185,18 +179,19 @@ class Explorer:
         query = Query("", (), scope, len(wanted), _ALL, None, self._generation)
         tiers = {spec.tier: wanted for spec in TIERS.values() if spec.is_linked}
         memories = await self._reader.memories(query, tiers)
-        return {
-            **{id_: ShownNode(Tier.GRAPH, entity.entity.name, entity.expires_at) for id_, entity in entities.items()},
-            **{id_: _shown_memory(item.memory) for id_, item in memories.items()},
-        }
+        shown = {id_: ShownNode(Tier.GRAPH, entity.entity.name, entity.expires_at) for id_, entity in entities.items()}
+        for id_, item in memories.items():
+            memory = item.memory
+            shown[id_] = ShownNode(memory.tier, memory.content[:EXCERPT_CHARS], memory.expires_at)
+        return shown
 
 
-def _shown_memory(memory: Memory) -> ShownNode:
-    return ShownNode(memory.tier, memory.content[:EXCERPT_CHARS], memory.expires_at)
+async def _by_strength(_: Sequence[Followed]) -> LinkWeight:
+    return lambda link: link.strength
 
 
 def clean_kinds(kinds: Sequence[str]) -> tuple[str, ...]:
-    """Return the kinds of link.
+    """Return the kinds of link, checked.
 
     Raises:
         InvalidInput: For one that is not 1 to 128 printable characters.

@@ -10,7 +10,7 @@ from lamina.core.tiers import PROJECTIONS, ProjectionName, Source, TierName
 from lamina.projections.locations import location_of
 from lamina.projections.ownership import owned, owner_check
 from lamina.search.conversation_context import ConversationContext
-from lamina.search.graph import GraphLimits, GraphSearcher
+from lamina.search.graph_searcher import GraphLimits, GraphSearcher
 from lamina.search.tier_sources import ContextRanker, TierSources
 from lamina.settings import Settings
 from lamina.stores.index.cold.searcher import NotesCold

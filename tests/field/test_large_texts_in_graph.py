@@ -11,7 +11,7 @@ from psycopg.rows import tuple_row
 
 from lamina.core.scope import Scope
 from lamina.ingest import memory_linking, name_lookup
-from lamina.search import graph
+from lamina.search import graph_searcher
 from lamina.stores.postgres import entities
 from lamina.stores.postgres.connection import Connection
 from tests.support.application import Application
@@ -92,7 +92,7 @@ async def test_no_long_text_is_read_on_the_event_loop(
         (name_lookup, "_candidates"),
         (name_lookup, "find_places"),
         (name_lookup, "_mentioned"),
-        (graph, "names_asked"),
+        (graph_searcher, "candidate_names"),
     ):
         watch(module, name)
     await remember(application, f"{scattered(20_000)} and Quentin Zorg")
@@ -100,7 +100,7 @@ async def test_no_long_text_is_read_on_the_event_loop(
     await know(application, "Blue Lamp")
     await send(application, "/v1/search", {"query": "who is Quentin Zorg? " * 4_000, "tiers": ["graph"]})
 
-    assert set(threads) == {"_read", "split_words", "_candidates", "find_places", "_mentioned", "names_asked"}
+    assert set(threads) == {"_read", "split_words", "_candidates", "find_places", "_mentioned", "candidate_names"}
     assert all(threading.get_ident() not in used for used in threads.values())
 
 

@@ -1,4 +1,4 @@
-"""Rescore what is near by how much it matters and how lately it was used."""
+"""Fuse by nearness, importance and recency."""
 
 import math
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class CompositePolicy:
         importance: Weight of the memory's importance.
         recency: Weight of how lately it was used.
         decay_per_day: How fast recency falls: ``exp(−decay · days)``.
-        min_similarity: From which cosine on a memory counts as found by nearest neighbour.
+        min_similarity: Least cosine of a memory that counts as found by nearest neighbour.
         tier_weights: What a tier's scores are multiplied by, 1 where none is given.
     """
 
@@ -39,8 +39,8 @@ def fuse_by_composite(
 ) -> tuple[FusedHit, ...]:
     """Fuse by 0.5 · cosine + 0.3 · importance + 0.2 · recency, divided by the sum of these weights.
 
-    Candidates are what the sources found by nearest neighbour; a hit by words or links alone is
-    none. For a query without a vector everything found is a candidate with a cosine of 0.
+    Candidates are the memories that sources found by nearest neighbour, not those found by words or links
+    alone. For a query without a vector every memory is a candidate with a cosine of 0.
 
     Args:
         rankings: Hits per source that answered, best first.
@@ -56,7 +56,7 @@ def fuse_by_composite(
 
 
 def recency(memory: Memory, now: datetime, decay_per_day: float) -> float:
-    """Return ``exp(−decay · days since the last access)``, 0..1; what was never hit was accessed when it happened."""
+    """Return ``exp(−decay · days since the last access)``, 0..1; without a hit, that is when it happened."""
     idle = max(timedelta(0), now - (memory.last_hit_at or memory.occurred_at))
     return math.exp(-decay_per_day * (idle / _DAY))
 

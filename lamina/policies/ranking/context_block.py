@@ -1,4 +1,4 @@
-"""The context block: what a prompt receives, never more than its budget of tokens."""
+"""Lay out the context block of a prompt, within its budget of tokens."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ class ContextBlock:
         text: The profile in full, then the memories, best first, then the suffix.
         tokens: Estimated tokens of ``text``; at most the budget.
         used: The hits whose memory is in it.
-        omitted: What the budget left out: ``suffix``, ``profile``, or the number of memories as
+        omitted: The parts that the budget left out: ``suffix``, ``profile``, or the number of memories as
             ``memories: 3``.
     """
 
@@ -36,12 +36,12 @@ class ContextBlock:
 
 @dataclass(frozen=True, slots=True)
 class Extras:
-    """What a block has beside memories.
+    """The parts of a block beside memories.
 
     Args:
         profile: Of the user, shown in full before everything else.
-        suffix: What an agent wants to read at the end.
-        hints: What stands next to a memory in the graph, by its id.
+        suffix: Text that an agent wants at the end.
+        hints: Facts next to a memory in the graph, by its id.
     """
 
     profile: Profile | None = None
@@ -54,11 +54,11 @@ def build_context(hits: Sequence[FusedHit], extras: Extras, *, budget_tokens: in
 
     The suffix has the first claim on the budget, then the profile, both in full or not at all.
     Memories are taken whole and in order; the first that does not fit ends the block, so that a
-    worse memory never displaces a better one. Hints take what is left, the best memory's first.
+    worse memory never displaces a better one. Hints take the rest, the best memory's first.
     """
     left = budget_tokens + _JOINT
-    suffix, left = _whole(extras.suffix.strip(), left)
-    profile, left = _whole(_profile_section(extras.profile), left)
+    suffix, left = _take_whole(extras.suffix.strip(), left)
+    profile, left = _take_whole(_profile_section(extras.profile), left)
     costs = list(accumulate(_cost(format_memory(hit)) for hit in hits))
     used = tuple(hits[: sum(1 for cost in costs if cost <= left)])
     memories = _with_hints(used, extras.hints, left - (costs[len(used) - 1] if used else 0))
@@ -82,12 +82,12 @@ def format_memory(hit: FusedHit, related: str = "") -> str:
 
 
 def _cost(section: str) -> int:
-    """Return the tokens of a section and of what separates it from another one."""
+    """Return the tokens of a section and of a separator."""
     return estimated_tokens(section) + _JOINT
 
 
-def _whole(section: str, left: int) -> tuple[str, int]:
-    """Return the section and what it leaves, or nothing if it does not fit."""
+def _take_whole(section: str, left: int) -> tuple[str, int]:
+    """Return the section and the tokens left after it, or no section if it does not fit."""
     if not section or _cost(section) > left:
         return "", left
     return section, left - _cost(section)
@@ -96,14 +96,11 @@ def _whole(section: str, left: int) -> tuple[str, int]:
 def _with_hints(used: Sequence[FusedHit], hints: Mapping[UUID, Sequence[str]], left: int) -> Iterator[str]:
     for hit in used:
         plain = format_memory(hit)
-        hinted = format_memory(hit, _related(hints.get(hit.memory.id, ())))
+        facts = "; ".join(" ".join(hint.split()) for hint in hints.get(hit.memory.id, ()))
+        hinted = format_memory(hit, f"related: {facts}" if facts else "")
         more = estimated_tokens(hinted) - estimated_tokens(plain)
         yield hinted if more <= left else plain
         left -= more if more <= left else 0
-
-
-def _related(hints: Sequence[str]) -> str:
-    return f"related: {'; '.join(' '.join(hint.split()) for hint in hints)}" if hints else ""
 
 
 def _profile_section(profile: Profile | None) -> str:

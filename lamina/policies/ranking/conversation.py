@@ -1,4 +1,4 @@
-"""A message in its conversation: what was said just before and after helps to find it."""
+"""Score messages in their conversation: the messages just before and after help to find one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,24 +27,24 @@ class MessageFigures:
     bm25: float
 
 
-def context_scores(said: Mapping[UUID, MessageFigures]) -> dict[UUID, float]:
-    """Score messages by themselves and by their neighbours, 0..1.7; who ranks them caps it at 1.
+def context_scores(messages: Mapping[UUID, MessageFigures]) -> dict[UUID, float]:
+    """Score messages by themselves and by their neighbours, 0..1.7; the ranking caps it at 1.
 
-    A message alone scores 0.4 keyword (relative to the best) + 0.6 cosine. To it comes 0.35 of
-    what each neighbour scores alone: an answer often shares no word with the question that it
-    answers, but the turn before it does.
+    A message alone scores 0.4 keyword (relative to the best) + 0.6 cosine. Each neighbour adds 0.35 of
+    its own score: an answer often shares no word with the question that it answers, but the turn
+    before it does.
 
     Source:
         LoCoMo, all 1 982 questions: evidence recall at 10 is 73.1 % (73.7 and 72.5 on the two
         halves of its conversations) against 65.9 % for reciprocal rank fusion without neighbours.
     """
-    top = max((item.bm25 for item in said.values()), default=0.0) or 1.0
+    top = max((item.bm25 for item in messages.values()), default=0.0) or 1.0
     alone = {
         (item.session, item.position): KEYWORD_WEIGHT * item.bm25 / top
         + (1 - KEYWORD_WEIGHT) * similarity_score(item.cosine)
-        for item in said.values()
+        for item in messages.values()
     }
-    return {id_: _with_neighbours(alone, item) for id_, item in said.items()}
+    return {id_: _with_neighbours(alone, item) for id_, item in messages.items()}
 
 
 def _with_neighbours(alone: Mapping[tuple[str, int], float], item: MessageFigures) -> float:

@@ -1,4 +1,4 @@
-"""Keep hits that say the same from crowding out what says something else."""
+"""Keep repetitions from crowding out other hits."""
 
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -28,8 +28,7 @@ class DiversityPolicy:
 
     Args:
         jaccard: Word sets that overlap this much are alike, 0..1; 1 switches diversity off.
-        variants: How many alike hits that tell different facts (another number, name or
-            negation) keep their place.
+        variants: How many alike hits with different facts (another number, name or negation) keep their place.
     """
 
     jaccard: float
@@ -38,7 +37,7 @@ class DiversityPolicy:
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """What a hit says: its words, and in their order those that make a fact (who did what to whom)."""
+    """The words of a hit, and in their order those that make a fact: numbers, negations and names."""
 
     tier: int
     words: frozenset[str]
@@ -46,7 +45,7 @@ class _Statement:
 
 
 def diversify(hits: Sequence[FusedHit], policy: DiversityPolicy, *, enough: int) -> tuple[FusedHit, ...]:
-    """Move hits that repeat a better one behind those that do not; nothing is lost, order is kept otherwise.
+    """Move hits that repeat a better one behind the others; none is lost, and the order is kept otherwise.
 
     Two hits of a tier are near-identical if their word sets overlap by ``jaccard`` and they
     differ in no number, negation or name. Of those that differ so, ``variants`` keep their
@@ -56,21 +55,21 @@ def diversify(hits: Sequence[FusedHit], policy: DiversityPolicy, *, enough: int)
     Args:
         hits: Best first.
         policy: When hits are alike.
-        enough: After so many distinct hits the rest stays as it is; at most the first 100 are compared.
+        enough: After so many distinct hits the rest keeps its order; at most the first 100 are compared.
     """
     if policy.jaccard >= 1:
         return tuple(hits)
     kept: list[FusedHit] = []
     moved: list[FusedHit] = []
-    tellings: list[_Statement] = []
+    statements: list[_Statement] = []
     for hit in hits[:WINDOW]:
         if len(kept) >= enough:
             break
-        telling = _telling(hit.memory)
-        is_repeated = _repeats(telling, tellings, policy)
+        statement = _statement(hit.memory)
+        is_repeated = _repeats(statement, statements, policy)
         (moved if is_repeated else kept).append(hit)
         if not is_repeated:
-            tellings.append(telling)
+            statements.append(statement)
     seen = len(kept) + len(moved)
     if len(kept) >= enough:
         return (*kept, *hits[seen:], *moved)
@@ -78,14 +77,14 @@ def diversify(hits: Sequence[FusedHit], policy: DiversityPolicy, *, enough: int)
 
 
 def are_near_identical(first: Memory, second: Memory, jaccard: float) -> bool:
-    """Tell whether two memories say the same in nearly the same words."""
-    one, other = _telling(first), _telling(second)
+    """Decide whether two memories say the same in nearly the same words."""
+    one, other = _statement(first), _statement(second)
     return _are_alike(one, other, jaccard) and one.facts == other.facts
 
 
-def _repeats(telling: _Statement, kept: Sequence[_Statement], policy: DiversityPolicy) -> bool:
-    alike = [other for other in kept if _are_alike(telling, other, policy.jaccard)]
-    return len(alike) >= policy.variants or any(other.facts == telling.facts for other in alike)
+def _repeats(statement: _Statement, kept: Sequence[_Statement], policy: DiversityPolicy) -> bool:
+    alike = [other for other in kept if _are_alike(statement, other, policy.jaccard)]
+    return len(alike) >= policy.variants or any(other.facts == statement.facts for other in alike)
 
 
 def _are_alike(one: _Statement, other: _Statement, jaccard: float) -> bool:
@@ -97,13 +96,13 @@ def _are_alike(one: _Statement, other: _Statement, jaccard: float) -> bool:
     return len(one.words & other.words) >= jaccard * len(one.words | other.words)
 
 
-def _telling(memory: Memory) -> _Statement:
+def _statement(memory: Memory) -> _Statement:
     text = f"{memory.name}: {memory.content}" if memory.name else memory.content
     return _Statement(memory.tier, frozenset(words(text)), tuple(_facts(text)))
 
 
 def _facts(text: str) -> Iterator[str]:
-    """Yield the words that change what a sentence says: with a digit, negating, or written like a name."""
+    """Yield the words that change a sentence's meaning: with a digit, negating, or written like a name."""
     for run in _RUN.findall(unicodedata.normalize("NFKC", text)):
         folded = run.casefold().replace("\u2019", "'")
         has_digit = any(char.isdigit() for char in run)

@@ -1,4 +1,4 @@
-"""Choose the fusion that a call asks for."""
+"""Fuse rankings by the method that a call asks for."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from lamina.policies.ranking.weighted import WeightedPolicy, fuse_by_figures, fu
 
 @dataclass(frozen=True, slots=True)
 class RankingPolicy:
-    """Every number that ranks; the settings give them.
+    """Every number that ranks, from the settings.
 
     Args:
         rrf_k: Rank offset of reciprocal rank fusion.
@@ -53,22 +53,22 @@ class FusionOptions:
     has_vector: bool
 
 
-def fuse(rankings: Mapping[Source, Ranking], manner: FusionOptions, policy: RankingPolicy) -> tuple[FusedHit, ...]:
-    """Return every memory once, best first, scored 0..1; it depends on nothing but its arguments."""
-    match manner.method:
+def fuse(rankings: Mapping[Source, Ranking], options: FusionOptions, policy: RankingPolicy) -> tuple[FusedHit, ...]:
+    """Return every memory once, best first, scored 0..1."""
+    match options.method:
         case FusionMethod.RRF:
             return fuse_by_reciprocal_rank(
                 rankings,
                 rrf_k=policy.rrf_k,
-                depth=manner.depth,
+                depth=options.depth,
                 weights=policy.rrf_weights,
                 tier_weights=policy.tier_weights,
             )
         case FusionMethod.WEIGHTED:
-            is_absolute = manner.normalise is Normalisation.ABSOLUTE
+            is_absolute = options.normalise is Normalisation.ABSOLUTE
             weigh = fuse_by_figures if is_absolute else fuse_by_min_max
-            return weigh(rankings, policy.weighted, has_vector=manner.has_vector)
+            return weigh(rankings, policy.weighted, has_vector=options.has_vector)
         case FusionMethod.COMPOSITE:
-            return fuse_by_composite(rankings, policy.composite, now=manner.now, has_vector=manner.has_vector)
+            return fuse_by_composite(rankings, policy.composite, now=options.now, has_vector=options.has_vector)
         case _ as other:
             assert_never(other)

@@ -6,7 +6,8 @@ from uuid import UUID
 
 from lamina.core.links import Followed, NodeLabel
 
-Weigh = Callable[[Followed], float]
+LinkWeight = Callable[[Followed], float]
+"""The factor by which following a link multiplies a score, 0..1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +16,7 @@ class ReachedNode:
 
     Args:
         id: The node.
-        label: What it stands for; ``None`` for a seed that no link has shown yet.
+        label: Its kind; ``None`` for a seed that no link has shown yet.
         tier: Its tier, under the same condition.
         score: Product of the strengths along the path and of its seed, 0..1.
         path: The links from the seed to here, in order; none for a seed.
@@ -30,7 +31,7 @@ class ReachedNode:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """What was reached so far.
+    """The nodes that were reached so far.
 
     Args:
         nodes: Every node at its best score.
@@ -47,7 +48,7 @@ class Walk:
 
 
 def begin(seeds: Mapping[UUID, float]) -> Walk:
-    """Return the walk that stands at its seeds, each with a score of 0..1."""
+    """Begin a walk at its seeds, each with a score of 0..1."""
     nodes = {id_: ReachedNode(id_, None, None, score) for id_, score in seeds.items()}
     return Walk(nodes, _best_first(nodes.values()))
 
@@ -58,7 +59,7 @@ def expandable_nodes(walk: Walk, *, fan_out: int, max_links: int) -> tuple[UUID,
 
 
 def advance(
-    walk: Walk, followed: Sequence[Followed], asked: Sequence[UUID], *, weigh: Weigh, least: float = 0.0
+    walk: Walk, followed: Sequence[Followed], asked: Sequence[UUID], *, weigh: LinkWeight, least: float = 0.0
 ) -> Walk:
     """Take one step along the links that leave the asked nodes.
 
@@ -66,10 +67,10 @@ def advance(
     every path of up to n links counts, whatever the order of the links.
 
     Args:
-        walk: Where it stands.
+        walk: The walk so far.
         followed: The links that leave the asked nodes.
         asked: The nodes of the frontier whose links these are.
-        weigh: What following a link multiplies the score by, 0..1.
+        weigh: The factor by which following a link multiplies the score, 0..1.
         least: Paths weaker than this lead nowhere.
     """
     better: dict[UUID, ReachedNode] = {}

@@ -1,4 +1,4 @@
-"""What the sources say of each memory, side by side; every fusion starts from it."""
+"""Put the sources' placements of each memory side by side; every fusion starts from them."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -32,9 +32,9 @@ def home_sources(memory: Memory, answered: Collection[Source]) -> tuple[Source, 
 
 
 def raised_by_graph(own: float, bonus: float, by_graph: float, weights: tuple[float, float]) -> float:
-    """Return what a memory scores by its own tier and by the graph, 0..1 or above; above 1 it is only an order.
+    """Score a memory by its own tier and by the graph, 0..1 or above; above 1 the score is only an order.
 
-    Being led to by the graph adds to a memory and its absence takes nothing away. What the graph
+    A path through the graph adds to a memory, and its absence takes nothing away. A memory that the graph
     alone found is judged as the facts of the graph are.
 
     Args:

@@ -24,11 +24,11 @@ def fuse_by_reciprocal_rank(
     the plain sum, and a threshold means the same in a tier of one source and of three.
 
     The graph ranks memories of every tier. Its rank adds to the sum without adding to the
-    divisor, so that being led to by the graph raises a memory and not being led to lowers none;
-    what the graph alone found counts as its facts do. Sums above 1 still order, and show as 1.
+    divisor, so that a path through the graph raises a memory and a missing one lowers none; a
+    memory that the graph alone found counts as its facts do. Sums above 1 still order, and show as 1.
 
-    What is less sure counts less: the score is multiplied by the memory's confidence, so that a
-    note that rules drew from a message does not displace the messages themselves.
+    A less sure memory counts less: the score is multiplied by its confidence, so that a note that
+    rules drew from a message does not displace the messages themselves.
 
     Args:
         rankings: Hits per source that answered, best first.
@@ -59,7 +59,7 @@ class _ReciprocalRank:
     answered: tuple[Source, ...]
 
     def score(self, item: PlacedMemory) -> float:
-        """Return what the ranks give, as far as the memory is sure."""
+        """Score a memory by its ranks, times its confidence."""
         return item.memory.confidence * self._by_ranks(item)
 
     def _by_ranks(self, item: PlacedMemory) -> float:
@@ -73,7 +73,7 @@ class _ReciprocalRank:
         return raised_by_graph(own, bonus, by_graph, weights)
 
     def _of_its_tier(self, item: PlacedMemory, by_graph: float) -> tuple[float, float]:
-        """Return what the tier's sources and the graph's bonus give, both in the scale of the tier."""
+        """Return the score by the tier's sources and the graph's bonus, both in the scale of the tier."""
         own = [source for source in item.placements if source is not Source.GRAPH]
         # None of them: they did not answer, or the memory is about to move from one to the other.
         homes = home_sources(item.memory, self.answered) or own

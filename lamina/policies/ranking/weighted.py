@@ -1,4 +1,4 @@
-"""Fuse by what the engines' own figures say: words, meaning and links, weighted."""
+"""Fuse by the engines' own figures: words, meaning and links, weighted."""
 
 import math
 from collections import defaultdict
@@ -100,14 +100,14 @@ def _fused(
 
 
 def _modalities(item: PlacedMemory, answered: Collection[Source], *, has_vector: bool) -> set[Modality]:
-    """Return by what the sources of its tier could have recognised the memory."""
+    """Return the modalities by which the sources of its tier could have recognised the memory."""
     own = [source for source in item.placements if source is not Source.GRAPH]
     possible = {mode for source in home_sources(item.memory, answered) or own for mode in SOURCES[source].modalities}
     return possible if has_vector else possible - {Modality.VECTOR}
 
 
 def _figures(item: PlacedMemory) -> Iterator[tuple[_Group, float]]:
-    """Yield what each source says of the memory, 0..1 before any scaling."""
+    """Yield each source's figures of the memory, 0..1 before any scaling."""
     for source, place in item.placements.items():
         cosine = place.raw.get("cosine")
         if cosine is not None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lamina.core.links import Followed, LinkKind, NodeLabel
 from lamina.ingest.memory_linking import source_of, title_entity
 from lamina.policies.ranking.graph_paths import advance, begin
-from lamina.search.graph import QUESTION_WORDS, fact_scores, names_asked, specificity, weight
+from lamina.search.graph_searcher import QUESTION_WORDS, candidate_names, fact_scores, link_weight, specificity
 
 ANN, BOB, NOTE = (UUID(int=number) for number in range(1, 4))
 
@@ -46,7 +46,7 @@ def test_a_link_carries_what_its_kind_direction_and_name_are_worth(
 ) -> None:
     ends = (NOTE, ANN) if is_forward else (ANN, NOTE)
 
-    assert weight(link(kind, *ends, is_forward=is_forward), {ANN: 0.5}) == pytest.approx(expected)
+    assert link_weight(link(kind, *ends, is_forward=is_forward), {ANN: 0.5}) == pytest.approx(expected)
 
 
 def facts(links: Sequence[Followed], seeds: dict[UUID, float]) -> dict[tuple[UUID, str, UUID], float]:
@@ -85,12 +85,12 @@ def test_a_title_that_is_longer_than_a_name_is_no_entity() -> None:
 def test_only_the_first_words_of_a_long_question_are_looked_up() -> None:
     question = " ".join(f"w{place}" for place in range(20_000))
 
-    found = names_asked(question)
+    found = candidate_names(question)
 
     assert f"w{QUESTION_WORDS - 1} w{QUESTION_WORDS}" in found
     assert f"w{QUESTION_WORDS}" not in found
     assert len(found) <= 16 * QUESTION_WORDS
-    assert names_asked("?!") == {}
+    assert candidate_names("?!") == {}
 
 
 def test_a_text_without_a_named_source_is_its_own_source() -> None:
