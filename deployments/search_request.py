@@ -8,7 +8,7 @@ from deployments.services import Services
 from lamina.api.scope import SCOPE_FIELDS, ScopeIn
 from lamina.api.search import ContextIn, SearchIn
 from lamina.caching.cached_search import CacheableRequest
-from lamina.core.memory_profiles import Defaults, MemoryProfile, Purpose, Settled, settle
+from lamina.core.memory_profiles import EffectiveSearch, MemoryProfile, Purpose, SearchDefaults, resolve_search
 from lamina.core.queries import SearchRequest
 from lamina.core.scope import Scope
 from lamina.core.tiers import SEARCHED_TIERS, Tier
@@ -39,12 +39,12 @@ def sent_of(body: ScopeIn) -> dict[str, Any]:
     return body.model_dump(mode="json", exclude_unset=True, exclude={*SCOPE_FIELDS, "cache"})
 
 
-def defaults(services: Services, purpose: Purpose) -> Defaults:
+def defaults(services: Services, purpose: Purpose) -> SearchDefaults:
     """Return the defaults of an agent without a memory profile."""
     settings = services.settings
     if purpose is Purpose.CONTEXT:
-        return Defaults(SEARCHED_TIERS, settings.context.max_chunks, settings.context.min_relevance)
-    return Defaults(SEARCHED_TIERS, settings.search.limit, 0.0)
+        return SearchDefaults(SEARCHED_TIERS, settings.context.max_chunks, settings.context.min_relevance)
+    return SearchDefaults(SEARCHED_TIERS, settings.search.limit, 0.0)
 
 
 async def _settled_request(
@@ -58,7 +58,7 @@ async def _settled_request(
     profile, degraded = (stamp.profile, {}) if stamp else await _memory_profile(services, scope)
     # To the minute: a time to live counts in days, and a window that moves all the time is never asked for twice.
     now = utc_now().replace(second=0, microsecond=0)
-    settled = settle(body.wishes(), profile, defaults(services, purpose), purpose, now)
+    settled = resolve_search(body.wishes(), profile, defaults(services, purpose), purpose, now)
     search = _search_request(body, scope, settled, services, purpose)
     query = search.query()
     # A repr tells values apart as well as JSON does, and knows conditions and times.
@@ -69,7 +69,7 @@ async def _settled_request(
 
 
 def _search_request(
-    body: SearchIn, scope: Scope, settled: Settled, services: Services, purpose: Purpose
+    body: SearchIn, scope: Scope, settled: EffectiveSearch, services: Services, purpose: Purpose
 ) -> SearchRequest:
     limits, is_context = services.settings.search, purpose is Purpose.CONTEXT
     filters = replace(

@@ -1,4 +1,4 @@
-"""The error tree: what each failure means to a caller.
+"""The error tree: one class for each reaction of a caller.
 
 The HTTP edge maps every class to one status; the CLI prints the text. Fields go to
 ``super().__init__`` so that an error survives pickling between processes.
@@ -70,7 +70,7 @@ class NotFound(LaminaError):
 
 
 class Conflict(LaminaError):
-    """The change contradicts what is stored.
+    """The change contradicts stored data.
 
     Args:
         reason: What it contradicts and how to go on.

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from lamina.api.fields import ABSENT, Count, Fraction, Output
 from lamina.api.scope import ScopeIn
-from lamina.core.memory_profiles import MAX_TTL_DAYS, Defaults, MemoryProfile
+from lamina.core.memory_profiles import MAX_TTL_DAYS, MemoryProfile, SearchDefaults
 from lamina.core.queries import MAX_LIMIT
 from lamina.core.tiers import TIERS, TierName
 
@@ -29,7 +29,7 @@ class MemoryProfileIn(ScopeIn):
     )
     prompt_suffix: str = Field("", description="What its context block ends with; it counts in the budget.")
 
-    def profile(self, defaults: Defaults) -> MemoryProfile:
+    def profile(self, defaults: SearchDefaults) -> MemoryProfile:
         """Return the profile, with the configured numbers where none was sent."""
         sent = self.model_fields_set
         return MemoryProfile(

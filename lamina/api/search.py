@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from lamina.api.fields import ABSENT, Count, Fraction, Output
 from lamina.api.scope import ScopeIn
 from lamina.core.filters import parse
-from lamina.core.memory_profiles import WISHES, Wishes
+from lamina.core.memory_profiles import PREFERENCES, SearchPreferences
 from lamina.core.queries import MAX_DEPTH, MAX_LIMIT, Answer, Filters, FusedHit, FusionMethod, Normalisation
 from lamina.core.tiers import TIERS, TierName
 from lamina.policies.ranking.context_block import ContextBlock
@@ -74,12 +74,12 @@ class SearchIn(ScopeIn):
         where = parse(self.filters, "filters") if self.filters else None
         return Filters(tuple(self.tags), self.since, self.until, sent, where, self.as_of)
 
-    def wishes(self) -> Wishes:
+    def wishes(self) -> SearchPreferences:
         """Return the choices that were sent; a memory profile decides the others."""
-        sent = {name: getattr(self, name) for name in WISHES if name in self.model_fields_set}
+        sent = {name: getattr(self, name) for name in PREFERENCES if name in self.model_fields_set}
         if "tiers" in sent:
             sent["tiers"] = tuple(TIERS[name].tier for name in dict.fromkeys(self.tiers))
-        return Wishes(**sent)
+        return SearchPreferences(**sent)
 
 
 class ContextIn(SearchIn):

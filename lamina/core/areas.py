@@ -1,4 +1,4 @@
-"""What maintenance is about: everything, a tenant, a workspace or a namespace."""
+"""Areas of maintenance: everything, a tenant, a workspace or a namespace."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -13,7 +13,7 @@ LEVELS = ("tenant", "workspace", "namespace")
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """A part of the data; what is ``None`` stands for all there are.
+    """A part of the data; an id that is ``None`` stands for all.
 
     Raises:
         InvalidInput: If a level is given without the one above it, or is no id.

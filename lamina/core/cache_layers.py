@@ -1,4 +1,4 @@
-"""The layers of the cache stack, and what is asked of a shard and answered by it."""
+"""The layers of the cache stack, and the questions and answers of a shard."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Layer(StrEnum):
-    """What may answer in place of the work itself, outer to inner; ``FRONT`` is a replica's own copy of the others."""
+    """A cache layer, outer to inner; ``FRONT`` is a replica's own copy of the others."""
 
     FRONT = "front"
     AGENTS = "agent_filter"
@@ -76,7 +76,7 @@ class ShardQuery:
 
 @dataclass(frozen=True, slots=True)
 class ShardAnswer:
-    """What a shard knows.
+    """A shard's answer to a probe.
 
     Args:
         answer: Key and value of the whole answer.

@@ -1,4 +1,4 @@
-"""Counting what each layer does, so that counts of many replicas add up."""
+"""Counts of each layer that add up over many replicas."""
 
 import bisect
 from collections import defaultdict
@@ -14,7 +14,7 @@ LATENCY_BOUNDS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1
 
 
 class LayerOutcome(StrEnum):
-    """What came of asking a layer."""
+    """Outcome of asking a layer."""
 
     HIT = "hits"
     MISS = "misses"
@@ -24,7 +24,7 @@ class LayerOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LayerCounts:
-    """What a layer did.
+    """Counts of one layer.
 
     Args:
         buckets: How many of the timed askings took how long, by :data:`LATENCY_BOUNDS_S`; not cumulative.
@@ -50,7 +50,7 @@ class LayerCounts:
 
 
 class Tally:
-    """Adds up what happens in this process until somebody takes it."""
+    """Add up the counts of this process until they are taken."""
 
     def __init__(self) -> None:
         self._counts: dict[Layer, LayerCounts] = {}
@@ -79,7 +79,7 @@ class Tally:
 
 
 class _LayerTally:
-    """What one layer did since the counts were looked at; it changes in place, for every asking comes here."""
+    """Counts of one layer since they were last read; mutable, since it lies on the hot path."""
 
     def __init__(self) -> None:
         self._outcomes = dict.fromkeys(LayerOutcome, 0)
@@ -99,7 +99,7 @@ class _LayerTally:
 
 @dataclass(frozen=True, slots=True)
 class ShardUpdate:
-    """What a replica tells a shard, all at once.
+    """Everything that a replica reports to a shard in one call.
 
     Args:
         entries: What to keep.
@@ -114,7 +114,7 @@ class ShardUpdate:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What a layer holds: entries, about how many bytes, and how many it gave up for want of room."""
+    """Content of a layer: entries, their approximate bytes, and evictions."""
 
     entries: int = 0
     size_bytes: int = 0
@@ -128,7 +128,7 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class ShardStats:
-    """What a shard holds, and what the replicas told it of their layers."""
+    """Content of a shard, and the counts that replicas reported to it."""
 
     holdings: Mapping[Layer, Holding]
     counts: Mapping[Layer, LayerCounts]

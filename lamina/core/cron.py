@@ -9,7 +9,7 @@ DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
 def trigger_of(expression: str) -> CronTrigger:
-    """Return what tells the times of minute, hour, day of the month, month and day of the week.
+    """Return the trigger of minute, hour, day of the month, month and day of the week.
 
     Raises:
         ValueError: If the expression cannot be read, or a field is out of its range.

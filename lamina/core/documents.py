@@ -1,4 +1,4 @@
-"""Documents as values: what is uploaded, what is read of it, and the passages it is found by."""
+"""Documents as values: uploads, parsed texts, and the passages that searches find."""
 
 import hashlib
 import json
@@ -80,7 +80,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a document says.
+    """The text of a document, with its sections.
 
     Args:
         text: Its text in NFC, with a visible character in it.
@@ -112,7 +112,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document that was read: what its uploader says of it, and what it says.
+    """A parsed document with the fields of its upload.
 
     Args:
         key: Names it within its scope.
@@ -140,7 +140,7 @@ class Document:
         return [(span.start, span.end) for span in self.passages]
 
     def texts(self) -> tuple[str, ...]:
-        """Return what is embedded and indexed of each passage."""
+        """Return the text of each passage that is embedded and indexed."""
         return tuple(
             passage_text(self.title, span.heading, self.content[span.start : span.end]) for span in self.passages
         )
@@ -162,7 +162,7 @@ def document_of(upload: Upload, parsed: Parsed, passages: tuple[Span, ...], medi
 
 
 def passage_text(title: str, heading: str | None, passage: str) -> str:
-    """Return what is embedded and indexed of a passage: where it stands, then itself.
+    """Return the text of a passage that is embedded and indexed: its headings, then itself.
 
     A passage found alone has lost its context; the title and the headings give it back. One that
     begins with them already is not told twice.

@@ -1,4 +1,4 @@
-"""The filter language: its wire form, and what a condition means.
+"""The filter language: its wire form, and the meaning of a condition.
 
 :func:`matches` is the reference; every store's own form of a condition must select the same memories.
 """
@@ -226,7 +226,7 @@ def _read_time(json: object, path: str) -> FilterValue:
 
 
 class _Shape:
-    """What may be said of a field: its operators, the one that a bare value means, and how a value is read."""
+    """The conditions of a field: operators, the one that a bare value means, and how a value is parsed."""
 
     def __init__(self, value: Callable[[object, str], FilterValue], bare: Operator, *others: str) -> None:
         self.value = value

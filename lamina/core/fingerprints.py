@@ -1,4 +1,4 @@
-"""What makes two states of a memory equal in a projection."""
+"""Fingerprints: when two states of a memory are equal in a projection."""
 
 import hashlib
 from collections import defaultdict
@@ -13,7 +13,7 @@ _DIGITS = 9
 
 
 def fingerprint(state: State) -> str | None:
-    """Return what makes two states equal: the number of chunks and a checksum; ``None`` if nothing is to be there."""
+    """Return the number of chunks and a checksum, equal for equal states; ``None`` where nothing should be."""
     match state:
         case None:
             return None

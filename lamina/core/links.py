@@ -9,7 +9,7 @@ from lamina.core.scope import Scope
 
 
 class NodeLabel(StrEnum):
-    """What a node of the graph stands for."""
+    """Kind of a node of the graph."""
 
     ENTITY = "Entity"
     MEMORY = "Memory"

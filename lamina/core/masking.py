@@ -1,4 +1,4 @@
-"""What must never be told: which names stand for secrets, and what in a text is one."""
+"""Secrets: names that stand for them, and how texts are masked."""
 
 import re
 
@@ -12,7 +12,7 @@ _PARAMETER = re.compile(r"\b(\w*(?:passw|pwd|secret|token|key)\w*=)[^&\s'\"]+", 
 
 
 def is_secret(name: object) -> bool:
-    """Tell whether what a key of this name holds must never be shown."""
+    """Report whether the value of a key of this name must never be shown."""
     return _NAME.search(str(name)) is not None
 
 

@@ -17,7 +17,7 @@ _UNTOLD = ("", "application/octet-stream")
 
 
 def media_type_of(name: str, declared: str | None = None) -> str:
-    """Return what a file is declared to be, or else what its name says; text if neither tells."""
+    """Return a file's declared media type, or else that of its name; text if neither says one."""
     if (declared or "").split(";")[0].strip().lower() not in _UNTOLD:
         return str(declared)
     return _BY_SUFFIX.get(PurePath(name).suffix.lower(), TEXT)

@@ -1,4 +1,4 @@
-"""What is remembered: messages, notes, profiles, and the chunks that make them searchable."""
+"""Memories: messages, notes, profiles, and the chunks that make them searchable."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ Metadata = dict[str, Any]
 
 
 class Category(StrEnum):
-    """What kind of observation a note is."""
+    """Kind of observation that a note holds."""
 
     DECISION = "decision"
     OUTCOME = "outcome"
@@ -45,7 +45,7 @@ class Role(StrEnum):
 
 
 class RestoreStatus(StrEnum):
-    """What became of a note that was to be restored."""
+    """Outcome of restoring a note."""
 
     RESTORED = "restored"
     EXISTED = "existed"
@@ -59,7 +59,7 @@ def new_id() -> UUID:
 
 
 def as_utc(moment: datetime, field_path: str) -> datetime:
-    """Return the moment in UTC; a naive one is taken as UTC, whatever the server's time zone.
+    """Return the moment in UTC; a naive one is UTC already, in every time zone of the server.
 
     Raises:
         InvalidInput: For a moment whose UTC is before year 1 or after year 9999.
@@ -110,7 +110,7 @@ class Message:
     metadata: Metadata = field(default_factory=dict)
 
     def text(self) -> str:
-        """Return what is embedded and indexed: the content, after the speaker's name if known."""
+        """Return the text that is embedded and indexed: the speaker's name, if known, and the content."""
         return f"{self.name}: {self.content}" if self.name else self.content
 
     def identity(self, received_at: datetime) -> bytes:
@@ -305,7 +305,7 @@ class NoteVersion:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What is known of a user: one JSON document and its version (0: nothing yet)."""
+    """A user's profile: one JSON document and its version (0: nothing yet)."""
 
     user: str
     document: Metadata
@@ -331,7 +331,7 @@ class Entity:
 
     @property
     def key(self) -> str:
-        """Return what identifies it within a workspace."""
+        """Return its identity within a workspace."""
         return name_key(self.name)
 
     def all_keys(self) -> tuple[str, ...]:
@@ -341,7 +341,7 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A directed statement: the subject, how it stands, to what.
+    """A directed statement: subject, relation, object.
 
     Args:
         subject: Name of the entity it starts from.
@@ -360,7 +360,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What a turn teaches.
+    """Notes, profile and graph that extraction drew from a turn.
 
     Args:
         notes: What is worth keeping.

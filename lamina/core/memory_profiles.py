@@ -1,4 +1,4 @@
-"""Memory profiles: how one agent wants to remember; what a request, a profile and the settings make together."""
+"""Memory profiles: how an agent wants to remember, and how request, profile and settings combine."""
 
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
@@ -62,15 +62,15 @@ def clean_memory_profile(profile: MemoryProfile) -> MemoryProfile:
 
 
 class Purpose(Enum):
-    """What a search is for."""
+    """Purpose of a search."""
 
     RESULTS = "results"
     CONTEXT = "context"
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """What a request says of itself; ``None`` where it leaves it open.
+class SearchPreferences:
+    """Preferences of a request; ``None`` where it has none.
 
     Args:
         tiers: Which tiers to search.
@@ -89,12 +89,12 @@ class Wishes:
     as_of: datetime | None = None
 
 
-WISHES = tuple(field.name for field in fields(Wishes))
+PREFERENCES = tuple(field.name for field in fields(SearchPreferences))
 
 
 @dataclass(frozen=True, slots=True)
-class Defaults:
-    """What holds where neither the request nor a profile says anything."""
+class SearchDefaults:
+    """Values for a request where neither it nor a profile names one."""
 
     tiers: tuple[Tier, ...]
     limit: int
@@ -102,8 +102,8 @@ class Defaults:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """What holds for one request."""
+class EffectiveSearch:
+    """Effective values of one request."""
 
     tiers: tuple[Tier, ...]
     limit: int
@@ -112,10 +112,10 @@ class Settled:
     suffix: str
 
 
-def settle(
-    wishes: Wishes, profile: MemoryProfile | None, defaults: Defaults, purpose: Purpose, now: datetime
-) -> Settled:
-    """Return what holds: the request's word first, then the profile's, then the defaults.
+def resolve_search(
+    wishes: SearchPreferences, profile: MemoryProfile | None, defaults: SearchDefaults, purpose: Purpose, now: datetime
+) -> EffectiveSearch:
+    """Resolve the effective values: the request's first, then the profile's, then the defaults.
 
     A time to live is no default but a limit: of it and the request's ``since`` the later holds.
 
@@ -127,7 +127,7 @@ def settle(
         now: The time of day, in UTC.
     """
     if profile is None:
-        return Settled(
+        return EffectiveSearch(
             tiers=_first(wishes.tiers, defaults.tiers),
             limit=_first(wishes.limit, defaults.limit),
             min_score=_first(wishes.min_score, defaults.min_score),
@@ -135,7 +135,7 @@ def settle(
             suffix="",
         )
     chunks = profile.max_context_chunks if purpose is Purpose.CONTEXT else defaults.limit
-    return Settled(
+    return EffectiveSearch(
         tiers=_first(wishes.tiers, profile.tiers),
         limit=_first(wishes.limit, chunks),
         min_score=_first(wishes.min_score, profile.min_relevance),
@@ -148,7 +148,7 @@ def _first(wish: Value | None, otherwise: Value) -> Value:
     return otherwise if wish is None else wish
 
 
-def _since(wishes: Wishes, ttl_days: float | None, now: datetime) -> datetime | None:
+def _since(wishes: SearchPreferences, ttl_days: float | None, now: datetime) -> datetime | None:
     since = None if wishes.since is None else as_utc(wishes.since, "since")
     if ttl_days is None:
         return since

@@ -1,4 +1,4 @@
-"""What is measured: every instrument, and the port over which a part tells what it did.
+"""Metrics: every instrument, and the port that records them.
 
 Labels are bounded: what kind of thing, never whose. No tenant, user, agent, session, swarm or workspace is one.
 `job` and `instance` are Prometheus's own, and the deployment and its replica Ray's, who adds them.
@@ -29,7 +29,7 @@ class Kind(StrEnum):
 
 
 class CallOutcome(StrEnum):
-    """What came of something."""
+    """Outcome of a call."""
 
     OK = "ok"
     DEGRADED = "degraded"
@@ -56,7 +56,7 @@ class Instrument:
 
 
 class Meter(Protocol):
-    """Takes what is measured, and never fails for it."""
+    """Record measurements; recording never fails a call."""
 
     def record(self, instrument: Instrument, value: float = 1.0, **labels: str) -> None:
         """Add to a counter, set a gauge, or put a value into a histogram; cheap, and from any thread."""

@@ -1,4 +1,4 @@
-"""What the core asks of the world: one to four methods a port."""
+"""Ports: the core's needs of the world, one to four methods each."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ State = TypeVar("State")
 
 @dataclass(frozen=True, slots=True)
 class ModelIdentity:
-    """What makes vectors comparable: only vectors of equal identity may be compared.
+    """Identity of a model: only vectors of equal identity may be compared.
 
     Args:
         model: Name of the model.
@@ -83,7 +83,7 @@ class QuestionEmbedder(Protocol):
 
 
 class TextEmbedder(Protocol):
-    """Embeds what is written, from a cache where it can."""
+    """Embed texts that are written, from a cache where it can."""
 
     async def embed_texts(self, scope: Scope, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
         """Return the embedded chunks of each text.
@@ -113,7 +113,7 @@ class TierSearcher(Protocol):
 
 
 class Shares(Protocol):
-    """Knows what other workspaces share with a scope's."""
+    """Read the shares that other workspaces grant to a scope's."""
 
     async def into(self, scope: Scope, now: datetime) -> tuple[Share, ...]:
         """Return the shares that may be active at this moment.
@@ -125,7 +125,7 @@ class Shares(Protocol):
 
 
 class Neighbourhood(Protocol):
-    """Reads messages with what stands next to them."""
+    """Read messages together with their neighbours."""
 
     async def around(self, query: Query, ids: Sequence[UUID]) -> list[Neighbour]:
         """Return these messages and those right before and after them, as far as the query may see."""
@@ -147,7 +147,7 @@ class Change(Generic[State]):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a projection indexes of one memory.
+    """The part of a memory that a projection indexes.
 
     Args:
         texts: Text of each chunk, in order.
@@ -216,7 +216,7 @@ class GraphStore(Links, Protocol):
     """A store that follows links fast; a projection of Postgres."""
 
     async def apply(self, changes: "Sequence[Change[Node]]") -> None:
-        """Put each node and all links that start from it in place of what was known of it; idempotent.
+        """Replace each node and all links that start from it; idempotent.
 
         A link to a node that is not known yet makes a bare node, which its own change completes.
         """
@@ -271,7 +271,7 @@ class Reachable(Protocol):
 
 
 class Hints(Protocol):
-    """What stands next to memories in the graph, in words."""
+    """Read the neighbours of memories in the graph, as words."""
 
     async def hints(self, scope: Scope, filters: Filters, ids: Sequence[UUID]) -> Mapping[UUID, list[str]]:
         """Return the facts next to each memory that pass the filters, strongest first (``Ann works_at Initech``).
@@ -295,10 +295,10 @@ class AuditableProjection(Projection[State], Inventory, Protocol[State]):
 
 
 class Extractor(Protocol):
-    """From what was said to what is worth keeping."""
+    """Extract notes, profile and graph from messages."""
 
     async def extract(self, messages: Sequence[Message], ids: Sequence[UUID]) -> Extraction:
-        """Return what the messages teach; the notes name their message's id as ``message:<id>``."""
+        """Extract from messages; the notes name their message's id as ``message:<id>``."""
         ...
 
 
@@ -321,7 +321,7 @@ class CacheShard(Protocol):
     """
 
     async def find(self, probes: Sequence[ShardQuery]) -> Sequence[ShardAnswer]:
-        """Return what is known for each probe, in their order."""
+        """Return the answer to each probe, in their order."""
         ...
 
     async def keep(self, news: ShardUpdate) -> None:
@@ -333,7 +333,7 @@ class CacheShard(Protocol):
         ...
 
     async def stats(self) -> ShardStats:
-        """Return what the shard holds and what was counted."""
+        """Return the shard's content and the reported counts."""
         ...
 
     async def claim(self, space: Space, digest: bytes, lease_s: float, wait_s: float) -> bool:

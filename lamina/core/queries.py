@@ -1,4 +1,4 @@
-"""What is asked and what is answered."""
+"""Queries and answers."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,7 @@ MAX_DEPTH = 3
 
 
 class FilterField(StrEnum):
-    """What a filter may look at."""
+    """Field of a memory that a filter can name."""
 
     CATEGORY = "category"
     OCCURRED_AT = "occurred_at"
@@ -88,7 +88,7 @@ Condition = Compare | AllOf | AnyOf | Negation
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a hit must be beside relevant; every source and the graph's expansion obey.
+    """Conditions on hits; every source and the graph's expansion obey them.
 
     Args:
         tags: All of these, each compared whole. Messages have none.
@@ -168,7 +168,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """What a caller asks, before it is embedded.
+    """A caller's request, before it is embedded.
 
     Args:
         text: The question or the latest message.
@@ -241,7 +241,7 @@ def clean_depth(depth: int | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A found memory as a caller sees it, whatever its tier.
+    """A found memory of any tier, as a caller sees it.
 
     Args:
         id: Of the message, note, entity, edge, procedure or passage.

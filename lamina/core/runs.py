@@ -1,4 +1,4 @@
-"""A run of a maintenance job: what it is about, how far it is, what it did."""
+"""Runs of maintenance jobs: area, progress and result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ MOST_ERROR_CHARS = 500
 
 
 class RunState(StrEnum):
-    """What became of a run."""
+    """State of a run."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -87,7 +87,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What somebody wants run.
+    """An order to run a job.
 
     Args:
         job: Which job.

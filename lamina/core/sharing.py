@@ -1,4 +1,4 @@
-"""What one workspace lets another one see: which further queries a search becomes, and what of their answers counts."""
+"""Shares between workspaces: the further queries of a search, and how their answers join in."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -99,7 +99,7 @@ def clean_share(share: Share, now: datetime) -> Share:
 
 
 def foreign_queries(shares: Sequence[Share], query: Query, tiers: Sequence[Tier], now: datetime) -> list[ForeignQuery]:
-    """Return what to ask beside the query itself, each once.
+    """Return the queries to ask beside the own one, each once.
 
     The caller's own filters hold in the other workspace too. Its user, session and agent mean
     nothing there, and nobody's private memories are shared.
@@ -125,7 +125,7 @@ def _narrowed(filters: Filters, tags: Sequence[str]) -> Filters:
 
 @dataclass(frozen=True, slots=True)
 class ForeignAnswers:
-    """What other workspaces had to say.
+    """Answers of other workspaces.
 
     Args:
         rankings: Hits by source, in no order, perhaps one more than once.

@@ -1,4 +1,4 @@
-"""What proves a cached answer fresh: how often everything that it depends on was written."""
+"""Stamps: write counts of everything that a cached answer depends on; equal stamps prove it fresh."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +9,7 @@ from lamina.core.sharing import Share, ShareState
 
 @dataclass(frozen=True, slots=True)
 class SharedEpoch:
-    """A share, and how often what it shares was written."""
+    """A share, and how often its memories were written."""
 
     share: Share
     epoch: int
@@ -38,11 +38,11 @@ class Stamp:
     is_settled: bool = False
 
     def shares(self) -> tuple[Share, ...]:
-        """Return what is shared with the scope's workspace."""
+        """Return the shares into the scope's workspace."""
         return tuple(item.share for item in self.shared)
 
     def own(self) -> tuple[int, int]:
-        """Return what of it an answer from the own workspace alone depends on."""
+        """Return the part that an answer from the own workspace alone depends on."""
         return self.namespace, self.workspace
 
     def whole(self, now: datetime) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""The record of each tier; whatever lists tiers, their sources or their projections is derived from it."""
+"""The record of each tier; all lists of tiers, sources and projections are derived from it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,1 +1,1 @@
-"""What is derived from Postgres: applied, compared, built beside and switched."""
+"""Projections of Postgres: fed, audited, built beside and switched."""

@@ -1,4 +1,4 @@
-"""The audit: what a projection holds against what Postgres says it should hold."""
+"""The audit: the content of a projection against the rows of Postgres."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Drift:
 
 
 def compare(expected: Mapping[UUID, str], found: Mapping[UUID, str]) -> Drift:
-    """Return how what was found differs from what was expected."""
+    """Return the differences between expected and found fingerprints."""
     both = expected.keys() & found.keys()
     return Drift(
         expected=len(expected),
@@ -48,7 +48,7 @@ def compare(expected: Mapping[UUID, str], found: Mapping[UUID, str]) -> Drift:
 
 
 async def audit(outbox: Outbox, projection: ProjectionName, store: Inventory, tenant: str) -> Drift:
-    """Compare what one projection holds of a tenant with Postgres, memory by memory.
+    """Compare a tenant's memories in one projection with Postgres.
 
     What is still in the outbox shows as drift; audit when nothing is pending.
     """

@@ -141,7 +141,7 @@ class Follower:
         self.wake = asyncio.Event()
 
     async def run(self) -> None:
-        """Apply what comes until cancelled; a projection that fails is tried again, ever more slowly."""
+        """Apply changes until cancelled; a projection that fails is tried again, ever more slowly."""
         pause = FIRST_PAUSE_S
         while True:
             try:
@@ -175,7 +175,7 @@ class Follower:
             await self._look_for_build()
 
     async def _gather_more(self) -> None:
-        """Apply what comes within the flush interval, so that one flush serves it all."""
+        """Apply all changes of a flush interval, so that one flush serves them."""
         deadline = time.monotonic() + self._flush_interval_s
         while (left := deadline - time.monotonic()) > 0 and len(self._applied) < MAX_UNFLUSHED:
             # Not wait_for: in Python 3.11 it loses a cancellation that comes together with the event.
@@ -212,7 +212,7 @@ class Follower:
         return self._projection.beside(build) if build and isinstance(self._projection, Rebuildable) else None
 
     async def _beside_does(self, act: Callable[[Projection[Any]], Awaitable[None]]) -> None:
-        """Have the build do something, or give it up: it must not hold up what searches use."""
+        """Call the build, or give it up: it must not hold up the projection that searches use."""
         if self._beside is None:
             return
         for pause_s in BUILD_PAUSES_S:

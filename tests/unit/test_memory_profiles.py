@@ -5,26 +5,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.core.memory_profiles import Defaults, MemoryProfile, Purpose, Wishes, clean_memory_profile, settle
+from lamina.core.memory_profiles import (
+    MemoryProfile,
+    Purpose,
+    SearchDefaults,
+    SearchPreferences,
+    clean_memory_profile,
+    resolve_search,
+)
 from lamina.core.queries import Filters, clean_filters
 from lamina.core.tiers import SEARCHED_TIERS, Tier
 from lamina.errors import InvalidInput
 from tests.unit.builders import NOON
 
-DEFAULTS = Defaults(SEARCHED_TIERS, 20, 0.5)
+DEFAULTS = SearchDefaults(SEARCHED_TIERS, 20, 0.5)
 PROFILE = MemoryProfile((Tier.NOTES, Tier.GRAPH), 5, 0.7, 30.0, "Prefer the newest.")
 MOMENTS = st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1))  # noqa: DTZ001 - naive ones come from callers
 
 
 def test_the_defaults_hold_where_nobody_says_anything() -> None:
-    settled = settle(Wishes(), None, DEFAULTS, Purpose.CONTEXT, NOON)
+    settled = resolve_search(SearchPreferences(), None, DEFAULTS, Purpose.CONTEXT, NOON)
 
     assert (settled.tiers, settled.limit, settled.min_score) == (SEARCHED_TIERS, 20, 0.5)
     assert (settled.since, settled.suffix) == (None, "")
 
 
 def test_the_profile_comes_before_the_defaults() -> None:
-    settled = settle(Wishes(), PROFILE, DEFAULTS, Purpose.CONTEXT, NOON)
+    settled = resolve_search(SearchPreferences(), PROFILE, DEFAULTS, Purpose.CONTEXT, NOON)
 
     assert (settled.tiers, settled.limit, settled.min_score) == ((Tier.NOTES, Tier.GRAPH), 5, 0.7)
     assert (settled.since, settled.suffix) == (NOON - timedelta(days=30), "Prefer the newest.")
@@ -32,35 +39,37 @@ def test_the_profile_comes_before_the_defaults() -> None:
 
 @pytest.mark.parametrize("profile", [None, PROFILE])
 def test_the_request_comes_first(profile: MemoryProfile | None) -> None:
-    settled = settle(Wishes((Tier.SESSIONS,), 3, 0.0), profile, DEFAULTS, Purpose.CONTEXT, NOON)
+    settled = resolve_search(SearchPreferences((Tier.SESSIONS,), 3, 0.0), profile, DEFAULTS, Purpose.CONTEXT, NOON)
 
     assert (settled.tiers, settled.limit, settled.min_score) == ((Tier.SESSIONS,), 3, 0.0)
 
 
 def test_a_search_keeps_its_own_limit() -> None:
-    assert settle(Wishes(), PROFILE, DEFAULTS, Purpose.RESULTS, NOON).limit == 20
+    assert resolve_search(SearchPreferences(), PROFILE, DEFAULTS, Purpose.RESULTS, NOON).limit == 20
 
 
 def test_a_time_to_live_counts_from_the_date_that_is_asked_for() -> None:
     asked = NOON - timedelta(days=100)
 
-    assert settle(Wishes(as_of=asked), PROFILE, DEFAULTS, Purpose.RESULTS, NOON).since == asked - timedelta(days=30)
+    assert resolve_search(
+        SearchPreferences(as_of=asked), PROFILE, DEFAULTS, Purpose.RESULTS, NOON
+    ).since == asked - timedelta(days=30)
 
 
 @pytest.mark.parametrize("days", [10, 90])
 def test_of_the_time_to_live_and_the_request_the_later_holds(days: int) -> None:
     since = NOON - timedelta(days=days)
 
-    assert settle(Wishes(since=since), PROFILE, DEFAULTS, Purpose.RESULTS, NOON).since == NOON - timedelta(
-        days=min(days, 30)
-    )
+    assert resolve_search(
+        SearchPreferences(since=since), PROFILE, DEFAULTS, Purpose.RESULTS, NOON
+    ).since == NOON - timedelta(days=min(days, 30))
 
 
 @given(MOMENTS, st.timedeltas(timedelta(seconds=1), timedelta(days=900)), st.booleans())
 def test_a_valid_window_stays_valid_with_a_time_to_live(until: datetime, length: timedelta, has_since: bool) -> None:
-    wishes = Wishes(since=until - length if has_since else None, until=until)
+    wishes = SearchPreferences(since=until - length if has_since else None, until=until)
 
-    since = settle(wishes, PROFILE, DEFAULTS, Purpose.RESULTS, NOON).since
+    since = resolve_search(wishes, PROFILE, DEFAULTS, Purpose.RESULTS, NOON).since
 
     assert since is not None
     clean_filters(Filters(since=since, until=until))
@@ -93,8 +102,8 @@ def test_a_clean_profile_names_each_tier_once() -> None:
 
 
 def test_memories_older_than_time_itself_are_asked_for_without_an_error() -> None:
-    wishes = Wishes(as_of=datetime(1, 6, 1))  # noqa: DTZ001 - naive ones come from callers
+    wishes = SearchPreferences(as_of=datetime(1, 6, 1))  # noqa: DTZ001 - naive ones come from callers
 
-    settled = settle(wishes, replace(PROFILE, ttl_days=36_500.0), DEFAULTS, Purpose.CONTEXT, NOON)
+    settled = resolve_search(wishes, replace(PROFILE, ttl_days=36_500.0), DEFAULTS, Purpose.CONTEXT, NOON)
 
     assert settled.since == datetime.min.replace(tzinfo=UTC)
