@@ -13,8 +13,7 @@ from lamina.search.conversation_context import ConversationContext
 from lamina.search.graph_searcher import GraphLimits, GraphSearcher
 from lamina.search.tier_sources import ContextRanker, TierSources
 from lamina.settings import Settings
-from lamina.stores.index.cold.searcher import NotesCold
-from lamina.stores.index.searchers import Hybrid, SessionWords
+from lamina.stores.index.searchers import Hybrid, NotesCold, SessionWords
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.documents import Documents
 from lamina.stores.postgres.generations import Generation

@@ -14,7 +14,7 @@ from lamina.core.filters import matches
 from lamina.core.ports import Change
 from lamina.core.queries import Condition, Filters, Query
 from lamina.core.scope import Scope
-from lamina.stores.index.filters import compiled, query_filter
+from lamina.stores.index.filters import compile_condition, query_filter
 from lamina.stores.index.meilisearch.documents import build_document, documents_of, outdated
 from lamina.stores.index.meilisearch.filters import DIALECT
 from tests.support.filtered import CONDITIONS, MEMORIES, STRANGE, state_of
@@ -30,7 +30,7 @@ DOCUMENTS = {
 @settings(max_examples=400, deadline=None)
 @given(condition=CONDITIONS)
 def test_any_condition_selects_what_it_means(condition: Condition) -> None:
-    expression = str(compiled(condition, DIALECT))
+    expression = str(compile_condition(condition, DIALECT))
 
     selected = {id_ for id_, document in DOCUMENTS.items() if selects(expression, document)}
 

@@ -20,7 +20,7 @@ from lamina.models.hashing import HashingModel
 from lamina.projections.locations import index_path
 from lamina.stores.index.edge.builds import EmbeddedHybridIndex
 from lamina.stores.index.edge.shard import QdrantEdgeIndex
-from lamina.stores.index.ports import Found
+from lamina.stores.index.ports import ChunkHit
 from lamina.stores.postgres.generations import claim_generation
 from tests.support.application import index_of, running, settings_for
 from tests.support.indexes import ACME, ONE, TWO, asked, in_another_process, record
@@ -296,7 +296,7 @@ async def test_a_search_that_runs_during_a_switch_ends_on_the_old_files(path: Pa
     await index.apply([Change(ONE, record("green tea"))])
     old, entered, leave = index.current, threading.Event(), threading.Event()
 
-    def slow(current: QdrantEdgeIndex) -> list[Found]:
+    def slow(current: QdrantEdgeIndex) -> list[ChunkHit]:
         entered.set()
         leave.wait(10)
         return current.by_words(asked("green tea"))

@@ -10,7 +10,7 @@ import pytest
 from lamina.settings import MeilisearchSettings
 from lamina.stores.index.meilisearch.documents import floats_of, missing_settings, payloads, wanted_settings
 from lamina.stores.index.meilisearch.filters import EVERYTHING, token
-from lamina.stores.index.meilisearch.queries import Question, read_discovery, search_terms
+from lamina.stores.index.meilisearch.queries import IndexQuestion, read_discovery, search_terms
 from lamina.stores.index.ports import chunk_id
 
 ONE, TWO = UUID(int=1), UUID(int=2)
@@ -37,8 +37,8 @@ def test_a_question_becomes_at_most_ten_words_that_say_something(text: str, term
     assert search_terms(text) == terms
 
 
-def question(*terms: str, vector: list[float] | None = None) -> Question:
-    return Question("lamina_notes", terms, vector, EVERYTHING, 0.7)
+def question(*terms: str, vector: list[float] | None = None) -> IndexQuestion:
+    return IndexQuestion("lamina_notes", terms, vector, EVERYTHING, 0.7)
 
 
 def test_a_script_without_spaces_is_asked_for_by_any_of_its_words() -> None:

@@ -1,9 +1,11 @@
 """A query's scope and filters in the form of any index: each writes seven kinds of condition in its own dialect."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, TypeVar, assert_never
+from typing import Any, Generic, TypeVar, assert_never
 
+from lamina.core.ports import Change, Record
 from lamina.core.queries import AllOf, AnyOf, Compare, Condition, Negation, Operator, Query
 from lamina.core.scope import Scope
 
@@ -12,53 +14,49 @@ Bounds = Mapping[str, Any]
 """Values by ``gt``, ``gte``, ``lt`` and ``lte``."""
 
 
-class Dialect(Protocol[Expression]):
-    """How an index writes conditions; seven methods, for a condition has so many kinds."""
+@dataclass(frozen=True, slots=True)
+class Dialect(Generic[Expression]):
+    """The way in which an index writes conditions.
 
-    def equals(self, field: str, value: str) -> Expression:
-        """Return: the field has this text, or it among others."""
-        ...
+    Args:
+        equals: The field has this text, or it among others.
+        one_of: The field has one of these texts; of none of them, nothing passes.
+        between: The field's number, or its moment if the bounds are moments, lies within them.
+        is_missing: There is no such field.
+        all_of: Every part holds; without parts, everything passes.
+        any_of: Some part holds; without parts, nothing passes.
+        negation: The part does not hold.
+    """
 
-    def one_of(self, field: str, values: Sequence[str]) -> Expression:
-        """Return: the field has one of these texts; of none of them, nothing."""
-        ...
+    equals: Callable[[str, str], Expression]
+    one_of: Callable[[str, Sequence[str]], Expression]
+    between: Callable[[str, Bounds], Expression]
+    is_missing: Callable[[str], Expression]
+    all_of: Callable[[Sequence[Expression]], Expression]
+    any_of: Callable[[Sequence[Expression]], Expression]
+    negation: Callable[[Expression], Expression]
 
-    def between(self, field: str, bounds: Bounds) -> Expression:
-        """Return: the field's number, or its moment where the bounds are some, lies within them."""
-        ...
 
-    def is_missing(self, field: str) -> Expression:
-        """Return: there is no such field."""
-        ...
-
-    def all_of(self, parts: Sequence[Expression]) -> Expression:
-        """Return: every part holds; everything, if there is none."""
-        ...
-
-    def any_of(self, parts: Sequence[Expression]) -> Expression:
-        """Return: some part holds; nothing, if there is none."""
-        ...
-
-    def negation(self, part: Expression) -> Expression:
-        """Return: the part does not hold."""
-        ...
+def has_moments(bounds: Bounds) -> bool:
+    """Report whether the bounds are moments rather than numbers."""
+    return any(isinstance(bound, datetime) for bound in bounds.values())
 
 
 def scope_filter(scope: Scope, dialect: Dialect[Expression]) -> Expression:
-    """Return what lets the scope's tenant, workspace and namespace pass."""
+    """Return the condition of the scope's tenant, workspace and namespace."""
     fields = {"tenant": scope.tenant, "workspace": scope.workspace, "namespace": scope.namespace}
     return dialect.all_of([dialect.equals(field, value) for field, value in fields.items()])
 
 
 def query_filter(query: Query, dialect: Dialect[Expression], *, by_session: bool) -> Expression:
-    """Return what lets pass what the query may see and asks for.
+    """Return the condition of the chunks that the query may see and asks for.
 
     Args:
         query: Its scope and its filters.
         dialect: Of the index.
         by_session: Whether the query's session narrows it; messages belong to one, notes outlive it.
     """
-    must = [scope_filter(query.scope, dialect), compiled(query.filters.condition(), dialect)]
+    must = [scope_filter(query.scope, dialect), compile_condition(query.filters.condition(), dialect)]
     if query.scope.user is not None:
         must.append(dialect.any_of([dialect.equals("user", query.scope.user), dialect.is_missing("user")]))
     if by_session and query.scope.session is not None:
@@ -66,17 +64,17 @@ def query_filter(query: Query, dialect: Dialect[Expression], *, by_session: bool
     return dialect.all_of(must)
 
 
-def compiled(condition: Condition, dialect: Dialect[Expression]) -> Expression:
+def compile_condition(condition: Condition, dialect: Dialect[Expression]) -> Expression:
     """Return the condition as the index's own."""
     match condition:
         case Compare():
             return _comparison(condition, dialect)
         case AllOf(parts=parts):
-            return dialect.all_of([compiled(part, dialect) for part in parts])
+            return dialect.all_of([compile_condition(part, dialect) for part in parts])
         case AnyOf(parts=parts):
-            return dialect.any_of([compiled(part, dialect) for part in parts])
+            return dialect.any_of([compile_condition(part, dialect) for part in parts])
         case Negation(part=part):
-            return dialect.negation(compiled(part, dialect))
+            return dialect.negation(compile_condition(part, dialect))
         case _ as other:
             assert_never(other)
 
@@ -96,3 +94,13 @@ def _comparison(compare: Compare, dialect: Dialect[Expression]) -> Expression:
 
 def _bounds(operator: Operator, value: float | datetime) -> Bounds:
     return {"gte": value, "lte": value} if operator is Operator.EQ else {operator.value: value}
+
+
+def outdated_chunks(changes: Sequence[Change[Record]], dialect: Dialect[Expression]) -> Expression:
+    """Return the condition of the chunks that changed memories no longer have: all of a deleted one."""
+
+    def beyond_the_last(change: Change[Record]) -> Expression:
+        first = len(change.record.texts) if change.record else 0
+        return dialect.all_of([dialect.equals("memory", str(change.id)), dialect.between("chunk", {"gte": first})])
+
+    return dialect.any_of([beyond_the_last(change) for change in changes])

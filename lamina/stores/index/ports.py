@@ -1,4 +1,4 @@
-"""What every index of chunks keeps, and what it is asked."""
+"""The fields of every index of chunks, and the questions to it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,20 +11,31 @@ from lamina.core.fingerprints import fingerprint
 from lamina.core.ports import Record
 from lamina.core.queries import Memory, Place, Query
 
-KEYWORDS = ("tenant", "workspace", "namespace", "user", "agent", "session", "category", "source", "tags", "memory")
-FIGURES = ("confidence", "importance", "chunk")
-MOMENT = "occurred_at"
-STATE = "state"
-"""What a chunk carries for the audit: the fingerprint of the state that its memory had."""
+KEYWORD_FIELDS = (
+    "tenant",
+    "workspace",
+    "namespace",
+    "user",
+    "agent",
+    "session",
+    "category",
+    "source",
+    "tags",
+    "memory",
+)
+NUMBER_FIELDS = ("confidence", "importance", "chunk")
+TIME_FIELD = "occurred_at"
+STATE_FIELD = "state"
+"""Field for the audit: the fingerprint of the state that the chunk's memory had."""
 _NAMESPACE = UUID("9d1c7e2e-3a0f-5b7e-8c55-0d6a4c1f2b90")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ChunkHit:
     """A chunk that an index found.
 
     Args:
-        place: Which memory and which of its chunks.
+        place: Its memory, and its number there.
         bm25: How well its words match; ``None`` if it was not found by them.
         cosine: How near it is; ``None`` if the query or the index has no vectors.
     """
@@ -37,7 +48,7 @@ class Found:
 class WordIndex(Protocol):
     """Finds chunks by their words."""
 
-    async def by_words(self, query: Query) -> list[Found]:
+    async def by_words(self, query: Query) -> list[ChunkHit]:
         """Return the best chunks by BM25 within the query's scope, best first; none for a query without words.
 
         Raises:
@@ -49,7 +60,7 @@ class WordIndex(Protocol):
 class VectorIndex(Protocol):
     """Finds chunks by their vectors."""
 
-    async def by_vector(self, query: Query) -> list[Found]:
+    async def by_vector(self, query: Query) -> list[ChunkHit]:
         """Return the nearest chunks by cosine, best first; none for a query without a vector.
 
         Raises:
@@ -61,7 +72,7 @@ class VectorIndex(Protocol):
 class HybridIndex(Protocol):
     """Finds chunks by their words and by their vectors at once."""
 
-    async def by_both(self, query: Query) -> tuple[list[Found], list[Found]]:
+    async def by_both(self, query: Query) -> tuple[list[ChunkHit], list[ChunkHit]]:
         """Return the best chunks by BM25, with their cosines, and the nearest ones, each best first.
 
         Raises:
@@ -83,23 +94,23 @@ def chunk_id(memory: UUID, chunk: int) -> UUID:
     return uuid5(_NAMESPACE, f"{memory}/{chunk}")
 
 
-def place_of(carried: Mapping[str, Any] | None) -> Place:
-    """Return which chunk of which memory it is, by what it carries."""
-    fields = carried or {}
+def chunk_place(payload: Mapping[str, Any] | None) -> Place:
+    """Return the memory and number of a chunk, by its payload."""
+    fields = payload or {}
     return UUID(fields["memory"]), fields["chunk"]
 
 
-def state_of(carried: Mapping[str, Any] | None) -> tuple[UUID, str]:
-    """Return a chunk's memory, and the fingerprint that it carries."""
-    fields = carried or {}
-    return UUID(fields["memory"]), fields.get(STATE, "")
+def chunk_state(payload: Mapping[str, Any] | None) -> tuple[UUID, str]:
+    """Return the memory of a chunk and the fingerprint of its state, by its payload."""
+    fields = payload or {}
+    return UUID(fields["memory"]), fields.get(STATE_FIELD, "")
 
 
 def cosine_of(query: Query, vectors: object, name: str) -> float | None:
     """Return the cosine of a chunk that was found by its words, if both have a vector.
 
     Args:
-        query: What was asked.
+        query: The query.
         vectors: The chunk's vectors by name, if the engine gave any: lists of numbers, unit length.
         name: Of the dense one.
     """
@@ -108,8 +119,8 @@ def cosine_of(query: Query, vectors: object, name: str) -> float | None:
     return float(np.frombuffer(query.embedding, dtype=np.float32) @ np.asarray(vectors[name], dtype=np.float32))
 
 
-def payload(id_: UUID, record: Record) -> dict[str, Any]:
-    """Return what a memory's chunks carry: what is filtered by, and its fingerprint; what it lacks is missing."""
+def chunk_payload(id_: UUID, record: Record) -> dict[str, Any]:
+    """Return the payload of a memory's chunks: the fields of filters and its fingerprint, those that it has."""
     fields = {
         "memory": str(id_),
         "tenant": record.tenant,
@@ -121,9 +132,9 @@ def payload(id_: UUID, record: Record) -> dict[str, Any]:
         "category": record.category,
         "source": record.source,
         "tags": list(record.tags),
-        MOMENT: record.occurred_at.isoformat(),
+        TIME_FIELD: record.occurred_at.isoformat(),
         "confidence": record.confidence,
         "importance": record.importance,
-        STATE: fingerprint(record),
+        STATE_FIELD: fingerprint(record),
     }
     return {key: value for key, value in fields.items() if value is not None}

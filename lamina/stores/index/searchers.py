@@ -1,11 +1,11 @@
-"""Sources of search over any index of chunks; what is found is read from Postgres."""
+"""Sources of search over any index of chunks; the memories of the chunks are read from Postgres."""
 
 from collections.abc import Mapping, Sequence
 
 from lamina.core.queries import Hit, Memory, Place, Query, Ranking
 from lamina.core.tiers import Source
-from lamina.policies.ranking.scores import hybrid_score, keyword_scores
-from lamina.stores.index.ports import Found, HybridIndex, Lookup, WordIndex
+from lamina.policies.ranking.scores import hybrid_score, keyword_scores, similarity_score
+from lamina.stores.index.ports import ChunkHit, HybridIndex, Lookup, VectorIndex, WordIndex
 
 
 class Hybrid:
@@ -15,9 +15,9 @@ class Hybrid:
     fusion of the two rankings (0.720), words alone (0.679) or vectors alone (0.675).
 
     Args:
-        source: What it ranks: notes, or passages of documents.
+        source: Name of the ranking: of notes, or of passages of documents.
         index: Their index.
-        lookup: Reads those that were found.
+        lookup: Reads the memories of the chunks.
         min_similarity: One that shares no word is a hit only from this cosine on.
     """
 
@@ -41,7 +41,7 @@ class SessionWords:
 
     Args:
         index: The messages' index.
-        lookup: Reads the messages that were found.
+        lookup: Reads the messages of the chunks.
     """
 
     source = Source.SESSION_WORDS
@@ -59,7 +59,37 @@ class SessionWords:
         return _rank(query, memories, found)
 
 
-def _rank(query: Query, memories: Mapping[Place, Memory], found: Mapping[Place, Found]) -> Ranking:
+class NotesCold:
+    """Cold notes by their meaning alone.
+
+    Args:
+        index: The cold index.
+        lookup: Reads those of the notes that are cold.
+        min_similarity: Hits with a lower cosine are left out.
+    """
+
+    source = Source.NOTES_COLD
+
+    def __init__(self, index: VectorIndex, lookup: Lookup, *, min_similarity: float) -> None:
+        self._index = index
+        self._lookup = lookup
+        self._min_similarity = min_similarity
+
+    async def search(self, query: Query) -> Ranking:
+        """Return the nearest cold notes; none where the query has no vector."""
+        found = await self._index.by_vector(query)
+        near = {item.place: item.cosine for item in found if item.cosine is not None}
+        near = {place: cosine for place, cosine in near.items() if cosine >= self._min_similarity}
+        memories = await self._lookup.fetch(query, list(near)) if near else {}
+        hits = [
+            Hit(memories[place], similarity_score(cosine), {"cosine": cosine})
+            for place, cosine in near.items()
+            if place in memories
+        ]
+        return best_of(query, hits)
+
+
+def _rank(query: Query, memories: Mapping[Place, Memory], found: Mapping[Place, ChunkHit]) -> Ranking:
     keyword = _keyword_scores(query, memories, found)
     hits = [
         Hit(memory, hybrid_score(keyword.get(place, 0.0), found[place].cosine), _raw(found[place]))
@@ -68,7 +98,9 @@ def _rank(query: Query, memories: Mapping[Place, Memory], found: Mapping[Place, 
     return best_of(query, hits)
 
 
-def _keyword_scores(query: Query, memories: Mapping[Place, Memory], found: Mapping[Place, Found]) -> dict[Place, float]:
+def _keyword_scores(
+    query: Query, memories: Mapping[Place, Memory], found: Mapping[Place, ChunkHit]
+) -> dict[Place, float]:
     texts = {place: f"{memory.name or memory.title or ''} {memory.content}" for place, memory in memories.items()}
     bm25 = {place: figure for place in texts if (figure := found[place].bm25) is not None}
     return keyword_scores(bm25, texts, query.words)
@@ -81,6 +113,6 @@ def best_of(query: Query, hits: Sequence[Hit]) -> Ranking:
     return tuple(hit for hit in ordered if best[hit.memory.id] is hit)[: query.limit]
 
 
-def _raw(found: Found) -> dict[str, float]:
+def _raw(found: ChunkHit) -> dict[str, float]:
     figures = {"bm25": found.bm25, "cosine": found.cosine}
     return {name: figure for name, figure in figures.items() if figure is not None}

@@ -1,4 +1,4 @@
-"""Which cold notes lie together."""
+"""The collections that cold notes lie in."""
 
 import hashlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -13,14 +13,14 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Whose cold notes lie together; without ids everybody's do."""
+    """The ids of the namespace whose cold notes lie in a collection; without ids, those of all do."""
 
     tenant: str | None = None
     workspace: str | None = None
     namespace: str | None = None
 
     def name(self) -> str:
-        """Return what it is called: a hash of the ids, which may hold anything but are never mixed up."""
+        """Return its name: a hash of the ids, which may hold anything but are never mixed up."""
         digest = hashlib.blake2b(digest_size=16)
         for part in (part for part in astuple(self) if part is not None):
             digest.update(len(part.encode()).to_bytes(8, "big") + part.encode())
@@ -41,9 +41,9 @@ def by_collection(
     """Return the changes of each collection.
 
     Args:
-        changes: Of memories, which say where they belong.
+        changes: Changes of memories, with the namespace of each.
         key_of: The collection of a tenant, workspace and namespace.
-        everywhere: The collections that a memory may be in of which nothing is known any more.
+        everywhere: The collections that may hold a memory that Postgres does not know any more.
     """
     grouped: dict[Key, list[Change[Record]]] = {}
     for change in changes:
@@ -54,6 +54,6 @@ def by_collection(
     return grouped
 
 
-def is_gone_somewhere(changes: Sequence[Change[Placed]]) -> bool:
-    """Tell whether of some memory nothing is known any more, not even where it was."""
+def has_unknown_memory(changes: Sequence[Change[Placed]]) -> bool:
+    """Report whether Postgres does not know some of the memories any more."""
     return any(change.record is None for change in changes)

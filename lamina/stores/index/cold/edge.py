@@ -13,12 +13,11 @@ from lamina.core.ports import Change, Placed, Record
 from lamina.core.queries import Query
 from lamina.core.scope import Scope
 from lamina.errors import Misconfigured
-from lamina.stores.index.cold.collections import Collection, Layout, by_collection, collection_of, is_gone_somewhere
-from lamina.stores.index.cold.open_pool import OpenOnes
-from lamina.stores.index.edge.shard import FORMAT, QdrantEdgeIndex
-from lamina.stores.index.ports import Found
+from lamina.stores.index.cold.collections import Collection, Layout, by_collection, collection_of, has_unknown_memory
+from lamina.stores.index.cold.open_pool import OpenPool
+from lamina.stores.index.edge.shard import FORMAT, MARKER, QdrantEdgeIndex, read_marker
+from lamina.stores.index.ports import ChunkHit
 
-MARKER = "lamina.json"
 SHARD = "edge"
 _REMEDY = "remove it; it is built anew from Postgres when Lamina starts"
 
@@ -46,7 +45,7 @@ class ColdIndex:
         self._layout = layout
         self._search_threads = search_threads
         self._description = {"format": FORMAT, "dimension": dimension, "collections": layout}
-        self._shards: OpenOnes[Collection, QdrantEdgeIndex] = OpenOnes(
+        self._shards: OpenPool[Collection, QdrantEdgeIndex] = OpenPool(
             self._open, self._close, most=max_open, part="cold index"
         )
         self._unflushed: set[Collection] = set()
@@ -56,7 +55,7 @@ class ColdIndex:
     def apply(self, changes: Sequence[Change[Placed]]) -> None:
         """Take over the given states; searches see them when the call returns.
 
-        A memory of which nothing is known any more, not even where it was, is removed from every collection.
+        A memory that Postgres does not know any more is removed from every collection.
         """
         for collection, part in self._by_collection(changes).items():
             if self._holds(collection) or any(change.record for change in part):
@@ -65,34 +64,34 @@ class ColdIndex:
     def flush(self) -> None:
         """Write everything applied so far to disk."""
         for collection in self._unflushed.copy():
-            with self._shards.lent(collection) as shard:
+            with self._shards.borrow(collection) as shard:
                 self._flush(collection, shard)
 
-    def by_vector(self, query: Query) -> list[Found]:
+    def by_vector(self, query: Query) -> list[ChunkHit]:
         """Return the nearest chunks by cosine, best first; none where nothing is cold."""
         collection = self._collection(query.scope.tenant, query.scope.workspace, query.scope.namespace)
         if query.embedding is None or not self._holds(collection):
             return []
-        with self._shards.lent(collection) as shard:
+        with self._shards.borrow(collection) as shard:
             return shard.by_vector(query)
 
     def collections(self) -> list[Collection]:
         """Return every collection on disk."""
         folders = sorted(path.parent for path in self._root.glob(f"*/{SHARD}"))
-        return [Collection(*_read(folder / MARKER).get("ids", ())) for folder in folders]
+        return [Collection(*read_marker(folder).get("ids", ())) for folder in folders]
 
     def count(self, scope: Scope) -> int:
         """Return the number of chunks in the collection that holds a scope's cold notes."""
         collection = self._collection(scope.tenant, scope.workspace, scope.namespace)
         if not self._holds(collection):
             return 0
-        with self._shards.lent(collection) as shard:
+        with self._shards.borrow(collection) as shard:
             return shard.count()
 
     def chunks(self, tenant: str) -> Iterator[tuple[UUID, str]]:
-        """Yield every chunk of a tenant in any collection: its memory, and the fingerprint that it carries."""
+        """Yield the memory of every chunk of a tenant in any collection with the fingerprint of its state."""
         for collection in self.collections():
-            with self._shards.lent(collection) as shard:
+            with self._shards.borrow(collection) as shard:
                 yield from shard.chunks(tenant)
 
     def open_count(self) -> int:
@@ -104,13 +103,14 @@ class ColdIndex:
         self._shards.close()
 
     def _by_collection(self, changes: Sequence[Change[Placed]]) -> Mapping[Collection, list[Change[Record]]]:
-        everywhere = self.collections() if is_gone_somewhere(changes) else []
+        everywhere = self.collections() if has_unknown_memory(changes) else []
         return by_collection(changes, self._collection, everywhere)
 
     def _apply_to(self, collection: Collection, changes: Sequence[Change[Record]]) -> None:
         with self._lock:
-            _begin(self._root, self._description)
-        with self._shards.lent(collection) as shard:
+            if not (self._root / MARKER).exists():
+                _write(self._root / MARKER, self._description)
+        with self._shards.borrow(collection) as shard:
             with self._lock:
                 self._unflushed.add(collection)
             shard.apply(changes)
@@ -148,8 +148,8 @@ class ColdIndex:
 
 
 def _is_new(root: Path, description: Mapping[str, Any]) -> bool:
-    """Tell whether nothing was ever applied; a directory of an earlier format is set aside."""
-    stored = _read(root / MARKER)
+    """Report whether nothing was ever applied; a directory of an earlier format is set aside."""
+    stored = read_marker(root)
     number = stored.get("format")
     if isinstance(number, int) and number < FORMAT and stored == {**description, "format": number}:
         root.rename(root.with_name(f"{root.name}.format-{number}"))
@@ -159,24 +159,10 @@ def _is_new(root: Path, description: Mapping[str, Any]) -> bool:
     return False
 
 
-def _begin(root: Path, description: Mapping[str, Any]) -> None:
-    if not (root / MARKER).exists():
-        _write(root / MARKER, description)
-
-
 def _refuse_other(folder: Path, wanted: Mapping[str, Any]) -> None:
-    stored = _read(folder / MARKER)
+    stored = read_marker(folder)
     if stored != dict(wanted):
         raise Misconfigured(f"the cold index {folder} is {stored}, expected {dict(wanted)}", _REMEDY)
-
-
-def _read(file: Path) -> dict[str, Any]:
-    """Return what a marker says; nothing if there is none or it is broken."""
-    try:
-        found = json.loads(file.read_text())
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _write(file: Path, said: Mapping[str, Any]) -> None:

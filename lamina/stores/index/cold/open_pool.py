@@ -1,4 +1,4 @@
-"""Few of many: opens at need, closes what nobody used for the longest time."""
+"""A pool of open things: opens them at need, closes the least recently used."""
 
 import threading
 from collections import OrderedDict
@@ -9,35 +9,35 @@ from typing import Generic, TypeVar
 from lamina.errors import Unavailable
 
 Key = TypeVar("Key", bound=Hashable)
-Opened = TypeVar("Opened")
+Item = TypeVar("Item")
 DEADLINE_S = 30.0
 
 
-class _Slot(Generic[Opened]):
-    """Room for one open thing, and how many use it now."""
+class _Slot(Generic[Item]):
+    """Room for one open item, and how many use it now."""
 
     def __init__(self) -> None:
         self.opening = threading.Lock()
-        self.opened: Opened | None = None
+        self.item: Item | None = None
         self.users = 0
 
 
-class OpenOnes(Generic[Key, Opened]):
-    """Lends things that are costly to keep open, to any number of threads.
+class OpenPool(Generic[Key, Item]):
+    """Lends items that are costly to keep open, to any number of threads.
 
-    What is lent stays open until it is given back. Opening one holds up only those who want the same.
+    A borrowed item stays open until it is given back. Opening one holds up only those who want the same.
 
     Args:
-        open_one: Opens the thing of a key.
+        open_one: Opens the item of a key.
         close_one: Closes it.
-        most: Most of them that are open at a time.
-        part: What they are, in errors.
+        most: Most items that are open at a time.
+        part: Their name in errors.
     """
 
     def __init__(
         self,
-        open_one: Callable[[Key], Opened],
-        close_one: Callable[[Key, Opened], None],
+        open_one: Callable[[Key], Item],
+        close_one: Callable[[Key, Item], None],
         *,
         most: int,
         part: str,
@@ -46,25 +46,25 @@ class OpenOnes(Generic[Key, Opened]):
         self._close_one = close_one
         self._most = most
         self._part = part
-        self._slots: OrderedDict[Key, _Slot[Opened]] = OrderedDict()
+        self._slots: OrderedDict[Key, _Slot[Item]] = OrderedDict()
         self._changed = threading.Condition()
 
     def __len__(self) -> int:
         return len(self._slots)
 
     @contextmanager
-    def lent(self, key: Key) -> Iterator[Opened]:
-        """Lend the thing of a key.
+    def borrow(self, key: Key) -> Iterator[Item]:
+        """Lend the item of a key.
 
         Raises:
             Unavailable: If all that may be open are in use for 30 seconds.
         """
-        slot = self._borrow(key)
+        slot = self._take(key)
         try:
             with slot.opening:
-                if slot.opened is None:
-                    slot.opened = self._open_one(key)
-            yield slot.opened
+                if slot.item is None:
+                    slot.item = self._open_one(key)
+            yield slot.item
         finally:
             self._give_back(key, slot)
 
@@ -75,9 +75,9 @@ class OpenOnes(Generic[Key, Opened]):
                 if not self._close_idle() and not self._changed.wait(DEADLINE_S):
                     raise Unavailable(self._part, f"still in use after {DEADLINE_S} s")
 
-    def _borrow(self, key: Key) -> _Slot[Opened]:
+    def _take(self, key: Key) -> _Slot[Item]:
         with self._changed:
-            while (slot := self._slots.get(key)) is None and not self._has_room():
+            while (slot := self._slots.get(key)) is None and len(self._slots) >= self._most and not self._close_idle():
                 if not self._changed.wait(DEADLINE_S):
                     raise Unavailable(self._part, f"all {self._most} that may be open are in use")
             if slot is None:
@@ -86,22 +86,19 @@ class OpenOnes(Generic[Key, Opened]):
             slot.users += 1
             return slot
 
-    def _give_back(self, key: Key, slot: _Slot[Opened]) -> None:
+    def _give_back(self, key: Key, slot: _Slot[Item]) -> None:
         with self._changed:
             slot.users -= 1
-            if slot.users == 0 and slot.opened is None:
+            if slot.users == 0 and slot.item is None:
                 del self._slots[key]  # it did not open
             self._changed.notify_all()
 
-    def _has_room(self) -> bool:
-        return len(self._slots) < self._most or self._close_idle()
-
     def _close_idle(self) -> bool:
-        """Close the one that is idle for the longest time; tell whether there was one."""
+        """Close the item that is idle for the longest time; report whether there was one."""
         key = next((key for key, slot in self._slots.items() if slot.users == 0), None)
         if key is None:
             return False
         slot = self._slots.pop(key)
-        if slot.opened is not None:
-            self._close_one(key, slot.opened)
+        if slot.item is not None:
+            self._close_one(key, slot.item)
         return True

@@ -9,10 +9,10 @@ from lamina.core.fingerprints import of_chunks
 from lamina.core.ports import Change, Placed
 from lamina.core.queries import Query
 from lamina.settings import QdrantServerSettings
-from lamina.stores.index.cold.collections import Layout, by_collection, collection_of, is_gone_somewhere
-from lamina.stores.index.ports import Found
-from lamina.stores.index.qdrant.collections import Collections, behind, connect
-from lamina.stores.index.qdrant.index import QdrantIndex
+from lamina.stores.index.cold.collections import Layout, by_collection, collection_of, has_unknown_memory
+from lamina.stores.index.ports import ChunkHit
+from lamina.stores.index.qdrant.collections import Collections, collection_of_build, connect
+from lamina.stores.index.qdrant.index import QdrantBuild, QdrantIndex
 
 
 class QdrantColdIndex:
@@ -44,7 +44,7 @@ class QdrantColdIndex:
         self._collections = Collections(settings, self._client, dimension=dimension)
 
     async def prepare(self) -> bool:
-        """Tell whether there is no cold note at all: Postgres has those that belong in here.
+        """Report whether there is no cold note at all.
 
         Raises:
             Misconfigured: If the server is too old, or refuses the key.
@@ -56,17 +56,17 @@ class QdrantColdIndex:
     async def apply(self, changes: Sequence[Change[Placed]]) -> None:
         """Take over the given states; searches see them when the call returns.
 
-        A memory of which nothing is known any more, not even where it was, is removed from every collection.
+        A memory that Postgres does not know any more is removed from every collection.
         """
         held = await self._held()
-        for alias, part in by_collection(changes, self._alias, held if is_gone_somewhere(changes) else ()).items():
+        for alias, part in by_collection(changes, self._alias, held if has_unknown_memory(changes) else ()).items():
             if alias in held or any(change.record for change in part):
                 await self._index(alias).apply(part)
 
     async def flush(self) -> None:
-        """Return at once: what was applied is in the server's log."""
+        """Return at once: the server has the changes in its log."""
 
-    async def by_vector(self, query: Query) -> list[Found]:
+    async def by_vector(self, query: Query) -> list[ChunkHit]:
         """Return the nearest chunks by cosine, best first; none where nothing is cold."""
         scope = query.scope
         return await self._index(self._alias(scope.tenant, scope.workspace, scope.namespace)).by_vector(query)
@@ -76,9 +76,9 @@ class QdrantColdIndex:
         chunks = [chunk for alias in await self._held() async for chunk in self._index(alias).chunks(tenant)]
         return of_chunks(chunks)
 
-    def beside(self, build: int) -> "QdrantColdBuild":
+    def beside(self, build: int) -> QdrantBuild[Placed]:
         """Return the collections of a build, each made when it takes its first changes."""
-        return QdrantColdBuild(self, build)
+        return QdrantBuild(self, build)
 
     async def switch(self, build: int) -> None:
         """Point every alias to its collection of the build, in one step; where the build has nothing, nothing is left.
@@ -87,7 +87,7 @@ class QdrantColdIndex:
         switch must not take away what has been applied since.
         """
         held = await self._collections.aliases(self._prefix)
-        if held.get(self._mark) == behind(self._mark, build):
+        if held.get(self._mark) == collection_of_build(self._mark, build):
             return
         built = await self._collections.built(self._prefix, build)
         await self._collections.switch(sorted(built | {self._mark}), build, freed=sorted(held.keys() - built))
@@ -122,23 +122,3 @@ class QdrantColdIndex:
             client=self._client,
             collections=self._collections,
         )
-
-
-class QdrantColdBuild:
-    """Collections that are built beside those that searches use.
-
-    Args:
-        index: Whose collections.
-        build: Their number.
-    """
-
-    def __init__(self, index: QdrantColdIndex, build: int) -> None:
-        self._index = index
-        self._build = build
-
-    async def apply(self, changes: Sequence[Change[Placed]]) -> None:
-        """Take over the given states."""
-        await self._index.apply_beside(self._build, changes)
-
-    async def flush(self) -> None:
-        """Return at once: what was applied is in the server's log."""

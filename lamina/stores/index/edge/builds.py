@@ -1,4 +1,4 @@
-"""Indexes of this process as ports: fed and asked from the event loop, and built anew beside themselves.
+"""Indexes of this process as ports: fed and searched from the event loop, and built anew beside themselves.
 
 The index ``notes`` lies in the folder ``notes``, its third build in ``notes.build-3``; the file ``notes.current``
 names the one that searches use, if it is not the first.
@@ -17,7 +17,7 @@ from uuid import UUID
 from lamina.core.fingerprints import of_chunks
 from lamina.core.ports import Change, State
 from lamina.core.queries import Query
-from lamina.stores.index.ports import Found
+from lamina.stores.index.ports import ChunkHit
 
 FIRST = 0
 
@@ -33,12 +33,12 @@ class Index(Protocol[State]):
         """Write everything applied so far to disk."""
         ...
 
-    def by_vector(self, query: Query) -> list[Found]:
+    def by_vector(self, query: Query) -> list[ChunkHit]:
         """Return the nearest chunks by cosine, best first."""
         ...
 
     def chunks(self, tenant: str) -> Iterator[tuple[UUID, str]]:
-        """Yield every chunk of a tenant: its memory, and the fingerprint that it carries."""
+        """Yield the memory of every chunk of a tenant with the fingerprint of its state."""
         ...
 
     def close(self) -> None:
@@ -49,7 +49,7 @@ class Index(Protocol[State]):
 class IndexOfWords(Index[State], Protocol[State]):
     """An index that finds by words, too."""
 
-    def by_words(self, query: Query) -> list[Found]:
+    def by_words(self, query: Query) -> list[ChunkHit]:
         """Return the best chunks by BM25, best first."""
         ...
 
@@ -59,46 +59,43 @@ WordsT = TypeVar("WordsT", bound=IndexOfWords)  # type: ignore[type-arg]
 Result = TypeVar("Result")
 
 
-class _Opened(Generic[IndexT]):
-    """An open index, which is closed after its last user when it is not wanted any more."""
+class _OpenIndex(Generic[IndexT]):
+    """An open index, which is closed after its last user once it is retired."""
 
     def __init__(self, build: int, index: IndexT, close: Callable[[IndexT], None]) -> None:
         self.build = build
         self.index = index
         self._close = close
         self._users = 0
-        self._is_wanted = True
+        self._is_retired = False
         self._lock = threading.Lock()
 
     @contextmanager
-    def lent(self) -> Iterator[IndexT]:
+    def borrow(self) -> Iterator[IndexT]:
         with self._lock:
             self._users += 1
         try:
             yield self.index
         finally:
-            self._leave()
+            with self._lock:
+                self._users -= 1
+                is_over = not self._users and self._is_retired
+            if is_over:
+                self._close(self.index)
 
     def retire(self) -> None:
         with self._lock:
-            self._is_wanted = False
+            self._is_retired = True
             is_idle = not self._users
         if is_idle:
             self._close(self.index)
 
-    def _leave(self) -> None:
-        with self._lock:
-            self._users -= 1
-            is_over = not self._users and not self._is_wanted
-        if is_over:
-            self._close(self.index)
-
 
 class EmbeddedIndex(Generic[IndexT]):
-    """An index by vectors as a projection and as what searches ask.
+    """An index by vectors as a projection and for searches.
 
     Args:
-        path: Where it lies.
+        path: Its folder.
         open_at: Opens an index, or makes one where there is none.
     """
 
@@ -107,10 +104,10 @@ class EmbeddedIndex(Generic[IndexT]):
         self._open_at = open_at
         self._lock = threading.Lock()
         self._opening = threading.Lock()  # Takes half a second: searches must not wait for it.
-        self._beside: dict[int, _Opened[IndexT]] = {}
+        self._beside: dict[int, _OpenIndex[IndexT]] = {}
         build = _current_build(path)
         _remove_outdated(path, build)
-        self._current = self._opened(build)
+        self._current = self._open(build)
 
     @property
     def current(self) -> IndexT:
@@ -119,19 +116,19 @@ class EmbeddedIndex(Generic[IndexT]):
 
     async def apply(self, changes: Sequence[Change[State]]) -> None:
         """Take over the given states and return when they are visible."""
-        await self._asked(lambda index: index.apply(changes))
+        await self._run(lambda index: index.apply(changes))
 
     async def flush(self) -> None:
         """Return when everything applied so far is on disk."""
-        await self._asked(lambda index: index.flush())
+        await self._run(lambda index: index.flush())
 
-    async def by_vector(self, query: Query) -> list[Found]:
+    async def by_vector(self, query: Query) -> list[ChunkHit]:
         """Return the nearest chunks by cosine, best first; none for a query without a vector."""
-        return await self._asked(lambda index: index.by_vector(query))
+        return await self._run(lambda index: index.by_vector(query))
 
     async def inventory(self, tenant: str) -> Mapping[UUID, str]:
         """Return every memory of the tenant with the fingerprint of its chunks."""
-        return await self._asked(lambda index: of_chunks(index.chunks(tenant)))
+        return await self._run(lambda index: of_chunks(index.chunks(tenant)))
 
     def beside(self, build: int) -> "EmbeddedBuild[IndexT]":
         """Return the index of a build, which is made when it takes its first changes."""
@@ -146,32 +143,24 @@ class EmbeddedIndex(Generic[IndexT]):
         for opened in (self._current, *self._beside.values()):
             opened.retire()
 
-    async def _asked(self, ask: Callable[[IndexT], Result]) -> Result:
-        return await asyncio.to_thread(self._ask, ask)
+    async def _run(self, work: Callable[[IndexT], Result]) -> Result:
+        return await asyncio.to_thread(self._run_here, work)
 
-    def _ask(self, ask: Callable[[IndexT], Result]) -> Result:
-        with self._borrowed() as index:
-            return ask(index)
-
-    @contextmanager
-    def _borrowed(self) -> Iterator[IndexT]:
+    def _run_here(self, work: Callable[[IndexT], Result]) -> Result:
         with ExitStack() as stack:
             with self._lock:  # A switch must not come in between.
-                index = stack.enter_context(self._current.lent())
-            yield index
+                index = stack.enter_context(self._current.borrow())
+            return work(index)
 
     def _of_build(self, build: int) -> IndexT:
         with self._opening:
-            known = self._known(build)
-            if known is None:
-                known = self._opened(build)
+            with self._lock:
+                opened = self._current if build == self._current.build else self._beside.get(build)
+            if opened is None:
+                opened = self._open(build)
                 with self._lock:
-                    self._beside[build] = known
-            return known.index
-
-    def _known(self, build: int) -> _Opened[IndexT] | None:
-        with self._lock:
-            return self._current if build == self._current.build else self._beside.get(build)
+                    self._beside[build] = opened
+            return opened.index
 
     def _switch(self, build: int) -> None:
         if build == self._current.build:
@@ -184,26 +173,26 @@ class EmbeddedIndex(Generic[IndexT]):
         for opened in (before, *earlier):
             opened.retire()
 
-    def _opened(self, build: int) -> _Opened[IndexT]:
-        place = _place_of(self._path, build)
-        return _Opened(build, self._open_at(place), lambda index: self._give_up(build, index))
+    def _open(self, build: int) -> _OpenIndex[IndexT]:
+        path = _path_of(self._path, build)
+        return _OpenIndex(build, self._open_at(path), lambda index: self._give_up(build, index))
 
     def _give_up(self, build: int, index: IndexT) -> None:
         index.close()
         if build < self._current.build:
-            shutil.rmtree(_place_of(self._path, build), ignore_errors=True)
+            shutil.rmtree(_path_of(self._path, build), ignore_errors=True)
 
 
 class EmbeddedHybridIndex(EmbeddedIndex[WordsT]):
     """An index by words and by vectors."""
 
-    async def by_words(self, query: Query) -> list[Found]:
+    async def by_words(self, query: Query) -> list[ChunkHit]:
         """Return the best chunks by BM25, best first; none for a query without words."""
-        return await self._asked(lambda index: index.by_words(query))
+        return await self._run(lambda index: index.by_words(query))
 
-    async def by_both(self, query: Query) -> tuple[list[Found], list[Found]]:
+    async def by_both(self, query: Query) -> tuple[list[ChunkHit], list[ChunkHit]]:
         """Return the best chunks by BM25, with their cosines, and the nearest ones."""
-        return await self._asked(lambda index: (index.by_words(query), index.by_vector(query)))
+        return await self._run(lambda index: (index.by_words(query), index.by_vector(query)))
 
 
 class EmbeddedBuild(Generic[IndexT]):
@@ -227,7 +216,7 @@ class EmbeddedBuild(Generic[IndexT]):
         await asyncio.to_thread(lambda: self._open_build(self._build).flush())
 
 
-def _place_of(path: Path, build: int) -> Path:
+def _path_of(path: Path, build: int) -> Path:
     return path if build == FIRST else path.with_name(f"{path.name}.build-{build}")
 
 

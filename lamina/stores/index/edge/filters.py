@@ -1,7 +1,5 @@
-"""How Qdrant Edge writes conditions, and the indexes of the fields that they look at."""
+"""Conditions for Qdrant Edge, and the indexes of the fields that they look at."""
 
-from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from qdrant_edge import (
@@ -18,52 +16,32 @@ from qdrant_edge import (
     RangeFloat,
 )
 
-from lamina.stores.index.filters import Bounds
-from lamina.stores.index.ports import FIGURES, KEYWORDS, MOMENT
+from lamina.stores.index.filters import Bounds, Dialect, has_moments
+from lamina.stores.index.ports import KEYWORD_FIELDS, NUMBER_FIELDS, TIME_FIELD
 
 # Times have an index of their own type: a float holds no microseconds beyond the year 2255.
 INDEXES: dict[str, Any] = {
-    **{name: KeywordIndexParams(is_tenant=name == "tenant") for name in KEYWORDS},
-    **{name: FloatIndexParams() for name in FIGURES},
-    MOMENT: DatetimeIndexParams(),
+    **{name: KeywordIndexParams(is_tenant=name == "tenant") for name in KEYWORD_FIELDS},
+    **{name: FloatIndexParams() for name in NUMBER_FIELDS},
+    TIME_FIELD: DatetimeIndexParams(),
 }
 """Every field of the payload that is filtered by, with the parameters of its index."""
 
 
-class EdgeDialect:
-    """Conditions as the engine's own values."""
-
-    def equals(self, field: str, value: str) -> Any:
-        """Return: the field has this text, or it among others."""
-        return FieldCondition(field, MatchValue(value))
-
-    def one_of(self, field: str, values: Sequence[str]) -> Any:
-        """Return: the field has one of these texts."""
-        return FieldCondition(field, MatchAny(list(values)))
-
-    def between(self, field: str, bounds: Bounds) -> Any:
-        """Return: the field's number or moment lies within the bounds."""
-        if any(isinstance(bound, datetime) for bound in bounds.values()):
-            return FieldCondition(
-                field, range=RangeDateTime(**{name: bound.isoformat() for name, bound in bounds.items()})
-            )
-        return FieldCondition(field, range=RangeFloat(**bounds))
-
-    def is_missing(self, field: str) -> Any:
-        """Return: there is no such field."""
-        return IsEmptyCondition(field)
-
-    def all_of(self, parts: Sequence[Any]) -> Any:
-        """Return: every part holds."""
-        return Filter(must=list(parts))
-
-    def any_of(self, parts: Sequence[Any]) -> Any:
-        """Return: some part holds; a filter without parts would let everything pass."""
-        return Filter(should=list(parts) or [HasIdCondition(set())])
-
-    def negation(self, part: Any) -> Any:
-        """Return: the part does not hold."""
-        return Filter(must_not=[part])
+def _between(field: str, bounds: Bounds) -> Any:
+    if has_moments(bounds):
+        moments = {name: bound.isoformat() for name, bound in bounds.items()}
+        return FieldCondition(field, range=RangeDateTime(**moments))
+    return FieldCondition(field, range=RangeFloat(**bounds))
 
 
-DIALECT = EdgeDialect()
+DIALECT: Dialect[Any] = Dialect(
+    equals=lambda field, value: FieldCondition(field, MatchValue(value)),
+    one_of=lambda field, values: FieldCondition(field, MatchAny(list(values))),
+    between=_between,
+    is_missing=IsEmptyCondition,
+    all_of=lambda parts: Filter(must=list(parts)),
+    any_of=lambda parts: Filter(should=list(parts) or [HasIdCondition(set())]),  # Without parts, all would pass.
+    negation=lambda part: Filter(must_not=[part]),
+)
+"""Conditions as the engine's own values."""

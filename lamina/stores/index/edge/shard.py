@@ -22,14 +22,11 @@ from qdrant_edge import (
     EdgeShard,
     EdgeSparseVectorParams,
     EdgeVectorParams,
-    FieldCondition,
     Filter,
     IdfParams,
-    MatchValue,
     Modifier,
     Point,
     QueryRequest,
-    RangeFloat,
     ScoredPoint,
     ScrollRequest,
     SearchParams,
@@ -44,14 +41,22 @@ from lamina.core.ports import Change, Record
 from lamina.core.queries import Query
 from lamina.errors import Misconfigured
 from lamina.policies.ranking.scores import widening
-from lamina.stores.index.bm25 import WordWeights, weights_of_question, weights_of_text
 from lamina.stores.index.edge.filters import DIALECT, INDEXES
-from lamina.stores.index.filters import query_filter, scope_filter
-from lamina.stores.index.ports import STATE, Found, chunk_id, cosine_of, payload, place_of, state_of
+from lamina.stores.index.filters import outdated_chunks, query_filter, scope_filter
+from lamina.stores.index.points import (
+    DENSE,
+    WORDS,
+    WordWeights,
+    are_enough,
+    vector_hits,
+    weights_of_question,
+    weights_of_text,
+    word_hits,
+)
+from lamina.stores.index.ports import STATE_FIELD, ChunkHit, chunk_id, chunk_payload, chunk_state
 
 logger = logging.getLogger(__name__)
 
-DENSE, WORDS = "dense", "words"
 MARKER = "lamina.json"
 FORMAT = 3
 SCROLL_PAGE = 1000
@@ -94,48 +99,47 @@ class QdrantEdgeIndex:
             # First the new, then what is left of the old: a search in between misses nothing.
             if points:
                 self._shard.update(UpdateOperation.upsert_points(points))
-            self._shard.update(UpdateOperation.delete_points_by_filter(_outdated(changes)))
+            self._shard.update(UpdateOperation.delete_points_by_filter(outdated_chunks(changes, DIALECT)))
 
     def flush(self) -> None:
         """Write everything applied so far to disk; takes some 20 ms."""
         with self._lock:
             self._shard.flush()
 
-    def by_words(self, query: Query) -> list[Found]:
+    def by_words(self, query: Query) -> list[ChunkHit]:
         """Return the best chunks by BM25, best first; none for a query without words."""
         asked = weights_of_question(query.words)
         if not asked.indices:
             return []
         params = SearchParams(idf=IdfParams(corpus=scope_filter(query.scope, DIALECT)))
-        found = self._query(query, EdgeQuery.Nearest(_sparse(asked), WORDS), params)
-        return [
-            Found(place_of(point.payload), bm25=float(point.score), cosine=cosine_of(query, point.vector, DENSE))
-            for point in found
-        ]
+        return word_hits(query, self._query(query, EdgeQuery.Nearest(_sparse(asked), WORDS), params))
 
-    def by_vector(self, query: Query) -> list[Found]:
+    def by_vector(self, query: Query) -> list[ChunkHit]:
         """Return the nearest chunks by cosine, best first; none for a query without a vector."""
         if query.embedding is None or self._dimension is None:
             return []
         vector = np.frombuffer(query.embedding, dtype=np.float32).tolist()
-        found = self._query(query, EdgeQuery.Nearest(vector, DENSE), None)
-        return [Found(place_of(point.payload), cosine=float(point.score)) for point in found]
+        return vector_hits(self._query(query, EdgeQuery.Nearest(vector, DENSE), None))
 
     def count(self) -> int:
         """Return the number of chunks."""
         return int(self._shard.count(CountRequest(exact=True)))
 
     def chunks(self, tenant: str) -> Iterator[tuple[UUID, str]]:
-        """Yield every chunk of a tenant: its memory, and the fingerprint that it carries."""
-        own = Filter(must=[FieldCondition("tenant", MatchValue(tenant))])
+        """Yield the memory of every chunk of a tenant with the fingerprint of its state."""
+        own = Filter(must=[DIALECT.equals("tenant", tenant)])
         offset: Any = None
         while True:
             points, offset = self._shard.scroll(
                 ScrollRequest(
-                    offset=offset, limit=SCROLL_PAGE, filter=own, with_payload=["memory", STATE], with_vector=False
+                    offset=offset,
+                    limit=SCROLL_PAGE,
+                    filter=own,
+                    with_payload=["memory", STATE_FIELD],
+                    with_vector=False,
                 )
             )
-            yield from (state_of(point.payload) for point in points)
+            yield from (chunk_state(point.payload) for point in points)
             if offset is None:
                 return
 
@@ -147,7 +151,7 @@ class QdrantEdgeIndex:
         """Return chunks of at least ``limit`` memories, if there are so many."""
         for limit in widening(query.limit):
             found = self._ask(query, nearest, params, limit)
-            if len(found) < limit or len({place_of(point.payload)[0] for point in found}) >= query.limit:
+            if are_enough(query, found, limit):
                 break
         return found
 
@@ -163,7 +167,7 @@ class QdrantEdgeIndex:
         return list(self._shard.query(request))
 
     def _points(self, id_: UUID, record: Record) -> list[Point]:
-        fields = payload(id_, record)
+        fields = chunk_payload(id_, record)
         return [
             Point(chunk_id(id_, chunk), self._vectors(record, chunk), {**fields, "chunk": chunk})
             for chunk in range(len(record.texts))
@@ -176,18 +180,6 @@ class QdrantEdgeIndex:
         return vectors
 
 
-def _outdated(changes: Sequence[Change[Record]]) -> Filter:
-    """Return the chunks that a memory no longer has: all of a deleted one."""
-    return Filter(
-        should=[_chunks_from(change.id, len(change.record.texts) if change.record else 0) for change in changes]
-    )
-
-
-def _chunks_from(id_: UUID, first: int) -> Filter:
-    memory = FieldCondition("memory", MatchValue(str(id_)))
-    return Filter(must=[memory, FieldCondition("chunk", range=RangeFloat(gte=first))])
-
-
 def _sparse(weights: WordWeights) -> SparseVector:
     return SparseVector(list(weights.indices), list(weights.values))
 
@@ -197,8 +189,8 @@ def _open(path: Path, dimension: int | None, search_threads: int) -> EdgeShard:
     try:
         if _is_of_an_earlier_format(path, description):
             _set_aside(path)
-        if _holds_data(path):
-            _refuse_other(path, _described(path), description)
+        if path.is_dir() and any(path.iterdir()):
+            _refuse_other(path, read_marker(path), description)
         else:
             _create(path, dimension, search_threads, description)
         return EdgeShard.load(str(path), _config(dimension, search_threads))
@@ -212,8 +204,8 @@ def _open(path: Path, dimension: int | None, search_threads: int) -> EdgeShard:
 
 
 def _is_of_an_earlier_format(path: Path, wanted: Mapping[str, Any]) -> bool:
-    """Tell whether the index differs from what is wanted by an earlier format alone."""
-    stored = _described(path)
+    """Report whether the index differs from the wanted one by an earlier format alone."""
+    stored = read_marker(path)
     match stored.get("format"):
         case int(number) if number < FORMAT:
             return stored == {**wanted, "format": number}
@@ -224,18 +216,14 @@ def _is_of_an_earlier_format(path: Path, wanted: Mapping[str, Any]) -> bool:
 def _set_aside(path: Path) -> None:
     """Rename the index, unless a process of the earlier release still has it open."""
     EdgeShard.load(str(path)).close()
-    aside = path.with_name(f"{path.name}.format-{_described(path)['format']}")
+    aside = path.with_name(f"{path.name}.format-{read_marker(path)['format']}")
     shutil.rmtree(aside, ignore_errors=True)
     path.rename(aside)
     logger.warning("index %s has an earlier format: kept as %s, which may be removed; building a new one", path, aside)
 
 
-def _holds_data(path: Path) -> bool:
-    return path.is_dir() and any(path.iterdir())
-
-
-def _described(path: Path) -> dict[str, Any]:
-    """Return what an index says of itself; nothing if it does not or the text is broken."""
+def read_marker(path: Path) -> dict[str, Any]:
+    """Return the description in an index; nothing if it has none or the text is broken."""
     try:
         found = json.loads((path / MARKER).read_text())
     except (FileNotFoundError, NotADirectoryError, ValueError):

@@ -1,4 +1,4 @@
-"""What an index of Meilisearch holds: its settings, a document for each chunk, and what is left of former ones."""
+"""The settings of an index of Meilisearch, and its documents: one for each chunk."""
 
 import json
 import math
@@ -22,14 +22,14 @@ from lamina.stores.index.meilisearch.filters import (
     halves,
     token,
 )
-from lamina.stores.index.ports import KEYWORDS, STATE, chunk_id, payload
+from lamina.stores.index.ports import KEYWORD_FIELDS, STATE_FIELD, chunk_id, chunk_payload
 
 EMBEDDER = "lamina"
 MAX_HITS = 10_000
 MAX_COUNTED = 1_000_000
 """How far Meilisearch counts what a search finds: how rare a word is depends on it."""
 BUILD = "build"
-"""Id of the one document that is no chunk: it tells which build made the index, and moves with it when two are swapped.
+"""Id of the one document that is no chunk: it names the build that made the index, and moves with it in a swap.
 It has none of the fields that are filtered by, so that no search, deletion or audit meets it."""
 _VECTOR_DIGITS = 8
 _UNORDERED = {"filterableAttributes", "sortableAttributes", "stopWords"}
@@ -39,7 +39,7 @@ _SHIFT_TO_COSINE = {"mean": 0.75, "sigma": 0.2}
 
 
 def wanted_settings(settings: MeilisearchSettings, dimension: int | None, version: tuple[int, int]) -> dict[str, Any]:
-    """Return the settings of an index; what the server's version does not know yet is left out."""
+    """Return the settings of an index, without those that the server's version does not know yet."""
     typos: dict[str, Any] = {
         "enabled": True,
         # Ids, numbers and names differ from each other by a letter more often than they are mistyped by one.
@@ -59,7 +59,7 @@ def wanted_settings(settings: MeilisearchSettings, dimension: int | None, versio
         "pagination": {"maxTotalHits": MAX_COUNTED},
         "prefixSearch": "disabled",  # Questions come whole, not letter by letter.
         "facetSearch": False,
-        # What is cut short is no answer: the deadline of the search comes first.
+        # An answer that is cut short is none: the deadline of the search comes first.
         "searchCutoffMs": math.ceil(settings.read_timeout_s * 1000),
     }
     return wanted if dimension is None else {**wanted, "embedders": {EMBEDDER: _embedder(dimension)}}
@@ -74,7 +74,7 @@ def _embedder(dimension: int) -> dict[str, Any]:
 
 
 def missing_settings(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what must be changed, and nothing else: a change has the server index everything again."""
+    """Return the settings that differ, and no others: a change has the server index everything again."""
     return {name: value for name, value in wanted.items() if not _is_set(name, value, found.get(name))}
 
 
@@ -85,7 +85,7 @@ def _is_set(name: str, wanted: Any, found: Any) -> bool:
 
 
 def _agrees(wanted: Any, found: Any) -> bool:
-    """Tell whether everything that is wanted is found; the server adds defaults, and has floats of 32 bits."""
+    """Report whether the found values include the wanted ones; the server adds defaults, and has floats of 32 bits."""
     if isinstance(wanted, dict):
         return isinstance(found, dict) and all(_agrees(value, found.get(name)) for name, value in wanted.items())
     if isinstance(wanted, list):
@@ -97,13 +97,13 @@ def _agrees(wanted: Any, found: Any) -> bool:
 
 
 def dimension_of(found: Mapping[str, Any]) -> int | None:
-    """Return the length of the vectors that the settings of an index tell of; ``None`` if it has none."""
+    """Return the length of the vectors by the settings of an index; ``None`` if it has none."""
     embedder = (found.get("embedders") or {}).get(EMBEDDER)
     return None if embedder is None else embedder.get("dimensions")
 
 
 def documents_of(changes: Iterable[Change[Record]], dimension: int | None) -> Iterator[dict[str, Any]]:
-    """Yield a document for each chunk of the memories that there are."""
+    """Yield a document for each chunk of the memories that are not gone."""
     for change in changes:
         if change.record is not None:
             yield from _chunks(change.id, change.record, dimension)
@@ -119,15 +119,15 @@ def _chunks(id_: UUID, record: Record, dimension: int | None) -> Iterator[dict[s
 
 
 def _fields(id_: UUID, record: Record) -> dict[str, Any]:
-    kept = payload(id_, record)
-    texts = {name: _tokens(kept[name]) for name in KEYWORDS if name in kept}
+    kept = chunk_payload(id_, record)
+    texts = {name: _tokens(kept[name]) for name in KEYWORD_FIELDS if name in kept}
     numbers = {name: halves(getattr(record, name)) for name in HALVED}
     ordered = {
         f"{name}_{half}": part
         for name, pair in numbers.items()
         for half, part in zip(("high", "low"), pair, strict=True)
     }
-    return {**texts, **ordered, STATE: kept[STATE]}
+    return {**texts, **ordered, STATE_FIELD: kept[STATE_FIELD]}
 
 
 def _tokens(value: str | list[str]) -> str | list[str]:
@@ -140,13 +140,13 @@ def floats_of(embedding: bytes) -> list[float]:
 
 
 def build_document(build: int, dimension: int | None) -> dict[str, Any]:
-    """Return the document that tells which build made an index."""
+    """Return the document that names the build that made an index."""
     document = {"id": BUILD, BUILD: build}
     return document if dimension is None else {**document, "_vectors": {EMBEDDER: None}}
 
 
 def payloads(documents: Iterable[Mapping[str, Any]], max_bytes: int) -> Iterator[bytes]:
-    """Yield the documents as lines of JSON, so many at a time as stay within the bound; at least one."""
+    """Yield the documents as lines of JSON, as many at a time as stay within the bound, but at least one."""
     lines: list[bytes] = []
     size = 0
     for document in documents:
@@ -161,7 +161,7 @@ def payloads(documents: Iterable[Mapping[str, Any]], max_bytes: int) -> Iterator
 
 
 def outdated(changes: Sequence[Change[Record]]) -> str:
-    """Return the condition of the chunks that a memory no longer has: all of a deleted one."""
+    """Return the condition of the chunks that changed memories no longer have: all of a deleted one."""
     by_count: defaultdict[int, list[str]] = defaultdict(list)
     for change in changes:
         by_count[len(change.record.texts) if change.record else 0].append(str(change.id))
@@ -174,10 +174,10 @@ def _from_chunk(first: int, ids: Sequence[str]) -> Expression:
 
 
 def place_of(document: Mapping[str, Any]) -> Place:
-    """Return which memory a document is of, and which chunk of it."""
+    """Return the memory and the chunk of a document."""
     return memory_of(document), int(document["chunk"])
 
 
 def memory_of(document: Mapping[str, Any]) -> UUID:
-    """Return which memory a document is of."""
+    """Return the memory of a document."""
     return UUID(str(document["memory"]).removeprefix(MARK))

@@ -1,4 +1,4 @@
-"""How Meilisearch writes conditions, and the form of the fields that they look at.
+"""Conditions for Meilisearch, and the form of the fields that they look at.
 
 Meilisearch compares texts without regard to case, width, composition and blanks at their ends, takes a text that reads
 as a number for one, and knows only the first 468 bytes of it: ``Acme``, ``acme`` and ``acme `` would be one tenant.
@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from lamina.stores.index.filters import Bounds
-from lamina.stores.index.ports import KEYWORDS, MOMENT
+from lamina.stores.index.filters import Dialect
+from lamina.stores.index.ports import KEYWORD_FIELDS, TIME_FIELD
 
 MARK = "_"
-HALVED = (MOMENT, "confidence", "importance")
-"""What is compared by size, kept in two fields each."""
+HALVED = (TIME_FIELD, "confidence", "importance")
+"""Fields that are compared by size, kept in two fields each."""
 ORDERED = tuple(f"{field}_{half}" for field in HALVED for half in ("high", "low"))
-FILTERABLE = ("id", *KEYWORDS, *ORDERED, "chunk")
+FILTERABLE = ("id", *KEYWORD_FIELDS, *ORDERED, "chunk")
 _MAX_TOKEN_CHARS = 200
 _OTHER = re.compile(r"[^a-z0-9_-]")
 _YEAR_1 = datetime(1, 1, 1, tzinfo=UTC)
@@ -31,10 +31,10 @@ _SIGNS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 
 
 def token(text: str) -> str:
-    """Return what stands for a text in the index: another one for every other text, in signs that need no quoting.
+    """Return the token of a text in the index: another one for every other text, in signs that need no quoting.
 
     Lower-case ASCII letters, digits, ``_`` and ``-`` stay; any other character becomes its code point between dots;
-    what is too long then is hashed. The mark in front keeps it from reading as a number.
+    a token that would be too long is hashed. The mark in front keeps it from reading as a number.
 
     >>> token("john_doe"), token("Ann"), token("")
     ('_john_doe', '_.41.nn', '_')
@@ -67,7 +67,7 @@ class Expression:
 
     Args:
         text: The condition.
-        outermost: What holds its parts together.
+        outermost: The operator that joins its parts.
     """
 
     text: str
@@ -77,56 +77,36 @@ class Expression:
         return self.text
 
     def within(self, *outer: str) -> str:
-        """Return the text as a part of a condition, in brackets unless its parts are held together by one of these."""
+        """Return the text as a part of a condition, in brackets unless one of these operators joins its parts."""
         return self.text if self.outermost is None or self.outermost in outer else f"({self.text})"
 
 
 EVERYTHING, NOTHING = Expression("memory EXISTS"), Expression("memory NOT EXISTS")
 
 
-class MeilisearchDialect:
-    """Conditions as texts."""
+def _one_of(field: str, values: Sequence[str]) -> Expression:
+    listed = ", ".join(f'"{token(value)}"' for value in values)
+    return Expression(f"{field} IN [{listed}]") if listed else NOTHING
 
-    def equals(self, field: str, value: str) -> Expression:
-        """Return: the field has this text, or it among others."""
-        return Expression(f'{field} = "{token(value)}"')
 
-    def one_of(self, field: str, values: Sequence[str]) -> Expression:
-        """Return: the field has one of these texts."""
-        listed = ", ".join(f'"{token(value)}"' for value in values)
-        return Expression(f"{field} IN [{listed}]") if listed else NOTHING
+def _all_of(parts: Sequence[Expression]) -> Expression:
+    match parts:
+        case []:
+            return EVERYTHING
+        case [part]:
+            return part
+        case _:
+            return Expression(" AND ".join(part.within("AND") for part in parts), "AND")
 
-    def between(self, field: str, bounds: Bounds) -> Expression:
-        """Return: the field's number or moment lies within the bounds."""
-        return self.all_of([_compared(field, name, halves(bound)) for name, bound in bounds.items()])
 
-    def is_missing(self, field: str) -> Expression:
-        """Return: there is no such field."""
-        return Expression(f"{field} NOT EXISTS")
-
-    def all_of(self, parts: Sequence[Expression]) -> Expression:
-        """Return: every part holds."""
-        match parts:
-            case []:
-                return EVERYTHING
-            case [part]:
-                return part
-            case _:
-                return Expression(" AND ".join(part.within("AND") for part in parts), "AND")
-
-    def any_of(self, parts: Sequence[Expression]) -> Expression:
-        """Return: some part holds."""
-        match parts:
-            case []:
-                return NOTHING
-            case [part]:
-                return part
-            case _:
-                return Expression(" OR ".join(part.within("AND", "OR") for part in parts), "OR")
-
-    def negation(self, part: Expression) -> Expression:
-        """Return: the part does not hold."""
-        return Expression(f"NOT {part.within()}")
+def _any_of(parts: Sequence[Expression]) -> Expression:
+    match parts:
+        case []:
+            return NOTHING
+        case [part]:
+            return part
+        case _:
+            return Expression(" OR ".join(part.within("AND", "OR") for part in parts), "OR")
 
 
 def _compared(field: str, name: str, bound: tuple[int, int]) -> Expression:
@@ -136,4 +116,13 @@ def _compared(field: str, name: str, bound: tuple[int, int]) -> Expression:
     return Expression(f"{beyond} OR {field}_high = {high} AND {field}_low {sign} {low}", "OR")
 
 
-DIALECT = MeilisearchDialect()
+DIALECT: Dialect[Expression] = Dialect(
+    equals=lambda field, value: Expression(f'{field} = "{token(value)}"'),
+    one_of=_one_of,
+    between=lambda field, bounds: _all_of([_compared(field, name, halves(bound)) for name, bound in bounds.items()]),
+    is_missing=lambda field: Expression(f"{field} NOT EXISTS"),
+    all_of=_all_of,
+    any_of=_any_of,
+    negation=lambda part: Expression(f"NOT {part.within()}"),
+)
+"""Conditions as texts."""

@@ -27,8 +27,14 @@ from lamina.stores.index.meilisearch.documents import (
     wanted_settings,
 )
 from lamina.stores.index.meilisearch.filters import DIALECT, EVERYTHING
-from lamina.stores.index.meilisearch.queries import Question, Seen, cosines_of, question, read_discovery
-from lamina.stores.index.ports import STATE, Found
+from lamina.stores.index.meilisearch.queries import (
+    Candidates,
+    IndexQuestion,
+    cosines_of,
+    index_question,
+    read_discovery,
+)
+from lamina.stores.index.ports import STATE_FIELD, ChunkHit
 
 PAGE = 1000
 
@@ -37,11 +43,11 @@ class MeilisearchChunks:
     """One index on the server, as a projection.
 
     Args:
-        server: Where it is.
-        settings: How it is set up.
-        uid: Its name there.
+        server: The server.
+        settings: Its limits.
+        uid: Name of the index there.
         dimension: Length of its vectors; ``None`` if it has none.
-        build: Which build makes it; ``None`` for the one that is searched.
+        build: Number of the build that makes it; ``None`` for the index that is searched.
     """
 
     def __init__(
@@ -94,18 +100,18 @@ class MeilisearchChunks:
         found = await self._fetch({"filter": str(EVERYTHING), "fields": ["id"], "limit": 1})
         return int(found["total"])
 
-    async def states(self, tenant: str) -> list[tuple[UUID, str]]:
-        """Return every chunk of a tenant: its memory, and the fingerprint that it carries."""
-        asked = {"filter": str(DIALECT.equals("tenant", tenant)), "fields": ["memory", STATE], "limit": PAGE}
-        states: list[tuple[UUID, str]] = []
+    async def chunks(self, tenant: str) -> list[tuple[UUID, str]]:
+        """Return the memory of every chunk of a tenant with the fingerprint of its state."""
+        asked = {"filter": str(DIALECT.equals("tenant", tenant)), "fields": ["memory", STATE_FIELD], "limit": PAGE}
+        chunks: list[tuple[UUID, str]] = []
         while True:
-            found = await self._fetch({**asked, "offset": len(states)})
-            states += [(memory_of(document), document.get(STATE, "")) for document in found["results"]]
-            if not found["results"] or len(states) >= found["total"]:
-                return states
+            found = await self._fetch({**asked, "offset": len(chunks)})
+            chunks += [(memory_of(document), document.get(STATE_FIELD, "")) for document in found["results"]]
+            if not found["results"] or len(chunks) >= found["total"]:
+                return chunks
 
     async def made_by(self) -> int | None:
-        """Return the build that made the index; ``None`` if none did or there is no index."""
+        """Return the number of the build that made the index; ``None`` if none did or there is no index."""
         try:
             found = await self._server.ask("get", f"indexes/{self.uid}/documents/{BUILD}")
         except (DocumentMissing, IndexMissing):
@@ -129,15 +135,15 @@ class MeilisearchChunks:
         return list(found["results"])
 
     async def _apply(self, changes: Sequence[Change[Record]]) -> None:
-        # First the new, then what is left of the old: tasks are done in the order in which they were asked for, and a
-        # search in between misses nothing.
+        # First the new chunks, then the rest of the old ones: tasks are done in the order of the requests, and a search
+        # in between misses nothing.
         tasks = await self._put(documents_of(changes, self._dimension))
         tasks.append(await self._task("post", "documents/delete", {"filter": outdated(changes)}))
         await self._server.wait_for_success(tasks)
 
     @asynccontextmanager
     async def _made_again_after_failure(self) -> AsyncIterator[None]:
-        """Have the next call look at the index again where this one shows that it is not as it was made."""
+        """Have the next call look at the index again if this one shows that it was changed or removed."""
         try:
             yield
         except (IndexMissing, Misconfigured):
@@ -216,7 +222,7 @@ class MeilisearchIndex:
         self._builds: dict[int, MeilisearchChunks] = {}
 
     async def prepare(self) -> bool:
-        """Make the index, if there is none; tell whether it is empty: Postgres has what belongs in it.
+        """Make the index, if there is none; report whether it is empty.
 
         Raises:
             Misconfigured: If the server is too old, refuses the key, or holds other vectors under this name.
@@ -240,7 +246,7 @@ class MeilisearchIndex:
     async def inventory(self, tenant: str) -> Mapping[UUID, str]:
         """Return every memory of the tenant with the fingerprint of its chunks."""
         await self._live.make()
-        return of_chunks(await self._live.states(tenant))
+        return of_chunks(await self._live.chunks(tenant))
 
     def beside(self, build: int) -> MeilisearchChunks:
         """Return the index of a build, which is made when it takes its first changes."""
@@ -259,7 +265,7 @@ class MeilisearchIndex:
         await beside.drop()
         del self._builds[build]
 
-    async def by_words(self, query: Query) -> list[Found]:
+    async def by_words(self, query: Query) -> list[ChunkHit]:
         """Return the best chunks by their words within the query's scope, best first; none for a query without words.
 
         Raises:
@@ -267,7 +273,7 @@ class MeilisearchIndex:
         """
         return (await self._find(query, by_words=True, by_vector=False)).by_words()
 
-    async def by_vector(self, query: Query) -> list[Found]:
+    async def by_vector(self, query: Query) -> list[ChunkHit]:
         """Return the nearest chunks by cosine, best first; none for a query without a vector.
 
         Raises:
@@ -275,14 +281,14 @@ class MeilisearchIndex:
         """
         return (await self._find(query, by_words=False, by_vector=True)).by_vector()
 
-    async def by_both(self, query: Query) -> tuple[list[Found], list[Found]]:
+    async def by_both(self, query: Query) -> tuple[list[ChunkHit], list[ChunkHit]]:
         """Return the best chunks by their words, with their cosines, and the nearest ones, each best first.
 
         Raises:
             Unavailable: If the server does not answer in time.
         """
-        seen = await self._find(query, by_words=True, by_vector=True)
-        return seen.by_words(), seen.by_vector()
+        candidates = await self._find(query, by_words=True, by_vector=True)
+        return candidates.by_words(), candidates.by_vector()
 
     async def probe(self) -> None:
         """Return if the server answers, and lets us ask."""
@@ -302,44 +308,39 @@ class MeilisearchIndex:
         task = await self._server.ask("post", "swap-indexes", [{"indexes": [self._live.uid, beside.uid]}])
         await self._server.wait_for_success([task["taskUid"]])
 
-    async def _find(self, query: Query, *, by_words: bool, by_vector: bool) -> Seen:
+    async def _find(self, query: Query, *, by_words: bool, by_vector: bool) -> Candidates:
         """Return chunks of at least ``limit`` memories, if there are so many, with all their figures."""
-        asked = self._question(query if by_words else replace(query, words=()))
-        for wide in widening(query.limit):
-            limit = min(wide, MAX_HITS)
-            answers = await self._live.search(asked.discovery(limit, by_vector=by_vector))
-            seen = read_discovery(asked, answers, limit)
-            if seen.is_enough(query.limit) or limit == MAX_HITS:
-                break
-        return await self._weighed(asked, await self._matched(asked, seen))
-
-    def _question(self, query: Query) -> Question:
-        return question(
-            query,
+        question = index_question(
+            query if by_words else replace(query, words=()),
             self._live.uid,
             by_session=self._by_session,
             has_vectors=self._dimension is not None,
             semantic_ratio=self._settings.semantic_ratio,
         )
+        for wide in widening(query.limit):
+            limit = min(wide, MAX_HITS)
+            answers = await self._live.search(question.discovery(limit, by_vector=by_vector))
+            found = read_discovery(question, answers, limit)
+            if found.is_enough(query.limit) or limit == MAX_HITS:
+                break
+        return await self._with_cosines(question, await self._with_terms(question, found))
 
-    async def _matched(self, asked: Question, seen: Seen) -> Seen:
-        """Find out which candidates have the terms that more chunks have than were listed."""
-        cut = [term for term, ids in seen.having.items() if len(ids) >= seen.limit]
-        ids = seen.best_by_words()
-        if not cut or len(seen.having) == 1:
-            return seen
-        answers = await self._live.search([asked.matching(term, ids) for term in cut])
-        having = {term: tuple(hit["id"] for hit in answer["hits"]) for term, answer in zip(cut, answers, strict=True)}
-        return replace(seen, having={term: _either(ids, having.get(term, ())) for term, ids in seen.having.items()})
+    async def _with_terms(self, question: IndexQuestion, found: Candidates) -> Candidates:
+        """Look up which candidates have the terms whose lists were cut short."""
+        cut = [term for term, ids in found.having.items() if len(ids) >= found.limit]
+        if not cut or len(found.having) == 1:
+            return found
+        best = found.best_by_words()
+        answers = await self._live.search([question.matching(term, best) for term in cut])
+        having = dict(found.having)
+        for term, answer in zip(cut, answers, strict=True):
+            having[term] = tuple(dict.fromkeys((*having[term], *(hit["id"] for hit in answer["hits"]))))
+        return replace(found, having=having)
 
-    async def _weighed(self, asked: Question, seen: Seen) -> Seen:
-        """Find out how near those are that were not chosen by their vectors."""
-        ids = [id_ for id_ in dict.fromkeys((*seen.best_by_words(), *seen.nearest)) if id_ not in seen.cosines]
-        if asked.vector is None or not ids:
-            return seen
-        (answer,) = await self._live.search([asked.nearness(ids)])
-        return replace(seen, cosines={**seen.cosines, **cosines_of(answer["hits"])})
-
-
-def _either(ids: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*ids, *others)))
+    async def _with_cosines(self, question: IndexQuestion, found: Candidates) -> Candidates:
+        """Look up the cosines of candidates that were not chosen by their vectors."""
+        ids = [id_ for id_ in dict.fromkeys((*found.best_by_words(), *found.nearest)) if id_ not in found.cosines]
+        if question.vector is None or not ids:
+            return found
+        (answer,) = await self._live.search([question.nearness(ids)])
+        return replace(found, cosines={**found.cosines, **cosines_of(answer["hits"])})

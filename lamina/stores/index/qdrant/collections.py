@@ -18,7 +18,8 @@ from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 from lamina.aio.deadline import deadline
 from lamina.errors import Misconfigured, Unavailable
 from lamina.settings import IN_MEMORY, QdrantServerSettings
-from lamina.stores.index.ports import FIGURES, KEYWORDS, MOMENT
+from lamina.stores.index.points import DENSE, WORDS
+from lamina.stores.index.ports import KEYWORD_FIELDS, NUMBER_FIELDS, TIME_FIELD
 
 PART = "index"
 OLDEST_SERVER = (1, 19)
@@ -30,18 +31,17 @@ _REFUSED = {
     grpc.StatusCode.PERMISSION_DENIED,
 }
 _WRONG = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY, grpc.StatusCode.INVALID_ARGUMENT}
-MOST_SAID = 200
+MOST_ERROR_CHARS = 200
 _MISSING = {HTTPStatus.NOT_FOUND, grpc.StatusCode.NOT_FOUND}
 _THERE_ALREADY = {HTTPStatus.CONFLICT, grpc.StatusCode.ALREADY_EXISTS}
 
 
-DENSE, WORDS = "dense", "words"
 _SPARSE = {WORDS: models.SparseVectorParams(modifier=models.Modifier.IDF)}
 _FIELDS: Mapping[str, Any] = {
-    **{name: models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD) for name in KEYWORDS},
+    **{name: models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD) for name in KEYWORD_FIELDS},
     "tenant": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True),
-    **dict.fromkeys(FIGURES, models.PayloadSchemaType.FLOAT),
-    MOMENT: models.PayloadSchemaType.DATETIME,
+    **dict.fromkeys(NUMBER_FIELDS, models.PayloadSchemaType.FLOAT),
+    TIME_FIELD: models.PayloadSchemaType.DATETIME,
 }
 
 
@@ -54,7 +54,7 @@ def connect(settings: QdrantServerSettings, name: str) -> AsyncQdrantClient:
 
     Args:
         settings: The server.
-        name: Of the index that it is for; in a folder each has one of its own, which one client has open.
+        name: Name of the index; in a folder each index has its own folder, which one client has open.
     """
     if settings.url == IN_MEMORY:
         return AsyncQdrantClient(IN_MEMORY)
@@ -72,8 +72,8 @@ def connect(settings: QdrantServerSettings, name: str) -> AsyncQdrantClient:
 
 
 @asynccontextmanager
-async def answered(deadline_s: float) -> AsyncIterator[None]:
-    """Turn what the client raises into the library's errors.
+async def library_errors(deadline_s: float) -> AsyncIterator[None]:
+    """Turn the errors of the client into the library's own.
 
     Raises:
         Unavailable: If the server does not answer in time, or lacks the collection.
@@ -83,10 +83,10 @@ async def answered(deadline_s: float) -> AsyncIterator[None]:
         async with deadline(PART, deadline_s):
             yield
     except (ApiException, QdrantException, grpc.RpcError, OSError, ValueError) as error:
-        raise _told(error) from error
+        raise _library_error(error) from error
 
 
-def _told(error: Exception) -> Exception:
+def _library_error(error: Exception) -> Exception:
     status = _status(error)
     if status in _REFUSED:
         return Misconfigured("qdrant refuses the API key", "set api_key of hybrid and vectors to one that may write")
@@ -96,21 +96,21 @@ def _told(error: Exception) -> Exception:
         )
     if status in _WRONG:
         return Misconfigured(
-            f"qdrant refuses a call: {_said(error)}", "compare its version and its collections with ours"
+            f"qdrant refuses a call: {_describe(error)}", "compare its version and its collections with ours"
         )
-    return Unavailable(PART, _said(error))
+    return Unavailable(PART, _describe(error))
 
 
-def _said(error: Exception) -> str:
-    """Return what the server says, in one line."""
+def _describe(error: Exception) -> str:
+    """Return the error in one line."""
     match error:
         case grpc.aio.AioRpcError():
             text = f"{error.code().name.lower()}: {error.details()}"
         case UnexpectedResponse(content=bytes(content), status_code=status):
-            text = f"{status}: {content[:MOST_SAID].decode(errors='replace')}"
+            text = f"{status}: {content[:MOST_ERROR_CHARS].decode(errors='replace')}"
         case _:
             text = str(error)
-    return f"{type(error).__name__}: {' '.join(text.split())[:MOST_SAID] or 'no answer'}"
+    return f"{type(error).__name__}: {' '.join(text.split())[:MOST_ERROR_CHARS] or 'no answer'}"
 
 
 def _status(error: Exception) -> int | grpc.StatusCode | None:
@@ -129,7 +129,7 @@ class Collections:
     """The collections of one projection, each behind an alias.
 
     Args:
-        settings: The server, and what new collections are like.
+        settings: The server, and the options of new collections.
         client: Asks it.
         dimension: Length of the dense vectors; ``None`` for words alone.
     """
@@ -149,7 +149,7 @@ class Collections:
         """
         if self._is_local:
             return
-        async with answered(self._settings.write_timeout_s):
+        async with library_errors(self._settings.write_timeout_s):
             version = (await self._client.info()).version
         if tuple(int(part) for part in version.split(".")[:2] if part.isdecimal()) < OLDEST_SERVER:
             raise Misconfigured(f"the qdrant server is {version}", "run 1.19 or later")
@@ -160,7 +160,7 @@ class Collections:
 
     async def aliases(self, prefix: str) -> Mapping[str, str]:
         """Return the collection behind each alias that begins like this."""
-        async with answered(self._settings.write_timeout_s):
+        async with library_errors(self._settings.write_timeout_s):
             found = (await self._client.get_aliases()).aliases
         return {item.alias_name: item.collection_name for item in found if item.alias_name.startswith(prefix)}
 
@@ -174,8 +174,8 @@ class Collections:
             return
         name = (await self.aliases(alias)).get(alias)
         if name is None:
-            await self.make(name := behind(alias, FIRST))
-            await self._point([_pointed(alias, name)])
+            await self.make(name := collection_of_build(alias, FIRST))
+            await self._change_aliases([_point(alias, name)])
         await self._refuse_other(name)
         self._ready.add(alias)
 
@@ -183,7 +183,7 @@ class Collections:
         """Make a collection with the indexes of its fields; fine if there is one already."""
         if name in self._ready:
             return
-        async with answered(self._settings.write_timeout_s):
+        async with library_errors(self._settings.write_timeout_s):
             await self._create(name)
             for field, schema in _FIELDS.items() if not self._is_local else ():  # The local one has no indexes.
                 await self._client.create_payload_index(name, field, field_schema=schema, wait=True)
@@ -191,7 +191,7 @@ class Collections:
 
     async def built(self, prefix: str, build: int) -> frozenset[str]:
         """Return the aliases with this prefix that have a collection of the build."""
-        async with answered(self._settings.write_timeout_s):
+        async with library_errors(self._settings.write_timeout_s):
             found = (await self._client.get_collections()).collections
         names = (item.name.rpartition(".") for item in found)
         return frozenset(alias for alias, _, number in names if alias.startswith(prefix) and number == str(build))
@@ -202,10 +202,10 @@ class Collections:
         The collections of the builds before are removed.
         """
         for alias in aliases:
-            await self.make(behind(alias, build))
+            await self.make(collection_of_build(alias, build))
         # An alias that is there already is moved by making it again, in one step.
-        moved = [_pointed(alias, behind(alias, build)) for alias in aliases]
-        await self._point([*moved, *(_freed(alias) for alias in freed)])
+        moved = [_point(alias, collection_of_build(alias, build)) for alias in aliases]
+        await self._change_aliases([*moved, *(_delete(alias) for alias in freed)])
         for alias in (*aliases, *freed):
             await self._remove_outdated(alias, build)
 
@@ -227,13 +227,13 @@ class Collections:
             if not await self._client.collection_exists(name):
                 raise
 
-    async def _point(self, changes: Sequence[models.AliasOperations]) -> None:
-        async with answered(self._settings.write_timeout_s):
+    async def _change_aliases(self, changes: Sequence[models.AliasOperations]) -> None:
+        async with library_errors(self._settings.write_timeout_s):
             if changes:
                 await self._client.update_collection_aliases(list(changes))
 
     async def _remove_outdated(self, alias: str, current: int) -> None:
-        async with answered(self._settings.write_timeout_s):
+        async with library_errors(self._settings.write_timeout_s):
             known = [item.name for item in (await self._client.get_collections()).collections]
             for name in known:
                 if (build := build_of(name, alias)) is not None and build < current:
@@ -241,7 +241,7 @@ class Collections:
                     self.forget(alias)
 
     async def _refuse_other(self, name: str) -> None:
-        async with answered(self._settings.write_timeout_s):
+        async with library_errors(self._settings.write_timeout_s):
             params = (await self._client.get_collection(name)).config.params
         vectors = params.vectors if isinstance(params.vectors, dict) else {}
         stored = vectors[DENSE].size if DENSE in vectors else None
@@ -284,14 +284,14 @@ def build_of(name: str, alias: str) -> int | None:
     return int(number) if own == alias and number.isdecimal() else None
 
 
-def behind(alias: str, build: int) -> str:
+def collection_of_build(alias: str, build: int) -> str:
     """Return the name of the collection that is a build of an alias."""
     return f"{alias}.{build}"
 
 
-def _freed(alias: str) -> models.DeleteAliasOperation:
+def _delete(alias: str) -> models.DeleteAliasOperation:
     return models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias))
 
 
-def _pointed(alias: str, name: str) -> models.CreateAliasOperation:
+def _point(alias: str, name: str) -> models.CreateAliasOperation:
     return models.CreateAliasOperation(create_alias=models.CreateAlias(collection_name=name, alias_name=alias))

@@ -1,47 +1,25 @@
-"""How a Qdrant server writes conditions."""
-
-from collections.abc import Sequence
-from datetime import datetime
+"""Conditions for a Qdrant server."""
 
 from qdrant_client import models
 
-from lamina.stores.index.filters import Bounds
+from lamina.stores.index.filters import Bounds, Dialect, has_moments
 
 Condition = models.Condition
 
 
-class QdrantDialect:
-    """Conditions as the client's models."""
-
-    def equals(self, field: str, value: str) -> Condition:
-        """Return: the field has this text, or it among others."""
-        return models.FieldCondition(key=field, match=models.MatchValue(value=value))
-
-    def one_of(self, field: str, values: Sequence[str]) -> Condition:
-        """Return: the field has one of these texts."""
-        return models.FieldCondition(key=field, match=models.MatchAny(any=list(values)))
-
-    def between(self, field: str, bounds: Bounds) -> Condition:
-        """Return: the field's number or moment lies within the bounds."""
-        is_time = any(isinstance(bound, datetime) for bound in bounds.values())
-        interval = models.DatetimeRange(**bounds) if is_time else models.Range(**bounds)
-        return models.FieldCondition(key=field, range=interval)
-
-    def is_missing(self, field: str) -> Condition:
-        """Return: there is no such field."""
-        return models.IsEmptyCondition(is_empty=models.PayloadField(key=field))
-
-    def all_of(self, parts: Sequence[Condition]) -> models.Filter:
-        """Return: every part holds."""
-        return models.Filter(must=list(parts))
-
-    def any_of(self, parts: Sequence[Condition]) -> models.Filter:
-        """Return: some part holds; a filter without parts would let everything pass."""
-        return models.Filter(should=list(parts) or [models.HasIdCondition(has_id=[])])
-
-    def negation(self, part: Condition) -> models.Filter:
-        """Return: the part does not hold."""
-        return models.Filter(must_not=[part])
+def _between(field: str, bounds: Bounds) -> Condition:
+    interval = models.DatetimeRange(**bounds) if has_moments(bounds) else models.Range(**bounds)
+    return models.FieldCondition(key=field, range=interval)
 
 
-DIALECT = QdrantDialect()
+DIALECT: Dialect[Condition] = Dialect(
+    equals=lambda field, value: models.FieldCondition(key=field, match=models.MatchValue(value=value)),
+    one_of=lambda field, values: models.FieldCondition(key=field, match=models.MatchAny(any=list(values))),
+    between=_between,
+    is_missing=lambda field: models.IsEmptyCondition(is_empty=models.PayloadField(key=field)),
+    all_of=lambda parts: models.Filter(must=list(parts)),
+    # A filter without parts would let everything pass.
+    any_of=lambda parts: models.Filter(should=list(parts) or [models.HasIdCondition(has_id=[])]),
+    negation=lambda part: models.Filter(must_not=[part]),
+)
+"""Conditions as the client's models."""

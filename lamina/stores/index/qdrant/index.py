@@ -2,34 +2,40 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Generic, Protocol
 from uuid import UUID
 
 import numpy as np
 from qdrant_client import AsyncQdrantClient, models
 
 from lamina.core.fingerprints import of_chunks
-from lamina.core.ports import Change, Record
+from lamina.core.ports import Change, Record, State
 from lamina.core.queries import Query
 from lamina.policies.ranking.scores import widening
 from lamina.settings import QdrantServerSettings
-from lamina.stores.index.bm25 import weights_of_question, weights_of_text
-from lamina.stores.index.filters import query_filter, scope_filter
-from lamina.stores.index.ports import STATE, Found, chunk_id, cosine_of, payload, place_of, state_of
-from lamina.stores.index.qdrant.collections import (
+from lamina.stores.index.filters import outdated_chunks, query_filter, scope_filter
+from lamina.stores.index.points import (
     DENSE,
     WORDS,
+    are_enough,
+    vector_hits,
+    weights_of_question,
+    weights_of_text,
+    word_hits,
+)
+from lamina.stores.index.ports import STATE_FIELD, ChunkHit, chunk_id, chunk_payload, chunk_state
+from lamina.stores.index.qdrant.collections import (
     CollectionMissing,
     Collections,
-    answered,
-    behind,
+    collection_of_build,
     connect,
+    library_errors,
 )
 from lamina.stores.index.qdrant.filters import DIALECT
 
 POINTS_OF_A_CALL = 256
 SCROLL_PAGE = 1000
-Asked = models.QueryRequest
+Request = models.QueryRequest
 Point = models.ScoredPoint
 
 
@@ -69,7 +75,7 @@ class QdrantIndex:
         self._collections = collections or Collections(settings, self._client, dimension=dimension)
 
     async def prepare(self) -> bool:
-        """Make the collection, if there is none; tell whether it is empty: Postgres has what belongs in it.
+        """Make the collection, if there is none; report whether it is empty.
 
         Raises:
             Misconfigured: If the server is too old, refuses the key, or holds other vectors under this name.
@@ -89,35 +95,35 @@ class QdrantIndex:
             raise
 
     async def flush(self) -> None:
-        """Return at once: what was applied is in the server's log."""
+        """Return at once: the server has the changes in its log."""
 
-    async def by_words(self, query: Query) -> list[Found]:
+    async def by_words(self, query: Query) -> list[ChunkHit]:
         """Return the best chunks by BM25 within the query's scope, best first; none for a query without words."""
-        words = self._asked_words(query)
-        return [] if words is None else _by_words(query, await self._widened(query, words))
+        words = self._words_request(query)
+        return [] if words is None else word_hits(query, await self._widened(query, words))
 
-    async def by_vector(self, query: Query) -> list[Found]:
+    async def by_vector(self, query: Query) -> list[ChunkHit]:
         """Return the nearest chunks by cosine, best first; none for a query without a vector."""
-        vector = self._asked_vector(query)
-        return [] if vector is None else _by_vector(await self._widened(query, vector))
+        vector = self._vector_request(query)
+        return [] if vector is None else vector_hits(await self._widened(query, vector))
 
-    async def by_both(self, query: Query) -> tuple[list[Found], list[Found]]:
+    async def by_both(self, query: Query) -> tuple[list[ChunkHit], list[ChunkHit]]:
         """Return the best chunks by BM25, with their cosines, and the nearest ones: in one call, as a rule."""
-        words, vector = self._asked_words(query), self._asked_vector(query)
+        words, vector = self._words_request(query), self._vector_request(query)
         if words is None or vector is None:
             return await self.by_words(query), await self.by_vector(query)
         first = next(iter(widening(query.limit)))
         of_words, of_vector = await self._ask([_limited(words, first), _limited(vector, first)])
-        if not _is_enough(query, of_words, first):
+        if not are_enough(query, of_words, first):
             of_words = await self._widened(query, words)
-        if not _is_enough(query, of_vector, first):
+        if not are_enough(query, of_vector, first):
             of_vector = await self._widened(query, vector)
-        return _by_words(query, of_words), _by_vector(of_vector)
+        return word_hits(query, of_words), vector_hits(of_vector)
 
     async def count(self) -> int:
         """Return the number of chunks."""
         await self._collections.ensure(self._name)
-        async with answered(self._settings.write_timeout_s):
+        async with library_errors(self._settings.write_timeout_s):
             return (await self._client.count(self._name, exact=True)).count
 
     async def inventory(self, tenant: str) -> Mapping[UUID, str]:
@@ -125,7 +131,7 @@ class QdrantIndex:
         await self._collections.ensure(self._name)
         return of_chunks([chunk async for chunk in self.chunks(tenant)])
 
-    def beside(self, build: int) -> "QdrantBuild":
+    def beside(self, build: int) -> "QdrantBuild[Record]":
         """Return the collection of a build, which is made when it takes its first changes."""
         return QdrantBuild(self, build)
 
@@ -143,7 +149,7 @@ class QdrantIndex:
 
     async def apply_beside(self, build: int, changes: Sequence[Change[Record]]) -> None:
         """Replace the chunks of these memories in the collection of a build."""
-        name = behind(self._name, build)
+        name = collection_of_build(self._name, build)
         await self._collections.make(name)
         await self._apply_to(name, changes)
 
@@ -151,14 +157,15 @@ class QdrantIndex:
         points = (point for change in changes if change.record for point in self._points(change.id, change.record))
         # First the new, then what is left of the old: a search in between misses nothing.
         while part := list(islice(points, POINTS_OF_A_CALL)):
-            async with answered(self._settings.write_timeout_s):
+            async with library_errors(self._settings.write_timeout_s):
                 await self._client.upsert(name, part, wait=True)
         if changes:
-            async with answered(self._settings.write_timeout_s):
-                await self._client.delete(name, models.FilterSelector(filter=_outdated(changes)), wait=True)
+            outdated = models.FilterSelector(filter=models.Filter(must=[outdated_chunks(changes, DIALECT)]))
+            async with library_errors(self._settings.write_timeout_s):
+                await self._client.delete(name, outdated, wait=True)
 
     def _points(self, id_: UUID, record: Record) -> list[models.PointStruct]:
-        fields = payload(id_, record)
+        fields = chunk_payload(id_, record)
         return [
             models.PointStruct(
                 id=str(chunk_id(id_, chunk)), vector=self._vectors(record, chunk), payload={**fields, "chunk": chunk}
@@ -171,12 +178,12 @@ class QdrantIndex:
         words = models.SparseVector(indices=list(weights.indices), values=list(weights.values))
         return {WORDS: words} if self._dimension is None else {WORDS: words, DENSE: _floats(record.embeddings[chunk])}
 
-    def _asked_words(self, query: Query) -> Asked | None:
+    def _words_request(self, query: Query) -> Request | None:
         weights = weights_of_question(query.words)
         if not weights.indices:
             return None
         corpus = models.IdfCorpusParams(corpus=scope_filter(query.scope, DIALECT))
-        return Asked(
+        return Request(
             query=models.SparseVector(indices=list(weights.indices), values=list(weights.values)),
             using=WORDS,
             filter=query_filter(query, DIALECT, by_session=self._by_session),
@@ -185,10 +192,10 @@ class QdrantIndex:
             with_vector=[DENSE] if self._dimension is not None else False,
         )
 
-    def _asked_vector(self, query: Query) -> Asked | None:
+    def _vector_request(self, query: Query) -> Request | None:
         if query.embedding is None or self._dimension is None:
             return None
-        return Asked(
+        return Request(
             query=_floats(query.embedding),
             using=DENSE,
             filter=query_filter(query, DIALECT, by_session=self._by_session),
@@ -202,96 +209,75 @@ class QdrantIndex:
         rescored = models.QuantizationSearchParams(rescore=True, oversampling=2.0)
         return models.SearchParams(hnsw_ef=self._settings.ef_search, quantization=rescored)
 
-    async def _widened(self, query: Query, asked: Asked) -> list[Point]:
+    async def _widened(self, query: Query, request: Request) -> list[Point]:
         """Return chunks of at least ``limit`` memories, if there are so many."""
         for limit in widening(query.limit):
-            (found,) = await self._ask([_limited(asked, limit)])
-            if _is_enough(query, found, limit):
+            (found,) = await self._ask([_limited(request, limit)])
+            if are_enough(query, found, limit):
                 break
         return found
 
-    async def _ask(self, asked: Sequence[Asked]) -> list[list[Point]]:
-        await self._made_for_reading()
+    async def _ask(self, requests: Sequence[Request]) -> list[list[Point]]:
+        if self._is_lasting:
+            await self._collections.ensure(self._name)
         try:
-            async with answered(self._settings.read_timeout_s):
-                answers = await self._client.query_batch_points(self._name, list(asked))
+            async with library_errors(self._settings.read_timeout_s):
+                answers = await self._client.query_batch_points(self._name, list(requests))
         except CollectionMissing:
             if self._is_lasting:
                 raise
-            return [[] for _ in asked]
+            return [[] for _ in requests]
         return [list(answer.points) for answer in answers]
 
-    async def _made_for_reading(self) -> None:
-        if self._is_lasting:
-            await self._collections.ensure(self._name)
-
     async def chunks(self, tenant: str) -> AsyncIterator[tuple[UUID, str]]:
-        """Yield every chunk of a tenant: its memory, and the fingerprint that it carries."""
-        own, offset = DIALECT.all_of([DIALECT.equals("tenant", tenant)]), None
+        """Yield the memory of every chunk of a tenant with the fingerprint of its state."""
+        own, offset = models.Filter(must=[DIALECT.equals("tenant", tenant)]), None
         while True:
-            async with answered(self._settings.write_timeout_s):
+            async with library_errors(self._settings.write_timeout_s):
                 points, offset = await self._client.scroll(
                     self._name,
                     own,
                     limit=SCROLL_PAGE,
                     offset=offset,
-                    with_payload=["memory", STATE],
+                    with_payload=["memory", STATE_FIELD],
                     with_vectors=False,
                 )
             for point in points:
-                yield state_of(point.payload)
+                yield chunk_state(point.payload)
             if offset is None:
                 return
 
 
-class QdrantBuild:
-    """A collection that is built beside the one that searches use.
+class BuildWriter(Protocol[State]):
+    """Writes to the collections of a build."""
+
+    async def apply_beside(self, build: int, changes: Sequence[Change[State]]) -> None:
+        """Take over the given states in the collections of a build."""
+        ...
+
+
+class QdrantBuild(Generic[State]):
+    """Collections that are built beside those that searches use.
 
     Args:
-        index: Whose collection.
-        build: Its number.
+        index: Their index.
+        build: Their number.
     """
 
-    def __init__(self, index: QdrantIndex, build: int) -> None:
+    def __init__(self, index: BuildWriter[State], build: int) -> None:
         self._index = index
         self._build = build
 
-    async def apply(self, changes: Sequence[Change[Record]]) -> None:
-        """Replace the chunks of these memories."""
+    async def apply(self, changes: Sequence[Change[State]]) -> None:
+        """Take over the given states."""
         await self._index.apply_beside(self._build, changes)
 
     async def flush(self) -> None:
-        """Return at once: what was applied is in the server's log."""
+        """Return at once: the server has the changes in its log."""
 
 
-def _outdated(changes: Sequence[Change[Record]]) -> models.Filter:
-    """Return the chunks that a memory no longer has: all of a deleted one."""
-    return DIALECT.any_of(
-        [_chunks_from(change.id, len(change.record.texts) if change.record else 0) for change in changes]
-    )
-
-
-def _chunks_from(id_: UUID, first: int) -> models.Filter:
-    return DIALECT.all_of([DIALECT.equals("memory", str(id_)), DIALECT.between("chunk", {"gte": first})])
-
-
-def _limited(asked: Asked, limit: int) -> Asked:
-    return asked.model_copy(update={"limit": limit})
-
-
-def _is_enough(query: Query, found: Sequence[Point], limit: int) -> bool:
-    return len(found) < limit or len({place_of(point.payload)[0] for point in found}) >= query.limit
-
-
-def _by_words(query: Query, points: Sequence[Point]) -> list[Found]:
-    return [
-        Found(place_of(point.payload), bm25=float(point.score), cosine=cosine_of(query, point.vector, DENSE))
-        for point in points
-    ]
-
-
-def _by_vector(points: Sequence[Point]) -> list[Found]:
-    return [Found(place_of(point.payload), cosine=float(point.score)) for point in points]
+def _limited(request: Request, limit: int) -> Request:
+    return request.model_copy(update={"limit": limit})
 
 
 def _floats(embedding: bytes) -> list[float]:

@@ -5,8 +5,8 @@ from contextlib import ExitStack
 import pytest
 
 from lamina.errors import Unavailable
-from lamina.stores.index.cold import open_pool as open_ones
-from lamina.stores.index.cold.open_pool import OpenOnes
+from lamina.stores.index.cold import open_pool
+from lamina.stores.index.cold.open_pool import OpenPool
 
 
 class Thing:
@@ -25,7 +25,7 @@ class Shelf:
         self.closed: list[str] = []
         self.peak = 0
         self.broken: set[str] = set()
-        self.ones: OpenOnes[str, Thing] = OpenOnes(self.open, self.close, most=most, part="things")
+        self.ones: OpenPool[str, Thing] = OpenPool(self.open, self.close, most=most, part="things")
 
     def open(self, key: str) -> Thing:
         if key in self.broken:
@@ -40,7 +40,7 @@ class Shelf:
 
     def use(self, *keys: str) -> None:
         for key in keys:
-            with self.ones.lent(key) as thing:
+            with self.ones.borrow(key) as thing:
                 assert thing.is_open
                 assert thing.key == key
 
@@ -73,7 +73,7 @@ def test_what_was_closed_opens_again() -> None:
 def test_what_is_in_use_is_not_closed() -> None:
     shelf = Shelf(2)
 
-    with shelf.ones.lent("a") as first:
+    with shelf.ones.borrow("a") as first:
         shelf.use("b", "c")
         assert first.is_open
 
@@ -81,13 +81,13 @@ def test_what_is_in_use_is_not_closed() -> None:
 
 
 def test_while_all_are_in_use_others_wait_and_then_give_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(open_ones, "DEADLINE_S", 0.05)
+    monkeypatch.setattr(open_pool, "DEADLINE_S", 0.05)
     shelf = Shelf(1)
 
     with ExitStack() as stack:
-        stack.enter_context(shelf.ones.lent("a"))
+        stack.enter_context(shelf.ones.borrow("a"))
         with pytest.raises(Unavailable, match="things is not available: all 1"):
-            stack.enter_context(shelf.ones.lent("b"))
+            stack.enter_context(shelf.ones.borrow("b"))
 
     shelf.use("b")
 

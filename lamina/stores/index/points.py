@@ -1,0 +1,73 @@
+"""Points of Qdrant, embedded or a server: the weights of their words, and the hits that they become."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from qdrant_edge import Bm25, Bm25Config
+
+from lamina.core.queries import Query
+from lamina.stores.index.ports import ChunkHit, chunk_place, cosine_of
+from lamina.text.words import words
+
+DENSE, WORDS = "dense", "words"
+_BM25: Any = Bm25(Bm25Config())
+
+
+@dataclass(frozen=True, slots=True)
+class WordWeights:
+    """A sparse vector: the numbers of words and their weights by BM25, before it is known how rare each word is."""
+
+    indices: tuple[int, ...]
+    values: tuple[float, ...]
+
+
+def weights_of_text(text: str) -> WordWeights:
+    """Return the weights of the words of a text that is indexed."""
+    return _weights(_BM25.embed_document(" ".join(words(text))))
+
+
+def weights_of_question(asked: Sequence[str]) -> WordWeights:
+    """Return the weights of a question's words; none where the question has no word that is indexed."""
+    return _weights(_BM25.embed_query(" ".join(asked)))
+
+
+def _weights(sparse: Any) -> WordWeights:
+    return WordWeights(tuple(sparse.indices), tuple(sparse.values))
+
+
+class FoundPoint(Protocol):
+    """A point that a search found, of either engine."""
+
+    @property
+    def payload(self) -> Mapping[str, Any] | None:
+        """Fields of the chunk."""
+        ...
+
+    @property
+    def score(self) -> float:
+        """BM25, or the cosine."""
+        ...
+
+    @property
+    def vector(self) -> Any:
+        """Its vectors by name, if they were asked for."""
+        ...
+
+
+def word_hits(query: Query, points: Sequence[FoundPoint]) -> list[ChunkHit]:
+    """Return the hits by words, with their cosines where the points have vectors."""
+    return [
+        ChunkHit(chunk_place(point.payload), bm25=float(point.score), cosine=cosine_of(query, point.vector, DENSE))
+        for point in points
+    ]
+
+
+def vector_hits(points: Sequence[FoundPoint]) -> list[ChunkHit]:
+    """Return the hits by vectors."""
+    return [ChunkHit(chunk_place(point.payload), cosine=float(point.score)) for point in points]
+
+
+def are_enough(query: Query, points: Sequence[FoundPoint], limit: int) -> bool:
+    """Report whether the points are of as many memories as the query asks for, or all that there are."""
+    return len(points) < limit or len({chunk_place(point.payload)[0] for point in points}) >= query.limit
