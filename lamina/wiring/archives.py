@@ -52,7 +52,7 @@ def build_archival(settings: Settings, pool: Pool) -> "ArchivalJob":
 
 @dataclass(frozen=True, slots=True)
 class Archives:
-    """What callers do with archived notes.
+    """Restore and erase archived notes, whether or not an archive is configured.
 
     Args:
         settings: Where the archive is.
@@ -65,7 +65,7 @@ class Archives:
     notes: ArchivedNotes
 
     def keeper(self) -> "ArchiveKeeper":
-        """Return what restores and deletes.
+        """Return the keeper of the archive.
 
         Raises:
             Misconfigured: As for the archive.
@@ -85,7 +85,7 @@ class Archives:
         return bool(entries) and await self.keeper().erase_all(tenant, entries, now) > 0
 
     async def erase_user(self, tenant: str, user: str, now: datetime) -> int:
-        """Erase a user's archived notes, and what no note of the archive needs; return how many notes.
+        """Erase a user's archived notes, and files that no note needs; return the number of notes.
 
         As long as the archive was given nothing of the tenant, no library is needed.
 
@@ -100,5 +100,5 @@ class Archives:
 
 
 def build_archives(settings: Settings, pool: Pool) -> Archives:
-    """Build what callers do with archived notes; opens nothing."""
+    """Build the calls on archived notes; opens nothing."""
     return Archives(settings, pool, ArchivedNotes(pool))

@@ -63,12 +63,12 @@ def shard_limits(caches: CachesSettings) -> ShardLimits:
 
 
 def shards_namespace(settings: Settings) -> str:
-    """Return what tells the shards of one database from those of another on the same cluster."""
+    """Return the namespace that keeps the shards of one database apart on a cluster."""
     return f"lamina-caches-{digest(postgres_url(settings)).hex()[:16]}"
 
 
 def shards_edition(settings: Settings, generation: Generation) -> str:
-    """Return what changes when shards that are there already must not be used: another release, limits or data."""
+    """Return a digest that changes with release, limits and data, so that older shards are not used."""
     limits = settings.caches.model_dump(mode="json")
     return digest(__version__, limits, _began_at(generation)).hex()[:12]
 
@@ -132,7 +132,7 @@ class CacheParts:
         await self.shared.flush()
 
     async def close(self) -> None:
-        """Write and hand over what is left, and end."""
+        """Flush pending writes, and end."""
         await self.responses.close()
         await self.embedder.close()
         await self.shared.close()
@@ -140,7 +140,7 @@ class CacheParts:
 
 
 def build_cache_tables(settings: Settings, pool: Pool, generation: int) -> CacheTables:
-    """Build what looks after the tables of the caches."""
+    """Build the upkeep of the caches' tables."""
     return CacheTables(
         pool,
         Responses(pool, response_policy(settings), generation),
@@ -193,7 +193,7 @@ def _anything_near(first: str, second: str) -> bool:  # noqa: ARG001 - the guard
 def build_caching_embedder(
     settings: Settings, pool: Pool, embedder: Embedder, generation: Generation, caches: SharedCaches
 ) -> CachingEmbedder:
-    """Build what embeds each question once."""
+    """Build the embedder that embeds each question once."""
     chosen, limits = settings.caches.embeddings, settings.caches
     policy = EmbeddingPolicy(
         generation=generation.number,
@@ -218,7 +218,7 @@ def build_stamps_pool(settings: Settings) -> Pool:
 
 
 def build_answer_cache(settings: Settings, stamps: Pool, caches: SharedCaches, generation: Generation) -> AnswerCache:
-    """Build what serves whole answers from the caches."""
+    """Build the cache of whole answers."""
     chosen, front = settings.caches, settings.caches.front
     policy = AnswerPolicy(
         fingerprint=fingerprint(settings, generation),
@@ -239,6 +239,6 @@ def build_answer_cache(settings: Settings, stamps: Pool, caches: SharedCaches, g
 
 
 def fingerprint(settings: Settings, generation: Generation) -> bytes:
-    """Return what changes when the same request would be answered in another way."""
+    """Return a digest of everything beside the request that an answer depends on."""
     ranks = settings.model_dump(mode="json", include={"search", "context", "procedures", "embedding"})
     return digest(__version__, ranks, settings.graph.kind, _began_at(generation))

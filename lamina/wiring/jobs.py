@@ -1,4 +1,4 @@
-"""Maintenance: which job is built of what."""
+"""Maintenance: the builders of each job."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ NO_GENERATION = 0  # What expires does so whatever model made it.
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What jobs need beside Postgres, wherever it is.
+    """The tools of jobs beside Postgres.
 
     Args:
         embedder: Embeds texts, beside the service's own.
@@ -57,7 +57,7 @@ Build = Callable[[Settings, Pool, Tools], Job[Any]]
 
 @dataclass(frozen=True, slots=True)
 class JobKind:
-    """What the runner must know of a job before it builds it.
+    """The properties of a job that the runner needs before it builds the job.
 
     Args:
         told: What it does, in a line.
@@ -85,7 +85,7 @@ def _dedup(settings: Settings, pool: Pool, tools: Tools) -> MergeJob:  # noqa: A
 
 
 def build_summarizer(settings: Settings, embedder: Embedder) -> Summarizer:
-    """Return what condenses texts."""
+    """Build the chosen summarizer."""
     match settings.jobs.summaries.by:
         case "extractive":
             return ExtractiveSummarizer(embedder)
@@ -208,12 +208,12 @@ def _loaded(settings: Settings) -> Model:
 
 
 def build_job(settings: Settings, pool: Pool, name: JobName, tools: Tools) -> Job[Any]:
-    """Build what decides and acts."""
+    """Build a job."""
     return JOBS[name].build(settings, pool, tools)
 
 
 def build_worker(settings: Settings, pool: Pool, name: JobName, tools: Tools) -> Worker:
-    """Build what works on the partitions of a job's runs."""
+    """Build the worker on the partitions of a job's runs."""
     return Worker(pool, build_job(settings, pool, name, tools), job_limits(settings, name))
 
 
@@ -224,7 +224,7 @@ async def with_thresholds_of(settings: Settings, pool: Pool) -> Settings:
 
 
 def build_driver(settings: Settings, pool: Pool, name: JobName, fan_out: FanOut) -> Driver:
-    """Build what drives a job's runs over any workers."""
+    """Build the driver of a job's runs over any workers."""
     return Driver(
         session_url(settings),
         pool,
@@ -237,18 +237,18 @@ def build_driver(settings: Settings, pool: Pool, name: JobName, fan_out: FanOut)
 
 
 def build_undo(settings: Settings, pool: Pool, name: JobName, tools: Tools) -> Undo:
-    """Build what takes a job's runs back."""
+    """Build the undo of a job's runs."""
     job = build_job(settings, pool, name, tools)
     return Undo(session_url(settings), pool, job, window=undo_window(settings))
 
 
 def jobs_namespace(settings: Settings) -> str:
-    """Return what tells the scheduler of one database from those of others on the same cluster."""
+    """Return the namespace that keeps the scheduler of one database apart on a cluster."""
     return f"lamina-jobs-{digest(postgres_url(settings)).hex()[:16]}"
 
 
 def jobs_edition(settings: Settings) -> str:
-    """Return what changes when a scheduler that is there already must not go on: another release or settings."""
+    """Return a digest that changes with release and settings, so that an older scheduler ends."""
     return digest(__version__, settings.model_dump(mode="json")).hex()[:12]
 
 
@@ -258,6 +258,6 @@ def undo_window(settings: Settings) -> timedelta:
 
 
 def job_limits(settings: Settings, name: JobName) -> Limits:
-    """Return what a job is cut into and when it leaves a scope alone."""
+    """Return the size of a job's units and pages, and the share that it may remove."""
     kind = JOBS[name]
     return Limits(kind.units, kind.removes, settings.jobs.most_removed)

@@ -1,4 +1,4 @@
-"""What reads and writes over the tiers, and the indexer that feeds their projections."""
+"""Builders of the read path, the write path and the indexer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ from lamina.wiring.stores import build_procedure_reads, session_url, utc_now
 
 
 def build_extractor(settings: Settings) -> Extractor | None:
-    """Return what draws notes from messages."""
+    """Build the chosen extractor, if any."""
     match settings.write.extraction:
         case "rules":
             return RuleExtractor()
@@ -75,7 +75,7 @@ def build_extractor(settings: Settings) -> Extractor | None:
 
 
 def build_document_recorder(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> DocumentRecorder:
-    """Build what writes documents over any embedder."""
+    """Build the write path of documents over any embedder."""
     chosen = settings.documents
     return DocumentRecorder(
         pool,
@@ -94,21 +94,21 @@ def build_document_recorder(settings: Settings, pool: Pool, embedder: Embedder, 
 
 @dataclass(frozen=True, slots=True)
 class DocumentParts:
-    """What routes do with documents."""
+    """The read and write path of documents."""
 
     reads: Documents
     recorder: DocumentRecorder
 
 
 def build_document_parts(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> DocumentParts:
-    """Build what reads and writes documents over any embedder."""
+    """Build the read and write path of documents over any embedder."""
     return DocumentParts(Documents(pool), build_document_recorder(settings, pool, embedder, generation))
 
 
 def build_procedure_matcher(
     settings: Settings, pool: Pool, questions: QuestionEmbedder, generation: int
 ) -> ProcedureMatcher:
-    """Build what matches procedures over anything that embeds questions."""
+    """Build the matcher of procedures over any embedder of questions."""
     return ProcedureMatcher(
         build_procedure_reads(settings, pool),
         questions,
@@ -118,7 +118,7 @@ def build_procedure_matcher(
 
 
 def build_procedure_recorder(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> ProcedureRecorder:
-    """Build what writes procedures and their outcomes."""
+    """Build the write path of procedures and their outcomes."""
     return ProcedureRecorder(
         pool,
         embedder,
@@ -130,7 +130,7 @@ def build_procedure_recorder(settings: Settings, pool: Pool, embedder: Embedder,
 
 @dataclass(frozen=True, slots=True)
 class ProcedureParts:
-    """What routes do with procedures."""
+    """The read and write path of procedures."""
 
     reads: Procedures
     matcher: ProcedureMatcher
@@ -140,7 +140,7 @@ class ProcedureParts:
 def build_procedure_parts(
     settings: Settings, pool: Pool, embedder: Embedder, questions: QuestionEmbedder, generation: int
 ) -> ProcedureParts:
-    """Build what reads, matches and writes procedures over any embedder."""
+    """Build the read and write path of procedures over any embedder."""
     return ProcedureParts(
         build_procedure_reads(settings, pool),
         build_procedure_matcher(settings, pool, questions, generation),
@@ -149,12 +149,12 @@ def build_procedure_parts(
 
 
 def build_memory_linker(settings: Settings, embedder: Embedder, generation: int) -> MemoryLinker:
-    """Build what writes the graph's tables."""
+    """Build the writer of the graph's tables."""
     return MemoryLinker(embedder, generation=generation, deadline_s=settings.write.embed_deadline_s)
 
 
 def build_graph_recorder(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> GraphRecorder:
-    """Build what writes entities and edges that callers state."""
+    """Build the write path of stated entities and edges."""
     return GraphRecorder(pool, build_memory_linker(settings, embedder, generation), clock=utc_now)
 
 
@@ -167,7 +167,7 @@ class NoLinks:
 
 
 def build_explorer(settings: Settings, pool: Pool, links: Links | None, generation: int) -> Explorer:
-    """Build what reads the graph directly, over anything that follows links."""
+    """Build the explorer of the graph over any store of links."""
     limits = settings.search
     return Explorer(
         KnowledgeReader(pool),
@@ -179,7 +179,7 @@ def build_explorer(settings: Settings, pool: Pool, links: Links | None, generati
 
 
 def build_eraser(settings: Settings, pool: Pool, embedder: Embedder, caches: CacheParts, generation: int) -> Eraser:
-    """Build what erases users."""
+    """Build the erasure of users."""
     archives = build_archives(settings, pool)
 
     async def archived(tenant: str, user: str) -> int:
@@ -190,7 +190,7 @@ def build_eraser(settings: Settings, pool: Pool, embedder: Embedder, caches: Cac
 
 
 def build_hit_counter(settings: Settings, pool: Pool) -> HitCounter:
-    """Build what counts the notes that searches return."""
+    """Build the counter of hits."""
     return HitCounter(Temperatures(pool), utc_now, flush_interval_s=settings.search.hit_flush_s)
 
 
@@ -218,7 +218,7 @@ def build_search(
 
 
 def build_context_search(settings: Settings, search: Search, profiles: Profiles, hints: Hints | None) -> ContextSearch:
-    """Build what makes context blocks over a search."""
+    """Build the context search over a search."""
     limits = settings.context
     return ContextSearch(
         search,
@@ -268,7 +268,7 @@ def build_recorder(
 
 
 def build_indexer(settings: Settings, pool: Pool, projections: Mapping[ProjectionName, Projection[Any]]) -> Indexer:
-    """Build what applies the outbox to any projections."""
+    """Build the indexer over any projections."""
     return Indexer(
         session_url(settings),
         Outbox(pool, tuple(projections)),
@@ -282,7 +282,7 @@ def build_indexer(settings: Settings, pool: Pool, projections: Mapping[Projectio
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What the service reads beside searching."""
+    """Reads of the service beside searches."""
 
     notes: Notes
     messages: Messages

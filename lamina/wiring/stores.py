@@ -48,7 +48,7 @@ def postgres_url(settings: Settings) -> str:
 
 
 def session_url(settings: Settings) -> str:
-    """Return the URL of the database for what needs a session of its own: migrations, notifications, locks.
+    """Return the URL of the database for session state: migrations, notifications, locks.
 
     Raises:
         Misconfigured: If Postgres is embedded but `lamina up` did not start it.
@@ -61,7 +61,7 @@ def session_url(settings: Settings) -> str:
 
 
 def pooling(settings: Settings) -> Pooling:
-    """Return what the server of `postgres_url` keeps for a connection."""
+    """Return how the server of `postgres_url` pools connections."""
     match settings.postgres:
         case PostgresServerSettings(pooling=kept):
             return kept
@@ -88,7 +88,7 @@ def build_model(settings: Settings, device: str) -> Model:
 
 
 def model_identity(settings: Settings) -> ModelIdentity:
-    """Return what the configured model's vectors are, without loading its weights where its files tell."""
+    """Return the configured model's identity, without its weights where its files suffice."""
     match settings.embedding:
         case SentenceTransformersSettings() as chosen:
             from lamina.models.sentence_transformers import identity_of  # noqa: PLC0415 - imports torch at need
@@ -114,7 +114,7 @@ def _replaced(section: SectionT, path: Sequence[str], value: object) -> SectionT
 
 
 def build_procedure_reads(settings: Settings, pool: Pool) -> Procedures:
-    """Build what reads and matches procedures."""
+    """Build the reads of procedures."""
     policy = MatchPolicy(
         min_overlap=settings.procedures.min_overlap,
         min_similarity=settings.search.min_similarity,

@@ -129,7 +129,7 @@ def neo4j_graph(settings: Neo4jServerSettings, *, read_deadline_s: float) -> Cyp
 
 
 def refusal(error: BaseException, settings: Neo4jServerSettings) -> Misconfigured | None:
-    """Return what an operator has to change before the server answers; ``None`` if trying again may do."""
+    """Return the setting that an operator has to change; ``None`` if a retry may help."""
     who, where = f"the user {settings.user!r}", f"the database {settings.database!r}"
     if isinstance(error, AuthError) or _code(error) == _RATE_LIMIT:
         return Misconfigured(f"neo4j refuses {who}", "correct graph.user and graph.password (LAMINA_GRAPH__PASSWORD)")

@@ -42,7 +42,7 @@ class Engine(Protocol):
         ...
 
     async def write(self, text: str, parameters: Parameters) -> None:
-        """Run a statement; what it changed is visible when the call returns."""
+        """Run a statement; its changes are visible when the call returns."""
         ...
 
     async def index_nodes(self) -> None:
@@ -101,7 +101,7 @@ class CypherGraph:
         return followed_links(frontier, rows)
 
     async def apply(self, changes: Sequence[Change[Node]]) -> None:
-        """Put each node and all links that start from it in place of what was known of it; idempotent.
+        """Replace each node and all links that start from it; idempotent.
 
         First the new, then what is left of the old: a search in between misses nothing that was
         there before and is there after.
@@ -172,7 +172,7 @@ class CypherGraph:
         return statement(name, self._engine.dialect)
 
     def _statements(self, changes: dict[UUID, Change[Node]]) -> Iterator[tuple[str, Parameters]]:
-        """Yield what brings the changes about, in order: by name, with parameters."""
+        """Yield the statements of the changes in order, by name, with parameters."""
         last = list(changes.values())
         gone = [str(change.id) for change in last if change.record is None]
         kept = [str(change.id) for change in last if change.record is not None]

@@ -16,7 +16,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def frontier_parameters(frontier: Frontier) -> Parameters:
-    """Return what ``expand`` asks for.
+    """Return the parameters of ``expand``.
 
     Without a user in the scope everything of the namespace is seen; ``shared_only`` then sees as a
     user does whom nobody knows.
