@@ -35,12 +35,12 @@ class SingleFlight(Generic[Name, Result]):
         Raises:
             Exception: From the task that this call started, or joined at its second try.
         """
-        running = self._joinable.get(name)
+        running = self._running_task(name)
         if running is not None:
             try:
                 return await asyncio.shield(running)
             except Exception:  # noqa: BLE001 - the second try raises
-                running = self._joinable.get(name)
+                running = self._running_task(name)
         return await asyncio.shield(running or self._start(name, start, is_joinable=is_joinable))
 
     async def close(self, within_s: float = 0.0) -> None:
@@ -50,6 +50,11 @@ class SingleFlight(Generic[Name, Result]):
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
+
+    def _running_task(self, name: Name) -> asyncio.Task[Result] | None:
+        task = self._joinable.get(name)
+        # One that has ended is still there until the loop's next turn.
+        return None if task is None or task.done() else task
 
     def _start(
         self, name: Name, start: Callable[[], Coroutine[Any, Any, Result]], *, is_joinable: bool

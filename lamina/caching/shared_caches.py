@@ -1,4 +1,4 @@
-"""A replica's way to the cache shards: it fails open, counts, and never makes anyone wait long."""
+"""A replica's access to the cache shards: it fails open, counts, and never waits long."""
 
 import asyncio
 import time
@@ -14,7 +14,6 @@ from lamina.aio.write_behind import WriteBehind
 from lamina.core.cache_layers import (
     NOTHING_FOUND,
     CacheEntry,
-    CacheKey,
     Layer,
     RespondingAgents,
     ShardAnswer,
@@ -44,15 +43,15 @@ class ShardClient:
     Args:
         name: Its name, for the log.
         shard: The shard.
-        guard: When it is left alone.
-        on_lost: Is told of each layer whose entries could not be kept.
+        policy: When it is left alone.
+        on_lost: Called with each layer whose entries could not be kept.
     """
 
-    def __init__(self, name: str, shard: CacheShard, guard: BreakerPolicy, on_lost: Callable[[Layer], None]) -> None:
+    def __init__(self, name: str, shard: CacheShard, policy: BreakerPolicy, on_lost: Callable[[Layer], None]) -> None:
         self._shard = shard
-        self._calls = CircuitBreaker(f"cache shard {name}", guard)
+        self._breaker = CircuitBreaker(f"cache shard {name}", policy)
         self._on_lost = on_lost
-        self._probes: Coalescer[ShardQuery, ShardAnswer] = Coalescer(
+        self._queries: Coalescer[ShardQuery, ShardAnswer] = Coalescer(
             self._find, part="cache", max_in_flight=MAX_IN_FLIGHT, max_queued=MAX_QUEUED
         )
         self._entries: WriteBehind[CacheEntry] = WriteBehind(
@@ -63,61 +62,53 @@ class ShardClient:
             capacity=MAX_WAITING,
         )
 
-    async def find(self, probe: ShardQuery) -> ShardAnswer:
-        """Return what the shard knows.
+    async def find(self, query: ShardQuery) -> ShardAnswer:
+        """Look a query up.
+
+        Raises:
+            Unavailable: As :meth:`call`.
+        """
+        return await self._queries.submit(query)
+
+    def keep(self, entry: CacheEntry) -> None:
+        """Keep an entry, a moment later; not while the shard is left alone."""
+        if not self._breaker.is_open:
+            self._entries.add(entry)
+
+    async def call(self, call: Callable[[CacheShard], Awaitable[Result]], deadline_s: float | None = None) -> Result:
+        """Call the shard, now.
 
         Raises:
             Unavailable: If it fails, takes too long, or failed too often just now.
         """
-        return await self._probes.submit(probe)
-
-    def keep(self, entry: CacheEntry) -> None:
-        """Have the shard keep something, a moment later; not while it is left alone."""
-        if not self._calls.is_open:
-            self._entries.add(entry)
-
-    async def tell(self, news: ShardUpdate) -> None:
-        """Have the shard take something over, now.
-
-        Raises:
-            Unavailable: As :meth:`find`.
-        """
-        await self.guarded(lambda: self._shard.keep(news))
-
-    async def guarded(self, call: Callable[[], Awaitable[Result]], deadline_s: float | None = None) -> Result:
-        """Return what the call returns, if the shard may be asked and answers in time.
-
-        Raises:
-            Unavailable: Otherwise.
-        """
-        return await self._calls.call(call, deadline_s)
+        return await self._breaker.call(lambda: call(self._shard), deadline_s)
 
     async def flush(self) -> None:
-        """Hand over everything that is to be kept."""
+        """Hand over the entries that wait."""
         await self._entries.flush()
 
     async def close(self) -> None:
-        """Hand over everything and end."""
+        """Hand over the entries that wait, and end."""
         await self._entries.close()
 
-    async def _find(self, probes: Sequence[ShardQuery]) -> Sequence[ShardAnswer]:
-        return await self.guarded(lambda: self._shard.find(probes))
+    async def _find(self, queries: Sequence[ShardQuery]) -> Sequence[ShardAnswer]:
+        return await self.call(lambda shard: shard.find(queries))
 
     async def _keep(self, entries: Sequence[CacheEntry]) -> None:
         try:
-            await self.tell(ShardUpdate(entries=entries))
-        except Exception:  # noqa: BLE001 - counted; what guards the calls tells the log
+            await self.call(lambda shard: shard.keep(ShardUpdate(entries=entries)))
+        except Exception:  # noqa: BLE001 - counted; the breaker writes the log
             for layer in {entry.key.layer for entry in entries}:
                 self._on_lost(layer)
 
 
 @dataclass(frozen=True, slots=True)
 class CacheFigures:
-    """What the caches hold and did.
+    """Counts and sizes of the caches.
 
     Args:
-        here: What this replica counted since it began.
-        shards: What each shard holds and was told, by name; ``None`` for one that does not answer.
+        here: Counts of this replica since it began.
+        shards: Sizes of each shard, and the counts that replicas reported to it; ``None`` for one that does not answer.
     """
 
     here: Mapping[Layer, LayerCounts]
@@ -129,24 +120,23 @@ class CacheFigures:
         return None not in self.shards.values()
 
     def totals(self) -> ShardStats:
-        """Return what the shards that answered hold and were told, as one."""
+        """Add up the shards that answered."""
         return add_up_stats([stats for stats in self.shards.values() if stats is not None])
 
 
 class SharedCaches:
-    """The shards as one; a cache that fails is a miss, and is counted as an error.
+    """All shards behind one face: a failure is a miss, and counts as an error.
 
     Args:
         shards: By name; each owns some workspaces.
         layers: Those that are switched on; nothing else is asked for or kept.
-        guard: When a shard is left alone.
+        policy: When a shard is left alone.
     """
 
-    def __init__(self, shards: Mapping[str, CacheShard], layers: AbstractSet[Layer], guard: BreakerPolicy) -> None:
-        # Of the workspaces asked for lately: with 256 shards, each search costs half a millisecond.
+    def __init__(self, shards: Mapping[str, CacheShard], layers: AbstractSet[Layer], policy: BreakerPolicy) -> None:
+        # Cached, for with 256 shards each look-up of an owner costs half a millisecond.
         self._owner: Callable[[Space], str] = lru_cache(MAX_OWNERS)(partial(owner, tuple(shards)))
-        self._shards = dict(shards)
-        self._guarded = {name: ShardClient(name, shard, guard, self._lost) for name, shard in shards.items()}
+        self._clients = {name: ShardClient(name, shard, policy, self._count_error) for name, shard in shards.items()}
         self._layers = layers
         self._tally = Tally()
         self._unreported = Tally()
@@ -155,57 +145,75 @@ class SharedCaches:
         self._reports: WriteBehind[None] = WriteBehind(self._report, part="cache counts", window_s=REPORT_WINDOW_S)
 
     def has(self, layer: Layer) -> bool:
-        """Tell whether a layer is switched on."""
+        """Report whether a layer is switched on."""
         return layer in self._layers
 
-    async def find(self, probe: ShardQuery) -> ShardAnswer:
-        """Return what is known; nothing if the shard fails. Makes at most one round trip, and never raises.
+    async def find(self, query: ShardQuery) -> ShardAnswer:
+        """Look a query up in the workspace's shard, in at most one round trip; a failure finds nothing.
 
-        A whole answer to an agent's lookup is not counted here: whoever asks knows later whether it is current.
+        A whole answer to an agent's lookup is not counted here: only its caller can tell whether it is current.
         """
-        asked = self._narrowed(probe)
+        asked = ShardQuery(
+            query.space,
+            tuple(key for key in query.answers if key.layer in self._layers),
+            tuple(key for key in query.pieces if key.layer in self._layers),
+            query.agent if Layer.AGENTS in self._layers else None,
+        )
         if not asked.answers and not asked.pieces and asked.agent is None:
             return NOTHING_FOUND
         began = time.monotonic()
         try:
-            found = await self._guarded[self._owner(probe.space)].find(asked)
+            found = await self._clients[self._owner(query.space)].find(asked)
         except Exception:  # noqa: BLE001 - a cache that fails is a miss
-            self._count_errors(asked)
+            agents = () if asked.agent is None else (Layer.AGENTS,)
+            for layer in dict.fromkeys((*agents, *(key.layer for key in (*asked.answers, *asked.pieces)))):
+                self._count_error(layer)
             return NOTHING_FOUND
-        self._count(asked if probe.agent is None else replace(asked, answers=()), found, time.monotonic() - began)
+        self._count(asked if query.agent is None else replace(asked, answers=()), found, time.monotonic() - began)
         return found
 
     def keep(self, entry: CacheEntry) -> None:
-        """Keep something, if its layer is switched on; returns at once."""
+        """Keep an entry, if its layer is switched on; returns at once."""
         if entry.key.layer in self._layers:
-            self._guarded[self._owner(entry.space)].keep(entry)
+            self._clients[self._owner(entry.space)].keep(entry)
 
     async def tell(self, agents: RespondingAgents) -> None:
-        """Tell who has responses; returns when the shard knows, or failed."""
+        """Add agents with responses to the shard's list; returns when it has them, or failed."""
         if Layer.AGENTS in self._layers:
-            news = ShardUpdate(agents=(agents,))
-            await self._open(agents.space, lambda shard: shard.keep(news), otherwise=None, layer=Layer.AGENTS)
+            update = ShardUpdate(agents=(agents,))
+            await self._call(self._owner(agents.space), lambda shard: shard.keep(update), None, (Layer.AGENTS,))
 
     async def claim(self, space: Space, digest: bytes, lease_s: float, wait_s: float) -> bool:
-        """Tell whether the caller is to make a response itself; yes if the shard fails."""
+        """Claim a response, or wait for the caller that has claimed it.
 
-        async def call(shard: CacheShard) -> bool:
-            return await shard.claim(space, digest, lease_s, wait_s)
-
-        return await self._open(space, call, otherwise=True, layer=Layer.TURN, deadline_s=wait_s + CLAIM_MARGIN_S)
+        Returns:
+            Whether this caller is to make the response; also if the shard fails.
+        """
+        return await self._call(
+            self._owner(space),
+            lambda shard: shard.claim(space, digest, lease_s, wait_s),
+            otherwise=True,
+            layers=(Layer.TURN,),
+            deadline_s=wait_s + CLAIM_MARGIN_S,
+        )
 
     async def settle(self, space: Space, digest: bytes) -> None:
-        """Wake those who wait for a response."""
-        await self._open(space, lambda shard: shard.settle(space, digest), otherwise=None, layer=Layer.TURN)
+        """Wake the callers that wait for a response."""
+        await self._call(self._owner(space), lambda shard: shard.settle(space, digest), None, (Layer.TURN,))
 
     async def purge(self, tenant: str, workspace: str | None, layers: Sequence[Layer]) -> int:
-        """Forget entries of a workspace, or of a tenant in every shard; return how many."""
-        names = list(self._shards) if workspace is None else [self._owner((tenant, workspace))]
-        dropped = await asyncio.gather(*(self._purge(name, tenant, workspace, layers) for name in names))
+        """Drop the entries of a workspace, or of a tenant in every shard; return how many.
+
+        Entries of a shard that fails stay there, and are never found: their epoch is over.
+        """
+        names = list(self._clients) if workspace is None else [self._owner((tenant, workspace))]
+        dropped = await asyncio.gather(
+            *(self._call(name, lambda shard: shard.purge(tenant, workspace, layers), 0, layers) for name in names)
+        )
         return sum(dropped)
 
     def observe(self, layer: Layer, outcome: LayerOutcome, elapsed_s: float | None = None) -> None:
-        """Count what came of asking a layer."""
+        """Count a look-up in a layer."""
         self._tally.observe(layer, outcome, elapsed_s)
         self._unreported.observe(layer, outcome, elapsed_s)
         if not self._is_reporting:
@@ -213,40 +221,34 @@ class SharedCaches:
             self._reports.add(None)
 
     async def figures(self, max_age_s: float = 0.0) -> CacheFigures:
-        """Return what is held and was counted, this replica's latest counts included.
+        """Return sizes and counts, this replica's latest counts included.
 
         Args:
-            max_age_s: Figures that were read so lately may be told again.
+            max_age_s: A reading that is younger is returned again.
         """
         read_at, figures = self._latest
         if figures is None or time.monotonic() - read_at >= max_age_s:
             await self.flush()
-            stats = await asyncio.gather(*(self._stats(name) for name in self._shards))
-            figures = CacheFigures(self._tally.read(), dict(zip(self._shards, stats, strict=True)))
+            stats = await asyncio.gather(
+                *(self._call(name, lambda shard: shard.stats(), None, (), STATS_DEADLINE_S) for name in self._clients)
+            )
+            figures = CacheFigures(self._tally.read(), dict(zip(self._clients, stats, strict=True)))
             self._latest = (time.monotonic(), figures)
         return figures
 
     def counted(self) -> Mapping[Layer, LayerCounts]:
-        """Return what this replica counted since it began."""
+        """Return this replica's counts since it began."""
         return self._tally.read()
 
     async def flush(self) -> None:
-        """Hand over everything that waits to be kept or counted."""
-        await asyncio.gather(*(shard.flush() for shard in self._guarded.values()))
+        """Hand over entries and counts that wait."""
+        await asyncio.gather(*(client.flush() for client in self._clients.values()))
         await self._reports.flush()
 
     async def close(self) -> None:
-        """Hand over everything and end."""
-        await asyncio.gather(*(shard.close() for shard in self._guarded.values()))
+        """Hand over entries and counts that wait, and end."""
+        await asyncio.gather(*(client.close() for client in self._clients.values()))
         await self._reports.close()
-
-    def _narrowed(self, probe: ShardQuery) -> ShardQuery:
-        return ShardQuery(
-            probe.space,
-            tuple(key for key in probe.answers if key.layer in self._layers),
-            tuple(key for key in probe.pieces if key.layer in self._layers),
-            probe.agent if Layer.AGENTS in self._layers else None,
-        )
 
     def _count(self, asked: ShardQuery, found: ShardAnswer, elapsed_s: float) -> None:
         for key in asked.answers:
@@ -257,55 +259,30 @@ class SharedCaches:
         for key in asked.pieces if found.answer is None else ():
             self.observe(key.layer, LayerOutcome.HIT if key in found.pieces else LayerOutcome.MISS, elapsed_s)
 
-    def _count_errors(self, asked: ShardQuery) -> None:
-        agents = () if asked.agent is None else (Layer.AGENTS,)
-        for layer in dict.fromkeys((*agents, *(key.layer for key in (*asked.answers, *asked.pieces)))):
-            self.observe(layer, LayerOutcome.ERROR)
+    def _count_error(self, layer: Layer) -> None:
+        self.observe(layer, LayerOutcome.ERROR)
 
-    async def _open(
+    async def _call(
         self,
-        space: Space,
+        name: str,
         call: Callable[[CacheShard], Awaitable[Result]],
-        *,
         otherwise: Result,
-        layer: Layer,
+        layers: Sequence[Layer],
         deadline_s: float | None = None,
     ) -> Result:
-        """Return what the workspace's shard returns, or else what holds without it."""
-        name = self._owner(space)
+        """Call a shard; if it fails, count errors of the layers and return a result that holds without it."""
         try:
-            return await self._guarded[name].guarded(lambda: call(self._shards[name]), deadline_s)
+            return await self._clients[name].call(call, deadline_s)
         except Exception:  # noqa: BLE001 - a cache that fails is a miss
-            self.observe(layer, LayerOutcome.ERROR)
+            for layer in layers:
+                self._count_error(layer)
             return otherwise
 
-    async def _purge(self, name: str, tenant: str, workspace: str | None, layers: Sequence[Layer]) -> int:
-        try:
-            return await self._guarded[name].guarded(lambda: self._shards[name].purge(tenant, workspace, layers))
-        except Exception:  # noqa: BLE001 - what is left there is never asked for again: its epoch is over
-            for layer in layers:
-                self.observe(layer, LayerOutcome.ERROR)
-            return 0
-
-    async def _stats(self, name: str) -> ShardStats | None:
-        try:
-            return await self._guarded[name].guarded(self._shards[name].stats, STATS_DEADLINE_S)
-        except Exception:  # noqa: BLE001 - reported as missing
-            return None
-
     async def _report(self, _: Sequence[None]) -> None:
-        """Tell a shard what was counted; which one does not matter, they are added up."""
+        """Report counts to any shard: those of all shards are added up."""
         self._is_reporting = False
         counts = self._unreported.take()
         try:
-            await self._guarded[next(iter(self._shards))].tell(ShardUpdate(counts=counts))
-        except Exception:  # noqa: BLE001 - told with the next ones
+            await next(iter(self._clients.values())).call(lambda shard: shard.keep(ShardUpdate(counts=counts)))
+        except Exception:  # noqa: BLE001 - reported with the next ones
             self._unreported.add(counts)
-
-    def _lost(self, layer: Layer) -> None:
-        self.observe(layer, LayerOutcome.ERROR)
-
-
-def piece(found: ShardAnswer, key: CacheKey | None) -> object | None:
-    """Return a piece that was found under a key, if it was asked for at all."""
-    return None if key is None else found.pieces.get(key)

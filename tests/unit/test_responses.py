@@ -73,7 +73,7 @@ def chosen(*candidates: ResponseCandidate, same: bool = True) -> int | None:
     ],
 )
 def test_whatever_a_response_depends_on_makes_other_circumstances(changed: ModelQuestion) -> None:
-    assert changed.circumstances(1) != QUESTION.circumstances(1)
+    assert changed.request(1).circumstances != QUESTION.request(1).circumstances
     assert changed.request(1).digest != QUESTION.request(1).digest
 
 
@@ -210,21 +210,21 @@ def test_what_is_told_apart_is_not_given_but_the_same_words_always_are() -> None
 
 
 counts = st.integers(1, 2**51)
-standings = st.builds(AgentState, counts, counts, counts)
+agent_states = st.builds(AgentState, counts, counts, counts)
 
 
-@given(standing=standings, agent=st.integers(0, 9), workspace=st.integers(0, 9), others=st.integers(0, 9))
+@given(agent_state=agent_states, agent=st.integers(0, 9), workspace=st.integers(0, 9), others=st.integers(0, 9))
 def test_a_token_stays_the_same_only_while_nothing_changes(
-    standing: AgentState, agent: int, workspace: int, others: int
+    agent_state: AgentState, agent: int, workspace: int, others: int
 ) -> None:
     later = replace(
-        standing,
-        agent_epoch=standing.agent_epoch + agent,
-        workspace_epoch=standing.workspace_epoch + workspace,
-        workspace_writes=standing.workspace_writes + agent + workspace + others,
+        agent_state,
+        agent_epoch=agent_state.agent_epoch + agent,
+        workspace_epoch=agent_state.workspace_epoch + workspace,
+        workspace_writes=agent_state.workspace_writes + agent + workspace + others,
     )
 
-    by_agent, by_all = standing.token(by_workspace=False), standing.token(by_workspace=True)
+    by_agent, by_all = agent_state.token(by_workspace=False), agent_state.token(by_workspace=True)
 
     assert is_current(by_agent, later, None, by_workspace=False) == (agent == workspace == 0)
     assert is_current(by_all, later, None, by_workspace=True) == (agent == workspace == others == 0)
@@ -232,10 +232,10 @@ def test_a_token_stays_the_same_only_while_nothing_changes(
 
 
 def test_a_lookup_that_read_no_standing_goes_by_its_time() -> None:
-    standing, moment = AgentState(1, 1, 1), timedelta(microseconds=1)
+    agent_state, moment = AgentState(1, 1, 1), timedelta(microseconds=1)
 
     def current(lesson: datetime | None) -> bool:
-        return is_current(token_at(NOW), standing, lesson, by_workspace=False)
+        return is_current(token_at(NOW), agent_state, lesson, by_workspace=False)
 
     assert current(None)
     assert current(NOW - LESSON_MARGIN - moment)

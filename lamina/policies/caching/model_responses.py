@@ -228,17 +228,17 @@ class AgentState:
 
 
 def token_at(moment: datetime) -> int:
-    """Return the token of a lookup that read no standing: its time, in microseconds, as a number below 0."""
+    """Return the token of a lookup that read no agent_state: its time, in microseconds, as a number below 0."""
     return -((moment - _UNIX) // _MICROSECOND)
 
 
-def is_current(token: int | None, standing: AgentState, last_lesson: datetime | None, *, by_workspace: bool) -> bool:
+def is_current(token: int | None, agent_state: AgentState, last_lesson: datetime | None, *, by_workspace: bool) -> bool:
     """Tell whether a response may still be stored after a lookup.
 
     Args:
         token: From the lookup; ``None`` if the caller does not care.
-        standing: What holds now.
-        last_lesson: When the workspace's memory last changed; looked at only for a lookup that read no standing.
+        agent_state: What holds now.
+        last_lesson: When the workspace's memory last changed; looked at only for a lookup that read no agent_state.
             It was taken before its commit, and by another clock: what is close to it is in doubt.
         by_workspace: Whether a write of anybody ends the agent's responses.
     """
@@ -246,7 +246,7 @@ def is_current(token: int | None, standing: AgentState, last_lesson: datetime | 
         return True
     if token < 0:
         return last_lesson is None or token_at(last_lesson + LESSON_MARGIN) > token
-    return token == standing.token(by_workspace=by_workspace)
+    return token == agent_state.token(by_workspace=by_workspace)
 
 
 class LookupState(StrEnum):

@@ -71,11 +71,11 @@ class Exact:
     """What is known of exactly one request.
 
     Args:
-        standing: Of its agent; ``None`` if that never put a response.
+        agent_state: Of its agent; ``None`` if that never put a response.
         candidate: The current response to it, fresh or stale.
     """
 
-    standing: AgentState | None = None
+    agent_state: AgentState | None = None
     candidate: ResponseCandidate | None = None
 
 
@@ -83,7 +83,7 @@ class Exact:
 class _Claimed:
     """The locked rows of an agent and its workspace."""
 
-    standing: AgentState
+    agent_state: AgentState
     used_bytes: int
 
 
@@ -112,7 +112,7 @@ class Responses:
             row = await cursor.fetchone()
         if row is None:
             return Exact()
-        return Exact(_standing(row), None if row["id"] is None else _candidate(row, similarity=1.0, is_exact=True))
+        return Exact(_agent_state(row), None if row["id"] is None else _candidate(row, similarity=1.0, is_exact=True))
 
     async def near(self, request: DigestedQuestion, embedding: bytes, now: datetime) -> list[ResponseCandidate]:
         """Return current responses to short questions within the threshold, the nearest first; 16 at most.
@@ -172,11 +172,11 @@ class Responses:
     async def _put(self, connection: Connection, new: NewResponse, now: datetime) -> PutOutcome:
         lesson = await _last_lesson(connection, new.question) if new.token is not None and new.token < 0 else None
         claimed = await _claim(connection, new.question, now)
-        standing = claimed.standing
-        if not is_current(new.token, standing, lesson, by_workspace=self._policy.by_workspace):
+        agent_state = claimed.agent_state
+        if not is_current(new.token, agent_state, lesson, by_workspace=self._policy.by_workspace):
             return PutOutcome(refusal=PutRefusal.CHANGED)
-        agent_epoch = await _with_prompt(connection, new.question, standing)
-        id_, ttl_s = new_id(), adaptive_ttl(standing.hits, standing.lookups, self._policy.ttl)
+        agent_epoch = await _with_prompt(connection, new.question, agent_state)
+        id_, ttl_s = new_id(), adaptive_ttl(agent_state.hits, agent_state.lookups, self._policy.ttl)
         gone = await self._make_room(connection, new, claimed.used_bytes, now)
         row = self._asked(new.request, now) | {
             "id": id_,
@@ -184,8 +184,8 @@ class Responses:
             "response": new.response,
             "embedding": None if new.embedding is None else _vector(new.embedding),
             "agent_epoch": agent_epoch,
-            "workspace_epoch": standing.workspace_epoch,
-            "workspace_writes": standing.workspace_writes,
+            "workspace_epoch": agent_state.workspace_epoch,
+            "workspace_writes": agent_state.workspace_writes,
             "size_bytes": new.size_bytes,
             "expires_at": now + timedelta(seconds=ttl_s),
         }
@@ -344,13 +344,13 @@ async def _claim(connection: Connection, question: ModelQuestion, now: datetime)
     rows = {row["agent"]: row async for row in cursor}
     whole, own = rows[""], rows[question.agent]
     epochs = {"agent_epoch": own["epoch"], "workspace_epoch": whole["epoch"], "workspace_writes": whole["writes"]}
-    return _Claimed(_standing(own | epochs), whole["bytes"])
+    return _Claimed(_agent_state(own | epochs), whole["bytes"])
 
 
-async def _with_prompt(connection: Connection, question: ModelQuestion, standing: AgentState) -> int:
+async def _with_prompt(connection: Connection, question: ModelQuestion, agent_state: AgentState) -> int:
     """Return the agent's epoch under the prompt that the question names, if it names one."""
-    if question.prompt_version in {None, standing.prompt_version}:
-        return standing.agent_epoch
+    if question.prompt_version in {None, agent_state.prompt_version}:
+        return agent_state.agent_epoch
     cursor = await connection.execute(QUERIES["change_prompt"], _prompt(question))
     row = await cursor.fetchone()
     assert row is not None  # noqa: S101 - the row is locked
@@ -370,7 +370,7 @@ def _prompt(question: ModelQuestion) -> dict[str, Any]:
     return _place(question) | {"prompt_version": question.prompt_version}
 
 
-def _standing(row: DictRow) -> AgentState:
+def _agent_state(row: DictRow) -> AgentState:
     names = ("agent_epoch", "workspace_epoch", "workspace_writes", "prompt_version", "lookups", "hits")
     return AgentState(**{name: row[name] for name in names})
 
