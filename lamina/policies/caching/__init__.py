@@ -1,1 +1,1 @@
-"""Pure: what caches keep, for how long, under which keys, and what they give up first."""
+"""Pure decisions of the caches: keys, bounds, times to live, and the order of eviction."""

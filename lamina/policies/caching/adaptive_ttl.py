@@ -1,12 +1,12 @@
-"""How long a response lives: the more of an agent's lookups are hits, the longer."""
+"""Time to live of a response: it grows with the share of the agent's lookups that are hits."""
 
 import math
 from dataclasses import dataclass
 
 PRIOR_RATE = math.sqrt(2) - 1
-"""The hit rate at which a response lives exactly as long as the policy's base says: 2 · log2(1 + rate) is 1."""
+"""The hit rate at which a response lives for the policy's base: there 2 · log2(1 + rate) is 1."""
 PRIOR_LOOKUPS = 16
-"""As many lookups as this have to contradict the prior rate before they weigh as much as it does."""
+"""Weight of the prior rate, in lookups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,9 +14,9 @@ class TtlPolicy:
     """How long responses live, in seconds.
 
     Args:
-        base_s: Where nothing is known of the hit rate.
-        least_s: At least, whatever the rate.
-        most_s: At most, whatever the rate.
+        base_s: Without any lookups.
+        least_s: At any rate at least.
+        most_s: At any rate at most.
     """
 
     base_s: float
@@ -30,7 +30,7 @@ def smoothed_rate(hits: int, lookups: int) -> float:
 
 
 def adaptive_ttl(hits: int, lookups: int, policy: TtlPolicy) -> float:
-    """Return for how many seconds a new response lives: base · 2 · log2(1 + rate), within the policy's bounds.
+    """Return the seconds that a new response lives: base · 2 · log2(1 + rate), within the policy's bounds.
 
     Without evidence that is the base; an agent whose every lookup is a hit approaches twice the base.
 

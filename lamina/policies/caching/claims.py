@@ -1,4 +1,4 @@
-"""Who makes a response right now, so that others wait for it instead of making it too."""
+"""Claims on responses: one caller makes a response, the others wait for it."""
 
 from lamina.core.cache_layers import Space
 
@@ -10,7 +10,7 @@ class Claims:
     """Claims, each with a lease; plain, bounded, and without a clock.
 
     Args:
-        most: Claims kept; beyond it everyone makes their own.
+        most: Most claims; beyond it every caller makes its own response.
     """
 
     def __init__(self, most: int = MAX_CLAIMS) -> None:
@@ -21,9 +21,10 @@ class Claims:
         return len(self._until)
 
     def take(self, name: ClaimName, now: float, lease_s: float) -> float | None:
-        """Return until when another one's lease runs; ``None`` if the caller is to make the response.
+        """Claim a response, or return the end of another caller's lease.
 
-        Then the claim is the caller's for ``lease_s``: of those who ask once a lease ended, the first gets it.
+        ``None`` means that the claim is this caller's for ``lease_s``. After the end of a lease the first to ask gets
+        it.
 
         Args:
             name: Of the response.
@@ -38,11 +39,11 @@ class Claims:
         return None
 
     def settle(self, name: ClaimName) -> None:
-        """Forget a claim: the response is there."""
+        """Drop a claim: the response is there."""
         self._until.pop(name, None)
 
     def expire(self, now: float) -> None:
-        """Forget claims whose lease ended."""
+        """Drop claims whose lease has ended."""
         self._until = {name: until for name, until in self._until.items() if until > now}
 
     def _has_room(self, now: float) -> bool:

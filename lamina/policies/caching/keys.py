@@ -1,4 +1,4 @@
-"""Keys: one digest over everything that a kept value depends on."""
+"""Digest everything that a cached value depends on."""
 
 import hashlib
 import json
@@ -10,8 +10,8 @@ from lamina.core.cache_layers import CacheKey, Layer
 def digest(*parts: Any) -> bytes:
     """Return the SHA-256 of the parts: text, numbers, booleans, ``None``, bytes, and mappings and sequences of them.
 
-    Parts that differ have different digests, for they are encoded as JSON, which quotes what it
-    joins: ("a", "bc") is not ("ab", "c"), and "1" is not 1.
+    Different parts have different digests, for JSON quotes the texts that it joins: ("a", "bc") is not
+    ("ab", "c"), and "1" is not 1.
 
     Raises:
         TypeError: For a part of another type.

@@ -1,4 +1,4 @@
-"""Responses of language models: what a question is, what proves a response current, and which one answers."""
+"""Decide which cached response of a language model answers a question, and whether it is current."""
 
 import hashlib
 import json
@@ -34,13 +34,13 @@ _UNIX = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 @dataclass(frozen=True, slots=True)
 class ModelQuestion:
-    """What a model is asked, with everything that its response depends on beside the memory.
+    """A question to a model, with everything that its response depends on beside the memory.
 
     Args:
-        scope: Whose; it names an agent. Session and swarm do not matter.
+        scope: It names an agent; its session and swarm do not matter.
         text: The question.
-        prompt_version: Of the agent's system prompt, if the caller says.
-        model: Which model answers, if the caller says.
+        prompt_version: Of the agent's system prompt, if the caller names it.
+        model: The model that answers, if the caller names it.
         variant: Anything else that must be equal: tools, temperature, locale.
     """
 
@@ -52,7 +52,7 @@ class ModelQuestion:
 
     @property
     def agent(self) -> str:
-        """Return whose responses may answer."""
+        """Return the agent whose responses may answer."""
         return self.scope.agent or ""
 
     @property
@@ -62,18 +62,14 @@ class ModelQuestion:
 
     @property
     def has_meaning(self) -> bool:
-        """Return whether it is short enough to be compared by meaning; a longer one has only its words."""
+        """Whether it is short enough to be compared by meaning; a longer one must have the same words."""
         return len(self.text) <= MAX_MEANING_CHARS
-
-    def circumstances(self, generation: int) -> bytes:
-        """Return the SHA-256 of everything but the text: only where it is equal may meanings be compared."""
-        ids = self.scope
-        where = (ids.tenant, ids.workspace, ids.namespace, ids.agent, ids.user)
-        return digest("response", generation, where, self.prompt_version, self.model, self.variant)
 
     def request(self, generation: int) -> "DigestedQuestion":
         """Return the question with its digests."""
-        circumstances = self.circumstances(generation)
+        ids = self.scope
+        where = (ids.tenant, ids.workspace, ids.namespace, ids.agent, ids.user)
+        circumstances = digest("response", generation, where, self.prompt_version, self.model, self.variant)
         return DigestedQuestion(self, circumstances, digest(circumstances, self.text))
 
 
@@ -82,7 +78,7 @@ class DigestedQuestion:
     """A question with its digests, which are computed once.
 
     Args:
-        circumstances: SHA-256 of everything but the text.
+        circumstances: SHA-256 of everything but the text; meanings are compared only where it is equal.
         digest: SHA-256 of all of it.
     """
 
@@ -111,10 +107,11 @@ def clean_question(
     if system_prompt is not None and prompt_version is not None:
         raise InvalidInput("system_prompt_version", "is given beside system_prompt; send one of them")
     if system_prompt is not None:
-        prompt_version = version_of(clean(system_prompt, "system_prompt"))
+        cleaned = clean(system_prompt, "system_prompt")
+        prompt_version = hashlib.sha256(cleaned.encode()).hexdigest()[:PROMPT_VERSION_CHARS]
     elif prompt_version is not None:
         prompt_version = clean_id(prompt_version, "system_prompt_version")
-    json_text(variant, "variant", MAX_VARIANT_BYTES)  # for what it refuses
+    json_text(variant, "variant", MAX_VARIANT_BYTES)  # Only to refuse it.
     return ModelQuestion(
         scope,
         clean_text(text, "query", limit=MAX_QUERY_CHARS),
@@ -125,7 +122,7 @@ def clean_question(
 
 
 def json_text(value: Any, field: str, max_bytes: int) -> str:
-    """Return a JSON value as text, nothing in it changed: strings are not even normalised.
+    """Return a JSON value as text, unchanged: strings are not even normalised.
 
     Raises:
         InvalidInput: For NUL, a lone surrogate, a number that JSON cannot hold, more than 64 levels, or more than
@@ -144,25 +141,16 @@ def _check_json(value: Any, field: str, depth: int) -> None:
         raise InvalidInput(field.split(".", maxsplit=1)[0], f"is nested deeper than {MAX_JSON_DEPTH} levels")
     match value:
         case str():
-            _check_string(value, field)
+            clean(value, field, limit=sys.maxsize)  # Only to refuse it; its length counts with the whole.
         case float() if not math.isfinite(value):
             raise InvalidInput(field, f"is {value}; JSON numbers are finite")
         case dict():
             for key, item in value.items():
-                _check_string(str(key), f"{field}: key")
+                clean(str(key), f"{field}: key", limit=sys.maxsize)
                 _check_json(item, f"{field}.{key}", depth - 1)
         case list():
             for place, item in enumerate(value):
                 _check_json(item, f"{field}.{place}", depth - 1)
-
-
-def _check_string(value: str, field: str) -> None:
-    clean(value, field, limit=sys.maxsize)  # for what it refuses; its length counts with the whole
-
-
-def version_of(system_prompt: str) -> str:
-    """Return the version of a system prompt: the first 16 hex digits of its SHA-256."""
-    return hashlib.sha256(system_prompt.encode()).hexdigest()[:PROMPT_VERSION_CHARS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,12 +160,12 @@ class ResponsePolicy:
     Args:
         threshold: Least cosine of two questions with the same response.
         ttl: How long responses live.
-        budget: How much room a workspace's responses have.
+        budget: Room for a workspace's responses.
         grace_s: Seconds after its end for which a response is served as stale.
         lease_s: Seconds one caller has to refresh a stale one, or to make one that others wait for.
-        by_workspace: Whether a memory write ends everybody's responses, instead of the writing agent's.
+        by_workspace: Whether a memory write ends the responses of all agents, instead of the writing one's.
         max_response_bytes: Largest response accepted, as JSON.
-        max_wait_s: Longest a lookup may ask to wait for another one's response.
+        max_wait_s: Longest wait for another caller's response.
         deadline_s: Seconds after which the store of responses counts as failed.
         embed_deadline_s: The same for the embedder.
     """
@@ -195,19 +183,19 @@ class ResponsePolicy:
 
     @property
     def grace(self) -> timedelta:
-        """Return for how long a response is served after its end."""
+        """Return the time after its end in which a response is served as stale."""
         return timedelta(seconds=self.grace_s)
 
 
 @dataclass(frozen=True, slots=True)
 class AgentState:
-    """What decides whether an agent's responses are current, and how well they serve.
+    """The counters that prove an agent's responses current, and its hits of late.
 
     Args:
         agent_epoch: How often the agent's memory or system prompt changed.
-        workspace_epoch: How often the memory of its workspace was changed by nobody in particular.
-        workspace_writes: How often it was changed by anybody.
-        prompt_version: Of the agent's system prompt; ``None`` if nobody said.
+        workspace_epoch: How often the memory of its workspace was changed without an agent.
+        workspace_writes: How often it was changed at all.
+        prompt_version: Of the agent's system prompt; ``None`` if no caller named one.
         lookups: How often the agent asked, of late.
         hits: How often a response answered.
     """
@@ -220,7 +208,7 @@ class AgentState:
     hits: int = 0
 
     def token(self, *, by_workspace: bool) -> int:
-        """Return a number above 0 that is another one after every change that ends the agent's responses.
+        """Return a number above 0 that changes with everything that ends the agent's responses.
 
         Both summands only ever grow, so their sum stays the same only if both do.
         """
@@ -228,19 +216,19 @@ class AgentState:
 
 
 def token_at(moment: datetime) -> int:
-    """Return the token of a lookup that read no agent_state: its time, in microseconds, as a number below 0."""
+    """Return the token of a lookup that read no state: its time in microseconds, as a number below 0."""
     return -((moment - _UNIX) // _MICROSECOND)
 
 
 def is_current(token: int | None, agent_state: AgentState, last_lesson: datetime | None, *, by_workspace: bool) -> bool:
-    """Tell whether a response may still be stored after a lookup.
+    """Decide whether a response may still be stored after a lookup.
 
     Args:
         token: From the lookup; ``None`` if the caller does not care.
-        agent_state: What holds now.
-        last_lesson: When the workspace's memory last changed; looked at only for a lookup that read no agent_state.
-            It was taken before its commit, and by another clock: what is close to it is in doubt.
-        by_workspace: Whether a write of anybody ends the agent's responses.
+        agent_state: The state now.
+        last_lesson: When the workspace's memory last changed; used only for a lookup that read no state. It was taken
+            before its commit, and by another clock: a lookup close to it is in doubt.
+        by_workspace: Whether a write of any agent ends the agent's responses.
     """
     if token is None:
         return True
@@ -250,7 +238,7 @@ def is_current(token: int | None, agent_state: AgentState, last_lesson: datetime
 
 
 class LookupState(StrEnum):
-    """What a lookup found."""
+    """Result of a lookup."""
 
     HIT = "hit"
     STALE = "stale"
@@ -259,10 +247,10 @@ class LookupState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResponseCandidate:
-    """A response that may answer, without itself.
+    """A response that may answer, without its text.
 
     Args:
-        query: What it was the response to.
+        query: The question that it answered.
         similarity: Cosine of the two questions.
         is_exact: Whether it was put for exactly this request.
     """
@@ -275,7 +263,7 @@ class ResponseCandidate:
     is_exact: bool = False
 
     def state(self, now: datetime, grace: timedelta) -> LookupState:
-        """Return what it is at a moment: a hit until it expires, then stale, then a miss."""
+        """Return its state at a moment: a hit until it expires, then stale, then a miss."""
         if now < self.expires_at:
             return LookupState.HIT
         return LookupState.STALE if now < self.expires_at + grace else LookupState.MISS
@@ -288,29 +276,30 @@ def best_response(
     policy: ResponsePolicy,
     is_same_question: Callable[[str, str], bool],
 ) -> ResponseCandidate | None:
-    """Return the response to give: a fresh one before a stale one, then the nearest, then the newest.
+    """Choose the response: a fresh one before a stale one, then the nearest, then the newest.
 
-    A question of other words is given none that ``is_same_question`` tells apart, however near it is.
+    A response to other words never answers a question from which ``is_same_question`` tells it apart, however near.
     """
+
+    def answers(item: ResponseCandidate) -> bool:
+        is_near = item.similarity >= policy.threshold
+        return item.query == question or (is_near and is_same_question(question, item.query))
+
     states = ((item.state(now, policy.grace), item) for item in candidates)
     usable = [
         (state is LookupState.HIT, item.query == question, item.similarity, item.created_at, item)
         for state, item in states
-        if state is not LookupState.MISS and _answers(item, question, policy.threshold, is_same_question)
+        if state is not LookupState.MISS and answers(item)
     ]
     return max(usable, key=lambda row: row[:-1])[-1] if usable else None
 
 
-def _answers(item: ResponseCandidate, question: str, threshold: float, is_same: Callable[[str, str], bool]) -> bool:
-    return item.query == question or (item.similarity >= threshold and is_same(question, item.query))
-
-
 @dataclass(frozen=True, slots=True)
 class CachedResponse:
-    """A response as a shard keeps it; whether it is current is asked of the store by its id.
+    """A response as a shard keeps it; the store knows by its id whether it is current.
 
     Args:
-        json: It, as JSON in UTF-8.
+        json: The response, in UTF-8.
     """
 
     id: UUID
@@ -319,17 +308,17 @@ class CachedResponse:
 
 @dataclass(frozen=True, slots=True)
 class ResponseLookup:
-    """What a lookup found.
+    """The response that a lookup found, if any.
 
     Args:
         state: Whether there is a response, and a fresh one.
-        epoch: What to send with the response that is made now.
+        epoch: To send with the response that is made now.
         response: Any JSON value.
         similarity: Cosine of the two questions; 1 for the same one.
-        layer: Which layer had it.
+        layer: The layer that had it.
         age_s: Seconds since it was stored.
         expires_in_s: Seconds until it becomes stale; below 0 afterwards.
-        is_to_refresh: Whether this caller, and no other one now, is asked to make it anew.
+        is_to_refresh: Whether this caller, and no other one now, is to make it anew.
     """
 
     state: LookupState
@@ -353,13 +342,13 @@ class PutRefusal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PutOutcome:
-    """What became of a response.
+    """Result of a put.
 
     Args:
-        id: Under which it is stored.
-        refusal: Why it is not.
+        id: Of the stored response.
+        refusal: Why it is not stored.
         expires_in_s: Seconds until it becomes stale.
-        evicted: How many others had to go.
+        evicted: How many other responses were deleted for it.
     """
 
     id: UUID | None = None
@@ -373,7 +362,7 @@ class ResponseUse:
     """One lookup that could have been answered.
 
     Args:
-        response: What answered, if anything did.
+        response: The response that answered, if one did.
     """
 
     space: Space
@@ -384,13 +373,13 @@ class ResponseUse:
 
 @dataclass(frozen=True, slots=True)
 class ResponseFigures:
-    """What the store of responses holds.
+    """Sizes and counts of the store of responses.
 
     Args:
         entries: All responses.
         size_bytes: Their size.
-        live: Those that answer.
-        stale: Those that answer until they are refreshed, or the grace is over.
+        live: Fresh ones.
+        stale: Those that answer until they are refreshed, or their grace ends.
         expired: Those that answer no more.
         lookups: Of all agents, of late.
         hits: Those of them that a response answered.

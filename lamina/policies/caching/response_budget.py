@@ -1,4 +1,4 @@
-"""What a workspace's responses give up when their bytes exceed the budget."""
+"""Choose the responses to delete when a workspace's bytes exceed their budget."""
 
 import math
 from collections.abc import Sequence
@@ -8,11 +8,11 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True)
 class ResponseBudget:
-    """How much room responses have.
+    """Room for the responses of a workspace.
 
     Args:
         size_bytes: Most bytes.
-        evict_share: Share of the usable ones that goes when they are exceeded, 0 to 1.
+        evict_share: Share of the usable ones that is deleted when they are exceeded, 0 to 1.
     """
 
     size_bytes: int
@@ -24,7 +24,7 @@ class StoredResponse:
     """A response that takes room.
 
     Args:
-        is_dead: Whether nobody will be given it any more.
+        is_dead: Whether it answers no more.
     """
 
     id: UUID
@@ -33,15 +33,15 @@ class StoredResponse:
 
 
 def evicted(held: Sequence[StoredResponse], incoming_bytes: int, budget: ResponseBudget) -> list[UUID]:
-    """Return what has to go so that one more response fits: nothing, if it does.
+    """Return the responses to delete so that one more fits: none, if it does.
 
-    The dead go first, all of them. If that is not enough, the least recently used ones follow: the
-    budget's share of what is usable, and more where the new one needs more room.
+    The dead come first, all of them. If that is not enough, the least recently used ones follow: the
+    budget's share of the usable ones, and more where the new one needs more room.
 
     Args:
         held: All responses, the least recently used first.
         incoming_bytes: Size of the new one.
-        budget: The room they have; where it is smaller than the new one alone, everything goes.
+        budget: Their room; where it is smaller than the new one alone, all are deleted.
     """
     excess = sum(item.size_bytes for item in held) + incoming_bytes - budget.size_bytes
     if excess <= 0:
@@ -50,13 +50,8 @@ def evicted(held: Sequence[StoredResponse], incoming_bytes: int, budget: Respons
     usable = [item for item in held if not item.is_dead]
     excess -= sum(item.size_bytes for item in dead)
     least = math.ceil(budget.evict_share * len(usable)) if excess > 0 else 0
-    return [item.id for item in (*dead, *usable[: max(least, _needed(usable, excess))])]
-
-
-def _needed(usable: Sequence[StoredResponse], excess: int) -> int:
-    """Return how many of the first have to go until so many bytes are free."""
-    count = 0
-    while excess > 0 and count < len(usable):
-        excess -= usable[count].size_bytes
-        count += 1
-    return count
+    needed = 0
+    while excess > 0 and needed < len(usable):
+        excess -= usable[needed].size_bytes
+        needed += 1
+    return [item.id for item in (*dead, *usable[: max(least, needed)])]

@@ -1,4 +1,4 @@
-"""What was used last stays: entries with a time to live, bounded by their number and by their bytes."""
+"""A least-recently-used cache with a time to live for each entry, bounded by entries and by bytes."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -9,7 +9,7 @@ V = TypeVar("V")
 
 
 class TtlLru(Generic[K, V]):
-    """Entries with a time to live each; where room is short, the least recently used ones go.
+    """Entries with a time to live each; the least recently used ones are evicted when room is short.
 
     Everything takes constant time but :meth:`drop_where` and :meth:`expire`, which look at every entry. An expired
     entry takes room until it is asked for, evicted or swept by :meth:`expire`. Time is seconds since any origin.
@@ -24,7 +24,7 @@ class TtlLru(Generic[K, V]):
 
     Attributes:
         size_bytes: The entries' sizes, added up.
-        evictions: How many went for want of room before their time was over.
+        evictions: How many were evicted for want of room before their end.
     """
 
     def __init__(self, *, max_entries: int, max_bytes: int | None = None) -> None:
@@ -38,7 +38,7 @@ class TtlLru(Generic[K, V]):
         return len(self._entries)
 
     def get(self, key: K, now: float) -> V | None:
-        """Return a key's value and take it for the most recently used one; ``None`` if it has none or it expired."""
+        """Return a key's value, now the most recently used one, or ``None`` if it has none or it expired."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -63,7 +63,7 @@ class TtlLru(Generic[K, V]):
             self._evict(now)
 
     def drop(self, key: K) -> bool:
-        """Forget a key; return whether it had an entry."""
+        """Drop a key; return whether it had an entry."""
         entry = self._entries.pop(key, None)
         if entry is None:
             return False
@@ -71,11 +71,11 @@ class TtlLru(Generic[K, V]):
         return True
 
     def drop_where(self, predicate: Callable[[K], bool]) -> int:
-        """Forget the keys that a predicate holds for; return how many."""
+        """Drop the keys for which a predicate holds; return how many."""
         return self._drop_all([key for key in self._entries if predicate(key)])
 
     def expire(self, now: float) -> int:
-        """Forget what expired; return how many."""
+        """Drop expired entries; return how many."""
         return self._drop_all([key for key, (_, ends_at, _) in self._entries.items() if now >= ends_at])
 
     def _drop_all(self, keys: list[K]) -> int:
