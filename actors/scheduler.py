@@ -21,7 +21,7 @@ from lamina.maintenance.schedule import schedules
 from lamina.settings import Settings
 from lamina.stores.postgres.connection import Connection, listen
 from lamina.stores.postgres.generations import lacks_vectors
-from lamina.stores.postgres.job_runs import CHANNEL, Runs, locked
+from lamina.stores.postgres.job_runs import CHANNEL, JobRuns, job_lock
 from lamina.wiring.jobs import jobs_edition, jobs_namespace
 from lamina.wiring.stores import build_pool, session_url, utc_now
 
@@ -53,7 +53,7 @@ class Scheduler:
         self._pool = build_pool(settings)
         self._meter = process_meter()
         watch(self, "scheduler", self._meter, self._pool)
-        self._runs = Runs(self._pool)
+        self._runs = JobRuns(self._pool)
         self._schedules = schedules(settings.jobs.schedule) if settings.jobs.is_scheduled else {}
         self._ordering = asyncio.Lock()
         self._started: dict[UUID, asyncio.Task[None]] = {}
@@ -126,7 +126,7 @@ class Scheduler:
                 self._started[run.id] = asyncio.create_task(self._start(run.id))
 
     async def _is_free(self, run: Run) -> bool:
-        async with locked(session_url(self._settings), run.order) as is_free:
+        async with job_lock(session_url(self._settings), run.order) as is_free:
             return is_free
 
     async def _start(self, id_: UUID) -> None:

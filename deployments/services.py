@@ -31,7 +31,7 @@ from lamina.search.graph_explorer import Explorer, Traversal, TraversalRequest
 from lamina.settings import Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import Generation
-from lamina.stores.postgres.job_runs import Runs
+from lamina.stores.postgres.job_runs import JobRuns
 from lamina.stores.postgres.keys import Credential, KeyRole, Keys, hash_key
 from lamina.stores.postgres.shares import Shares
 from lamina.wiring.archives import Archives, build_archives
@@ -111,7 +111,7 @@ class Services:
     stores: Sequence[StoreStates]
     audits: Mapping[ProjectionName, Audit]
     caches: CacheParts
-    runs: Runs
+    runs: JobRuns
     archives: Archives
     sessions: Sessions
     eraser: Eraser
@@ -193,7 +193,7 @@ def build_services(
         stores=stores,
         audits=audits,
         caches=caches,
-        runs=Runs(pool),
+        runs=JobRuns(pool),
         archives=build_archives(settings, pool),
         sessions=Sessions(pool, compaction_policy(settings.jobs)),
         eraser=build_eraser(settings, pool, embedder, caches, generation),

@@ -33,7 +33,7 @@ from lamina.errors import InvalidInput
 from lamina.maintenance import driver
 from lamina.maintenance.report import report
 from lamina.settings import Settings
-from lamina.stores.postgres.job_runs import Runs
+from lamina.stores.postgres.job_runs import JobRuns
 from lamina.wiring.jobs import JOBS
 from lamina.wiring.stores import build_pool, utc_now
 
@@ -116,12 +116,12 @@ def _row(run: Run) -> dict[str, Any]:
 
 async def _latest(settings: Settings, name: JobName) -> list[Run]:
     async with build_pool(settings) as pool:
-        return await Runs(pool).latest(name)
+        return await JobRuns(pool).latest(name)
 
 
 async def _known(settings: Settings, name: JobName, id_: UUID | None) -> Run:
     async with build_pool(settings) as pool:
-        run = await Runs(pool).get(id_ or UUID(int=0))
+        run = await JobRuns(pool).get(id_ or UUID(int=0))
     if run.order.job != name:
         raise InvalidInput("job", f"is {name}, but {run.id} is a run of {run.order.job}; name that")
     return run
@@ -145,7 +145,7 @@ async def _watched(settings: Settings, begun: "asyncio.Future[Run]") -> None:
     async with build_pool(settings) as pool:
         with RunProgress(console, run.order.job) as progress:
             while True:
-                now = await Runs(pool).get(run.id)
+                now = await JobRuns(pool).get(run.id)
                 progress.show(asdict(now.counts), now.plan.get("units", 0))
                 await asyncio.sleep(POLL_S)
 
@@ -154,7 +154,7 @@ async def _undone(settings: Settings, id_: UUID) -> Run:
     from jobs.runner import undo, with_pool  # noqa: PLC0415 - Ray's flags must be set first
 
     await undo(settings, id_)
-    return await with_pool(settings, lambda pool: Runs(pool).get(id_))
+    return await with_pool(settings, lambda pool: JobRuns(pool).get(id_))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from lamina.maintenance.driver import FanOut, fan_out_over, untold
 from lamina.maintenance.undo import Undo
 from lamina.settings import MIB, JobsSettings, Settings
 from lamina.stores.postgres.connection import Pool
-from lamina.stores.postgres.job_runs import Runs
+from lamina.stores.postgres.job_runs import JobRuns
 from lamina.wiring.jobs import Tools, build_driver, build_job_embedder, build_undo, build_worker, with_thresholds_of
 from lamina.wiring.stores import build_pool, utc_now
 
@@ -115,7 +115,7 @@ async def go_on(settings: Settings, id_: UUID) -> None:
     """Bring a run to its end that is queued, was interrupted, or is to be undone."""
 
     async def act(pool: Pool) -> None:
-        run = await Runs(pool).get(id_)
+        run = await JobRuns(pool).get(id_)
         if run.state is RunState.UNDOING:
             await (await _undo_of(settings, pool, run)).undo(id_, utc_now())
         else:
@@ -130,7 +130,7 @@ async def _undo_of(settings: Settings, pool: Pool, run: Run) -> Undo:
     try:
         return build_undo(settings, pool, run.order.job, _tools(settings))
     except LaminaError as error:
-        await Runs(pool).finish(run.id, RunState.FAILED, f"undo: {told_error(error)}")
+        await JobRuns(pool).finish(run.id, RunState.FAILED, f"undo: {told_error(error)}")
         raise
 
 
@@ -138,7 +138,7 @@ async def undo(settings: Settings, id_: UUID) -> Counts:
     """Take a run back."""
 
     async def act(pool: Pool) -> Counts:
-        run = await Runs(pool).get(id_)
+        run = await JobRuns(pool).get(id_)
         return await build_undo(settings, pool, run.order.job, _tools(settings)).undo(id_, utc_now())
 
     return await with_pool(settings, act)

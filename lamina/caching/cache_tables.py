@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from lamina.policies.caching.model_responses import ResponseFigures
 from lamina.stores.postgres.connection import Pool
-from lamina.stores.postgres.embedding_cache import EmbeddingFigures, EmbeddingTable
+from lamina.stores.postgres.embedding_cache import EmbeddingStats, EmbeddingTable
 from lamina.stores.postgres.provider_metrics import HitRates, ProviderMetrics
 from lamina.stores.postgres.responses import Responses, count_expired
 
@@ -25,7 +25,7 @@ class TableFigures:
     """
 
     responses: ResponseFigures
-    embeddings: EmbeddingFigures
+    embeddings: EmbeddingStats
     providers: tuple[HitRates, ...]
 
 

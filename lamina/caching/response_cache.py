@@ -44,7 +44,7 @@ from lamina.policies.caching.model_responses import (
 )
 from lamina.policies.caching.shard import MAX_AGENTS
 from lamina.policies.caching.ttl_lru import TtlLru
-from lamina.stores.postgres.responses import Exact, NewResponse, Responses
+from lamina.stores.postgres.responses import ExactMatch, NewResponse, Responses
 
 USES_WINDOW_S = 1.0
 MAX_WAITING = 64
@@ -281,7 +281,7 @@ class ResponseCache:
             return _miss(asked.now)
         return await self._read(asked, exact.candidate, exact.agent_state)
 
-    async def _read_exact(self, asked: _KeyedQuestion) -> Exact:
+    async def _read_exact(self, asked: _KeyedQuestion) -> ExactMatch:
         async with time_limit(self._policy.deadline_s):
             return await self._store.exact(asked.request, asked.now)
 

@@ -26,7 +26,7 @@ from lamina.projections.filling import FillReport, fill
 from lamina.projections.locations import location_of
 from lamina.projections.ownership import is_kept_here, refuse_stray_index
 from lamina.settings import QdrantEdgeSettings, Settings, kept_projections, store_settings
-from lamina.stores.postgres.builds import known_tenants, order_build, served_store
+from lamina.stores.postgres.builds import list_tenants, order_build, served_store
 from lamina.stores.postgres.generations import Generation, active_generation
 from lamina.stores.postgres.outbox import Outbox
 from lamina.wiring.projections import build_projection
@@ -117,7 +117,7 @@ async def fill_store(
     async with build_pool(settings) as pool:
         built = build_projection(settings, name, generation)
         try:
-            return await fill(Outbox(pool), name, built.store, known_tenants(postgres_url(settings)), report_page)
+            return await fill(Outbox(pool), name, built.store, list_tenants(postgres_url(settings)), report_page)
         finally:
             built.close()
             await built.aclose()

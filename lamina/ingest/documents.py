@@ -22,13 +22,13 @@ from lamina.ingest.parsing.passages import split
 from lamina.ingest.write_once import write_once
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.documents import (
+    DocumentResult,
     Documents,
     PreparedDocument,
     PreparedPassage,
-    PutDocument,
     Status,
     delete_document,
-    known_documents,
+    find_documents,
     put_document,
 )
 from lamina.stores.postgres.epochs import bump_epoch
@@ -161,7 +161,7 @@ class DocumentRecorder:
         Raises:
             Unavailable: If the embedder or Postgres does not answer; none is stored.
         """
-        known = await self._documents.known(scope, [document.key for document in documents])
+        known = await self._documents.find(scope, [document.key for document in documents])
         hashes = {key: item.content_hash for key, item in known.items()}
         news = [document for document in documents if hashes.get(document.key) != document.content_hash()]
         try:
@@ -220,7 +220,7 @@ class DocumentRecorder:
         return found
 
     async def _write(self, connection: Connection, scope: Scope, batch: _Batch, now: datetime) -> RecordedDocuments:
-        put: dict[int, PutDocument] = {}
+        put: dict[int, DocumentResult] = {}
         for place in batch.order():
             put[place] = await self._write_one(connection, scope, batch, place, now)
         gone = [id_ for item in put.values() for id_ in item.gone]
@@ -238,14 +238,14 @@ class DocumentRecorder:
 
     async def _write_one(
         self, connection: Connection, scope: Scope, batch: _Batch, place: int, now: datetime
-    ) -> PutDocument:
+    ) -> DocumentResult:
         prepared, document = batch.prepared[place], batch.documents[place]
         if prepared is not None:
             return await put_document(connection, scope, prepared, self._generation, now)
-        known = (await known_documents(connection, scope, [document.key])).get(document.key)
+        known = (await find_documents(connection, scope, [document.key])).get(document.key)
         if known is None or known.content_hash != document.content_hash():
             raise _ChangedMeanwhileError
-        return PutDocument(known.id, document.key, "existed", known.version, known.passages)
+        return DocumentResult(known.id, document.key, "existed", known.version, known.passages)
 
 
 def _read(upload: Upload, field_path: str, policy: DocumentPolicy, is_stopped: Callable[[], bool]) -> Document:

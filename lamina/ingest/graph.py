@@ -16,7 +16,7 @@ from lamina.extraction.entities import distinct
 from lamina.ingest.memory_linking import MemoryLinker
 from lamina.ingest.write_once import write_once
 from lamina.stores.postgres.connection import Connection, Pool
-from lamina.stores.postgres.entities import Evidence, Put, edge_key
+from lamina.stores.postgres.entities import Evidence, NodeResult, edge_key
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.idempotency import Once
 from lamina.text.hygiene import clean_id
@@ -143,5 +143,5 @@ def _evidence(stated: StatedEdge, scope: Scope, now: datetime) -> Evidence:
     return Evidence(stated.edge, stated.source, None, scope.user, now)
 
 
-def _recorded(put: Put) -> RecordedNode:
+def _recorded(put: NodeResult) -> RecordedNode:
     return RecordedNode(put.id, put.existed)

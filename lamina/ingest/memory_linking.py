@@ -21,8 +21,8 @@ from lamina.ingest.embedding import embed_in_time
 from lamina.ingest.name_lookup import EntitiesByName, find_names_in, find_these_names_in
 from lamina.models.batching import mean_vector
 from lamina.stores.postgres.connection import Connection
-from lamina.stores.postgres.entities import Evidence, PreparedEntity, Put, find_names, put_edges, put_entities
-from lamina.stores.postgres.links import Mention, forget, link_similar, put_mentions, untold
+from lamina.stores.postgres.entities import Evidence, NodeResult, PreparedEntity, find_names, put_edges, put_entities
+from lamina.stores.postgres.links import Mention, find_unlinked, link_similar, put_mentions, remove_from_graph
 from lamina.stores.postgres.outbox import enqueue
 from lamina.text.words import content_hash, name_key
 
@@ -206,7 +206,7 @@ class MemoryLinker:
 
     async def assert_entities(
         self, connection: Connection, scope: Scope, entities: Sequence[PreparedEntity]
-    ) -> dict[str, Put]:
+    ) -> dict[str, NodeResult]:
         """Store entities that somebody states, and link the memories that already name them."""
         put = await put_entities(connection, scope, entities, self._generation)
         older = await self._mention_in_older(connection, scope, entities, put, put.keys())
@@ -215,7 +215,7 @@ class MemoryLinker:
 
     async def assert_edges(
         self, connection: Connection, scope: Scope, entities: Sequence[PreparedEntity], evidence: Sequence[Evidence]
-    ) -> dict[tuple[str, str, str], Put]:
+    ) -> dict[tuple[str, str, str], NodeResult]:
         """Store edges that somebody states, with the entities that they name."""
         put = await self.assert_entities(connection, scope, entities)
         ids = {key: item.id for key, item in put.items()}
@@ -227,7 +227,7 @@ class MemoryLinker:
         Returns:
             The nodes of the graph that changed, the memories among them; the caller enqueues them.
         """
-        return [*memories, *sorted(await forget(connection, memories))] if memories else []
+        return [*memories, *sorted(await remove_from_graph(connection, memories))] if memories else []
 
     async def _mention(
         self, connection: Connection, scope: Scope, memories: Sequence[MemoryText], words: Sequence[TextWords]
@@ -244,7 +244,7 @@ class MemoryLinker:
         connection: Connection,
         scope: Scope,
         entities: Iterable[PreparedEntity],
-        put: Mapping[str, Put],
+        put: Mapping[str, NodeResult],
         wanted: Collection[str],
     ) -> set[UUID]:
         """Link memories to entities that are newer than they are; return those memories.
@@ -255,7 +255,7 @@ class MemoryLinker:
         keys = sorted({key for entity in new for key in entity.all_keys()})
         if not keys:
             return set()
-        found = await untold(connection, scope, keys, MAX_UNTOLD)
+        found = await find_unlinked(connection, scope, keys, MAX_UNTOLD)
         # As many as may be read while the transaction waits.
         ends = accumulate(len(item.content) for item in found)
         older = [

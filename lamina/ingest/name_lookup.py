@@ -17,7 +17,7 @@ from lamina.extraction.name_matching import (
     windows_around,
 )
 from lamina.stores.postgres.connection import Connection
-from lamina.stores.postgres.entities import find_names, find_openings
+from lamina.stores.postgres.entities import find_first_words, find_names
 
 MAX_MENTIONS = 1_000
 MAX_KEYS = 20_000
@@ -103,7 +103,7 @@ async def _look_up_openings(
     connection: Connection, scope: Scope, pack: Sequence[TextWindow], known: _ScopeNames
 ) -> None:
     new = {word for _, window in pack for word in window.openings()} - known.looked_up
-    known.openings |= await find_openings(connection, scope, new)
+    known.openings |= await find_first_words(connection, scope, new)
     known.looked_up |= new
 
 

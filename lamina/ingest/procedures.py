@@ -20,7 +20,7 @@ from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.idempotency import Once
 from lamina.stores.postgres.procedures import (
     PreparedProcedure,
-    PutProcedure,
+    ProcedureResult,
     delete_procedure,
     index_procedure,
     insert_procedures,
@@ -34,7 +34,7 @@ from lamina.stores.postgres.procedures import (
 class RecordedProcedures:
     """The results of a write in the caller's order, and the scope's epoch after it."""
 
-    procedures: tuple[PutProcedure, ...]
+    procedures: tuple[ProcedureResult, ...]
     epoch: int
 
 

@@ -39,8 +39,8 @@ from lamina.stores.postgres.note_duplicates import put_notes
 from lamina.stores.postgres.note_temperature import warm_up
 from lamina.stores.postgres.notes import (
     Deletion,
+    NoteResult,
     PreparedNote,
-    PutNote,
     delete_expired,
     delete_note,
     derive_notes,
@@ -84,7 +84,7 @@ class RecordedTurn:
     """
 
     messages: tuple[AppendedMessage, ...]
-    notes: tuple[PutNote, ...]
+    notes: tuple[NoteResult, ...]
     profile_version: int | None
     epoch: int
 
@@ -93,7 +93,7 @@ class RecordedTurn:
 class RecordedNotes:
     """The results of a write in the caller's order, and the scope's epoch after it."""
 
-    notes: tuple[PutNote, ...]
+    notes: tuple[NoteResult, ...]
     epoch: int
 
 
@@ -199,7 +199,7 @@ class Recorder:
 
     async def _put(
         self, connection: Connection, scope: Scope, notes: Sequence[PreparedNote], now: datetime
-    ) -> tuple[list[PutNote], list[OutboxEntry]]:
+    ) -> tuple[list[NoteResult], list[OutboxEntry]]:
         """Store the notes; return the results, and the entries of all notes that changed, for the caller to enqueue."""
         if not notes:
             return [], []

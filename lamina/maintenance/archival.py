@@ -35,19 +35,19 @@ from lamina.stores.archive import (
     scope_folder,
 )
 from lamina.stores.postgres.archive_catalog import (
+    ArchiveCatalog,
     ArchivedEntry,
-    ArchivedNotes,
     ArchiveFolder,
     RestoreOutcome,
     begin_folder,
-    counts,
-    file_of_run,
-    folder_of,
-    forget_archived,
-    in_file,
-    known,
-    leave_run,
-    lock_archive,
+    count_by_file,
+    delete_entries,
+    detach_from_run,
+    find_entries,
+    find_file_of_run,
+    find_folder,
+    list_file,
+    lock_folder,
 )
 from lamina.stores.postgres.archive_transfer import (
     find_candidates,
@@ -61,7 +61,7 @@ from lamina.stores.postgres.archive_transfer import (
 )
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
-from lamina.stores.postgres.links import forget
+from lamina.stores.postgres.links import remove_from_graph
 from lamina.stores.postgres.notes import count_notes, delete_notes, lock_unchanged
 from lamina.stores.postgres.outbox import enqueue, enqueue_notes, enqueue_returned
 
@@ -147,7 +147,7 @@ class ArchivalJob:
     async def _strays(self, area: Area) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the files that have more notes than are archived there, and what could not be read."""
         async with connect(self._pool) as connection:
-            folder = await folder_of(connection, area.scope())
+            folder = await find_folder(connection, area.scope())
             if not folder.is_begun:
                 return (), ()
             names, unreadable = await _excess(connection, self._archive, folder)
@@ -155,8 +155,8 @@ class ArchivalJob:
 
     async def act(self, changes: Changes, area: Area, plan: ArchivalPlan) -> Counts:
         """Write a file of the notes that still are as they were, and delete them."""
-        connection, folder = changes.connection, await folder_of(changes.connection, area.scope())
-        await lock_archive(connection, base := _base(folder, changes.moment, plan))
+        connection, folder = changes.connection, await find_folder(changes.connection, area.scope())
+        await lock_folder(connection, base := _base(folder, changes.moment, plan))
         await self._tidied(connection, folder, plan.strays)
         notes = await _due(connection, area, plan.rows) if plan.rows else []
         if not notes:
@@ -172,7 +172,7 @@ class ArchivalJob:
             return
         await _reach(self._archive, _path(folder))
         names = await asyncio.to_thread(self._archive.names, f"{_path(folder)}/")
-        unlisted = set(names) - (await counts(connection, folder.scope)).keys()
+        unlisted = set(names) - (await count_by_file(connection, folder.scope)).keys()
         for name in sorted(unlisted | set(strays)):
             with suppress(UnreadableArchive):  # Archive.verify tells of it; it must not stop what is due.
                 await _tidy(connection, self._archive, name)
@@ -205,10 +205,10 @@ class ArchivalJob:
             Unavailable: If the archive does not answer, or the file's folder is away.
         """
         for emptied in sorted(self._undone):
-            await lock_archive(connection, emptied)
+            await lock_folder(connection, emptied)
             await _tidy(connection, self._archive, emptied)
         self._undone.clear()
-        file = await file_of_run(connection, run, but=self._unreadable)
+        file = await find_file_of_run(connection, run, but=self._unreadable)
         if file is None:
             damaged, self._unreadable = list(self._unreadable.values()), {}
             _raise_one_of(damaged)
@@ -216,14 +216,14 @@ class ArchivalJob:
         return await self._undo_file(connection, run, file)
 
     async def _undo_file(self, connection: Connection, run: UUID, file: str) -> Counts:
-        await lock_archive(connection, file)
-        listed = [entry for entry in await in_file(connection, file) if entry.run == run]
+        await lock_folder(connection, file)
+        listed = [entry for entry in await list_file(connection, file) if entry.run == run]
         try:
             outcomes = await _restore(connection, self._archive, file, listed)
         except UnreadableArchive as error:  # Nothing was changed; the other files come back.
             self._unreadable[file] = error
             return Counts(seen=len(listed))
-        await leave_run(connection, [entry.id for entry in listed])
+        await detach_from_run(connection, [entry.id for entry in listed])
         self._undone.add(file)
         return Counts(seen=len(listed), changed=len(_restored(outcomes)))
 
@@ -249,7 +249,7 @@ class ArchiveKeeper:
         Raises:
             Unavailable: If Postgres or the archive does not answer; some may be restored, the call can be repeated.
         """
-        found = await ArchivedNotes(self._pool).known(tenant, ids)
+        found = await ArchiveCatalog(self._pool).find(tenant, ids)
         outcomes: dict[UUID, RestoreOutcome] = {}
         for file, entries in groupby(sorted(found, key=lambda entry: entry.file), key=lambda entry: entry.file):
             outcomes |= {item.id: item for item in await self._restore(tenant, file, [entry.id for entry in entries])}
@@ -257,8 +257,8 @@ class ArchiveKeeper:
 
     async def _restore(self, tenant: str, file: str, ids: Sequence[UUID]) -> list[RestoreOutcome]:
         async def act(connection: Connection) -> list[RestoreOutcome]:
-            await lock_archive(connection, file)
-            listed = [entry for entry in await known(connection, tenant, ids) if entry.file == file]
+            await lock_folder(connection, file)
+            listed = [entry for entry in await find_entries(connection, tenant, ids) if entry.file == file]
             return await _restore(connection, self._archive, file, listed)
 
         try:
@@ -271,7 +271,7 @@ class ArchiveKeeper:
 
     async def _tidied(self, file: str) -> None:
         async def act(connection: Connection) -> None:
-            await lock_archive(connection, file)
+            await lock_folder(connection, file)
             await _tidy(connection, self._archive, file)
 
         try:
@@ -303,7 +303,7 @@ class ArchiveKeeper:
             UnreadableArchive: If a file is damaged that may have some of them; all others are deleted.
             Unavailable: If Postgres or the archive does not answer, or a folder of the tenant is away.
         """
-        notes = ArchivedNotes(self._pool)
+        notes = ArchiveCatalog(self._pool)
         for folder in await notes.folders(tenant):
             await _reach(self._archive, _path(folder))
         erased, damaged = await self._erase_listed(notes, tenant, user, now)
@@ -313,7 +313,7 @@ class ArchiveKeeper:
         return erased
 
     async def _erase_listed(
-        self, notes: ArchivedNotes, tenant: str, user: str, now: datetime
+        self, notes: ArchiveCatalog, tenant: str, user: str, now: datetime
     ) -> tuple[int, list[UnreadableArchive]]:
         erased = 0
         damaged: dict[str, UnreadableArchive] = {}
@@ -328,8 +328,8 @@ class ArchiveKeeper:
         """Take out of a scope's files what is not archived there; return what could not be read."""
 
         async def act(connection: Connection) -> list[UnreadableArchive]:
-            folder = await folder_of(connection, scope)
-            await lock_archive(connection, f"{_path(folder)}/")
+            folder = await find_folder(connection, scope)
+            await lock_folder(connection, f"{_path(folder)}/")
             names, unreadable = await _excess(connection, self._archive, folder)
             for name in names:
                 try:
@@ -365,8 +365,8 @@ async def erase_archived(
     file, wanted = entries[0].file, [entry.id for entry in entries]
 
     async def act(connection: Connection) -> int:
-        await lock_archive(connection, file)
-        present = [entry for entry in await known(connection, tenant, wanted) if entry.file == file]
+        await lock_folder(connection, file)
+        present = [entry for entry in await find_entries(connection, tenant, wanted) if entry.file == file]
         if present:
             await _erase(connection, archive, tenant, present, now)
         return len(present)
@@ -381,11 +381,11 @@ async def _erase(
     await _reach(archive, _folder_of(present[0].file))
     await _link_again(connection, archive, present)
     deletion = await delete_notes(connection, tenant, ids, now)
-    changed = await forget(connection, [*ids, *deletion.gone])
+    changed = await remove_from_graph(connection, [*ids, *deletion.gone])
     await enqueue_notes(connection, [*ids, *deletion.gone, *deletion.back])
     await enqueue(connection, "graph", [*deletion.gone, *sorted(changed)])
     await enqueue_returned(connection, deletion.back)
-    await forget_archived(connection, ids)
+    await delete_entries(connection, ids)
     await asyncio.to_thread(archive.rewrite_without, present[0].file, ids, now=now)
     await bump_epoch(connection, present[0].scope(), teaches=True)
 
@@ -402,7 +402,7 @@ async def _link_again(connection: Connection, archive: Archive, entries: Sequenc
 async def _tidy(connection: Connection, archive: Archive, file: str) -> None:
     """Take out of a file what is not archived there, or not any more; the scope is locked."""
     await _reach(archive, _folder_of(file))
-    await asyncio.to_thread(_keep_only, archive, file, await in_file(connection, file))
+    await asyncio.to_thread(_keep_only, archive, file, await list_file(connection, file))
 
 
 def _keep_only(archive: Archive, file: str, listed: Sequence[ArchivedEntry]) -> None:
@@ -418,7 +418,7 @@ async def _excess(
 ) -> tuple[list[str], list[UnreadableArchive]]:
     """Return the files of a folder that have more notes than are archived there, and what could not be told."""
     await _reach(archive, _path(folder))
-    rows = await counts(connection, folder.scope)
+    rows = await count_by_file(connection, folder.scope)
     return await asyncio.to_thread(archive.excess, f"{_path(folder)}/", rows)
 
 
@@ -464,7 +464,7 @@ async def _free(connection: Connection, base: str) -> str:
     """Return a name under which nothing is archived: that of a page whose first note was restored is taken."""
     for number in count():
         name = f"{base}_{number}" if number else base
-        if not await in_file(connection, name):
+        if not await list_file(connection, name):
             return name
     raise AssertionError  # the loop returns
 
@@ -501,7 +501,7 @@ async def _restore(
     embedded = await restore_chunks(connection, back)
     await restore_versions(connection, back)
     await restore_links(connection, listed[0], [(note, link) for note in back for link in note.links])
-    await forget_archived(connection, sorted(new))
+    await delete_entries(connection, sorted(new))
     await _tell(connection, listed[0], back)
     return [_outcome(entry.id, {note.id for note in notes}, new, embedded) for entry in listed]
 

@@ -10,7 +10,7 @@ from psycopg.rows import DictRow
 from lamina.core.scope import Scope
 from lamina.stores.postgres.connection import Connection
 from lamina.stores.postgres.epochs import bump_epoch
-from lamina.stores.postgres.job_changes import Change, Columns, Relation, change_rows, journal
+from lamina.stores.postgres.job_changes import Columns, Relation, RowChange, change_rows, record_changes
 from lamina.stores.postgres.note_temperature import blank_words, restore_words
 from lamina.stores.postgres.outbox import enqueue, enqueue_notes, enqueue_returned
 
@@ -33,7 +33,7 @@ class Changes:
     moment: datetime
     _bumps: dict[Scope, bool] = field(default_factory=dict)
 
-    async def notes(self, changes: Sequence[Change], *, tenant: str | None = None) -> list[UUID]:
+    async def notes(self, changes: Sequence[RowChange], *, tenant: str | None = None) -> list[UUID]:
         """Change notes; return the ids of those that were as expected, and therefore changed."""
         rows = await change_rows(self.connection, "notes", changes, tenant=tenant, run=self.run)
         loud = {change.id for change in changes if change.after.keys() - _QUIET}
@@ -53,20 +53,20 @@ class Changes:
         if warmed:
             await restore_words(self.connection, warmed)
 
-    async def entities(self, changes: Sequence[Change], *, tenant: str | None = None) -> list[UUID]:
+    async def entities(self, changes: Sequence[RowChange], *, tenant: str | None = None) -> list[UUID]:
         """Change entities; return the ids of those that changed."""
         rows = await change_rows(self.connection, "entities", changes, tenant=tenant, run=self.run)
         self._bump(rows, teaches=False)
         return [row["id"] for row in rows]
 
-    async def edges(self, changes: Sequence[Change], *, tenant: str | None = None) -> list[UUID]:
+    async def edges(self, changes: Sequence[RowChange], *, tenant: str | None = None) -> list[UUID]:
         """Change edges, and have the graph take over where they start; return the ids of those that changed."""
         rows = await change_rows(self.connection, "edges", changes, tenant=tenant, run=self.run)
         await enqueue(self.connection, "graph", sorted({row["from_id"] for row in rows}))
         self._bump(rows, teaches=False)
         return [row["id"] for row in rows]
 
-    async def messages(self, changes: Sequence[Change], *, tenant: str | None = None) -> list[UUID]:
+    async def messages(self, changes: Sequence[RowChange], *, tenant: str | None = None) -> list[UUID]:
         """Take messages out of their sessions or put them back; return the ids of those that changed."""
         rows = await change_rows(self.connection, "messages", changes, tenant=tenant, run=self.run)
         ids = [row["id"] for row in rows]
@@ -75,10 +75,10 @@ class Changes:
         self._bump(rows, teaches=bool(ids))
         return ids
 
-    async def journal(self, relation: Relation, before: Columns, after: Columns, ids: Sequence[UUID]) -> None:
+    async def record_changes(self, relation: Relation, before: Columns, after: Columns, ids: Sequence[UUID]) -> None:
         """Keep for the undo what another statement did to rows; new rows were, before, what they are after an undo."""
         if self.run is not None:
-            await journal(self.connection, self.run, relation, before, after, ids)
+            await record_changes(self.connection, self.run, relation, before, after, ids)
 
     def bump(self, scope: Scope, *, teaches: bool = False) -> None:
         """Have the epoch of a scope raised at the end: its row is locked from then on, and no writer waits before."""

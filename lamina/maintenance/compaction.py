@@ -36,9 +36,9 @@ from lamina.stores.postgres.compaction import (
 from lamina.stores.postgres.connection import Connection, Pool
 from lamina.stores.postgres.entities import keep_entities
 from lamina.stores.postgres.epochs import bump_epoch
-from lamina.stores.postgres.generations import own_generation, read_active_generation
-from lamina.stores.postgres.job_changes import Change, take_rows
-from lamina.stores.postgres.links import copy_mentions, forget
+from lamina.stores.postgres.generations import read_active_generation, require_generation
+from lamina.stores.postgres.job_changes import RowChange, take_rows
+from lamina.stores.postgres.links import copy_mentions, remove_from_graph
 from lamina.stores.postgres.outbox import enqueue
 from lamina.stores.postgres.vectors import EmbeddedRow, write_vectors
 from lamina.text.words import estimated_tokens
@@ -330,7 +330,7 @@ class CompactionJob:
         due = shares(messages, self._policy)
         if not due:
             return _Outcome(len(messages))
-        generation = (await own_generation(self._pool, self._identity)).number
+        generation = (await require_generation(self._pool, self._identity)).number
         try:
             summaries = await self._prepared(scope, due, moment)
         except LaminaError as error:
@@ -377,7 +377,7 @@ class CompactionJob:
         ids = await take_rows(connection, run, MADE, UNDO_PAGE)
         rows = await delete_summaries(connection, ids)
         gone = [row["id"] for row in rows]
-        changed = await forget(connection, gone)
+        changed = await remove_from_graph(connection, gone)
         await enqueue(connection, "messages", gone)
         await enqueue(connection, "graph", [*gone, *sorted(changed)])
         for scope in sorted({(row["tenant"], row["workspace"], row["namespace"]) for row in rows}):
@@ -402,9 +402,9 @@ def _message(text: str, stood: Sequence[LiveMessage]) -> Message:
     return Message(Role.SYSTEM, text, name=SUMMARY_NAME, occurred_at=stood[-1].occurred_at, metadata={"summary": told})
 
 
-def _departures(summary: PreparedSummary, moment: datetime) -> list[Change]:
+def _departures(summary: PreparedSummary, moment: datetime) -> list[RowChange]:
     after = {"compacted_at": moment, "compacted_into": summary.id}
-    return [Change(item.id, after, {"compacted_at": None}) for item in summary.stood]
+    return [RowChange(item.id, after, {"compacted_at": None}) for item in summary.stood]
 
 
 async def _write(changes: Changes, area: Area, made: Sequence[PreparedSummary], generation: int) -> None:

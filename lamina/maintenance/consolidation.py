@@ -34,7 +34,7 @@ from lamina.stores.postgres.derived_notes import find_covered, read_consolidable
 from lamina.stores.postgres.entities import keep_entities
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.inferred_edges import delete_inferences, insert_edges, read_edges, read_shared_links
-from lamina.stores.postgres.job_changes import Change, take_rows
+from lamina.stores.postgres.job_changes import RowChange, take_rows
 from lamina.stores.postgres.links import prune_evidence
 from lamina.stores.postgres.notes import count_notes
 from lamina.stores.postgres.outbox import enqueue
@@ -224,7 +224,7 @@ class ConsolidationJob:
         if not await self._deriver.write(changes, area, one.made):
             return Counts()
         after = {"deleted_at": changes.moment, "merged_into": one.made.derived.id}
-        gone = await changes.notes([Change(id_, after) for id_ in one.covered], tenant=area.tenant)
+        gone = await changes.notes([RowChange(id_, after) for id_ in one.covered], tenant=area.tenant)
         return Counts(changed=1 + len(gone), removed=len(gone))
 
     async def size(self, area: Area) -> int:
@@ -261,11 +261,11 @@ def _is_stale(area: Area, row: DictRow) -> bool:
 
 
 async def _dissolve(changes: Changes, area: Area, ids: Sequence[UUID]) -> Counts:
-    gone = [Change(id_, {"deleted_at": changes.moment}, {"deleted_at": None}) for id_ in ids]
+    gone = [RowChange(id_, {"deleted_at": changes.moment}, {"deleted_at": None}) for id_ in ids]
     dissolved = await changes.notes(gone, tenant=area.tenant)
     covered_notes = await find_covered(changes.connection, area.tenant, dissolved)
     shown = {"deleted_at": None, "merged_into": None}
-    back = [Change(row["id"], shown, {"merged_into": row["merged_into"]}) for row in covered_notes]
+    back = [RowChange(row["id"], shown, {"merged_into": row["merged_into"]}) for row in covered_notes]
     return Counts(changed=len(dissolved) + len(await changes.notes(back, tenant=area.tenant)))
 
 

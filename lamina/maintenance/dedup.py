@@ -14,7 +14,7 @@ from lamina.maintenance.changes import Changes
 from lamina.maintenance.pages import After, Page
 from lamina.policies.retention.duplicate_groups import Merge, ToldNote, decide_merges
 from lamina.stores.postgres.connection import Pool
-from lamina.stores.postgres.job_changes import Change
+from lamina.stores.postgres.job_changes import RowChange
 from lamina.stores.postgres.note_duplicates import read_merge_page
 from lamina.stores.postgres.notes import count_notes, lock_unchanged
 
@@ -107,11 +107,11 @@ def _states(rows: Iterable[DictRow], merges: Sequence[Merge]) -> dict[UUID, tupl
     return {row["id"]: (row["version"], row["hits"], row["last_hit_at"]) for row in rows if row["id"] in taking_part}
 
 
-def _survival(merge: Merge) -> Change:
+def _survival(merge: Merge) -> RowChange:
     columns = ("hits", "importance", "confidence", "last_hit_at")
-    return Change(merge.survivor_id, {**{name: getattr(merge, name) for name in columns}, "tags": list(merge.tags)})
+    return RowChange(merge.survivor_id, {**{name: getattr(merge, name) for name in columns}, "tags": list(merge.tags)})
 
 
-def _absorptions(merge: Merge, moment: datetime) -> list[Change]:
+def _absorptions(merge: Merge, moment: datetime) -> list[RowChange]:
     after = {"deleted_at": moment, "merged_into": merge.survivor_id}
-    return [Change(id_, after) for id_ in merge.absorbed_ids]
+    return [RowChange(id_, after) for id_ in merge.absorbed_ids]

@@ -18,7 +18,7 @@ from lamina.maintenance.changes import Changes
 from lamina.stores.postgres.connection import Connection, Pool
 from lamina.stores.postgres.derived_notes import find_derived, insert_sources, lock_sources, read_sources
 from lamina.stores.postgres.entities import keep_entities
-from lamina.stores.postgres.generations import own_generation
+from lamina.stores.postgres.generations import require_generation
 from lamina.stores.postgres.links import copy_mentions, link_similar
 from lamina.stores.postgres.notes import PreparedNote, expire_derived, insert_notes, prepare_note
 from lamina.stores.postgres.outbox import enqueue
@@ -93,7 +93,7 @@ class Deriver:
             Unavailable: If the embedder does not answer.
             Misconfigured: If the stores hold vectors of another model.
         """
-        generation = (await own_generation(self._pool, self._identity)).number
+        generation = (await require_generation(self._pool, self._identity)).number
         cleaned = [Derived(item.id, item.user, clean_note(item.note, by_job=True)) for item in derived]
         chunks = await self._embed([item.note.content for item in cleaned])
         return await asyncio.to_thread(
@@ -117,7 +117,7 @@ class Deriver:
         await expire_derived(changes.connection, item.derived.note.derived_from)
         await enqueue(changes.connection, "notes", [item.derived.id])
         hidden, shown = {"deleted_at": changes.moment}, {"deleted_at": None}
-        await changes.journal("notes", hidden, shown, [item.derived.id])
+        await changes.record_changes("notes", hidden, shown, [item.derived.id])
         changes.bump(scope, teaches=True)
         return True
 

@@ -12,7 +12,7 @@ from lamina.core.runs import Order, Run, RunState, told_error
 from lamina.errors import Conflict, Unavailable
 from lamina.maintenance.worker import Limits
 from lamina.stores.postgres.connection import Pool
-from lamina.stores.postgres.job_runs import Runs, locked
+from lamina.stores.postgres.job_runs import JobRuns, job_lock
 
 logger = logging.getLogger(__name__)
 FanOut = Callable[[Run, Sequence[int]], Awaitable[None]]
@@ -50,7 +50,7 @@ class Driver:
         clock: Clock,
     ) -> None:
         self._url = url
-        self._runs = Runs(pool)
+        self._runs = JobRuns(pool)
         self._limits = limits
         self._fan_out = fan_out
         self._partitions = partitions
@@ -87,7 +87,7 @@ class Driver:
 
     @asynccontextmanager
     async def _alone(self, order: Order) -> AsyncIterator[None]:
-        async with locked(self._url, order) as is_ours:
+        async with job_lock(self._url, order) as is_ours:
             if not is_ours:
                 raise Conflict(f"another run of {order.job} works on {order.area}; wait for its end")
             await self._runs.forget(self._clock() - self._undo_window)

@@ -21,10 +21,10 @@ from lamina.models.batching import mean_vector
 from lamina.stores.postgres.connection import Connection, Pool
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.generations import (
-    KnownGeneration,
+    GenerationStatus,
     Thresholds,
     begin_generation,
-    known_generations,
+    list_generations,
     read_active_generation,
 )
 from lamina.stores.postgres.job_runs import run_area
@@ -118,7 +118,7 @@ class Target:
 
 
 def target_of(
-    known: Sequence[KnownGeneration], identity: ModelIdentity, moment: datetime, undo_window: timedelta
+    known: Sequence[GenerationStatus], identity: ModelIdentity, moment: datetime, undo_window: timedelta
 ) -> Target:
     """Return what a run of this model is to fill, and what it is to remove.
 
@@ -175,7 +175,7 @@ class Reembedding:
     async def decide(self, area: Area, after: After, moment: datetime) -> Page[Vectors | Outdated]:
         """Read and embed one page of what lacks vectors; then, of what has vectors too many."""
         policy = self._policy
-        target = target_of(await known_generations(self._pool), policy.identity, moment, policy.undo_window)
+        target = target_of(await list_generations(self._pool), policy.identity, moment, policy.undo_window)
         for step, last in _steps(after):
             rows = await self._rows(area, step, last, target)
             if rows:
@@ -186,7 +186,7 @@ class Reembedding:
     async def preview(self, area: Area, after: After, moment: datetime) -> Page[None]:
         """Count one page of what lacks vectors, or has vectors too many."""
         policy = self._policy
-        target = target_of(await known_generations(self._pool), policy.identity, moment, policy.undo_window)
+        target = target_of(await list_generations(self._pool), policy.identity, moment, policy.undo_window)
         for step, last in _steps(after):
             rows = await self._rows(area, step, last, target)
             if rows:
@@ -250,7 +250,7 @@ class Reembedding:
         Raises:
             Conflict: If searches read the generation: then there is nothing to go back to.
         """
-        known = await known_generations(self._pool)
+        known = await list_generations(self._pool)
         own = next((one for one in known if one.identity == self._policy.identity), None)
         if own is None:
             return Counts()

@@ -15,9 +15,9 @@ from lamina.policies.retention.decay import edge_standing, entity_standing, entr
 from lamina.policies.retention.lifespan import is_warm
 from lamina.stores.postgres.aging import Candidates, read_candidates
 from lamina.stores.postgres.connection import Pool
-from lamina.stores.postgres.job_changes import Change
+from lamina.stores.postgres.job_changes import RowChange
 
-Decide = Callable[[Sequence[DictRow], datetime], list[Change]]
+Decide = Callable[[Sequence[DictRow], datetime], list[RowChange]]
 Rows = Literal["notes", "entities", "edges"]
 
 
@@ -50,7 +50,7 @@ class RowJob:
         self._policy = policy
         self._page_rows = page_rows
 
-    async def decide(self, area: Area, after: After, moment: datetime) -> Page[list[Change]]:
+    async def decide(self, area: Area, after: After, moment: datetime) -> Page[list[RowChange]]:
         """Read one page and decide."""
         rows = await read_candidates(
             self._pool,
@@ -65,7 +65,7 @@ class RowJob:
         next_after = None if is_last else {"id": str(rows[-1]["id"])}
         return Page(changes or None, next_after, seen=len(rows), planned=len(changes))
 
-    async def act(self, changes: Changes, area: Area, plan: list[Change]) -> Counts:
+    async def act(self, changes: Changes, area: Area, plan: list[RowChange]) -> Counts:
         """Change the rows that still are as they were."""
         change = {"notes": changes.notes, "entities": changes.entities, "edges": changes.edges}[self._policy.rows]
         changed = set(await change(plan, tenant=area.tenant))
@@ -77,14 +77,14 @@ class RowJob:
         return 0
 
 
-def _swept(rows: Sequence[DictRow], moment: datetime) -> list[Change]:
+def _swept(rows: Sequence[DictRow], moment: datetime) -> list[RowChange]:
     after: dict[str, dict[str, Any]] = {
         "idle": {"temperature": "cold", "temperature_changed_at": moment},
         "expired": {"deleted_at": moment},
     }
     states = ((row, _state(row, moment)) for row in rows)
     return [
-        Change(
+        RowChange(
             row["id"],
             after[state],
             {"temperature": row["temperature"], "hits": row["hits"], "last_hit_at": row["last_hit_at"]},
@@ -102,28 +102,28 @@ def _state(row: DictRow, moment: datetime) -> Literal["idle", "expired"] | None:
     return "idle" if is_idle else None
 
 
-def _faded(rows: Sequence[DictRow], moment: datetime) -> list[Change]:
+def _faded(rows: Sequence[DictRow], moment: datetime) -> list[RowChange]:
     # By whole days: a second run on the same day changes nothing.
     weights = ((row, entry_weight(timedelta(days=(moment - row["last_hit_at"]).days))) for row in rows)
     return [
-        Change(row["id"], {"weight": weight}, {"last_hit_at": row["last_hit_at"], "weight": row["weight"]})
+        RowChange(row["id"], {"weight": weight}, {"last_hit_at": row["last_hit_at"], "weight": row["weight"]})
         for row, weight in weights
         if weight != row["weight"]
     ]
 
 
-def _doubted(rows: Sequence[DictRow], moment: datetime) -> list[Change]:
+def _doubted(rows: Sequence[DictRow], moment: datetime) -> list[RowChange]:
     standings = ((row, entity_standing(moment - row["last_seen_at"], row["sources"])) for row in rows)
     return _stood(list(standings))
 
 
-def _weakened(rows: Sequence[DictRow], moment: datetime) -> list[Change]:
+def _weakened(rows: Sequence[DictRow], moment: datetime) -> list[RowChange]:
     return _stood([(row, edge_standing(moment - row["last_seen_at"])) for row in rows])
 
 
-def _stood(found: Sequence[tuple[DictRow, float]]) -> list[Change]:
+def _stood(found: Sequence[tuple[DictRow, float]]) -> list[RowChange]:
     return [
-        Change(row["id"], {"standing": standing}, {"standing": row["standing"], "last_seen_at": row["last_seen_at"]})
+        RowChange(row["id"], {"standing": standing}, {"standing": row["standing"], "last_seen_at": row["last_seen_at"]})
         for row, standing in found
         if standing != row["standing"]
     ]

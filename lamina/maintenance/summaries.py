@@ -26,7 +26,7 @@ from lamina.policies.retention.summary_periods import (
 )
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.derived_notes import read_dated_notes, read_summaries
-from lamina.stores.postgres.job_changes import Change
+from lamina.stores.postgres.job_changes import RowChange
 
 SOURCE = "job:summaries"
 SLICE_NOTES = 2_000
@@ -180,4 +180,4 @@ async def _retire(changes: Changes, area: Area, item: Summary) -> int:
     if item.replaces is None:
         return 0
     after = {"deleted_at": changes.moment, "merged_into": item.made.derived.id}
-    return len(await changes.notes([Change(item.replaces, after, {"deleted_at": None})], tenant=area.tenant))
+    return len(await changes.notes([RowChange(item.replaces, after, {"deleted_at": None})], tenant=area.tenant))

@@ -12,8 +12,8 @@ from lamina.errors import Conflict, Unavailable
 from lamina.maintenance.changes import Changes
 from lamina.maintenance.pages import Job, Undoes
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
-from lamina.stores.postgres.job_changes import RELATIONS, Change, Relation, take_undone
-from lamina.stores.postgres.job_runs import Runs, locked
+from lamina.stores.postgres.job_changes import RELATIONS, Relation, RowChange, take_undone
+from lamina.stores.postgres.job_runs import JobRuns, job_lock
 
 PAGE = 2_000
 TRIES = 3
@@ -33,7 +33,7 @@ class Undo:
     def __init__(self, url: str, pool: Pool, job: Job[Any], *, window: timedelta) -> None:
         self._url = url
         self._pool = pool
-        self._runs = Runs(pool)
+        self._runs = JobRuns(pool)
         self._job = job
         self._window = window
 
@@ -50,7 +50,7 @@ class Undo:
         """
         run = await self._runs.get(id_, tenant)
         _refuse(run, now, self._window)
-        async with locked(self._url, run.order) as is_ours:
+        async with job_lock(self._url, run.order) as is_ours:
             if not is_ours:
                 raise Conflict(f"another run of {run.order.job} works on {run.order.area}; wait for its end")
             if not await self._runs.reopen(id_, RunState.UNDOING, of=_ENDED):
@@ -98,7 +98,7 @@ class Undo:
         return await in_transaction(self._pool, act)
 
 
-async def _change(changes: Changes, relation: Relation, taken: list[Change]) -> int:
+async def _change(changes: Changes, relation: Relation, taken: list[RowChange]) -> int:
     change = {
         "notes": changes.notes,
         "entities": changes.entities,
@@ -108,7 +108,7 @@ async def _change(changes: Changes, relation: Relation, taken: list[Change]) -> 
     return len(await change(taken))
 
 
-async def request_undo(runs: Runs, id_: UUID, now: datetime, window: timedelta, tenant: str | None = None) -> None:
+async def request_undo(runs: JobRuns, id_: UUID, now: datetime, window: timedelta, tenant: str | None = None) -> None:
     """Have whoever works on the queue undo a run.
 
     Raises:

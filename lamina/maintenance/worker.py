@@ -12,7 +12,7 @@ from lamina.errors import Misconfigured, Unavailable
 from lamina.maintenance.changes import Changes
 from lamina.maintenance.pages import After, Job, Page, Previews
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
-from lamina.stores.postgres.job_runs import Runs, advance, count_changes
+from lamina.stores.postgres.job_runs import JobRuns, advance_partition, count_changes
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class Worker:
 
     def __init__(self, pool: Pool, job: Job[Any], limits: Limits) -> None:
         self._pool = pool
-        self._runs = Runs(pool)
+        self._runs = JobRuns(pool)
         self._job = job
         self._limits = limits
 
@@ -157,7 +157,7 @@ class Worker:
 async def _moved(
     connection: Connection, run: UUID, at: Partition, cursor: Cursor | None, counts: Counts, **told: Any
 ) -> None:
-    if not await advance(connection, run, at, cursor, counts, **told):
+    if not await advance_partition(connection, run, at, cursor, counts, **told):
         raise Overtaken
 
 

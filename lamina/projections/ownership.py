@@ -13,7 +13,7 @@ from lamina.core.tiers import ProjectionName
 from lamina.errors import Misconfigured, Unavailable
 from lamina.projections.locations import index_path, location_of
 from lamina.settings import EmbeddedFalkorDBSettings, QdrantEdgeSettings, Settings, store_settings
-from lamina.stores.postgres.builds import claim_store, feeding_of, served_store
+from lamina.stores.postgres.builds import claim_store, read_store_status, served_store
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import Generation
 
@@ -106,7 +106,7 @@ def owner_check(pool: Pool, projection: ProjectionName, location: str, generatio
     """
 
     async def check() -> None:
-        feeding = await feeding_of(pool, projection, location, generation)
+        feeding = await read_store_status(pool, projection, location, generation)
         if generation is not None and not feeding.is_active:
             raise Unavailable("index", f"vectors of {generation.identity.model} are not the active ones any more")
         if not feeding.is_here:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from lamina.errors import Misconfigured
 from lamina.settings import Settings
-from lamina.stores.postgres.archive_catalog import ArchivedNotes
+from lamina.stores.postgres.archive_catalog import ArchiveCatalog
 from lamina.stores.postgres.connection import Pool
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Archives:
 
     settings: Settings
     pool: Pool
-    notes: ArchivedNotes
+    notes: ArchiveCatalog
 
     def keeper(self) -> "ArchiveKeeper":
         """Return the keeper of the archive.
@@ -81,7 +81,7 @@ class Archives:
         Raises:
             Misconfigured: As for the archive.
         """
-        entries = await self.notes.known(tenant, [id_])
+        entries = await self.notes.find(tenant, [id_])
         return bool(entries) and await self.keeper().erase_all(tenant, entries, now) > 0
 
     async def erase_user(self, tenant: str, user: str, now: datetime) -> int:
@@ -101,4 +101,4 @@ class Archives:
 
 def build_archives(settings: Settings, pool: Pool) -> Archives:
     """Build the calls on archived notes; opens nothing."""
-    return Archives(settings, pool, ArchivedNotes(pool))
+    return Archives(settings, pool, ArchiveCatalog(pool))

@@ -19,7 +19,7 @@ from lamina.stores.postgres.documents import Documents
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.knowledge import KnowledgeReader
 from lamina.stores.postgres.messages import Messages, MessagesAround, SessionVectors
-from lamina.stores.postgres.notes import Notes, NotesAt, NotesWarm
+from lamina.stores.postgres.notes import Notes, NotesOfTemperature, NotesWarm
 from lamina.stores.postgres.procedures import ProceduresSearcher
 from lamina.wiring.projections import (
     BuiltProjection,
@@ -127,9 +127,9 @@ def build_notes(settings: Settings, pool: Pool, generation: Generation) -> Built
     notes, least = Notes(pool), settings.search.min_similarity
     searcher = _sources(
         settings,
-        Hybrid(Source.NOTES_HYBRID, index.store, NotesAt(notes, "warm"), min_similarity=least),
+        Hybrid(Source.NOTES_HYBRID, index.store, NotesOfTemperature(notes, "warm"), min_similarity=least),
         NotesWarm(pool),
-        NotesCold(cold.store, NotesAt(notes, "cold"), min_similarity=least),
+        NotesCold(cold.store, NotesOfTemperature(notes, "cold"), min_similarity=least),
     )
     return BuiltTier(searcher, {"notes": index, "cold": cold})
 

@@ -23,7 +23,7 @@ from lamina.errors import Conflict, Misconfigured, Unavailable
 from lamina.models.hashing import HashingModel
 from lamina.settings import FalkorDBServerSettings, PoolSettings, PostgresServerSettings, Settings
 from lamina.stores.postgres.connection import Connection, Pool, Pooling, connect, in_transaction, new_pool
-from lamina.stores.postgres.job_runs import Runs, locked
+from lamina.stores.postgres.job_runs import JobRuns, job_lock
 from lamina.stores.postgres.migrate import migrate, refuse_versions
 from lamina.wiring.stores import build_pool, postgres_url, session_url, utc_now
 from tests.support.application import Application, running, settings_for
@@ -186,9 +186,9 @@ async def nothing_is_pending(app: Application) -> None:
 async def test_a_lock_of_a_job_is_held_past_the_pooler(server: PostgresServerSettings) -> None:
     settings, order = Settings(postgres=server), Order("sweep", Area("acme"), utc_now())
 
-    async with locked(session_url(settings), order) as is_mine, locked(session_url(settings), order) as is_free:
+    async with job_lock(session_url(settings), order) as is_mine, job_lock(session_url(settings), order) as is_free:
         held = (is_mine, is_free)
-    async with locked(postgres_url(settings), order) as is_mine, locked(postgres_url(settings), order) as is_free:
+    async with job_lock(postgres_url(settings), order) as is_mine, job_lock(postgres_url(settings), order) as is_free:
         through = (is_mine, is_free)
 
     assert held == (True, False)
@@ -197,10 +197,10 @@ async def test_a_lock_of_a_job_is_held_past_the_pooler(server: PostgresServerSet
 
 async def test_runs_of_jobs_are_kept_behind_a_pooler(server: PostgresServerSettings) -> None:
     async with build_pool(Settings(postgres=server, pool=LIMITS)) as pool:
-        run = await Runs(pool).add(Order("sweep", Area("acme"), utc_now()))
+        run = await JobRuns(pool).add(Order("sweep", Area("acme"), utc_now()))
 
-        assert await Runs(pool).begin(run, units=1, partitions=2) == 2
-        assert [one.id for one in await Runs(pool).open()] == [run]
+        assert await JobRuns(pool).begin(run, units=1, partitions=2) == 2
+        assert [one.id for one in await JobRuns(pool).open()] == [run]
 
 
 def test_a_pooler_by_transaction_wants_a_url_past_it() -> None:

@@ -17,7 +17,7 @@ from lamina.models.hashing import HashingModel
 from lamina.stores.postgres import aging, job_changes, job_runs
 from lamina.stores.postgres.connection import QUERIES as SESSION_QUERIES
 from lamina.stores.postgres.generations import claim_generation
-from lamina.stores.postgres.job_changes import Change, _json
+from lamina.stores.postgres.job_changes import RowChange, _json
 from tests.support.application import Application
 from tests.support.databases import new_database
 from tests.support.jobs import in_days, run_job
@@ -247,7 +247,7 @@ def all_costs(connection: "psycopg.Connection[dict[str, Any]]") -> dict[str, Cos
     return {name: cost(connection, name, parameters) for name, parameters in asked.items()}
 
 
-def changes_as_parameters(changes: Sequence[Change]) -> Json:
+def changes_as_parameters(changes: Sequence[RowChange]) -> Json:
     return {
         "ids": [change.id for change in changes],
         "guards": [_json(change.guard) for change in changes],

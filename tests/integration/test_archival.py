@@ -18,7 +18,7 @@ from lamina.maintenance.archival import ArchivalJob, ArchivalPolicy, ArchiveKeep
 from lamina.models.hashing import HashingModel
 from lamina.stores.archive import Archive, ArchivedNote, ArchiveFile, UnreadableArchive, scope_folder
 from lamina.stores.archive.files import MARK
-from lamina.stores.postgres.archive_catalog import ArchivedNotes
+from lamina.stores.postgres.archive_catalog import ArchiveCatalog
 from lamina.wiring.archives import Archives, build_archive, build_archives
 from tests.support.application import Application, running, settings_for
 from tests.support.jobs import Watched, driver_of, in_days, in_pages, job_of, run_job, undo_run
@@ -111,7 +111,7 @@ async def restore(app: Application, ids: Collection[UUID]) -> dict[UUID, Restore
 
 
 async def erase(app: Application, id_: UUID) -> None:
-    entries = await ArchivedNotes(app.pool).known(app.tenant, [id_])
+    entries = await ArchiveCatalog(app.pool).find(app.tenant, [id_])
     if not entries or not await keeper_of(app).erase_all(app.tenant, entries, datetime.now(UTC)):
         raise NotFound("note", str(id_))
 
@@ -728,7 +728,7 @@ async def test_a_damaged_file_is_refused_and_nothing_is_changed(app: Application
     whole = await add(app, "three", namespace="other")
     await cooled(app)
     run = await archived(app)
-    file = folder / f"{(await ArchivedNotes(app.pool).known(app.tenant, damaged))[0].file}.parquet"
+    file = folder / f"{(await ArchiveCatalog(app.pool).find(app.tenant, damaged))[0].file}.parquet"
     data = file.read_bytes()
     file.write_bytes(data[:100] + bytes([data[100] ^ 1]) + data[101:])
     before = await state(app), await listed(app)
@@ -739,7 +739,7 @@ async def test_a_damaged_file_is_refused_and_nothing_is_changed(app: Application
             app.pool,
             archive_of(app),
             app.tenant,
-            await ArchivedNotes(app.pool).known(app.tenant, [damaged[0]]),
+            await ArchiveCatalog(app.pool).find(app.tenant, [damaged[0]]),
             datetime.now(UTC),
         )
     outcomes = await keeper_of(app).restore(app.tenant, damaged)
@@ -880,7 +880,7 @@ async def test_an_erasure_that_crashed_after_the_file_can_be_repeated(app: Appli
     erased, other = await add(app, "one", "two")
     await cooled(app)
     await archived(app)
-    entry = (await ArchivedNotes(app.pool).known(app.tenant, [erased]))[0]
+    entry = (await ArchiveCatalog(app.pool).find(app.tenant, [erased]))[0]
     archive_of(app).rewrite_without(entry.file, [erased], now=MOMENT)
 
     assert await restore(app, [erased]) == {erased: RestoreStatus.UNREADABLE}

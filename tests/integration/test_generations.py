@@ -21,10 +21,10 @@ from lamina.projections.ownership import OwnedProjection, owner_check
 from lamina.settings import HashingSettings, Settings, ThresholdName
 from lamina.stores.postgres.generations import (
     Generation,
-    KnownGeneration,
+    GenerationStatus,
     activate_generation,
     claim_generation,
-    known_generations,
+    list_generations,
 )
 from lamina.wiring.stores import build_model, build_pool, model_identity, with_thresholds
 from tests.support.application import settings_for
@@ -153,7 +153,7 @@ async def test_an_index_takes_no_changes_once_another_generation_is_active(datab
             await projection.apply([Change(None, 3)])  # type: ignore[arg-type]
 
         assert [change.record for change in inner.changes] == [1]
-        assert [known.state for known in await known_generations(pool)] == ["active", "retired"]
+        assert [known.state for known in await list_generations(pool)] == ["active", "retired"]
 
 
 async def test_a_question_of_another_generation_is_answered_by_words_alone(database: str, tmp_path: Path) -> None:
@@ -204,9 +204,9 @@ def test_another_seed_makes_another_model(tmp_path: Path) -> None:
     assert near < 0.7
 
 
-def known(number: int, model: HashingModel, state: str, retired_days: float | None = None) -> KnownGeneration:
+def known(number: int, model: HashingModel, state: str, retired_days: float | None = None) -> GenerationStatus:
     retired = None if retired_days is None else NOW - timedelta(days=retired_days)
-    return KnownGeneration(number, model.identity, state, retired)
+    return GenerationStatus(number, model.identity, state, retired)
 
 
 OLD = known(1, FIRST, "retired", 31)
@@ -225,5 +225,5 @@ OLD = known(1, FIRST, "retired", 31)
         ([OLD, known(2, HashingModel(seed=3), "active"), known(3, SECOND, "building")], Target(3, is_begun=True)),
     ],
 )
-def test_a_run_fills_the_generation_of_its_model(generations: list[KnownGeneration], expected: Target) -> None:
+def test_a_run_fills_the_generation_of_its_model(generations: list[GenerationStatus], expected: Target) -> None:
     assert target_of(generations, SECOND.identity, NOW, MONTH) == expected

@@ -13,7 +13,7 @@ from lamina.maintenance.changes import Changes
 from lamina.projections.audit import Drift, audit
 from lamina.stores.postgres.connection import Connection, in_transaction
 from lamina.stores.postgres.entities import PreparedEntity, put_entities
-from lamina.stores.postgres.job_changes import Change
+from lamina.stores.postgres.job_changes import RowChange
 from lamina.stores.postgres.outbox import Outbox
 from tests.integration.test_merge_job import AGAIN, PLAIN, write_apart
 from tests.support.application import Application
@@ -39,7 +39,7 @@ async def links_of(app: Application) -> set[tuple[str, str]]:
 async def change(app: Application, id_: str, **after: Any) -> None:
     async def act(connection: Connection) -> None:
         changes = Changes(connection, None, datetime.now(UTC))
-        await changes.notes([Change(UUID(id_), after)], tenant=app.tenant)
+        await changes.notes([RowChange(UUID(id_), after)], tenant=app.tenant)
 
     await in_transaction(app.pool, act)
 

@@ -21,7 +21,7 @@ from lamina.stores.postgres.connection import Connection, Pool, connect, in_tran
 from lamina.stores.postgres.entities import Evidence, PreparedEntity, find_names, put_edges, put_entities
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.knowledge import KnowledgeReader
-from lamina.stores.postgres.links import QUERIES, Mention, put_mentions, untold
+from lamina.stores.postgres.links import QUERIES, Mention, find_unlinked, put_mentions
 from lamina.stores.postgres.notes import insert_notes, prepare_note
 from lamina.stores.postgres.shares import Shares
 
@@ -178,8 +178,8 @@ async def test_many_new_names_lead_to_a_bounded_number_of_older_memories(
     notes = [prepare_note(new_id(), Note(text), (Chunk(0, len(text), VECTOR),)) for text in texts]
     await insert_notes(connection, SCOPE, notes, 1, NOON)
 
-    assert len(await untold(connection, SCOPE, ["ann"], 3)) == 3
-    assert len(await untold(connection, SCOPE, ["ann", "bob", "cleo"], 5)) == 7
+    assert len(await find_unlinked(connection, SCOPE, ["ann"], 3)) == 3
+    assert len(await find_unlinked(connection, SCOPE, ["ann", "bob", "cleo"], 5)) == 7
 
 
 async def test_a_mention_of_no_entity_of_this_place_is_not_stored(connection: Connection) -> None:

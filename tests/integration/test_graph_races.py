@@ -20,7 +20,7 @@ from lamina.settings import PoolSettings
 from lamina.stores.postgres.connection import Connection, Pool, new_pool
 from lamina.stores.postgres.entities import Evidence, PreparedEntity, put_edges, put_entities
 from lamina.stores.postgres.generations import claim_generation
-from lamina.stores.postgres.links import Mention, forget, put_mentions, untold
+from lamina.stores.postgres.links import Mention, find_unlinked, put_mentions, remove_from_graph
 from lamina.stores.postgres.notes import PreparedNote, delete_note, derive_notes, insert_notes, prepare_note
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
@@ -102,7 +102,7 @@ async def test_an_entity_that_is_mentioned_again_while_its_last_mention_goes_sta
             if is_put_again:
                 await ids_of(writer, "ann")
             await put_mentions(writer, SCOPE, [mention(second, ann)])
-            task = await started(pool, deleter, forget(deleter, [first]))
+            task = await started(pool, deleter, remove_from_graph(deleter, [first]))
         await task
 
     assert await rows(pool, "SELECT id FROM entities") == [{"id": ann}]
@@ -117,7 +117,7 @@ async def test_an_entity_that_went_meanwhile_is_not_linked(pool: Pool) -> None:
 
     async with pool.connection() as writer, pool.connection() as deleter, writer.transaction():
         async with deleter.transaction():
-            await forget(deleter, [first])
+            await remove_from_graph(deleter, [first])
             both = [mention(second, ids["ann"]), mention(second, ids["bob"])]
             task = await started(pool, writer, put_mentions(writer, SCOPE, both))
         await task
@@ -134,7 +134,7 @@ async def test_an_edge_that_finds_new_evidence_while_its_last_goes_stays_and_is_
     async with pool.connection() as writer, pool.connection() as deleter, deleter.transaction():
         async with writer.transaction():
             await put_edges(writer, SCOPE, [evidence(second, "letter", 0.4)], ids)
-            task = await started(pool, deleter, forget(deleter, [first]))
+            task = await started(pool, deleter, remove_from_graph(deleter, [first]))
         await task
 
     edges = await rows(pool, "SELECT confidence FROM edges")
@@ -151,7 +151,7 @@ async def test_an_edge_stays_for_a_writer_that_locks_nothing_but_the_edge(pool: 
     async with pool.connection() as writer, pool.connection() as deleter, deleter.transaction():
         async with writer.transaction():
             await writer.execute(more)
-            task = await started(pool, deleter, forget(deleter, [first]))
+            task = await started(pool, deleter, remove_from_graph(deleter, [first]))
         await task
 
     edges = await rows(pool, "SELECT strength, confidence FROM edges")
@@ -207,7 +207,7 @@ async def test_a_note_that_goes_meanwhile_is_not_linked_to_a_newer_entity(pool: 
     async with pool.connection() as writer, pool.connection() as deleter, writer.transaction():
         async with deleter.transaction():
             await delete_note(deleter, "acme", gone.id, NOON)
-            task = await started(pool, writer, untold(writer, SCOPE, ["ann"], 50))
+            task = await started(pool, writer, find_unlinked(writer, SCOPE, ["ann"], 50))
         found = await task
 
     assert [item.id for item in found] == [kept.id]

@@ -20,7 +20,7 @@ from lamina.core.areas import Area
 from lamina.core.runs import JobName, Order
 from lamina.embedded import EmbeddedPostgres
 from lamina.models.hashing import HashingModel
-from lamina.stores.postgres.job_runs import Runs
+from lamina.stores.postgres.job_runs import JobRuns
 from lamina.wiring.jobs import JOBS
 from lamina.wiring.stores import build_pool
 from tests.support.application import Application, running, settings_for
@@ -286,7 +286,7 @@ async def begun(task: Task, *, partitions: int) -> str:
     """Return the id of a run that is cut into partitions on which nobody works yet."""
     settings = settings_for(task.url, Path(task.folder))
     async with build_pool(settings) as pool:
-        runs = Runs(pool)
+        runs = JobRuns(pool)
         order = Order(task.job, Area(), datetime.fromisoformat(task.moment))
         id_ = await runs.add(order)
         await runs.begin(id_, units=await runs.count_units(order, "namespaces"), partitions=partitions)

@@ -14,8 +14,8 @@ from lamina.maintenance.changes import Changes
 from lamina.maintenance.pages import After, Page
 from lamina.maintenance.row_jobs import DECAY, RowJob
 from lamina.maintenance.worker import Worker
-from lamina.stores.postgres.job_changes import Change, change_rows
-from lamina.stores.postgres.job_runs import Runs
+from lamina.stores.postgres.job_changes import RowChange, change_rows
+from lamina.stores.postgres.job_runs import JobRuns
 from lamina.wiring.jobs import job_limits
 from tests.support.application import Application
 from tests.support.jobs import driver_of, in_days, run_job, undo_run
@@ -36,7 +36,7 @@ async def weight_of(app: Application, id_: UUID) -> float:
 class Poisoned(RowJob):
     """Decay that cannot read one workspace."""
 
-    async def decide(self, area: Area, after: After, moment: datetime) -> Page[list[Change]]:
+    async def decide(self, area: Area, after: After, moment: datetime) -> Page[list[RowChange]]:
         if area.workspace == "poisoned":
             raise ValueError("None is not a valid Level")
         return await super().decide(area, after, moment)
@@ -59,7 +59,7 @@ async def test_a_scope_that_fails_is_told_and_every_other_one_is_worked_on(appli
 class Down(RowJob):
     """Decay without its database."""
 
-    async def decide(self, area: Area, after: After, moment: datetime) -> Page[list[Change]]:
+    async def decide(self, area: Area, after: After, moment: datetime) -> Page[list[RowChange]]:
         raise Unavailable("postgres", "it restarts")
 
 
@@ -68,7 +68,7 @@ async def test_an_outage_leaves_a_run_to_be_gone_on_with(application: Applicatio
     order = Order("decay", Area(application.tenant), in_days(12))
     with pytest.raises(Unavailable):
         await driver_of(application, "decay", Down(application.pool, DECAY, page_rows=10)).start(order)
-    [waiting] = await Runs(application.pool).latest("decay", application.tenant)
+    [waiting] = await JobRuns(application.pool).latest("decay", application.tenant)
 
     ended = await driver_of(application, "decay").start(order)
 
@@ -78,7 +78,7 @@ async def test_an_outage_leaves_a_run_to_be_gone_on_with(application: Applicatio
 
 async def test_a_worker_that_was_left_behind_changes_nothing_for_a_run_that_is_over(application: Application) -> None:
     id_ = await add(application, "w")
-    runs = Runs(application.pool)
+    runs = JobRuns(application.pool)
     run_id = await runs.add(Order("decay", Area(application.tenant), in_days(12)))
     await runs.begin(run_id, units=1, partitions=1)
     run = await runs.get(run_id)
@@ -93,7 +93,7 @@ async def test_a_worker_that_was_left_behind_changes_nothing_for_a_run_that_is_o
 
 
 async def test_an_undo_that_is_asked_for_is_not_lost_to_a_driver_that_ends(application: Application) -> None:
-    runs = Runs(application.pool)
+    runs = JobRuns(application.pool)
     run = await run_job(application, "decay", in_days(12))
     await runs.reopen(run.id, RunState.UNDOING, of=(RunState.DONE,))
 
@@ -107,8 +107,8 @@ async def test_an_undo_that_is_asked_for_is_not_lost_to_a_driver_that_ends(appli
 async def test_what_can_be_undone_outlives_an_undo_that_takes_longer_than_its_time(application: Application) -> None:
     id_ = await add(application, "w")
     run = await run_job(application, "decay", in_days(12))
-    await Runs(application.pool).reopen(run.id, RunState.UNDOING, of=(RunState.DONE,))
-    await Runs(application.pool).forget(in_days(1))
+    await JobRuns(application.pool).reopen(run.id, RunState.UNDOING, of=(RunState.DONE,))
+    await JobRuns(application.pool).forget(in_days(1))
 
     undone = await undo_run(application, run)
 
@@ -118,7 +118,7 @@ async def test_what_can_be_undone_outlives_an_undo_that_takes_longer_than_its_ti
 
 async def test_a_row_that_another_writer_holds_is_compared_as_it_is_afterwards(application: Application) -> None:
     id_ = await add(application, "w")
-    change = Change(id_, {"weight": 0.4}, {"weight": 1.0})
+    change = RowChange(id_, {"weight": 0.4}, {"weight": 1.0})
     async with application.pool.connection() as writer, application.pool.connection() as job:
         async with writer.transaction():
             await writer.execute("UPDATE notes SET importance = 0.9 WHERE id = %s", [id_])
@@ -133,7 +133,7 @@ async def test_a_row_that_another_writer_holds_is_compared_as_it_is_afterwards(a
 
 async def test_a_row_that_another_writer_changes_meanwhile_stays_as_that_one_left_it(application: Application) -> None:
     id_ = await add(application, "w")
-    change = Change(id_, {"weight": 0.4}, {"weight": 1.0})
+    change = RowChange(id_, {"weight": 0.4}, {"weight": 1.0})
     async with application.pool.connection() as writer, application.pool.connection() as job:
         async with writer.transaction():
             await writer.execute("UPDATE notes SET weight = 0.7 WHERE id = %s", [id_])
@@ -153,7 +153,7 @@ class Teaching(RowJob):
         super().__init__(*arguments, **options)
         self.is_held, self.may_end = asyncio.Event(), asyncio.Event()
 
-    async def act(self, changes: Changes, area: Area, plan: list[Change]) -> Counts:
+    async def act(self, changes: Changes, area: Area, plan: list[RowChange]) -> Counts:
         changes.bump(area.scope(), teaches=True)
         self.is_held.set()
         await self.may_end.wait()
@@ -177,7 +177,7 @@ async def test_no_writer_waits_for_a_page(application: Application) -> None:
 
 
 async def test_a_tenant_may_have_only_so_many_runs_open(application: Application) -> None:
-    runs = Runs(application.pool)
+    runs = JobRuns(application.pool)
     order = Order("decay", Area(application.tenant), datetime.now(UTC))
     for _ in range(50):
         await runs.add(order)

@@ -14,7 +14,7 @@ from lamina.core.runs import Counts, JobName, Order, Run, RunState
 from lamina.errors import Conflict, Misconfigured
 from lamina.maintenance.pages import Job
 from lamina.maintenance.worker import Worker
-from lamina.stores.postgres.job_runs import Runs
+from lamina.stores.postgres.job_runs import JobRuns
 from lamina.wiring.jobs import job_limits
 from tests.support.application import Application
 from tests.support.jobs import Halt, Watched, driver_of, in_days, in_pages, job_of, run_job
@@ -178,7 +178,7 @@ async def test_a_run_whose_driver_died_is_gone_on_with_by_the_next_start(filled:
     dying.cancel()
     with suppress(asyncio.CancelledError):
         await dying
-    left = [run.id for run in await Runs(filled.pool).latest(tenant=filled.tenant)]
+    left = [run.id for run in await JobRuns(filled.pool).latest(tenant=filled.tenant)]
 
     again = await run_job(filled, "sweep", in_days(9))
 
@@ -193,7 +193,7 @@ async def test_several_workers_on_one_partition_apply_each_page_once(filled: App
 
     await asyncio.gather(*(worker_of(small, job_of(small, "sweep")).work(run, 0) for _ in range(3)))
 
-    ended = await Runs(filled.pool).get(run.id)
+    ended = await JobRuns(filled.pool).get(run.id)
     assert ended.counts == Counts(units=3, seen=16, planned=16, changed=16)
     assert cold(filled) == {"one": 13, "two": 3}
     assert journal_of(filled, run) == 16
@@ -208,12 +208,12 @@ async def test_a_worker_that_is_overtaken_within_a_page_changes_nothing_of_it(fi
     working = asyncio.create_task(worker_of(filled, late).work(run, 0))
     await asyncio.wait_for(halt.reached.wait(), 30)
     await worker_of(filled, job_of(filled, "sweep")).work(run, 0)
-    ended = await Runs(filled.pool).get(run.id)
+    ended = await JobRuns(filled.pool).get(run.id)
     halt.passed.set()
     await working
 
     assert ended.counts == Counts(units=1, seen=3, planned=3, changed=3)
-    assert (await Runs(filled.pool).get(run.id)).counts == ended.counts
+    assert (await JobRuns(filled.pool).get(run.id)).counts == ended.counts
     assert late.decided == [Area(filled.tenant, "one", "default")]
 
 
@@ -226,12 +226,12 @@ async def test_the_partitions_of_a_run_have_each_namespace_once(filled: Applicat
     await asyncio.gather(*(worker_of(filled, watched).work(run, number) for number in range(3)))
 
     assert sorted(map(str, watched.decided)) == sorted({str(Area(filled.tenant, *ids)) for ids in namespaces(filled)})
-    assert (await Runs(filled.pool).get(run.id)).counts.changed == 12
+    assert (await JobRuns(filled.pool).get(run.id)).counts.changed == 12
 
 
 async def begun(app: Application, order: Order, *, partitions: int) -> Run:
     """Return a run that is cut into partitions on which nobody works yet."""
-    runs = Runs(app.pool)
+    runs = JobRuns(app.pool)
     id_ = await runs.add(order)
     await runs.begin(id_, units=partitions, partitions=partitions)
     return await runs.get(id_)

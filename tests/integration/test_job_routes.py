@@ -10,7 +10,7 @@ import pytest
 
 from lamina.core.areas import Area
 from lamina.core.runs import BY_SCHEDULE, JOB_NAMES, Order, RunState
-from lamina.stores.postgres.job_runs import Runs
+from lamina.stores.postgres.job_runs import JobRuns
 from lamina.stores.postgres.keys import KeyRole
 from lamina.wiring.jobs import JOBS
 from lamina.wiring.stores import utc_now
@@ -38,7 +38,7 @@ async def ordered(app: Application, **body: Any) -> dict[str, Any]:
 
 
 async def stored(app: Application) -> list[UUID]:
-    return [run.id for run in await Runs(app.pool).latest(tenant=app.tenant)]
+    return [run.id for run in await JobRuns(app.pool).latest(tenant=app.tenant)]
 
 
 @pytest.mark.parametrize("role", [KeyRole.READER, KeyRole.WRITER])
@@ -70,7 +70,7 @@ async def test_an_order_waits_in_the_queue_with_what_was_asked(application: Appl
     assert (run["workspace"], run["namespace"], run["dry_run"], run["force"]) == ("docks", "crew", True, True)
     assert before <= datetime.fromisoformat(run["moment"]) <= utc_now()
     assert run["report"][0].startswith(f"sweep (dry run) on tenant={application.tenant} workspace=docks")
-    kept = await Runs(application.pool).get(UUID(run["id"]))
+    kept = await JobRuns(application.pool).get(UUID(run["id"]))
     assert kept.order.area == Area(application.tenant, "docks", "crew")
 
 
@@ -144,8 +144,8 @@ async def test_nobody_sees_or_undoes_the_runs_of_another_tenant_or_of_all(applic
     neighbour = application.for_tenant(f"tenant {uuid.uuid4()}")
     mine = await ordered(application)
     theirs = await ordered(neighbour)
-    of_all = await Runs(application.pool).add(Order("sweep", Area(), utc_now(), requested_by="schedule"))
-    await Runs(application.pool).finish(of_all, RunState.DONE)
+    of_all = await JobRuns(application.pool).add(Order("sweep", Area(), utc_now(), requested_by="schedule"))
+    await JobRuns(application.pool).finish(of_all, RunState.DONE)
     client = admin(application)
 
     listed = (await client.get("/v1/jobs")).json()["runs"]
@@ -158,7 +158,7 @@ async def test_nobody_sees_or_undoes_the_runs_of_another_tenant_or_of_all(applic
 
     assert [run["id"] for run in listed] == [mine["id"]]
     assert {answer.status_code for answer in answers} == {404}
-    assert (await Runs(application.pool).get(of_all)).state is RunState.DONE
+    assert (await JobRuns(application.pool).get(of_all)).state is RunState.DONE
 
 
 async def test_a_list_has_the_latest_first_of_one_job_if_asked(application: Application) -> None:
@@ -193,7 +193,7 @@ async def test_what_cannot_be_undone_is_refused_with_the_reason(application: App
     dry = await run_job(application, "sweep", in_days(8), is_dry_run=True)
     queued = await ordered(application)
     undone = await run_job(application, "decay", in_days(8))
-    await Runs(application.pool).finish(undone.id, RunState.UNDONE)
+    await JobRuns(application.pool).finish(undone.id, RunState.UNDONE)
     client = admin(application)
 
     answers = [await client.post(f"/v1/jobs/{id_}/undo") for id_ in (dry.id, queued["id"], undone.id)]
@@ -222,8 +222,8 @@ async def test_a_run_that_ended_long_ago_cannot_be_undone(application: Applicati
 async def test_the_schedule_has_every_job_with_its_times(application: Application) -> None:
     now = datetime.now(UTC)
     order = Order("sweep", Area(), now, requested_by=BY_SCHEDULE)
-    by_schedule = await Runs(application.pool).get(await Runs(application.pool).add(order))
-    await Runs(application.pool).finish(by_schedule.id, RunState.DONE)
+    by_schedule = await JobRuns(application.pool).get(await JobRuns(application.pool).add(order))
+    await JobRuns(application.pool).finish(by_schedule.id, RunState.DONE)
     await ordered(application)
 
     jobs = {job["job"]: job for job in (await admin(application).get("/v1/jobs/schedule")).json()["jobs"]}

@@ -15,7 +15,7 @@ from lamina.core.runs import JOB_NAMES, Counts, Order, RunState
 from lamina.errors import Unavailable
 from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.builds import order_build
-from lamina.stores.postgres.job_runs import Runs, advance
+from lamina.stores.postgres.job_runs import JobRuns, advance_partition
 from lamina.wiring.stores import utc_now
 from tests.support.application import Application, running, settings_for
 from tests.unit.test_dashboard import collected
@@ -48,12 +48,12 @@ async def scraped(app: Application) -> dict[str, Metric]:
     return families(answer.content)
 
 
-async def done(runs: Runs, job: str, counts: Counts = NOTHING) -> None:
+async def done(runs: JobRuns, job: str, counts: Counts = NOTHING) -> None:
     id_ = await runs.add(Order(job, Area(), utc_now(), requested_by="schedule"))  # type: ignore[arg-type]
     await runs.begin(id_, units=1, partitions=1)
     partition = await runs.partition(id_, 0)
     async with runs._pool.connection() as connection:
-        await advance(connection, id_, partition, {"after": None}, counts, is_done=True)
+        await advance_partition(connection, id_, partition, {"after": None}, counts, is_done=True)
     await runs.finish(id_, RunState.DONE)
 
 
@@ -87,7 +87,7 @@ async def test_rows_and_bytes_come_from_the_servers_statistics(app: Application)
 
 
 async def test_jobs_tell_their_runs_their_last_success_and_how_often_they_are_due(app: Application) -> None:
-    runs = Runs(app.pool)
+    runs = JobRuns(app.pool)
     began = utc_now().timestamp()
     await done(runs, "sweep")
     failed = await runs.add(Order("decay", Area(), utc_now()))
@@ -106,7 +106,7 @@ async def test_jobs_tell_their_runs_their_last_success_and_how_often_they_are_du
 
 
 async def test_drift_is_what_the_last_audit_of_everything_found(app: Application) -> None:
-    runs = Runs(app.pool)
+    runs = JobRuns(app.pool)
     nothing = await scraped(app)
     await done(runs, "audit", Counts(seen=10, planned=7))
     await done(runs, "audit", Counts(seen=12, planned=3))
@@ -120,7 +120,7 @@ async def test_drift_is_what_the_last_audit_of_everything_found(app: Application
 
 
 async def test_a_real_scrape_tells_everything_that_the_dashboard_may_ask_for(app: Application) -> None:
-    await done(Runs(app.pool), "audit", Counts(seen=10, planned=1))
+    await done(JobRuns(app.pool), "audit", Counts(seen=10, planned=1))
     order_build(app.url, "notes")
 
     found = await scraped(app)

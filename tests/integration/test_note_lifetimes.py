@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from lamina.stores.postgres.connection import in_transaction
-from lamina.stores.postgres.job_changes import Change, change_rows
+from lamina.stores.postgres.job_changes import RowChange, change_rows
 from tests.support.application import Application
 from tests.support.jobs import rows_of
 
@@ -103,12 +103,12 @@ async def test_what_is_told_again_in_other_words_has_its_weight_back(semantic: A
     assert datetime.fromisoformat(told["last_hit_at"]).date() == datetime.now(UTC).date()
 
 
-def merge_of(gone: str, survivor: str) -> Change:
+def merge_of(gone: str, survivor: str) -> RowChange:
     after = {"deleted_at": MERGED_AT, "merged_into": UUID(survivor)}
-    return Change(UUID(gone), after, {"deleted_at": None, "merged_into": None})
+    return RowChange(UUID(gone), after, {"deleted_at": None, "merged_into": None})
 
 
-async def change(app: Application, *changes: Change) -> int:
+async def change(app: Application, *changes: RowChange) -> int:
     rows = await in_transaction(app.pool, lambda connection: change_rows(connection, "notes", changes))
     return len(rows)
 

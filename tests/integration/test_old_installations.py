@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from lamina.cli.commands import app as command_line
 from lamina.core.ports import Model
-from lamina.stores.postgres.job_runs import Runs
+from lamina.stores.postgres.job_runs import JobRuns
 from tests.support.application import Application
 from tests.support.databases import database_url
 from tests.support.installations import (
@@ -217,7 +217,7 @@ async def test_a_request_that_is_sent_again_is_answered_as_the_first_time(old: R
 async def test_a_run_of_a_job_is_taken_back_by_its_journal(old: Reopened) -> None:
     faded = old.manifest.faded
     app = replace(old.app, tenant=faded["tenant"])
-    run = await Runs(app.pool).get(UUID(faded["run"]), faded["tenant"])
+    run = await JobRuns(app.pool).get(UUID(faded["run"]), faded["tenant"])
     path = f"/v1/notes/{faded['id']}"
     before = await old.ask("GET", path, faded["tenant"])
 

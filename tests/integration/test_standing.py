@@ -13,7 +13,7 @@ from lamina.core.queries import Filters
 from lamina.stores.postgres.connection import QUERIES as SESSION_QUERIES
 from lamina.stores.postgres.connection import in_transaction
 from lamina.stores.postgres.filters import filtered
-from lamina.stores.postgres.job_changes import Change, change_rows
+from lamina.stores.postgres.job_changes import RowChange, change_rows
 from lamina.stores.postgres.messages import COLUMNS, QUERIES
 from lamina.stores.postgres.outbox import enqueue
 from tests.support.application import Application, fused_search
@@ -31,7 +31,7 @@ async def state(app: Application, *edges: Mapping[str, Any]) -> None:
 async def age(app: Application, table: str, standing: float) -> None:
     """Leave this much of all edges or entities of the tenant, as a job does."""
     async with rows_of(app, table) as found:
-        changes = [Change(row["id"], {"standing": standing}) for row in found]
+        changes = [RowChange(row["id"], {"standing": standing}) for row in found]
     relation: Any = table
 
     async def act(connection: Any) -> None:
@@ -175,7 +175,7 @@ async def summarised(app: Application, ids: Sequence[str], summary: str = "They 
     id_ = uuid4()
     (row,) = app.model.encode([summary])
     after = {"compacted_at": SUMMARISED_AT, "compacted_into": id_}
-    changes = [Change(UUID(item), after, dict.fromkeys(after)) for item in ids]
+    changes = [RowChange(UUID(item), after, dict.fromkeys(after)) for item in ids]
 
     async def act(connection: Any) -> None:
         await connection.execute(

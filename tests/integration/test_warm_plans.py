@@ -21,7 +21,7 @@ from lamina.stores.postgres.connection import QUERIES as SESSION_QUERIES
 from lamina.stores.postgres.filters import filtered
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.job_changes import QUERIES as JOB_CHANGES_QUERIES
-from lamina.stores.postgres.job_changes import Change, _json
+from lamina.stores.postgres.job_changes import RowChange, _json
 from lamina.stores.postgres.note_temperature import QUERIES as NOTE_TEMPERATURE_QUERIES
 from lamina.stores.postgres.notes import COLUMNS, QUERIES
 from tests.support.databases import name_of, new_database, vectors_indexed_afterwards
@@ -180,7 +180,7 @@ def among_many(connection: "psycopg.Connection[dict[str, Any]]") -> None:
     connection.execute("VACUUM (ANALYZE) notes")
 
 
-def change(connection: "psycopg.Connection[dict[str, Any]]", before: str, changes: list[Change]) -> Rows:
+def change(connection: "psycopg.Connection[dict[str, Any]]", before: str, changes: list[RowChange]) -> Rows:
     parameters = {
         "ids": [one.id for one in changes],
         "guards": [_json(one.guard) for one in changes],

@@ -28,7 +28,7 @@ from lamina.core.areas import Area
 from lamina.core.runs import JOB_NAMES, JobName, Order, Run, RunState
 from lamina.errors import Misconfigured
 from lamina.maintenance.undo import request_undo
-from lamina.stores.postgres.job_runs import Runs, locked
+from lamina.stores.postgres.job_runs import JobRuns, job_lock
 from lamina.wiring.jobs import jobs_namespace
 from lamina.wiring.stores import build_pool
 from tests.support.application import settings_for
@@ -108,7 +108,7 @@ class Waiting:
     """A database whose scheduler is here, and the runs in it."""
 
     url: str
-    runs: Runs
+    runs: JobRuns
     folder: Path
     settings: dict[str, Any]
 
@@ -138,7 +138,7 @@ async def waiting(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(scheduling, "RETRY_S", 0.05)
     LAUNCHED.clear()
     async with build_pool(settings_for(database, tmp_path)) as pool:
-        yield Waiting(database, Runs(pool), tmp_path, {})
+        yield Waiting(database, JobRuns(pool), tmp_path, {})
 
 
 async def test_what_was_queued_before_and_after_it_began_is_started_by_itself(waiting: Waiting) -> None:
@@ -181,7 +181,7 @@ async def test_while_somebody_else_drives_a_run_nothing_is_started(waiting: Wait
     run = await waiting.add("sweep")
     await waiting.runs.begin(run, units=0, partitions=1)
 
-    async with locked(waiting.url, (await waiting.runs.get(run)).order) as is_ours, waiting.scheduler():
+    async with job_lock(waiting.url, (await waiting.runs.get(run)).order) as is_ours, waiting.scheduler():
         await asyncio.sleep(1)
         during = list(LAUNCHED)
         assert is_ours
@@ -578,7 +578,7 @@ def namespace_of(url: str, tmp_path: Path) -> str:
 
 async def queued(url: str, tmp_path: Path, job: JobName = "sweep") -> UUID:
     async with build_pool(settings_for(url, tmp_path)) as pool:
-        return await Runs(pool).add(Order(job, Area("acme"), datetime.now(UTC)))
+        return await JobRuns(pool).add(Order(job, Area("acme"), datetime.now(UTC)))
 
 
 def state_of(url: str, run: UUID) -> str:

@@ -31,7 +31,7 @@ from lamina.maintenance.driver import fan_out_over
 from lamina.maintenance.pages import Job
 from lamina.maintenance.worker import Worker
 from lamina.settings import Settings
-from lamina.stores.postgres.job_runs import Runs
+from lamina.stores.postgres.job_runs import JobRuns
 from lamina.wiring.jobs import Tools, build_driver, build_job, build_job_embedder, build_undo, build_worker, job_limits
 from lamina.wiring.stores import build_pool, utc_now
 from tests.support.application import settings_for
@@ -206,7 +206,7 @@ async def launch_here(settings: Settings, run: UUID) -> None:
     """Drive a run in this process: a launcher for a scheduler that is not on Ray."""
     LAUNCHED.append(run)
     async with build_pool(settings) as pool:
-        found, tools = await Runs(pool).get(run), Tools(build_job_embedder(settings))
+        found, tools = await JobRuns(pool).get(run), Tools(build_job_embedder(settings))
         if found.state is RunState.UNDOING:
             await build_undo(settings, pool, found.order.job, tools).undo(run, utc_now())
         else:
@@ -234,7 +234,7 @@ async def _done(task: Task, trips: _Trips) -> None:
         job = build_job(settings, pool, task.job, Tools(build_job_embedder(settings)))
         worker = Worker(pool, _in_pages(job, task.page), job_limits(settings, task.job))
         if task.run is not None:
-            await worker.work(await Runs(pool).get(UUID(task.run)), task.partition)
+            await worker.work(await JobRuns(pool).get(UUID(task.run)), task.partition)
         else:
             driver = build_driver(settings, pool, task.job, fan_out_over(worker.work, 2))
             await _driven(driver.start, Order(task.job, Area(), datetime.fromisoformat(task.moment)), trips)

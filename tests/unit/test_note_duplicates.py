@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.core.memories import Chunk, Note
-from lamina.stores.postgres.note_duplicates import Original, raised_importance, said_again
+from lamina.stores.postgres.note_duplicates import Original, find_restatements, raised_importance
 from lamina.stores.postgres.notes import PreparedNote
 
 FRACTIONS = st.floats(0, 1)
@@ -19,7 +19,7 @@ def test_nothing_below_the_cosine_is_a_near_duplicate(cosine: float, is_merged: 
     note = PreparedNote(UUID(int=1), Note(text), (chunk,), ("i like green tea",))
     original = Original(UUID(int=2), "I like green tea", 0.5, "api", frozenset(), {}, is_stored=True)
 
-    again = said_again([note], {note.id: [(original, cosine)]}, min_cosine=0.92)
+    again = find_restatements([note], {note.id: [(original, cosine)]}, min_cosine=0.92)
 
     assert (note.id in again) is is_merged
 

@@ -72,7 +72,7 @@ class RestoreOutcome:
     error: str | None = None
 
 
-class ArchivedNotes:
+class ArchiveCatalog:
     """Tells what is archived.
 
     Args:
@@ -88,10 +88,10 @@ class ArchivedNotes:
         async with connect(self._pool) as connection:
             return await _entries(connection, QUERIES["archived_page"], parameters)
 
-    async def known(self, tenant: str, ids: Sequence[UUID]) -> list[ArchivedEntry]:
+    async def find(self, tenant: str, ids: Sequence[UUID]) -> list[ArchivedEntry]:
         """Return those of these notes that are archived."""
         async with connect(self._pool) as connection:
-            return await known(connection, tenant, ids)
+            return await find_entries(connection, tenant, ids)
 
     async def of_user(self, tenant: str, user: str, *, but: Collection[str] = ()) -> list[ArchivedEntry]:
         """Return archived notes of a user, in any namespace: those of one file that is none of some."""
@@ -109,12 +109,12 @@ class ArchivedNotes:
             ]
 
 
-async def lock_archive(connection: Connection, file: str) -> None:
+async def lock_folder(connection: Connection, file: str) -> None:
     """Keep others from writing files of the same folder until the transaction ends; look at the rows afterwards."""
     await connection.execute(QUERIES["archived_lock"], {"folder": file.rpartition("/")[0]})
 
 
-async def folder_of(connection: Connection, scope: Scope) -> ArchiveFolder:
+async def find_folder(connection: Connection, scope: Scope) -> ArchiveFolder:
     """Return the folder of a scope's namespace."""
     row = await (await connection.execute(QUERIES["archive_folder"], scope_parameters(scope))).fetchone()
     if row is None:
@@ -127,35 +127,35 @@ async def begin_folder(connection: Connection, scope: Scope) -> None:
     await connection.execute(QUERIES["archive_begin_folder"], scope_parameters(scope))
 
 
-async def counts(connection: Connection, scope: Scope) -> Mapping[str, int]:
+async def count_by_file(connection: Connection, scope: Scope) -> Mapping[str, int]:
     """Return how many notes of the scope's namespace are archived in each file."""
     cursor = await connection.execute(QUERIES["archived_counts"], scope_parameters(scope))
     return {row["file"]: row["notes"] async for row in cursor}
 
 
-async def known(connection: Connection, tenant: str, ids: Sequence[UUID]) -> list[ArchivedEntry]:
+async def find_entries(connection: Connection, tenant: str, ids: Sequence[UUID]) -> list[ArchivedEntry]:
     """Return those of a tenant's notes that are archived."""
     return await _entries(connection, QUERIES["archived_known"], {"tenant": tenant, "ids": list(ids)})
 
 
-async def in_file(connection: Connection, file: str) -> list[ArchivedEntry]:
+async def list_file(connection: Connection, file: str) -> list[ArchivedEntry]:
     """Return what is archived in a file."""
     return await _entries(connection, QUERIES["archived_in_file"], {"file": file})
 
 
-async def file_of_run(connection: Connection, run: UUID, *, but: Collection[str] = ()) -> str | None:
+async def find_file_of_run(connection: Connection, run: UUID, *, but: Collection[str] = ()) -> str | None:
     """Return a file that a run wrote and of which something is still archived; none of some."""
     parameters = {"run_id": run, "but": list(but)}
     row = await (await connection.execute(QUERIES["archived_file_of_run"], parameters)).fetchone()
     return row["file"] if row else None
 
 
-async def leave_run(connection: Connection, ids: Sequence[UUID]) -> None:
+async def detach_from_run(connection: Connection, ids: Sequence[UUID]) -> None:
     """Have archived notes stay when their run is undone."""
     await connection.execute(QUERIES["archived_leave_run"], {"ids": list(ids)})
 
 
-async def forget_archived(connection: Connection, ids: Sequence[UUID]) -> None:
+async def delete_entries(connection: Connection, ids: Sequence[UUID]) -> None:
     """Have notes be archived no more."""
     await connection.execute(QUERIES["archived_delete"], {"ids": list(ids)})
 

@@ -38,7 +38,7 @@ class Build:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownStore:
+class PreviousStore:
     """Where a projection was kept, when a store is claimed for it.
 
     Args:
@@ -134,13 +134,13 @@ def claim_store(url: str, projection: ProjectionName, store: str, *, is_new: boo
         connection.execute(QUERIES["make_store"], parameters)
         known = _known(connection.execute(QUERIES["lock_store"], parameters).fetchone())
         connection.execute(QUERIES["claim_store"], parameters)
-        if not has_missed(known, store, is_new=is_new, is_shared=is_shared):
+        if not needs_filling(known, store, is_new=is_new, is_shared=is_shared):
             return False
         connection.execute(QUERIES["begin_filling"], parameters)
         return _filled(connection, projection, spares=is_shared and not known.is_another(store), pending=known.pending)
 
 
-def has_missed(known: KnownStore, store: str, *, is_new: bool, is_shared: bool) -> bool:
+def needs_filling(known: PreviousStore, store: str, *, is_new: bool, is_shared: bool) -> bool:
     """Tell whether a store may have missed changes, and nobody else has seen to it just now."""
     if known.is_another(store):
         return True
@@ -163,9 +163,9 @@ def _enqueue_all(connection: psycopg.Connection[DictRow], projection: Projection
     return count
 
 
-def _known(row: DictRow | None) -> KnownStore:
+def _known(row: DictRow | None) -> PreviousStore:
     assert row is not None  # noqa: S101 - it was made in the same transaction
-    return KnownStore(row["store"], bool(row["is_filled_lately"]), row["pending"])
+    return PreviousStore(row["store"], bool(row["is_filled_lately"]), row["pending"])
 
 
 def served_store(url: str, projection: ProjectionName) -> str | None:
@@ -176,7 +176,7 @@ def served_store(url: str, projection: ProjectionName) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Feeding:
+class StoreStatus:
     """Whether a store is the one to take changes.
 
     Args:
@@ -188,7 +188,9 @@ class Feeding:
     is_here: bool
 
 
-async def feeding_of(pool: Pool, projection: ProjectionName, store: str, generation: Generation | None) -> Feeding:
+async def read_store_status(
+    pool: Pool, projection: ProjectionName, store: str, generation: Generation | None
+) -> StoreStatus:
     """Tell whether a store is the one to take changes."""
     parameters = {
         "projection": projection,
@@ -200,10 +202,10 @@ async def feeding_of(pool: Pool, projection: ProjectionName, store: str, generat
         cursor = await connection.execute(QUERIES["takes_changes"], parameters)
         row = await cursor.fetchone()
     assert row is not None  # noqa: S101 - it has no FROM
-    return Feeding(row["is_active"], row["is_here"])
+    return StoreStatus(row["is_active"], row["is_here"])
 
 
-def known_tenants(url: str) -> list[str]:
+def list_tenants(url: str) -> list[str]:
     """Return every tenant that ever wrote a memory."""
     with _connected(url) as connection:
         return [row["tenant"] for row in connection.execute(QUERIES["tenants_with_memories"])]

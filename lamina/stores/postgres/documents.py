@@ -63,7 +63,7 @@ class PreparedDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownDocument:
+class DocumentState:
     """What a scope holds under a key."""
 
     id: UUID
@@ -73,7 +73,7 @@ class KnownDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class PutDocument:
+class DocumentResult:
     """What became of a document.
 
     Args:
@@ -92,28 +92,28 @@ class PutDocument:
     gone: tuple[UUID, ...] = ()
 
 
-async def known_documents(connection: Connection, scope: Scope, keys: Sequence[str]) -> dict[str, KnownDocument]:
+async def find_documents(connection: Connection, scope: Scope, keys: Sequence[str]) -> dict[str, DocumentState]:
     """Return what the scope holds under these keys."""
     cursor = await connection.execute(QUERIES["known_documents"], scope_parameters(scope) | {"keys": list(keys)})
     return {
-        row["key"]: KnownDocument(row["id"], bytes(row["content_hash"]), row["version"], row["passages"])
+        row["key"]: DocumentState(row["id"], bytes(row["content_hash"]), row["version"], row["passages"])
         async for row in cursor
     }
 
 
 async def put_document(
     connection: Connection, scope: Scope, prepared: PreparedDocument, generation: int, now: datetime
-) -> PutDocument:
+) -> DocumentResult:
     """Store a document in place of what the scope held under its key; the constraint decides between writers."""
     document = prepared.document
     row = scope_parameters(scope) | _columns(document, now) | {"id": prepared.id}
     written = await (await connection.execute(QUERIES["put_document"], row)).fetchone()
     if written is None:
-        known = (await known_documents(connection, scope, [document.key]))[document.key]
-        return PutDocument(known.id, document.key, "existed", known.version, known.passages)
+        known = (await find_documents(connection, scope, [document.key]))[document.key]
+        return DocumentResult(known.id, document.key, "existed", known.version, known.passages)
     gone = await _delete_passages(connection, written["id"])
     await _insert_passages(connection, scope, written["id"], prepared, generation)
-    return PutDocument(
+    return DocumentResult(
         id=written["id"],
         key=document.key,
         status="created" if written["version"] == 1 else "replaced",
@@ -200,10 +200,10 @@ class Documents:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def known(self, scope: Scope, keys: Sequence[str]) -> dict[str, KnownDocument]:
+    async def find(self, scope: Scope, keys: Sequence[str]) -> dict[str, DocumentState]:
         """Return what the scope holds under these keys."""
         async with connect(self._pool) as connection:
-            return await known_documents(connection, scope, keys)
+            return await find_documents(connection, scope, keys)
 
     async def get(self, tenant: str, id_: UUID, *, with_content: bool = True) -> StoredDocument:
         """Return the document.

@@ -46,7 +46,7 @@ class CachedEmbedding:
 
 
 @dataclass(frozen=True, slots=True)
-class EmbeddingFigures:
+class EmbeddingStats:
     """What a tenant has in the table: embeddings of all generations, and their rows' bytes."""
 
     entries: int
@@ -112,7 +112,7 @@ class EmbeddingTable:
         """
         return await self._changed(QUERIES["purge_embeddings"], {"tenant": tenant})
 
-    async def stats(self, tenant: str) -> EmbeddingFigures:
+    async def stats(self, tenant: str) -> EmbeddingStats:
         """Return what the tenant has; reads all of its rows.
 
         Raises:
@@ -122,7 +122,7 @@ class EmbeddingTable:
             cursor = await connection.execute(QUERIES["embedding_figures"], {"tenant": tenant})
             row = await cursor.fetchone()
         assert row is not None  # noqa: S101 - an aggregate is one row
-        return EmbeddingFigures(**row)
+        return EmbeddingStats(**row)
 
     def _names(self, texts: Sequence[TextKey]) -> dict[str, Any]:
         return {

@@ -54,7 +54,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
+class NodeResult:
     """What became of an entity or an edge.
 
     Args:
@@ -70,17 +70,17 @@ class Put:
 
 async def put_entities(
     connection: Connection, scope: Scope, prepared: Sequence[PreparedEntity], generation: int
-) -> dict[str, Put]:
+) -> dict[str, NodeResult]:
     """Store entities by key, each once, with every name they are known by.
 
     Rows are locked in the order of their keys, so that two writers of the same names cannot deadlock.
     """
-    put: dict[str, Put] = {}
+    put: dict[str, NodeResult] = {}
     for item in sorted(prepared, key=lambda item: item.entity.key):
         cursor = await connection.execute(QUERIES["upsert_entity"], _entity_row(scope, item, generation))
         row = await cursor.fetchone()
         assert row is not None  # noqa: S101 - the upsert returns its row
-        put[item.entity.key] = Put(row["id"], existed=not row["is_new"], is_earlier=row["is_earlier"])
+        put[item.entity.key] = NodeResult(row["id"], existed=not row["is_new"], is_earlier=row["is_earlier"])
     names = [
         {**scope_parameters(scope), "key": key, "entity_id": put[item.entity.key].id}
         for item in prepared
@@ -121,7 +121,7 @@ async def find_names(connection: Connection, scope: Scope, keys: Sequence[str]) 
 
 async def put_edges(
     connection: Connection, scope: Scope, evidence: Sequence[Evidence], ids: Mapping[str, UUID]
-) -> dict[tuple[str, str, str], Put]:
+) -> dict[tuple[str, str, str], NodeResult]:
     """Store edges with what they rest on, and weigh them by it.
 
     Args:
@@ -133,13 +133,13 @@ async def put_edges(
     Returns:
         What became of each (subject key, type, object key).
     """
-    put: dict[tuple[str, str, str], Put] = {}
+    put: dict[tuple[str, str, str], NodeResult] = {}
     for item in sorted(evidence, key=lambda item: edge_key(item.edge)):
         row = _edge_row(scope, item, ids)
         cursor = await connection.execute(QUERIES["upsert_edge"], row)
         stored = await cursor.fetchone()
         assert stored is not None  # noqa: S101 - the upsert returns its row
-        put.setdefault(edge_key(item.edge), Put(stored["id"], existed=not stored["is_new"]))
+        put.setdefault(edge_key(item.edge), NodeResult(stored["id"], existed=not stored["is_new"]))
         await connection.execute(QUERIES["insert_edge_evidence"], {**row, "edge_id": stored["id"]})
     if put:
         await weigh_edges(connection, sorted({item.id for item in put.values()}))
@@ -181,7 +181,7 @@ async def keep_entities(connection: Connection, scope: Scope, ids: Collection[UU
     return {row["id"] async for row in cursor}
 
 
-async def find_openings(connection: Connection, scope: Scope, words: Collection[str]) -> set[str]:
+async def find_first_words(connection: Connection, scope: Scope, words: Collection[str]) -> set[str]:
     """Return those of the words that a known name begins with."""
     if not words:
         return set()

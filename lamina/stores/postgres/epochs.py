@@ -30,7 +30,7 @@ async def bump_epoch(connection: Connection, scope: Scope, *, teaches: bool = Fa
     return int(row["epoch"]) if row else 0
 
 
-async def bump_workspace(connection: Connection, tenant: str, workspace: str, agent: str | None = None) -> None:
+async def bump_workspace_epochs(connection: Connection, tenant: str, workspace: str, agent: str | None = None) -> None:
     """Raise the epochs of a workspace and all its namespaces, and end the responses of an agent, or of all.
 
     Args:

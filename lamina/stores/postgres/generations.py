@@ -49,7 +49,7 @@ class Generation:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownGeneration:
+class GenerationStatus:
     """A generation in any state.
 
     Args:
@@ -190,12 +190,12 @@ def _told(lacking: Mapping[str, int]) -> str:
     return f" ({', '.join(parts)} are left)" if parts else ""
 
 
-async def known_generations(pool: Pool) -> list[KnownGeneration]:
+async def list_generations(pool: Pool) -> list[GenerationStatus]:
     """Return every generation that there is or was, oldest first."""
     async with connect(pool) as connection:
         cursor = await connection.execute(QUERIES["list_generations"])
         return [
-            KnownGeneration(row["generation"], _identity(row), row["state"], row["retired_at"]) async for row in cursor
+            GenerationStatus(row["generation"], _identity(row), row["state"], row["retired_at"]) async for row in cursor
         ]
 
 
@@ -221,7 +221,7 @@ async def read_active_generation(connection: Connection) -> Generation | None:
     return None if row is None else _generation(row)
 
 
-async def own_generation(pool: Pool, identity: ModelIdentity) -> Generation:
+async def require_generation(pool: Pool, identity: ModelIdentity) -> Generation:
     """Return the active generation, to which a model's vectors may be added.
 
     Raises:

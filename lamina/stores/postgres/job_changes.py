@@ -33,7 +33,7 @@ _CHANGE_ROWS: Mapping[Relation, bytes] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RowChange:
     """Another state of one row.
 
     Args:
@@ -45,15 +45,15 @@ class Change:
     after: Columns
     guard: Columns = field(default_factory=dict)
 
-    def undone(self, before: Columns) -> "Change":
+    def undone(self, before: Columns) -> "RowChange":
         """Return what takes this change back, if nobody changed the row since."""
-        return Change(self.id, before, self.after)
+        return RowChange(self.id, before, self.after)
 
 
 async def change_rows(
     connection: Connection,
     relation: Relation,
-    changes: Sequence[Change],
+    changes: Sequence[RowChange],
     *,
     tenant: str | None = None,
     run: UUID | None = None,
@@ -85,7 +85,7 @@ async def change_rows(
     return await cursor.fetchall()
 
 
-async def journal(
+async def record_changes(
     connection: Connection, run: UUID, relation: Relation, before: Columns, after: Columns, ids: Sequence[UUID]
 ) -> None:
     """Keep for the undo what was done to rows by another statement, the same to all of them."""
@@ -100,11 +100,11 @@ async def journal(
         await connection.execute(QUERIES["journal_job_changes"], parameters)
 
 
-async def take_undone(connection: Connection, run: UUID, relation: Relation, limit: int) -> list[Change]:
+async def take_undone(connection: Connection, run: UUID, relation: Relation, limit: int) -> list[RowChange]:
     """Return what takes back some of a run's changes, which are thereby no longer kept."""
     parameters = {"run_id": run, "relation": relation, "limit": limit}
     cursor = await connection.execute(QUERIES["take_job_changes"], parameters)
-    return [Change(row["id"], row["after"]).undone(row["before"]) async for row in cursor]
+    return [RowChange(row["id"], row["after"]).undone(row["before"]) async for row in cursor]
 
 
 async def take_rows(connection: Connection, run: UUID, relation: str, limit: int) -> list[UUID]:

@@ -32,7 +32,7 @@ _UNITS = {"namespaces": QUERIES["job_namespaces"], "tenants": QUERIES["job_tenan
 _COUNT_UNITS = {"namespaces": QUERIES["count_job_namespaces"], "tenants": QUERIES["count_job_tenants"]}
 
 
-class Runs:
+class JobRuns:
     """Keeps the runs.
 
     Args:
@@ -206,7 +206,7 @@ class Runs:
         return await in_transaction(self._pool, act)
 
 
-async def advance(
+async def advance_partition(
     connection: Connection,
     run: UUID,
     partition: Partition,
@@ -248,7 +248,7 @@ async def count_changes(connection: Connection, run: UUID, partition: Partition,
 
 
 @asynccontextmanager
-async def locked(url: str, order: Order) -> AsyncIterator[bool]:
+async def job_lock(url: str, order: Order) -> AsyncIterator[bool]:
     """Hold the lock of a job on an area; yield whether it was free.
 
     A run on an area keeps out those on the same area, on parts of it, and on what it is a part of; runs on areas

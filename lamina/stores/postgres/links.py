@@ -49,7 +49,7 @@ class Mention:
 
 
 @dataclass(frozen=True, slots=True)
-class Untold:
+class UnlinkedMemory:
     """A note or passage that is older than an entity whose name it holds."""
 
     id: UUID
@@ -132,7 +132,7 @@ async def link_similar(connection: Connection, tier: Tier, ids: Sequence[UUID], 
         )
 
 
-async def forget(connection: Connection, ids: Sequence[UUID]) -> set[UUID]:
+async def remove_from_graph(connection: Connection, ids: Sequence[UUID]) -> set[UUID]:
     """Remove the links of memories, the edges that they alone caused and the entities that nothing else mentions.
 
     Returns:
@@ -167,7 +167,7 @@ async def prune_evidence(connection: Connection, entities: Sequence[UUID], edges
     await connection.execute(QUERIES["delete_unmentioned_entities"], {"ids": entities})
 
 
-async def untold(connection: Connection, scope: Scope, keys: Sequence[str], limit: int) -> list[Untold]:
+async def find_unlinked(connection: Connection, scope: Scope, keys: Sequence[str], limit: int) -> list[UnlinkedMemory]:
     """Return memories that hold the words of a name in a row, at most ``limit`` a tier and name, 500 in all.
 
     None of them is deleted or rewritten before the transaction ends.
@@ -180,5 +180,5 @@ async def untold(connection: Connection, scope: Scope, keys: Sequence[str], limi
     return [_untold(row) for row in (*await notes.fetchall(), *await passages.fetchall())]
 
 
-def _untold(row: DictRow) -> Untold:
-    return Untold(row["id"], Tier(row["tier"]), row["content"], row["user_id"], row["source"], row["seen_at"])
+def _untold(row: DictRow) -> UnlinkedMemory:
+    return UnlinkedMemory(row["id"], Tier(row["tier"]), row["content"], row["user_id"], row["source"], row["seen_at"])

@@ -11,7 +11,7 @@ from lamina.core.scope import Scope
 from lamina.core.tiers import TIERS
 from lamina.errors import InvalidInput, NotFound
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, scope_parameters
-from lamina.stores.postgres.epochs import bump_workspace
+from lamina.stores.postgres.epochs import bump_workspace_epochs
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("memory_profiles.sql")
@@ -46,7 +46,7 @@ class MemoryProfiles:
 
         async def act(connection: Connection) -> None:
             await connection.execute(QUERIES["put_memory_profile"], parameters)
-            await bump_workspace(connection, scope.tenant, scope.workspace, scope.agent)
+            await bump_workspace_epochs(connection, scope.tenant, scope.workspace, scope.agent)
 
         await in_transaction(self._pool, act)
         return stored
@@ -63,7 +63,7 @@ class MemoryProfiles:
             cursor = await connection.execute(QUERIES["delete_memory_profile"], parameters)
             if cursor.rowcount == 0:
                 raise NotFound("memory profile of agent", scope.agent or "")
-            await bump_workspace(connection, scope.tenant, scope.workspace, scope.agent)
+            await bump_workspace_epochs(connection, scope.tenant, scope.workspace, scope.agent)
 
         await in_transaction(self._pool, act)
 

@@ -15,7 +15,7 @@ from lamina.core.areas import Area
 from lamina.core.memories import Note
 from lamina.core.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
-from lamina.stores.postgres.notes import PreparedNote, PutNote, ids_by_hash, insert_notes
+from lamina.stores.postgres.notes import NoteResult, PreparedNote, ids_by_hash, insert_notes
 from lamina.stores.postgres.queries import load_queries
 from lamina.text.paraphrase import is_same_statement
 
@@ -60,7 +60,7 @@ async def put_notes(
     now: datetime,
     *,
     min_cosine: float,
-) -> list[PutNote]:
+) -> list[NoteResult]:
     """Store what the scope does not have yet, neither word for word nor in other words.
 
     A text is compared with originals alone, stored ones and new ones before it, so that nothing is merged by way of
@@ -82,7 +82,7 @@ async def put_notes(
     known = await ids_by_hash(connection, scope, hashes)
     fresh = [item for item, hash_ in zip(prepared, hashes, strict=True) if hash_ not in known]
     stored = await _nearest(connection, scope, fresh, generation, min_cosine)
-    again = await _off_loop(fresh, lambda: said_again(fresh, stored, min_cosine=min_cosine))
+    again = await _off_loop(fresh, lambda: find_restatements(fresh, stored, min_cosine=min_cosine))
     kept = await _raise(connection, [item for item in again.values() if item.is_stored], now)
     merged = {id_: item for id_, item in again.items() if item.id in kept or not item.is_stored}
     raised = {item.id: item.importance for item in merged.values()}
@@ -97,13 +97,13 @@ async def _off_loop(items: Sequence[PreparedNote], work: Callable[[], Result]) -
     return await asyncio.to_thread(work) if len(items) > MANY else work()
 
 
-def _merged(original: Original, put: Mapping[UUID, PutNote]) -> PutNote:
+def _merged(original: Original, put: Mapping[UUID, NoteResult]) -> NoteResult:
     """Return the result of a note that was not stored; a new original may have turned out to be stored already."""
     id_ = put[original.id].id if original.id in put else original.id
-    return PutNote(id_, existed=True, merged=True)
+    return NoteResult(id_, existed=True, merged=True)
 
 
-def said_again(
+def find_restatements(
     prepared: Sequence[PreparedNote], stored: Mapping[UUID, Sequence[Near]], *, min_cosine: float
 ) -> dict[UUID, Original]:
     """Return for each note that says an original again that original, with the importance it has then.

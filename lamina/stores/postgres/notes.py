@@ -80,7 +80,7 @@ def prepare_note(id_: UUID, note: Note, chunks: tuple[Chunk, ...], note_words: s
 
 
 @dataclass(frozen=True, slots=True)
-class PutNote:
+class NoteResult:
     """What became of a note.
 
     Args:
@@ -96,7 +96,7 @@ class PutNote:
 
 async def insert_notes(
     connection: Connection, scope: Scope, prepared: Sequence[PreparedNote], generation: int, now: datetime
-) -> list[PutNote]:
+) -> list[NoteResult]:
     """Insert what the scope does not have yet; the constraint decides between concurrent writers.
 
     Rows go in in the order of their hashes, so that two writers of the same notes cannot deadlock.
@@ -106,7 +106,7 @@ async def insert_notes(
     await insert_chunks(connection, scope, inserted, generation)
     new = {item.id for item in inserted}
     ids = await ids_by_hash(connection, scope, [item.note.content_hash() for item in prepared])
-    put = [PutNote(ids[item.note.content_hash()], existed=item.id not in new) for item in prepared]
+    put = [NoteResult(ids[item.note.content_hash()], existed=item.id not in new) for item in prepared]
     told = zip(put, prepared, strict=True)
     await _prolong(connection, [(result.id, item.note) for result, item in told if result.existed])
     return put
@@ -341,7 +341,7 @@ class Notes:
             return {(row["id"], row["chunk"]): found_note(row) async for row in cursor}
 
 
-class NotesAt:
+class NotesOfTemperature:
     """Reads notes of one temperature, whatever an index that lags behind still holds.
 
     Args:

@@ -65,7 +65,7 @@ class PreparedProcedure:
 
 
 @dataclass(frozen=True, slots=True)
-class PutProcedure:
+class ProcedureResult:
     """What became of a procedure.
 
     Args:
@@ -78,7 +78,7 @@ class PutProcedure:
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
+class ReportResult:
     """What became of a report.
 
     Args:
@@ -102,7 +102,7 @@ class ReportedOutcome:
 
 async def insert_procedures(
     connection: Connection, scope: Scope, prepared: Sequence[PreparedProcedure], generation: int, now: datetime
-) -> list[PutProcedure]:
+) -> list[ProcedureResult]:
     """Insert what the scope does not have yet; the constraint decides between concurrent writers.
 
     Rows go in in the order of their hashes, so that two writers of the same procedures cannot deadlock.
@@ -114,7 +114,7 @@ async def insert_procedures(
         cursor = await connection.execute(QUERIES["insert_procedure"], scope_parameters(scope) | row | written)
         ids[row["content_hash"]] = (await _the_row(cursor))["id"]
     stored = [ids[item.procedure.content_hash()] for item in prepared]
-    return [PutProcedure(id_, existed=id_ != item.id) for id_, item in zip(stored, prepared, strict=True)]
+    return [ProcedureResult(id_, existed=id_ != item.id) for id_, item in zip(stored, prepared, strict=True)]
 
 
 def _columns(procedure: Procedure, now: datetime) -> dict[str, Any]:
@@ -182,7 +182,7 @@ async def delete_procedure(connection: Connection, tenant: str, id_: UUID, now: 
 
 async def report_outcome(
     connection: Connection, scope: Scope, id_: UUID, outcome: ProcedureOutcome, now: datetime
-) -> Reported:
+) -> ReportResult:
     """Count an outcome and weigh the procedure anew; reports on one procedure happen one after another.
 
     Args:
@@ -209,8 +209,8 @@ async def report_outcome(
     cursor = await connection.execute(QUERIES["insert_outcome"], row)
     if cursor.rowcount == 0:
         await _agree(connection, id_, outcome)
-        return Reported(old, existed=True)
-    return Reported(await _reinforce(connection, old, outcome, now), existed=False)
+        return ReportResult(old, existed=True)
+    return ReportResult(await _reinforce(connection, old, outcome, now), existed=False)
 
 
 async def _agree(connection: Connection, id_: UUID, outcome: ProcedureOutcome) -> None:

@@ -67,7 +67,7 @@ class NewResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class Exact:
+class ExactMatch:
     """What is known of exactly one request.
 
     Args:
@@ -101,7 +101,7 @@ class Responses:
         self._policy = policy
         self._generation = generation
 
-    async def exact(self, request: DigestedQuestion, now: datetime) -> Exact:
+    async def exact(self, request: DigestedQuestion, now: datetime) -> ExactMatch:
         """Return where the agent stands, and the current response to exactly this request.
 
         Raises:
@@ -111,8 +111,10 @@ class Responses:
             cursor = await connection.execute(QUERIES["exact_response"], self._asked(request, now))
             row = await cursor.fetchone()
         if row is None:
-            return Exact()
-        return Exact(_agent_state(row), None if row["id"] is None else _candidate(row, similarity=1.0, is_exact=True))
+            return ExactMatch()
+        return ExactMatch(
+            _agent_state(row), None if row["id"] is None else _candidate(row, similarity=1.0, is_exact=True)
+        )
 
     async def near(self, request: DigestedQuestion, embedding: bytes, now: datetime) -> list[ResponseCandidate]:
         """Return current responses to short questions within the threshold, the nearest first; 16 at most.

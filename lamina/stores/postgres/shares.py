@@ -12,7 +12,7 @@ from lamina.core.sharing import MAX_SHARES_INTO, Share
 from lamina.core.tiers import Segment
 from lamina.errors import Conflict, NotFound
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
-from lamina.stores.postgres.epochs import bump_workspace
+from lamina.stores.postgres.epochs import bump_workspace_epochs
 from lamina.stores.postgres.idempotency import Json, Once, answer_once
 from lamina.stores.postgres.queries import load_queries
 
@@ -61,7 +61,7 @@ class Shares:
             row = await cursor.fetchone()
             assert row is not None  # noqa: S101 - the upsert returns its row
             await _refuse_too_many(connection, tenant, share)
-            await bump_workspace(connection, tenant, share.to_workspace)
+            await bump_workspace_epochs(connection, tenant, share.to_workspace)
             return {"id": str(row["id"])}
 
         written = await in_transaction(
@@ -94,7 +94,7 @@ class Shares:
             row = await cursor.fetchone()
             if row is None:
                 raise NotFound("share", str(id_))
-            await bump_workspace(connection, tenant, row["to_workspace"])
+            await bump_workspace_epochs(connection, tenant, row["to_workspace"])
 
         await in_transaction(self._pool, act)
 
