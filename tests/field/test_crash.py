@@ -2,14 +2,21 @@
 
 import asyncio
 import signal
+import tempfile
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 from lamina.client import AsyncClient
 from lamina.errors import LaminaError
-from tests.support.service import Running, start
+from tests.support.service import Running, descendants, left_of, run_command, start
 
-TURNS = 1000
+TURNS = 300
 CLIENTS = 8
+PAUSE_S = 0.5
+"""After a turn that was not acknowledged."""
 FAST_MODEL = {"LAMINA_EMBEDDING__KIND": "hashing"}
 # Each victim by what its command line contains; all but the last come back by themselves.
 VICTIMS = (
@@ -44,8 +51,10 @@ async def load(instance: Running, numbers: list[int]) -> set[int]:
         async with AsyncClient(instance.service.url, instance.service.key, timeout_s=20) as client:
             while todo and instance.process.poll() is None:
                 number = todo.pop()
-                if await record(client, number):
-                    acknowledged.add(number)
+                if not await record(client, number):
+                    await asyncio.sleep(PAUSE_S)
+                    continue
+                acknowledged.add(number)
                 if victim := kill_at.pop(len(acknowledged), None):
                     assert instance.kill(victim) >= 1, victim
 
@@ -84,31 +93,71 @@ async def indexed(instance: Running) -> None:
     raise AssertionError(ready)
 
 
-async def test_killing_processes_during_a_load_loses_no_acknowledged_turn(home: Path) -> None:
-    first = await asyncio.to_thread(start, home, **FAST_MODEL)
-    try:
-        acknowledged = await load(first, list(range(TURNS)))
-    finally:
-        first.stop(signal.SIGKILL)
+async def deliver(instance: Running, number: int) -> bool:
+    """Hand over a turn again; it may have been stored without its acknowledgement arriving."""
+    async with AsyncClient(instance.service.url, instance.service.key) as client:
+        return await record(client, number)
 
-    second = await asyncio.to_thread(start, home, **FAST_MODEL)
-    try:
-        await indexed(second)
-        lost = await missing(second, acknowledged)
-        repeated = {number for number in range(TURNS) if number not in acknowledged}
-        acknowledged_later = {number for number in repeated if await deliver(second, number)}
-        await indexed(second)
-        lost_later = await missing(second, set(range(TURNS)))
-    finally:
-        await asyncio.to_thread(second.stop)
 
-    assert len(acknowledged) > TURNS / 2
+@dataclass
+class Crashed:
+    """An instance that was killed under a load, and the one that came after it on the same data."""
+
+    acknowledged: set[int]
+    left: list[str]
+    key: str
+    again: Running
+
+
+@pytest.fixture(scope="module")
+async def crashed() -> AsyncIterator[Crashed]:
+    with tempfile.TemporaryDirectory(prefix="lamina-test-", ignore_cleanup_errors=True) as folder:
+        first = await asyncio.to_thread(start, Path(folder), **FAST_MODEL)
+        pids = descendants(first.process.pid)
+        try:
+            acknowledged = await load(first, list(range(TURNS)))
+        finally:
+            code = first.stop(signal.SIGKILL)
+        assert code == -signal.SIGKILL
+        assert len(pids) > 5
+        left = await asyncio.to_thread(left_of, pids)
+        again = await asyncio.to_thread(start, Path(folder), **FAST_MODEL)
+        try:
+            yield Crashed(acknowledged, left, first.service.key, again)
+        finally:
+            await asyncio.to_thread(again.stop)
+
+
+def test_no_process_of_an_instance_that_is_killed_is_left(crashed: Crashed) -> None:
+    assert crashed.left == []
+
+
+async def test_killing_processes_during_a_load_loses_no_acknowledged_turn(crashed: Crashed) -> None:
+    await indexed(crashed.again)
+    lost = await missing(crashed.again, crashed.acknowledged)
+    repeated = {number for number in range(TURNS) if number not in crashed.acknowledged}
+    acknowledged_later = {number for number in repeated if await deliver(crashed.again, number)}
+    await indexed(crashed.again)
+    lost_later = await missing(crashed.again, set(range(TURNS)))
+
+    assert len(crashed.acknowledged) > TURNS / 2
     assert lost == []
     assert acknowledged_later == repeated
     assert lost_later == []
 
 
-async def deliver(instance: Running, number: int) -> bool:
-    """Hand over a turn again; it may have been stored without its acknowledgement arriving."""
-    async with AsyncClient(instance.service.url, instance.service.key) as client:
-        return await record(client, number)
+def test_a_second_start_after_a_crash_has_the_key_of_the_first(crashed: Crashed) -> None:
+    assert crashed.again.service.key == crashed.key
+
+
+def test_a_terminated_instance_leaves_no_process_and_its_data_refuse_another_model(crashed: Crashed) -> None:
+    pids = descendants(crashed.again.process.pid)
+
+    code = crashed.again.stop(signal.SIGTERM)
+    refused = run_command(crashed.again.data_dir, "up", "--port", "0")
+
+    assert code == 0
+    assert left_of(pids) == []
+    assert refused.returncode == 1
+    assert "the stores hold vectors of hashing-384" in refused.stderr
+    assert "set embedding.model to hashing-384" in refused.stderr

@@ -23,7 +23,6 @@ from tests.support.service import (
     left_of,
     run_cli,
     running_service,
-    start,
 )
 
 
@@ -71,11 +70,11 @@ def test_every_part_is_ready_and_the_projections_catch_up(service: Running) -> N
 
 
 def test_a_note_added_on_the_command_line_is_found_by_it(service: Running) -> None:
-    added = service.cli("add", "The spare key hangs behind the barometer", "-w", "house", "-t", "keys")
+    added = service.command("add", "The spare key hangs behind the barometer", "-w", "house", "-t", "keys")
     again = service.cli("add", "The spare key hangs behind the barometer", "-w", "house")
-    found = service.cli("search", "where is the spare key?", "-w", "house")
-    block = service.cli("context", "where is the spare key?", "-w", "house", "--budget", "64")
-    status = service.cli("status")
+    found = service.command("search", "where is the spare key?", "-w", "house")
+    block = service.command("context", "where is the spare key?", "-w", "house", "--budget", "64")
+    status = service.command("status")
 
     assert "stored" in added.stdout
     assert "existed" in again.stdout
@@ -183,18 +182,6 @@ def test_openapi_describes_every_field(service: Running) -> None:
     assert silent + parameters == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_however_it_ends_no_process_is_left(home: Path, number: int) -> None:
-    instance = start(home, LAMINA_EMBEDDING__KIND="hashing")
-    pids = descendants(instance.process.pid)
-
-    code = instance.stop(number)
-
-    assert code == (-9 if number == signal.SIGKILL else 0)
-    assert len(pids) > 5
-    assert left_of(pids) == []
-
-
 def test_the_reaper_knows_every_process_that_ray_started(service: Running) -> None:
     lines = {pid: command_line(pid) for pid in descendants(service.process.pid)}
     (folder,) = {found for pid in lines if (found := instance_folder(pid))}
@@ -205,30 +192,6 @@ def test_the_reaper_knows_every_process_that_ray_started(service: Running) -> No
     ours = ("postgres", "redis-server", "reaper.py")  # These end with their parent by themselves.
     assert [line for line in unknown if not any(name in line for name in ours)] == []
     assert any("ray::DashboardAgent" in lines.get(pid, "") for pid in known)
-
-
-def test_a_second_start_after_a_crash_finds_the_data_and_the_key(home: Path) -> None:
-    instance = start(home, LAMINA_EMBEDDING__KIND="hashing")
-    with instance.client() as client:
-        client.add("the data survive")
-    instance.stop(signal.SIGKILL)
-
-    with running_service(home, LAMINA_EMBEDDING__KIND="hashing") as again, again.client() as client:
-        found = [hit["content"] for hit in client.search("the data survive")["results"]]
-
-    assert found == ["the data survive"]
-    assert again.service.key == instance.service.key
-
-
-def test_another_embedding_model_is_refused_at_start_with_the_remedy(service: Running, home: Path) -> None:
-    with running_service(home, LAMINA_EMBEDDING__KIND="hashing"):
-        pass
-
-    refused = run_cli(home, "up", "--port", "0")
-
-    assert refused.returncode == 1
-    assert "the stores hold vectors of hashing-384" in refused.stderr
-    assert "set embedding.model to hashing-384" in refused.stderr
 
 
 def test_the_wheel_holds_the_library_alone_with_its_statements_and_sample(tmp_path: Path) -> None:
@@ -244,3 +207,13 @@ def test_the_wheel_holds_the_library_alone_with_its_statements_and_sample(tmp_pa
     assert "lamina/stores/postgres/notes.sql" in names
     assert "lamina/stores/postgres/migrations/0001_core.sql" in names
     assert "lamina/sample/conversation.json" in names
+
+
+def test_an_interrupt_ends_it_and_no_process_is_left(service: Running) -> None:
+    pids = descendants(service.process.pid)
+
+    code = service.stop(signal.SIGINT)
+
+    assert code == 0
+    assert len(pids) > 5
+    assert left_of(pids) == []

@@ -43,16 +43,8 @@ class Running:
         return run_cli(self.data_dir, *arguments)
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run the command line against this instance as a user does."""
-        return subprocess.run(
-            [LAMINA, *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=ROOT,
-            env=environment(self.data_dir),
-            timeout=CLI_TIMEOUT_S,
-        )
+        """Run the command line against this instance in a process of its own."""
+        return run_command(self.data_dir, *arguments)
 
     def pids(self, part: str) -> list[int]:
         """Return the processes of this instance whose command line contains a text."""
@@ -77,6 +69,19 @@ def environment(data_dir: Path) -> dict[str, str]:
     """Return a user's environment: nothing of the tests' own, and output as wide as it needs."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "LAMINA_"))}
     return {**kept, "LAMINA_DATA_DIR": str(data_dir), "COLUMNS": "200", "NO_COLOR": "1"}
+
+
+def run_command(data_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line as a user does; what starts Ray needs it, whose flags are read when it is imported."""
+    return subprocess.run(
+        [LAMINA, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env=environment(data_dir),
+        timeout=START_TIMEOUT_S,
+    )
 
 
 def run_cli(data_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
