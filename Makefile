@@ -3,13 +3,20 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: up test test-servers check install format schema docs clean
+.PHONY: up test test-long test-servers check install format schema docs clean
 
 up: install ## Start everything, load the sample conversation, search it, and serve.
 	$(BIN)/lamina up --config configs/local.yaml --sample
 
+# Each worker has servers of its own, and a gigabyte of the model; tests that need Ray share one worker.
+WORKERS ?= 2
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
+
 test: install ## Run all tests; real stores, the real model and a real Ray included.
-	$(BIN)/python -m pytest
+	$(PYTEST)
+
+test-long: install ## Run all tests with five times the generated examples, and every kill and turn of a crash.
+	LAMINA_TEST_LONG=1 $(PYTEST)
 
 # Names of the variables that are set; the tests refuse a server that is named and does not answer.
 SERVERS := $(filter LAMINA_TEST_%_URL,$(.VARIABLES))

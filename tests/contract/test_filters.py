@@ -176,8 +176,7 @@ PICKED: tuple[dict[str, Any], ...] = (
     {"occurred_at": {"lt": "9999-12-31T23:59:59.999999"}},
     {"and": [{"category": {"in": ["note"]}}, {"not": {"occurred_at": {"lt": "2026-03-01"}}}]},
 )
-MANY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-SOME = settings(MANY, max_examples=40)
+ONE_STORE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def filters_of(condition: Condition) -> Filters:
@@ -229,7 +228,7 @@ async def test_a_picked_condition_selects_the_same_messages_everywhere(messages:
     assert await messages.searched(wire) == expected
 
 
-@MANY
+@ONE_STORE
 @given(condition=CONDITIONS)
 async def test_any_condition_selects_the_same_notes_everywhere(notes: Corpus, condition: Condition) -> None:
     found = await notes.selected(filters_of(condition))
@@ -237,7 +236,7 @@ async def test_any_condition_selects_the_same_notes_everywhere(notes: Corpus, co
     assert found == dict.fromkeys(found, notes.expected(condition))
 
 
-@MANY
+@ONE_STORE
 @given(condition=CONDITIONS)
 async def test_any_condition_selects_the_same_messages_everywhere(messages: Corpus, condition: Condition) -> None:
     found = await messages.selected(filters_of(condition))
@@ -245,7 +244,7 @@ async def test_any_condition_selects_the_same_messages_everywhere(messages: Corp
     assert found == dict.fromkeys(found, messages.expected(condition))
 
 
-@SOME
+@ONE_STORE
 @given(condition=CONDITIONS)
 async def test_any_condition_selects_the_same_over_http(notes: Corpus, messages: Corpus, condition: Condition) -> None:
     wire = to_json(condition)

@@ -29,7 +29,7 @@ async def selected(index: Any, condition: Condition) -> list[set[UUID]]:
     return [{item.place[0] for item in ranking} for ranking in await index.by_both(query)]
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(condition=CONDITIONS)
 async def test_any_condition_selects_what_it_means(index: Any, condition: Condition) -> None:
     expected = {memory.id for memory in MEMORIES if matches(condition, memory)}

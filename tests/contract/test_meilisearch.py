@@ -39,7 +39,7 @@ from tests.support.indexes import (
 from tests.support.meilisearch import Opened
 
 __test__ = MEILISEARCH_URL is not None
-MANY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ONE_STORE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def opened(name: str, dimension: int | None = 64, **options: Any) -> Opened:
@@ -79,7 +79,7 @@ async def selected(index: MeilisearchIndex, filters: Filters) -> dict[str, set[U
     return {"words": {item.place[0] for item in by_words}, "vectors": {item.place[0] for item in by_vector}}
 
 
-@MANY
+@ONE_STORE
 @given(condition=CONDITIONS)
 async def test_any_condition_selects_what_it_means(filtered: MeilisearchIndex, condition: Condition) -> None:
     expected = {memory.id for memory in MEMORIES if matches(condition, memory)}

@@ -7,7 +7,7 @@ import json
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.core.filters import matches
@@ -27,7 +27,6 @@ DOCUMENTS = {
 }
 
 
-@settings(max_examples=400, deadline=None)
 @given(condition=CONDITIONS)
 def test_any_condition_selects_what_it_means(condition: Condition) -> None:
     expression = str(compile_condition(condition, DIALECT))

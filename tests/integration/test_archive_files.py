@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.errors import InvalidInput, Misconfigured, Unavailable
@@ -226,7 +226,6 @@ def test_notes_come_back_as_they_were_in_the_order_of_their_ids(archive: Archive
     assert archive.read(NAME) == [note(1), note(2), note(3)]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(NOTES, min_size=1, max_size=4, unique_by=lambda each: each.id))
 def test_any_notes_come_back_exactly(notes: list[ArchivedNote]) -> None:
     back = from_parquet(to_parquet(notes), "file")

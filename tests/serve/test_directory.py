@@ -5,7 +5,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.support.effort import NEEDS_RAY
 from tests.support.service import ROOT, environment
+
+pytestmark = NEEDS_RAY
 
 SCRIPT = """
 import asyncio, os, sys

@@ -1,4 +1,4 @@
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.core.documents import Document, Span, Upload, document_of, opening, passage_text
@@ -24,7 +24,6 @@ def test_a_short_document_is_one_passage() -> None:
     assert passages("One sentence.\nAnother one.") == ["One sentence.\nAnother one."]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(min_size=1, max_size=2_000), st.sampled_from((TEXT, MARKDOWN)), st.integers(50, 400))
 def test_passages_are_in_order_and_together_the_whole_text(text: str, media_type: str, chars: int) -> None:
     content = "word " + text.replace("\x00", "")

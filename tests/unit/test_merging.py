@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.policies.retention import duplicate_groups as merging
@@ -190,7 +190,6 @@ def one_by_one(notes: Iterable[ToldNote]) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("many", [0, 64])
-@settings(max_examples=150, deadline=None)
 @given(told_notes())
 def test_the_groups_are_those_of_comparing_one_by_one(many: int, notes: list[ToldNote]) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -200,7 +199,6 @@ def test_the_groups_are_those_of_comparing_one_by_one(many: int, notes: list[Tol
         assert groups(notes) == one_by_one(notes)
 
 
-@settings(max_examples=100, deadline=None)
 @given(told_notes())
 def test_a_second_run_finds_nothing(notes: list[ToldNote]) -> None:
     merges = decide_merges(notes)

@@ -5,7 +5,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.errors import InvalidInput
@@ -41,13 +41,11 @@ def families(draw: st.DrawFn, largest: int = 60) -> list[set[int]]:
     return [*bases, *(set(sorted(base ^ change)[skipped:]) for base, change, skipped in found)]
 
 
-@settings(max_examples=200, deadline=None)
 @given(families(), THRESHOLDS)
 def test_the_pairs_are_those_of_comparing_all_with_all(sets: list[set[int]], threshold: float) -> None:
     assert near(SetJoin(sets_of(sets), threshold)) == all_with_all(sets, threshold)
 
 
-@settings(max_examples=100, deadline=None)
 @given(families(), THRESHOLDS)
 def test_the_size_of_blocks_changes_nothing(sets: list[set[int]], threshold: float) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -58,7 +56,6 @@ def test_the_size_of_blocks_changes_nothing(sets: list[set[int]], threshold: flo
         assert near(SetJoin(sets_of(sets), threshold)) == all_with_all(sets, threshold)
 
 
-@settings(max_examples=100, deadline=None)
 @given(families(), THRESHOLDS)
 def test_hashes_that_collide_cost_time_and_no_pair(sets: list[set[int]], threshold: float) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -68,7 +65,6 @@ def test_hashes_that_collide_cost_time_and_no_pair(sets: list[set[int]], thresho
         assert near(SetJoin(sets_of(sets), threshold)) == all_with_all(sets, threshold)
 
 
-@settings(max_examples=200, deadline=None)
 @given(families(largest=20), THRESHOLDS, st.data())
 def test_only_sets_of_a_group_within_the_window_are_near(
     sets: list[set[int]], threshold: float, data: st.DataObject
@@ -89,7 +85,6 @@ def test_only_sets_of_a_group_within_the_window_are_near(
     assert found == {pair for pair in all_with_all(sets, threshold) if are_within(*pair)}
 
 
-@settings(max_examples=200, deadline=None)
 @given(families(), THRESHOLDS, st.data())
 def test_partners_are_the_near_classes_of_those_asked_for(
     sets: list[set[int]], threshold: float, data: st.DataObject
@@ -175,7 +170,6 @@ def grouped(sets: TokenSets) -> list[frozenset[int]]:
 TEXTS = st.lists(st.text("ab\x00 é語\U0010ffff", max_size=12) | st.text(max_size=12), max_size=8)
 
 
-@settings(max_examples=100, deadline=None)
 @given(TEXTS, st.sampled_from([1, 2, 5, 9, 40]), st.sampled_from([3, 1 << 18]))
 def test_tokens_are_the_same_for_the_same_runs_alone(texts: list[str], size: int, block: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
