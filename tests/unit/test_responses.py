@@ -24,7 +24,6 @@ from lamina.policies.caching.model_responses import (
     is_current,
     json_text,
     token_at,
-    version_of,
 )
 from lamina.policies.caching.response_budget import ResponseBudget
 
@@ -84,13 +83,13 @@ def test_ids_are_not_joined() -> None:
         Scope("acme", agent="wabc"),
     ]
 
-    hashes = {ModelQuestion(scope, "q").circumstances(1) for scope in ids}
+    hashes = {ModelQuestion(scope, "q").request(1).circumstances for scope in ids}
 
     assert len(hashes) == 3
 
 
 def test_the_generation_of_vectors_is_one_of_the_circumstances() -> None:
-    assert QUESTION.circumstances(1) != QUESTION.circumstances(2)
+    assert QUESTION.request(1).circumstances != QUESTION.request(2).circumstances
 
 
 def test_session_and_swarm_do_not_matter() -> None:
@@ -102,7 +101,7 @@ def test_session_and_swarm_do_not_matter() -> None:
 def test_another_text_is_another_request_under_the_same_circumstances() -> None:
     other = replace(QUESTION, text="what is that")
 
-    assert other.circumstances(1) == QUESTION.circumstances(1)
+    assert other.request(1).circumstances == QUESTION.request(1).circumstances
     assert other.request(1).digest != QUESTION.request(1).digest
 
 
@@ -110,7 +109,7 @@ def test_of_a_system_prompt_the_first_16_hex_digits_of_its_hash_are_kept() -> No
     question = clean_question(SCOPE, "q", system_prompt="You are kind.")
 
     assert question.prompt_version == hashlib.sha256(b"You are kind.").hexdigest()[:16]
-    assert version_of("") == "e3b0c44298fc1c14"
+    assert clean_question(SCOPE, "q", system_prompt="").prompt_version == "e3b0c44298fc1c14"
 
 
 @pytest.mark.parametrize(
