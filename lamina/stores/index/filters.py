@@ -89,11 +89,8 @@ def _comparison(compare: Compare, dialect: Dialect[Expression]) -> Expression:
         case str() as text:
             return dialect.equals(field, text)
         case number:
-            return dialect.between(field, _bounds(compare.operator, number))
-
-
-def _bounds(operator: Operator, value: float | datetime) -> Bounds:
-    return {"gte": value, "lte": value} if operator is Operator.EQ else {operator.value: value}
+            signs = ("gte", "lte") if compare.operator is Operator.EQ else (compare.operator.value,)
+            return dialect.between(field, dict.fromkeys(signs, number))
 
 
 def outdated_chunks(changes: Sequence[Change[Record]], dialect: Dialect[Expression]) -> Expression:

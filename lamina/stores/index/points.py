@@ -1,8 +1,8 @@
 """Points of Qdrant, embedded or a server: the weights of their words, and the hits that they become."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from qdrant_edge import Bm25, Bm25Config
 
@@ -12,6 +12,8 @@ from lamina.text.words import words
 
 DENSE, WORDS = "dense", "words"
 _BM25: Any = Bm25(Bm25Config())
+FoundPoint = Any
+"""A point that a search of either engine found, with its ``payload``, ``score`` and, if asked for, ``vector``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +36,6 @@ def weights_of_question(asked: Sequence[str]) -> WordWeights:
 
 def _weights(sparse: Any) -> WordWeights:
     return WordWeights(tuple(sparse.indices), tuple(sparse.values))
-
-
-class FoundPoint(Protocol):
-    """A point that a search found, of either engine."""
-
-    @property
-    def payload(self) -> Mapping[str, Any] | None:
-        """Fields of the chunk."""
-        ...
-
-    @property
-    def score(self) -> float:
-        """BM25, or the cosine."""
-        ...
-
-    @property
-    def vector(self) -> Any:
-        """Its vectors by name, if they were asked for."""
-        ...
 
 
 def word_hits(query: Query, points: Sequence[FoundPoint]) -> list[ChunkHit]:

@@ -91,10 +91,11 @@ class NotesCold:
 
 def _rank(query: Query, memories: Mapping[Place, Memory], found: Mapping[Place, ChunkHit]) -> Ranking:
     keyword = _keyword_scores(query, memories, found)
-    hits = [
-        Hit(memory, hybrid_score(keyword.get(place, 0.0), found[place].cosine), _raw(found[place]))
-        for place, memory in memories.items()
-    ]
+    hits = []
+    for place, memory in memories.items():
+        figures = {"bm25": found[place].bm25, "cosine": found[place].cosine}
+        raw = {name: figure for name, figure in figures.items() if figure is not None}
+        hits.append(Hit(memory, hybrid_score(keyword.get(place, 0.0), found[place].cosine), raw))
     return best_of(query, hits)
 
 
@@ -111,8 +112,3 @@ def best_of(query: Query, hits: Sequence[Hit]) -> Ranking:
     ordered = sorted(hits, key=lambda hit: (-hit.score, hit.memory.id))
     best = {hit.memory.id: hit for hit in reversed(ordered)}
     return tuple(hit for hit in ordered if best[hit.memory.id] is hit)[: query.limit]
-
-
-def _raw(found: ChunkHit) -> dict[str, float]:
-    figures = {"bm25": found.bm25, "cosine": found.cosine}
-    return {name: figure for name, figure in figures.items() if figure is not None}

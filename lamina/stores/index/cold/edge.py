@@ -57,7 +57,8 @@ class ColdIndex:
 
         A memory that Postgres does not know any more is removed from every collection.
         """
-        for collection, part in self._by_collection(changes).items():
+        everywhere = self.collections() if has_unknown_memory(changes) else []
+        for collection, part in by_collection(changes, self._collection, everywhere).items():
             if self._holds(collection) or any(change.record for change in part):
                 self._apply_to(collection, part)
 
@@ -101,10 +102,6 @@ class ColdIndex:
     def close(self) -> None:
         """Flush and release every shard."""
         self._shards.close()
-
-    def _by_collection(self, changes: Sequence[Change[Placed]]) -> Mapping[Collection, list[Change[Record]]]:
-        everywhere = self.collections() if has_unknown_memory(changes) else []
-        return by_collection(changes, self._collection, everywhere)
 
     def _apply_to(self, collection: Collection, changes: Sequence[Change[Record]]) -> None:
         with self._lock:

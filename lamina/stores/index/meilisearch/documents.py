@@ -55,22 +55,19 @@ def wanted_settings(settings: MeilisearchSettings, dimension: int | None, versio
         "rankingRules": ["words", "typo", "proximity", "exactness"],
         "stopWords": [],
         "typoTolerance": typos,
-        "localizedAttributes": _localized(settings.locales),
+        "localizedAttributes": [{"attributePatterns": ["text"], "locales": list(settings.locales)}]
+        if settings.locales
+        else None,
         "pagination": {"maxTotalHits": MAX_COUNTED},
         "prefixSearch": "disabled",  # Questions come whole, not letter by letter.
         "facetSearch": False,
         # An answer that is cut short is none: the deadline of the search comes first.
         "searchCutoffMs": math.ceil(settings.read_timeout_s * 1000),
     }
-    return wanted if dimension is None else {**wanted, "embedders": {EMBEDDER: _embedder(dimension)}}
-
-
-def _localized(locales: Sequence[str]) -> list[dict[str, Any]] | None:
-    return [{"attributePatterns": ["text"], "locales": list(locales)}] if locales else None
-
-
-def _embedder(dimension: int) -> dict[str, Any]:
-    return {"source": "userProvided", "dimensions": dimension, "distribution": _SHIFT_TO_COSINE}
+    if dimension is None:
+        return wanted
+    embedder = {"source": "userProvided", "dimensions": dimension, "distribution": _SHIFT_TO_COSINE}
+    return {**wanted, "embedders": {EMBEDDER: embedder}}
 
 
 def missing_settings(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:

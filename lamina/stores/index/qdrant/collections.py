@@ -205,7 +205,8 @@ class Collections:
             await self.make(collection_of_build(alias, build))
         # An alias that is there already is moved by making it again, in one step.
         moved = [_point(alias, collection_of_build(alias, build)) for alias in aliases]
-        await self._change_aliases([*moved, *(_delete(alias) for alias in freed)])
+        deleted = (models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias)) for alias in freed)
+        await self._change_aliases([*moved, *deleted])
         for alias in (*aliases, *freed):
             await self._remove_outdated(alias, build)
 
@@ -287,10 +288,6 @@ def build_of(name: str, alias: str) -> int | None:
 def collection_of_build(alias: str, build: int) -> str:
     """Return the name of the collection that is a build of an alias."""
     return f"{alias}.{build}"
-
-
-def _delete(alias: str) -> models.DeleteAliasOperation:
-    return models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias))
 
 
 def _point(alias: str, name: str) -> models.CreateAliasOperation:
