@@ -29,10 +29,7 @@ async def write_once(
     if once is None:
         return await in_transaction(pool, write)
 
-    async def act(connection: Connection) -> Json:
-        async def answer() -> Json:
-            return dict(results.dump_python(await write(connection), mode="json"))
+    async def answer(connection: Connection) -> Json:
+        return dict(results.dump_python(await write(connection), mode="json"))
 
-        return await answer_once(connection, once, answer)
-
-    return results.validate_python(await in_transaction(pool, act))
+    return results.validate_python(await answer_once(pool, once, answer))

@@ -1,4 +1,4 @@
-"""What an operator watches, read cheaply: nothing in here looks at a memory."""
+"""Metrics of the database for operators; all of them are cheap, none reads a memory."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ TIER_OF_TABLE: Mapping[str, TierName] = {table: spec.name for spec in TIERS.valu
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How large the database is.
+    """Sizes of the tiers and of the database.
 
     Args:
-        rows: About how many rows each tier has, by the server's statistics; deleted ones may be among them.
-        database_bytes: What the database takes on disk.
+        rows: Rows of each tier, estimated by the server's statistics; deleted ones may be among them.
+        database_bytes: Its size on disk.
     """
 
     rows: Mapping[TierName, float]
@@ -32,13 +32,13 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class JobFigures:
-    """What became of the runs that are kept.
+    """Counts of job runs, and the result of the last audit.
 
     Args:
-        runs: How many there are of each job in each state.
-        done_at: When a run of the job on everything was done last, in UTC.
-        drift: In how many memories the last audit of everything found a projection to differ; ``None`` before one.
-        audited: How many it looked at.
+        runs: Number of runs, by job and state.
+        done_at: When the last run of each job on everything was done, in UTC.
+        drift: Memories in which the last audit of everything found a projection to differ; ``None`` before one.
+        audited: Memories that it compared.
     """
 
     runs: Mapping[tuple[JobName, RunState], int]
@@ -49,10 +49,10 @@ class JobFigures:
 
 @dataclass(frozen=True, slots=True)
 class GenerationFigures:
-    """Which vectors are searched.
+    """Generations of vectors.
 
     Args:
-        active: Number of their generation; ``None`` before the first.
+        active: Number of the one that searches read; ``None`` before the first.
         building: How many others are being built.
     """
 
@@ -61,7 +61,7 @@ class GenerationFigures:
 
 
 class DatabaseMetrics:
-    """Reads figures from Postgres.
+    """Reads metrics from Postgres.
 
     Args:
         pool: Connections to Postgres.
@@ -71,7 +71,7 @@ class DatabaseMetrics:
         self._pool = pool
 
     async def sizes(self) -> Sizes:
-        """Return how large the database is.
+        """Return the sizes of the tiers and of the database.
 
         Raises:
             Unavailable: If Postgres does not answer.
@@ -83,7 +83,7 @@ class DatabaseMetrics:
         return Sizes(rows, max((row["database_bytes"] for row in found), default=0))
 
     async def jobs(self) -> JobFigures:
-        """Return what became of the runs.
+        """Count job runs.
 
         Raises:
             Unavailable: If Postgres does not answer.
@@ -99,7 +99,7 @@ class DatabaseMetrics:
         )
 
     async def generations(self) -> GenerationFigures:
-        """Return which vectors are searched.
+        """Return the active generation, and how many are being built.
 
         Raises:
             Unavailable: If Postgres does not answer.

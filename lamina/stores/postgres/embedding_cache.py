@@ -1,4 +1,4 @@
-"""Embeddings of questions, where they outlive processes: by tenant, generation and the SHA-256 of the text."""
+"""The table of cached embeddings, by tenant, generation and SHA-256 of the text; it outlives processes."""
 
 import hashlib
 from collections.abc import Sequence
@@ -14,10 +14,10 @@ QUERIES = load_queries("embedding_cache.sql")
 
 @dataclass(frozen=True, slots=True)
 class TextKey:
-    """A tenant's text, by its hash.
+    """Key of a tenant's text.
 
     Args:
-        tenant: Whose.
+        tenant: Owner of the text.
         digest: SHA-256 of the text.
     """
 
@@ -26,7 +26,7 @@ class TextKey:
 
 
 def text_key(tenant: str, text: str) -> TextKey:
-    """Return the name under which a tenant's embedding of a text is kept."""
+    """Return the key of a tenant's text."""
     return TextKey(tenant, hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
 
 
@@ -35,9 +35,9 @@ class CachedEmbedding:
     """An embedding and when it was last used.
 
     Args:
-        text: Of what.
+        text: Key of the embedded text.
         embedding: Float32 bytes of a unit vector.
-        used_at: In UTC; where it is kept, up to a day earlier than it was.
+        used_at: In UTC. The table may hold a time up to a day earlier.
     """
 
     text: TextKey
@@ -47,14 +47,14 @@ class CachedEmbedding:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingStats:
-    """What a tenant has in the table: embeddings of all generations, and their rows' bytes."""
+    """Number of a tenant's embeddings of all generations, and the bytes of their rows."""
 
     entries: int
     size_bytes: int
 
 
 class EmbeddingTable:
-    """Reads and writes embeddings of one generation; nothing of another one is ever found.
+    """Reads and writes cached embeddings of one generation.
 
     Args:
         pool: Connections to Postgres.
@@ -66,13 +66,13 @@ class EmbeddingTable:
         self._generation = generation
 
     async def find(self, texts: Sequence[TextKey]) -> list[CachedEmbedding | None]:
-        """Return what is kept of each text, in their order, by one statement.
+        """Return the cached embedding of each text, in order; ``None`` where there is none. One statement.
 
         Raises:
             Unavailable: If Postgres does not answer.
         """
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["find_embeddings"], self._names(texts))
+            cursor = await connection.execute(QUERIES["find_embeddings"], self._keys(texts))
             rows = {row["place"] - 1: row async for row in cursor}
         return [
             CachedEmbedding(text, bytes(rows[place]["embedding"]), rows[place]["last_used_at"])
@@ -82,38 +82,38 @@ class EmbeddingTable:
         ]
 
     async def keep(self, items: Sequence[CachedEmbedding]) -> None:
-        """Keep embeddings, or take note of their use, by one statement; the last one of a text counts.
+        """Store embeddings or the time of their use, in one statement; the last one of a text counts.
 
         Raises:
-            Unavailable: If Postgres does not answer; none is kept.
+            Unavailable: If Postgres does not answer; none is stored.
         """
         distinct = list({item.text: item for item in items}.values())
-        parameters = self._names([item.text for item in distinct]) | {
+        parameters = self._keys([item.text for item in distinct]) | {
             "embeddings": [item.embedding for item in distinct],
             "used": [item.used_at for item in distinct],
         }
-        await self._changed(QUERIES["keep_embeddings"], parameters)
+        await self._execute(QUERIES["keep_embeddings"], parameters)
 
     async def purge_expired(self, now: datetime, ttl_days: float, tenant: str | None = None) -> int:
-        """Forget embeddings that were not used for so many days, of a tenant or of every one; return how many.
+        """Delete embeddings that nobody used for ``ttl_days``, of a tenant or of all; return how many.
 
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        return await self._changed(
+        return await self._execute(
             QUERIES["purge_expired_embeddings"], {"cutoff": now - timedelta(days=ttl_days), "tenant": tenant}
         )
 
     async def purge(self, tenant: str) -> int:
-        """Forget a tenant's embeddings of every generation; return how many.
+        """Delete a tenant's embeddings of every generation; return how many.
 
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        return await self._changed(QUERIES["purge_embeddings"], {"tenant": tenant})
+        return await self._execute(QUERIES["purge_embeddings"], {"tenant": tenant})
 
     async def stats(self, tenant: str) -> EmbeddingStats:
-        """Return what the tenant has; reads all of its rows.
+        """Count the tenant's embeddings; reads all of its rows.
 
         Raises:
             Unavailable: If Postgres does not answer.
@@ -124,15 +124,15 @@ class EmbeddingTable:
         assert row is not None  # noqa: S101 - an aggregate is one row
         return EmbeddingStats(**row)
 
-    def _names(self, texts: Sequence[TextKey]) -> dict[str, Any]:
+    def _keys(self, texts: Sequence[TextKey]) -> dict[str, Any]:
         return {
             "tenants": [text.tenant for text in texts],
             "text_hashes": [text.digest for text in texts],
             "generation": self._generation,
         }
 
-    async def _changed(self, query: bytes, parameters: dict[str, Any]) -> int:
-        """Return how many rows a statement changed; a deadlock with another one is tried again."""
+    async def _execute(self, query: bytes, parameters: dict[str, Any]) -> int:
+        """Run a statement, again after a deadlock; return how many rows it changed."""
 
         async def act(connection: Connection) -> int:
             return (await connection.execute(query, parameters)).rowcount

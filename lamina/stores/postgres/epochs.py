@@ -1,4 +1,4 @@
-"""The epoch of a scope: how often it was written; and of an agent: how often it learnt something."""
+"""Epochs: how often a scope was written, and how often an agent's knowledge changed."""
 
 from typing import Any
 
@@ -17,15 +17,15 @@ async def bump_epoch(connection: Connection, scope: Scope, *, teaches: bool = Fa
     Args:
         connection: In the transaction of the write.
         scope: Where was written, and by which agent.
-        teaches: Whether its agent, or everybody if it names none, now knows something else than before: the responses
-            that were made before are over. What only changes an order or a count teaches nothing, nor do the messages
-            of a conversation, which would otherwise end them with every turn.
+        teaches: Whether the knowledge of the agent changed, or of all agents if the scope names none: earlier responses
+            become stale. A change of an order or a count teaches nothing, nor do the messages of a conversation, which
+            would otherwise make them stale with every turn.
     """
     parameters = {**scope_parameters(scope), "teaches": teaches}
     cursor = await connection.execute(QUERIES["bump_epoch"], parameters)
     row = await cursor.fetchone()
     if teaches:
-        # A statement of its own sees the rows of a response that was put while the one above waited.
+        # A statement of its own, for it sees the rows of a response that was stored while the one above waited.
         await end_responses(connection, scope.tenant, scope.workspace, scope.agent)
     return int(row["epoch"]) if row else 0
 
@@ -35,9 +35,9 @@ async def bump_workspace_epochs(connection: Connection, tenant: str, workspace: 
 
     Args:
         connection: In the transaction of the write; its rows are locked until the commit.
-        tenant: Whose.
-        workspace: Which.
-        agent: Whose view of the workspace changed; everybody's if not given.
+        tenant: Owner of the workspace.
+        workspace: The workspace.
+        agent: The agent whose view of the workspace changed; all agents if not given.
     """
     parameters = {"tenant": tenant, "workspace": workspace, "agent_id": agent}
     await connection.execute(QUERIES["lock_lesson"], parameters)
@@ -52,7 +52,7 @@ async def end_responses(connection: Connection, tenant: str, workspace: str, age
 
 
 async def raise_epochs(pool: Pool, tenant: str, workspace: str | None) -> None:
-    """Raise the epochs of a whole workspace, or of all that a tenant has: nothing kept before is used again.
+    """Raise the epochs of a workspace, or of all that a tenant has, so that no cached answer is used again.
 
     Raises:
         Unavailable: If Postgres does not answer.

@@ -1,4 +1,4 @@
-"""Answers kept under the caller's Idempotency-Key."""
+"""Answers stored under the caller's Idempotency-Key."""
 
 import hashlib
 import json
@@ -9,10 +9,12 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from lamina.errors import Conflict
-from lamina.stores.postgres.connection import Connection
+from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("idempotency.sql")
+
+Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class Once:
 
     Args:
         tenant: Whose key it is.
-        key: What the caller sent as Idempotency-Key.
+        key: The caller's Idempotency-Key.
         request_hash: SHA-256 of the request, so that a key cannot stand for two of them.
     """
 
@@ -31,32 +33,32 @@ class Once:
 
 
 def once_for(tenant: str, key: str, request: object) -> Once:
-    """Return the identity of a write from its request as JSON."""
+    """Identify a write by its key and the hash of its request as JSON."""
     text = json.dumps(request, sort_keys=True, default=str)
     return Once(tenant, key, hashlib.sha256(text.encode()).digest())
 
 
-Json = dict[str, Any]
-
-
-async def answer_once(connection: Connection, once: Once | None, act: Callable[[], Awaitable[Json]]) -> Json:
-    """Return the kept answer of this key, or what ``act`` answers, kept in the same transaction.
+async def answer_once(pool: Pool, once: Once | None, write: Callable[[Connection], Awaitable[Json]]) -> Json:
+    """Run a write in a transaction and return its answer; a repeated key returns the stored answer and writes nothing.
 
     Raises:
         Conflict: If the key was used for another request.
+        Unavailable: If Postgres does not answer; nothing is written.
     """
     if once is None:
-        return await act()
-    name = {"tenant": once.tenant, "key": once.key}
-    await connection.execute(QUERIES["lock_idempotency_key"], name)
-    cursor = await connection.execute(QUERIES["find_idempotent_response"], name)
-    kept = await cursor.fetchone()
-    if kept is None:
-        response = await act()
-        row = {**name, "request_hash": once.request_hash, "response": Jsonb(response)}
-        await connection.execute(QUERIES["keep_idempotent_response"], row)
-        return response
-    if bytes(kept["request_hash"]) != once.request_hash:
-        raise Conflict(f"Idempotency-Key {once.key!r} was used for another request; send a new key")
-    response = kept["response"]
-    return dict(response)
+        return await in_transaction(pool, write)
+
+    async def act(connection: Connection) -> Json:
+        name = {"tenant": once.tenant, "key": once.key}
+        await connection.execute(QUERIES["lock_idempotency_key"], name)
+        stored = await (await connection.execute(QUERIES["find_idempotent_response"], name)).fetchone()
+        if stored is None:
+            response = await write(connection)
+            row = {**name, "request_hash": once.request_hash, "response": Jsonb(response)}
+            await connection.execute(QUERIES["keep_idempotent_response"], row)
+            return response
+        if bytes(stored["request_hash"]) != once.request_hash:
+            raise Conflict(f"Idempotency-Key {once.key!r} was used for another request; send a new key")
+        return dict(stored["response"])
+
+    return await in_transaction(pool, act)

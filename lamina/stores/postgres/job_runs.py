@@ -60,10 +60,7 @@ class JobRuns:
             await connection.execute(f"NOTIFY {CHANNEL}".encode())
             return {"run": str(id_)}
 
-        async def act(connection: Connection) -> Json:
-            return await answer_once(connection, once, lambda: insert(connection))
-
-        return UUID((await in_transaction(self._pool, act))["run"])
+        return UUID((await answer_once(self._pool, once, insert))["run"])
 
     async def get(self, id_: UUID, tenant: str | None = None) -> Run:
         """Return the run.

@@ -23,21 +23,21 @@ SECRET_BYTES = 32
 
 
 class KeyRole(StrEnum):
-    """What a key may do; each includes the ones before it."""
+    """Role of a key; each includes the ones before it."""
 
     READER = "reader"
     WRITER = "writer"
     ADMIN = "admin"
 
     def includes(self, needed: "KeyRole") -> bool:
-        """Tell whether this role reaches as far as the needed one."""
+        """Report whether this role grants the needed one."""
         order = list(KeyRole)
         return order.index(self) >= order.index(needed)
 
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What a valid key proves."""
+    """The tenant and role that a valid key stands for."""
 
     tenant: str
     role: KeyRole
@@ -68,7 +68,7 @@ class Keys:
         self._pool = pool
 
     async def find(self, key: str) -> Credential | None:
-        """Return what the key proves, or ``None`` if it is unknown or revoked."""
+        """Return the credential of a key; ``None`` if it is unknown or revoked."""
         async with connect(self._pool) as connection:
             cursor = await connection.execute(QUERIES["find_key"], {"hash": hash_key(key)})
             row = await cursor.fetchone()
@@ -92,7 +92,7 @@ def create_key(url: str, *, tenant: str, role: KeyRole, label: str) -> str:
 
 
 def key_is_valid(url: str, key: str) -> bool:
-    """Tell whether the key is known and not revoked."""
+    """Report whether the key exists and is not revoked."""
     with psycopg.connect(url, autocommit=True) as connection:
         return connection.execute(QUERIES["find_key"], {"hash": hash_key(key)}).fetchone() is not None
 

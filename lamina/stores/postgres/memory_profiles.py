@@ -1,10 +1,9 @@
-"""How each agent wants to remember, by workspace."""
+"""Memory profiles: how an agent remembers in a workspace."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
-
-from psycopg.rows import DictRow
 
 from lamina.core.memory_profiles import MemoryProfile, clean_memory_profile
 from lamina.core.scope import Scope
@@ -18,7 +17,7 @@ QUERIES = load_queries("memory_profiles.sql")
 
 
 class MemoryProfiles:
-    """Reads and writes memory profiles; a write raises the epochs of the workspace, since it changes what is found.
+    """Reads and writes memory profiles; a write raises the workspace's epochs, since it changes search results.
 
     Args:
         pool: Connections to Postgres.
@@ -32,10 +31,10 @@ class MemoryProfiles:
         async with connect(self._pool) as connection:
             cursor = await connection.execute(QUERIES["get_memory_profile"], _parameters(scope))
             row = await cursor.fetchone()
-        return None if row is None else _profile(row)
+        return None if row is None else stored_profile(row)
 
     async def put(self, scope: Scope, profile: MemoryProfile, now: datetime) -> MemoryProfile:
-        """Put the profile in place of what the agent had, and return it as stored.
+        """Replace the agent's profile, and return it as stored.
 
         Raises:
             InvalidInput: Naming the field that is out of range or unclean.
@@ -52,7 +51,7 @@ class MemoryProfiles:
         return stored
 
     async def delete(self, scope: Scope) -> None:
-        """Give the agent the defaults back.
+        """Delete the agent's profile: the defaults hold again.
 
         Raises:
             NotFound: If it has no profile in this workspace.
@@ -74,6 +73,7 @@ def _parameters(scope: Scope) -> dict[str, Any]:
     return scope_parameters(scope)
 
 
-def _profile(row: DictRow) -> MemoryProfile:
+def stored_profile(row: Mapping[str, Any]) -> MemoryProfile:
+    """Map a row to a memory profile."""
     tiers = tuple(spec.tier for name, spec in TIERS.items() if name in row["tiers"])
     return MemoryProfile(**{**row, "tiers": tiers})

@@ -64,7 +64,7 @@ def migrations() -> list[Migration]:
 
 
 def pending(known: list[Migration], applied: dict[int, str]) -> list[Migration]:
-    """Return what is still to apply, given the checksums of what was applied.
+    """Return the migrations that are still to apply, given the checksums of the applied ones.
 
     Raises:
         Misconfigured: If the database is newer than this release, or history was rewritten.
@@ -89,7 +89,7 @@ def refuse_versions(server: int, vector: str | None) -> None:
     """Refuse a server or a pgvector that is too old.
 
     Args:
-        server: As libpq tells it: 180006 is 18.6.
+        server: As libpq reports it: 180006 is 18.6.
         vector: Version of pgvector that is installed, or would be; ``None`` if the server has none.
 
     Raises:
@@ -106,10 +106,10 @@ def refuse_versions(server: int, vector: str | None) -> None:
 
 
 def refused(said: str) -> Misconfigured:
-    """Return what an operator can do about a connection that was refused.
+    """Return the error, with its remedy, for a connection that was refused.
 
     Args:
-        said: What libpq said of it, in English or not: what it does not know of it calls an outage.
+        said: Message of libpq, in any language; an unknown one counts as an outage.
     """
     for part, remedy in _REFUSALS:
         if part in said:
@@ -120,12 +120,12 @@ def refused(said: str) -> Misconfigured:
 
 
 def is_outage(said: str) -> bool:
-    """Tell whether what libpq said of a connection may pass by itself, unlike what only an operator can change."""
+    """Report whether a message of libpq tells of an outage that may pass, not of a fault that an operator must mend."""
     return not any(part in said for part, _ in _REFUSALS)
 
 
 def wait_for_server(url: str, seconds: float) -> None:
-    """Return once the server lets somebody in, refuses for good, or the time is over; :func:`migrate` says which."""
+    """Wait until the server accepts or refuses connections, or the time is over; :func:`migrate` tells the cause."""
     deadline = time.monotonic() + seconds
     while (said := _refusal(url)) is not None and is_outage(said) and time.monotonic() < deadline:
         logger.warning("postgres does not answer yet; the start waits: %s", said)
@@ -133,7 +133,7 @@ def wait_for_server(url: str, seconds: float) -> None:
 
 
 def _refusal(url: str) -> str | None:
-    """Return what libpq says if it is not let in."""
+    """Return the message of libpq if the server refuses a connection."""
     try:
         psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S).close()
     except psycopg.OperationalError as error:

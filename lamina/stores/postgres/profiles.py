@@ -15,7 +15,7 @@ QUERIES = load_queries("profiles.sql")
 
 
 async def patch_profile(connection: Connection, scope: Scope, patch: Metadata, now: datetime) -> Profile:
-    """Merge the patch into the user's profile and keep both in its history.
+    """Merge a patch into the user's profile, and store both in its history.
 
     A patch that changes nothing writes nothing: the version stays.
     """

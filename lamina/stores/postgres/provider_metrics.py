@@ -1,4 +1,4 @@
-"""How much of their input the providers of models answered from their own prompt caches."""
+"""Share of their input that providers of models answered from their prompt caches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any
 from lamina.core.memories import new_id
 from lamina.core.scope import DEFAULT_WORKSPACE
 from lamina.errors import InvalidInput
-from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
+from lamina.stores.postgres.connection import Connection, Pool, connect
 from lamina.stores.postgres.idempotency import Json, Once, answer_once
 from lamina.stores.postgres.queries import load_queries
 from lamina.text.hygiene import clean_id
@@ -21,10 +21,10 @@ MAX_TOKENS = 1_000_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class InferenceCall:
-    """What a provider said about one call of a model.
+    """The token counts of one call of a model, as its provider reported them.
 
     Args:
-        provider: Who runs the model.
+        provider: Company or server that runs the model.
         model: Its name there.
         input_tokens: Tokens of the prompt, those from the cache among them.
         cached_tokens: How many of them came from the provider's cache.
@@ -42,7 +42,7 @@ class InferenceCall:
 
 @dataclass(frozen=True, slots=True)
 class HitRates:
-    """How much one model of a provider took from its cache, over a while.
+    """Cache hit rates of one model of a provider over a period.
 
     Args:
         calls: How many calls were made.
@@ -83,7 +83,7 @@ def clean_call(call: InferenceCall, field_path: str) -> InferenceCall:
 
 
 class ProviderMetrics:
-    """Records calls and reads how often caches answered.
+    """Records calls and reads their cache hit rates.
 
     Args:
         pool: Connections to Postgres.
@@ -93,7 +93,7 @@ class ProviderMetrics:
         self._pool = pool
 
     async def record(self, tenant: str, calls: Sequence[InferenceCall], now: datetime, once: Once | None = None) -> int:
-        """Record calls as made now, by one statement; return how many.
+        """Record calls as made now, in one statement; return how many.
 
         Raises:
             InvalidInput: For a call that is wrong, naming its field; none is recorded.
@@ -106,13 +106,10 @@ class ProviderMetrics:
             cursor = await connection.execute(QUERIES["insert_provider_metrics"], named)
             return {"recorded": cursor.rowcount}
 
-        written = await in_transaction(
-            self._pool, lambda connection: answer_once(connection, once, lambda: write(connection))
-        )
-        return int(written["recorded"])
+        return int((await answer_once(self._pool, once, write))["recorded"])
 
     async def rates(self, tenant: str, since: datetime, workspace: str | None = None) -> list[HitRates]:
-        """Return each provider's and model's rates since a moment, the best first; of one workspace, or of all.
+        """Return the rates of each provider's models since a moment, the best first, in one workspace or all.
 
         Raises:
             Unavailable: If Postgres does not answer.
@@ -123,7 +120,7 @@ class ProviderMetrics:
             return [HitRates(**row) async for row in cursor]
 
     async def purge_expired(self, now: datetime, ttl_days: float, tenant: str | None = None) -> int:
-        """Forget what was recorded longer than so many days ago, of a tenant or of every one; return how many calls.
+        """Delete calls older than ``ttl_days``, of a tenant or of all; return how many.
 
         Raises:
             Unavailable: If Postgres does not answer.

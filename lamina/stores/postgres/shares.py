@@ -1,11 +1,10 @@
-"""What one workspace lets another one see."""
+"""Shares: segments of a workspace that another workspace may search."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 from uuid import UUID
-
-from psycopg.rows import DictRow
 
 from lamina.core.scope import Scope
 from lamina.core.sharing import MAX_SHARES_INTO, Share
@@ -30,7 +29,7 @@ class Shares:
         self._pool = pool
 
     async def into(self, scope: Scope, now: datetime) -> tuple[Share, ...]:
-        """Return the shares into the scope's workspace that are active now; for a search whose stamp has none.
+        """Return the active shares into the scope's workspace, for a search without a stamp.
 
         Raises:
             Unavailable: If Postgres does not answer.
@@ -38,20 +37,20 @@ class Shares:
         parameters = {"tenant": scope.tenant, "workspace": scope.workspace, "now": now}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(QUERIES["shares_into"], parameters)
-            return tuple([_share(row) async for row in cursor])
+            return tuple([stored_share(row) async for row in cursor])
 
     async def page(self, tenant: str, workspace: str, *, limit: int, offset: int) -> list[Share]:
-        """Return what the workspace shares and what is shared with it, revoked and expired ones too, latest first."""
+        """Return shares from and into the workspace, also revoked and expired ones, latest first."""
         parameters = {"tenant": tenant, "workspace": workspace, "limit": limit, "offset": offset}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(QUERIES["list_shares"], parameters)
-            return [_share(row) async for row in cursor]
+            return [stored_share(row) async for row in cursor]
 
     async def put(self, tenant: str, share: Share, once: Once | None = None) -> UUID:
-        """Store a share and return its id; the same one again is renewed: its expiry and label are replaced.
+        """Store a share and return its id; an equal one takes the new expiry and label.
 
         Raises:
-            Conflict: If the other workspace has as many active shares as it may have.
+            Conflict: If the other workspace has the most active shares that it may have.
         """
 
         async def write(connection: Connection) -> Json:
@@ -64,10 +63,7 @@ class Shares:
             await bump_workspace_epochs(connection, tenant, share.to_workspace)
             return {"id": str(row["id"])}
 
-        written = await in_transaction(
-            self._pool, lambda connection: answer_once(connection, once, lambda: write(connection))
-        )
-        return UUID(written["id"])
+        return UUID((await answer_once(self._pool, once, write))["id"])
 
     async def get(self, tenant: str, id_: UUID) -> Share:
         """Return the share.
@@ -80,10 +76,10 @@ class Shares:
             row = await cursor.fetchone()
         if row is None:
             raise NotFound("share", str(id_))
-        return _share(row)
+        return stored_share(row)
 
     async def revoke(self, tenant: str, id_: UUID, now: datetime) -> None:
-        """End a share: for every search that begins from now on.
+        """Revoke a share, for every search that begins from now on.
 
         Raises:
             NotFound: If the tenant has no such share.
@@ -108,7 +104,8 @@ async def _refuse_too_many(connection: Connection, tenant: str, share: Share) ->
         )
 
 
-def _share(row: DictRow) -> Share:
+def stored_share(row: Mapping[str, Any]) -> Share:
+    """Map a row to a share."""
     fields: dict[str, Any] = dict(row)
     workspace, namespace = fields.pop("from_workspace"), fields.pop("from_namespace")
     segment, tags = Segment(fields.pop("segment")), tuple(fields.pop("tags"))

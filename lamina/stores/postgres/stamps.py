@@ -1,4 +1,4 @@
-"""Reading stamps: one small statement that proves cached answers fresh."""
+"""Stamps: the epochs of a scope, read by one small statement, that prove cached answers fresh."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,13 +9,13 @@ from uuid import UUID
 from psycopg.rows import DictRow
 
 from lamina.aio.coalescing import Coalescer
-from lamina.core.memory_profiles import MemoryProfile
 from lamina.core.scope import Scope
-from lamina.core.sharing import Share
 from lamina.core.stamps import SharedEpoch, Stamp
-from lamina.core.tiers import TIERS, ProjectionName, Segment
+from lamina.core.tiers import ProjectionName
 from lamina.stores.postgres.connection import Pool, connect
+from lamina.stores.postgres.memory_profiles import stored_profile
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.shares import stored_share
 
 QUERIES = load_queries("stamps.sql")
 
@@ -23,11 +23,11 @@ MAX_IN_FLIGHT = 2
 
 
 class Stamps:
-    """Reads stamps; those asked for while others are read come together, in one statement.
+    """Reads stamps; those that are asked for during a read are read together afterwards, in one statement.
 
     Args:
         pool: Connections to Postgres.
-        kept: The projections that somebody keeps up to date.
+        kept: The projections that are kept up to date.
         deadline_s: Seconds after which a connection that does not answer is given up.
     """
 
@@ -60,32 +60,21 @@ class Stamps:
 
 
 def _stamp(row: DictRow) -> Stamp:
+    profile = row["profile"]
     return Stamp(
         namespace=row["namespace_epoch"],
         workspace=row["workspace_epoch"],
-        shared=tuple(SharedEpoch(_share(item), item["epoch"]) for item in row["shares"]),
-        profile=None if row["profile"] is None else _profile(row["profile"]),
+        shared=tuple(map(_shared_epoch, row["shares"])),
+        profile=profile and stored_profile({**profile, "updated_at": _moment(profile["updated_at"])}),
         is_settled=row["is_settled"],
     )
 
 
-def _share(item: dict[str, Any]) -> Share:
-    return Share(
-        id=UUID(item["id"]),
-        workspace=item["from_workspace"],
-        namespace=item["from_namespace"],
-        to_workspace=item["to_workspace"],
-        segment=Segment(item["segment"]),
-        tags=tuple(item["tags"]),
-        label=item["label"],
-        created_at=datetime.fromisoformat(item["created_at"]),
-        expires_at=_moment(item["expires_at"]),
-    )
-
-
-def _profile(item: dict[str, Any]) -> MemoryProfile:
-    tiers = tuple(spec.tier for name, spec in TIERS.items() if name in item["tiers"])
-    return MemoryProfile(**{**item, "tiers": tiers, "updated_at": _moment(item["updated_at"])})
+def _shared_epoch(item: dict[str, Any]) -> SharedEpoch:
+    times = {name: _moment(item[name]) for name in ("created_at", "expires_at")}
+    fields = {**item, **times, "id": UUID(item["id"])}
+    epoch = fields.pop("epoch")
+    return SharedEpoch(stored_share(fields), epoch)
 
 
 def _moment(text: str | None) -> datetime | None:
