@@ -301,7 +301,7 @@ async def test_a_search_that_runs_during_a_switch_ends_on_the_old_files(path: Pa
         leave.wait(10)
         return current.by_words(asked("green tea"))
 
-    searching = asyncio.create_task(index._asked(slow))
+    searching = asyncio.create_task(index._run(slow))
     await asyncio.to_thread(entered.wait, 10)
     await index.switch(1)
     leave.set()
