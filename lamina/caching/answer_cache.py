@@ -180,8 +180,7 @@ class AnswerCache:
 
     def front_holding(self) -> Holding:
         """Return the size of the replica's own copies."""
-        front = self._front
-        return Holding() if front is None else Holding(len(front), front.size_bytes, front.evictions)
+        return Holding() if self._front is None else self._front.holding()
 
     def _walk_key(self, request: RequestIdentity, stamp: Stamp) -> CacheKey:
         return walk_key(request.kind, request.scope, request.sent, stamp, self._policy)

@@ -1,4 +1,4 @@
-"""What one shard holds: the layers that replicas share, each bounded, each with its own time to live."""
+"""The layers of one shard, each bounded, each with its own time to live."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -14,7 +14,7 @@ MAX_AGENTS = 10_000
 RECENT_S = 10.0
 LIST_TTL_S = 86_400.0
 AGENT_BYTES = 150
-"""What a name takes beside its characters, about."""
+"""Memory of a name beside its characters, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,32 +66,34 @@ class Swarms:
     def __init__(self, limits: SwarmLimits) -> None:
         self._limits = limits
         self._swarms: OrderedDict[tuple[Space, str], TtlLru[bytes, object]] = OrderedDict()
-        self._gone = 0
+        self._evictions = 0
         self.size_bytes = 0
 
     def get(self, space: Space, key: CacheKey, now: float) -> object | None:
-        """Return what the swarm has under the key."""
+        """Return the swarm's value of a key."""
         swarm = self._swarms.get((space, key.swarm or ""))
         if swarm is None:
             return None
         self._swarms.move_to_end((space, key.swarm or ""))
-        return self._changed(swarm, lambda: swarm.get(key.digest, now))
+        return self._weighed(swarm, lambda: swarm.get(key.digest, now))
 
     def put(self, entry: CacheEntry, now: float) -> None:
-        """Keep something for the entry's swarm."""
+        """Keep an entry for its swarm."""
         name = (entry.space, entry.key.swarm or "")
         each = self._limits.each
         swarm = self._swarms.setdefault(name, TtlLru(max_entries=each.entries, max_bytes=each.max_bytes))
         self._swarms.move_to_end(name)
-        self._changed(
+        self._weighed(
             swarm,
             lambda: swarm.put(entry.key.digest, entry.value, now=now, ttl_s=each.ttl_s, size_bytes=entry.size_bytes),
         )
         while len(self._swarms) > self._limits.swarms or (self.size_bytes > self._limits.max_bytes and self._swarms):
-            self._forget(next(iter(self._swarms)))
+            _, evicted = self._swarms.popitem(last=False)
+            self.size_bytes -= evicted.size_bytes
+            self._evictions += evicted.evictions + len(evicted)
 
     def drop_where(self, is_meant: Callable[[Space], bool]) -> int:
-        """Forget the swarms of some workspaces; return how many entries they had."""
+        """Drop the swarms of some workspaces; return how many entries they had."""
         meant = [name for name in self._swarms if is_meant(name[0])]
         dropped = sum(len(self._swarms[name]) for name in meant)
         for name in meant:
@@ -99,29 +101,25 @@ class Swarms:
         return dropped
 
     def holding(self) -> Holding:
-        """Return what all of them hold."""
-        evictions = self._gone + sum(swarm.evictions for swarm in self._swarms.values())
+        """Return the size of all swarms."""
+        evictions = self._evictions + sum(swarm.evictions for swarm in self._swarms.values())
         return Holding(sum(map(len, self._swarms.values())), self.size_bytes, evictions)
 
     def expire(self, now: float) -> None:
-        """Forget what is over, and swarms that are left with nothing."""
+        """Drop expired entries, and swarms without any."""
         for name, swarm in list(self._swarms.items()):
             before = swarm.size_bytes
             swarm.expire(now)
             self.size_bytes += swarm.size_bytes - before
             if not len(swarm):
-                self._gone += self._swarms.pop(name).evictions
+                self._evictions += self._swarms.pop(name).evictions
 
-    def _changed(self, swarm: TtlLru[bytes, object], change: Callable[[], object]) -> object:
+    def _weighed(self, swarm: TtlLru[bytes, object], change: Callable[[], object]) -> object:
+        """Make a change to a swarm and add the bytes by which it grew."""
         before = swarm.size_bytes
         result = change()
         self.size_bytes += swarm.size_bytes - before
         return result
-
-    def _forget(self, name: tuple[Space, str]) -> None:
-        swarm = self._swarms.pop(name)
-        self.size_bytes -= swarm.size_bytes
-        self._gone += swarm.evictions + len(swarm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,60 +127,48 @@ class AgentList:
     """The agents of a workspace that have responses.
 
     Args:
-        told_at: When each was told of last.
-        complete_until: Until when nobody else has any.
+        added_at: When each was added last.
+        complete_until: Until then no other agent has any.
     """
 
-    told_at: Mapping[str, float] = field(default_factory=dict)
+    added_at: Mapping[str, float] = field(default_factory=dict)
     complete_until: float = 0.0
 
-    def with_news(self, told: RespondingAgents, now: float, ttl_s: float) -> Self:
-        """Return the list with what was told.
+    def extended(self, added: RespondingAgents, now: float, ttl_s: float) -> Self:
+        """Return the list with more agents.
 
-        A complete list takes the place of all but the latest: whoever was told of while it was read is not on it.
+        A complete list replaces all but the latest agents: those that were added while it was read are not on it.
         """
-        latest = {agent: at for agent, at in self.told_at.items() if not told.is_all or now - at < RECENT_S}
-        agents = {**latest, **dict.fromkeys(told.agents, now)}
+        latest = {agent: at for agent, at in self.added_at.items() if not added.is_all or now - at < RECENT_S}
+        agents = {**latest, **dict.fromkeys(added.agents, now)}
         if len(agents) > MAX_AGENTS:
-            return type(self)(dict.fromkeys(told.agents[:MAX_AGENTS], now), 0.0)
-        return type(self)(agents, now + ttl_s if told.is_all else self.complete_until)
+            return type(self)(dict.fromkeys(added.agents[:MAX_AGENTS], now), 0.0)
+        return type(self)(agents, now + ttl_s if added.is_all else self.complete_until)
 
 
-class AgentFilter:
-    """Which agents of which workspaces have responses in the semantic cache.
+class AgentFilter(TtlLru[Space, AgentList]):
+    """The agents of each workspace that have responses in the semantic cache.
 
     A complete list answers with yes or no, a part of one with yes or nothing. It counts as
     complete for the layer's time to live; then it is asked for again.
     """
 
     def __init__(self, limits: LayerLimits) -> None:
+        super().__init__(max_entries=limits.entries, max_bytes=limits.max_bytes)
         self._ttl_s = limits.ttl_s
-        self._lists: TtlLru[Space, AgentList] = TtlLru(max_entries=limits.entries, max_bytes=limits.max_bytes)
 
     def has(self, space: Space, agent: str, now: float) -> bool | None:
-        """Tell whether the agent has responses; ``None`` if that is not known."""
-        known = self._lists.get(space, now)
+        """Report whether the agent has responses, or ``None`` without a complete list."""
+        known = self.get(space, now)
         if known is None:
             return None
-        return True if agent in known.told_at else (False if now < known.complete_until else None)
+        return True if agent in known.added_at else (False if now < known.complete_until else None)
 
-    def add(self, told: RespondingAgents, now: float) -> None:
+    def add(self, agents: RespondingAgents, now: float) -> None:
         """Take over a list, whole or in part."""
-        known = (self._lists.get(told.space, now) or AgentList()).with_news(told, now, self._ttl_s)
-        size = sum(AGENT_BYTES + len(agent) for agent in known.told_at)
-        self._lists.put(told.space, known, now=now, ttl_s=LIST_TTL_S, size_bytes=size)
-
-    def drop_where(self, is_meant: Callable[[Space], bool]) -> int:
-        """Forget the lists of some workspaces."""
-        return self._lists.drop_where(is_meant)
-
-    def expire(self, now: float) -> None:
-        """Forget what is over."""
-        self._lists.expire(now)
-
-    def holding(self) -> Holding:
-        """Return how many lists there are."""
-        return Holding(len(self._lists), self._lists.size_bytes, self._lists.evictions)
+        known = (self.get(agents.space, now) or AgentList()).extended(agents, now, self._ttl_s)
+        size = sum(AGENT_BYTES + len(agent) for agent in known.added_at)
+        self.put(agents.space, known, now=now, ttl_s=LIST_TTL_S, size_bytes=size)
 
 
 class Shard:
@@ -204,34 +190,34 @@ class Shard:
         self._agents = None if agents is None else AgentFilter(agents)
         self._tally = Tally()
 
-    def find(self, probe: ShardQuery, now: float) -> ShardAnswer:
-        """Return the outermost whole answer, or else the pieces, that are known.
+    def find(self, query: ShardQuery, now: float) -> ShardAnswer:
+        """Return the outermost whole answer, or else the pieces, that the layers have.
 
         Args:
-            probe: What is asked.
+            query: The keys to look up.
             now: Seconds of a clock that never goes back.
         """
         has_responses = None
-        if probe.agent is not None and self._agents is not None:
-            has_responses = self._agents.has(probe.space, probe.agent, now)
-        for key in probe.answers:
-            value = self._get(probe.space, key, now)
+        if query.agent is not None and self._agents is not None:
+            has_responses = self._agents.has(query.space, query.agent, now)
+        for key in query.answers:
+            value = self._get(query.space, key, now)
             if value is not None:
                 return ShardAnswer((key, value), {}, has_responses)
-        pieces = ((key, self._get(probe.space, key, now)) for key in probe.pieces)
+        pieces = ((key, self._get(query.space, key, now)) for key in query.pieces)
         return ShardAnswer(None, {key: value for key, value in pieces if value is not None}, has_responses)
 
-    def keep(self, news: ShardUpdate, now: float) -> None:
+    def keep(self, update: ShardUpdate, now: float) -> None:
         """Take over entries, agents and counts."""
-        for entry in news.entries:
+        for entry in update.entries:
             self._put(entry, now)
-        for told in news.agents:
+        for agents in update.agents:
             if self._agents is not None:
-                self._agents.add(told, now)
-        self._tally.add(news.counts)
+                self._agents.add(agents, now)
+        self._tally.add(update.counts)
 
     def purge(self, tenant: str, workspace: str | None, layers: Collection[Layer]) -> int:
-        """Forget the layers' entries of a workspace, or of a whole tenant; return how many."""
+        """Drop the layers' entries of a workspace, or of a whole tenant; return how many."""
 
         def is_meant(space: Space) -> bool:
             return space[0] == tenant and workspace in {None, space[1]}
@@ -246,7 +232,7 @@ class Shard:
         return dropped
 
     def expire(self, now: float) -> None:
-        """Forget what is over."""
+        """Drop expired entries."""
         for lru in self._layers.values():
             lru.expire(now)
         for part in (self._swarms, self._agents):
@@ -254,8 +240,8 @@ class Shard:
                 part.expire(now)
 
     def stats(self) -> ShardStats:
-        """Return what every layer holds, and what the replicas counted."""
-        holdings = {layer: Holding(len(lru), lru.size_bytes, lru.evictions) for layer, lru in self._layers.items()}
+        """Return the size of every layer, and the counts of the replicas."""
+        holdings = {layer: lru.holding() for layer, lru in self._layers.items()}
         if self._swarms is not None:
             holdings[Layer.SWARM] = self._swarms.holding()
         if self._agents is not None:
@@ -279,7 +265,7 @@ class Shard:
 
 
 def add_up_stats(stats: Sequence[ShardStats]) -> ShardStats:
-    """Return the stats of several shards as one."""
+    """Add up the stats of several shards."""
     tally = Tally()
     holdings: dict[Layer, Holding] = {}
     for item in stats:

@@ -4,6 +4,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from lamina.core.cache_stats import Holding
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -61,6 +63,10 @@ class TtlLru(Generic[K, V]):
         self.size_bytes += size_bytes
         while self._is_too_large():
             self._evict(now)
+
+    def holding(self) -> Holding:
+        """Return the size, and how many entries were evicted."""
+        return Holding(len(self), self.size_bytes, self.evictions)
 
     def drop(self, key: K) -> bool:
         """Drop a key; return whether it had an entry."""
