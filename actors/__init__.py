@@ -1,1 +1,1 @@
-"""Ray actors shared by every replica: the cache shards, their directory and the job scheduler."""
+"""Ray actors that all replicas share: the cache shards, their directory and the job scheduler."""

@@ -1,4 +1,4 @@
-"""The shard of the caches as an actor: every replica's and every sub-agent's layers in one process."""
+"""A cache shard as an actor: the layers of all replicas and sub-agents in one process."""
 
 import asyncio
 import time
@@ -18,12 +18,12 @@ EXPIRY_INTERVAL_S = 30.0
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 MAX_WAITERS = 500
-"""Below what Ray runs of this actor at a time, or waiters would keep out who is to wake them."""
+"""Below the calls of this actor that Ray runs at a time, or waiters would keep out the call that wakes them."""
 
 
 @dataclass(slots=True)
 class Waiters:
-    """Those who wait for one response, whoever makes it.
+    """The callers that wait for one response.
 
     Args:
         settled: Set when it is there.
@@ -35,11 +35,11 @@ class Waiters:
 
 
 class WaitingRoom:
-    """Keeps callers waiting for whoever claimed what they want.
+    """Keeps callers waiting for the one that has claimed the same response.
 
     Args:
-        claims: Who makes what.
-        most: How many may wait; beyond it everyone makes their own.
+        claims: The claims on responses.
+        most: Most callers that wait; beyond it each makes its own response.
     """
 
     def __init__(self, claims: Claims, most: int = MAX_WAITERS) -> None:
@@ -49,9 +49,12 @@ class WaitingRoom:
         self._waiters: dict[ClaimName, Waiters] = {}
 
     async def claim(self, name: ClaimName, lease_s: float, wait_s: float) -> bool:
-        """Tell whether the caller is to make it; wait for whoever is at it already, at most ``wait_s``.
+        """Claim a response, or wait up to ``wait_s`` for the caller that has claimed it.
 
-        When a lease ends, one of those who wait takes over, and the others go on waiting.
+        When a lease ends, one of the waiting callers takes over, and the others go on waiting.
+
+        Returns:
+            Whether the caller is to make the response.
         """
         now = time.monotonic()
         give_up = now + wait_s
@@ -64,33 +67,31 @@ class WaitingRoom:
         return True
 
     def settle(self, name: ClaimName) -> None:
-        """Wake those who wait."""
+        """Wake the callers that wait."""
         self._claims.settle(name)
         if (waiters := self._waiters.pop(name, None)) is not None:
             waiters.settled.set()
 
     async def _is_settled(self, name: ClaimName, within_s: float) -> bool:
         waiters = self._waiters.setdefault(name, Waiters())
-        self._count(waiters, 1)
+        waiters.count += 1
+        self._waiting += 1
         try:
             async with asyncio.timeout(within_s):
                 return await waiters.settled.wait()
         except TimeoutError:
             return waiters.settled.is_set()
         finally:
-            self._count(waiters, -1)
+            waiters.count -= 1
+            self._waiting -= 1
             if not waiters.count and self._waiters.get(name) is waiters:
                 del self._waiters[name]
-
-    def _count(self, waiters: Waiters, more: int) -> None:
-        waiters.count += more
-        self._waiting += more
 
 
 def counted(
     method: "Callable[Concatenate[CacheShardActor, Arguments], Awaitable[Result]]",
 ) -> "Callable[Concatenate[CacheShardActor, Arguments], Coroutine[Any, Any, Result]]":
-    """Return a method of the shard whose calls, and those that fail, are counted."""
+    """Count a method's calls, and those that fail."""
 
     @wraps(method)
     async def call(self: "CacheShardActor", /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
@@ -106,9 +107,9 @@ def counted(
 
 
 class CacheShardActor:
-    """One shard behind a clock; the CacheShard port as an actor serves it, and as a test uses it.
+    """One shard with a clock: the CacheShard port in this process, or as an actor.
 
-    Its methods never wait for anything but :meth:`claim`, which others do not notice.
+    Only :meth:`claim` ever waits; it holds no other call up.
 
     Args:
         limits: Its bounds.
@@ -118,41 +119,41 @@ class CacheShardActor:
         self.meter = process_meter()
         watch(self, "cache", self.meter)
         self._shard = Shard(limits)
-        # An actor runs `claim` and `settle` in a thread apart: nothing else may touch this.
+        # An actor runs `claim` and `settle` in a thread of their own: no other method may touch this.
         self._waiting = WaitingRoom(Claims())
         self._expired_at = time.monotonic()
 
     @counted
-    async def find(self, probes: Sequence[ShardQuery]) -> Sequence[ShardAnswer]:
-        """Return what is known for each probe."""
+    async def find(self, queries: Sequence[ShardQuery]) -> Sequence[ShardAnswer]:
+        """Look each query up."""
         now = time.monotonic()
-        return [self._shard.find(probe, now) for probe in probes]
+        return [self._shard.find(query, now) for query in queries]
 
     @counted
-    async def keep(self, news: ShardUpdate) -> None:
+    async def keep(self, update: ShardUpdate) -> None:
         """Take over entries, agents and counts."""
         now = time.monotonic()
-        self._shard.keep(news, now)
+        self._shard.keep(update, now)
         if now - self._expired_at > EXPIRY_INTERVAL_S:
             self._expired_at = now
             self._shard.expire(now)
 
     @counted
     async def purge(self, tenant: str, workspace: str | None, layers: Sequence[Layer]) -> int:
-        """Forget entries of a workspace or a tenant."""
+        """Drop entries of a workspace or a tenant."""
         return self._shard.purge(tenant, workspace, layers)
 
     @counted
     async def stats(self) -> ShardStats:
-        """Return what the shard holds, what is over but not yet forgotten included, and was told."""
+        """Return sizes, with expired entries that are not yet dropped, and the counts of the replicas."""
         return self._shard.stats()
 
     @counted
     async def claim(self, space: Space, digest: bytes, lease_s: float, wait_s: float) -> bool:
-        """Tell whether the caller is to make the response itself, or wait for whoever is at it."""
+        """Claim a response, or wait for the caller that has claimed it."""
         return await self._waiting.claim((space, digest), lease_s, wait_s)
 
     @counted
     async def settle(self, space: Space, digest: bytes) -> None:
-        """Wake those who wait for the response."""
+        """Wake the callers that wait for a response."""
         self._waiting.settle((space, digest))

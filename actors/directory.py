@@ -1,4 +1,4 @@
-"""Where the cache shards are: named actors, found by every replica, made where they are missing."""
+"""Find the cache shards: named actors, made where they are missing."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -28,13 +28,13 @@ class RemoteShard:
     """The CacheShard port over a named actor.
 
     Ray restarts a killed actor, empty. One that is gone for good is made anew by the next caller;
-    of several callers who do, Ray lets one win.
+    of several callers that do so, Ray lets one win.
 
     Args:
         name: The actor's name.
-        namespace: Ray's namespace of it.
-        limits: Its bounds, should it have to be made.
-        resources: What it reserves, by Ray's name.
+        namespace: Its namespace in Ray.
+        limits: Its bounds, if it has to be made.
+        resources: Reserved for it, by Ray's names.
     """
 
     def __init__(self, name: str, namespace: str, limits: ShardLimits, resources: Mapping[str, float]) -> None:
@@ -46,30 +46,30 @@ class RemoteShard:
         # One thread at a time: while Ray's directory hangs, impatient callers must not add more.
         self._lookup = SingleFlight[str, ActorHandle[CacheShardActor]]()
 
-    async def find(self, probes: Sequence[ShardQuery]) -> Sequence[ShardAnswer]:
-        """Return what is known for each probe."""
-        found: Sequence[ShardAnswer] = await self._call("find", probes)
+    async def find(self, queries: Sequence[ShardQuery]) -> Sequence[ShardAnswer]:
+        """Look each query up."""
+        found: Sequence[ShardAnswer] = await self._call("find", queries)
         return found
 
-    async def keep(self, news: ShardUpdate) -> None:
+    async def keep(self, update: ShardUpdate) -> None:
         """Take over entries, agents and counts."""
-        await self._call("keep", news)
+        await self._call("keep", update)
 
     async def purge(self, tenant: str, workspace: str | None, layers: Sequence[Layer]) -> int:
-        """Forget entries of a workspace or a tenant."""
+        """Drop entries of a workspace or a tenant."""
         return int(await self._call("purge", tenant, workspace, layers))
 
     async def stats(self) -> ShardStats:
-        """Return what the shard holds and was told."""
+        """Return sizes, and the counts of the replicas."""
         stats: ShardStats = await self._call("stats")
         return stats
 
     async def claim(self, space: Space, digest: bytes, lease_s: float, wait_s: float) -> bool:
-        """Tell whether the caller is to make the response itself."""
+        """Claim a response, or wait for the caller that has claimed it."""
         return bool(await self._call("claim", space, digest, lease_s, wait_s, group=CLAIMS))
 
     async def settle(self, space: Space, digest: bytes) -> None:
-        """Wake those who wait for the response."""
+        """Wake the callers that wait for a response."""
         await self._call("settle", space, digest, group=CLAIMS)
 
     async def _call(self, method: str, *arguments: Any, group: str | None = None) -> Any:
@@ -89,7 +89,7 @@ class RemoteShard:
 
 
 def actor_options(name: str, namespace: str, resources: Mapping[str, float]) -> dict[str, Any]:
-    """Return the options of an actor that outlives who makes it, and is found by its name."""
+    """Return the options of an actor that outlives its maker, and is found by its name."""
     return {
         "name": name,
         "namespace": namespace,
@@ -114,14 +114,14 @@ def make(
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """Which actors are the shards.
+    """The actors that are the shards.
 
     Args:
         count: How many.
-        namespace: Ray's namespace of them, one a database.
+        namespace: Their namespace in Ray, one a database.
         edition: Actors outlive releases: another edition has others, and ends those of this one.
         limits: The bounds of each.
-        resources: What each reserves, by Ray's name: where it runs.
+        resources: Reserved for each, by Ray's names; they decide where it runs.
     """
 
     count: int
@@ -139,19 +139,19 @@ class Directory:
 
         Where Ray does not run (Serve's local testing mode), they are in this process.
         """
-        if not ray.is_initialized():  # A call would start a whole Ray behind everyone's back.
+        if not ray.is_initialized():  # A call would start a whole Ray unasked.
             return {name: CacheShardActor(self.limits) for name in self.names()}
         return {name: RemoteShard(name, self.namespace, self.limits, self.resources) for name in self.names()}
 
     def open(self) -> None:
-        """Make the actors that are not there, and end those of other editions."""
+        """Make the missing actors, and end those of other editions."""
         for name in self.names():
             make(name, self.namespace, self.limits, self.resources)
         retire(self.namespace, set(self.names()))
 
 
 def retire(namespace: str, current: AbstractSet[str]) -> list[str]:
-    """End the actors of this namespace that no replica asks any more; return their names."""
+    """End the actors of this namespace that are not current; return their names."""
     listed = ray.util.list_named_actors(all_namespaces=True)
     old = [item["name"] for item in listed if item["namespace"] == namespace and item["name"] not in current]
     for name in old:

@@ -1,9 +1,10 @@
-"""Ray's metrics as the library's Meter: what a process records leaves it with Ray's own figures."""
+"""Ray's metrics as the library's Meter: records of a process leave it with Ray's own."""
 
 import asyncio
 import weakref
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from typing import Any, assert_never
 
 import ray
@@ -22,9 +23,9 @@ from lamina.core.metrics import (
 from lamina.stores.postgres.connection import Pool
 
 STEP_S = 0.1
-"""How long each wait lasts by which the event loop's lag is measured."""
+"""Length of the waits that measure the event loop's lag."""
 POOL_STEPS = 10
-"""After how many of them gauges are recorded again: Ray forgets one that nobody sets for 20 s."""
+"""So many of them lie between two records of the gauges: Ray forgets a gauge that is not set for 20 s."""
 PREFIX = "ray_"
 Record = Callable[[float, dict[str, str]], None]
 
@@ -46,10 +47,10 @@ class RayMeter:
             return  # Ray refuses to add nothing.
         record = self._records.get(instrument.name)
         if record is None:
-            record = self._records[instrument.name] = self._made(instrument)
+            record = self._records[instrument.name] = self._make(instrument)
         record(value, labels)
 
-    def _made(self, instrument: Instrument) -> Record:
+    def _make(self, instrument: Instrument) -> Record:
         name, told, labels = instrument.name, instrument.told, instrument.labels
         made: Record
         match instrument.kind:
@@ -78,16 +79,20 @@ def exported_names(instrument: Instrument) -> tuple[str, ...]:
             assert_never(other)
 
 
-def process_meter() -> Meter:
-    """Return what measures an actor or a task; where Ray does not run, nothing is measured."""
-    return _of_process() if ray.is_initialized() else UNMEASURED
-
-
 @cache
-def _of_process() -> Meter:
-    from ray.util import metrics  # noqa: PLC0415 - only where Ray runs
+def _ray_meter(module: str) -> Meter:
+    # Imported late: ray.serve.metrics reads the replica's context when it is used.
+    return RayMeter(import_module(module))
 
-    return RayMeter(metrics)
+
+def process_meter() -> Meter:
+    """Return the meter of an actor or a task; where Ray does not run, it forgets everything."""
+    return _ray_meter("ray.util.metrics") if ray.is_initialized() else UNMEASURED
+
+
+def replica_meter() -> Meter:
+    """Return the meter of a replica; in Serve's local testing mode, where Ray does not run, it forgets everything."""
+    return _ray_meter("ray.serve.metrics") if ray.is_initialized() else UNMEASURED
 
 
 def watch(
@@ -96,9 +101,9 @@ def watch(
     """Measure the running event loop's lag, and the use of a pool, for as long as the owner lives.
 
     Args:
-        owner: Whose it is; the watching ends with it, and holds nothing of it.
-        part: What the figures are called.
-        meter: Where they go; nothing is watched if they go nowhere.
+        owner: The watching ends with it, and holds no reference to it.
+        part: Label of the figures.
+        meter: Records them; nothing is watched for a meter that forgets.
         pool: Connections of this process.
         tell: Records further gauges each second; it must not hold the owner.
     """
@@ -122,7 +127,7 @@ async def _watch(part: str, meter: Meter, pool: Pool | None, tell: Callable[[], 
 
 
 def record_pool(part: str, meter: Meter, pool: Pool | None) -> None:
-    """Record how many of a pool's connections are open and idle, and who waits for one."""
+    """Record how many of a pool's connections are open and idle, and how many callers wait for one."""
     if pool is None or pool.closed:
         return
     figures = pool.get_stats()

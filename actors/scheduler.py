@@ -1,4 +1,4 @@
-"""The scheduler: a detached actor that orders jobs at their times and starts whatever is ordered."""
+"""The scheduler: a detached actor that orders jobs at their times and starts ordered ones."""
 
 import asyncio
 import logging
@@ -27,21 +27,21 @@ from lamina.wiring.stores import build_pool, session_url, utc_now
 
 logger = logging.getLogger(__name__)
 LOOK_S = 5.0
-"""Seconds after which the queue is looked at without a notification: for runs whose driver died."""
+"""Seconds between looks at the queue without a notification: for runs whose driver died."""
 MOST_DRIVEN = 4
 """Runs that are driven at the same time; the others wait in the queue."""
 RETRY_S = 15.0
-"""Seconds after which a run is started again that something stopped."""
+"""Seconds after which a stopped run is started again."""
 Launch = Callable[[Settings, UUID], Awaitable[None]]
 
 
 class Scheduler:
     """Orders jobs by their schedule, and starts queued and interrupted runs.
 
-    Everything it knows stands in Postgres: one that died and came back goes on, and orders once what was due
+    Its whole state stands in Postgres: after a restart it goes on, and orders once the jobs that were due
     meanwhile. Two of them do no harm, since a run is driven under a lock.
 
-    It begins where it is made, in a running event loop: Ray makes async actors in theirs, also those that died.
+    It begins in its constructor, in a running event loop: there Ray makes async actors, and makes them again.
 
     Args:
         settings: The schedule, and where Postgres is.
@@ -77,9 +77,10 @@ class Scheduler:
             times.shutdown(wait=False)
 
     async def _catch_up(self) -> None:
-        """Order once what was due since its last run; what never ran waits for its time.
+        """Order once each job that was due since its last run; one that never ran waits for its time.
 
-        What was written while one model took another's place is embedded at once: searches would not find it.
+        Memories that were written while one model took another's place are embedded at once, for searches do not find
+        them.
         """
         now = utc_now()
         for job, schedule in self._schedules.items():
@@ -130,10 +131,10 @@ class Scheduler:
             return is_free
 
     async def _start(self, id_: UUID) -> None:
-        """Start one run; that another one holds its lock is no fault: it is tried again."""
+        """Start one run; if another driver holds its lock, it is tried again."""
         try:
             await self._launch(self._settings, id_)
-        except Exception as error:  # noqa: BLE001 - whatever a run ended with stands in its row
+        except Exception as error:  # noqa: BLE001 - the run's row says how it ended
             logger.info("run %s: %s", id_, error)
             await asyncio.sleep(RETRY_S)
 

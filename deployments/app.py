@@ -31,7 +31,7 @@ CONSTRUCTOR_ATTEMPTS = 3
 # Ray's own, of half a second at the most, let an overloaded deployment fall to an eighth of what it can do.
 BACKOFF = RequestRouterConfig(initial_backoff_s=0.005, max_backoff_s=0.02)  # type: ignore[arg-type]  # Ray's own gap
 FULL_SURGE = 100
-# What Serve itself answers in place of a router that has too much in hand.
+# Serve's own answer in place of a router that has too much in hand.
 FULL = BackpressureConfig(status_code=503, retry_after_s=1)
 # A replica that keeps an embedded index makes room as soon as it has nothing in hand: until then there is none.
 HANDOVER_S = 0.2
@@ -71,33 +71,29 @@ def _start_actors(settings: Settings, generation: Generation) -> None:
 
 
 def embedder_resources(limits: EmbedderDeploymentSettings, gpus: float) -> tuple[str, dict[str, Any]]:
-    """Return the embedder's device and what a replica reserves, given the GPUs that Ray sees.
+    """Return the embedder's device and a replica's resources, given the GPUs that Ray sees.
 
     Where a type of GPU is set, one is waited for: nodes may join after the application was composed.
     """
     if limits.gpu_fraction > 0 and (gpus > 0 or limits.accelerator):
         kind = {"accelerator_type": limits.accelerator} if limits.accelerator else {}
-        return "cuda", {"num_cpus": 1, "num_gpus": limits.gpu_fraction, **kind, **_elsewhere(limits)}
+        return "cuda", {**reserved(limits), "num_cpus": 1, "num_gpus": limits.gpu_fraction, **kind}
     return "cpu", reserved(limits)
 
 
 def reserved(limits: DeploymentSettings) -> dict[str, Any]:
-    """Return what a replica reserves."""
-    return {"num_cpus": limits.num_cpus, **_elsewhere(limits)}
-
-
-def _elsewhere(limits: DeploymentSettings) -> dict[str, Any]:
-    return {"resources": limits.resources} if limits.resources else {}
+    """Return the resources of a replica."""
+    return {"num_cpus": limits.num_cpus, **({"resources": limits.resources} if limits.resources else {})}
 
 
 def options(
     limits: DeploymentSettings, *, work_target: float | None = None, is_embedded: bool = False
 ) -> dict[str, Any]:
-    """Return a deployment's options, apart from its name and what it reserves.
+    """Return a deployment's options, apart from its name and resources.
 
     Args:
-        limits: What they are made of.
-        work_target: What one replica should have in hand, where replicas report it.
+        limits: Its settings.
+        work_target: Work that one replica should have in hand, where replicas report it.
         is_embedded: Whether a replica has files open that no other one may have open: then the old one ends before
             the new one begins. Otherwise the new one is there first.
     """
@@ -129,7 +125,7 @@ def _gpus() -> float:
 def _embedder(
     limits: EmbedderDeploymentSettings, resources: dict[str, Any], generation: Generation
 ) -> serve.Deployment:
-    # By generation: while one application takes another's place, nobody is given vectors of the other's model.
+    # By generation: while one application takes another's place, no router gets vectors of the other's model.
     return serve.deployment(
         name=f"Embedder{generation.suffix}",
         ray_actor_options=resources,

@@ -3,8 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from actors.instruments import watch
-from deployments.instruments import replica_meter
+from actors.instruments import replica_meter, watch
 from deployments.scaling import Work
 from lamina.core.memories import Chunk
 from lamina.core.ports import ModelIdentity
@@ -23,7 +22,7 @@ class EmbedderDeployment:
     Args:
         settings: Which model, and how.
         device: ``cpu`` or ``cuda``.
-        identity: What the stores' vectors were made with.
+        identity: Of the model that made the stores' vectors.
 
     Raises:
         Misconfigured: If the loaded model is another one.
@@ -54,7 +53,7 @@ class EmbedderDeployment:
         return self._work.report()
 
     async def check_health(self) -> None:
-        """Return at once; whether the event loop turns is all that is asked, and whether the model does.
+        """Return at once, as long as the event loop turns and the model works.
 
         Raises:
             Unavailable: If texts wait and none was embedded for ten minutes.

@@ -6,9 +6,8 @@ from typing import Any
 
 from ray.serve.handle import DeploymentHandle
 
-from actors.instruments import watch
+from actors.instruments import replica_meter, watch
 from deployments.handles import ProjectionHandle
-from deployments.instruments import replica_meter
 from lamina.core.tiers import TIERS, TierName
 from lamina.settings import Settings
 from lamina.wiring.services import build_indexer
@@ -35,7 +34,7 @@ class IndexerDeployment:
         self._following: asyncio.Task[None] | None = None
 
     async def check_health(self) -> None:
-        """Start to follow the outbox, or raise what ended it, so that the replica is replaced."""
+        """Start to follow the outbox, or raise the error that ended it, so that the replica is replaced."""
         if self._following is None:
             self._following = asyncio.create_task(self._indexer.run())
         elif self._following.done():

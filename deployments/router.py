@@ -7,10 +7,9 @@ from fastapi import FastAPI
 from ray.serve.handle import DeploymentHandle
 
 from actors.directory import Directory
-from actors.instruments import watch
+from actors.instruments import replica_meter, watch
 from deployments.api import build_api
 from deployments.handles import EmbedderHandle, ProjectionHandle, RemoteDeployment, TierHandle
-from deployments.instruments import replica_meter
 from deployments.services import POSTGRES, ServiceParts, build_services
 from lamina.aio.probing import Probe
 from lamina.core.tiers import TIERS, Tier, TierName

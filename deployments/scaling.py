@@ -1,10 +1,10 @@
-"""How many replicas there should be: what they have in hand, and the policy that decides by it.
+"""Scale deployments by the work that their replicas have in hand.
 
 Ray's own policy counts calls. Here a call carries up to 32 queries and a router keeps at most four of them in flight,
-however long its queue has become: calls tell little. So each replica reports the work it has in hand, and the policy
-shares that out. What one replica should have is less than what fills it: below that, what is in hand grows with the
-load and not with the lack of replicas, so that replicas which came with a load do not go before it does. The controller
-runs the policy, and gets it pickled by value: it stands on the standard library alone.
+however long its queue has become, so calls say little. Each replica reports the work it has in hand, and the policy
+shares that out. The target of one replica lies below its capacity: there the work in hand grows with the load and not
+with the lack of replicas, so that replicas which came with a load do not go before it does. The controller runs the
+policy, and gets it pickled by value, so it needs the standard library alone.
 """
 
 import math
@@ -20,13 +20,13 @@ from lamina.settings import DeploymentSettings
 
 WORK = "work"
 SLACK = 0.8
-"""Replicas go only once the others would have less in hand than this share of what is aimed at."""
+"""Replicas go only once the others would have less in hand than this share of the target."""
 SAMPLES = 5
 """Reports within the time over which the work is averaged."""
 
 
 class Work:
-    """What a replica has in hand; reported as its mean since the last report, so that short calls count, too.
+    """The work that a replica has in hand; reported as its mean since the last report, so that short calls count.
 
     Used in one event loop.
 
@@ -50,7 +50,7 @@ class Work:
             self._change(-amount)
 
     def report(self) -> dict[str, float]:
-        """Return the mean amount since the last report, by the name that the policy looks for."""
+        """Return the mean amount since the last report, under the policy's name for it."""
         self._count()
         elapsed = self._counted_at - self._reported_at
         mean = self._sum / elapsed if elapsed > 0 else float(self._amount)
@@ -58,7 +58,7 @@ class Work:
         return {WORK: mean}
 
     def stalled_s(self) -> float:
-        """Return for how many seconds there has been work and none of it was finished; 0 if there is none."""
+        """Return the seconds since work was last finished, or 0 without any work."""
         return self._clock() - self._moved_at if self._amount else 0.0
 
     def _change(self, amount: int) -> None:
@@ -74,15 +74,15 @@ class Work:
 
 
 def wanted_replicas(work: float, target: float, replicas: int) -> int:
-    """Return how many replicas it takes for each to have no more in hand than the target; at least one.
+    """Return the number of replicas that keeps each at the target or below; at least one.
 
     A load between two numbers does not swing between them: replicas go only when the others stay below 80 % of
     the target. Bounds and delays are Ray's to apply.
 
     Args:
-        work: What all replicas have in hand together.
-        target: What one should have.
-        replicas: How many there are to be now.
+        work: In hand in all replicas together.
+        target: Of one replica.
+        replicas: The number that is wanted now.
     """
     needed = math.ceil(work / target)
     if needed >= replicas:
@@ -91,13 +91,13 @@ def wanted_replicas(work: float, target: float, replicas: int) -> int:
 
 
 class ScalingTarget(Protocol):
-    """What the policy needs of Ray's configuration of the deployment."""
+    """The part of Ray's configuration of the deployment that the policy reads."""
 
     target_ongoing_requests: float
 
 
 class ScalingContext(Protocol):
-    """What the policy needs of Ray's context of a decision."""
+    """The part of Ray's context of a decision that the policy reads."""
 
     aggregated_metrics: Mapping[str, Mapping[Any, float]] | None
     total_num_requests: float
@@ -109,7 +109,7 @@ class WorkPolicy:
     """Ray's autoscaling policy over the reported work; by calls, as Ray does, as long as no replica reports any.
 
     Args:
-        target: What one replica should have in hand.
+        target: Work that one replica should have in hand.
     """
 
     def __init__(self, target: float) -> None:
@@ -129,7 +129,7 @@ def autoscaling(limits: DeploymentSettings, *, work_target: float | None = None)
 
     Args:
         limits: Bounds and delays.
-        work_target: What one replica should have in hand, where replicas report it; where they do not, calls count.
+        work_target: Work that one replica should have in hand, where replicas report it; otherwise calls count.
     """
     policy = {} if work_target is None else {"policy": _by_work(work_target)}
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Make a search of a request: what was sent, the agent's memory profile and the settings together."""
+"""Make a search of a request, the agent's memory profile and the settings."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from actors.instruments import watch
-from deployments.instruments import replica_meter
+from actors.instruments import replica_meter, watch
 from deployments.scaling import Work
 from lamina.aio.probing import states_of
 from lamina.core.links import Followed, Frontier
@@ -23,10 +22,10 @@ from lamina.wiring.stores import build_pool, postgres_url
 from lamina.wiring.tiers import build_tier
 
 STALLED_S = 60.0
-"""Far beyond the deadline of every source: what takes longer hangs where no deadline reaches."""
+"""Far beyond the deadline of every source: a query that takes longer hangs where no deadline reaches."""
 
 STORE_DEADLINE_S = 1.0
-"""Below that of whoever asks how the stores are."""
+"""Below the deadline of the router that asks for the states."""
 
 
 class SearcherDeployment:
@@ -34,7 +33,7 @@ class SearcherDeployment:
 
     Args:
         tier: Which tier.
-        settings: Everything else.
+        settings: Its stores and limits.
         generation: The vectors of its indexes.
     """
 
@@ -48,7 +47,7 @@ class SearcherDeployment:
         parts = build_tier(tier, settings, pool, generation)
         self._parts = replace(parts, searcher=replace(parts.searcher, meter=meter))
         for projection in self._parts.projections:
-            # A first start, the files were lost, or it was elsewhere: Postgres has what belongs in here.
+            # After a first start, a loss of its files or a move, Postgres fills it.
             is_new = projection in self._parts.new
             claim_projection(settings, postgres_url(settings), projection, generation, is_new=is_new)
 
@@ -61,7 +60,7 @@ class SearcherDeployment:
             return await self._parts.searcher.search(self._comparable(query))
 
     def _comparable(self, query: Query) -> Query:
-        """Return the query, without a vector that the indexes' cannot be compared with: then words alone must do.
+        """Return the query, without a vector that the indexes cannot compare with theirs: then words alone must do.
 
         While one application takes another's place, its router may ask this searcher.
         """
@@ -99,7 +98,7 @@ class SearcherDeployment:
         return await audit(self._outbox, projection, self._parts.projections[projection], tenant)
 
     async def expand(self, frontier: Frontier) -> Sequence[Followed]:
-        """Return the links of the nodes; the graph's searcher alone has some."""
+        """Return the links of the nodes; only the graph's searcher has any."""
         return () if self._parts.graph is None else await self._parts.graph.expand(frontier)
 
     async def probe_stores(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What the routes work with, however the parts are spread over processes."""
+"""The parts that routes call, however they are spread over processes."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -13,6 +13,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from deployments.metrics.families import store_parts
 from deployments.metrics.scrape import Scrape
 from deployments.rendering import render_context, render_search, render_traversal
+from lamina.aio.deadline import time_limit
 from lamina.aio.probing import Probe, states_of
 from lamina.caching.cached_search import CachedSearch, CachedTraversal
 from lamina.core.metrics import UNMEASURED, Meter
@@ -54,20 +55,20 @@ from lamina.wiring.services import (
 MAX_CACHED_KEYS = 10_000
 PROBE_DEADLINE_S = 2.0
 POSTGRES = "postgres"
-"""The part that every process of the service has a probe of."""
+"""Name of the probe that every process of the service has."""
 StoreStates = Callable[[], Awaitable[Mapping[str, str]]]
 Audit = Callable[[str], Awaitable[Drift]]
 
 
 class KeyCheck:
-    """Checks API keys; a valid one is trusted for some seconds without asking again."""
+    """Checks API keys; a valid one is trusted for some seconds before it is checked again."""
 
     def __init__(self, keys: Keys, *, trust_s: float) -> None:
         self._keys = keys
         self._trusted: TTLCache[bytes, Credential] = TTLCache(MAX_CACHED_KEYS, trust_s)
 
     async def check(self, key: str | None) -> Credential:
-        """Return what the key proves.
+        """Return the credential of a key.
 
         Raises:
             Unauthenticated: If it is missing, unknown or revoked.
@@ -87,11 +88,11 @@ class Services:
     """Everything a route may call.
 
     Args:
-        probes: What readiness asks, by part; a probe that raises or hangs is a part not ready.
-        stores: What tells the states of the stores of projections: one that is away degrades searches, no more.
-        audits: What compares a tenant's part of each projection with Postgres.
-        metrics: What `/metrics` tells.
-        meter: Takes what this replica does.
+        probes: Asked for readiness, by part; a probe that raises or hangs is a part not ready.
+        stores: Read the states of the stores of projections: one that is away degrades searches, no more.
+        audits: Compare a tenant's part of each projection with Postgres.
+        metrics: The text of `/metrics`.
+        meter: Records the work of this replica.
     """
 
     settings: Settings
@@ -119,21 +120,21 @@ class Services:
     meter: Meter = UNMEASURED
 
     async def readiness(self) -> dict[str, str]:
-        """Return each part's state: ``ok``, or what is wrong with it."""
+        """Return each part's state: ``ok``, or its fault."""
         return await states_of(self.probes, PROBE_DEADLINE_S)
 
     async def store_states(self) -> dict[str, str]:
-        """Return the state of each projection's store; those of a searcher that does not answer are not told."""
-        told = await asyncio.gather(*(_told(states) for states in self.stores))
-        return {name: state for states in told for name, state in states.items()}
+        """Return the state of each projection's store; those of a searcher that does not answer are missing."""
+        answers = await asyncio.gather(*(_states_in_time(read) for read in self.stores))
+        return {name: state for states in answers for name, state in states.items()}
 
     async def count(self, notes: Sequence[UUID]) -> None:
-        """Take note of which notes were returned; called after the answer is sent."""
+        """Count hits of notes; called after the answer is sent."""
         if notes:
             await self.hits.add(notes)
 
     async def close(self) -> None:
-        """Write and hand over what is still in memory."""
+        """Write the counts and entries that are still in memory."""
         await self.metrics.close()
         await self.hits.close()
         await self.caches.close()
@@ -141,7 +142,7 @@ class Services:
 
 @dataclass(frozen=True, slots=True)
 class ServiceParts:
-    """What the services stand on, in this process or behind deployment handles.
+    """The ports of the services, in this process or behind deployment handles.
 
     Args:
         tiers: The searchers of the tiers that are served.
@@ -168,7 +169,7 @@ def build_services(
     audits: Mapping[ProjectionName, Audit],
     meter: Meter = UNMEASURED,
 ) -> Services:
-    """Build everything that a route may call."""
+    """Build the services."""
     pool, embedder, generation = parts.pool, parts.embedder, parts.generation.number
     caches = build_caches(settings, pool, embedder, parts.generation, parts.shards)
     shares = Shares(pool)
@@ -202,10 +203,11 @@ def build_services(
     )
 
 
-async def _told(states: StoreStates) -> Mapping[str, str]:
+async def _states_in_time(read: StoreStates) -> Mapping[str, str]:
     try:
-        return await asyncio.wait_for(states(), PROBE_DEADLINE_S)
-    except (LaminaError, TimeoutError):  # The parts say that the searcher does not answer.
+        async with time_limit(PROBE_DEADLINE_S):
+            return await read()
+    except (LaminaError, TimeoutError):  # Readiness says that the searcher does not answer.
         return {}
 
 

@@ -106,5 +106,5 @@ class Scrape:
         return generate_latest(registry)
 
     async def close(self) -> None:
-        """Cancel what is being read."""
+        """Cancel readings."""
         await asyncio.gather(*(part.close() for part in self._parts))

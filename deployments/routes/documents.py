@@ -11,7 +11,6 @@ from uuid import UUID
 from fastapi import APIRouter, Form, Query, Response, UploadFile
 from pydantic import Field, ValidationError
 
-from deployments.instruments import measured_write
 from deployments.routes.batches import Batch, Refused, refuse
 from deployments.routes.dependencies import (
     IdempotencyKey,
@@ -22,6 +21,7 @@ from deployments.routes.dependencies import (
     once_for_request,
 )
 from deployments.services import ReaderDep, Services, ServicesDep, WriterDep
+from deployments.write_metrics import measured_write
 from lamina.api.documents import (
     DocumentFields,
     DocumentIn,

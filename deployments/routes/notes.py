@@ -7,10 +7,10 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 
-from deployments.instruments import measured_write
 from deployments.routes.batches import read_batch
 from deployments.routes.dependencies import IdempotencyKey, PageLimit, PageOffset, ScopeDep, once_for_body
 from deployments.services import ReaderDep, ServicesDep, WriterDep
+from deployments.write_metrics import measured_write
 from lamina.api.batches import BatchItem, BatchOut
 from lamina.api.notes import (
     BatchIn,

@@ -2,9 +2,9 @@
 
 from fastapi import APIRouter
 
-from deployments.instruments import measured_write
 from deployments.routes.dependencies import IdempotencyKey, once_for_body
 from deployments.services import ServicesDep, WriterDep
+from deployments.write_metrics import measured_write
 from lamina.api.turns import TurnIn, TurnOut
 from lamina.core.tiers import Tier
 

@@ -42,7 +42,7 @@ class SearchPort(Protocol[Request_contra, Found_co]):
     """A search that takes hints."""
 
     async def search(self, request: Request_contra, hints: SearchHints) -> Found_co:
-        """Return what the request finds.
+        """Search.
 
         Raises:
             LaminaError: If it is refused, or nothing answers.
@@ -109,7 +109,7 @@ class TraversalPort(Protocol[Request_contra, Found_co]):
     """Follows links from some nodes."""
 
     async def traverse(self, request: Request_contra) -> Found_co:
-        """Return what was reached.
+        """Follow links.
 
         Raises:
             LaminaError: If the request is refused, or the graph does not answer.

@@ -17,10 +17,10 @@ from ray.exceptions import RayTaskError
 
 from actors import instruments
 from actors.cache import CacheShardActor
-from actors.instruments import RayMeter, exported_names, process_meter, watch
+from actors.instruments import RayMeter, exported_names, process_meter, replica_meter, watch
 from deployments import problems
 from deployments.handles import ProjectionHandle
-from deployments.instruments import measured_write, replica_meter
+from deployments.write_metrics import measured_write
 from jobs import runner
 from lamina.core.areas import Area
 from lamina.core.memories import new_id

@@ -1,28 +1,12 @@
-"""Meters of replicas, and the measuring of writes."""
+"""Measure writes."""
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 
-import ray
-
-from actors.instruments import RayMeter
-from lamina.core.metrics import UNMEASURED, WRITE_SECONDS, WRITES, WRITTEN, CallOutcome, Meter
+from lamina.core.metrics import WRITE_SECONDS, WRITES, WRITTEN, CallOutcome, Meter
 from lamina.core.tiers import Tier
 from lamina.errors import LaminaError, Unavailable
-
-
-def replica_meter() -> Meter:
-    """Return the meter of a replica; in Serve's local testing mode, where Ray does not run, it forgets everything."""
-    return _ray_serve_meter() if ray.is_initialized() else UNMEASURED
-
-
-@cache
-def _ray_serve_meter() -> Meter:
-    from ray.serve import metrics  # noqa: PLC0415 - reads the replica's context when it is used
-
-    return RayMeter(metrics)
 
 
 @contextmanager
