@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ray.serve.config import AutoscalingConfig, AutoscalingPolicy
@@ -105,6 +106,7 @@ class ScalingContext(Protocol):
     config: ScalingTarget
 
 
+@dataclass(frozen=True)
 class WorkPolicy:
     """Ray's autoscaling policy over the reported work; by calls, as Ray does, as long as no replica reports any.
 
@@ -112,14 +114,13 @@ class WorkPolicy:
         target: Work that one replica should have in hand.
     """
 
-    def __init__(self, target: float) -> None:
-        self._target = target
+    target: float
 
     def __call__(self, context: ScalingContext) -> tuple[int, dict[str, Any]]:
         """Return how many replicas there should be, and no state."""
         reported = (context.aggregated_metrics or {}).get(WORK)
         if reported:
-            return wanted_replicas(sum(reported.values()), self._target, context.target_num_replicas), {}
+            return wanted_replicas(sum(reported.values()), self.target, context.target_num_replicas), {}
         calls, aim = context.total_num_requests, context.config.target_ongoing_requests
         return wanted_replicas(calls, aim, context.target_num_replicas), {}
 

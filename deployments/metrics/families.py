@@ -10,7 +10,7 @@ from prometheus_client.metrics_core import Metric
 from deployments.metrics.caches import cache_families
 from deployments.metrics.scrape import MAX_AGE_S, Families, Part
 from lamina.caching.shared_caches import SharedCaches
-from lamina.core.runs import JOB_NAMES, JobName, RunState
+from lamina.core.runs import JOB_NAMES, RunState
 from lamina.maintenance.schedule import Schedule, schedules
 from lamina.settings import JobsSettings
 from lamina.stores.postgres.builds import Build, Builds
@@ -36,15 +36,12 @@ def store_parts(caches: SharedCaches, outbox: Outbox, pool: Pool, jobs: JobsSett
     """
     database = DatabaseMetrics(pool)
 
-    def of_jobs(figures: JobFigures) -> Iterable[Metric]:
-        return job_families(figures, schedules(jobs.schedule) if jobs.is_scheduled else {}, utc_now())
-
     return (
         _part("caches", caches.figures, cache_families),
         _part("outbox", outbox.lag, lag_families),
         _part("builds", Builds(pool).under_way, build_families, STORES_AGE_S),
         _part("postgres", database.sizes, size_families, STORES_AGE_S),
-        _part("jobs", database.jobs, of_jobs, STORES_AGE_S),
+        _part("jobs", database.jobs, lambda figures: job_families(figures, jobs, utc_now()), STORES_AGE_S),
         _part("generations", database.generations, generation_families, STORES_AGE_S),
     )
 
@@ -96,7 +93,7 @@ def generation_families(figures: GenerationFigures) -> Iterable[Metric]:
     yield GaugeMetricFamily("lamina_embedding_generations_building", "Generations that are built.", figures.building)
 
 
-def job_families(figures: JobFigures, due: Mapping[JobName, Schedule], now: datetime) -> Iterable[Metric]:
+def job_families(figures: JobFigures, jobs: JobsSettings, now: datetime) -> Iterable[Metric]:
     """Yield how the runs of jobs ended, and how often jobs are due."""
     runs = GaugeMetricFamily("lamina_job_runs", "Runs that are kept, by state.", labels=["job_name", "state"])
     for job in JOB_NAMES:
@@ -109,6 +106,7 @@ def job_families(figures: JobFigures, due: Mapping[JobName, Schedule], now: date
         "job_name",
         {job: at.timestamp() for job, at in figures.done_at.items()},
     )
+    due = schedules(jobs.schedule) if jobs.is_scheduled else {}
     gaps = {job: gap for job, schedule in due.items() if (gap := interval_s(schedule, now)) is not None}
     yield _by("lamina_job_interval_seconds", "Seconds between two runs by schedule.", "job_name", gaps)
     if figures.drift is not None and figures.audited is not None:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -69,6 +70,7 @@ class Part:
         self._read_at = time.monotonic()
 
 
+@dataclass(frozen=True)
 class ReadMetrics(Collector):
     """Gives prometheus_client metrics that were read before.
 
@@ -76,18 +78,18 @@ class ReadMetrics(Collector):
         parts: The metrics of each part; ``None`` for one that did not answer.
     """
 
-    def __init__(self, parts: Sequence[tuple[str, Families | None]]) -> None:
-        self._parts = parts
+    parts: Sequence[tuple[str, Families | None]]
 
     def collect(self) -> Iterable[Metric]:
         """Yield every metric, and which parts answered."""
         up = GaugeMetricFamily("lamina_up", "Whether a part of these figures could be read.", labels=["part"])
-        for name, families in self._parts:
+        for name, families in self.parts:
             up.add_metric([name], 0.0 if families is None else 1.0)
             yield from families or ()
         yield up
 
 
+@dataclass(frozen=True, slots=True)
 class Scrape:
     """Writes all parts in Prometheus's text format.
 
@@ -95,16 +97,15 @@ class Scrape:
         parts: In the order of the text.
     """
 
-    def __init__(self, parts: Sequence[Part]) -> None:
-        self._parts = parts
+    parts: Sequence[Part]
 
     async def text(self) -> bytes:
         """Return the metrics; ``lamina_up`` names a part that failed or was late, whose metrics are missing."""
-        families = await asyncio.gather(*(part.families() for part in self._parts))
+        families = await asyncio.gather(*(part.families() for part in self.parts))
         registry = CollectorRegistry(auto_describe=False)
-        registry.register(ReadMetrics([(part.name, read) for part, read in zip(self._parts, families, strict=True)]))
+        registry.register(ReadMetrics([(part.name, read) for part, read in zip(self.parts, families, strict=True)]))
         return generate_latest(registry)
 
     async def close(self) -> None:
         """Cancel readings."""
-        await asyncio.gather(*(part.close() for part in self._parts))
+        await asyncio.gather(*(part.close() for part in self.parts))

@@ -154,15 +154,19 @@ class AnswerCache:
         if answer.is_whole:
             for key in (keys.negative,) if answer.is_empty else (keys.turn, keys.swarm):
                 if key is not None and self._caches.has(key.layer):
-                    cached = CachedAnswer(answer, _end(answer, time.time() + self._policy.ttl_s[key.layer]))
+                    until = time.time() + self._policy.ttl_s[key.layer]
+                    if answer.expires_at is not None:
+                        until = min(until, answer.expires_at.timestamp())
+                    cached = CachedAnswer(answer, until)
                     self._copy(keys.space, key, cached)
                     self._caches.keep(CacheEntry(keys.space, key, cached, answer.size_bytes))
         # A piece that was found is not kept anew, or its time would never end; memories that expire are not kept, for
         # the graph's part has no end of its own.
-        graph = answer.graph
-        if keys.graph is not None and keys.graph not in pieces and graph is not None and _never_expires(graph):
-            size = ENTRY_BYTES + sum(_ranking_bytes(ranking) for ranking in graph.values())
-            self._caches.keep(CacheEntry(keys.space, keys.graph, graph, size))
+        if keys.graph is not None and keys.graph not in pieces and answer.graph is not None:
+            memories = [hit.memory for ranking in answer.graph.values() for hit in ranking]
+            if all(memory.expires_at is None for memory in memories):
+                size = ENTRY_BYTES + sum(ENTRY_BYTES + len(memory.content) for memory in memories)
+                self._caches.keep(CacheEntry(keys.space, keys.graph, answer.graph, size))
 
     async def find_walk(self, request: RequestIdentity, stamp: Stamp) -> SentAnswer | None:
         """Return the answer of a walk through the own workspace's graph, if the shard has it."""
@@ -189,16 +193,3 @@ class AnswerCache:
         if self._front is not None:
             now, size = time.time(), cached.answer.size_bytes
             self._front.put((space, key), cached, now=now, ttl_s=cached.until - now, size_bytes=size)
-
-
-def _end(answer: RenderedAnswer, latest: float) -> float:
-    """Return when an answer ends: no later than the first memory in it expires."""
-    return latest if answer.expires_at is None else min(latest, answer.expires_at.timestamp())
-
-
-def _never_expires(graph: Mapping[Source, Ranking]) -> bool:
-    return all(hit.memory.expires_at is None for ranking in graph.values() for hit in ranking)
-
-
-def _ranking_bytes(ranking: Ranking) -> int:
-    return sum(ENTRY_BYTES + len(hit.memory.content) for hit in ranking)

@@ -99,6 +99,9 @@ class TableCache:
         caches: Count hits and misses.
         policy: How long to wait for it.
         clock: The time of day.
+
+    Attributes:
+        writes: The embeddings that wait to be written.
     """
 
     def __init__(self, table: EmbeddingStore, caches: SharedCaches, policy: EmbeddingPolicy, clock: Clock) -> None:
@@ -112,7 +115,7 @@ class TableCache:
         self._reads: Coalescer[TextKey, CachedEmbedding | None] = Coalescer(
             self._read, part="embedding cache", max_items=MAX_FIND
         )
-        self._writes: WriteBehind[CachedEmbedding] = WriteBehind(
+        self.writes: WriteBehind[CachedEmbedding] = WriteBehind(
             table.keep,
             part="embedding cache",
             window_s=policy.window_s,
@@ -134,15 +137,7 @@ class TableCache:
 
     def keep(self, text: TextKey, embedding: bytes) -> None:
         """Keep an embedding, a moment later."""
-        self._writes.add(CachedEmbedding(text, embedding, self._clock()))
-
-    async def flush(self) -> None:
-        """Write the embeddings that wait."""
-        await self._writes.flush()
-
-    async def close(self) -> None:
-        """Write the embeddings that wait, and end."""
-        await self._writes.close()
+        self.writes.add(CachedEmbedding(text, embedding, self._clock()))
 
     def _checked(self, kept: CachedEmbedding | None, elapsed_s: float) -> bytes | None:
         if kept is None:
@@ -154,7 +149,7 @@ class TableCache:
         self._caches.observe(Layer.EMBEDDINGS, LayerOutcome.HIT, elapsed_s)
         now = self._clock()
         if kept.used_at <= now - USED_EVERY:
-            self._writes.add(replace(kept, used_at=now))
+            self.writes.add(replace(kept, used_at=now))
         return kept.embedding
 
     async def _read(self, texts: Sequence[TextKey]) -> Sequence[CachedEmbedding | None]:
@@ -222,13 +217,13 @@ class CachingEmbedder:
     async def flush(self) -> None:
         """Write the embeddings that wait for the table."""
         if self._table is not None:
-            await self._table.flush()
+            await self._table.writes.flush()
 
     async def close(self) -> None:
         """Wait for running embeddings, and write those that wait for the table."""
         await self._flights.close(self._policy.embed_deadline_s)
         if self._table is not None:
-            await self._table.close()
+            await self._table.writes.close()
 
     async def _embed_once(self, name: TextKey, text: str, workspace: str) -> bytes:
         try:

@@ -65,27 +65,21 @@ class _KeyedQuestion:
 
     Args:
         request: The question with its digests.
-        embedding: Key of its embedding; ``None`` if it is not compared by meaning.
+        turn: Key of the response to exactly this request.
+        pieces: Key of its embedding; none if it is not compared by meaning.
         now: When it was asked.
         found: The shard's answer.
     """
 
     request: DigestedQuestion
-    embedding: CacheKey | None
+    turn: CacheKey
+    pieces: tuple[CacheKey, ...]
     now: datetime
     found: ShardAnswer = NOTHING_FOUND
 
     @property
     def question(self) -> ModelQuestion:
         return self.request.question
-
-    @property
-    def turn(self) -> CacheKey:
-        return CacheKey(Layer.TURN, self.request.digest)
-
-    @property
-    def pieces(self) -> tuple[CacheKey, ...]:
-        return () if self.embedding is None else (self.embedding,)
 
 
 class ResponseCache:
@@ -198,8 +192,9 @@ class ResponseCache:
         return put
 
     def _with_keys(self, question: ModelQuestion) -> _KeyedQuestion:
-        embedding = embedding_key(self._generation, question.text) if question.has_meaning else None
-        return _KeyedQuestion(question.request(self._generation), embedding, self._clock())
+        request = question.request(self._generation)
+        pieces = (embedding_key(self._generation, question.text),) if question.has_meaning else ()
+        return _KeyedQuestion(request, CacheKey(Layer.TURN, request.digest), pieces, self._clock())
 
     async def _find(self, keyed: _KeyedQuestion, query: ShardQuery) -> _KeyedQuestion:
         found = await self._caches.find(query)
@@ -328,9 +323,10 @@ class ResponseCache:
         )
 
     async def _embed(self, asked: _KeyedQuestion) -> bytes:
-        in_shard = None if asked.embedding is None else asked.found.pieces.get(asked.embedding)
-        if isinstance(in_shard, bytes):
-            return in_shard
+        for key in asked.pieces:
+            in_shard = asked.found.pieces.get(key)
+            if isinstance(in_shard, bytes):
+                return in_shard
         question = asked.question
         async with deadline("embedder", self._policy.embed_deadline_s):
             return await self._embedder.embed_question(question.scope, question.text)

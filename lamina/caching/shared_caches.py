@@ -45,6 +45,9 @@ class ShardClient:
         shard: The shard.
         policy: When it is left alone.
         on_lost: Called with each layer whose entries could not be kept.
+
+    Attributes:
+        entries: Those that wait to be kept.
     """
 
     def __init__(self, name: str, shard: CacheShard, policy: BreakerPolicy, on_lost: Callable[[Layer], None]) -> None:
@@ -52,9 +55,12 @@ class ShardClient:
         self._breaker = CircuitBreaker(f"cache shard {name}", policy)
         self._on_lost = on_lost
         self._queries: Coalescer[ShardQuery, ShardAnswer] = Coalescer(
-            self._find, part="cache", max_in_flight=MAX_IN_FLIGHT, max_queued=MAX_QUEUED
+            lambda queries: self.call(lambda shard: shard.find(queries)),
+            part="cache",
+            max_in_flight=MAX_IN_FLIGHT,
+            max_queued=MAX_QUEUED,
         )
-        self._entries: WriteBehind[CacheEntry] = WriteBehind(
+        self.entries: WriteBehind[CacheEntry] = WriteBehind(
             self._keep,
             part="cache",
             window_s=KEEP_WINDOW_S,
@@ -73,7 +79,7 @@ class ShardClient:
     def keep(self, entry: CacheEntry) -> None:
         """Keep an entry, a moment later; not while the shard is left alone."""
         if not self._breaker.is_open:
-            self._entries.add(entry)
+            self.entries.add(entry)
 
     async def call(self, call: Callable[[CacheShard], Awaitable[Result]], deadline_s: float | None = None) -> Result:
         """Call the shard, now.
@@ -82,17 +88,6 @@ class ShardClient:
             Unavailable: If it fails, takes too long, or failed too often just now.
         """
         return await self._breaker.call(lambda: call(self._shard), deadline_s)
-
-    async def flush(self) -> None:
-        """Hand over the entries that wait."""
-        await self._entries.flush()
-
-    async def close(self) -> None:
-        """Hand over the entries that wait, and end."""
-        await self._entries.close()
-
-    async def _find(self, queries: Sequence[ShardQuery]) -> Sequence[ShardAnswer]:
-        return await self.call(lambda shard: shard.find(queries))
 
     async def _keep(self, entries: Sequence[CacheEntry]) -> None:
         try:
@@ -242,12 +237,12 @@ class SharedCaches:
 
     async def flush(self) -> None:
         """Hand over entries and counts that wait."""
-        await asyncio.gather(*(client.flush() for client in self._clients.values()))
+        await asyncio.gather(*(client.entries.flush() for client in self._clients.values()))
         await self._reports.flush()
 
     async def close(self) -> None:
         """Hand over entries and counts that wait, and end."""
-        await asyncio.gather(*(client.close() for client in self._clients.values()))
+        await asyncio.gather(*(client.entries.close() for client in self._clients.values()))
         await self._reports.close()
 
     def _count(self, asked: ShardQuery, found: ShardAnswer, elapsed_s: float) -> None:

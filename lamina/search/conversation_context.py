@@ -1,4 +1,4 @@
-"""Rank messages together with what was said around them."""
+"""Rank messages together with the messages around them."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Search all tiers at the same time and fuse what they answer."""
+"""Search all tiers at the same time and fuse their answers."""
 
 import asyncio
 import time
@@ -134,7 +134,9 @@ class Search:
             if tier in self._unserved and tier not in self._tiers
         }
         if not rankings:
-            raise Unavailable("search", _why_nothing(failures | switched_off, request.tiers))
+            reasons = "; ".join(f"{name}: {reason}" for name, reason in sorted((failures | switched_off).items()))
+            names = ", ".join(tier.name.lower() for tier in request.tiers)
+            raise Unavailable("search", reasons or f"nothing here serves {names}")
         if failures and not any(rankings.values()):
             await self._prove_postgres(query.scope)
         degraded = failures | switched_off | without_vector
@@ -216,8 +218,3 @@ def _graph_rankings(outcomes: Mapping[Source, SourceOutcome]) -> Mapping[Source,
     of_graph = {source: outcome for source, outcome in outcomes.items() if TIER_OF[source] is Tier.GRAPH}
     rankings = {source: outcome for source, outcome in of_graph.items() if not isinstance(outcome, Failure)}
     return rankings if of_graph and len(rankings) == len(of_graph) else None
-
-
-def _why_nothing(failures: Mapping[str, str], wanted: Sequence[Tier]) -> str:
-    reasons = "; ".join(f"{name}: {reason}" for name, reason in sorted(failures.items()))
-    return reasons or f"nothing here serves {', '.join(tier.name.lower() for tier in wanted)}"

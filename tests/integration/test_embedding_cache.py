@@ -213,5 +213,5 @@ async def test_a_table_that_is_locked_costs_a_moment_and_frees_its_connections(d
     assert caches.counted()[Layer.EMBEDDINGS].errors == 20
     assert await guarded.find(text_key("acme", "0")) is None
     assert caches.counted()[Layer.EMBEDDINGS].misses == 1
-    await guarded.close()
+    await guarded.writes.close()
     await caches.close()

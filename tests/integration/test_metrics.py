@@ -39,7 +39,7 @@ def values(family: Metric) -> dict[tuple[str, ...], float]:
 
 async def scraped(app: Application) -> dict[str, Metric]:
     """Return what is told to somebody without a key who asks long after everybody else."""
-    for part in app.services.metrics._parts:
+    for part in app.services.metrics.parts:
         part._read_at = float("-inf")
     client = app.client()
     client.headers.pop("Authorization")

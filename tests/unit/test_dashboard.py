@@ -30,8 +30,7 @@ from lamina.core.cache_layers import Layer
 from lamina.core.cache_stats import Holding, LayerCounts, ShardStats
 from lamina.core.metrics import INSTRUMENTS
 from lamina.core.runs import RunState
-from lamina.maintenance.schedule import schedules
-from lamina.settings import ScheduleSettings
+from lamina.settings import JobsSettings
 from lamina.stores.postgres.builds import Build
 from lamina.stores.postgres.database_metrics import GenerationFigures, JobFigures, Sizes
 from lamina.stores.postgres.outbox import Lag
@@ -100,7 +99,7 @@ def collected() -> Mapping[str, set[str]]:
         *build_families([Build("notes", 1, NOW, 3)]),
         *size_families(Sizes({"notes": 1.0}, 2)),
         *generation_families(GenerationFigures(1, 0)),
-        *job_families(jobs, schedules(ScheduleSettings()), NOW),
+        *job_families(jobs, JobsSettings(), NOW),
     ]
     samples = [sample for family in ReadMetrics([("all", families)]).collect() for sample in family.samples]
     return {sample.name: set(sample.labels) for sample in samples}

@@ -24,11 +24,6 @@ class TtlPolicy:
     most_s: float
 
 
-def smoothed_rate(hits: int, lookups: int) -> float:
-    """Return the hit rate, 0 to 1, drawn towards the prior rate while there are few lookups."""
-    return (hits + PRIOR_LOOKUPS * PRIOR_RATE) / (lookups + PRIOR_LOOKUPS)
-
-
 def adaptive_ttl(hits: int, lookups: int, policy: TtlPolicy) -> float:
     """Return the seconds that a new response lives: base · 2 · log2(1 + rate), within the policy's bounds.
 
@@ -43,5 +38,7 @@ def adaptive_ttl(hits: int, lookups: int, policy: TtlPolicy) -> float:
         Open Astra, response cache: the time to live grows with the base-2 logarithm of the hit rate. The prior and
         the factor that makes it meet the base are ours.
     """
-    wanted_s = policy.base_s * 2 * math.log2(1 + smoothed_rate(hits, lookups))
+    # Drawn towards the prior rate while there are few lookups.
+    rate = (hits + PRIOR_LOOKUPS * PRIOR_RATE) / (lookups + PRIOR_LOOKUPS)
+    wanted_s = policy.base_s * 2 * math.log2(1 + rate)
     return min(policy.most_s, max(policy.least_s, wanted_s))

@@ -66,7 +66,8 @@ def diversify(hits: Sequence[FusedHit], policy: DiversityPolicy, *, enough: int)
         if len(kept) >= enough:
             break
         statement = _statement(hit.memory)
-        is_repeated = _repeats(statement, statements, policy)
+        alike = [other for other in statements if _are_alike(statement, other, policy.jaccard)]
+        is_repeated = len(alike) >= policy.variants or any(other.facts == statement.facts for other in alike)
         (moved if is_repeated else kept).append(hit)
         if not is_repeated:
             statements.append(statement)
@@ -80,11 +81,6 @@ def are_near_identical(first: Memory, second: Memory, jaccard: float) -> bool:
     """Decide whether two memories say the same in nearly the same words."""
     one, other = _statement(first), _statement(second)
     return _are_alike(one, other, jaccard) and one.facts == other.facts
-
-
-def _repeats(statement: _Statement, kept: Sequence[_Statement], policy: DiversityPolicy) -> bool:
-    alike = [other for other in kept if _are_alike(statement, other, policy.jaccard)]
-    return len(alike) >= policy.variants or any(other.facts == statement.facts for other in alike)
 
 
 def _are_alike(one: _Statement, other: _Statement, jaccard: float) -> bool:

@@ -22,7 +22,10 @@ class PlacedMemory:
 def place_memories(rankings: Mapping[Source, Ranking]) -> list[PlacedMemory]:
     """Return each memory once, with the excerpt of the source that ranks it highest."""
     placements = _placements(rankings)
-    return [PlacedMemory(memory, placements[key]) for key, memory in _memories(rankings).items()]
+    ranked = [(rank, source, hit) for source in rankings for rank, hit in enumerate(rankings[source])]
+    ranked.sort(key=lambda entry: entry[:2], reverse=True)  # The best comes last, and stays.
+    memories = {_key(hit): hit.memory for _, _, hit in ranked}
+    return [PlacedMemory(memory, placements[key]) for key, memory in memories.items()]
 
 
 def home_sources(memory: Memory, answered: Collection[Source]) -> tuple[Source, ...]:
@@ -39,7 +42,7 @@ def raised_by_graph(own: float, bonus: float, by_graph: float, weights: tuple[fl
 
     Args:
         own: By the sources of its tier, 0..1; 0 if none of them placed it.
-        bonus: What the graph adds, in the scale of ``own``; 0 if it did not place it.
+        bonus: By the graph, in the scale of ``own``; 0 if it did not place it.
         by_graph: By the graph alone, 0..1; 0 if it did not place it.
         weights: Of the memory's tier, and of the graph's.
     """
@@ -56,11 +59,6 @@ def best_first(found: Iterable[PlacedMemory], score: Callable[[PlacedMemory], fl
 
 def _key(hit: Hit) -> Key:
     return hit.memory.tier, hit.memory.id
-
-
-def _memories(rankings: Mapping[Source, Ranking]) -> dict[Key, Memory]:
-    ranked = [(rank, source, hit) for source in rankings for rank, hit in enumerate(rankings[source])]
-    return {_key(hit): hit.memory for _, _, hit in sorted(ranked, key=lambda entry: entry[:2], reverse=True)}
 
 
 def _placements(rankings: Mapping[Source, Ranking]) -> dict[Key, dict[Source, Placement]]:

@@ -47,7 +47,7 @@ def fuse_by_reciprocal_rank(
         Cormack, Clarke, Büttcher, SIGIR 2009.
     """
     fusion = _ReciprocalRank(rrf_k, depth, weights or {}, tier_weights or {}, tuple(rankings))
-    return best_first(place_memories(rankings), fusion.score)
+    return best_first(place_memories(rankings), lambda item: item.memory.confidence * fusion.score(item))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,7 @@ class _ReciprocalRank:
     answered: tuple[Source, ...]
 
     def score(self, item: PlacedMemory) -> float:
-        """Score a memory by its ranks, times its confidence."""
-        return item.memory.confidence * self._by_ranks(item)
-
-    def _by_ranks(self, item: PlacedMemory) -> float:
+        """Score a memory by its ranks."""
         graph = item.placements.get(Source.GRAPH)
         by_graph = self._sum([(graph.rank, 1.0)], [1.0]) if graph else 0.0
         of_graph = self.tier_weights.get(Tier.GRAPH, 1.0)

@@ -68,7 +68,9 @@ def fuse_by_figures(
     """
 
     def scale_of(group: _Group) -> _Scale:
-        return _floored(policy.vector_floor) if group[0] is Modality.VECTOR else _as_it_is
+        # Only a cosine has a floor; no other figure is below 0.
+        floor = policy.vector_floor if group[0] is Modality.VECTOR else 0.0
+        return lambda value: value if value >= floor else 0.0
 
     return _fused(place_memories(rankings), rankings, policy, scale_of, has_vector=has_vector)
 
@@ -144,11 +146,3 @@ def _between(values: Sequence[float], floor: float, full_figure: float) -> _Scal
     low = worst if worst < best else floor
     high = max(best, full_figure, low + math.ulp(low))
     return lambda value: min(1.0, max(0.0, (value - low) / (high - low)))
-
-
-def _floored(floor: float) -> _Scale:
-    return lambda value: value if value >= floor else 0.0
-
-
-def _as_it_is(value: float) -> float:
-    return value
