@@ -120,6 +120,23 @@ async def application(shared_application: Application) -> AsyncIterator[Applicat
     await mine.close_clients()
 
 
+@pytest.fixture
+async def alone(database: str, tmp_path: Path) -> AsyncIterator[Application]:
+    """An application of this test alone, whose indexer works when the test says so; without a graph."""
+    async with running(settings_for(database, tmp_path), database, HashingModel(), follow=False) as app:
+        yield app
+
+
+@pytest.fixture
+async def unshared(database: str, falkordb: EmbeddedFalkorDB, tmp_path: Path) -> AsyncIterator[Application]:
+    """An application of this test alone: an audit reads all that the tests before left in the shared one."""
+    settings = settings_for(database, tmp_path, graph=FalkorDBServerSettings(url=falkordb.url))
+    async with running(settings, database, HashingModel()) as app:
+        mine = app.for_tenant(f"tenant {uuid.uuid4()}")
+        yield mine
+        await mine.close_clients()
+
+
 @pytest.fixture(scope="session")
 async def shared_semantic(
     postgres: EmbeddedPostgres, falkordb: EmbeddedFalkorDB, tmp_path_factory: pytest.TempPathFactory, minilm: Model

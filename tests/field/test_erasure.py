@@ -40,20 +40,20 @@ async def everything(app: Application, user: str) -> dict[str, int]:
     return {"notes": len(own), "hits": len(hits), "messages": len(messages), "profile": len(profile)}
 
 
-async def test_all_of_a_user_goes_from_everywhere_and_nobody_elses(application: Application) -> None:
-    await fill(application)
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
-    others = await everything(application, "bob")
+async def test_all_of_a_user_goes_from_everywhere_and_nobody_elses(unshared: Application) -> None:
+    await fill(unshared)
+    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    others = await everything(unshared, "bob")
 
     receipt = (await admin.delete("/v1/users", params={"user": "ann"})).json()
-    await application.indexed()
-    drift = {name: await audit(application.tenant) for name, audit in application.services.audits.items()}
+    await unshared.indexed()
+    drift = {name: await audit(unshared.tenant) for name, audit in unshared.services.audits.items()}
 
     assert receipt["complete"] is True
     assert receipt["erased"]["notes"] >= NOTES + 1
     assert set(receipt["left"].values()) == {0}
-    assert await everything(application, "ann") == {"notes": 0, "hits": 0, "messages": 0, "profile": 0}
-    assert await everything(application, "bob") == others
+    assert await everything(unshared, "ann") == {"notes": 0, "hits": 0, "messages": 0, "profile": 0}
+    assert await everything(unshared, "bob") == others
     assert {name: one.ids() for name, one in drift.items() if one.ids()} == {}
     again = (await admin.delete("/v1/users", params={"user": "ann"})).json()
     assert set(again["erased"].values()) == {0}

@@ -2,26 +2,16 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
-from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.outbox import enqueue_all
-from tests.support.application import Application, index_of, running, settings_for
+from tests.support.application import Application, index_of
 from tests.support.pdf import pdf
 
 GUIDE = "# Guide\nThe axolotl lives in Xochimilco.\n\n# Food\nIt eats worms and small fish."
-
-
-@pytest.fixture
-async def alone(database: str, tmp_path: Path) -> AsyncIterator[Application]:
-    """An application whose index learns of changes only when the test says so."""
-    async with running(settings_for(database, tmp_path), database, HashingModel(), follow=False) as app:
-        yield app
 
 
 async def put(app: Application, content: str = GUIDE, *, expected: int | None = None, **fields: Any) -> dict[str, Any]:

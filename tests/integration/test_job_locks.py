@@ -35,10 +35,14 @@ PARTS: list[tuple[dict[str, str], dict[str, str]]] = [
 @pytest.fixture
 async def filled(application: Application) -> Application:
     """Two workspaces of a tenant, with idle notes."""
+    return await fill(application)
+
+
+async def fill(app: Application) -> Application:
     for workspace in WORKSPACES:
-        await put(application, 3, workspace=workspace)
-    await application.indexed()
-    return application
+        await put(app, 3, workspace=workspace)
+    await app.indexed()
+    return app
 
 
 async def put(app: Application, notes: int, **ids: str) -> None:
@@ -84,15 +88,16 @@ async def test_of_two_runs_where_one_area_holds_the_other_the_second_conflicts(
     assert (await running).counts.changed == (3 if first else 6)
 
 
-async def test_a_run_on_everything_keeps_out_that_on_a_namespace_and_the_other_way_round(filled: Application) -> None:
-    namespace = Area(filled.tenant, "one", "default")
+async def test_a_run_on_everything_keeps_out_that_on_a_namespace_and_the_other_way_round(alone: Application) -> None:
+    await fill(alone)
+    namespace = Area(alone.tenant, "one", "default")
 
-    async with held_run(filled, Area()):
+    async with held_run(alone, Area()):
         with pytest.raises(Conflict, match="another run of sweep"):
-            await run_job(filled, "sweep", in_days(8), area=namespace)
-    async with held_run(filled, namespace, "decay"):
+            await run_job(alone, "sweep", in_days(8), area=namespace)
+    async with held_run(alone, namespace, "decay"):
         with pytest.raises(Conflict, match="another run of decay works on everything"):
-            await run_job(filled, "decay", in_days(8), area=Area())
+            await run_job(alone, "decay", in_days(8), area=Area())
 
 
 @pytest.mark.parametrize(

@@ -253,11 +253,11 @@ async def test_a_compacted_message_that_is_delivered_again_is_known(application:
     assert len(await history(application)) == 3
 
 
-async def test_projections_hold_no_compacted_message(application: Application) -> None:
-    ids = await said(application, "Ada Brown works at Harbour Tours.", *TALK)
-    await summarised(application, ids[:2])
+async def test_projections_hold_no_compacted_message(unshared: Application) -> None:
+    ids = await said(unshared, "Ada Brown works at Harbour Tours.", *TALK)
+    await summarised(unshared, ids[:2])
 
-    drifts = {name: await audit(application.tenant) for name, audit in application.services.audits.items()}
+    drifts = {name: await audit(unshared.tenant) for name, audit in unshared.services.audits.items()}
 
     assert {name: drift.ids() for name, drift in drifts.items()} == dict.fromkeys(drifts, ())
     assert drifts["messages"].found == len(ids) - 1

@@ -5,7 +5,7 @@ Field cases 27 and 29 for cold notes, 33 for the cold index, 36 for the sweep.
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -33,13 +33,6 @@ TEXT = "The anchor of the old ferry is rusty"
 WARM = {"notes_hybrid", "notes_warm"}
 COLD = {"notes_cold"}
 TABLES = ("notes", "note_chunks", "epochs", "outbox")
-
-
-@pytest.fixture
-async def alone(database: str, tmp_path: Path) -> AsyncIterator[Application]:
-    """An application of this test alone, whose indexer works when the test says so."""
-    async with running(settings_for(database, tmp_path), database, HashingModel(), follow=False) as app:
-        yield app
 
 
 async def put(app: Application, content: str = TEXT, **fields: Any) -> UUID:

@@ -25,20 +25,20 @@ async def test_upkeep_removes_what_has_expired_and_nothing_else(application: App
     assert again.counts.changed == 0
 
 
-async def test_a_projection_that_was_emptied_behind_our_back_is_repaired(application: Application) -> None:
-    client = application.client()
+async def test_a_projection_that_was_emptied_behind_our_back_is_repaired(unshared: Application) -> None:
+    client = unshared.client()
     for number in range(3):
         await client.post("/v1/notes", json={"content": f"the boat has number {number}", "workspace": "audited"})
-    await application.indexed()
-    projection = application.tiers["notes"].projections["notes"]
-    ids = await application.services.reads.outbox.ids("notes", application.tenant, None, 100)
+    await unshared.indexed()
+    projection = unshared.tiers["notes"].projections["notes"]
+    ids = await unshared.services.reads.outbox.ids("notes", unshared.tenant, None, 100)
     from lamina.core.ports import Change
 
     await projection.apply([Change(id_, None) for id_ in ids])
 
-    first = await run_job(application, "audit")
-    await application.indexed()
-    second = await run_job(application, "audit")
+    first = await run_job(unshared, "audit")
+    await unshared.indexed()
+    second = await run_job(unshared, "audit")
 
     assert (first.counts.planned, first.counts.changed) == (3, 3)
     assert second.counts.planned == 0
