@@ -22,7 +22,13 @@ from lamina.ingest.name_lookup import EntitiesByName, find_names_in
 from lamina.maintenance.changes import Changes
 from lamina.maintenance.pages import After, Page
 from lamina.policies.retention.provenance import Origin, derived_id
-from lamina.policies.retention.session_budget import CompactionPolicy, Forecast, SessionMessage, forecast, plan
+from lamina.policies.retention.session_budget import (
+    BudgetForecast,
+    CompactionPolicy,
+    SessionMessage,
+    forecast,
+    plan_compaction,
+)
 from lamina.settings import JobsSettings
 from lamina.stores.postgres.compaction import (
     SessionSummary,
@@ -126,7 +132,7 @@ def shares(messages: Sequence[LiveMessage], policy: CompactionPolicy) -> list[Sh
         messages: All that stands in the session, in order.
         policy: When compaction is due, and how far it goes.
     """
-    found = plan([_measured(item) for item in messages], policy)
+    found = plan_compaction([_measured(item) for item in messages], policy)
     if found is None:
         return []
     by_user: dict[str | None, list[LiveMessage]] = {}
@@ -155,7 +161,7 @@ class SessionForecast:
         was_compacted: Whether summaries stand in it.
     """
 
-    forecast: Forecast
+    forecast: BudgetForecast
     was_compacted: bool
 
 

@@ -12,7 +12,7 @@ from lamina.core.areas import Area
 from lamina.core.runs import Counts
 from lamina.maintenance.changes import Changes
 from lamina.maintenance.pages import After, Page
-from lamina.policies.retention.duplicate_groups import Merge, ToldNote, decide_merges
+from lamina.policies.retention.duplicate_groups import Merge, MergeCandidate, decide_merges
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.job_changes import RowChange
 from lamina.stores.postgres.note_duplicates import read_merge_page
@@ -88,8 +88,8 @@ class MergeJob:
         return await count_notes(self._pool, area)
 
 
-def _told(row: DictRow) -> ToldNote:
-    return ToldNote(
+def _told(row: DictRow) -> MergeCandidate:
+    return MergeCandidate(
         id=row["id"],
         user=row["user_id"],
         content=row["content"],

@@ -11,7 +11,7 @@ from lamina.core.areas import Area
 from lamina.core.runs import Counts
 from lamina.maintenance.changes import Changes
 from lamina.maintenance.pages import After, Page
-from lamina.policies.retention.decay import edge_standing, entity_standing, entry_weight
+from lamina.policies.retention.decay import edge_strength_share, entity_confidence_share, note_weight
 from lamina.policies.retention.lifespan import is_warm
 from lamina.stores.postgres.aging import Candidates, read_candidates
 from lamina.stores.postgres.connection import Pool
@@ -104,7 +104,7 @@ def _state(row: DictRow, moment: datetime) -> Literal["idle", "expired"] | None:
 
 def _faded(rows: Sequence[DictRow], moment: datetime) -> list[RowChange]:
     # By whole days: a second run on the same day changes nothing.
-    weights = ((row, entry_weight(timedelta(days=(moment - row["last_hit_at"]).days))) for row in rows)
+    weights = ((row, note_weight(timedelta(days=(moment - row["last_hit_at"]).days))) for row in rows)
     return [
         RowChange(row["id"], {"weight": weight}, {"last_hit_at": row["last_hit_at"], "weight": row["weight"]})
         for row, weight in weights
@@ -113,12 +113,12 @@ def _faded(rows: Sequence[DictRow], moment: datetime) -> list[RowChange]:
 
 
 def _doubted(rows: Sequence[DictRow], moment: datetime) -> list[RowChange]:
-    standings = ((row, entity_standing(moment - row["last_seen_at"], row["sources"])) for row in rows)
+    standings = ((row, entity_confidence_share(moment - row["last_seen_at"], row["sources"])) for row in rows)
     return _stood(list(standings))
 
 
 def _weakened(rows: Sequence[DictRow], moment: datetime) -> list[RowChange]:
-    return _stood([(row, edge_standing(moment - row["last_seen_at"])) for row in rows])
+    return _stood([(row, edge_strength_share(moment - row["last_seen_at"])) for row in rows])
 
 
 def _stood(found: Sequence[tuple[DictRow, float]]) -> list[RowChange]:

@@ -1,4 +1,4 @@
-"""Notes that belong together: clusters of them, what their common text covers, and edges that many neighbours imply."""
+"""Consolidation's decisions: clusters of near notes, members that a text covers, and edges that neighbours imply."""
 
 import heapq
 import re
@@ -26,14 +26,14 @@ HUB = 200
 MOST_EDGES = 10
 BLOCK = 512
 """Rows compared at once: 40 MB of cosines with 20 000 notes."""
-_TOLERANCE = 1e-6
+_TOLERANCE = 1e-6  # The error of a float32 dot product of unit rows.
 
 _LINE_DATE = re.compile(r"(\d{4}-\d{2}-\d{2}): ")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[\u3002\uff01\uff1f])")
 _UNIT = re.compile(r"(?<!\w)\d+(?:[.,:/-]\d+)+(?!\w)")
-# What says nothing by itself; every other word counts, "before" and "with" too.
+# Words that say nothing by themselves; every other word counts, "before" and "with" too.
 _NEUTRAL = listed("a an the is are was were be been being am has have had do does did that it its also very really")
-# What makes a statement less than one, or its contrary.
+# Words that weaken a statement or turn it into its contrary.
 _TURNING = NEGATIONS | listed(
     """
     if unless whether maybe perhaps probably possibly might may could would should almost nearly
@@ -47,7 +47,7 @@ class Cluster:
     """Notes near one of them.
 
     Args:
-        centre: The note that the others are near to.
+        centre: The note that all others are near to.
         members: All notes, the centre included, in the order of time, ties by id.
     """
 
@@ -57,7 +57,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class InferredEdge:
-    """An edge ``related_to`` that nobody told; it has no direction, so it goes from the smaller id.
+    """An edge ``related_to`` that no memory states; it has no direction, so it goes from the smaller id.
 
     Args:
         strength: Share of the neighbours of either that both have, 0..1.
@@ -76,7 +76,7 @@ class EdgePolicy:
 
     Args:
         least_shared: Fewest shared neighbours.
-        hub: Entities with more links are linked to nearly everything: they are no evidence, and get no edge.
+        hub: Entities with more links than this are linked to nearly everything: they are no evidence, and get no edge.
         most_each: Most inferred edges of an entity, the strongest ones.
     """
 
@@ -93,7 +93,7 @@ def clusters(
     min_cosine: float = MIN_COSINE,
     most_members: int = MOST_MEMBERS,
 ) -> tuple[Cluster, ...]:
-    """Return stars of at least three notes, each around a note that many others are near to; no note is in two.
+    """Group notes into stars of at least three, each around a note that many others are near to; no note is in two.
 
     Every member is near to the centre, so nothing chains from one subject to another. Centres are taken by how many
     notes are near to them, ties by id; the order of the input does not matter. Notes of a cluster may differ in a
@@ -102,7 +102,7 @@ def clusters(
     Args:
         ids: Of the notes of one scope and user, each once.
         embeddings: float32, shape (n, d), unit rows.
-        moments: When each note was so, in UTC.
+        moments: The event times of the notes, in UTC.
         min_cosine: Least cosine of a member to the centre.
         most_members: A larger star keeps the nearest; the others may form another one.
 
@@ -117,43 +117,47 @@ def clusters(
     order = sorted(range(len(ids)), key=lambda place: ids[place])
     rows = np.ascontiguousarray(embeddings[order], dtype=np.float32)
     least = min_cosine - _TOLERANCE
-    degrees = _degrees(rows, least)
-    stars = _stars(rows, _by_centrality(degrees), least, most_members)
-    return tuple(_cluster([order[row] for row in star], ids, moments) for star in stars)
+    centres = _by_centrality(_degrees(rows, least))
+    found = []
+    for star in _stars(rows, centres, least, most_members):
+        places = [order[row] for row in star]
+        by_time = sorted(places, key=lambda place: (moments[place], ids[place]))
+        found.append(Cluster(ids[places[0]], tuple(ids[place] for place in by_time)))
+    return tuple(found)
 
 
 def cluster_key(scope: Scope, user: str | None, origins: Sequence[Origin]) -> UUID:
-    """Return the id of the note that a cluster becomes: the same for the same members in the same state."""
+    """Return the id of a cluster's consolidated note: the same for the same members in the same state."""
     return derived_id(scope, user, ("consolidation",), origins)
 
 
 def covered(member: str, consolidated: str, *, moment: datetime | None = None) -> bool:
-    """Tell whether a consolidated text says everything that one of its members says, so that the member may go.
+    """Report whether a consolidated text states every sentence of a member, so that the member may go.
 
     Each sentence of the member must stand within one sentence of the text, its words and numbers in their order and
-    nothing between them but articles and forms of "to be"; and that sentence must not deny, doubt or ask what the
-    member states. What is in doubt is not covered: it stays in search, which costs a place and loses nothing.
+    nothing between them but articles and forms of "to be"; and that sentence must not deny, doubt or ask it. A doubtful
+    member is not covered: it stays in search, which costs a place and loses nothing.
 
     Args:
         member: The text of a note.
-        consolidated: The text of the whole; a line may begin with its day, as ``2026-11-20: ``.
-        moment: When the member was so. A sentence like "we met yesterday" is covered only by one that stands in a
-            line of that day; without the moment, by none.
+        consolidated: The consolidated text; a line may begin with its day, as ``2026-11-20: ``.
+        moment: The event time of the member. A sentence like "we met yesterday" is covered only by one in a line of
+            that day; without the moment, by none.
     """
-    whole = [_telling(sentence, day) for sentence, day in _dated_sentences(consolidated)]
+    statements = [_statement(sentence, day) for sentence, day in _dated_sentences(consolidated)]
     day = moment.date().isoformat() if moment else ""
     own = [sentence for sentence, _ in _dated_sentences(member)]
-    return bool(own) and all(_is_told(sentence, day, whole, consolidated) for sentence in own)
+    return bool(own) and all(_is_stated(sentence, day, statements, consolidated) for sentence in own)
 
 
 def inferred_edges(links: Sequence[tuple[UUID, UUID]], policy: EdgePolicy | None = None) -> tuple[InferredEdge, ...]:
-    """Return edges between entities that share many neighbours and are not linked, strongest first.
+    """Infer edges between entities that share many neighbours and are not linked, strongest first.
 
     Hubs do not count as neighbours. At most ``most_each`` edges an entity; time grows with
     the number of entities times at most ``hub``², memory with their number.
 
     Args:
-        links: From and to, in any order and direction; of one audience only, since an edge tells of its neighbours.
+        links: From and to, in any order and direction; of one audience only, since an edge reveals its neighbours.
         policy: When neighbours imply an edge.
 
     Source:
@@ -161,7 +165,10 @@ def inferred_edges(links: Sequence[tuple[UUID, UUID]], policy: EdgePolicy | None
     """
     chosen = policy or EdgePolicy()
     neighbours = _neighbours(links)
-    counted = {node: _without_hubs(near, neighbours, chosen.hub) for node, near in neighbours.items()}
+    counted = {
+        node: frozenset(other for other in near if len(neighbours[other]) <= chosen.hub)
+        for node, near in neighbours.items()
+    }
     found: list[InferredEdge] = []
     for node, near in counted.items():
         if len(neighbours[node]) <= chosen.hub:
@@ -177,7 +184,7 @@ def _degrees(rows: NDArray[np.float32], least: float) -> NDArray[np.int64]:
 
 
 def _by_centrality(degrees: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the rows that have enough near ones, most first, ties in the order of ids."""
+    """Return the rows with enough near rows, most first, ties in the order of ids."""
     order = np.argsort(-degrees, kind="stable")
     return order[degrees[order] >= LEAST_MEMBERS]
 
@@ -204,23 +211,19 @@ def _star(
         return []
     near = np.flatnonzero(is_free & (cosines >= least))
     near = near[near != centre]
+    # Rounded: the last digits of a cosine depend on the blocks it was computed in, and must not decide ties.
     nearest = near[np.argsort(-np.round(cosines[near], 5), kind="stable")]
     return [centre, *map(int, nearest[: most_members - 1])]
 
 
-def _cluster(star: Sequence[int], ids: Sequence[UUID], moments: Sequence[datetime]) -> Cluster:
-    ordered = sorted(star, key=lambda place: (moments[place], ids[place]))
-    return Cluster(ids[star[0]], tuple(ids[place] for place in ordered))
-
-
 @dataclass(frozen=True, slots=True)
-class _Telling:
-    """What a sentence says.
+class _Statement:
+    """A sentence as it is compared.
 
     Args:
-        day: That its line is dated with; empty if none.
-        units: Its words and whole numbers in order, without what says nothing by itself.
-        turning: Those that make a statement less than one.
+        day: The date of its line; empty if it has none.
+        units: Its words and whole numbers in order, without neutral words.
+        turning: The units that weaken or negate it.
     """
 
     day: str
@@ -238,10 +241,10 @@ def _dated_sentences(text: str) -> Iterator[tuple[str, str]]:
                 yield sentence.strip(), dated[1] if dated else ""
 
 
-def _telling(sentence: str, day: str) -> _Telling:
+def _statement(sentence: str, day: str) -> _Statement:
     units = tuple(unit for unit in _units(sentence) if unit not in _NEUTRAL)
     turning = Counter(unit for unit in units if unit in _TURNING or unit.endswith("n't"))
-    return _Telling(day, units, turning, sentence.endswith(("?", "\uff1f")))
+    return _Statement(day, units, turning, sentence.endswith(("?", "\uff1f")))
 
 
 def _units(sentence: str) -> Iterator[str]:
@@ -254,8 +257,8 @@ def _units(sentence: str) -> Iterator[str]:
     yield from words(sentence[end:])
 
 
-def _is_told(sentence: str, day: str, whole: Sequence[_Telling], consolidated: str) -> bool:
-    own = _telling(sentence, day)
+def _is_stated(sentence: str, day: str, statements: Sequence[_Statement], consolidated: str) -> bool:
+    own = _statement(sentence, day)
     if not own.units:
         return sentence in consolidated
     is_relative = depends_on_moment(sentence)
@@ -263,7 +266,7 @@ def _is_told(sentence: str, day: str, whole: Sequence[_Telling], consolidated: s
         _contains(other.units, own.units)
         and (other.turning, other.asks) == (own.turning, own.asks)
         and (not is_relative or (day != "" and other.day == day))
-        for other in whole
+        for other in statements
     )
 
 
@@ -278,10 +281,6 @@ def _neighbours(links: Sequence[tuple[UUID, UUID]]) -> dict[UUID, set[UUID]]:
             neighbours.setdefault(one, set()).add(other)
             neighbours.setdefault(other, set()).add(one)
     return neighbours
-
-
-def _without_hubs(near: set[UUID], neighbours: Mapping[UUID, set[UUID]], hub: int) -> frozenset[UUID]:
-    return frozenset(node for node in near if len(neighbours[node]) <= hub)
 
 
 def _edges_of(

@@ -1,4 +1,4 @@
-"""How what is not told again loses weight with the days: entries, edges and entities."""
+"""Decay over idle days: the weight of notes, the strength of edges and the confidence of entities."""
 
 import math
 from datetime import timedelta
@@ -6,7 +6,7 @@ from datetime import timedelta
 LOSS_PER_DAY = 0.12
 GRACE_DAYS = 7
 LEAST_WEIGHT = 0.2
-"""Entries of less weight leave contexts."""
+"""Notes of less weight leave contexts."""
 
 EDGE_HALF_LIFE_DAYS = 90
 LEAST_STRENGTH = 0.10
@@ -14,56 +14,52 @@ LEAST_STRENGTH = 0.10
 
 ENTITY_GRACE_DAYS = 30
 ENTITY_HALF_LIFE_DAYS = 180
-LEAST_STANDING = 0.1
+LEAST_CONFIDENCE_SHARE = 0.1
 
+# A daily run must not rewrite every edge every day: with steps, a young edge changes about once a week, an old one
+# seldom, and one younger than the first step (6.7 days) not at all.
 STEP = 0.05
 _TOLERANCE = 1e-9
 _DAY = timedelta(days=1)
 
 
-def entry_weight(idle: timedelta) -> float:
-    """Return the weight of an entry that was not used for so long: 1 for a week, then 0.12 less a day, at least 0.
+def note_weight(idle: timedelta) -> float:
+    """Return the weight of an idle note: 1 for a week, then 0.12 less a day, at least 0.
 
     Args:
-        idle: Since its last use; what is used in the future counts as used now.
+        idle: Time since its last use; a use in the future counts as one now.
     """
     return max(0.0, 1 - LOSS_PER_DAY * max(0.0, idle / _DAY - GRACE_DAYS))
 
 
-def edge_standing(idle: timedelta) -> float:
+def edge_strength_share(idle: timedelta) -> float:
     """Return the share of its strength that an edge keeps: halved every 90 days, rounded down to steps of 0.05.
 
-    The steps keep a daily run from rewriting every edge every day: a young edge changes about once a week, an old
-    one seldom. Younger than the first step, 6.7 days, it keeps all, so that new edges are not touched at all.
-
     Args:
-        idle: Since it was last told; what is told in the future counts as told now.
+        idle: Time since its last mention; a mention in the future counts as one now.
     """
-    return _in_steps(_halved(idle / _DAY, EDGE_HALF_LIFE_DAYS))
+    return _decayed_share(idle / _DAY, EDGE_HALF_LIFE_DAYS)
 
 
-def entity_standing(idle: timedelta, sources: int, *, is_asserted: bool = False) -> float:
-    """Return the share of its confidence that an entity keeps when nobody tells about it.
+def entity_confidence_share(idle: timedelta, sources: int, *, is_asserted: bool = False) -> float:
+    """Return the share of its confidence that an entity keeps while nothing mentions it.
 
-    All for 30 days, then halved every 180 days times 1 + log2(sources), rounded as :func:`edge_standing`, at least
-    0.1: what many told of is forgotten more slowly.
+    All of it for 30 days, then halved every 180 days times 1 + log2(sources), in the same steps as an edge, and at
+    least 0.1: an entity with many sources is forgotten more slowly.
 
     Args:
-        idle: Since it was last told about.
-        sources: How many memories tell about it, from 1.
-        is_asserted: Whether somebody entered it as such; then it loses nothing.
+        idle: Time since its last mention.
+        sources: How many memories mention it, from 1.
+        is_asserted: Whether a caller entered it as an entity; such an entity loses nothing.
     """
     if is_asserted:
         return 1.0
-    half_life = ENTITY_HALF_LIFE_DAYS * (1 + math.log2(max(1, sources)))
-    return max(LEAST_STANDING, _in_steps(_halved(idle / _DAY - ENTITY_GRACE_DAYS, half_life)))
+    half_life_days = ENTITY_HALF_LIFE_DAYS * (1 + math.log2(max(1, sources)))
+    return max(LEAST_CONFIDENCE_SHARE, _decayed_share(idle / _DAY - ENTITY_GRACE_DAYS, half_life_days))
 
 
-def _halved(days: float, half_life_days: float) -> float:
-    return float(0.5 ** (max(0.0, days) / half_life_days))
-
-
-def _in_steps(share: float) -> float:
+def _decayed_share(days: float, half_life_days: float) -> float:
+    share = float(0.5 ** (max(0.0, days) / half_life_days))
     if share > 1 - STEP:
         return 1.0
     return round(math.floor(share / STEP + _TOLERANCE) * STEP, 2)

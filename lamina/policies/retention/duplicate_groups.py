@@ -1,8 +1,8 @@
-"""Which notes of a scope say what a newer one says, and what becomes of them: the daily merge of near-duplicates.
+"""Dedup's decision: groups of near-duplicate notes, and the note that each group is merged into.
 
-Two notes are near when they are of one user, were written at most 30 days apart, share most of their words, and
-differ in nothing that changes what is said. The newest survives and takes in those near to itself alone, never those
-near to a note it took in: A near B near C does not make A and C one.
+Two notes are near when they belong to one user, were written at most 30 days apart, share most of their words, and
+make the same statement. The newest survives and absorbs those near to itself, never those near to a note it
+absorbed: A near B near C does not make A and C one.
 """
 
 from bisect import bisect_right
@@ -21,21 +21,23 @@ from lamina.text.words import words
 
 MIN_JACCARD = 0.85
 WINDOW = timedelta(days=30)
-LOOKED_UP_AT_ONCE = 4096
-PAIRS_AT_ONCE = 1 << 20
+CLASSES_AT_ONCE = 4096
+CANDIDATES_AT_ONCE = 1 << 20
+"""Candidate pairs of one lookup, which are in memory together."""
 MANY_CANDIDATES = 64
+"""Candidate pairs a text above which they are not counted exactly."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class ToldNote:
-    """A note of a scope, as far as a merge concerns it.
+class MergeCandidate:
+    """A note of a scope, with the columns that a merge reads.
 
     Args:
-        user: Whose it is; notes of different users are never merged, and ``None`` is a user of its own.
-        created_at: When it was written, with a time zone.
-        hits: How often it was found, from 1: its writing counts as the first.
+        user: Its owner; notes of different users are never merged, and ``None`` is a user of its own.
+        created_at: With a time zone.
+        hits: How often it was found, from 1: writing it counts as the first.
         importance: 0..1.
         confidence: 0..1.
         last_hit_at: When it was last found or written.
@@ -54,12 +56,12 @@ class ToldNote:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """A note that survives, those it takes in, and its values afterwards.
+    """A note that survives, those it absorbs, and its values afterwards.
 
     Args:
         survivor_id: The newest of them; its text stays as it is.
         absorbed_ids: The others, newest first; at least one.
-        hits: Of all together: each was written once and found so often.
+        hits: The sum of theirs.
         importance: The greatest of theirs. It is not raised further, so that a second run changes nothing.
         last_hit_at: The latest of theirs.
         confidence: The greatest of theirs.
@@ -76,12 +78,12 @@ class Merge:
 
 
 def decide_merges(
-    notes: Iterable[ToldNote], *, min_jaccard: float = MIN_JACCARD, window: timedelta = WINDOW
+    notes: Iterable[MergeCandidate], *, min_jaccard: float = MIN_JACCARD, window: timedelta = WINDOW
 ) -> list[Merge]:
-    """Return what to merge, newest survivor first; once it is done, nothing is left to merge.
+    """Choose the merges, newest survivor first; a second run after them finds nothing to merge.
 
-    From the newest note to the oldest, each that is left survives and takes in every older one near to it that is
-    left. Survivors thus are near to none of each other, and none is taken in. Ties in time go to the greater id.
+    From the newest note to the oldest, each that is left survives and absorbs every older one near to it that is
+    left. Survivors thus are not near to each other, and none is absorbed. Ties in time go to the greater id.
 
     Args:
         notes: All notes of one scope, in any order.
@@ -94,18 +96,18 @@ def decide_merges(
     newest_first = sorted(notes, key=lambda note: (note.created_at, note.id), reverse=True)
     if not newest_first:
         return []
-    run = _Run(newest_first, min_jaccard, window)
-    return [_merged(note, absorbed) for note, absorbed in run.groups() if absorbed]
+    groups = _Grouping(newest_first, min_jaccard, window).groups()
+    return [_merge(note, absorbed) for note, absorbed in groups if absorbed]
 
 
-def apply_merges(notes: Iterable[ToldNote], merges: Iterable[Merge]) -> list[ToldNote]:
-    """Return the notes as they are after the merges, in their order; what a dry run shows and a test repeats."""
+def apply_merges(notes: Iterable[MergeCandidate], merges: Iterable[Merge]) -> list[MergeCandidate]:
+    """Return the notes after the merges, in their order."""
     by_survivor = {merge.survivor_id: merge for merge in merges}
     absorbed = {id_ for merge in by_survivor.values() for id_ in merge.absorbed_ids}
     return [_after(note, by_survivor.get(note.id)) for note in notes if note.id not in absorbed]
 
 
-def _after(note: ToldNote, merge: Merge | None) -> ToldNote:
+def _after(note: MergeCandidate, merge: Merge | None) -> MergeCandidate:
     if merge is None:
         return note
     return replace(
@@ -118,7 +120,7 @@ def _after(note: ToldNote, merge: Merge | None) -> ToldNote:
     )
 
 
-def _merged(survivor: ToldNote, absorbed: Sequence[ToldNote]) -> Merge:
+def _merge(survivor: MergeCandidate, absorbed: Sequence[MergeCandidate]) -> Merge:
     members = [survivor, *absorbed]
     return Merge(
         survivor.id,
@@ -131,17 +133,17 @@ def _merged(survivor: ToldNote, absorbed: Sequence[ToldNote]) -> Merge:
     )
 
 
-class _Run:
+class _Grouping:
     """One pass over the notes of a scope, newest first.
 
-    Equal texts of a user are one row; of each row the notes are settled from the newest on, so that how many are is
-    all there is to remember.
+    Equal texts of a user are one row. The notes of a row are settled from the newest on, so that a count a row is
+    enough to know which ones are left.
 
     Args:
         notes: Newest first, at least one.
     """
 
-    def __init__(self, notes: Sequence[ToldNote], min_jaccard: float, window: timedelta) -> None:
+    def __init__(self, notes: Sequence[MergeCandidate], min_jaccard: float, window: timedelta) -> None:
         self._notes = notes
         self._times = [(note.created_at - _EPOCH) // _TICK for note in notes]
         self._window = window // _TICK
@@ -153,21 +155,19 @@ class _Run:
         self._row_of = {place: row for row, members in enumerate(self._members) for place in members}
         self._settled = [0] * len(rows)
         self._is_open = np.ones(len(rows), dtype=np.bool_)
-        self._join = self._joined([user for user, _ in rows], min_jaccard)
+        self._join = self._build_join([user for user, _ in rows], min_jaccard)
         self._near: dict[int, Ints] = {}
 
-    def _joined(self, users: Sequence[str | None], min_jaccard: float) -> SetJoin:
-        """Return the word sets, ready to be compared within what a user said of one kind.
-
-        A kind costs about what comparing a pair does, so that kinds are told only where many texts are near.
-        """
+    def _build_join(self, users: Sequence[str | None], min_jaccard: float) -> SetJoin:
+        """Prepare the word sets for comparison within a user, or within a user and a kind of statement."""
         sets = sets_of(set(words(text)) for text in self._texts)
         by_user = SetJoin(sets, min_jaccard, self._reach(users))
+        # To find the kind of a text costs about as much as to compare a pair: it pays only where many texts are near.
         if _has_few_pairs(by_user):
             return by_user
         class_of = by_user.class_of
-        met = np.flatnonzero((by_user.costs > 0)[class_of] | (np.bincount(class_of) > 1)[class_of]).tolist()
-        kinds = dict(zip(met, statement_kinds([self._texts[row] for row in met]), strict=True))
+        compared = np.flatnonzero((by_user.costs > 0)[class_of] | (np.bincount(class_of) > 1)[class_of]).tolist()
+        kinds = dict(zip(compared, statement_kinds([self._texts[row] for row in compared]), strict=True))
         return SetJoin(sets, min_jaccard, self._reach([(user, kinds.get(row)) for row, user in enumerate(users)]))
 
     def _reach(self, groups: Sequence[Hashable]) -> Reach:
@@ -175,54 +175,48 @@ class _Run:
         earliest = np.array([self._times[members[-1]] for members in self._members], dtype=np.int64)
         return Reach(_numbered(groups), earliest, latest, self._window)
 
-    def groups(self) -> Iterator[tuple[ToldNote, list[ToldNote]]]:
-        """Yield each note that survives, newest first, with those it takes in, newest first."""
+    def groups(self) -> Iterator[tuple[MergeCandidate, list[MergeCandidate]]]:
+        """Yield each survivor, newest first, with the notes it absorbs, newest first."""
         for place, note in enumerate(self._notes):
             row = self._row_of[place]
-            if self._is_left(place, row):
+            if self._is_open[row] and self._members[row][self._settled[row]] == place:
                 self._settle(row, 1)
-                absorbed = sorted(self._taken_in(place, row))
+                absorbed = sorted(self._absorb(place, row))
                 yield note, [self._notes[other] for other in absorbed]
-
-    def _is_left(self, place: int, row: int) -> bool:
-        return bool(self._is_open[row]) and self._members[row][self._settled[row]] == place
 
     def _settle(self, row: int, count: int) -> None:
         self._settled[row] += count
         self._is_open[row] = self._settled[row] < len(self._members[row])
 
-    def _taken_in(self, place: int, row: int) -> Iterator[int]:
-        """Yield the notes that the survivor takes in, and settle them."""
+    def _absorb(self, place: int, row: int) -> Iterator[int]:
+        """Settle the notes that the survivor absorbs, and yield them."""
         for other in self._partners(place, row):
-            start = self._settled[other]
-            end = self._end_of_window(other, self._times[place] - self._window)
+            start, since = self._settled[other], self._times[place] - self._window
+            # Times fall along a row, bisection needs them to rise: hence the signs.
+            end = bisect_right(self._members[other], -since, lo=start, key=lambda member: -self._times[member])
             if end > start and (other == row or is_same_statement(self._texts[row], self._texts[other])):
                 self._settle(other, end - start)
                 yield from self._members[other][start:end]
 
-    def _end_of_window(self, row: int, since: int) -> int:
-        """Return how many notes of a row are settled or were written since the moment; they are in this order."""
-        return bisect_right(self._members[row], -since, lo=self._settled[row], key=lambda place: -self._times[place])
-
     def _partners(self, place: int, row: int) -> list[int]:
-        """Return the rows with notes left whose words are near to those of the row, itself first."""
+        """Return the rows with notes left and near words, the given row first."""
         own = int(self._join.class_of[row])
         if own not in self._near:
-            self._near = self._looked_up(place)
+            self._near = self._find_near(place)
         near = [self._join.members(number) for number in (own, *self._near[own].tolist())]
         rows = np.concatenate(near)
         others = rows[self._is_open[rows] & (rows != row)]
         return [*([row] if self._is_open[row] else []), *others.tolist()]
 
-    def _looked_up(self, place: int) -> dict[int, Ints]:
-        """Return the near classes of the next notes that are left, from the given one on."""
+    def _find_near(self, place: int) -> dict[int, Ints]:
+        """Find the near classes of the next notes that are left, from the given one on: many in one lookup."""
         numbers = np.array(list(self._next_classes(place)), dtype=np.int64)
         left, right = self._join.partners(numbers)
         bounds = np.searchsorted(left, np.sort(numbers))
         return dict(zip(np.sort(numbers).tolist(), np.split(right, bounds[1:]), strict=True))
 
     def _next_classes(self, place: int) -> Iterator[int]:
-        """Yield classes, each once, as long as not too much comes together; that of the given note in any case."""
+        """Yield classes, each once, up to the bounds of one lookup; that of the given note in any case."""
         seen = {int(self._join.class_of[self._row_of[place]])}
         yield from seen
         cost = 0
@@ -230,14 +224,14 @@ class _Run:
             number = int(self._join.class_of[row])
             if self._is_open[row] and number not in seen:
                 cost += int(self._join.costs[number])
-                if cost > PAIRS_AT_ONCE or len(seen) == LOOKED_UP_AT_ONCE:
+                if cost > CANDIDATES_AT_ONCE or len(seen) == CLASSES_AT_ONCE:
                     return
                 seen.add(number)
                 yield number
 
 
 def _has_few_pairs(join: SetJoin) -> bool:
-    """Tell whether there are at most as many near pairs as texts; many candidates are taken for many pairs."""
+    """Report whether there are at most as many near pairs as texts; many candidates are taken for many pairs."""
     texts = len(join.class_of)
     sizes = np.bincount(join.class_of)
     equal = int((sizes * (sizes - 1) // 2).sum())

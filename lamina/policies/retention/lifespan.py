@@ -1,4 +1,4 @@
-"""How long a note stays warm without being asked for: the more often it was found, the longer."""
+"""The lifespan of warm notes: each doubling of its hits keeps a note warm for another week."""
 
 import math
 from datetime import datetime, timedelta
@@ -9,10 +9,10 @@ Temperature = Literal["warm", "cold"]
 
 
 def lifespan(hits: int) -> timedelta:
-    """Return how long a note with this many hits stays warm after the last of them: 7 · log2(hits + 1) days.
+    """Return the time that a note stays warm after its last hit: 7 · log2(hits + 1) days.
 
     Args:
-        hits: How often it was found, from 1: its writing counts as the first.
+        hits: How often it was found, from 1: writing it counts as the first.
 
     Source:
         NovaMem, lifespan of short-term entries.
@@ -21,10 +21,10 @@ def lifespan(hits: int) -> timedelta:
 
 
 def is_warm(hits: int, last_hit_at: datetime, now: datetime) -> bool:
-    """Tell whether a note has been idle for less than its lifespan."""
+    """Report whether a note has been idle for less than its lifespan."""
     return now - last_hit_at < lifespan(hits)
 
 
 def is_promoted(hits_before: int, last_hit_before: datetime, now: datetime) -> bool:
-    """Tell whether a hit now makes a cold note warm: with it counted, the lifespan exceeds the idle time so far."""
+    """Report whether a hit now makes a cold note warm: its lifespan with this hit exceeds its idle time so far."""
     return is_warm(hits_before + 1, last_hit_before, now)

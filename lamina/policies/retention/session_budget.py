@@ -1,4 +1,4 @@
-"""When a session's messages outgrow their budget, and which of them a summary then stands for."""
+"""The token budget of a session: its forecast, and the choice of the messages that a summary replaces."""
 
 import math
 from collections.abc import Sequence
@@ -7,15 +7,16 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Literal
 
-LATEST = 10
+LATEST_MESSAGES = 10
+"""Messages by which the size and the pace of those to come are judged."""
 LEAST_COMPACTED = 2
 _TOLERANCE = 1e-9
-State = Literal["ok", "near", "due"]
+BudgetState = Literal["ok", "near", "due"]
 
 
 @dataclass(frozen=True, slots=True)
 class SessionMessage:
-    """A message that still stands in a session, or the summary of earlier ones.
+    """A message in a session, or the summary of earlier ones.
 
     Args:
         position: Its place in the session; later ones are higher.
@@ -33,11 +34,11 @@ class CompactionPolicy:
     """When and how far a session is compacted.
 
     Args:
-        budget_tokens: What a session may hold.
+        budget_tokens: Most tokens of a session.
         near: Share of the budget from which compaction is forecast, 0..1.
         due: Share from which it is due.
-        target: Most of the budget that is left after it, the summary at its longest included.
-        keep: So many latest messages always stay.
+        target: Most of the budget that is used after it, the summary at its longest included.
+        keep: How many of the latest messages always stay.
         summary_tokens: Most tokens of a summary.
     """
 
@@ -51,11 +52,11 @@ class CompactionPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What one summary is to stand for.
+    """The messages of a session that summaries are to replace.
 
     Args:
         positions: Of the messages, oldest first, at least two.
-        tokens: What they hold together.
+        tokens: Of all of them.
         left_tokens: Most tokens of the session afterwards.
     """
 
@@ -65,92 +66,89 @@ class Compaction:
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class BudgetForecast:
     """How full a session is, and when it will be compacted.
 
     Args:
         share: Of the budget that is used, from 0; above 1 if it is overdrawn.
         tokens_left: Until compaction is due; 0 if it is.
-        messages_left: So many messages of the size of the latest ones make it due; ``None`` if their size is unknown.
+        messages_left: How many messages of the latest ones' size make it due; ``None`` if their size is unknown.
         due_at: When that is, at the pace since the first of the latest messages; ``None`` if unknown or very far.
-        compacts: Positions of what would be compacted now, oldest first; nothing while the state is ok.
+        compacts: Positions of the messages that would be compacted now, oldest first; none while the state is ok.
     """
 
     used_tokens: int
     budget_tokens: int
     share: float
-    state: State
+    state: BudgetState
     tokens_left: int
     messages_left: int | None
     due_at: datetime | None
     compacts: tuple[int, ...]
 
 
-def forecast(messages: Sequence[SessionMessage], policy: CompactionPolicy, now: datetime) -> Forecast:
-    """Return how full a session is and when it is due, judged by its latest ten messages.
+def forecast(messages: Sequence[SessionMessage], policy: CompactionPolicy, now: datetime) -> BudgetForecast:
+    """Forecast when a session is due for compaction, by its latest ten messages.
 
     Args:
-        messages: Everything that stands in the session, in the order of positions.
+        messages: All messages of the session, in the order of positions.
         policy: When compaction is near and due.
         now: In UTC. Silence up to now slows the pace; if compaction is due, it is due now.
     """
     used = sum(message.tokens for message in messages)
-    left = max(0, _due_tokens(policy) - used)
-    count = _messages_until(left, messages[-LATEST:])
+    left = max(0, math.ceil(policy.due * policy.budget_tokens - _TOLERANCE) - used)
+    latest = messages[-LATEST_MESSAGES:]
+    count = _messages_until(left, latest)
     state = _state(used, policy)
-    would = None if state == "ok" else _oldest(messages, policy)
-    return Forecast(
+    compaction = None if state == "ok" else _compaction_of_oldest(messages, policy)
+    return BudgetForecast(
         used_tokens=used,
         budget_tokens=policy.budget_tokens,
         share=used / policy.budget_tokens,
         state=state,
         tokens_left=left,
         messages_left=count,
-        due_at=_due_at(count, messages[-LATEST:], now),
-        compacts=would.positions if would else (),
+        due_at=_due_at(count, latest, now),
+        compacts=compaction.positions if compaction else (),
     )
 
 
-def plan(messages: Sequence[SessionMessage], policy: CompactionPolicy) -> Compaction | None:
-    """Return which messages a summary is to stand for; ``None`` if nothing is due or nothing would be won.
+def plan_compaction(messages: Sequence[SessionMessage], policy: CompactionPolicy) -> Compaction | None:
+    """Choose the messages that summaries are to replace; ``None`` if nothing is due or nothing would be saved.
 
     The oldest ones go, as few as bring the session to the target, at least two, never the latest ``keep``. Where the
     latest ones alone exceed the target, everything before them goes. An earlier summary is a message like the others.
     """
     if _state(sum(message.tokens for message in messages), policy) != "due":
         return None
-    return _oldest(messages, policy)
+    return _compaction_of_oldest(messages, policy)
 
 
-def _oldest(messages: Sequence[SessionMessage], policy: CompactionPolicy) -> Compaction | None:
+def _compaction_of_oldest(messages: Sequence[SessionMessage], policy: CompactionPolicy) -> Compaction | None:
     used = sum(message.tokens for message in messages)
     most = policy.target * policy.budget_tokens + _TOLERANCE
-    gone = list(accumulate(message.tokens for message in messages[: max(0, len(messages) - policy.keep)]))
-    enough = (place for place, tokens in enumerate(gone, start=1) if used - tokens + policy.summary_tokens <= most)
-    count = max(LEAST_COMPACTED, next(enough, len(gone)))
-    if len(gone) < count or gone[count - 1] <= policy.summary_tokens:
+    totals = list(accumulate(message.tokens for message in messages[: max(0, len(messages) - policy.keep)]))
+    enough = (place for place, tokens in enumerate(totals, start=1) if used - tokens + policy.summary_tokens <= most)
+    count = max(LEAST_COMPACTED, next(enough, len(totals)))
+    if len(totals) < count or totals[count - 1] <= policy.summary_tokens:
         return None
-    tokens = gone[count - 1]
+    tokens = totals[count - 1]
     positions = tuple(message.position for message in messages[:count])
     return Compaction(positions, tokens, used - tokens + policy.summary_tokens)
 
 
-def _state(used: int, policy: CompactionPolicy) -> State:
+def _state(used: int, policy: CompactionPolicy) -> BudgetState:
     share = used / policy.budget_tokens
     if share >= policy.due:
         return "due"
     return "near" if share >= policy.near else "ok"
 
 
-def _due_tokens(policy: CompactionPolicy) -> int:
-    return math.ceil(policy.due * policy.budget_tokens - _TOLERANCE)
-
-
 def _messages_until(tokens: int, latest: Sequence[SessionMessage]) -> int | None:
-    held = sum(message.tokens for message in latest)
+    size = sum(message.tokens for message in latest)
     if tokens == 0:
         return 0
-    return math.ceil(tokens * len(latest) / held) if held else None
+    return math.ceil(tokens * len(latest) / size) if size else None
 
 
 def _due_at(count: int | None, latest: Sequence[SessionMessage], now: datetime) -> datetime | None:
@@ -161,5 +159,5 @@ def _due_at(count: int | None, latest: Sequence[SessionMessage], now: datetime) 
         return None
     try:
         return now + count * span / len(latest)
-    except OverflowError:
+    except OverflowError:  # Beyond the year 9999.
         return None

@@ -1,8 +1,8 @@
-"""All pairs of near sets, exactly: what two similar sets must share is looked up, and what is found is counted.
+"""An exact all-pairs join of similar sets: shared rare tokens propose pairs, counted tokens decide.
 
 Sets are compared by Jaccard similarity, the size of the intersection over that of the union. Two sets of at least the
 threshold share one of their rarest tokens (prefix filter), so that only sets that do are compared; small sets must
-share several, which keeps lists of common words short. Nothing is estimated: hashes only propose, tokens decide.
+share several, which keeps lists of common words short. Nothing is estimated: hashes only propose pairs.
 
 Source:
     Bayardo, Ma, Srikant, WWW 2007 (prefixes of the rarest tokens); Xiao, Wang, Lin, Yu, WWW 2008 (positions);
@@ -27,26 +27,26 @@ Pairs = tuple[Ints, Ints]
 """Rows of the first and of the second of each pair, int64, shape (n,)."""
 
 BLOCK = 1 << 18
-"""How many elements are worked on at a time, so that they stay in the processor's cache."""
+"""Elements of one step, few enough to stay in the processor's cache."""
 PAIRS_AT_ONCE = 1 << 21
 SHARED_BY_SMALL_SETS = 3
 MAX_SLACK_OF_SMALL_SETS = 3
-LEFT_AT_ONCE = 64
-PACKED_BITS = 62
-ID_BITS = 31
+LEFT_AT_ONCE = 64  # One bit of a uint64 mark each.
+PACKED_BITS = 62  # Of an int64, without its sign.
+ID_BITS = 31  # Of an int32 id, without its sign: two ids fit into PACKED_BITS.
 _EPSILON = 1e-9
-_NO_CHARACTER = 0x110000
+_NO_CHARACTER = 0x110000  # The first number after the last code point.
 _NONE = np.empty(0, dtype=np.int64)
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio: Fibonacci hashing.
 
 
 @dataclass(frozen=True, slots=True)
 class TokenSets:
-    """Sets of tokens, one after the other.
+    """Sets of tokens, stored one after the other.
 
     Args:
         tokens: Ids of the tokens, from 0, int32; a token may stand in a set more than once.
-        offsets: Where each set starts, and the end of the last, int64, shape (n + 1,).
+        offsets: The start of each set, and the end of the last, int64, shape (n + 1,).
     """
 
     tokens: Tokens
@@ -58,13 +58,13 @@ class TokenSets:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Which sets may be compared at all: those of one group whose times are near.
+    """The sets that may be compared at all: those of one group whose times are near.
 
     Args:
         groups: Of each set, int64, shape (n,).
         earliest: The first time of each set, int64, shape (n,), in any unit.
-        latest: The last; a set of one time has it twice.
-        window: How far apart the nearest times of two sets may be.
+        latest: The last time of each set, which may be its first.
+        window: Most distance between the nearest times of two sets.
     """
 
     groups: Ints
@@ -73,17 +73,17 @@ class Reach:
     window: int
 
     def holds(self, first: Ints, second: Ints) -> Mask:
-        """Tell of each pair of sets whether they are in one group and near in time."""
+        """Report of each pair of sets whether they are in one group and near in time."""
         gap = np.maximum(self.earliest[first] - self.latest[second], self.earliest[second] - self.latest[first])
         near: Mask = (self.groups[first] == self.groups[second]) & (gap <= self.window)
         return near
 
 
-# From texts to tokens.
+# Texts to tokens.
 
 
 def sets_of(items: Iterable[Iterable[Hashable]]) -> TokenSets:
-    """Return sets of any values, such as words; equal values are one token."""
+    """Build sets of any values, such as words; equal values are one token."""
     ids: dict[Hashable, int] = {}
     sizes: list[int] = []
     found: list[int] = []
@@ -95,7 +95,7 @@ def sets_of(items: Iterable[Iterable[Hashable]]) -> TokenSets:
 
 
 def shingled(texts: Sequence[str], size: int) -> TokenSets:
-    """Return the set of all runs of ``size`` characters of each text; a shorter text is one run by itself.
+    """Build the set of all runs of ``size`` characters of each text; a shorter text is one run by itself.
 
     Cost:
         About 0.06 s and 15 MB a million characters.
@@ -117,7 +117,7 @@ def _offsets(sizes: Ints) -> Ints:
 
 
 def _ragged(starts: Ints, sizes: Ints) -> Ints:
-    """Return the places of stretches, one after the other."""
+    """Return the indices of several stretches, given their starts and sizes, one after the other."""
     ends = np.cumsum(sizes)
     total = int(ends[-1]) if len(ends) else 0
     places: Ints = np.repeat(starts - (ends - sizes), sizes)
@@ -126,7 +126,7 @@ def _ragged(starts: Ints, sizes: Ints) -> Ints:
 
 
 def _alphabet(points: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return for each code point its place, from 0, among those in use."""
+    """Number the code points in use from 0, in their order."""
     seen = np.zeros(_NO_CHARACTER + 1, dtype=np.bool_)
     for part in _blocks(len(points)):
         seen[points[part]] = True
@@ -142,11 +142,11 @@ class _Codes:
 
     @property
     def width(self) -> int:
-        """How many bits a place needs."""
+        """The number of bits of a place."""
         return max(1, int(self.places[-1]).bit_length())
 
     def packed(self, part: slice, size: int) -> Ints:
-        """Return as numbers the runs that start in a part."""
+        """Pack each run that starts in a part into a number."""
         codes = self.places[self.points[part.start : part.stop + size - 1]].astype(np.int64)
         count = part.stop - part.start
         run = codes[:count].copy()
@@ -162,7 +162,7 @@ def _blocks(total: int) -> Iterator[slice]:
 
 
 def _gram_ids(codes: _Codes, size: int) -> Tokens:
-    """Return one number for each run of codes, the same for the same run alone; long runs are put together of two."""
+    """Number the runs of codes, equal ones the same; a long run is a pair of shorter ones."""
     total = max(0, len(codes.points) - size + 1)
     if size * codes.width <= PACKED_BITS:
         return _ids(lambda part: codes.packed(part, size), total)
@@ -172,7 +172,7 @@ def _gram_ids(codes: _Codes, size: int) -> Tokens:
 
 
 def _without_seams(ids: Tokens, starts: Ints, size: int) -> Tokens:
-    """Return the runs that do not reach from one text into the next; they move up in the same array."""
+    """Drop the runs that reach from one text into the next, in place: a copy would take as much memory again."""
     kept = np.ones(len(ids), dtype=np.bool_)
     for back in range(1, size):
         kept[starts[1:-1] - back] = False
@@ -185,10 +185,10 @@ def _without_seams(ids: Tokens, starts: Ints, size: int) -> Tokens:
 
 
 def _ids(keys: Callable[[slice], Ints], total: int, turn: int = 0) -> Tokens:
-    """Return an id for each key, the same for the same key alone, without sorting them.
+    """Number keys without sorting them, equal keys the same.
 
-    Each key is written where its hash points; the last one there owns the place, and whoever reads another key than
-    its own there tries again in another table, under another hash.
+    Each key is written to the slot of its hash, and the last one there owns the slot. Keys that read another key in
+    their slot try again in a further table, under another hash.
     """
     bits = max(1, total.bit_length() + (1 if turn else -2))
     table = np.empty(1 << bits, dtype=np.int64)
@@ -210,23 +210,23 @@ def _ids(keys: Callable[[slice], Ints], total: int, turn: int = 0) -> Tokens:
 
 
 def _hashed(keys: Ints, bits: int, turn: int = 0) -> Ints:
-    """Return the upper bits of a multiplicative hash; every turn has its own."""
+    """Hash keys to the upper bits of a product, every turn by another function."""
     mixed = keys.view(np.uint64) ^ np.uint64(turn * 0x632BE59BD9B4E019 & 0xFFFFFFFFFFFFFFFF)
     mixed = (mixed ^ (mixed >> np.uint64(32))) * _GOLDEN
     mixed = (mixed ^ (mixed >> np.uint64(29))) * _GOLDEN
     return (mixed >> np.uint64(64 - bits)).view(np.int64)
 
 
-# Distinct sets, rarest tokens first.
+# Sets with their rarest tokens first.
 
 
 @dataclass(frozen=True, slots=True)
 class _Ordered:
-    """Sets that may be compared, each with its rarest tokens first.
+    """Sets, each with its rarest tokens first.
 
     Args:
-        tokens: By rank: 0 is the rarest; each once a set.
-        starts: Of each set among the tokens.
+        tokens: Ranks of tokens, 0 the rarest; each once a set.
+        starts: The start of each set among the tokens.
         sizes: Of the sets.
     """
 
@@ -242,12 +242,12 @@ class _Ordered:
         return _Ordered(self.tokens, self.starts[rows], self.sizes[rows])
 
     def places(self, rows: Ints) -> Ints:
-        """Return where the tokens of some sets are, one set after the other."""
+        """Return the indices of the tokens of some sets, one set after the other."""
         return _ragged(self.starts[rows], self.sizes[rows])
 
 
 def _rarest_first(sets: TokenSets) -> _Ordered:
-    """Return the sets in their order, each with its tokens by ascending frequency, each token once."""
+    """Sort the tokens of each set by ascending frequency, and drop repeated ones."""
     ranks = _ranks(sets.tokens)
     bits = max(1, len(ranks).bit_length())
     tokens = np.empty_like(sets.tokens)
@@ -271,14 +271,14 @@ def _sorted_sets(sets: TokenSets, ranks: Tokens, bits: int, first: int, last: in
 
 
 def _is_first(ordered: Ints) -> Mask:
-    """Tell of each value of an ordered array whether it differs from the one before."""
+    """Report of each value of an ordered array whether it differs from the one before."""
     first = np.ones(len(ordered), dtype=np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
     return first
 
 
 def _repeated(values: Ints, keys: Ints) -> Ints:
-    """Return the values without those whose key no other has; the keys are ordered."""
+    """Drop the values whose key occurs once; the keys are ordered."""
     first = _is_first(keys)
     last = np.ones_like(first)
     last[:-1] = first[1:]
@@ -287,7 +287,7 @@ def _repeated(values: Ints, keys: Ints) -> Ints:
 
 
 def _ranks(tokens: Tokens) -> Tokens:
-    """Return for each id its place by ascending frequency; ids that do not occur have none."""
+    """Rank ids by ascending frequency; ids that do not occur have no rank."""
     counts = np.zeros(int(tokens.max(initial=-1)) + 1, dtype=np.int64)
     for part in _blocks(len(tokens)):
         np.add.at(counts, tokens[part], 1)
@@ -298,13 +298,14 @@ def _ranks(tokens: Tokens) -> Tokens:
 
 
 def _order(numbers: Ints) -> Ints:
-    """Return what sorts the numbers, equal ones as they stand; packed with their places they sort much faster."""
+    """Return the stable sorting order of numbers."""
+    # Packed with their places they sort much faster than by argsort.
     bits = len(numbers).bit_length()
     return np.sort((numbers << bits) | np.arange(len(numbers))) & ((1 << bits) - 1)
 
 
 def _runs(sizes: Ints, budget: int) -> Iterator[tuple[int, int]]:
-    """Yield (first, last + 1) of runs whose sizes add up to the budget or less, or of one that is larger."""
+    """Yield (first, last + 1) of runs whose sizes sum to the budget at most, or of a single larger one."""
     ends = np.cumsum(sizes)
     first = 0
     while first < len(sizes):
@@ -315,10 +316,10 @@ def _runs(sizes: Ints, budget: int) -> Iterator[tuple[int, int]]:
 
 
 def _classes(sets: _Ordered, groups: Ints | None) -> Ints:
-    """Return for each set the row of the first set that equals it, in the same group.
+    """Return for each set the row of the first equal set of the same group.
 
-    Sets of one hash are compared token by token with the first of them; one that only shares its hash, which is next
-    to impossible, stays by itself and is found as a pair.
+    Sets of one hash are compared token by token with the first of them. One that equals another than the first, for
+    which two hashes must collide, stays a class of its own and is found as a pair.
     """
     hashes = _set_hashes(sets, groups)
     _, firsts, inverse = np.unique(hashes, return_index=True, return_inverse=True)
@@ -351,17 +352,17 @@ def _are_equal(sets: _Ordered, first: Ints, second: Ints) -> Mask:
     return equal
 
 
-# What near sets must share.
+# Candidates: sets that share rare tokens.
 
 
 @dataclass(frozen=True, slots=True)
 class _Band:
-    """The postings by which pairs are found whose smaller set has a size in one range.
+    """A range of sizes of the smaller set of a pair, with the number of tokens that pairs in it must share.
 
     Args:
         smallest: Least size of the smaller set.
         largest: Its greatest size.
-        shared: How many of their rarest tokens two near sets of this band must share.
+        shared: Of their rarest tokens, the number that two near sets of this band must share.
     """
 
     smallest: int
@@ -383,10 +384,10 @@ def _bands(threshold: float, largest: int) -> list[_Band]:
 
 
 class _Postings:
-    """Which sets have which of their rarest tokens, so that those that share some are found.
+    """An inverted index from rare tokens to the sets of one band that have them.
 
-    A posting packs the hash of the shared tokens and the row of the set, so that one sort of numbers brings together
-    what may be near, from the smallest set to the largest.
+    A posting packs a hash of tokens and the row of a set: one sort of numbers groups the sets that may be near, the
+    smallest first.
     """
 
     def __init__(self, sets: _Ordered, band: _Band, threshold: float, groups: Ints | None) -> None:
@@ -404,7 +405,7 @@ class _Postings:
         self._of_row = _offsets(np.bincount(self._rows, minlength=len(sets)))
 
     def _sorted(self, sets: _Ordered, groups: Ints | None) -> Ints:
-        """Return the postings in order, but for those that share their tokens with none."""
+        """Return the postings in order, without those whose tokens no other set has."""
         largest_partner = self._band.largest / self._threshold + _EPSILON
         rows = np.flatnonzero((sets.sizes >= self._band.smallest) & (sets.sizes <= largest_partner))
         prefixes = self._prefixes[rows]
@@ -413,7 +414,7 @@ class _Postings:
         return _repeated(packed, packed >> self._row_bits)
 
     def _choices(self, sets: _Ordered, rows: Ints, prefix: int, groups: Ints | None) -> Ints:
-        """Return the postings of sets with prefixes of one length."""
+        """Build the postings of sets with prefixes of one length."""
         choices = np.array(list(combinations(range(prefix), self._band.shared)), dtype=np.int64)
         parts = []
         for part in range(0, len(rows), max(1, BLOCK // len(choices))):
@@ -426,7 +427,7 @@ class _Postings:
 
     @cached_property
     def _after(self) -> tuple[Ints, Ints]:
-        """Return for each posting the start and end of those after it that may be of a near, larger set."""
+        """The start and end of the later postings that may belong to near, larger sets, for each posting."""
         last = np.searchsorted(self._sizes, np.floor(self._sizes / self._threshold + _EPSILON), side="right")
         starts = np.arange(1, len(self._packed) + 1)
         is_smaller = self._sizes[self._rows] <= self._band.largest
@@ -434,7 +435,7 @@ class _Postings:
 
     @cached_property
     def _before(self) -> tuple[Ints, Ints]:
-        """Return for each posting the start and end of those before it that may be of a near, smaller set."""
+        """The start and end of the earlier postings that may belong to near, smaller sets, for each posting."""
         first = np.searchsorted(self._sizes, self._least)
         last = np.searchsorted(self._sizes, self._band.largest, side="right")
         starts = self._bounds(first[self._rows])
@@ -442,18 +443,18 @@ class _Postings:
         return starts, np.maximum(starts, ends)
 
     def _bounds(self, rows: Ints) -> Ints:
-        """Return for each posting the first one with its tokens and at least the given row."""
+        """Return for each posting the first one with the same tokens and at least the given row."""
         return np.searchsorted(self._packed, (self._packed >> self._row_bits << self._row_bits) + rows)
 
     def costs(self, *, both_ways: bool) -> Ints:
-        """Return for each row how many postings must be looked at: of larger sets, or of smaller ones too."""
+        """Count for each row the postings to look at: of larger sets, or of smaller ones too."""
         lengths = self._after[1] - self._after[0]
         if both_ways:
             lengths = lengths + self._before[1] - self._before[0]
         return np.bincount(self._rows, weights=lengths, minlength=len(self._sizes)).astype(np.int64)
 
     def found(self, rows: Ints, *, both_ways: bool) -> Pairs:
-        """Return each of the rows with the larger rows, or all, that it may be near to: each pair once, ordered."""
+        """Pair the given rows with the larger rows, or all, that may be near: each pair once, ordered."""
         starts = self._of_row[rows]
         own = self._order[_ragged(starts, self._of_row[rows + 1] - starts)]
         ranges = [self._after, self._before] if both_ways else [self._after]
@@ -471,9 +472,9 @@ class _Postings:
         return left
 
     def _likely(self, left: Ints, right: Ints, times: Ints) -> Pairs:
-        """Return the pairs that share so many of their rarest tokens that the others may suffice.
+        """Keep the pairs that share enough of their rarest tokens to reach the threshold with the others.
 
-        What two sets share is in both prefixes, or else in the rest of the one whose prefix ends at the rarer token.
+        Shared tokens are in both prefixes, or else in the rest of the set whose prefix ends at the rarer token.
         """
         rest = self._rests[np.where(self._ends[left] <= self._ends[right], left, right)]
         needed = _least_common(self._sizes[left] + self._sizes[right], self._threshold) - rest
@@ -483,31 +484,31 @@ class _Postings:
 
 
 def _least_overlap(sizes: Ints, threshold: float) -> Ints:
-    """Return how many tokens a set must share with any set near to it; also the least size of those."""
+    """Return the least overlap of a set with a near one, which is also the least size of a near one."""
     least: Ints = np.ceil(sizes * threshold - _EPSILON).astype(np.int64)
     return least
 
 
 def _least_common(sizes: Ints, threshold: float) -> Ints:
-    """Return how many tokens two near sets must share whose sizes add up to the given ones."""
+    """Return the least overlap of two near sets, by the sum of their sizes."""
     least: Ints = np.ceil(sizes * (threshold / (1 + threshold)) - _EPSILON).astype(np.int64)
     return least
 
 
-# The join.
+# The join itself.
 
 
 class SetJoin:
-    """Sets ready to be compared: equal ones are one class, and the near classes of any are found at once.
+    """Joins near sets: equal sets are one class, and the near classes of many classes are found in one lookup.
 
     Classes are numbered from the smallest sets to the largest. An empty set is near to none, and a class by itself.
     Looking up marks tokens in an array of its own: one thread at a time.
 
     Args:
-        sets: What is compared.
+        sets: The sets.
         threshold: Least Jaccard similarity of near sets, above 0 and at most 1.
-        reach: Which sets may be compared; without it all. Classes hold sets of one group, and are within reach where
-            the whole spans of their times are.
+        reach: The pairs that may be compared; all without it. A class holds sets of one group, and is within reach of
+            another where the whole spans of their times are.
 
     Raises:
         InvalidInput: For a threshold out of range.
@@ -536,7 +537,7 @@ class SetJoin:
         self._postings = [_Postings(self._distinct, band, threshold, groups) for band in bands]
 
     def _spans(self, reach: Reach) -> Reach:
-        """Return the reach of the classes."""
+        """Return the reach of classes, from that of their members."""
         starts = self._member_starts[:-1]
         if not len(starts):
             return reach
@@ -548,7 +549,7 @@ class SetJoin:
         )
 
     def __len__(self) -> int:
-        """Return how many classes there are."""
+        """Return the number of classes."""
         return len(self._distinct)
 
     def members(self, number: int) -> Ints:
@@ -562,11 +563,11 @@ class SetJoin:
 
     @cached_property
     def costs(self) -> Ints:
-        """How many pairs :meth:`partners` looks at for each class, int64."""
+        """The number of candidate pairs of :meth:`partners` for each class, int64."""
         return self._costs(both_ways=True)
 
     def partners(self, numbers: Ints) -> Pairs:
-        """Return the given classes, each with every other class near to it, ordered."""
+        """Pair each given class with every other class near to it, ordered."""
         return self._near(numbers, both_ways=True)
 
     def _costs(self, *, both_ways: bool) -> Ints:
@@ -588,7 +589,7 @@ class SetJoin:
         return left[near], right[near]
 
     def _overlaps(self, left: Ints, right: Ints) -> Ints:
-        """Return how many tokens the sets of each pair share; the pairs are ordered by the left ones."""
+        """Count the shared tokens of each pair; the pairs are ordered by their left sets."""
         common = np.empty(len(left), dtype=np.int64)
         turn = np.cumsum(_is_first(left)) - 1
         lefts = left[_is_first(left)]
@@ -599,7 +600,7 @@ class SetJoin:
         return common
 
     def _counted(self, lefts: Ints, bits: Ints, rights: Ints) -> Ints:
-        """Return how many tokens of each right set have the bit of its left one in their marks."""
+        """Count the tokens of each right set that carry the mark of its left set: one bit a left set."""
         sets, marks = self._distinct, self._marks
         for bit, row in enumerate(lefts):
             marks[sets.tokens[sets.starts[row] : sets.starts[row] + sets.sizes[row]]] |= np.uint64(1 << bit)
@@ -616,10 +617,10 @@ class SetJoin:
         return counts
 
     def near(self) -> Pairs:
-        """Return all near sets, equal ones included, the lower row first: each pair once, in no order.
+        """Pair all near sets, equal ones included, the lower row first: each pair once, in no order.
 
         Cost:
-            As many pairs as there are; of many equal sets that is the square of their number.
+            Grows with the pairs; of many equal sets that is the square of their number.
         """
         parts = [self._within(*self._equal_pairs())]
         parts += [self._within(*self._expanded(*pairs)) for pairs in self.pairs()]
@@ -639,7 +640,7 @@ class SetJoin:
         return self._members[np.repeat(places, rest)], self._members[_ragged(places + 1, rest)]
 
     def _expanded(self, left: Ints, right: Ints) -> Pairs:
-        """Return every member of the left classes with every one of the right."""
+        """Pair every member of the left classes with every member of the right ones."""
         sizes = np.diff(self._member_starts)
         firsts = _ragged(self._member_starts[left], sizes[left])
         partners = np.repeat(right, sizes[left])

@@ -1,7 +1,7 @@
-"""Which periods of notes are due for a summary: days, then ISO weeks of days, then months of weeks. All in UTC."""
+"""The choice of periods that are due for a summary: days, then ISO weeks of days, then months of weeks, in UTC."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
@@ -11,12 +11,12 @@ from lamina.core.scope import Scope
 from lamina.policies.retention.provenance import Origin, derived_id
 from lamina.text.english import MONTHS
 
-_THURSDAY = 3
+_THURSDAY = 3  # Of date.weekday().
 _DAY = timedelta(days=1)
 
 
 class Level(StrEnum):
-    """How long a period is."""
+    """The length of a period."""
 
     DAILY = "daily"
     WEEKLY = "weekly"
@@ -28,8 +28,8 @@ class DatedNote:
     """A note that is no summary, whether or not a summary stands for it already.
 
     Args:
-        user: Whose it is; ``None``: everybody's.
-        moment: When what it says was so, in UTC.
+        user: Its owner; ``None``: everybody's.
+        moment: Its event time, in UTC.
         content_hash: Of its text.
     """
 
@@ -41,7 +41,7 @@ class DatedNote:
 
 @dataclass(frozen=True, slots=True)
 class PresentSummary:
-    """A summary that exists.
+    """A summary that exists already.
 
     Args:
         start: Of its period.
@@ -57,14 +57,14 @@ class PresentSummary:
 
 @dataclass(frozen=True, slots=True)
 class DueSummary:
-    """A summary that is to be made.
+    """A summary that is due.
 
     Args:
         key: Its id, a UUID of version 5 of its scope, user, period and sources in their state.
-        user: Whose notes it is made from; ``None``: everybody's.
+        user: The owner of its notes; ``None``: everybody's.
         start: Of its period.
         end: Of its period; the first moment after it.
-        sources: What it is made from, in the order of time: notes, or summaries of the level below.
+        sources: Its notes, or summaries of the level below, in the order of time.
         replaces: The present summary of the same period, made from other sources.
     """
 
@@ -83,7 +83,7 @@ class SummaryPolicy:
     """When a period is due.
 
     Args:
-        after: Age of the youngest moment of a period that is summarised.
+        after: Least age of the end of a period.
         settle: A period waits so long for late notes after its end, however small ``after`` is.
         least_notes: Fewest notes of a day's summary.
         least_summaries: Fewest summaries of the level below in a week's or a month's.
@@ -108,8 +108,8 @@ class _Period:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """A source: when, and in which state."""
+class _Source:
+    """A note or summary of a period."""
 
     moment: datetime
     origin: Origin
@@ -122,50 +122,54 @@ def due_summaries(
     now: datetime,
     policy: SummaryPolicy,
 ) -> tuple[DueSummary, ...]:
-    """Return what is to be summarised now, days before weeks before months, older periods first.
+    """List the summaries that are due now, days before weeks before months, older periods first.
 
-    A week is due once no day of it is, a month once no week of it is: after what is due was made, a further call
+    A week is due once no day of it is, a month once no week of it is: once the due ones are written, a further call
     may find the next level due. A week belongs to the month of its Thursday. A period whose summary was made from
     exactly these sources, in the same state, is not due.
 
     Args:
         scope: Where the notes are.
-        notes: Whole days: every note of them, those that a summary stands for included, and no summary.
+        notes: Every note of whole days, also those with a summary, and no summary.
         present: Summaries that exist, of the same periods.
         now: In UTC.
-        policy: What a period needs.
+        policy: When a period is due.
     """
     known = {(summary.level, summary.user, _day(summary.start)): summary for summary in present}
     daily = list(_due(scope, _days_of(notes), known, now, policy, policy.least_notes))
-    weeks = _without(_weeks_of(present), _weeks_in(daily))
+    # A week waits for its days and a month for its weeks: their sources are about to change.
+    weeks = _grouped(present, Level.DAILY, _week_period)
+    for item in daily:
+        weeks.pop(_week_period(item.user, _day(item.start)), None)
     weekly = list(_due(scope, weeks, known, now, policy, policy.least_summaries))
-    months = _without(_months_of(present), _months_in(daily, weekly))
+    months = _grouped(present, Level.WEEKLY, _month_period)
+    for item in (*daily, *weekly):
+        months.pop(_month_period(item.user, _day(item.start)), None)
     monthly = list(_due(scope, months, known, now, policy, policy.least_summaries))
     return (*_in_order(daily), *_in_order(weekly), *_in_order(monthly))
 
 
 def _due(
     scope: Scope,
-    periods: Mapping[_Period, Sequence[_Told]],
+    periods: Mapping[_Period, Sequence[_Source]],
     known: Mapping[tuple[Level, str | None, date], PresentSummary],
     now: datetime,
     policy: SummaryPolicy,
     least: int,
 ) -> Iterator[DueSummary]:
-    for period, told in periods.items():
+    for period, sources in periods.items():
         summary = known.get((period.level, period.user, period.start))
-        due = _made(scope, period, told, summary)
+        due = _due_summary(scope, period, sources, summary)
         is_new = summary is None or summary.id != due.key
-        if len(told) >= least and _is_settled(period, now, policy) and is_new:
+        is_settled = now - _midnight(period.settled_from) >= max(policy.after, policy.settle)
+        if len(sources) >= least and is_settled and is_new:
             yield due
 
 
-def _is_settled(period: _Period, now: datetime, policy: SummaryPolicy) -> bool:
-    return now - _midnight(period.settled_from) >= max(policy.after, policy.settle)
-
-
-def _made(scope: Scope, period: _Period, told: Sequence[_Told], summary: PresentSummary | None) -> DueSummary:
-    ordered = [item.origin for item in sorted(told, key=lambda item: (item.moment, item.origin.id))]
+def _due_summary(
+    scope: Scope, period: _Period, sources: Sequence[_Source], summary: PresentSummary | None
+) -> DueSummary:
+    ordered = [item.origin for item in sorted(sources, key=lambda item: (item.moment, item.origin.id))]
     return DueSummary(
         key=derived_id(scope, period.user, (period.level, period.start.isoformat()), ordered),
         level=period.level,
@@ -178,44 +182,24 @@ def _made(scope: Scope, period: _Period, told: Sequence[_Told], summary: Present
     )
 
 
-def _days_of(notes: Sequence[DatedNote]) -> dict[_Period, list[_Told]]:
-    days: dict[_Period, list[_Told]] = defaultdict(list)
+def _days_of(notes: Sequence[DatedNote]) -> dict[_Period, list[_Source]]:
+    days: dict[_Period, list[_Source]] = defaultdict(list)
     for note in notes:
-        told = _Told(note.moment, Origin(note.id, note.content_hash))
-        days[_day_period(note.user, _day(note.moment))].append(told)
+        source = _Source(note.moment, Origin(note.id, note.content_hash))
+        days[_day_period(note.user, _day(note.moment))].append(source)
     return days
 
 
-def _weeks_of(present: Sequence[PresentSummary]) -> dict[_Period, list[_Told]]:
-    weeks: dict[_Period, list[_Told]] = defaultdict(list)
+def _grouped(
+    present: Sequence[PresentSummary], level: Level, period_of: Callable[[str | None, date], _Period]
+) -> dict[_Period, list[_Source]]:
+    """Group the present summaries of one level by the period of the next level that they belong to."""
+    periods: dict[_Period, list[_Source]] = defaultdict(list)
     for summary in present:
-        if summary.level is Level.DAILY:
-            weeks[_week_period(summary.user, _day(summary.start))].append(_told(summary))
-    return weeks
-
-
-def _months_of(present: Sequence[PresentSummary]) -> dict[_Period, list[_Told]]:
-    months: dict[_Period, list[_Told]] = defaultdict(list)
-    for summary in present:
-        if summary.level is Level.WEEKLY:
-            months[_month_period(summary.user, _day(summary.start))].append(_told(summary))
-    return months
-
-
-def _told(summary: PresentSummary) -> _Told:
-    return _Told(summary.start, Origin(summary.id, summary.content_hash))
-
-
-def _weeks_in(daily: Sequence[DueSummary]) -> set[_Period]:
-    return {_week_period(due.user, _day(due.start)) for due in daily}
-
-
-def _months_in(daily: Sequence[DueSummary], weekly: Sequence[DueSummary]) -> set[_Period]:
-    return {_month_period(due.user, _day(due.start)) for due in (*daily, *weekly)}
-
-
-def _without(periods: Mapping[_Period, list[_Told]], others: set[_Period]) -> dict[_Period, list[_Told]]:
-    return {period: told for period, told in periods.items() if period not in others}
+        if summary.level is level:
+            source = _Source(summary.start, Origin(summary.id, summary.content_hash))
+            periods[period_of(summary.user, _day(summary.start))].append(source)
+    return periods
 
 
 def _day_period(user: str | None, day: date) -> _Period:
@@ -233,8 +217,9 @@ def _month_period(user: str | None, day: date) -> _Period:
     """Return the month that the week of this day belongs to; the last of its weeks may end in the next one."""
     thursday = day + timedelta(days=_THURSDAY - day.weekday())
     first = thursday.replace(day=1)
-    following = (first + timedelta(days=31)).replace(day=1)
+    following = (first + timedelta(days=31)).replace(day=1)  # 31 days after a first lie in the next month.
     last = following - _DAY
+    # ISO weeks belong to the month of their Thursday, so the last one ends on the Sunday after the last Thursday.
     last_thursday = last - timedelta(days=(last.weekday() - _THURSDAY) % 7)
     settled_from = last_thursday + timedelta(days=4)
     title = f"Summary of {MONTHS[first.month - 1].capitalize()} {first.year}"

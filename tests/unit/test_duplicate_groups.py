@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.policies.retention import duplicate_groups as merging
-from lamina.policies.retention.duplicate_groups import Merge, ToldNote, apply_merges, decide_merges
+from lamina.policies.retention import duplicate_groups
+from lamina.policies.retention.duplicate_groups import Merge, MergeCandidate, apply_merges, decide_merges
 from lamina.text.paraphrase import is_same_statement
 from lamina.text.words import words
 
@@ -19,17 +19,17 @@ LONG = "Ann likes to drink green tea with honey in the morning at home"
 LONGER = "Ann really likes to drink green tea with honey in the morning at home"
 
 
-def told(number: int, content: str, days_ago: float = 0, *, user: str | None = "ann") -> ToldNote:
+def note(number: int, content: str, days_ago: float = 0, *, user: str | None = "ann") -> MergeCandidate:
     moment = NOW - timedelta(days=days_ago)
-    return ToldNote(UUID(int=number), user, content, moment, 1, 0.5, 1.0, moment)
+    return MergeCandidate(UUID(int=number), user, content, moment, 1, 0.5, 1.0, moment)
 
 
-def groups(notes: Iterable[ToldNote]) -> list[list[int]]:
+def groups(notes: Iterable[MergeCandidate]) -> list[list[int]]:
     return [[merge.survivor_id.int, *(id_.int for id_ in merge.absorbed_ids)] for merge in decide_merges(notes)]
 
 
-def told_of(*contents: str) -> list[ToldNote]:
-    return [told(number, content, days_ago=number) for number, content in enumerate(contents)]
+def notes_of(*contents: str) -> list[MergeCandidate]:
+    return [note(number, content, days_ago=number) for number, content in enumerate(contents)]
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ def told_of(*contents: str) -> list[ToldNote]:
     ],
 )
 def test_texts_of_nearly_the_same_words_are_merged(first: str, second: str) -> None:
-    assert groups(told_of(first, second)) == [[0, 1]]
-    assert groups(told_of(second, first)) == [[0, 1]]
+    assert groups(notes_of(first, second)) == [[0, 1]]
+    assert groups(notes_of(second, first)) == [[0, 1]]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_texts_of_nearly_the_same_words_are_merged(first: str, second: str) -> N
     ],
 )
 def test_texts_that_say_something_else_are_kept(contents: Sequence[str]) -> None:
-    assert groups(told_of(*contents)) == []
+    assert groups(notes_of(*contents)) == []
 
 
 @pytest.mark.parametrize(
@@ -78,55 +78,55 @@ def test_long_texts_that_say_something_else_in_one_place_are_kept(template: str,
     one, other = (set(words(content)) for content in contents)
     assert len(one & other) / len(one | other) >= 0.85
 
-    assert groups(told_of(*contents)) == []
+    assert groups(notes_of(*contents)) == []
 
 
 def test_long_texts_that_differ_in_a_word_are_merged() -> None:
     long = " ".join(f"clause{letter}{other} holds" for letter in "abcdefghij" for other in "abcdefghij")
 
-    assert groups(told_of(f"{long} indeed", f"{long} surely")) == [[0, 1]]
+    assert groups(notes_of(f"{long} indeed", f"{long} surely")) == [[0, 1]]
 
 
 def test_equal_texts_without_words_are_merged() -> None:
-    assert groups(told_of("👍", "👍")) == [[0, 1]]
+    assert groups(notes_of("👍", "👍")) == [[0, 1]]
 
 
 def test_notes_of_other_users_are_kept() -> None:
-    assert groups([told(0, LONG), told(1, LONG, user="bob"), told(2, LONG, user=None)]) == []
-    assert groups([told(0, LONG, user=None), told(1, LONG, user=None)]) == [[1, 0]]
+    assert groups([note(0, LONG), note(1, LONG, user="bob"), note(2, LONG, user=None)]) == []
+    assert groups([note(0, LONG, user=None), note(1, LONG, user=None)]) == [[1, 0]]
 
 
 @pytest.mark.parametrize("older", [LONG, LONGER])
 def test_notes_are_merged_up_to_30_days_apart(older: str) -> None:
-    assert groups([told(0, LONG), told(1, older, days_ago=30)]) == [[0, 1]]
-    assert groups([told(0, LONG), told(1, older, days_ago=30 + 1e-9)]) == []
+    assert groups([note(0, LONG), note(1, older, days_ago=30)]) == [[0, 1]]
+    assert groups([note(0, LONG), note(1, older, days_ago=30 + 1e-9)]) == []
 
 
 def test_the_newest_survives_and_of_one_time_the_greater_id() -> None:
-    assert groups([told(1, LONG, 3), told(2, LONG, 2), told(3, LONG, 5)]) == [[2, 1, 3]]
-    assert groups([told(1, LONG), told(3, LONGER), told(2, LONG)]) == [[3, 2, 1]]
+    assert groups([note(1, LONG, 3), note(2, LONG, 2), note(3, LONG, 5)]) == [[2, 1, 3]]
+    assert groups([note(1, LONG), note(3, LONGER), note(2, LONG)]) == [[3, 2, 1]]
 
 
 def test_what_is_near_to_an_absorbed_note_alone_is_kept() -> None:
-    assert groups([told(0, LONG), told(1, LONG, 20), told(2, LONG, 40)]) == [[0, 1]]
+    assert groups([note(0, LONG), note(1, LONG, 20), note(2, LONG, 40)]) == [[0, 1]]
 
 
 def test_what_is_kept_for_its_time_survives_a_group_of_its_own() -> None:
     days = (0, 20, 40, 60, 80)
 
-    assert groups([told(number, LONG, days_ago) for number, days_ago in enumerate(days)]) == [[0, 1], [2, 3]]
+    assert groups([note(number, LONG, days_ago) for number, days_ago in enumerate(days)]) == [[0, 1], [2, 3]]
 
 
 def test_a_survivor_takes_in_an_old_note_of_a_text_whose_newer_one_survived() -> None:
-    notes = [told(0, LONG, 0), told(1, LONGER, 40), told(2, LONG, 60)]
+    notes = [note(0, LONG, 0), note(1, LONGER, 40), note(2, LONG, 60)]
 
     assert groups(notes) == [[1, 2]]
 
 
 def test_a_survivor_has_the_values_of_all_together() -> None:
-    newest = replace(told(0, LONG), hits=3, importance=0.4, confidence=0.5, tags=("b", "a"))
-    middle = replace(told(1, LONGER, 1), hits=2, importance=0.9, confidence=0.7, tags=("c", "a"))
-    oldest = replace(told(2, LONG, 2), last_hit_at=NOW + timedelta(hours=1), tags=("d", "b"))
+    newest = replace(note(0, LONG), hits=3, importance=0.4, confidence=0.5, tags=("b", "a"))
+    middle = replace(note(1, LONGER, 1), hits=2, importance=0.9, confidence=0.7, tags=("c", "a"))
+    oldest = replace(note(2, LONG, 2), last_hit_at=NOW + timedelta(hours=1), tags=("d", "b"))
 
     merges = decide_merges([oldest, newest, middle])
 
@@ -137,7 +137,7 @@ def test_a_survivor_has_the_values_of_all_together() -> None:
 def test_a_survivor_has_at_most_64_tags_its_own_first() -> None:
     own, others = tuple(f"own {number}" for number in range(60)), tuple(f"other {number}" for number in range(9))
 
-    (merge,) = decide_merges([replace(told(0, LONG), tags=own), replace(told(1, LONG, 1), tags=others)])
+    (merge,) = decide_merges([replace(note(0, LONG), tags=own), replace(note(1, LONG, 1), tags=others)])
 
     assert merge.tags == own + others[:4]
 
@@ -153,7 +153,7 @@ ENDINGS = ("", ".", " now", " on Monday", " and in the evening", " !", " 茶茶"
 
 
 @st.composite
-def told_notes(draw: st.DrawFn) -> list[ToldNote]:
+def told_notes(draw: st.DrawFn) -> list[MergeCandidate]:
     texts = st.builds(
         lambda change, base, ending, small: (change + base + ending).lower() if small else change + base + ending,
         st.sampled_from(CHANGES),
@@ -162,11 +162,11 @@ def told_notes(draw: st.DrawFn) -> list[ToldNote]:
         st.booleans(),
     )
     rows = draw(st.lists(st.tuples(texts, st.integers(0, 80), st.sampled_from(["ann", None])), max_size=14))
-    notes = [told(number, text, days_ago, user=user) for number, (text, days_ago, user) in enumerate(rows)]
+    notes = [note(number, text, days_ago, user=user) for number, (text, days_ago, user) in enumerate(rows)]
     return [replace(note, hits=draw(st.integers(1, 5)), importance=draw(st.floats(0, 1))) for note in notes]
 
 
-def are_near(newer: ToldNote, older: ToldNote) -> bool:
+def are_near(newer: MergeCandidate, older: MergeCandidate) -> bool:
     one, other = set(words(newer.content)), set(words(older.content))
     is_alike = newer.content == older.content or (one and other and len(one & other) / len(one | other) >= 0.85)
     return (
@@ -177,7 +177,7 @@ def are_near(newer: ToldNote, older: ToldNote) -> bool:
     )
 
 
-def one_by_one(notes: Iterable[ToldNote]) -> list[list[int]]:
+def one_by_one(notes: Iterable[MergeCandidate]) -> list[list[int]]:
     left = sorted(notes, key=lambda note: (note.created_at, note.id), reverse=True)
     found = []
     while left:
@@ -191,16 +191,16 @@ def one_by_one(notes: Iterable[ToldNote]) -> list[list[int]]:
 
 @pytest.mark.parametrize("many", [0, 64])
 @given(told_notes())
-def test_the_groups_are_those_of_comparing_one_by_one(many: int, notes: list[ToldNote]) -> None:
+def test_the_groups_are_those_of_comparing_one_by_one(many: int, notes: list[MergeCandidate]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(merging, "MANY_CANDIDATES", many)
-        patch.setattr(merging, "LOOKED_UP_AT_ONCE", 2)
+        patch.setattr(duplicate_groups, "MANY_CANDIDATES", many)
+        patch.setattr(duplicate_groups, "CLASSES_AT_ONCE", 2)
 
         assert groups(notes) == one_by_one(notes)
 
 
 @given(told_notes())
-def test_a_second_run_finds_nothing(notes: list[ToldNote]) -> None:
+def test_a_second_run_finds_nothing(notes: list[MergeCandidate]) -> None:
     merges = decide_merges(notes)
 
     after = apply_merges(notes, merges)
@@ -210,14 +210,14 @@ def test_a_second_run_finds_nothing(notes: list[ToldNote]) -> None:
 
 
 @given(told_notes())
-def test_every_note_survives_once_or_is_absorbed_once(notes: list[ToldNote]) -> None:
+def test_every_note_survives_once_or_is_absorbed_once(notes: list[MergeCandidate]) -> None:
     ids = [id_ for merge in decide_merges(notes) for id_ in (merge.survivor_id, *merge.absorbed_ids)]
 
     assert len(ids) == len(set(ids))
 
 
 @given(told_notes(), st.randoms(use_true_random=False))
-def test_the_order_of_the_notes_does_not_matter(notes: list[ToldNote], generator: random.Random) -> None:
+def test_the_order_of_the_notes_does_not_matter(notes: list[MergeCandidate], generator: random.Random) -> None:
     shuffled = generator.sample(notes, len(notes))
 
     assert groups(shuffled) == groups(notes)
@@ -226,11 +226,11 @@ def test_the_order_of_the_notes_does_not_matter(notes: list[ToldNote], generator
 # Many notes.
 
 
-def told_many(contents: Iterable[str]) -> list[ToldNote]:
-    return [told(number, content, days_ago=number % 900 / 10) for number, content in enumerate(contents)]
+def told_many(contents: Iterable[str]) -> list[MergeCandidate]:
+    return [note(number, content, days_ago=number % 900 / 10) for number, content in enumerate(contents)]
 
 
-def comparisons(notes: Sequence[ToldNote], patch: pytest.MonkeyPatch) -> int:
+def comparisons(notes: Sequence[MergeCandidate], patch: pytest.MonkeyPatch) -> int:
     """Return how many pairs of texts are compared one by one."""
     compared = 0
 
@@ -239,7 +239,7 @@ def comparisons(notes: Sequence[ToldNote], patch: pytest.MonkeyPatch) -> int:
         compared += 1
         return is_same_statement(first, second)
 
-    patch.setattr(merging, "is_same_statement", counted)
+    patch.setattr(duplicate_groups, "is_same_statement", counted)
     decide_merges(notes)
     return compared
 
@@ -249,7 +249,7 @@ def test_many_equal_texts_are_not_compared_with_each_other(monkeypatch: pytest.M
 
 
 def test_many_equal_texts_that_all_survive_cost_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    notes = [told(number, "I like green tea.", days_ago=31 * number) for number in range(10_000)]
+    notes = [note(number, "I like green tea.", days_ago=31 * number) for number in range(10_000)]
 
     assert decide_merges(notes) == []
     assert comparisons(notes, monkeypatch) == 0

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.policies.retention.session_budget import CompactionPolicy, SessionMessage, forecast, plan
+from lamina.policies.retention.session_budget import CompactionPolicy, SessionMessage, forecast, plan_compaction
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -80,27 +80,27 @@ def test_the_forecast_names_what_the_plan_would_take() -> None:
     assert forecast(session(*[100] * 6), POLICY, NOON).compacts == ()
     assert forecast(near, POLICY, NOON).compacts == (10, 11, 12, 13)
     assert forecast(due, POLICY, NOON).compacts == (10, 11, 12, 13, 14)
-    compaction = plan(due, POLICY)
+    compaction = plan_compaction(due, POLICY)
     assert compaction is not None
     assert compaction.positions == (10, 11, 12, 13, 14)
 
 
 def test_as_few_of_the_oldest_go_as_bring_the_session_to_half() -> None:
-    compaction = plan(session(300, 300, 100, 50, 50, 50, 50), POLICY)
+    compaction = plan_compaction(session(300, 300, 100, 50, 50, 50, 50), POLICY)
 
     assert compaction is not None
     assert (compaction.positions, compaction.tokens, compaction.left_tokens) == ((10, 11), 600, 400)
 
 
 def test_at_least_two_go() -> None:
-    compaction = plan(session(800, 10, 10, 10, 10, 10), POLICY)
+    compaction = plan_compaction(session(800, 10, 10, 10, 10, 10), POLICY)
 
     assert compaction is not None
     assert compaction.positions == (10, 11)
 
 
 def test_the_latest_stay_though_they_exceed_the_target() -> None:
-    compaction = plan(session(150, 150, 300, 300, 300, 300), POLICY)
+    compaction = plan_compaction(session(150, 150, 300, 300, 300, 300), POLICY)
 
     assert compaction is not None
     assert (compaction.positions, compaction.left_tokens) == ((10, 11), 1300)
@@ -118,7 +118,7 @@ def test_the_latest_stay_though_they_exceed_the_target() -> None:
     ids=["not due", "too few", "one old one", "no gain", "empty"],
 )
 def test_nothing_is_planned_where_nothing_is_due_or_won(messages: list[SessionMessage]) -> None:
-    assert plan(messages, POLICY) is None
+    assert plan_compaction(messages, POLICY) is None
 
 
 @given(SIZES, POLICIES)
@@ -126,7 +126,7 @@ def test_a_plan_takes_a_beginning_keeps_the_end_and_makes_the_session_smaller(
     sizes: list[int], policy: CompactionPolicy
 ) -> None:
     messages = session(*sizes)
-    compaction = plan(messages, policy)
+    compaction = plan_compaction(messages, policy)
 
     if compaction is not None:
         count = len(compaction.positions)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from lamina.core.scope import Scope
-from lamina.policies.retention import clusters as consolidation
+from lamina.policies.retention import clusters as clusters_module
 from lamina.policies.retention.clusters import (
     Cluster,
     EdgePolicy,
@@ -100,7 +100,7 @@ def test_blocks_find_what_one_comparison_finds(monkeypatch: pytest.MonkeyPatch) 
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     whole = found(rows)
 
-    monkeypatch.setattr(consolidation, "BLOCK", 7)
+    monkeypatch.setattr(clusters_module, "BLOCK", 7)
 
     assert found(rows) == whole
     assert len(whole) > 5
