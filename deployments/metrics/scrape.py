@@ -70,7 +70,7 @@ class Part:
         self._read_at = time.monotonic()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # A registry hashes its collectors.
 class ReadMetrics(Collector):
     """Gives prometheus_client metrics that were read before.
 
