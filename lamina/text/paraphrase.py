@@ -7,7 +7,8 @@ lists are English; in other languages numbers, names and some negations still co
 
 import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from functools import cached_property, lru_cache
+from dataclasses import dataclass
+from functools import lru_cache
 from os.path import commonprefix
 
 import regex
@@ -173,9 +174,9 @@ def is_same_statement(first: str, second: str) -> bool:
         first: A statement.
         second: Another; the order does not matter.
     """
-    one, other = _features(first), _features(second)
+    one, other = _statement(first), _statement(second)
     return (
-        one.ordered_numbers == other.ordered_numbers
+        one.numbers == other.numbers
         and one.denials == other.denials
         and one.sides == other.sides
         and one.names_beside(other) == other.names_beside(one)
@@ -205,7 +206,7 @@ def is_same_question(first: str, second: str) -> bool:
         return True
     if max(len(first), len(second)) > MAX_QUESTION_CHARS:
         return False
-    one, other = _features(first), _features(second)
+    one, other = _question(first), _question(second)
     if not one.terms or not other.terms or _differ_in_marks(one, other):
         return False
     return one.terms == other.terms or not (
@@ -229,143 +230,129 @@ def statement_kinds(texts: Sequence[str]) -> list[Hashable]:
     small: set[str] = set()
     kinds = []
     for text in texts:
-        found = _features(text)
+        found = _statement(text)
         small |= found.small
-        kinds.append(((found.ordered_numbers, found.denials, found.sides), found.capitalised_names))
+        kinds.append(((found.numbers, found.denials, found.sides), found.names))
     return [(rest, tuple(name for name in names if name not in small)) for rest, names in kinds]
 
 
-class _Features:
-    """The features of a text that its meaning depends on, each worked out when it is first compared."""
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """The features of a statement that its meaning depends on.
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    Args:
+        numbers: Those in digits, "1,500" as 1500, then the written ones, each kind in order.
+        names: The capitalised words in order, but for common ones that open a sentence.
+        small: The words that are written without a capital.
+        content: The words without fillers, in order.
+    """
 
-    # Of statements.
+    numbers: tuple[str, ...]
+    denials: int
+    sides: frozenset[Side]
+    names: tuple[str, ...]
+    small: frozenset[str]
+    content: tuple[str, ...]
 
-    @cached_property
-    def words(self) -> tuple[str, ...]:
-        return tuple(_plain_words(self._text))
-
-    @cached_property
-    def ordered_numbers(self) -> tuple[str, ...]:
-        """The numbers in digits, "1,500" as 1500, then the written ones, each kind in order."""
-        digits = _NUMBER.findall(_THOUSANDS.sub("", self._text))
-        written = (str(NUMBER_WORDS[word]) for word in self.words if word in NUMBER_WORDS)
-        return (*(number.lstrip("0") or "0" for number in digits), *written)
-
-    @cached_property
-    def denials(self) -> int:
-        return _count_denials(self.words)
-
-    @cached_property
-    def sides(self) -> frozenset[Side]:
-        plain = " ".join(self.words).replace("with no ", "without ")
-        return frozenset(side for word in plain.split() for side in _SIDES.get(word, ()))
-
-    @cached_property
-    def capitalised_names(self) -> tuple[str, ...]:
-        """The capitalised words in order, but for common ones that open a sentence."""
-        return tuple(_capitalised_names(self._text))
-
-    def names_beside(self, other: "_Features") -> list[str]:
-        """The names of the text; a word that the other text writes small is a name in neither."""
-        return [name for name in self.capitalised_names if name not in other.small]
-
-    @cached_property
-    def small(self) -> frozenset[str]:
-        """The words that are written without a capital."""
-        return frozenset(_plain_words(" ".join(word for word in self._text.split() if word.islower())))
-
-    @cached_property
-    def content(self) -> tuple[str, ...]:
-        return tuple(word for word in self.words if word not in _FILLERS)
-
-    # Of questions.
-
-    @cached_property
-    def _question(self) -> str:
-        return _SPELT_US.sub(_US, self._text)
-
-    @cached_property
-    def terms(self) -> tuple[str, ...]:
-        """The words and the symbols, which are spelled as words so that they count like one."""
-        return tuple(_plain_words(_SYMBOLS.sub(_spelled, self._question)))
-
-    @cached_property
-    def symbols(self) -> tuple[str, ...]:
-        return tuple(sorted(term for term in self.terms if term.startswith(_SPELLED)))
-
-    @cached_property
-    def stems(self) -> tuple[str, ...]:
-        return tuple(map(_stem, self.terms))
-
-    @cached_property
-    def _amounts(self) -> tuple[tuple[float, tuple[str, ...]], ...]:
-        return tuple(_amounts(_LIST_NUMBER.sub("", _GROUPING.sub("", self._question))))
-
-    @cached_property
-    def numbers(self) -> frozenset[float]:
-        counted = (word for word in self.terms if word in NUMBER_WORDS and word not in _NO_NUMBERS)
-        return frozenset((*(number for number, _ in self._amounts), *(float(NUMBER_WORDS[word]) for word in counted)))
-
-    @cached_property
-    def priced(self) -> frozenset[tuple[float, str]]:
-        """The numbers at a sign of a currency or of percent, each with the sign."""
-        return frozenset((number, unit) for number, units in self._amounts for unit in units if unit not in _UNITS)
-
-    @cached_property
-    def measured(self) -> frozenset[tuple[float, str]]:
-        """The priced numbers, and those at a word for such a sign."""
-        return frozenset((number, _UNITS.get(unit, unit)) for number, units in self._amounts for unit in units)
-
-    @cached_property
-    def acronyms(self) -> tuple[frozenset[str], frozenset[str]]:
-        """Of US, IT and the like: those that stand in capitals alone, unless everything does, and those small alone."""
-        found = [match[0] for match in _CASED.finditer(self._question) if match[0].lower() in _ACRONYMS]
-        is_loud = self._question == self._question.upper()
-        capitals = frozenset(() if is_loud else (word.lower() for word in found if word.isupper()))
-        small = frozenset(word for word in found if word.islower())
-        return capitals - small, small - capitals
-
-    @cached_property
-    def names(self) -> frozenset[str]:
-        """The words with a capital, or with digits and letters, that open no sentence."""
-        return frozenset(_question_names(self._question))
-
-    @cached_property
-    def denies(self) -> bool:
-        """Whether it denies something; "or not" does not."""
-        return _count_denials(_NO_DENIALS.sub(" ", " ".join(self.terms)).split()) > 0
-
-    @cached_property
-    def question_words(self) -> tuple[str, ...]:
-        return tuple(term for term in self.terms if term in _QUESTION_WORDS)
-
-    @cached_property
-    def joined(self) -> tuple[tuple[str, ...], ...]:
-        """The stems without function words, in order; those that "and" or "or" joins are one, sorted."""
-        groups: list[tuple[str, ...]] = []
-        joins = False
-        for term, stem in zip(self.terms, self.stems, strict=True):
-            if term in _JOINS:
-                joins = True
-            elif term not in FUNCTION_WORDS:
-                before = groups.pop() if joins and groups else ()
-                groups.append(tuple(sorted((*before, stem))))
-                joins = False
-        return tuple(groups)
-
-    @cached_property
-    def directed(self) -> tuple[str, ...]:
-        """The stems without function words, but with those that give them a direction."""
-        pairs = zip(self.terms, self.stems, strict=True)
-        return tuple(stem for term, stem in pairs if term in _DIRECTIONS or term not in FUNCTION_WORDS)
+    def names_beside(self, other: "_Statement") -> list[str]:
+        """Return the names; a word that the other statement writes small is a name in neither."""
+        return [name for name in self.names if name not in other.small]
 
 
 @lru_cache(maxsize=4096)
-def _features(text: str) -> _Features:
-    return _Features(text)
+def _statement(text: str) -> _Statement:
+    found = _plain_words(text)
+    digits = (number.lstrip("0") or "0" for number in _NUMBER.findall(_THOUSANDS.sub("", text)))
+    return _Statement(
+        numbers=(*digits, *(str(NUMBER_WORDS[word]) for word in found if word in NUMBER_WORDS)),
+        denials=_count_denials(found),
+        sides=_sides(found),
+        names=tuple(_capitalised_names(text)),
+        small=frozenset(_plain_words(" ".join(word for word in text.split() if word.islower()))),
+        content=tuple(word for word in found if word not in _FILLERS),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """The features of a question that its answer depends on.
+
+    Args:
+        terms: The words and the symbols, which are spelled as words so that they count like one.
+        stems: The terms without their endings.
+        symbols: The symbols alone, sorted.
+        priced: The numbers at a sign of a currency or of percent, each with the sign.
+        measured: The same, and those at a word for such a sign.
+        acronyms: Of US, IT and the like those in capitals, and never small, unless everything is in capitals.
+        small: Of the same those written small, and never in capitals.
+        names: The words with a capital, or with digits and letters, that open no sentence.
+        joined: The stems without function words, in order; those that "and" or "or" joins are one, sorted.
+        directed: The same one by one, with the words that give them a direction.
+    """
+
+    terms: tuple[str, ...]
+    stems: tuple[str, ...]
+    symbols: tuple[str, ...]
+    numbers: frozenset[float]
+    priced: frozenset[tuple[float, str]]
+    measured: frozenset[tuple[float, str]]
+    acronyms: frozenset[str]
+    small: frozenset[str]
+    names: frozenset[str]
+    sides: frozenset[Side]
+    denies: bool
+    question_words: tuple[str, ...]
+    joined: tuple[tuple[str, ...], ...]
+    directed: tuple[str, ...]
+
+
+@lru_cache(maxsize=256)
+def _question(question: str) -> _Question:
+    text = _SPELT_US.sub(_US, question)
+    terms = _plain_words(_SYMBOLS.sub(_spelled, text))
+    stems = [_stem(term) for term in terms]
+    amounts = list(_amounts(_LIST_NUMBER.sub("", _GROUPING.sub("", text))))
+    units = [(number, unit) for number, found in amounts for unit in found]
+    counted = (float(NUMBER_WORDS[term]) for term in terms if term in NUMBER_WORDS and term not in _NO_NUMBERS)
+    cased = [match[0] for match in _CASED.finditer(text) if match[0].lower() in _ACRONYMS]
+    capitals = frozenset(() if text == text.upper() else (word.lower() for word in cased if word.isupper()))
+    small = frozenset(word for word in cased if word.islower())
+    pairs = list(zip(terms, stems, strict=True))
+    return _Question(
+        terms=tuple(terms),
+        stems=tuple(stems),
+        symbols=tuple(sorted(term for term in terms if term.startswith(_SPELLED))),
+        numbers=frozenset((*(number for number, _ in amounts), *counted)),
+        priced=frozenset((number, unit) for number, unit in units if unit not in _UNITS),
+        measured=frozenset((number, _UNITS.get(unit, unit)) for number, unit in units),
+        acronyms=capitals - small,
+        small=small - capitals,
+        names=frozenset(_question_names(text)),
+        sides=_sides(terms),
+        # "or not" denies nothing.
+        denies=_count_denials(_NO_DENIALS.sub(" ", " ".join(terms)).split()) > 0,
+        question_words=tuple(term for term in terms if term in _QUESTION_WORDS),
+        joined=tuple(_joined(pairs)),
+        directed=tuple(stem for term, stem in pairs if term in _DIRECTIONS or term not in FUNCTION_WORDS),
+    )
+
+
+def _joined(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, ...]]:
+    groups: list[tuple[str, ...]] = []
+    joins = False
+    for term, stem in pairs:
+        if term in _JOINS:
+            joins = True
+        elif term not in FUNCTION_WORDS:
+            before = groups.pop() if joins and groups else ()
+            groups.append(tuple(sorted((*before, stem))))
+            joins = False
+    return groups
+
+
+def _sides(found: Iterable[str]) -> frozenset[Side]:
+    plain = " ".join(found).replace("with no ", "without ")
+    return frozenset(side for word in plain.split() for side in _SIDES.get(word, ()))
 
 
 def _plain_words(text: str) -> list[str]:
@@ -424,24 +411,24 @@ def _opens_sentence(text: str, start: int) -> bool:
     return before < 0 or text[before] in _OPENERS
 
 
-def _differ_in_marks(one: _Features, other: _Features) -> bool:
+def _differ_in_marks(one: _Question, other: _Question) -> bool:
     """Compare the marks that the words of two questions need not show: numbers, units, symbols, acronyms."""
     return (
         one.numbers != other.numbers
         or one.symbols != other.symbols
         or not (one.priced <= other.measured and other.priced <= one.measured)
-        or not one.acronyms[0].isdisjoint(other.acronyms[1])
-        or not one.acronyms[1].isdisjoint(other.acronyms[0])
+        or not one.acronyms.isdisjoint(other.small)
+        or not other.acronyms.isdisjoint(one.small)
     )
 
 
-def _are_opposed(one: _Features, other: _Features) -> bool:
+def _are_opposed(one: _Question, other: _Question) -> bool:
     """Tell whether two questions take different sides of a contrast; one that takes both sides opposes neither."""
     mine = {contrast for contrast, _ in one.sides - other.sides}
     return any(contrast in mine and contrast < len(_QUESTION_CONTRASTS) for contrast, _ in other.sides - one.sides)
 
 
-def _lacks_a_name(one: _Features, other: _Features) -> bool:
+def _lacks_a_name(one: _Question, other: _Question) -> bool:
     """Tell whether a name of one question stands nowhere in the other one, in no form."""
     return any(_stem(name) not in other.stems and not _has_form_in(name, other.terms) for name in one.names)
 
@@ -459,7 +446,7 @@ def _are_forms(first: str, second: str) -> bool:
     return len(stem) >= _LEAST_NAME_STEM and {first.removeprefix(stem), second.removeprefix(stem)} <= _NAME_ENDINGS
 
 
-def _negates_a_word(one: _Features, other: _Features) -> bool:
+def _negates_a_word(one: _Question, other: _Question) -> bool:
     """Tell whether one question has a word of the other one with a prefix against it: biased, unbiased."""
     stems = set(other.stems) - set(one.stems)
     return any(
@@ -471,7 +458,7 @@ def _negates_a_word(one: _Features, other: _Features) -> bool:
     )
 
 
-def _swap_words(one: _Features, other: _Features) -> bool:
+def _swap_words(one: _Question, other: _Question) -> bool:
     """Tell whether the same words stand in an order that says something else: from Java to .NET, from .NET to Java.
 
     Where "is" stands, and which stands first beside an "and", says nothing.
@@ -514,7 +501,7 @@ def _differing_places(first: Sequence[str], second: Sequence[str]) -> list[int]:
 
 
 def _ask_otherwise(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Tell whether two questions ask for different things; what and which may stand for any."""
+    """Tell whether two questions ask for different things; "what" and "which" may stand for any."""
     if not first or not second or first[0] in second or second[0] in first:
         return False
     return {first[0], second[0]} <= _ASK_ONE_THING

@@ -113,7 +113,7 @@ def test_what_names_counts_denies_or_asks_otherwise_is_another_question(first: s
 def test_long_questions_are_compared_with_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     long = "Where Is It? " * 4_000
     with monkeypatch.context() as patched:
-        patched.setattr(paraphrase, "_features", lambda _: pytest.fail("a long question was taken apart"))
+        patched.setattr(paraphrase, "_question", lambda _: pytest.fail("a long question was taken apart"))
         assert is_same_question(long, long[:])
         assert not is_same_question(long, long.strip())
         assert not is_same_question("Where is it?", long)
