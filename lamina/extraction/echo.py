@@ -1,4 +1,4 @@
-"""Recalled text that an agent was given and says again: it teaches nothing new.
+"""Remove recalled text that an agent was given and says again: it teaches nothing new.
 
 The block is the one that :mod:`lamina.policies.ranking.context_block` lays out. A memory starts with its header
 and ends with its
@@ -27,7 +27,7 @@ def without_recalled(text: str) -> str:
 
 
 def _spans(text: str) -> list[tuple[int, int]]:
-    """Return the stretches that are recalled, in order, none overlapping."""
+    """Return the spans of recalled text, in order, none overlapping."""
     headers = [match.start() for match in HEADER.finditer(text)]
     memories = [_memory(text, start, end) for start, end in pairwise((*headers, len(text)))]
     profiles = [match.span() for match in PROFILE.finditer(text)]
@@ -41,7 +41,7 @@ def _spans(text: str) -> list[tuple[int, int]]:
 
 
 def _memory(text: str, start: int, limit: int) -> tuple[int, int]:
-    """Return where the memory whose header starts here ends; the next header, or the text's end, limits it."""
+    """Return the span of the memory whose header starts here; the next header, or the text's end, limits it."""
     ends = [match.end() for match in END.finditer(text, start, limit)]
     if ends:
         return start, ends[-1]

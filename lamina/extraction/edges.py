@@ -169,11 +169,11 @@ def _subjects(sentence: str, named: Sequence[Mention], speaker: str | None) -> l
     """Return the names, and the places where the speaker says "I", in order."""
     if speaker is None:
         return list(named)
-    said = [
+    spoken = [
         Mention(match.start(), match.end(), speaker, "person", is_sure=True) for match in _SPEAKER.finditer(sentence)
     ]
     implied = [Mention(0, 0, speaker, "person", is_sure=True)] if _IMPLIED.match(sentence) else []
-    free = [item for item in said if not any(mention.start <= item.start < mention.end for mention in named)]
+    free = [item for item in spoken if not any(mention.start <= item.start < mention.end for mention in named)]
     return implied + sorted([*named, *free], key=lambda mention: mention.start)
 
 

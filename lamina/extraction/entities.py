@@ -1,4 +1,4 @@
-"""Names in a text, by capitals and punctuation alone.
+"""Find the names in a text by capitals and punctuation alone.
 
 A script without capitals (Han, kana, hangul, Arabic, Hebrew, Devanagari …) shows no names this way and none are
 extracted from it. An article in front is not part of a name ("The Beatles" are Beatles). German capitalises every
@@ -78,14 +78,14 @@ _BEFORE_PLACE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A name where it stands.
+    """A name and its place in a text.
 
     Args:
         start: Its first character, from 0.
         end: One past its last character, a possessive ending left out.
         name: As it was written, in NFC, blanks squeezed.
         type: As :class:`lamina.core.memories.Entity` has it.
-        is_sure: Whether more than the capital at a sentence's start tells that it is a name.
+        is_sure: Whether more than the capital at a sentence's start says that it is a name.
     """
 
     start: int
@@ -175,7 +175,7 @@ def _mentions(text: str, words: Sequence[_Word], inner: set[str], small: set[str
 
 
 def _words(text: str) -> list[_Word]:
-    """Return the words outside URLs, e-mail addresses and code, with what the text between them tells."""
+    """Return the words outside URLs, e-mail addresses and code, with their marks from the text between them."""
     blank = reduce(lambda kept, pattern: pattern.sub(_blanked, kept), (_ADDRESS, _EMAIL, _HANDLE), text)
     found = list(_WORD.finditer(blank))
     opens = [place == 0 or _opens(blank, found[place - 1], match) for place, match in enumerate(found)]
@@ -209,16 +209,16 @@ def _is_abbreviation(word: str) -> bool:
 
 
 def _shouted(found: Sequence["regex.Match[str]"], opens: Sequence[bool]) -> list[bool]:
-    """Tell for each word whether its sentence of three words or more is all capitals."""
+    """Report for each word whether its sentence of three words or more is all capitals."""
     starts = [place for place, opening in enumerate(opens) if opening]
-    told: list[bool] = []
+    loud: list[bool] = []
     for start, end in pairwise((*starts, len(found))):
         sentence = [match.group() for match in found[start:end]]
         is_loud = sum(len(word) > 1 for word in sentence) > 2 and not any(  # noqa: PLR2004 - fewer may be a name
             char.islower() for word in sentence for char in word
         )
-        told.extend([is_loud] * len(sentence))
-    return told
+        loud.extend([is_loud] * len(sentence))
+    return loud
 
 
 def _sequences(words: Sequence[_Word], inner: set[str], small: set[str]) -> Iterator[tuple[int, int]]:
@@ -268,7 +268,7 @@ def _counts(words: Sequence[_Word], place: int) -> bool:
 
 
 def _trimmed(words: Sequence[_Word], start: int, end: int, inner: set[str]) -> tuple[int, int] | None:
-    """Return the span without what only stands before or behind a name."""
+    """Return the span without the words that stand before or behind a name and do not belong to it."""
     while start < end and _is_lead(words[start], inner, alone=end - start == 1):
         start += 1
     while start < end and (words[end - 1].is_function_word or words[end - 1].text in _PARTICLES):
@@ -322,7 +322,7 @@ def _surface(name: str) -> str:
 
 
 def _type(text: str, words: Sequence[_Word], first: int, last: int) -> str:
-    """Return what the words in and around a name make it."""
+    """Return the type of a name, by the words in it and around it."""
     inside = {word.folded for word in words[first:last]}
     before = words[first - 1].folded if first and words[first].follows else ""
     after = words[last].folded if last < len(words) and words[last].follows else ""
@@ -339,7 +339,7 @@ def _type(text: str, words: Sequence[_Word], first: int, last: int) -> str:
 
 
 def _titles(text: str) -> Iterator[Mention]:
-    """Yield what stands in double quotes and is capitalised like a title."""
+    """Yield the texts in double quotes that are capitalised like a title."""
     for match in _QUOTED.finditer(text):
         title = _ARTICLE.sub("", match["title"].strip())
         if _is_title(title):

@@ -1,4 +1,4 @@
-"""From dated texts to a short one: the port, and a summariser that quotes the most telling sentences."""
+"""Summarise dated texts: the port, and a summariser that quotes the most central sentences."""
 
 import asyncio
 import heapq
@@ -47,7 +47,7 @@ class SourceText:
 
     Args:
         text: A note, a message or an earlier summary; a line of it may begin with its day, as ``2026-11-20: ``.
-        moment: When what it says was so, in UTC.
+        moment: The time that it is of, in UTC.
         importance: 0..1.
     """
 
@@ -57,28 +57,27 @@ class SourceText:
 
 
 class Summarizer(Protocol):
-    """From dated texts to a short one."""
+    """Makes a short text of dated ones."""
 
     async def summarize(self, sources: Sequence[SourceText], *, most_tokens: int) -> str:
-        """Return what matters of the sources in at most ``most_tokens`` estimated tokens, in the order of time.
+        """Return a summary of at most ``most_tokens`` estimated tokens, in the order of time.
 
         Raises:
-            InvalidInput: If ``most_tokens`` is below 32, or no source shows anything.
-            Unavailable: If what it needs does not answer, or answers with what cannot be trusted; the sources are
-                then not done.
+            InvalidInput: If ``most_tokens`` is below 32, or no source has visible text.
+            Unavailable: If a model does not answer, or its answer cannot be trusted; the sources are then not done.
         """
         ...
 
 
 class ExtractiveSummarizer:
-    """Quotes: nothing in its summaries is in other words than the sources'.
+    """Quotes sentences of the sources, and says nothing in other words.
 
     First come sentences that together keep as many distinct numbers and dates as fit, then the most central ones
     that add something. Those of a day stand in one line that begins with it. The same sources give the same text,
     whatever their order.
 
     Args:
-        embedder: Tells how near sentences are.
+        embedder: Embeds the sentences, for their similarity.
 
     Source:
         Centrality: LexRank (Erkan and Radev, JAIR 2004), biased to importance as in Otterbacher et al., IP&M 2009.
@@ -93,11 +92,11 @@ class ExtractiveSummarizer:
 
         At most 2 000 sentences are compared. A sentence of more than 120 tokens is cut at white space.
         """
-        told = _told(sources, most_tokens)
-        vectors = await self._embedded([item.text for item in told])
-        return await asyncio.to_thread(_condensed, told, vectors, most_tokens)
+        quotable = _quotable_sentences(sources, most_tokens)
+        vectors = await self._embed([item.text for item in quotable])
+        return await asyncio.to_thread(_condense, quotable, vectors, most_tokens)
 
-    async def _embedded(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    async def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         starts = range(0, len(texts), _EMBEDDED_AT_ONCE)
         return np.concatenate(
             [await self._embedder.embed(texts[start : start + _EMBEDDED_AT_ONCE]) for start in starts]
@@ -109,15 +108,15 @@ class _Sentence:
     """A sentence that may be quoted.
 
     Args:
-        day: That it was said on.
-        said_on: The day too, if it says when by it: yesterday, on Monday.
-        place: Among what may be quoted, in the order of time.
+        day: The day that it was said on.
+        anchor: The same day, if the sentence needs it to say when: yesterday, on Monday.
+        place: Among the sentences that may be quoted, in the order of time.
         figures: Its numbers and dates.
     """
 
     text: str
     day: date
-    said_on: date | None
+    anchor: date | None
     importance: float
     place: int
     figures: frozenset[str]
@@ -125,8 +124,8 @@ class _Sentence:
     tokens: int
 
 
-class _Chosen:
-    """What is quoted so far, and what room is left.
+class _Quotes:
+    """The sentences that are quoted so far, and the room that is left.
 
     Args:
         most_tokens: Of the whole.
@@ -140,7 +139,7 @@ class _Chosen:
         self._left = most_tokens
 
     def has_room(self, sentence: _Sentence) -> bool:
-        """Tell whether a sentence fits, with its day if that is new."""
+        """Report whether a sentence fits, with its day if that is new."""
         return self._cost(sentence) <= self._left
 
     def add(self, sentence: _Sentence) -> None:
@@ -163,10 +162,10 @@ class _Chosen:
 
 
 def check_sources(sources: Sequence[SourceText], most_tokens: int) -> None:
-    """Refuse what no summary can be made from.
+    """Refuse sources that no summary can be made from.
 
     Raises:
-        InvalidInput: If ``most_tokens`` is below 32, or no source shows anything.
+        InvalidInput: If ``most_tokens`` is below 32, or no source has visible text.
     """
     if most_tokens < LEAST_TOKENS:
         raise InvalidInput("most_tokens", f"is {most_tokens}; a summary needs at least {LEAST_TOKENS}")
@@ -174,50 +173,42 @@ def check_sources(sources: Sequence[SourceText], most_tokens: int) -> None:
         raise InvalidInput("sources", "show no text; summarise at least one that does")
 
 
-def _condensed(told: Sequence[_Sentence], vectors: NDArray[np.float32], most_tokens: int) -> str:
+def _condense(quotable: Sequence[_Sentence], vectors: NDArray[np.float32], most_tokens: int) -> str:
     cosines = np.clip(vectors @ vectors.T, 0, 1)
-    values = _centrality(cosines, np.array([item.importance for item in told]))
-    chosen = _Chosen(most_tokens)
-    _cover_figures(told, values, chosen)
-    _add_central(told, values, cosines, chosen)
-    return chosen.text()
+    values = _centrality(cosines, np.array([item.importance for item in quotable]))
+    quotes = _Quotes(most_tokens)
+    _cover_figures(quotable, values, quotes)
+    _add_central(quotable, values, cosines, quotes)
+    return quotes.text()
 
 
-def _told(sources: Sequence[SourceText], most_tokens: int) -> list[_Sentence]:
-    """Return what may be quoted in the order of time, each sentence once; of too many, those that tell most."""
+def _quotable_sentences(sources: Sequence[SourceText], most_tokens: int) -> list[_Sentence]:
+    """Return the sentences in the order of time, each once; of too many, those with the most figures."""
     check_sources(sources, most_tokens)
     ordered = sorted(sources, key=lambda source: (source.moment, source.text, source.importance))
     longest = min(LONGEST_SENTENCE_TOKENS, most_tokens - _opening_tokens(date.max))
-    told: dict[tuple[object, ...], _Sentence] = {}
+    found: dict[tuple[object, ...], _Sentence] = {}
     for source in ordered:
         for text, day in _dated_sentences(source, longest):
-            item = _sentence(text, day, source.importance, len(told))
-            told.setdefault((*(words(text) or [text]), item.said_on), item)
-    most = heapq.nlargest(MAX_SENTENCES, _without_scraps(list(told.values())), key=_telling_first)
-    return [
-        replace(item, place=place) for place, item in enumerate(sorted(most, key=lambda item: (item.day, item.place)))
-    ]
-
-
-def _without_scraps(told: Sequence[_Sentence]) -> Sequence[_Sentence]:
-    """Leave out single words without a figure, unless there is nothing else."""
-    return [item for item in told if item.figures or len(words(item.text)) > 1] or told
-
-
-def _telling_first(item: _Sentence) -> tuple[int, float, int]:
-    return len(item.figures), item.importance, -item.place
+            item = _sentence(text, day, source.importance, len(found))
+            found.setdefault((*(words(text) or [text]), item.anchor), item)
+    # Single words without a figure are left out, unless there is nothing else.
+    whole = [item for item in found.values() if item.figures or len(words(item.text)) > 1] or list(found.values())
+    most = heapq.nlargest(MAX_SENTENCES, whole, key=lambda item: (len(item.figures), item.importance, -item.place))
+    in_time = sorted(most, key=lambda item: (item.day, item.place))
+    return [replace(item, place=place) for place, item in enumerate(in_time)]
 
 
 def _dated_sentences(source: SourceText, longest: int) -> Iterator[tuple[str, date]]:
     for line in source.text.splitlines():
-        rest, day = _undated(line.strip(), source.moment.astimezone(UTC).date())
+        rest, day = _split_date(line.strip(), source.moment.astimezone(UTC).date())
         for sentence in sentences(rest):
             for part in _WIDE_END.split(sentence):
                 if not is_blank(part):
-                    yield from ((_ended(piece), day) for piece in pieces(part.strip(), longest - 1))
+                    yield from ((_with_end(piece), day) for piece in pieces(part.strip(), longest - 1))
 
 
-def _undated(line: str, day: date) -> tuple[str, date]:
+def _split_date(line: str, day: date) -> tuple[str, date]:
     """Return a line without the day that it begins with, and the day; a line without one keeps its source's."""
     dated = _LINE_DATE.match(line)
     try:
@@ -250,15 +241,15 @@ def _parts(text: str, longest: int) -> Iterator[str]:
             yield from (word[start : start + size] for start in range(0, len(word), size))
 
 
-def _ended(sentence: str) -> str:
+def _with_end(sentence: str) -> str:
     """Return a sentence that ends visibly, so that another one may follow it in a line."""
     return sentence if _ENDED.search(sentence) and not _UNENDED.search(sentence) else f"{sentence}."
 
 
 def _sentence(text: str, day: date, importance: float, place: int) -> _Sentence:
-    said_on = day if depends_on_moment(text) else None
+    anchor = day if depends_on_moment(text) else None
     names = frozenset(_names(text))
-    return _Sentence(text, day, said_on, importance, place, figures(text), names, estimated_tokens(text))
+    return _Sentence(text, day, anchor, importance, place, figures(text), names, estimated_tokens(text))
 
 
 def _names(text: str) -> Iterator[str]:
@@ -278,7 +269,7 @@ def _opening_tokens(day: date) -> int:
 
 
 def _centrality(cosines: NDArray[np.float32], importance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how central each sentence is, 0..1: where a reader ends who steps from sentence to similar sentence.
+    """Return the centrality of each sentence, 0..1: where a reader ends who steps from sentence to similar sentence.
 
     From a sentence that is like no other the reader begins anew.
 
@@ -298,41 +289,41 @@ def _centrality(cosines: NDArray[np.float32], importance: NDArray[np.float64]) -
     return scaled
 
 
-def _cover_figures(told: Sequence[_Sentence], values: NDArray[np.float64], chosen: _Chosen) -> None:
-    """Choose by how many new figures a token buys; what a figure costs only grows, so old bids stay upper bounds."""
-    bids = [(-len(item.figures) / item.tokens, -values[place], place) for place, item in enumerate(told)]
+def _cover_figures(quotable: Sequence[_Sentence], values: NDArray[np.float64], quotes: _Quotes) -> None:
+    """Quote by new figures a token; the number only falls as figures are quoted, so old bids stay upper bounds."""
+    bids = [(-len(item.figures) / item.tokens, -values[place], place) for place, item in enumerate(quotable)]
     heapq.heapify(bids)
     while bids and bids[0][0] < 0:
         _, value, place = heapq.heappop(bids)
-        item = told[place]
-        bid = (-len(item.figures - chosen.figures) / item.tokens, value, place)
+        item = quotable[place]
+        bid = (-len(item.figures - quotes.figures) / item.tokens, value, place)
         if bids and bid > bids[0]:
             heapq.heappush(bids, bid)
-        elif bid[0] < 0 and chosen.has_room(item):
-            chosen.add(item)
+        elif bid[0] < 0 and quotes.has_room(item):
+            quotes.add(item)
 
 
 def _add_central(
-    told: Sequence[_Sentence], values: NDArray[np.float64], cosines: NDArray[np.float32], chosen: _Chosen
+    quotable: Sequence[_Sentence], values: NDArray[np.float64], cosines: NDArray[np.float32], quotes: _Quotes
 ) -> None:
-    """Fill the room with what is central and unlike what is chosen; what repeats a chosen sentence is left out."""
-    nearest = np.zeros(len(told))
-    for item in chosen.sentences:
+    """Fill the room with central sentences unlike the quoted ones; repetitions of quoted sentences are left out."""
+    nearest = np.zeros(len(quotable))
+    for item in quotes.sentences:
         np.maximum(nearest, cosines[item.place], out=nearest)
-    left = {item.place for item in told} - {item.place for item in chosen.sentences}
-    while left := {place for place in left if chosen.has_room(told[place])}:
-        item = told[max(left, key=lambda place: (_score(told[place], values, nearest, chosen), -place))]
+    left = {item.place for item in quotable} - {item.place for item in quotes.sentences}
+    while left := {place for place in left if quotes.has_room(quotable[place])}:
+        item = quotable[max(left, key=lambda place: (_score(quotable[place], values, nearest, quotes), -place))]
         left.remove(item.place)
-        if not _is_repeated(item, cosines, chosen):
-            chosen.add(item)
+        if not _is_repeated(item, cosines, quotes):
+            quotes.add(item)
             np.maximum(nearest, cosines[item.place], out=nearest)
 
 
-def _score(item: _Sentence, values: NDArray[np.float64], nearest: NDArray[np.float64], chosen: _Chosen) -> float:
+def _score(item: _Sentence, values: NDArray[np.float64], nearest: NDArray[np.float64], quotes: _Quotes) -> float:
     marginal = RELEVANCE * values[item.place] - (1 - RELEVANCE) * nearest[item.place]
-    return round(float(marginal), 5) + (NEW_NAME if item.names - chosen.names else 0)
+    return round(float(marginal), 5) + (NEW_NAME if item.names - quotes.names else 0)
 
 
-def _is_repeated(item: _Sentence, cosines: NDArray[np.float32], chosen: _Chosen) -> bool:
-    near = [other for other in chosen.sentences if cosines[item.place, other.place] >= SAME_COSINE]
-    return any(item.said_on == other.said_on and is_same_statement(item.text, other.text) for other in near)
+def _is_repeated(item: _Sentence, cosines: NDArray[np.float32], quotes: _Quotes) -> bool:
+    near = [other for other in quotes.sentences if cosines[item.place, other.place] >= SAME_COSINE]
+    return any(item.anchor == other.anchor and is_same_statement(item.text, other.text) for other in near)

@@ -1,4 +1,4 @@
-"""Extraction by any OpenAI-compatible endpoint that answers in JSON of a schema."""
+"""Extract notes, facts and edges by any OpenAI-compatible endpoint that answers in JSON of a schema."""
 
 import asyncio
 import logging
@@ -29,7 +29,7 @@ _SCHEMA_TOKENS = estimated_tokens(str(SCHEMA))
 logger = logging.getLogger(__name__)
 
 
-class NotSpent(Exception):
+class NoModelAnswer(Exception):
     """The model was not asked, or its answer is of no use: the rules read the messages instead.
 
     Args:
@@ -67,20 +67,19 @@ class LanguageModelExtractor:
         return dict(self._fallbacks)
 
     async def extract(self, messages: Sequence[Message], ids: Sequence[UUID]) -> Extraction:
-        """Return what the model finds in the messages, or the rules where the model does not answer in time."""
-        said = list(_said(messages, ids))
-        groups = _groups(said, self._settings.call_tokens - self._settings.answer_tokens)
-        return joined(await asyncio.gather(*map(self._extract, groups)))
+        """Extract by the model; the messages of a call that fails are read by the rules."""
+        groups = _groups(list(_spoken(messages, ids)), self._settings.call_tokens - self._settings.answer_tokens)
+        return merge_extractions(await asyncio.gather(*map(self._extract, groups)))
 
     async def close(self) -> None:
         """Close the connections to the endpoint."""
         await self._endpoint.close()
 
-    async def _extract(self, said: Sequence[SpokenMessage]) -> Extraction:
+    async def _extract(self, spoken: Sequence[SpokenMessage]) -> Extraction:
         try:
             async with asyncio.timeout(self._settings.deadline_s):
-                return supported_extraction(await self._ask(build_conversation(said)), said)
-        except NotSpent as error:
+                return supported_extraction(await self._ask(build_conversation(spoken)), spoken)
+        except NoModelAnswer as error:
             reason = error.reason
         except TimeoutError:
             reason = "timeout"
@@ -89,52 +88,52 @@ class LanguageModelExtractor:
             reason = "unavailable"
         self._fallbacks[reason] += 1
         logger.warning("extraction by rules in place of the language model (%s)", reason)
-        return await rules.RuleExtractor().extract([item.message for item in said], [item.id for item in said])
+        return await rules.RuleExtractor().extract([item.message for item in spoken], [item.id for item in spoken])
 
     async def _ask(self, asked: list[dict[str, str]]) -> Answer:
-        """Return a valid answer; an invalid one is sent back once with what is wrong with it."""
+        """Return a valid answer; an invalid one is sent back once, with its errors."""
         for _ in range(TRIES):
             text = await self._spend(asked)
             try:
                 return Answer.model_validate_json(text)
             except ValidationError as error:
                 asked = [*asked, {"role": "assistant", "content": text}, {"role": "user", "content": _repair(error)}]
-        raise NotSpent("invalid")
+        raise NoModelAnswer("invalid")
 
     async def _spend(self, asked: Sequence[dict[str, Any]]) -> str:
         cost = _cost(asked) + self._settings.answer_tokens
         if cost > self._settings.call_tokens:
-            raise NotSpent("call_budget")
+            raise NoModelAnswer("call_budget")
         text = await ask_within(self._endpoint, self._budget, asked, SCHEMA, cost)
         if text is None:
-            raise NotSpent("daily_budget")
+            raise NoModelAnswer("daily_budget")
         return text
 
 
-def joined(extractions: Sequence[Extraction]) -> Extraction:
-    """Return what several calls found, each note, name and statement once, later facts over earlier ones."""
+def merge_extractions(extractions: Sequence[Extraction]) -> Extraction:
+    """Return one extraction, each note, entity and edge once, later facts over earlier ones."""
     profile: dict[str, Any] = {}
     for extraction in extractions:
         profile = merge(profile, extraction.profile)
     notes = {note.content_hash(): note for extraction in extractions for note in extraction.notes}
     edges = {(edge.subject, edge.type, edge.object): edge for extraction in extractions for edge in extraction.edges}
-    named = distinct([entity for extraction in extractions for entity in extraction.entities])
-    return Extraction(tuple(notes.values()), profile, named, tuple(edges.values()))
+    entities = distinct([entity for extraction in extractions for entity in extraction.entities])
+    return Extraction(tuple(notes.values()), profile, entities, tuple(edges.values()))
 
 
-def _said(messages: Sequence[Message], ids: Sequence[UUID]) -> Iterator[SpokenMessage]:
+def _spoken(messages: Sequence[Message], ids: Sequence[UUID]) -> Iterator[SpokenMessage]:
     for message, id_ in zip(messages, ids, strict=True):
-        own = replace(message, content=without_recalled(message.content).strip())
-        if message.role in rules.SPOKEN and not is_blank(own.content):
-            yield SpokenMessage(id_, own)
+        cleaned = replace(message, content=without_recalled(message.content).strip())
+        if message.role in rules.SPOKEN and not is_blank(cleaned.content):
+            yield SpokenMessage(id_, cleaned)
 
 
-def _groups(said: Sequence[SpokenMessage], most_tokens: int) -> list[list[SpokenMessage]]:
+def _groups(spoken: Sequence[SpokenMessage], most_tokens: int) -> list[list[SpokenMessage]]:
     """Return the messages in order, in groups that fit a call; one that fits none is a group of its own."""
     groups: list[list[SpokenMessage]] = []
     room = 0
     fixed = _cost(build_conversation([]))
-    for item in said:
+    for item in spoken:
         cost = _cost(build_conversation([item])) - fixed
         if not groups or cost > room:
             groups.append([])

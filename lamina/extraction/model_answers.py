@@ -1,4 +1,4 @@
-"""What a language model is asked, the JSON it must answer, and what of an answer is believed."""
+"""The prompt for a language model, the JSON it must answer with, and the check of its answer by the messages."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -41,19 +41,13 @@ Leave out what you do not find; empty lists are a good answer.
 """
 
 
-def _clamped(value: Any) -> Any:
-    return min(1.0, max(0.0, float(value))) if isinstance(value, int | float) else value
+Fraction = Annotated[
+    float, BeforeValidator(lambda value: min(1.0, max(0.0, float(value))) if isinstance(value, int | float) else value)
+]
 
 
-def _category(value: Any) -> Any:
-    return value if value in _CATEGORIES else Category.NOTE.value
-
-
-def _type(value: Any) -> Any:
-    return value if value in _TYPES else "thing"
-
-
-Fraction = Annotated[float, BeforeValidator(_clamped)]
+def _one_of(values: Sequence[str], default: str) -> BeforeValidator:
+    return BeforeValidator(lambda value: value if value in values else default)
 
 
 class _Strict(BaseModel):
@@ -65,7 +59,10 @@ class NoteAnswer(_Strict):
 
     message: int
     content: str
-    category: Annotated[Literal["decision", "outcome", "strategy", "note", "interaction"], BeforeValidator(_category)]
+    category: Annotated[
+        Literal["decision", "outcome", "strategy", "note", "interaction"],
+        _one_of(_CATEGORIES, Category.NOTE.value),
+    ]
     importance: Fraction
     confidence: Fraction
     event_date: str | None
@@ -84,7 +81,10 @@ class EntityAnswer(_Strict):
     """A name."""
 
     name: str
-    type: Annotated[Literal["person", "organisation", "place", "thing"], BeforeValidator(_type)]
+    type: Annotated[
+        Literal["person", "organisation", "place", "thing"],
+        _one_of(_TYPES, "thing"),
+    ]
 
 
 class EdgeAnswer(_Strict):
@@ -110,15 +110,15 @@ SCHEMA: dict[str, Any] = Answer.model_json_schema()
 
 @dataclass(frozen=True, slots=True)
 class SpokenMessage:
-    """A message with its id and without what was recalled."""
+    """A message without recalled text, and its id."""
 
     id: UUID
     message: Message
 
 
-def build_conversation(said: Sequence[SpokenMessage]) -> list[dict[str, str]]:
+def build_conversation(spoken: Sequence[SpokenMessage]) -> list[dict[str, str]]:
     """Return the instructions and the messages, these as JSON, which no text can break out of."""
-    told = [
+    listed = [
         {
             "message": number,
             "role": item.message.role.value,
@@ -126,35 +126,35 @@ def build_conversation(said: Sequence[SpokenMessage]) -> list[dict[str, str]]:
             "said_at": item.message.occurred_at.isoformat() if item.message.occurred_at else None,
             "text": item.message.content,
         }
-        for number, item in enumerate(said)
+        for number, item in enumerate(spoken)
     ]
     return [
         {"role": "system", "content": INSTRUCTIONS},
-        {"role": "user", "content": json.dumps(told, ensure_ascii=False)},
+        {"role": "user", "content": json.dumps(listed, ensure_ascii=False)},
     ]
 
 
-def supported_extraction(answer: Answer, said: Sequence[SpokenMessage]) -> Extraction:
-    """Return of an answer what the messages bear out.
+def supported_extraction(answer: Answer, spoken: Sequence[SpokenMessage]) -> Extraction:
+    """Return the part of an answer that the messages support.
 
-    A note or fact of no message, a fact that not the user states, a name that stands in no message and an edge
-    between others than these names are left out; numbers are clamped to 0..1 and unknown categories are notes.
+    Left out are notes and facts of no message, facts that another than the user states, names that stand in no
+    message, and edges between others than these names. Numbers are clamped to 0..1; unknown categories are notes.
     """
     profile: dict[str, Any] = {}
-    for fact in _facts(answer.facts, said):
+    for fact in _facts(answer.facts, spoken):
         profile = merge(profile, fact)
-    entities = _entities(answer.entities, said)
+    entities = _entities(answer.entities, spoken)
     known = {entity.key: entity.name for entity in entities}
-    notes = {note.content_hash(): note for note in _notes(answer.notes, said)}
+    notes = {note.content_hash(): note for note in _notes(answer.notes, spoken)}
     edges = {(edge.subject, edge.type, edge.object): edge for edge in _edges(answer.edges, known)}
     return Extraction(tuple(notes.values()), profile, entities, tuple(edges.values()))
 
 
-def _notes(answers: Sequence[NoteAnswer], said: Sequence[SpokenMessage]) -> Iterator[Note]:
+def _notes(answers: Sequence[NoteAnswer], spoken: Sequence[SpokenMessage]) -> Iterator[Note]:
     for answer in answers:
-        if not 0 <= answer.message < len(said):
+        if not 0 <= answer.message < len(spoken):
             continue
-        source = said[answer.message]
+        source = spoken[answer.message]
         with suppress(InvalidInput):  # a blank or broken note is none
             yield clean_note(
                 Note(
@@ -176,19 +176,19 @@ def _event(answer: NoteAnswer, said_at: datetime | None) -> datetime | None:
     return event_time_of(answer.content, said_at)
 
 
-def _facts(answers: Sequence[FactAnswer], said: Sequence[SpokenMessage]) -> Iterator[dict[str, Any]]:
+def _facts(answers: Sequence[FactAnswer], spoken: Sequence[SpokenMessage]) -> Iterator[dict[str, Any]]:
     for answer in answers:
         key = "_".join(words(answer.key.replace("_", " ")))
-        is_own = 0 <= answer.message < len(said) and said[answer.message].message.role is Role.USER
+        is_own = 0 <= answer.message < len(spoken) and spoken[answer.message].message.role is Role.USER
         if is_own and key:
             with suppress(InvalidInput):  # a blank or broken fact is none
                 value = clean_text(answer.value.strip(), "value", limit=MAX_NOTE_CHARS)
                 yield {clean_id(key, "key"): [value] if answer.many else value}
 
 
-def _entities(answers: Sequence[EntityAnswer], said: Sequence[SpokenMessage]) -> tuple[Entity, ...]:
-    speakers = [Entity(name, "person", confidence=1.0) for item in said if (name := speaker_name(item.message.name))]
-    written = {key for item in said for key in name_candidates(item.message.text())}
+def _entities(answers: Sequence[EntityAnswer], spoken: Sequence[SpokenMessage]) -> tuple[Entity, ...]:
+    speakers = [Entity(name, "person", confidence=1.0) for item in spoken if (name := speaker_name(item.message.name))]
+    written = {key for item in spoken for key in name_candidates(item.message.text())}
     named = [Entity(name, answer.type) for answer in answers if (name := _name(answer.name))]
     return distinct([*speakers, *(entity for entity in named if entity.key in written)])
 

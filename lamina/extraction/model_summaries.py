@@ -1,4 +1,4 @@
-"""Summaries by any OpenAI-compatible endpoint, believed only as far as the sources bear them out."""
+"""Summarise by any OpenAI-compatible endpoint; a summary is accepted only if the sources support it."""
 
 import json
 import re
@@ -61,8 +61,8 @@ class _Answer(BaseModel):
 class LanguageModelSummarizer:
     """Asks a model, and refuses a summary that is empty, too long, a copy of its orders, or names foreign figures.
 
-    What a call cannot hold is summarised in parts first, at most three times over. A refused answer is sent back once
-    with what is wrong with it. Nothing stands in for the model: where it fails, the caller's sources are not done.
+    Sources that no call can hold are summarised in parts first, at most three times over. A refused answer is sent
+    back once, with its fault. Nothing stands in for the model: where it fails, the caller's sources are not done.
 
     Args:
         settings: The endpoint, its patience and its budget.
@@ -84,12 +84,13 @@ class LanguageModelSummarizer:
             Unavailable: If the model does not answer in time, the day's tokens are spent, or its answers are of no use.
         """
         check_sources(sources, most_tokens)
-        told = sorted(_shown(sources), key=lambda source: (source.moment, source.text))
+        visible = (source for source in sources if not is_blank(source.text))
+        rest = sorted(visible, key=lambda source: (source.moment, source.text))
         for _ in range(MAX_ROUNDS):
-            groups = self._groups(told, most_tokens)
+            groups = self._groups(rest, most_tokens)
             if len(groups) == 1:
                 return await self._summary(groups[0], most_tokens)
-            told = [await self._part(group, most_tokens) for group in groups]
+            rest = [await self._part(group, most_tokens) for group in groups]
         raise Unavailable(PART, f"{len(sources)} texts exceed language_model.call_tokens; raise it or send fewer")
 
     async def close(self) -> None:
@@ -113,7 +114,7 @@ class LanguageModelSummarizer:
         return room
 
     def _groups(self, sources: Sequence[SourceText], most_tokens: int) -> list[list[SourceText]]:
-        """Return the sources in order, in groups that fit a call; what fits none is cut."""
+        """Return the sources in order, in groups that fit a call; one that fits none is cut."""
         room = self._room(most_tokens)
         groups: list[list[SourceText]] = [[]]
         left = room
@@ -131,18 +132,19 @@ class LanguageModelSummarizer:
             return await self._ask(sources, most_tokens)
 
     async def _ask(self, sources: Sequence[SourceText], most_tokens: int) -> str:
-        """Return a summary that stands every test; another one is sent back once with what is wrong with it."""
+        """Return a summary without fault; a faulty one is sent back once, with its fault."""
         asked = _asked(sources, most_tokens)
-        wrong = "would take more than language_model.call_tokens; raise it"
+        fault = "would take more than language_model.call_tokens; raise it"
         for _ in range(TRIES):
             if self._price(asked) > self._settings.call_tokens:
                 break
             text = await self._spend(asked)
-            summary, wrong = _read(text, sources, most_tokens)
-            if not wrong:
+            summary, fault = _read(text, sources, most_tokens)
+            if not fault:
                 return summary
-            asked = [*asked, {"role": "assistant", "content": text}, {"role": "user", "content": _repair(wrong)}]
-        raise Unavailable(PART, f"its summary {wrong}")
+            repair = f"That summary {fault}. Answer again, with the JSON alone."
+            asked = [*asked, {"role": "assistant", "content": text}, {"role": "user", "content": repair}]
+        raise Unavailable(PART, f"its summary {fault}")
 
     def _price(self, asked: Sequence[Mapping[str, str]]) -> int:
         return _cost(asked) + self._settings.answer_tokens
@@ -154,8 +156,8 @@ class LanguageModelSummarizer:
         return text
 
 
-def wrong_with(summary: str, sources: Sequence[SourceText], most_tokens: int) -> str:
-    """Return why a summary is not believed, as a predicate ("is empty"); empty if it is.
+def _fault_of(summary: str, sources: Sequence[SourceText], most_tokens: int) -> str:
+    """Return the fault of a summary as a predicate ("is empty"); empty if it has none.
 
     Its numbers and dates must be those of the sources: their numbers, the days that they are of, and the days that
     their sentences name ("yesterday").
@@ -171,10 +173,6 @@ def wrong_with(summary: str, sources: Sequence[SourceText], most_tokens: int) ->
     return f"names figures that no source has: {', '.join(invented[:5])}" if invented else ""
 
 
-def _shown(sources: Sequence[SourceText]) -> list[SourceText]:
-    return [source for source in sources if not is_blank(source.text)]
-
-
 def _cut(sources: Sequence[SourceText], longest: int) -> Iterator[SourceText]:
     for source in sources:
         for piece in pieces(source.text, longest):
@@ -188,8 +186,8 @@ def _item(source: SourceText) -> dict[str, str]:
 def _asked(sources: Sequence[SourceText], most_tokens: int) -> list[dict[str, str]]:
     # A word is about one token and a half; half leaves room for the model's bad counting.
     orders = f"{INSTRUCTIONS} Use at most {most_tokens // 2} words."
-    told = json.dumps([_item(source) for source in sources], ensure_ascii=False)
-    return [{"role": "system", "content": orders}, {"role": "user", "content": told}]
+    texts = json.dumps([_item(source) for source in sources], ensure_ascii=False)
+    return [{"role": "system", "content": orders}, {"role": "user", "content": texts}]
 
 
 def _cost(asked: Sequence[Mapping[str, str]]) -> int:
@@ -197,22 +195,18 @@ def _cost(asked: Sequence[Mapping[str, str]]) -> int:
 
 
 def _read(text: str, sources: Sequence[SourceText], most_tokens: int) -> tuple[str, str]:
-    """Return the summary that an answer holds and what is wrong with it."""
+    """Return the summary that an answer holds, and its fault."""
     try:
         summary = _Answer.model_validate_json(text).summary.strip()
     except ValidationError:
         return "", "is not JSON of the schema"
-    return summary, wrong_with(summary, sources, most_tokens)
-
-
-def _repair(wrong: str) -> str:
-    return f"That summary {wrong}. Answer again, with the JSON alone."
+    return summary, _fault_of(summary, sources, most_tokens)
 
 
 def _echoes(summary: str, sources: Sequence[SourceText]) -> bool:
-    told = " ".join(source.text for source in sources)
-    copies_form = '"text":' in summary and '"text":' not in told
-    return copies_form or bool((_runs(summary) & _runs(INSTRUCTIONS)) - _runs(told))
+    text = " ".join(source.text for source in sources)
+    copies_form = '"text":' in summary and '"text":' not in text
+    return copies_form or bool((_runs(summary) & _runs(INSTRUCTIONS)) - _runs(text))
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:

@@ -1,8 +1,8 @@
-"""Extraction without a model: English sentence patterns, no token spent.
+"""Extract notes and facts by English sentence patterns: without a model, no token spent.
 
-It keeps what people state about themselves and what a group decides, did or plans, the names in it and how they stand
-to each other. Questions and small talk pass through unextracted, and so do other languages, but for the names of
-scripts with capitals; the messages themselves stay searchable.
+Extracted are statements of people about themselves, decisions, outcomes and plans of a group, and the names in them with
+their edges. Questions and small talk pass through unextracted, and so do other languages, but for the names of scripts
+with capitals; the messages themselves stay searchable.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ class RuleExtractor:
     """The default extractor: deterministic, in process, free."""
 
     async def extract(self, messages: Sequence[Message], ids: Sequence[UUID]) -> Extraction:
-        """Return notes of every spoken message, the facts that users state of themselves, and who stands how to whom.
+        """Return the notes of every spoken message, the facts that users state of themselves, and the edges.
 
         Long texts are read in a thread, so that nobody else waits for it.
         """
@@ -73,24 +73,22 @@ class RuleExtractor:
 
 
 def extract(messages: Sequence[Message], ids: Sequence[UUID]) -> Extraction:
-    """Return what the rules find in the messages, recalled blocks left out."""
-    said = [(without_echo(message), id_) for message, id_ in zip(messages, ids, strict=True) if message.role in SPOKEN]
-    notes = [note for message, id_ in said for note in _notes(message, id_)]
+    """Return the notes, facts, entities and edges that the rules find in the messages, recalled blocks left out."""
+    pairs = [(message, id_) for message, id_ in zip(messages, ids, strict=True) if message.role in SPOKEN]
+    spoken = [(replace(message, content=without_recalled(message.content)), id_) for message, id_ in pairs]
+    notes: list[Note] = []
     profile: dict[str, Any] = {}
-    for message, _ in said:
+    for message, id_ in spoken:
+        found = sentences(message.content)
+        notes += _notes(found, message, id_)
         if message.role is Role.USER:
-            profile = merge(profile, _facts(message.content))
-    read = extract_graph([message.content for message, _ in said], [message.name for message, _ in said])
-    return replace(read, notes=tuple({note.content_hash(): note for note in notes}.values()), profile=profile)
+            profile = merge(profile, _facts(found))
+    graph = extract_graph([message.content for message, _ in spoken], [message.name for message, _ in spoken])
+    return replace(graph, notes=tuple({note.content_hash(): note for note in notes}.values()), profile=profile)
 
 
-def without_echo(message: Message) -> Message:
-    """Return the message without what its speaker was given and says again."""
-    return replace(message, content=without_recalled(message.content))
-
-
-def _notes(message: Message, id_: UUID) -> Iterator[Note]:
-    for sentence in sentences(message.content):
+def _notes(found: Sequence[str], message: Message, id_: UUID) -> Iterator[Note]:
+    for sentence in found:
         rule = _matching_rule(sentence)
         if rule is not None:
             category, importance = rule
@@ -116,13 +114,14 @@ def _matching_rule(sentence: str) -> tuple[Category, float] | None:
     return next(((category, weight) for category, weight, pattern in _RULES if pattern.search(sentence)), None)
 
 
-def _facts(text: str) -> dict[str, Any]:
-    spoken = [sentence for sentence in sentences(text) if not sentence.endswith("?")]
+def _facts(found: Sequence[str]) -> dict[str, Any]:
     facts: dict[str, Any] = {}
-    for sentence in spoken:
+    for sentence in found:
+        if sentence.endswith("?"):
+            continue
         for key, pattern in _FACTS:
-            if found := pattern.search(sentence):
-                facts[key] = found["value"].strip()
-        if found := _PREFERENCE.search(sentence):
-            facts.setdefault("preferences", []).append(found["value"].strip())
+            if match := pattern.search(sentence):
+                facts[key] = match["value"].strip()
+        if match := _PREFERENCE.search(sentence):
+            facts.setdefault("preferences", []).append(match["value"].strip())
     return facts

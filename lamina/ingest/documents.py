@@ -1,4 +1,4 @@
-"""The write path of documents: parse, split, embed, then one transaction."""
+"""Write documents: parse, split, embed, then one transaction."""
 
 import asyncio
 import threading
@@ -82,7 +82,7 @@ class _Batch:
     """Documents that are written together.
 
     Args:
-        prepared: In the same order; ``None`` for what the scope held already when the write began.
+        prepared: In the same order; ``None`` for those that the scope held already when the write began.
         links: Of their passages into the graph.
     """
 
@@ -102,8 +102,8 @@ class _ChangedMeanwhileError(Exception):
 class DocumentRecorder:
     """Writes documents: each is stored, replaced and deleted as a whole.
 
-    No connection is held while a document is parsed or a model works; what the scope holds already
-    is not embedded again.
+    No connection is held while a document is parsed or a model works; a document that the scope holds
+    already is not embedded again.
 
     Args:
         pool: Connections to Postgres.
@@ -137,7 +137,7 @@ class DocumentRecorder:
         self._parsers = asyncio.Semaphore(PARSERS)
 
     async def read(self, upload: Upload, field_path: str = "") -> Document:
-        """Return what an upload says, cut into passages; nothing is written.
+        """Parse an upload and cut it into passages; nothing is written.
 
         Raises:
             InvalidInput: Naming the field under ``field_path``: an unclean one, an unknown media

@@ -1,4 +1,4 @@
-"""Entities and edges that somebody states, rather than a text mentioning them."""
+"""Write entities and edges that callers state, rather than texts that mention them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ _NODES = TypeAdapter(RecordedNodes)
 
 
 class GraphRecorder:
-    """Writes what callers state about the world.
+    """Writes the entities and edges that callers state.
 
     Args:
         pool: Connections to Postgres.

@@ -1,4 +1,4 @@
-"""The write path of procedures and their outcomes."""
+"""Write procedures and their outcomes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

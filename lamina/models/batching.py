@@ -107,7 +107,7 @@ def tokens_of(texts: Sequence[str]) -> int:
 
 
 def checked(rows: NDArray[np.float32], count: int, dimension: int) -> NDArray[np.float32]:
-    """Return the rows if they are what was asked for.
+    """Return the rows if their shape is the expected one and their numbers are finite.
 
     Raises:
         Unavailable: If their shape is not (count, dimension) or a number is not finite.

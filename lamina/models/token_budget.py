@@ -1,4 +1,4 @@
-"""How many tokens a process may still spend today."""
+"""Count the tokens that a process may still spend today."""
 
 from datetime import date
 
@@ -27,7 +27,7 @@ class TokenBudget:
         return True
 
     def settle(self, taken: int, used: int) -> None:
-        """Put what a call used in the place of what was set aside for it."""
+        """Replace the tokens that were set aside for a call by those that it used."""
         self._used = max(0, self._used_today() + used - taken)
 
     @property

@@ -1,4 +1,4 @@
-"""The figures of a text, which no text that stands for it may lose or invent; and what only its moment makes clear."""
+"""Find the figures of a text, which no summary of it may lose or invent, and the words that depend on its time."""
 
 import re
 from collections.abc import Iterator

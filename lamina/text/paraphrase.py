@@ -501,7 +501,7 @@ def _differing_places(first: Sequence[str], second: Sequence[str]) -> list[int]:
 
 
 def _ask_otherwise(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Tell whether two questions ask for different things; "what" and "which" may stand for any."""
+    """Tell whether two questions ask for different things; one that asks for a thing may ask for any."""
     if not first or not second or first[0] in second or second[0] in first:
         return False
     return {first[0], second[0]} <= _ASK_ONE_THING

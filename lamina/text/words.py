@@ -41,7 +41,7 @@ def _words_of_run(run: "regex.Match[str]") -> Iterator[str]:
 
 
 def name_key(name: str) -> str:
-    """Return what makes two names one: their words, whatever the case, width or composition.
+    """Return the key of a name: names that differ in case, width or composition have the same.
 
     >>> name_key("  ZOË  Müller-Lüdenscheidt") == name_key("zoe\u0308 müller lüdenscheidt")
     True

@@ -1,4 +1,4 @@
-"""HTML as a reader sees it: its text, block by block, and where its headings stand."""
+"""Read HTML as a person sees it: its text, block by block, and the places of its headings."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _CELLS = frozenset(("td", "th"))
 _KEEPS_SPACE = frozenset(("pre", "textarea"))
 _SPACE = re.compile(r"[ \t\n\f\r]+")
-# Tags that nest; what HTML closes by itself does not.
+# Tags that nest; those that HTML closes by itself do not.
 _NESTING = re.compile(
     r"<(/?)(?!(?:p|li|dt|dd|tr|td|th|option|br|hr|img|input|meta|link|wbr|col|source)\b)[a-z]", re.IGNORECASE
 )
@@ -28,7 +28,7 @@ _TEXT, _LINE, _CELL = "-text", "\n", " | "
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What a page shows.
+    """The visible content of a page.
 
     Args:
         title: Of its head.
@@ -42,7 +42,7 @@ class Page:
 
 
 def read_html(source: str) -> Page:
-    """Return what a page shows; scripts, styles, embedded objects and hidden elements are dropped."""
+    """Return the visible content of a page; scripts, styles, embedded objects and hidden elements are dropped."""
     tree = LexborHTMLParser(source)
     writer = _Writer()
     for node, is_entered in _walk(tree.root):
@@ -61,7 +61,7 @@ def nesting(source: str) -> int:
 
 
 def _walk(root: Any) -> Iterator[tuple[Any, bool]]:
-    """Yield each node when it is entered and when it is left; without recursion, whatever the depth."""
+    """Yield each node when it is entered and when it is left; without recursion, so that no depth overflows."""
     waiting: list[tuple[Any, bool]] = [(root, True)] if root is not None else []
     while waiting:
         node, is_entered = waiting.pop()

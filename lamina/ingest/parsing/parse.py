@@ -1,4 +1,4 @@
-"""What uploaded documents say: text, Markdown, HTML and PDF as one text with its sections.
+"""Parse uploaded documents: text, Markdown, HTML and PDF become one text with its sections.
 
 Parsing opens no connection and runs nothing: scripts, styles and embedded objects are dropped.
 """
@@ -40,11 +40,11 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """A document that is being parsed, and where its caller wrote it.
+class SourceDocument:
+    """A document that is being parsed.
 
     Args:
-        field: Path of the field that holds the content.
+        field: Path of the caller's field that holds the content.
         is_stopped: Tells that nobody waits any more.
     """
 
@@ -63,11 +63,11 @@ def parse(
     field_path: str = "",
     is_stopped: Stop = lambda: False,
 ) -> Parsed:
-    """Return what a document says.
+    """Return the text of a document, with its title and sections.
 
     Args:
         content: Its text, or the bytes of its file.
-        media_type: What it is written in, perhaps with a charset; UTF-8 is assumed.
+        media_type: Its format, perhaps with a charset; UTF-8 is assumed.
         limits: How large it may be.
         field_path: Path of the document in the caller's request.
         is_stopped: Asked between the pages of a PDF; parsing ends where it says so.
@@ -80,17 +80,17 @@ def parse(
     kind, charset = known_media_type(media_type, f"{prefix}media_type")
     field = f"{prefix}content" if isinstance(content, str) else f"{prefix}content_base64"
     _check_size(content, field, limits.max_bytes)
-    parsed = _PARSERS[kind](Source(content, charset, field, limits, is_stopped))
+    parsed = _PARSERS[kind](SourceDocument(content, charset, field, limits, is_stopped))
     if is_blank(parsed.text):
         raise InvalidInput(field, f"has no text in it{_REMEDIES.get(kind, '')}")
     return parsed
 
 
 def known_media_type(media_type: str, field: str) -> tuple[str, str]:
-    """Return the media type that a parser is known for, and its charset.
+    """Return the media type and the charset of a document that can be parsed.
 
     Raises:
-        InvalidInput: For any other one.
+        InvalidInput: For any other media type.
     """
     header = Message()
     header["Content-Type"] = "".join(char for char in media_type if char.isprintable())
@@ -107,14 +107,14 @@ def _check_size(content: str | bytes, field: str, max_bytes: int) -> None:
         raise InvalidInput(field, f"has {size} bytes; at most {max_bytes} are accepted, send it in parts")
 
 
-def _text_of(source: Source, max_chars: int) -> str:
-    """Return what is written in a document: NFC, lines ended by a line feed alone."""
+def _text_of(source: SourceDocument, max_chars: int) -> str:
+    """Return the text of a document in NFC, lines ended by a line feed alone."""
     decoded = source.content if isinstance(source.content, str) else _decoded(source.content, source)
     lines = decoded.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     return clean(lines, source.field, limit=max_chars)
 
 
-def _decoded(content: bytes, source: Source) -> str:
+def _decoded(content: bytes, source: SourceDocument) -> str:
     try:
         return content.decode(source.charset)
     except LookupError as error:
@@ -126,12 +126,12 @@ def _decoded(content: bytes, source: Source) -> str:
         ) from error
 
 
-def _parse_text(source: Source) -> Parsed:
+def _parse_text(source: SourceDocument) -> Parsed:
     text = _text_of(source, source.limits.max_chars)
     return Parsed(text, None, (Section(0, len(text)),))
 
 
-def _parse_markdown(source: Source) -> Parsed:
+def _parse_markdown(source: SourceDocument) -> Parsed:
     text = _text_of(source, source.limits.max_chars)
     headings = list(_headings(text))
     title = next((heading.text for heading in headings if heading.level == 1), None)
@@ -140,7 +140,7 @@ def _parse_markdown(source: Source) -> Parsed:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading: where it begins in the text, how deep it is (1 to 6), and what it says."""
+    """A heading: its place in the text, its level (1 to 6), and its text."""
 
     start: int
     level: int
@@ -155,7 +155,7 @@ def _markdown() -> Any:
 
 
 def _headings(text: str) -> Iterator[Heading]:
-    """Yield the headings of a Markdown text; what looks like one in a block of code is none."""
+    """Yield the headings of a Markdown text; a line like one in a block of code is none."""
     starts = _line_starts(text)
     tokens = _markdown().parse(text)
     for token, inside in pairwise(tokens):
@@ -171,7 +171,7 @@ def _line_starts(text: str) -> list[int]:
 
 
 def _sections(text: str, headings: Sequence[Heading]) -> tuple[Section, ...]:
-    """Return the stretches of a text from heading to heading, each with the headings above it."""
+    """Return the sections of a text from heading to heading, each with the headings above it."""
     bounds = [heading.start for heading in headings] + [len(text)]
     sections = [] if bounds[0] == 0 and headings else [Section(0, bounds[0])]
     above: tuple[Heading, ...] = ()
@@ -182,7 +182,7 @@ def _sections(text: str, headings: Sequence[Heading]) -> tuple[Section, ...]:
     return tuple(section for section in sections if section.start < section.end)
 
 
-def _parse_html(source: Source) -> Parsed:
+def _parse_html(source: SourceDocument) -> Parsed:
     from lamina.ingest.parsing.html import nesting, read_html  # noqa: PLC0415 - only writers of HTML need it
 
     markup = _text_of(source, source.limits.max_bytes)
@@ -195,7 +195,7 @@ def _parse_html(source: Source) -> Parsed:
     return Parsed(text, as_title(page.title) or as_title(first), _sections(text, headings))
 
 
-def _parse_pdf(source: Source) -> Parsed:
+def _parse_pdf(source: SourceDocument) -> Parsed:
     from pypdf import PdfReader  # noqa: PLC0415 - only writers of PDF need it
 
     if isinstance(source.content, str):
@@ -222,7 +222,7 @@ def _check_readable(reader: "PdfReader", field: str) -> None:
         raise InvalidInput(field, "is an encrypted PDF; remove its password")
 
 
-def _pages(reader: "PdfReader", source: Source) -> Iterator[str]:
+def _pages(reader: "PdfReader", source: SourceDocument) -> Iterator[str]:
     """Yield the text of each page, ended by a blank line."""
     size = 0
     for page in reader.pages:
@@ -248,22 +248,22 @@ def _page_sections(pages: Sequence[str]) -> Iterator[Section]:
 
 
 def _printable(text: str) -> str:
-    """Return a text without what broken fonts put into it: NUL and lone surrogates."""
+    """Remove the marks of broken fonts: NUL and lone surrogates."""
     return text.replace("\x00", "").encode("utf-8", "replace").decode()
 
 
 def as_title(text: str | None) -> str | None:
-    """Return a text as a title: one line, not too long; ``None`` if it says nothing."""
+    """Return a text as a title: one line, not too long; ``None`` if it is blank."""
     line = " ".join((text or "").split())[:MAX_TITLE_CHARS].strip()
     return None if is_blank(line) else line
 
 
 def _first_line(error: BaseException) -> str:
-    said = str(error).strip().split("\n")[0][:200]
-    return f"{type(error).__name__}: {_printable(said)}" if said else type(error).__name__
+    text = str(error).strip().split("\n")[0][:200]
+    return f"{type(error).__name__}: {_printable(text)}" if text else type(error).__name__
 
 
-_PARSERS: Mapping[str, Callable[[Source], Parsed]] = {
+_PARSERS: Mapping[str, Callable[[SourceDocument], Parsed]] = {
     TEXT: _parse_text,
     MARKDOWN: _parse_markdown,
     HTML: _parse_html,

@@ -1,4 +1,4 @@
-"""Documents cut into passages at headings, paragraphs and sentences."""
+"""Cut documents into passages at headings, paragraphs and sentences."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -9,7 +9,7 @@ from lamina.core.documents import Parsed, Section, Span
 from lamina.core.media_types import MARKDOWN
 from lamina.text.hygiene import is_blank
 
-_STRETCH_CHARS = 20_000  # The splitter's time grows with the square of what it is given at once.
+_PART_CHARS = 20_000  # The splitter's time grows with the square of a text's length.
 
 
 def split(parsed: Parsed, media_type: str, *, passage_chars: int) -> tuple[Span, ...]:
@@ -17,7 +17,7 @@ def split(parsed: Parsed, media_type: str, *, passage_chars: int) -> tuple[Span,
 
     Args:
         parsed: The document.
-        media_type: What it is written in; Markdown is also cut at its own blocks.
+        media_type: Its format; Markdown is also cut at its own blocks.
         passage_chars: Most characters of a passage, beside blanks at its end.
     """
     splitter = _splitter(passage_chars, is_markdown=media_type == MARKDOWN)
@@ -28,7 +28,7 @@ def _spans(text: str, section: Section, splitter: Any) -> Iterator[Span]:
     """Yield the passages of a section; blanks belong to the passage before them, the first ones to the first."""
     starts = [
         begin + start
-        for begin, end in _stretches(text, section.start, section.end)
+        for begin, end in _parts(text, section.start, section.end)
         for start, chunk in splitter.chunk_indices(text[begin:end])
         if not is_blank(chunk)
     ]
@@ -36,10 +36,10 @@ def _spans(text: str, section: Section, splitter: Any) -> Iterator[Span]:
         yield Span(start, end, section.heading, section.page)
 
 
-def _stretches(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _parts(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Cut a long section where it is parted best: between paragraphs, lines, words."""
-    while end - start > _STRETCH_CHARS:
-        cut = _last_gap(text, start + _STRETCH_CHARS // 2, start + _STRETCH_CHARS)
+    while end - start > _PART_CHARS:
+        cut = _last_gap(text, start + _PART_CHARS // 2, start + _PART_CHARS)
         yield start, cut
         start = cut
     yield start, end
