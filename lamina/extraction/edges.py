@@ -70,7 +70,6 @@ _HAS_RELATIVE = re.compile(
     rf"(?:['’]s| has an?)(?: \w+)? (?P<role>{_RELATIVE})(?:,| is| was| named| called)? ", re.IGNORECASE
 )
 _IS_RELATIVE_OF = re.compile(rf"(?:,| (?:is|was))(?: the| an?)? (?P<role>{_RELATIVE}) of ", re.IGNORECASE)
-_IS_RELATIVE = re.compile(rf"['’]s (?P<role>{_RELATIVE})$", re.IGNORECASE)
 _IS = re.compile(r" (?:is|was) $", re.IGNORECASE)
 _MINE = re.compile(rf"\b(?P<who>my) (?P<role>{_RELATIVE})(?:,| is| was| named| called)? $", re.IGNORECASE)
 _SPEAKER = re.compile(r"(?<![\w'’.])I(?=['’ ])")

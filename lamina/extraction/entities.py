@@ -10,7 +10,6 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import pairwise
 
 import regex
@@ -119,19 +118,6 @@ class _Word:
         return self.folded in FUNCTION_WORDS or self.text.casefold().replace("’", "'") in FUNCTION_WORDS
 
 
-def entities(text: str, *more: str, speakers: Sequence[str] = ()) -> tuple[Entity, ...]:
-    """Return every name in the texts once, in the order of first mention; at most 256.
-
-    Args:
-        text: Where to look.
-        more: Further texts of the same turn; a word that is a name in one is one in all.
-        speakers: Names known to be of persons; each is an entity, mentioned or not.
-    """
-    named = [Entity(speaker, "person", confidence=1.0) for speaker in speakers]
-    found = [as_entity(mention) for mentioned in mentions((text, *more)) for mention in mentioned]
-    return distinct([*named, *found])
-
-
 def distinct(found: Sequence[Entity]) -> tuple[Entity, ...]:
     """Return entities of equal key as one: the first name, the surest confidence, a type if any has one."""
     merged: dict[str, Entity] = {}
@@ -176,7 +162,9 @@ def _mentions(text: str, words: Sequence[_Word], inner: set[str], small: set[str
 
 def _words(text: str) -> list[_Word]:
     """Return the words outside URLs, e-mail addresses and code, with their marks from the text between them."""
-    blank = reduce(lambda kept, pattern: pattern.sub(_blanked, kept), (_ADDRESS, _EMAIL, _HANDLE), text)
+    blank = text
+    for pattern in (_ADDRESS, _EMAIL, _HANDLE):
+        blank = pattern.sub(lambda match: "\n" * len(match.group()), blank)
     found = list(_WORD.finditer(blank))
     opens = [place == 0 or _opens(blank, found[place - 1], match) for place, match in enumerate(found)]
     shouted = _shouted(found, opens)
@@ -191,10 +179,6 @@ def _words(text: str) -> list[_Word]:
         )
         for place, match in enumerate(found)
     ]
-
-
-def _blanked(match: re.Match[str]) -> str:
-    return "\n" * len(match.group())
 
 
 def _opens(text: str, before: "regex.Match[str]", match: "regex.Match[str]") -> bool:
@@ -250,21 +234,16 @@ def _continues(words: Sequence[_Word], place: int) -> int:
     word = words[place]
     if not word.follows or word.folded == "i":
         return 0
-    if word.is_capital or (_is_short_number(word.text) and not _counts(words, place + 1)):
+    # Four digits are a year.
+    is_short_number = word.text.isascii() and word.text.isdigit() and len(word.text) < 4  # noqa: PLR2004
+    is_count = place + 1 < len(words) and words[place + 1].follows and words[place + 1].folded in _COUNTED
+    if word.is_capital or (is_short_number and not is_count):
         return 1
     if word.text not in _PARTICLES:
         return 0
     is_second = place + 1 < len(words) and words[place + 1].follows and words[place + 1].text in _PARTICLES
     end = place + (2 if is_second else 1)
     return end + 1 - place if end < len(words) and words[end].follows and words[end].is_capital else 0
-
-
-def _is_short_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 4  # noqa: PLR2004 - four digits are a year
-
-
-def _counts(words: Sequence[_Word], place: int) -> bool:
-    return place < len(words) and words[place].follows and words[place].folded in _COUNTED
 
 
 def _trimmed(words: Sequence[_Word], start: int, end: int, inner: set[str]) -> tuple[int, int] | None:

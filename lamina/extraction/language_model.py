@@ -97,7 +97,9 @@ class LanguageModelExtractor:
             try:
                 return Answer.model_validate_json(text)
             except ValidationError as error:
-                asked = [*asked, {"role": "assistant", "content": text}, {"role": "user", "content": _repair(error)}]
+                faults = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()[:5])
+                repair = f"That is not JSON of the schema ({faults}). Answer again, with the JSON alone."
+                asked = [*asked, {"role": "assistant", "content": text}, {"role": "user", "content": repair}]
         raise NoModelAnswer("invalid")
 
     async def _spend(self, asked: Sequence[dict[str, Any]]) -> str:
@@ -145,8 +147,3 @@ def _groups(spoken: Sequence[SpokenMessage], most_tokens: int) -> list[list[Spok
 
 def _cost(asked: Sequence[Mapping[str, str]]) -> int:
     return _SCHEMA_TOKENS + sum(estimated_tokens(message["content"]) for message in asked)
-
-
-def _repair(error: ValidationError) -> str:
-    wrong = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()[:5])
-    return f"That is not JSON of the schema ({wrong}). Answer again, with the JSON alone."

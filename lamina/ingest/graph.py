@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from uuid import UUID
 
 from pydantic import TypeAdapter
@@ -94,7 +93,7 @@ class GraphRecorder:
         """
         cleaned = [_clean_edge(stated, f"edges.{place}") for place, stated in enumerate(edges)]
         now = self._clock()
-        evidence = [_evidence(stated, scope, now) for stated in cleaned]
+        evidence = [Evidence(stated.edge, stated.source, None, scope.user, now) for stated in cleaned]
         names = {Entity(name).key: Entity(name) for item in cleaned for name in (item.edge.subject, item.edge.object)}
         prepared = await self._linker.embed_entities(tuple(names.values()), now)
 
@@ -137,10 +136,6 @@ def _clean_type(type_: str, path: str) -> str:
     if cleaned in set(LinkKind):
         raise InvalidInput(f"{path}.type", f"is {cleaned}, which names links of memories; choose another word")
     return cleaned
-
-
-def _evidence(stated: StatedEdge, scope: Scope, now: datetime) -> Evidence:
-    return Evidence(stated.edge, stated.source, None, scope.user, now)
 
 
 def _recorded(put: NodeResult) -> RecordedNode:

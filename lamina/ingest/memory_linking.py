@@ -150,7 +150,7 @@ class MemoryLinker:
         """Return the links with the vectors of all names, given the chunks of the draft's new ones."""
         if not draft.memories:
             return PreparedLinks()
-        vectors = {**draft.vectors, **self._learn_vectors(draft.new_names(), embedded_names)}
+        vectors = self._all_vectors(draft, embedded_names)
         seen_at = max(item.seen_at for item in draft.memories)
         entities = (PreparedEntity(entity, vectors[entity.name], seen_at) for entity in draft.entities)
         return PreparedLinks(draft.memories, draft.words, draft.evidence, tuple(entities))
@@ -163,20 +163,19 @@ class MemoryLinker:
         Raises:
             Unavailable: If the embedder does not answer in time.
         """
-        known = self._known_vectors(entities)
-        missing = sorted({entity.name for entity in entities} - known.keys())
-        chunks = await embed_in_time(self._embedder.embed_chunks, missing, self._deadline_s)
-        vectors = {**known, **self._learn_vectors(missing, chunks)}
+        draft = LinkDraft(entities=tuple(entities), vectors=self._known_vectors(entities))
+        chunks = await embed_in_time(self._embedder.embed_chunks, draft.new_names(), self._deadline_s)
+        vectors = self._all_vectors(draft, chunks)
         return tuple(PreparedEntity(entity, vectors[entity.name], seen_at, is_asserted) for entity in entities)
 
     def _known_vectors(self, entities: Sequence[Entity]) -> dict[str, bytes]:
         found = {entity.name: self._names.get(entity.name) for entity in entities}
         return {name: vector for name, vector in found.items() if vector is not None}
 
-    def _learn_vectors(self, names: Sequence[str], chunks: Sequence[tuple[Chunk, ...]]) -> dict[str, bytes]:
-        vectors = {name: mean_vector(parts).tobytes() for name, parts in zip(names, chunks, strict=True)}
-        self._names.update(vectors)
-        return vectors
+    def _all_vectors(self, draft: LinkDraft, chunks: Sequence[tuple[Chunk, ...]]) -> dict[str, bytes]:
+        new = {name: mean_vector(parts).tobytes() for name, parts in zip(draft.new_names(), chunks, strict=True)}
+        self._names.update(new)
+        return {**draft.vectors, **new}
 
     async def write(
         self, connection: Connection, scope: Scope, links: PreparedLinks, new: Collection[UUID]
@@ -200,6 +199,7 @@ class MemoryLinker:
         for tier in sorted({item.tier for item in memories}):
             ids_of_tier = [item.memory for item in memories if item.tier is tier]
             await link_similar(connection, tier, ids_of_tier, self._generation)
+        # An edge lives with its subject in the graph's store.
         subjects = {ids[subject] for subject, _, _ in edges}
         earlier = {item.id for item in put.values() if item.is_earlier}
         return [*(item.memory for item in memories), *sorted(earlier | subjects | older)]

@@ -160,6 +160,7 @@ class Recorder:
     async def _prepare(self, scope: Scope, messages: Sequence[Message], now: datetime) -> PreparedTurn:
         ids = [new_id() for _ in messages]
         extraction = await self._extractor.extract(messages, ids) if self._extractor else Extraction()
+        # Ids before vectors: the names in the texts are embedded by the same call as the texts.
         notes = [(new_id(), note) for note in extraction.notes]
         memories = [
             *(_message_text(id_, message, scope, now) for id_, message in zip(ids, messages, strict=True)),
@@ -170,7 +171,7 @@ class Recorder:
         prepared = tuple(map(PreparedMessage, ids, messages, chunks))
         note_words = [found.joined for found in links.words[len(ids) :]]
         return PreparedTurn(
-            prepared, await _prepare_notes(notes, chunks[len(ids) :], note_words), extraction.profile, links
+            prepared, await _prepare_each(notes, chunks[len(ids) :], note_words), extraction.profile, links
         )
 
     async def _embed(self, scope: Scope, draft: LinkDraft) -> tuple[Sequence[tuple[Chunk, ...]], PreparedLinks]:
@@ -194,6 +195,7 @@ class Recorder:
         nodes = await self._linker.write(connection, scope, turn.links, new.union(fresh))
         entries = [*outbox_entries("messages", sorted(new)), *entries, *outbox_entries("graph", nodes)]
         await enqueue_entries(connection, entries)
+        # Last: it locks the row of the namespace until the commit.
         epoch = await bump_epoch(connection, scope, teaches=bool(fresh) or _is_changed(profile))
         return RecordedTurn(tuple(appended), tuple(notes), profile.version if profile else None, epoch)
 
@@ -207,7 +209,7 @@ class Recorder:
         expired = await self._unlink(connection, await delete_expired(connection, scope, hashes, now))
         put = await put_notes(connection, scope, notes, self._generation, now, min_cosine=self._near_duplicate)
         fresh = outbox_entries("notes", (note.id for note in put if not note.existed))
-        raised = note_entries({note.id for note in put if note.merged})
+        raised = note_entries(dict.fromkeys(note.id for note in put if note.merged))
         return put, [*expired, *fresh, *raised]
 
     async def put_notes(self, scope: Scope, notes: Sequence[Note], once: Once | None = None) -> RecordedNotes:
@@ -236,7 +238,7 @@ class Recorder:
         """Read and embed explicit notes; the rules read them, so that no token is spent."""
         draft = await self._linker.draft([_note_text(id_, note, scope, now) for id_, note in notes])
         chunks, links = await self._embed(scope, draft)
-        return await _prepare_notes(notes, chunks, [found.joined for found in links.words]), links
+        return await _prepare_each(notes, chunks, [found.joined for found in links.words]), links
 
     async def change_note(self, tenant: str, id_: UUID, changes: dict[str, Any]) -> StoredNote:
         """Write the next version of a note.
@@ -248,6 +250,7 @@ class Recorder:
             NotFound: If the tenant has no such note.
             Conflict: If another note of the scope already has the new text.
         """
+        # Checked before the note is read: only the given fields count, the text stands for any.
         checked = clean_note(replace(Note(content="-"), **changes))
         clean_changes = {name: getattr(checked, name) for name in changes}
         now = self._clock()
@@ -319,7 +322,7 @@ class Recorder:
         return await in_transaction(self._pool, act)
 
 
-async def _prepare_notes(
+async def _prepare_each(
     notes: Sequence[tuple[UUID, Note]], chunks: Sequence[tuple[Chunk, ...]], note_words: Sequence[str]
 ) -> tuple[PreparedNote, ...]:
     def prepare() -> tuple[PreparedNote, ...]:

@@ -2,9 +2,14 @@ from itertools import pairwise
 
 import pytest
 
-from lamina.core.memories import MAX_ENTITIES, Edge
+from lamina.core.memories import MAX_ENTITIES, Edge, Entity
 from lamina.extraction.edges import CONFIDENCE, extract_graph
-from lamina.extraction.entities import entities, mentions
+from lamina.extraction.entities import as_entity, distinct, mentions
+
+
+def entities(*texts: str, speakers: tuple[str, ...] = ()) -> tuple[Entity, ...]:
+    people = [Entity(speaker, "person", confidence=1.0) for speaker in speakers]
+    return distinct([*people, *(as_entity(mention) for found in mentions(texts) for mention in found)])
 
 
 def names(*texts: str, speakers: tuple[str, ...] = ()) -> list[str]:

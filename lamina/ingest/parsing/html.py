@@ -66,7 +66,8 @@ def _walk(root: Any) -> Iterator[tuple[Any, bool]]:
     while waiting:
         node, is_entered = waiting.pop()
         yield node, is_entered
-        if is_entered and not _is_dropped(node):
+        is_dropped = node.tag in _DROPPED or node.tag == _TEXT or "hidden" in (node.attributes or {})
+        if is_entered and not is_dropped:
             waiting.append((node, False))
             waiting += [(child, True) for child in reversed(list(_children(node)))]
 
@@ -76,10 +77,6 @@ def _children(node: Any) -> Iterator[Any]:
     while child is not None:
         yield child
         child = child.next
-
-
-def _is_dropped(node: Any) -> bool:
-    return node.tag in _DROPPED or node.tag == _TEXT or "hidden" in (node.attributes or {})
 
 
 @dataclass(slots=True)
@@ -102,7 +99,8 @@ class _Writer:
         elif tag == "img" and is_entered:
             self._write((node.attributes or {}).get("alt") or "")
         elif tag in _CELLS and is_entered:
-            self._part_cells()
+            if not self._ends_with(_LINE, _CELL):
+                self._add(_CELL)
         elif tag in _BLOCKS:
             self._bound(tag, is_entered=is_entered)
 
@@ -111,25 +109,17 @@ class _Writer:
 
     def _bound(self, tag: str, *, is_entered: bool) -> None:
         self.preformatted += (1 if is_entered else -1) if tag in _KEEPS_SPACE else 0
-        if tag in _HEADINGS and not is_entered:
-            self._end_heading(_HEADINGS[tag])
+        if tag in _HEADINGS and not is_entered and self.length > self.begun:
+            self.headings.append((self.begun, self.length, _HEADINGS[tag]))
         self._break(blank=tag in _HEADINGS or tag == "p")
         if tag in _HEADINGS and is_entered:
             self.begun = self.length
-
-    def _end_heading(self, level: int) -> None:
-        if self.length > self.begun:
-            self.headings.append((self.begun, self.length, level))
 
     def _write(self, text: str) -> None:
         shown = text if self.preformatted else _SPACE.sub(" ", text)
         if not self.preformatted and self._ends_with(" ", _LINE):
             shown = shown.lstrip(" ")
         self._add(shown)
-
-    def _part_cells(self) -> None:
-        if not self._ends_with(_LINE):
-            self._add("" if self._ends_with(_CELL) else _CELL)
 
     def _break(self, *, blank: bool = False) -> None:
         if self.parts and not self._ends_with(_LINE):

@@ -204,7 +204,7 @@ def _parse_pdf(source: SourceDocument) -> Parsed:
         reader = PdfReader(io.BytesIO(source.content))
         _check_readable(reader, source.field)
         pages = list(_pages(reader, source))
-        title = _pdf_title(reader)
+        title = as_title(_printable(str(reader.metadata.title or ""))) if reader.metadata else None
     except InvalidInput:
         raise
     # A file from anywhere can break a parser anywhere; whatever it raises, the file is at fault.
@@ -233,10 +233,6 @@ def _pages(reader: "PdfReader", source: SourceDocument) -> Iterator[str]:
         if size > source.limits.max_chars:
             raise InvalidInput(source.field, f"has more than {source.limits.max_chars} characters; send it in parts")
         yield f"{text}\n\n" if text else ""
-
-
-def _pdf_title(reader: "PdfReader") -> str | None:
-    return as_title(_printable(str(reader.metadata.title or ""))) if reader.metadata else None
 
 
 def _page_sections(pages: Sequence[str]) -> Iterator[Section]:
