@@ -1,4 +1,4 @@
-"""Extract edges by rules: the words between two names tell how the two stand to each other. English only."""
+"""Extract edges by rules: the words between two names name the relation. English only."""
 
 import re
 from bisect import bisect_left
@@ -76,7 +76,7 @@ _SPEAKER = re.compile(r"(?<![\w'’.])I(?=['’ ])")
 _IMPLIED = re.compile(
     r"^(?:(?:just|also|now) )?(?:works?|worked|joined|left|lives?|moved|uses?|met|founded|married)\b", re.IGNORECASE
 )
-# Names that callers give to the roles of a chat rather than to anybody.
+# Names of roles in a chat rather than of people.
 _NOBODY = frozenset({"user", "assistant", "human", "ai", "system", "tool", "bot", "agent"})
 # The types of the two sides that a relation implies.
 _TYPES_OF_SIDES: dict[str, tuple[str | None, str | None]] = {
@@ -103,7 +103,7 @@ def extract_graph(texts: Sequence[str], speakers: Sequence[str | None] | None = 
 
     Args:
         texts: The texts; a word that is a name in one is one in all.
-        speakers: Who says each text, in their order; ``None`` stands for nobody in particular.
+        speakers: The speaker of each text, in their order; ``None`` if there is none.
     """
     found = mentions(texts)
     names = [speaker_name(name) for name in speakers or [None] * len(texts)]
@@ -133,7 +133,7 @@ def _edges(text: str, found: Sequence[Mention], speaker: str | None) -> Iterator
 
 
 def _typed(entities: Sequence[Entity], stated: Sequence[Edge]) -> tuple[Entity, ...]:
-    """Return the entities with the types that the edges imply, where nothing else tells."""
+    """Return the entities; those of unknown type get the one that the edges imply."""
     implied: dict[str, str] = {}
     for edge in stated:
         is_relative = edge.type.startswith("has_")
@@ -157,6 +157,7 @@ def edges_of_sentence(sentence: str, named: Sequence[Mention], speaker: str | No
         named: The names in it, in order, none inside another; their places count from its start.
         speaker: Who says it.
     """
+    # A question states nothing.
     if sentence.rstrip().endswith("?"):
         return ()
     found = [*_relations(sentence, _subjects(sentence, named, speaker))]

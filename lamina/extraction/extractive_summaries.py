@@ -32,6 +32,7 @@ RELEVANCE = 0.5
 NEW_NAME = 0.25
 SAME_COSINE = 0.92
 _EMBEDDED_AT_ONCE = 256
+# A character of four bytes counts two tokens in the estimate.
 _MOST_TOKENS_A_CHAR = 2
 
 _LINE_DATE = re.compile(r"(\d{4}-\d{2}-\d{2}): ")
@@ -285,6 +286,7 @@ def _centrality(cosines: NDArray[np.float32], importance: NDArray[np.float64]) -
     ranks = start
     for _ in range(ROUNDS):
         ranks = (1 - DAMPING) * start + DAMPING * (ranks @ steps)
+    # Rounded, so that the order of the sources does not decide by the last bits of a sum.
     scaled: NDArray[np.float64] = np.round(ranks / ranks.max(), 6)
     return scaled
 
@@ -297,6 +299,7 @@ def _cover_figures(quotable: Sequence[_Sentence], values: NDArray[np.float64], q
         _, value, place = heapq.heappop(bids)
         item = quotable[place]
         bid = (-len(item.figures - quotes.figures) / item.tokens, value, place)
+        # Quotes since the bid was made may have covered its figures: it goes back to its new place.
         if bids and bid > bids[0]:
             heapq.heappush(bids, bid)
         elif bid[0] < 0 and quotes.has_room(item):

@@ -68,6 +68,7 @@ class LanguageModelExtractor:
 
     async def extract(self, messages: Sequence[Message], ids: Sequence[UUID]) -> Extraction:
         """Extract by the model; the messages of a call that fails are read by the rules."""
+        # Each message costs its tokens once, each call the instructions and the schema.
         groups = _groups(list(_spoken(messages, ids)), self._settings.call_tokens - self._settings.answer_tokens)
         return merge_extractions(await asyncio.gather(*map(self._extract, groups)))
 

@@ -188,6 +188,7 @@ def _facts(answers: Sequence[FactAnswer], spoken: Sequence[SpokenMessage]) -> It
 
 def _entities(answers: Sequence[EntityAnswer], spoken: Sequence[SpokenMessage]) -> tuple[Entity, ...]:
     speakers = [Entity(name, "person", confidence=1.0) for item in spoken if (name := speaker_name(item.message.name))]
+    # The model must not bring in names of its own.
     written = {key for item in spoken for key in name_candidates(item.message.text())}
     named = [Entity(name, answer.type) for answer in answers if (name := _name(answer.name))]
     return distinct([*speakers, *(entity for entity in named if entity.key in written)])

@@ -114,7 +114,7 @@ def windows_around(text: TextWords, spans: Collection[Span]) -> Iterator[WordWin
 
 
 def name_candidates(text: str) -> dict[str, tuple[Span, ...]]:
-    """Return every run of words that may be a name, by the key it would have, with where it stands.
+    """Return every run of words that may be a name, by the key it would have, with its places.
 
     Keys are those of :func:`lamina.text.words.name_key`: the words of the text, joined by blanks; a run also counts
     without a possessive ending of its last word. Runs of function words alone are left out, and so is a single
@@ -129,7 +129,7 @@ def name_candidates(text: str) -> dict[str, tuple[Span, ...]]:
 
 
 def find_places(text: TextWords, keys: Collection[str], limit: int | None = None) -> dict[str, tuple[Span, ...]]:
-    """Return where these keys stand in a text, the first ``limit`` places of each; the work grows with the text."""
+    """Return the places of these keys in a text, the first ``limit`` of each; the work grows with the text."""
     wanted = frozenset(keys)
     openings = {key.split(" ", 1)[0] for key in wanted}
     found: dict[str, list[Span]] = {}

@@ -104,11 +104,12 @@ def _notes(found: Sequence[str], message: Message, id_: UUID) -> Iterator[Note]:
 
 
 def event_time_of(sentence: str, said_at: datetime | None) -> datetime | None:
-    """Return the date that the sentence names, or else when it was said."""
+    """Return the date that the sentence names, or else the time when it was said."""
     return event_time(sentence, said_at) or said_at
 
 
 def _matching_rule(sentence: str) -> tuple[Category, float] | None:
+    # A question states nothing, and what is longer than a note is no single statement.
     if sentence.endswith("?") or len(sentence) > MAX_NOTE_CHARS:
         return None
     return next(((category, weight) for category, weight, pattern in _RULES if pattern.search(sentence)), None)

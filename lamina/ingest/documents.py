@@ -159,10 +159,12 @@ class DocumentRecorder:
         """
         known = await self._documents.find(scope, [document.key for document in documents])
         hashes = {key: item.content_hash for key, item in known.items()}
+        # Equal documents are not embedded again; the transaction looks once more.
         news = [document for document in documents if hashes.get(document.key) != document.content_hash()]
         try:
             return await self._put(scope, documents, news, once)
         except _ChangedMeanwhileError:
+            # What was left out as unchanged is embedded now, too.
             return await self._put(scope, documents, documents, once)
 
     async def delete(self, tenant: str, id_: UUID) -> None:

@@ -10,7 +10,7 @@ Embed = Callable[[Sequence[str]], Awaitable[Sequence[tuple[Chunk, ...]]]]
 
 
 async def embed_in_time(embed: Embed, texts: Sequence[str], deadline_s: float) -> Sequence[tuple[Chunk, ...]]:
-    """Return the embedded chunks of each text, in order; no text asks nobody.
+    """Return the embedded chunks of each text, in order; without texts the embedder is not asked.
 
     Raises:
         Unavailable: If the embedder does not answer in time, or returns another number of results.

@@ -1,4 +1,4 @@
-"""The erasure of a user: everything that is theirs, from every table and thereby from every index, for good."""
+"""Erase a user: all rows that are theirs, from every table and thereby from every index, for good."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ from lamina.text.hygiene import clean_id
 
 PAGE = 1_000
 EraseElsewhere = Callable[[str, str], Awaitable[int]]
-"""Erases what a tenant's user has somewhere else than in these tables, and returns how much that was."""
+"""Erases the data of a tenant's user outside of these tables, and returns the number of erased items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,11 @@ Step = Callable[[Connection, _Owner], Awaitable[Sequence[DictRow]]]
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What an erasure did.
+    """The result of an erasure.
 
     Args:
-        erased: Rows that went, by what they were.
-        left: What was found when everything was looked for again; all 0.
+        erased: Number of erased rows, by kind.
+        left: Number of rows that were found afterwards, by kind; all 0.
     """
 
     erased: Mapping[str, int]
@@ -65,20 +65,20 @@ class Receipt:
 
     @property
     def is_complete(self) -> bool:
-        """Tell whether nothing was found again."""
+        """Report whether nothing is left."""
         return not any(self.left.values())
 
 
 class Eraser:
     """Erases users.
 
-    Pages of a thousand rows go in transactions of their own, so that nobody waits for a large erasure; one that is
-    interrupted is asked for again.
+    Pages of a thousand rows are erased in transactions of their own, so that no other write waits for a large erasure.
+    An erasure that is interrupted may be repeated.
 
     Args:
         pool: Connections to Postgres.
         linker: Removes the links of memories.
-        elsewhere: What else holds something of users, by name: the archive, the responses.
+        elsewhere: Erase the user's data outside of these tables, by name: the archive, the responses.
     """
 
     def __init__(self, pool: Pool, linker: MemoryLinker, elsewhere: Mapping[str, EraseElsewhere]) -> None:
@@ -87,13 +87,13 @@ class Eraser:
         self._elsewhere = elsewhere
 
     async def erase(self, tenant: str, user: str, now: datetime) -> Receipt:
-        """Erase everything that belongs to the user in all workspaces, and what was made from it.
+        """Erase everything that belongs to the user in all workspaces, and the notes that were made from it.
 
         Raises:
             InvalidInput: If the user is no id.
-            Unavailable: If Postgres does not answer; what was erased by then stays so.
+            Unavailable: If Postgres does not answer; the pages that were erased by then stay erased.
         """
-        whose = _Owner(tenant, clean_id(user, "user"), now)
+        owner = _Owner(tenant, clean_id(user, "user"), now)
         steps: Mapping[str, Step] = {
             "notes": self._notes,
             "messages": self._messages,
@@ -102,16 +102,16 @@ class Eraser:
             "profiles": self._profiles,
             "statements": self._statements,
         }
-        erased = {name: await self._all(step, whose) for name, step in steps.items()}
+        erased = {name: await self._all(step, owner) for name, step in steps.items()}
         for name, erase in self._elsewhere.items():
-            erased[name] = await erase(tenant, whose.user)
-        return Receipt(erased, await count_user_rows(self._pool, tenant, whose.user))
+            erased[name] = await erase(tenant, owner.user)
+        return Receipt(erased, await count_user_rows(self._pool, tenant, owner.user))
 
-    async def _all(self, step: Step, whose: _Owner) -> int:
+    async def _all(self, step: Step, owner: _Owner) -> int:
         async def act(connection: Connection) -> int:
-            rows = await step(connection, whose)
+            rows = await step(connection, owner)
             for workspace, namespace in sorted({(row["workspace"], row["namespace"]) for row in rows}):
-                await bump_epoch(connection, Scope(whose.tenant, workspace, namespace), teaches=True)
+                await bump_epoch(connection, Scope(owner.tenant, workspace, namespace), teaches=True)
             return len(rows)
 
         erased = 0
@@ -119,27 +119,27 @@ class Eraser:
             erased += count
         return erased
 
-    async def _notes(self, connection: Connection, whose: _Owner) -> Sequence[DictRow]:
-        rows = await lock_user_notes(connection, whose.tenant, whose.user, limit=PAGE)
+    async def _notes(self, connection: Connection, owner: _Owner) -> Sequence[DictRow]:
+        rows = await lock_user_notes(connection, owner.tenant, owner.user, limit=PAGE)
         ids = [row["id"] for row in rows]
-        deletion = await delete_notes(connection, whose.tenant, ids, whose.now)
-        made = await lock_derived_notes(connection, whose.tenant, ids)
+        deletion = await delete_notes(connection, owner.tenant, ids, owner.now)
+        made = await lock_derived_notes(connection, owner.tenant, ids)
         erased = [row["id"] for row in (*rows, *made)]
         everything = sorted({*erased, *deletion.gone})
         nodes = await self._linker.forget(connection, everything)
         await enqueue_returned(connection, deletion.back)
         entries = [*note_entries([*everything, *deletion.back]), *outbox_entries("graph", nodes)]
         await enqueue_entries(connection, entries)
-        await erase_notes(connection, whose.tenant, erased)
+        await erase_notes(connection, owner.tenant, erased)
         return [*rows, *made]
 
-    async def _messages(self, connection: Connection, whose: _Owner) -> Sequence[DictRow]:
-        rows = await delete_user_rows(connection, "messages", whose.tenant, whose.user, limit=PAGE)
+    async def _messages(self, connection: Connection, owner: _Owner) -> Sequence[DictRow]:
+        rows = await delete_user_rows(connection, "messages", owner.tenant, owner.user, limit=PAGE)
         await self._leave(connection, "messages", [row["id"] for row in rows])
         return rows
 
-    async def _passages(self, connection: Connection, whose: _Owner) -> Sequence[DictRow]:
-        rows = await delete_user_rows(connection, "passages", whose.tenant, whose.user, limit=PAGE)
+    async def _passages(self, connection: Connection, owner: _Owner) -> Sequence[DictRow]:
+        rows = await delete_user_rows(connection, "passages", owner.tenant, owner.user, limit=PAGE)
         await self._leave(connection, "documents", [row["id"] for row in rows])
         return rows
 
@@ -147,15 +147,15 @@ class Eraser:
         nodes = await self._linker.forget(connection, ids)
         await enqueue_entries(connection, [*outbox_entries(projection, ids), *outbox_entries("graph", nodes)])
 
-    async def _statements(self, connection: Connection, whose: _Owner) -> Sequence[DictRow]:
-        rows = await delete_user_rows(connection, "statements", whose.tenant, whose.user, limit=PAGE)
+    async def _statements(self, connection: Connection, owner: _Owner) -> Sequence[DictRow]:
+        rows = await delete_user_rows(connection, "statements", owner.tenant, owner.user, limit=PAGE)
         entities = {id_ for row in rows for id_ in (row["from_id"], row["to_id"])}
         await prune_evidence(connection, sorted(entities), sorted({row["edge_id"] for row in rows}))
         await enqueue(connection, "graph", sorted(entities))
         return rows
 
-    async def _documents(self, connection: Connection, whose: _Owner) -> Sequence[DictRow]:
-        return await delete_user_rows(connection, "documents", whose.tenant, whose.user, limit=PAGE)
+    async def _documents(self, connection: Connection, owner: _Owner) -> Sequence[DictRow]:
+        return await delete_user_rows(connection, "documents", owner.tenant, owner.user, limit=PAGE)
 
-    async def _profiles(self, connection: Connection, whose: _Owner) -> Sequence[DictRow]:
-        return await delete_user_rows(connection, "profiles", whose.tenant, whose.user, limit=PAGE)
+    async def _profiles(self, connection: Connection, owner: _Owner) -> Sequence[DictRow]:
+        return await delete_user_rows(connection, "profiles", owner.tenant, owner.user, limit=PAGE)

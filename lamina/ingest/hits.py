@@ -20,7 +20,7 @@ LONGEST_PAUSE_S = 30.0
 
 
 class HitBuffer:
-    """Hits that are not written yet, by note.
+    """The hits that are not written yet, added up by note.
 
     Args:
         capacity: Most notes; beyond it the hits of further notes are dropped, and counted as such.
@@ -35,22 +35,21 @@ class HitBuffer:
         return len(self._hits)
 
     def add(self, hits: Iterable[NoteHits]) -> None:
-        """Add hits to those that are there."""
+        """Add hits to those of the same notes."""
         for item in hits:
-            known = self._hits.get(item.id)
-            if known is None and len(self._hits) >= self._capacity:
+            earlier = self._hits.get(item.id)
+            if earlier is None and len(self._hits) >= self._capacity:
                 self.dropped += item.hits
             else:
-                self._hits[item.id] = item if known is None else together(known, item)
+                self._hits[item.id] = item if earlier is None else _sum(earlier, item)
 
     def take(self, limit: int) -> list[NoteHits]:
-        """Return and forget the hits of some notes, the oldest first."""
+        """Remove and return the hits of some notes, the oldest first."""
         ids = list(self._hits)[:limit]
         return [self._hits.pop(id_) for id_ in ids]
 
 
-def together(one: NoteHits, other: NoteHits) -> NoteHits:
-    """Return the hits of both, of the same note."""
+def _sum(one: NoteHits, other: NoteHits) -> NoteHits:
     return replace(
         one,
         hits=one.hits + other.hits,
@@ -110,6 +109,7 @@ class HitCounter:
 
     async def close(self) -> None:
         """Write the hits that are left, if the store answers, and end."""
+        # The write that is under way is cancelled and gives its hits back: it may hang.
         self._due.cancel()
         try:
             await self.flush()

@@ -29,6 +29,7 @@ from lamina.text.words import content_hash, name_key
 MAX_UNTOLD = 50
 MAX_OLDER_CHARS = 5_000_000
 MAX_TITLE_CHARS = 128
+# The names of a workspace come again in turn after turn.
 NAME_CACHE = 8192
 TITLE_TYPE = "title"
 _TRAILING_PARENTHESIS = re.compile(r"\s*\([^()]*\)\s*$")
@@ -81,7 +82,7 @@ class LinkDraft:
 
 @dataclass(frozen=True, slots=True)
 class PreparedLinks:
-    """Texts with all that can be known of their links before the transaction."""
+    """Texts with all of their links that need no transaction."""
 
     memories: tuple[MemoryText, ...] = ()
     words: tuple[TextWords, ...] = ()
@@ -189,6 +190,7 @@ class MemoryLinker:
         if not pairs:
             return []
         memories = [item for item, _ in pairs]
+        # Entities before edges, as every writer of the graph locks them.
         put = await put_entities(connection, scope, links.entities, self._generation)
         await self._mention(connection, scope, memories, [found for _, found in pairs])
         ids = {key: item.id for key, item in put.items()}
@@ -207,7 +209,7 @@ class MemoryLinker:
     async def assert_entities(
         self, connection: Connection, scope: Scope, entities: Sequence[PreparedEntity]
     ) -> dict[str, NodeResult]:
-        """Store entities that somebody states, and link the memories that already name them."""
+        """Store entities that callers state, and link the memories that already name them."""
         put = await put_entities(connection, scope, entities, self._generation)
         older = await self._mention_in_older(connection, scope, entities, put, put.keys())
         await enqueue(connection, "graph", sorted({item.id for item in put.values()} | older))
@@ -216,7 +218,7 @@ class MemoryLinker:
     async def assert_edges(
         self, connection: Connection, scope: Scope, entities: Sequence[PreparedEntity], evidence: Sequence[Evidence]
     ) -> dict[tuple[str, str, str], NodeResult]:
-        """Store edges that somebody states, with the entities that they name."""
+        """Store edges that callers state, with the entities that they name."""
         put = await self.assert_entities(connection, scope, entities)
         ids = {key: item.id for key, item in put.items()}
         return await put_edges(connection, scope, evidence, ids)
@@ -294,6 +296,7 @@ def _titles(memories: Sequence[MemoryText]) -> list[Entity]:
 def _evidence(memories: Sequence[MemoryText], words: Sequence[TextWords], edges: Sequence[Edge]) -> Iterable[Evidence]:
     """Yield for each edge the texts that name both its ends; the first text where none does."""
     ends = {name_key(name) for edge in edges for name in (edge.subject, edge.object)}
+    # One place is enough: only whether a text names an end matters.
     named = [find_places(found, ends, limit=1).keys() for found in words]
     for edge in edges:
         both = {name_key(edge.subject), name_key(edge.object)}

@@ -21,6 +21,7 @@ from lamina.stores.postgres.entities import find_first_words, find_names
 
 MAX_MENTIONS = 1_000
 MAX_KEYS = 20_000
+# A name that a text repeats all over is found at its first places.
 MAX_PLACES = 64
 EntitiesByName = Mapping[str, Sequence[UUID]]
 """The entities of each name, by its key."""
@@ -33,11 +34,11 @@ class _ScopeNames:
     """The names of a scope, as far as they were looked up.
 
     Args:
-        looked_up: Words that were looked up as the first ones of names.
+        first_words: Words that were looked up as the first ones of names.
         openings: Those of them that begin a name.
     """
 
-    looked_up: set[str] = field(default_factory=set)
+    first_words: set[str] = field(default_factory=set)
     openings: set[str] = field(default_factory=set)
     names: dict[str, tuple[UUID, ...]] = field(default_factory=dict)
 
@@ -68,17 +69,18 @@ def _windows_at(text: TextWords, keys: Collection[str]) -> Iterator[WordWindow]:
 async def _find_in_windows(
     connection: Connection, scope: Scope, text_windows: Iterator[TextWindow], count: int
 ) -> list[EntitiesByName]:
-    known = _ScopeNames()
+    looked_up = _ScopeNames()
     spans: list[dict[str, list[Span]]] = [{} for _ in range(count)]
+    # The texts may be long: whatever walks over them runs in a thread.
     packs = _packs(text_windows)
     while pack := await asyncio.to_thread(next, packs, None):
-        await _look_up_openings(connection, scope, pack, known)
-        candidates = await asyncio.to_thread(_candidates, pack, known.openings)
-        await _look_up_names(connection, scope, candidates, known)
+        await _look_up_openings(connection, scope, pack, looked_up)
+        candidates = await asyncio.to_thread(_candidates, pack, looked_up.openings)
+        await _look_up_names(connection, scope, candidates, looked_up)
         for (place, _), found in zip(pack, candidates, strict=True):
-            for key in found.keys() & known.names.keys():
+            for key in found.keys() & looked_up.names.keys():
                 spans[place].setdefault(key, []).extend(found[key])
-    return await asyncio.to_thread(lambda: [_mentioned(found, known.names) for found in spans])
+    return await asyncio.to_thread(lambda: [_mentioned(found, looked_up.names) for found in spans])
 
 
 def _packs(text_windows: Iterator[TextWindow]) -> Iterator[list[TextWindow]]:
@@ -100,19 +102,19 @@ def _candidates(pack: Sequence[TextWindow], openings: Collection[str]) -> list[d
 
 
 async def _look_up_openings(
-    connection: Connection, scope: Scope, pack: Sequence[TextWindow], known: _ScopeNames
+    connection: Connection, scope: Scope, pack: Sequence[TextWindow], looked_up: _ScopeNames
 ) -> None:
-    new = {word for _, window in pack for word in window.openings()} - known.looked_up
-    known.openings |= await find_first_words(connection, scope, new)
-    known.looked_up |= new
+    new = {word for _, window in pack for word in window.openings()} - looked_up.first_words
+    looked_up.openings |= await find_first_words(connection, scope, new)
+    looked_up.first_words |= new
 
 
 async def _look_up_names(
-    connection: Connection, scope: Scope, candidates: Sequence[Mapping[str, object]], known: _ScopeNames
+    connection: Connection, scope: Scope, candidates: Sequence[Mapping[str, object]], looked_up: _ScopeNames
 ) -> None:
-    keys = sorted({key for found in candidates for key in found} - known.names.keys())
+    keys = sorted({key for found in candidates for key in found} - looked_up.names.keys())
     for start in range(0, len(keys), MAX_KEYS):
-        known.names |= await find_names(connection, scope, keys[start : start + MAX_KEYS])
+        looked_up.names |= await find_names(connection, scope, keys[start : start + MAX_KEYS])
 
 
 def _mentioned(spans: Mapping[str, Sequence[Span]], names: EntitiesByName) -> EntitiesByName:

@@ -151,6 +151,7 @@ class ProcedureRecorder:
 
         async def write(connection: Connection) -> RecordedOutcome:
             reported = await report_outcome(connection, scope, id_, cleaned, now)
+            # A count changes the order of matches, not what is known: responses stay valid.
             if not reported.existed:
                 await bump_epoch(connection, _scope(scope.tenant, reported.stored))
             stored = reported.stored

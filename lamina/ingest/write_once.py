@@ -26,6 +26,7 @@ async def write_once(
         Conflict: If the key was used for another request.
         Unavailable: If Postgres does not answer; nothing is written.
     """
+    # Most writes have no key, and need no JSON.
     if once is None:
         return await in_transaction(pool, write)
 

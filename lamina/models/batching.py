@@ -1,4 +1,4 @@
-"""A model in this process as an Embedder: off the event loop, in batches."""
+"""Run a model in this process as an Embedder: off the event loop, in batches."""
 
 import asyncio
 from collections.abc import Sequence
@@ -87,6 +87,7 @@ def embed_chunks(model: Model, texts: Sequence[str], meter: Meter = UNMEASURED) 
     """
     spans = [model.spans(text) for text in texts]
     pieces = [text[start:end] for text, found in zip(texts, spans, strict=True) for start, end in found]
+    # Passages and turns repeat titles and greetings.
     distinct = list(dict.fromkeys(pieces))
     with timed(meter, EMBEDDER_SECONDS, EMBEDDER_FAILURES):
         encoded = model.encode(distinct)

@@ -120,7 +120,7 @@ async def ask_within(
     schema: Mapping[str, Any],
     most_tokens: int,
 ) -> str | None:
-    """Return the model's words; ``None``, and nobody is asked, if the day has not so many tokens left.
+    """Return the model's words; ``None``, without a call, if the day has not so many tokens left.
 
     Args:
         endpoint: Where the model is.
@@ -139,7 +139,8 @@ async def ask_within(
         reply = await endpoint.ask(messages, schema)
         used = most_tokens if reply.tokens is None else reply.tokens
     except Unavailable as error:
-        used = most_tokens if error.reason == UNANSWERED else 0  # who was asked and not awaited may have worked
+        # An endpoint that was asked and did not answer in time may have worked all the same.
+        used = most_tokens if error.reason == UNANSWERED else 0
         raise
     finally:
         budget.settle(most_tokens, used)

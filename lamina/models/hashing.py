@@ -39,6 +39,7 @@ class HashingModel:
             digest = hashlib.blake2b(word.encode(), digest_size=8, salt=self._salt).digest()
             place = int.from_bytes(digest[:4], "big") % self.identity.dimension
             row[place] += 1 if digest[4] % 2 else -1
+        # No words, or words that cancel out: a row of zeros has no direction.
         if not row.any():
             row[0] = 1
 

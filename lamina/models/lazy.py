@@ -1,4 +1,4 @@
-"""A model that is loaded when it is first needed: most runs of most jobs need none."""
+"""Load a model when it is first needed: most runs of most jobs need none."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""Dates that English sentences name: written out, ISO, or relative to when they were said.
+"""Find the dates that English sentences name: written out, ISO, or relative to the day they were said.
 
 Understood: ``2026-03-12``; ``12 March 2026``, ``March 12th, 2026``, either without the year (then the nearest such
 day) or without the day (then the first); ``today``, ``yesterday``, ``tomorrow`` and the days before and after them;
@@ -23,12 +23,12 @@ _COUNT = rf"(?P<count>\d{{1,4}}|an?|a couple of|{'|'.join(NUMBER_WORDS)})"
 _UNIT = r"(?P<unit>day|week|month|year)s?"
 _WEEKDAY = rf"(?P<weekday>{'|'.join(WEEKDAYS)})"
 
-Reading = Callable[[re.Match[str], date], date]
-"""From a match and the day it was said to the day it names; ``ValueError`` if there is no such day."""
+DateReader = Callable[[re.Match[str], date], date]
+"""Returns the day that a match names, given the day it was said; ``ValueError`` if there is no such day."""
 
 
 def event_time(sentence: str, said_at: datetime | None) -> datetime | None:
-    """Return when the first date that a sentence names begins: midnight UTC of that day, or ``said_at`` for today.
+    """Return the start of the first date that a sentence names: midnight UTC of that day, or ``said_at`` for today.
 
     Args:
         sentence: In English; other languages name no date this way, ISO dates excepted.
@@ -46,9 +46,9 @@ def event_time(sentence: str, said_at: datetime | None) -> datetime | None:
     return None
 
 
-def _day(match: re.Match[str], reading: Reading, said_on: date) -> date | None:
+def _day(match: re.Match[str], read: DateReader, said_on: date) -> date | None:
     try:
-        return reading(match, said_on)
+        return read(match, said_on)
     except (ValueError, OverflowError):
         return None
 
@@ -125,13 +125,13 @@ def _pattern(text: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w-]){text}(?![\w-])", re.IGNORECASE)
 
 
-_ABSOLUTE: tuple[tuple[re.Pattern[str], Reading], ...] = (
+_ABSOLUTE: tuple[tuple[re.Pattern[str], DateReader], ...] = (
     (re.compile(r"(?<![\w-])\d{4}-\d{2}-\d{2}(?=T\d|[^\w-]|$)"), _iso),
     (_pattern(rf"{_DAY}(?: of)? {_MONTH},? {_YEAR}"), _written),
     (_pattern(rf"{_MONTH} {_DAY},? {_YEAR}"), _written),
     (_pattern(rf"{_NO_DAY_BEFORE}{_MONTH},? {_YEAR}"), _written),
 )
-_RELATIVE: tuple[tuple[re.Pattern[str], Reading], ...] = (
+_RELATIVE: tuple[tuple[re.Pattern[str], DateReader], ...] = (
     (_pattern(rf"{_DAY}(?: of)? {_MONTH}(?!,? \d{{4}})"), _nearest),
     (_pattern(rf"{_MONTH} {_DAY}(?!,? \d{{4}})"), _nearest),
     (

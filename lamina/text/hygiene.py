@@ -10,6 +10,7 @@ MAX_CONTENT_CHARS = 1_000_000
 MAX_QUERY_CHARS = 100_000
 MAX_JSON_DEPTH = 64
 
+# Controls, formats such as zero-width marks, blanks and line ends of every script, surrogates.
 _INVISIBLE = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp", "Cs"})
 
 

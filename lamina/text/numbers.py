@@ -34,7 +34,7 @@ def numbers(text: str) -> frozenset[str]:
 
 
 def depends_on_moment(sentence: str) -> bool:
-    """Tell whether an English sentence says when by the moment that it was said at: yesterday, on Monday, next week."""
+    """Tell whether an English sentence names a time relative to the day it was said: yesterday, next week."""
     return _RELATIVE.search(sentence) is not None
 
 

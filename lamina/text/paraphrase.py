@@ -98,6 +98,7 @@ _NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?:\D|$))")
 _CAPITALISED = regex.compile(r"\p{Lu}[\p{L}\p{M}\p{N}_]*(?:[-'’.][\p{L}\p{N}][\p{L}\p{M}\p{N}_]*)*")
 _OPENS = re.compile(r"[.!?:\n]\W*$")
+# Enough to see the mark before quotes and brackets that open a sentence.
 _LEAD_CHARS = 8
 
 _UNITS = {
@@ -259,6 +260,7 @@ class _Statement:
         return [name for name in self.names if name not in other.small]
 
 
+# A batch of notes compares each text with many others.
 @lru_cache(maxsize=4096)
 def _statement(text: str) -> _Statement:
     found = _plain_words(text)
@@ -306,6 +308,7 @@ class _Question:
     directed: tuple[str, ...]
 
 
+# A lookup compares one question with a few near ones.
 @lru_cache(maxsize=256)
 def _question(question: str) -> _Question:
     text = _SPELT_US.sub(_US, question)
