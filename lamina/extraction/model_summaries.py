@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date
 from typing import Any
 
@@ -12,8 +12,7 @@ from lamina.aio.deadline import deadline
 from lamina.core.ports import Clock
 from lamina.errors import Unavailable
 from lamina.extraction.extractive_summaries import LEAST_TOKENS, SourceText, check_sources, pieces
-from lamina.models.chat import PART, ChatEndpoint, ask_within
-from lamina.models.token_budget import TokenBudget
+from lamina.models.chat import PART, ChatModel, TokensSpent
 from lamina.settings import LanguageModelSettings
 from lamina.text.dates import event_time
 from lamina.text.english import MONTHS
@@ -41,7 +40,6 @@ texts write it. Say nothing that the texts do not say: no count, sum, conclusion
 numbering, no remark about this task.
 Answer with JSON of the schema: the summary alone."""
 
-_FIXED_TOKENS = estimated_tokens(str(SCHEMA))
 _SHRINK = 4
 _ISO = re.compile(r"(?<![\w-])\d{4}-\d{2}-\d{2}(?![\w-])")
 _MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" if name != "may" else name for name in MONTHS)
@@ -74,8 +72,7 @@ class LanguageModelSummarizer:
 
     def __init__(self, settings: LanguageModelSettings, clock: Clock) -> None:
         self._settings = settings
-        self._endpoint = ChatEndpoint(settings)
-        self._budget = TokenBudget(settings.daily_tokens, clock)
+        self._model = ChatModel(settings, clock, SCHEMA)
 
     async def summarize(self, sources: Sequence[SourceText], *, most_tokens: int) -> str:
         """Return the model's summary; see :class:`lamina.extraction.extractive_summaries.Summarizer`.
@@ -95,7 +92,7 @@ class LanguageModelSummarizer:
 
     async def close(self) -> None:
         """Close the connections to the endpoint."""
-        await self._endpoint.close()
+        await self._model.close()
 
     async def _part(self, group: Sequence[SourceText], most_tokens: int) -> SourceText:
         """Return the summary of a group as a source of the next round, dated as the first of the group."""
@@ -108,7 +105,7 @@ class LanguageModelSummarizer:
         Raises:
             Unavailable: If that is next to nothing.
         """
-        room = self._settings.call_tokens - self._settings.answer_tokens - _cost(_asked([], most_tokens))
+        room = self._settings.call_tokens - self._model.cost(_asked([], most_tokens))
         if room < LEAST_TOKENS * _SHRINK:
             raise Unavailable(PART, "language_model.call_tokens leaves no room beside answer_tokens; raise it")
         return room
@@ -135,25 +132,19 @@ class LanguageModelSummarizer:
         """Return a summary without fault; a faulty one is sent back once, with its fault."""
         asked = _asked(sources, most_tokens)
         fault = "would take more than language_model.call_tokens; raise it"
-        for _ in range(TRIES):
-            if self._price(asked) > self._settings.call_tokens:
-                break
-            text = await self._spend(asked)
-            summary, fault = _read(text, sources, most_tokens)
-            if not fault:
-                return summary
-            repair = f"That summary {fault}. Answer again, with the JSON alone."
-            asked = [*asked, {"role": "assistant", "content": text}, {"role": "user", "content": repair}]
+        try:
+            for _ in range(TRIES):
+                text = await self._model.ask(asked)
+                summary, fault = _read(text, sources, most_tokens)
+                if not fault:
+                    return summary
+                repair = f"That summary {fault}. Answer again, with the JSON alone."
+                asked = [*asked, {"role": "assistant", "content": text}, {"role": "user", "content": repair}]
+        except TokensSpent as error:
+            if error.budget == "daily_budget":
+                reason = "the tokens of language_model.daily_tokens are spent"
+                raise Unavailable(PART, reason, NEXT_DAY_S) from error
         raise Unavailable(PART, f"its summary {fault}")
-
-    def _price(self, asked: Sequence[Mapping[str, str]]) -> int:
-        return _cost(asked) + self._settings.answer_tokens
-
-    async def _spend(self, asked: Sequence[Mapping[str, str]]) -> str:
-        text = await ask_within(self._endpoint, self._budget, asked, SCHEMA, self._price(asked))
-        if text is None:
-            raise Unavailable(PART, "the tokens of language_model.daily_tokens are spent", NEXT_DAY_S)
-        return text
 
 
 def _fault_of(summary: str, sources: Sequence[SourceText], most_tokens: int) -> str:
@@ -188,10 +179,6 @@ def _asked(sources: Sequence[SourceText], most_tokens: int) -> list[dict[str, st
     orders = f"{INSTRUCTIONS} Use at most {most_tokens // 2} words."
     texts = json.dumps([_item(source) for source in sources], ensure_ascii=False)
     return [{"role": "system", "content": orders}, {"role": "user", "content": texts}]
-
-
-def _cost(asked: Sequence[Mapping[str, str]]) -> int:
-    return _FIXED_TOKENS + sum(estimated_tokens(message["content"]) for message in asked)
 
 
 def _read(text: str, sources: Sequence[SourceText], most_tokens: int) -> tuple[str, str]:

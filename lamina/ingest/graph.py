@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from uuid import UUID
 
 from pydantic import TypeAdapter
 
@@ -33,18 +32,10 @@ class StatedEdge:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedNode:
-    """An entity or edge in the graph, and whether it was there before."""
-
-    id: UUID
-    existed: bool
-
-
-@dataclass(frozen=True, slots=True)
 class RecordedNodes:
     """The results of a write to the graph, in the caller's order, and the scope's epoch after it."""
 
-    results: tuple[RecordedNode, ...]
+    results: tuple[NodeResult, ...]
     epoch: int
 
 
@@ -79,7 +70,7 @@ class GraphRecorder:
 
         async def write(connection: Connection) -> RecordedNodes:
             put = await self._linker.assert_entities(connection, scope, prepared)
-            results = tuple(_recorded(put[entity.key]) for entity in cleaned)
+            results = tuple(put[entity.key] for entity in cleaned)
             return RecordedNodes(results, await bump_epoch(connection, scope, teaches=True))
 
         return await write_once(self._pool, once, _NODES, write)
@@ -99,7 +90,7 @@ class GraphRecorder:
 
         async def write(connection: Connection) -> RecordedNodes:
             put = await self._linker.assert_edges(connection, scope, prepared, evidence)
-            results = tuple(_recorded(put[edge_key(stated.edge)]) for stated in cleaned)
+            results = tuple(put[edge_key(stated.edge)] for stated in cleaned)
             return RecordedNodes(results, await bump_epoch(connection, scope, teaches=True))
 
         return await write_once(self._pool, once, _NODES, write)
@@ -136,7 +127,3 @@ def _clean_type(type_: str, path: str) -> str:
     if cleaned in set(LinkKind):
         raise InvalidInput(f"{path}.type", f"is {cleaned}, which names links of memories; choose another word")
     return cleaned
-
-
-def _recorded(put: NodeResult) -> RecordedNode:
-    return RecordedNode(put.id, put.existed)

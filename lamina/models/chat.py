@@ -1,17 +1,18 @@
-"""Ask an OpenAI-compatible chat endpoint: retried where a retry may help, within a deadline."""
+"""Ask an OpenAI-compatible chat endpoint within a budget of tokens: retried where a retry may help."""
 
 import asyncio
 import email.utils
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 
+from lamina.core.ports import Clock
 from lamina.errors import Misconfigured, Unavailable
 from lamina.models.token_budget import TokenBudget
 from lamina.settings import LanguageModelSettings
+from lamina.text.words import estimated_tokens
 
 PART = "language model"
 UNANSWERED = "ReadTimeout"
@@ -19,31 +20,34 @@ MAX_BACKOFF_S = 30.0
 _NO_COMPLETION = "its answer is no chat completion"
 _RETRIED = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
 
+Messages = Sequence[Mapping[str, str]]
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """The answer of the model.
+
+class TokensSpent(Exception):
+    """A call was not made, because it would exceed a budget.
 
     Args:
-        text: Its words; empty if it refused or was cut off.
-        tokens: The cost of the call, both ways, where the endpoint says.
+        budget: ``call_budget`` or ``daily_budget``.
     """
 
-    text: str
-    tokens: int | None
+    def __init__(self, budget: str) -> None:
+        super().__init__(budget)
+        self.budget = budget
 
 
-class ChatEndpoint:
-    """Asks the model; at most ``max_concurrency`` calls of one process are in flight.
+class ChatModel:
+    """Asks a model for JSON of a schema; at most ``max_concurrency`` calls of one process are in flight.
 
     Args:
-        settings: Where it is and how patiently it is asked.
+        settings: The endpoint, its patience and its budget.
+        clock: The time of day, for the daily budget.
+        schema: Of the answers.
 
     Raises:
         Misconfigured: If the settings name no endpoint or no model, or the client is not installed.
     """
 
-    def __init__(self, settings: LanguageModelSettings) -> None:
+    def __init__(self, settings: LanguageModelSettings, clock: Clock, schema: Mapping[str, Any]) -> None:
         if settings.base_url is None or settings.model is None:
             raise Misconfigured(
                 "a language model is chosen, but language_model.base_url or language_model.model is not set",
@@ -57,6 +61,9 @@ class ChatEndpoint:
             raise Misconfigured(f"a language model is chosen, but {error.name} is missing", remedy) from error
         key = settings.api_key
         self._settings = settings
+        self._schema = schema
+        self._schema_tokens = estimated_tokens(str(schema))
+        self._budget = TokenBudget(settings.daily_tokens, clock)
         # Its retries are switched off because their backoff cannot be set.
         self._client = AsyncOpenAI(
             base_url=settings.base_url,
@@ -69,19 +76,48 @@ class ChatEndpoint:
         self._hidden_headers: Any = dict.fromkeys(hidden, Omit())
         self._places = asyncio.Semaphore(settings.max_concurrency)
 
-    async def ask(self, messages: Sequence[Mapping[str, str]], schema: Mapping[str, Any]) -> Reply:
-        """Return the model's answer to a conversation, as JSON of the schema if the endpoint keeps to it.
+    def cost(self, messages: Messages) -> int:
+        """Return the most tokens that a call may take, schema and answer included."""
+        sent = sum(estimated_tokens(message["content"]) for message in messages)
+        return sent + self._schema_tokens + self._settings.answer_tokens
+
+    async def ask(self, messages: Messages) -> str:
+        """Return the model's answer; empty if it refused or was cut off. The endpoint may ignore the schema.
 
         Raises:
+            TokensSpent: If the call would exceed the budget of a call, or of the day.
             Unavailable: If every try failed, or the endpoint refuses the request.
         """
+        cost = self.cost(messages)
+        if cost > self._settings.call_tokens:
+            raise TokensSpent("call_budget")
+        if not self._budget.take(cost):
+            raise TokensSpent("daily_budget")
+        used = cost
+        try:
+            text, tokens = await self._complete(messages)
+            used = cost if tokens is None else tokens
+        except Unavailable as error:
+            # An endpoint that was asked and did not answer in time may have worked all the same.
+            used = cost if error.reason == UNANSWERED else 0
+            raise
+        finally:
+            self._budget.settle(cost, used)
+        return text
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def _complete(self, messages: Messages) -> tuple[str, int | None]:
+        """Return the answer, and the tokens of the call, both ways, where the endpoint says."""
         import openai  # noqa: PLC0415 - loaded by the constructor
 
-        body = {**_body(self._settings, messages, schema), "extra_headers": self._hidden_headers}
+        body = self._body(messages)
         async with self._places:
             for attempt in range(self._settings.max_retries + 1):
                 try:
-                    return _reply(await self._client.chat.completions.create(**body))
+                    return _read_completion(await self._client.chat.completions.create(**body))
                 except openai.APIStatusError as error:
                     status, retry_after = error.status_code, error.response.headers.get("Retry-After", "")
                     failure = Unavailable(PART, f"it answers {status}")
@@ -96,6 +132,19 @@ class ChatEndpoint:
                 await asyncio.sleep(self._wait_s(retry_after, attempt))
         raise failure
 
+    def _body(self, messages: Messages) -> dict[str, Any]:
+        settings = self._settings
+        json_schema = {"name": "extraction", "strict": True, "schema": self._schema}
+        temperature = {} if settings.temperature is None else {"temperature": settings.temperature}
+        return {
+            "model": settings.model,
+            "messages": list(messages),
+            "response_format": {"type": "json_schema", "json_schema": json_schema},
+            "extra_headers": self._hidden_headers,
+            settings.limit_parameter: settings.answer_tokens,
+            **temperature,
+        }
+
     def _wait_s(self, retry_after: str, attempt: int) -> float:
         """Return how long to wait before the next try: as long as the endpoint says, or else doubling with jitter.
 
@@ -107,58 +156,6 @@ class ChatEndpoint:
             raise Unavailable(PART, f"it asks to wait {asked:.0f} s", retry_after_s=int(asked))
         backoff = min(MAX_BACKOFF_S, self._settings.backoff_s * 2**attempt)
         return backoff * random.uniform(0.5, 1) if asked is None else asked  # noqa: S311 - jitter
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._client.close()
-
-
-async def ask_within(
-    endpoint: ChatEndpoint,
-    budget: TokenBudget,
-    messages: Sequence[Mapping[str, str]],
-    schema: Mapping[str, Any],
-    most_tokens: int,
-) -> str | None:
-    """Return the model's words; ``None``, without a call, if the day has not so many tokens left.
-
-    Args:
-        endpoint: Where the model is.
-        budget: Of the day; the tokens that the call used are settled, however it ends.
-        messages: The conversation.
-        schema: Of the answer.
-        most_tokens: That the call may take, answer included.
-
-    Raises:
-        Unavailable: If every try failed, or the endpoint refuses the request.
-    """
-    if not budget.take(most_tokens):
-        return None
-    used = most_tokens
-    try:
-        reply = await endpoint.ask(messages, schema)
-        used = most_tokens if reply.tokens is None else reply.tokens
-    except Unavailable as error:
-        # An endpoint that was asked and did not answer in time may have worked all the same.
-        used = most_tokens if error.reason == UNANSWERED else 0
-        raise
-    finally:
-        budget.settle(most_tokens, used)
-    return reply.text
-
-
-def _body(
-    settings: LanguageModelSettings, messages: Sequence[Mapping[str, str]], schema: Mapping[str, Any]
-) -> dict[str, Any]:
-    json_schema = {"name": "extraction", "strict": True, "schema": schema}
-    temperature = {} if settings.temperature is None else {"temperature": settings.temperature}
-    return {
-        "model": settings.model,
-        "messages": list(messages),
-        "response_format": {"type": "json_schema", "json_schema": json_schema},
-        settings.limit_parameter: settings.answer_tokens,
-        **temperature,
-    }
 
 
 def _asked_wait_s(header: str) -> float | None:
@@ -173,7 +170,7 @@ def _asked_wait_s(header: str) -> float | None:
         return None
 
 
-def _reply(completion: Any) -> Reply:
+def _read_completion(completion: Any) -> tuple[str, int | None]:
     """Read a completion, which the client has not checked."""
     try:
         choice, usage = completion.choices[0], completion.usage
@@ -182,4 +179,4 @@ def _reply(completion: Any) -> Reply:
     except (AttributeError, IndexError, TypeError) as error:
         raise Unavailable(PART, _NO_COMPLETION) from error
     tokens = getattr(usage, "total_tokens", None)
-    return Reply(text if is_whole else "", tokens if isinstance(tokens, int) else None)
+    return text if is_whole else "", tokens if isinstance(tokens, int) else None
