@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from lamina.core.memories import Edge, Entity, Extraction
-from lamina.extraction.entities import Mention, as_entity, distinct, mentions
+from lamina.extraction.entities import Mention, as_entity, find_mentions, merge_equal_entities
 from lamina.text.sentences import sentences
 from lamina.text.words import name_key
 
@@ -105,14 +105,14 @@ def extract_graph(texts: Sequence[str], speakers: Sequence[str | None] | None = 
         texts: The texts; a word that is a name in one is one in all.
         speakers: The speaker of each text, in their order; ``None`` if there is none.
     """
-    found = mentions(texts)
+    found = find_mentions(texts)
     names = [speaker_name(name) for name in speakers or [None] * len(texts)]
     people = [Entity(name, "person", confidence=1.0) for name in names if name]
-    entities = distinct([*people, *(as_entity(mention) for mentioned in found for mention in mentioned)])
+    entities = merge_equal_entities([*people, *(as_entity(mention) for mentioned in found for mention in mentioned)])
     spoken = zip(texts, found, names, strict=True)
     every = (edge for text, named, speaker in spoken for edge in _edges(text, named, speaker))
     edges = tuple({(name_key(edge.subject), edge.type, name_key(edge.object)): edge for edge in every}.values())
-    return Extraction(entities=_typed(entities, edges), edges=edges)
+    return Extraction(entities=_with_implied_types(entities, edges), edges=edges)
 
 
 def speaker_name(speaker: str | None) -> str | None:
@@ -132,7 +132,7 @@ def _edges(text: str, found: Sequence[Mention], speaker: str | None) -> Iterator
         yield from edges_of_sentence(sentence, moved, speaker)
 
 
-def _typed(entities: Sequence[Entity], stated: Sequence[Edge]) -> tuple[Entity, ...]:
+def _with_implied_types(entities: Sequence[Entity], stated: Sequence[Edge]) -> tuple[Entity, ...]:
     """Return the entities; those of unknown type get the one that the edges imply."""
     implied: dict[str, str] = {}
     for edge in stated:
@@ -181,9 +181,9 @@ def _relations(sentence: str, names: Sequence[Mention]) -> Iterator[Edge]:
     subject: Mention | None = None
     for left, right in pairwise(names):
         gap = _gap(sentence, left, right)
-        edge = _stated(gap, left, right)
-        if edge is None and subject is not None and _goes_on(gap):
-            edge = _stated(_goes_on(gap), subject, right)
+        edge = _edge_between(gap, left, right)
+        if edge is None and subject is not None and _continuation(gap):
+            edge = _edge_between(_continuation(gap), subject, right)
         else:
             subject = left if edge is not None and edge.subject == left.name else None
         if edge is not None:
@@ -195,13 +195,13 @@ def _gap(sentence: str, left: Mention, right: Mention) -> str:
     return (" " if left.end == 0 else "") + gap.lstrip('”»"').rstrip('“«"') if len(gap) <= MAX_GAP_CHARS else ""
 
 
-def _goes_on(gap: str) -> str:
+def _continuation(gap: str) -> str:
     """Return the gap as it would stand behind its subject, if a comma or an "and" takes the subject up again."""
     match = re.match(r"(?:, (?:and |then |but )?|,? and (?:then )?|,? then )(?=\w)", gap)
     return f" {gap[match.end() :]}" if match else ""
 
 
-def _stated(gap: str, left: Mention, right: Mention) -> Edge | None:
+def _edge_between(gap: str, left: Mention, right: Mention) -> Edge | None:
     for relation in _RELATIONS:
         if relation.pattern.fullmatch(gap):
             return _edge(relation.type, left, right, is_reversed=relation.is_reversed)

@@ -118,7 +118,7 @@ class _Word:
         return self.folded in FUNCTION_WORDS or self.text.casefold().replace("’", "'") in FUNCTION_WORDS
 
 
-def distinct(found: Sequence[Entity]) -> tuple[Entity, ...]:
+def merge_equal_entities(found: Sequence[Entity]) -> tuple[Entity, ...]:
     """Return entities of equal key as one: the first name, the surest confidence, a type if any has one."""
     merged: dict[str, Entity] = {}
     for entity in found:
@@ -141,7 +141,7 @@ def as_entity(mention: Mention) -> Entity:
     return Entity(mention.name, mention.type, confidence=SURE if mention.is_sure else UNSURE)
 
 
-def mentions(texts: Sequence[str]) -> list[list[Mention]]:
+def find_mentions(texts: Sequence[str]) -> list[list[Mention]]:
     """Return the names in each text, in the order of their places, none inside another."""
     split = [_words(text) for text in texts]
     words = [word for found in split for word in found]
@@ -152,7 +152,7 @@ def mentions(texts: Sequence[str]) -> list[list[Mention]]:
 
 def _mentions(text: str, words: Sequence[_Word], inner: set[str], small: set[str]) -> list[Mention]:
     marked = [*_titles(text), *_addresses(text)]
-    spelled = [_mention(text, words, first, last, inner) for first, last in _sequences(words, inner, small)]
+    spelled = [_mention(text, words, first, last, inner) for first, last in _name_spans(words, inner, small)]
     kept: list[Mention] = []
     for mention in sorted([*marked, *spelled], key=lambda found: (found.start, -found.end)):
         if not kept or mention.start >= kept[-1].end:
@@ -166,7 +166,7 @@ def _words(text: str) -> list[_Word]:
     for pattern in (_ADDRESS, _EMAIL, _HANDLE):
         blank = pattern.sub(lambda match: "\n" * len(match.group()), blank)
     found = list(_WORD.finditer(blank))
-    opens = [place == 0 or _opens(blank, found[place - 1], match) for place, match in enumerate(found)]
+    opens = [place == 0 or _begins_sentence(blank, found[place - 1], match) for place, match in enumerate(found)]
     shouted = _shouted(found, opens)
     return [
         _Word(
@@ -181,7 +181,7 @@ def _words(text: str) -> list[_Word]:
     ]
 
 
-def _opens(text: str, before: "regex.Match[str]", match: "regex.Match[str]") -> bool:
+def _begins_sentence(text: str, before: "regex.Match[str]", match: "regex.Match[str]") -> bool:
     gap = text[before.end() : match.start()]
     if gap == ". " and _is_abbreviation(before.group()):
         return False
@@ -205,7 +205,7 @@ def _shouted(found: Sequence["regex.Match[str]"], opens: Sequence[bool]) -> list
     return loud
 
 
-def _sequences(words: Sequence[_Word], inner: set[str], small: set[str]) -> Iterator[tuple[int, int]]:
+def _name_spans(words: Sequence[_Word], inner: set[str], small: set[str]) -> Iterator[tuple[int, int]]:
     """Yield the first and one past the last word of every name."""
     place = 0
     while place < len(words):
@@ -213,7 +213,7 @@ def _sequences(words: Sequence[_Word], inner: set[str], small: set[str]) -> Iter
             place += 1
             continue
         end = _end_of_sequence(words, place)
-        span = _trimmed(words, place, end, inner)
+        span = _trim(words, place, end, inner)
         if span and _is_name(words, *span, inner, small):
             yield span
         place = end
@@ -246,7 +246,7 @@ def _continues(words: Sequence[_Word], place: int) -> int:
     return end + 1 - place if end < len(words) and words[end].follows and words[end].is_capital else 0
 
 
-def _trimmed(words: Sequence[_Word], start: int, end: int, inner: set[str]) -> tuple[int, int] | None:
+def _trim(words: Sequence[_Word], start: int, end: int, inner: set[str]) -> tuple[int, int] | None:
     """Return the span without the words that stand before or behind a name and do not belong to it."""
     while start < end and _is_lead(words[start], inner, alone=end - start == 1):
         start += 1
@@ -293,10 +293,10 @@ def _mention(text: str, words: Sequence[_Word], first: int, last: int, inner: se
     end = words[last - 1].end - (2 if _POSSESSIVE.search(words[last - 1].text) else 0)
     word = words[first]
     is_sure = last - first > 1 or not word.opens or word.folded in inner
-    return Mention(start, end, _surface(text[start:end]), _type(text, words, first, last), is_sure)
+    return Mention(start, end, _written_name(text[start:end]), _type(text, words, first, last), is_sure)
 
 
-def _surface(name: str) -> str:
+def _written_name(name: str) -> str:
     return unicodedata.normalize("NFC", " ".join(name.split()))
 
 
@@ -323,7 +323,7 @@ def _titles(text: str) -> Iterator[Mention]:
         title = _ARTICLE.sub("", match["title"].strip())
         if _is_title(title):
             start = match.start("title") + match["title"].index(title)
-            yield Mention(start, start + len(title), _surface(title), "thing", is_sure=True)
+            yield Mention(start, start + len(title), _written_name(title), "thing", is_sure=True)
 
 
 def _is_title(title: str) -> bool:
@@ -337,6 +337,6 @@ def _is_title(title: str) -> bool:
 def _addresses(text: str) -> Iterator[Mention]:
     for match in _EMAIL.finditer(text):
         name = match.group().rstrip(".")
-        yield Mention(match.start(), match.start() + len(name), _surface(name), "thing", is_sure=True)
+        yield Mention(match.start(), match.start() + len(name), _written_name(name), "thing", is_sure=True)
     for match in _HANDLE.finditer(text):
         yield Mention(match.start(), match.end(), match.group(), "person", is_sure=True)

@@ -16,7 +16,7 @@ from lamina.core.profiles import merge
 from lamina.errors import Unavailable
 from lamina.extraction import rules
 from lamina.extraction.echo import without_recalled
-from lamina.extraction.entities import distinct
+from lamina.extraction.entities import merge_equal_entities
 from lamina.extraction.model_answers import SCHEMA, Answer, SpokenMessage, build_conversation, supported_extraction
 from lamina.models.chat import ChatModel, TokensSpent
 from lamina.settings import LanguageModelSettings
@@ -110,7 +110,7 @@ def merge_extractions(extractions: Sequence[Extraction]) -> Extraction:
         profile = merge(profile, extraction.profile)
     notes = {note.content_hash(): note for extraction in extractions for note in extraction.notes}
     edges = {(edge.subject, edge.type, edge.object): edge for extraction in extractions for edge in extraction.edges}
-    entities = distinct([entity for extraction in extractions for entity in extraction.entities])
+    entities = merge_equal_entities([entity for extraction in extractions for entity in extraction.entities])
     return Extraction(tuple(notes.values()), profile, entities, tuple(edges.values()))
 
 

@@ -14,9 +14,10 @@ from lamina.core.memories import Category, Edge, Entity, Extraction, Message, No
 from lamina.core.profiles import merge
 from lamina.errors import InvalidInput
 from lamina.extraction.edges import speaker_name
-from lamina.extraction.entities import MAX_NAME_CHARS, distinct
+from lamina.extraction.entities import MAX_NAME_CHARS, merge_equal_entities
 from lamina.extraction.name_matching import name_candidates
-from lamina.extraction.rules import MAX_NOTE_CHARS, event_time_of
+from lamina.extraction.rules import MAX_NOTE_CHARS
+from lamina.text.dates import event_time
 from lamina.text.hygiene import clean_id, clean_text
 from lamina.text.words import name_key, words
 
@@ -173,7 +174,7 @@ def _event(answer: NoteAnswer, said_at: datetime | None) -> datetime | None:
     with suppress(TypeError, ValueError):
         day = datetime.fromisoformat(answer.event_date or "").replace(tzinfo=UTC)
         return said_at if said_at and said_at.date() == day.date() else day
-    return event_time_of(answer.content, said_at)
+    return event_time(answer.content, said_at) or said_at
 
 
 def _facts(answers: Sequence[FactAnswer], spoken: Sequence[SpokenMessage]) -> Iterator[dict[str, Any]]:
@@ -191,7 +192,7 @@ def _entities(answers: Sequence[EntityAnswer], spoken: Sequence[SpokenMessage]) 
     # The model must not bring in names of its own.
     written = {key for item in spoken for key in name_candidates(item.message.text())}
     named = [Entity(name, answer.type) for answer in answers if (name := _name(answer.name))]
-    return distinct([*speakers, *(entity for entity in named if entity.key in written)])
+    return merge_equal_entities([*speakers, *(entity for entity in named if entity.key in written)])
 
 
 def _name(text: str) -> str | None:

@@ -9,7 +9,6 @@ import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -68,11 +67,11 @@ class RuleExtractor:
         Long texts are read in a thread, so that nobody else waits for it.
         """
         if sum(len(message.content) for message in messages) > LONG_TEXT_CHARS:
-            return await asyncio.to_thread(extract, messages, ids)
-        return extract(messages, ids)
+            return await asyncio.to_thread(extract_by_rules, messages, ids)
+        return extract_by_rules(messages, ids)
 
 
-def extract(messages: Sequence[Message], ids: Sequence[UUID]) -> Extraction:
+def extract_by_rules(messages: Sequence[Message], ids: Sequence[UUID]) -> Extraction:
     """Return the notes, facts, entities and edges that the rules find in the messages, recalled blocks left out."""
     pairs = [(message, id_) for message, id_ in zip(messages, ids, strict=True) if message.role in SPOKEN]
     spoken = [(replace(message, content=without_recalled(message.content)), id_) for message, id_ in pairs]
@@ -97,15 +96,10 @@ def _notes(found: Sequence[str], message: Message, id_: UUID) -> Iterator[Note]:
                 category=category,
                 importance=importance,
                 confidence=CONFIDENCE,
-                event_at=event_time_of(sentence, message.occurred_at),
+                event_at=event_time(sentence, message.occurred_at) or message.occurred_at,
                 source=f"message:{id_}",
                 metadata={"speaker": message.name} if message.name else {},
             )
-
-
-def event_time_of(sentence: str, said_at: datetime | None) -> datetime | None:
-    """Return the date that the sentence names, or else the time when it was said."""
-    return event_time(sentence, said_at) or said_at
 
 
 def _matching_rule(sentence: str) -> tuple[Category, float] | None:

@@ -10,7 +10,7 @@ from lamina.core.memories import Edge, Entity, clean_source
 from lamina.core.ports import Clock
 from lamina.core.scope import Scope
 from lamina.errors import InvalidInput
-from lamina.extraction.entities import distinct
+from lamina.extraction.entities import merge_equal_entities
 from lamina.ingest.memory_linking import MemoryLinker
 from lamina.ingest.write_once import write_once
 from lamina.stores.postgres.connection import Connection, Pool
@@ -66,7 +66,7 @@ class GraphRecorder:
         if scope.user is not None:
             raise InvalidInput("user", "is not accepted: an entity belongs to the workspace; an edge can be one user's")
         cleaned = [clean_entity(entity, f"entities.{place}") for place, entity in enumerate(entities)]
-        prepared = await self._linker.embed_entities(distinct(cleaned), self._clock(), is_asserted=True)
+        prepared = await self._linker.embed_entities(merge_equal_entities(cleaned), self._clock(), is_asserted=True)
 
         async def write(connection: Connection) -> RecordedNodes:
             put = await self._linker.assert_entities(connection, scope, prepared)

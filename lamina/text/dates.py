@@ -91,15 +91,15 @@ def _by_weekday(match: re.Match[str], said_on: date) -> date:
 
 
 def _by_unit(match: re.Match[str], said_on: date) -> date:
-    return _moved(said_on, -1 if match["which"].lower() == "last" else 1, match["unit"])
+    return _shift(said_on, -1 if match["which"].lower() == "last" else 1, match["unit"])
 
 
 def _ago(match: re.Match[str], said_on: date) -> date:
-    return _moved(said_on, -_count(match), match["unit"])
+    return _shift(said_on, -_count(match), match["unit"])
 
 
 def _ahead(match: re.Match[str], said_on: date) -> date:
-    return _moved(said_on, _count(match), match["unit"])
+    return _shift(said_on, _count(match), match["unit"])
 
 
 def _count(match: re.Match[str]) -> int:
@@ -109,7 +109,7 @@ def _count(match: re.Match[str]) -> int:
     return {"a": 1, "an": 1, "a couple of": 2, **NUMBER_WORDS}[text]
 
 
-def _moved(day: date, count: int, unit: str) -> date:
+def _shift(day: date, count: int, unit: str) -> date:
     match unit.lower():
         case "day":
             return day + timedelta(days=count)

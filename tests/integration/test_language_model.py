@@ -21,7 +21,7 @@ from lamina.core.memories import Category, Edge, Extraction, Message, Role
 from lamina.errors import Misconfigured
 from lamina.extraction.language_model import LanguageModelExtractor
 from lamina.extraction.model_answers import SCHEMA
-from lamina.extraction.rules import extract as by_rules
+from lamina.extraction.rules import extract_by_rules as by_rules
 from lamina.models.hashing import HashingModel
 from lamina.settings import LanguageModelSettings
 from lamina.wiring.services import build_extractor

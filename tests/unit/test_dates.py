@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from lamina.core.memories import Message, Role, new_id
-from lamina.extraction.rules import extract
+from lamina.extraction.rules import extract_by_rules
 from lamina.text.dates import event_time
 
 SAID = datetime(2026, 3, 12, 15, 30, tzinfo=UTC)  # a Thursday
@@ -90,7 +90,7 @@ def test_without_the_time_of_saying_only_whole_dates_are_understood() -> None:
 
 @pytest.mark.parametrize(("sentence", "day"), [("We chose Rust yesterday.", 11), ("We chose Go.", 12)])
 def test_a_note_happened_when_its_sentence_says_or_else_when_it_was_said(sentence: str, day: int) -> None:
-    (note,) = extract([Message(Role.USER, sentence, occurred_at=SAID)], [new_id()]).notes
+    (note,) = extract_by_rules([Message(Role.USER, sentence, occurred_at=SAID)], [new_id()]).notes
 
     assert note.event_at is not None
     assert note.event_at.day == day

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lamina.core.memories import Extraction, Message, Profile, Role, new_id
 from lamina.extraction.echo import without_recalled
-from lamina.extraction.rules import extract
+from lamina.extraction.rules import extract_by_rules
 from lamina.policies.ranking.context_block import Extras, build_context, format_memory
 from tests.unit.builders import fused
 
@@ -38,7 +38,7 @@ HINTS = st.lists(st.text(max_size=30) | LINES, max_size=2)
 
 
 def taught(text: str) -> Extraction:
-    return extract([Message(Role.USER, text, name=None)], [new_id()])
+    return extract_by_rules([Message(Role.USER, text, name=None)], [new_id()])
 
 
 @given(CONTENTS, DOCUMENTS, NAMES, HINTS)

@@ -4,12 +4,12 @@ import pytest
 
 from lamina.core.memories import MAX_ENTITIES, Edge, Entity
 from lamina.extraction.edges import CONFIDENCE, extract_graph
-from lamina.extraction.entities import as_entity, distinct, mentions
+from lamina.extraction.entities import as_entity, find_mentions, merge_equal_entities
 
 
 def entities(*texts: str, speakers: tuple[str, ...] = ()) -> tuple[Entity, ...]:
     people = [Entity(speaker, "person", confidence=1.0) for speaker in speakers]
-    return distinct([*people, *(as_entity(mention) for found in mentions(texts) for mention in found)])
+    return merge_equal_entities([*people, *(as_entity(mention) for found in find_mentions(texts) for mention in found)])
 
 
 def names(*texts: str, speakers: tuple[str, ...] = ()) -> list[str]:
@@ -153,7 +153,7 @@ def test_a_name_only_guessed_from_a_sentence_start_is_less_sure() -> None:
 
 def test_mentions_stand_where_they_say_and_never_overlap() -> None:
     text = 'Then "The Old Guard" by Gina Prince-Bythewood pleased Ann\'s boss in St. Louis.'
-    (found,) = mentions([text])
+    (found,) = find_mentions([text])
 
     assert [text[mention.start : mention.end] for mention in found] == [mention.name for mention in found]
     assert all(left.end <= right.start for left, right in pairwise(found))

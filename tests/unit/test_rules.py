@@ -6,7 +6,7 @@ import pytest
 
 from lamina.core.memories import Category, Extraction, Message, Role, new_id
 from lamina.extraction.echo import without_recalled
-from lamina.extraction.rules import LONG_TEXT_CHARS, MAX_NOTE_CHARS, RuleExtractor, extract
+from lamina.extraction.rules import LONG_TEXT_CHARS, MAX_NOTE_CHARS, RuleExtractor, extract_by_rules
 from lamina.policies.ranking.context_block import format_memory
 from lamina.text.sentences import sentences
 from tests.unit.builders import fused
@@ -16,7 +16,7 @@ NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 
 def extracted(*messages: Message | str) -> Extraction:
     said = [Message(Role.USER, item) if isinstance(item, str) else item for item in messages]
-    return extract(said, [new_id() for _ in said])
+    return extract_by_rules(said, [new_id() for _ in said])
 
 
 def notes_of(*messages: Message | str) -> list[str]:
@@ -112,7 +112,7 @@ def test_a_note_tells_where_it_comes_from() -> None:
     id_ = UUID(int=7)
     message = Message(Role.USER, "We chose Rust.", name="Ann", occurred_at=NOON)
 
-    (note,) = extract([message], [id_]).notes
+    (note,) = extract_by_rules([message], [id_]).notes
 
     assert note.source == f"message:{id_}"
     assert note.event_at == NOON
@@ -210,12 +210,12 @@ def test_extraction_is_deterministic() -> None:
     messages = [Message(Role.USER, "We chose Rust. I prefer tea.")]
     ids = [UUID(int=1)]
 
-    assert extract(messages, ids) == extract(messages, ids)
+    assert extract_by_rules(messages, ids) == extract_by_rules(messages, ids)
 
 
 def test_every_message_needs_its_id() -> None:
     with pytest.raises(ValueError, match="zip"):
-        extract([Message(Role.USER, "hello")], [])
+        extract_by_rules([Message(Role.USER, "hello")], [])
 
 
 @pytest.mark.parametrize("length", [1, LONG_TEXT_CHARS])
@@ -223,7 +223,7 @@ async def test_the_extractor_finds_what_the_rules_find_in_short_and_long_texts(l
     messages = [Message(Role.USER, "We chose Rust. I prefer tea." + " Yes." * length)]
     ids = [UUID(int=1)]
 
-    assert await RuleExtractor().extract(messages, ids) == extract(messages, ids)
+    assert await RuleExtractor().extract(messages, ids) == extract_by_rules(messages, ids)
 
 
 @pytest.mark.parametrize("text", ["?" * 50_000, "a." * 25_000, "\n" * 50_000, "I " * 25_000, "[Memory: x\n\n" * 5_000])
