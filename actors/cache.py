@@ -17,8 +17,8 @@ from lamina.policies.caching.shard import Shard, ShardLimits
 EXPIRY_INTERVAL_S = 30.0
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
+# Below the calls of this actor that Ray runs at a time, or waiters would keep out the call that wakes them.
 MAX_WAITERS = 500
-"""Below the calls of this actor that Ray runs at a time, or waiters would keep out the call that wakes them."""
 
 
 @dataclass(slots=True)

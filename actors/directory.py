@@ -20,8 +20,8 @@ from lamina.errors import Unavailable
 from lamina.policies.caching.shard import ShardLimits
 
 MAX_CONCURRENCY = 1000
+# The group of calls that may wait long, in a thread of their own: nothing else waits for them.
 CLAIMS = "claims"
-"""The group of calls that may wait long, in a thread of their own: nothing else waits for them."""
 
 
 class RemoteShard:

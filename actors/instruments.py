@@ -22,10 +22,10 @@ from lamina.core.metrics import (
 )
 from lamina.stores.postgres.connection import Pool
 
+# Length of the waits that measure the event loop's lag.
 STEP_S = 0.1
-"""Length of the waits that measure the event loop's lag."""
+# So many of them lie between two records of the gauges: Ray forgets a gauge that is not set for 20 s.
 POOL_STEPS = 10
-"""So many of them lie between two records of the gauges: Ray forgets a gauge that is not set for 20 s."""
 PREFIX = "ray_"
 Record = Callable[[float, dict[str, str]], None]
 

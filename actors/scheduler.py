@@ -26,12 +26,12 @@ from lamina.wiring.jobs import jobs_edition, jobs_namespace
 from lamina.wiring.stores import build_pool, session_url, utc_now
 
 logger = logging.getLogger(__name__)
+# Seconds between looks at the queue without a notification: for runs whose driver died.
 LOOK_S = 5.0
-"""Seconds between looks at the queue without a notification: for runs whose driver died."""
+# Runs that are driven at the same time; the others wait in the queue.
 MOST_DRIVEN = 4
-"""Runs that are driven at the same time; the others wait in the queue."""
+# Seconds after which a stopped run is started again.
 RETRY_S = 15.0
-"""Seconds after which a stopped run is started again."""
 Launch = Callable[[Settings, UUID], Awaitable[None]]
 
 

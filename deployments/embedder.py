@@ -12,8 +12,8 @@ from lamina.models.batching import BatchingEmbedder, tokens_of
 from lamina.settings import Settings
 from lamina.wiring.stores import build_model
 
+# Longer than a batch of one very long document takes on a slow machine.
 STALLED_S = 600.0
-"""Longer than a batch of one very long document takes on a slow machine."""
 
 
 class EmbedderDeployment:

@@ -20,10 +20,10 @@ from ray.serve.config import AutoscalingConfig, AutoscalingPolicy
 from lamina.settings import DeploymentSettings
 
 WORK = "work"
+# Replicas go only once the others would have less in hand than this share of the target.
 SLACK = 0.8
-"""Replicas go only once the others would have less in hand than this share of the target."""
+# Reports within the time over which the work is averaged.
 SAMPLES = 5
-"""Reports within the time over which the work is averaged."""
 
 
 class Work:

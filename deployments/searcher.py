@@ -21,11 +21,11 @@ from lamina.stores.postgres.outbox import Outbox
 from lamina.wiring.stores import build_pool, postgres_url
 from lamina.wiring.tiers import build_tier
 
+# Far beyond the deadline of every source: a query that takes longer hangs where no deadline reaches.
 STALLED_S = 60.0
-"""Far beyond the deadline of every source: a query that takes longer hangs where no deadline reaches."""
 
+# Below the deadline of the router that asks for the states.
 STORE_DEADLINE_S = 1.0
-"""Below the deadline of the router that asks for the states."""
 
 
 class SearcherDeployment:

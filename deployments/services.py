@@ -54,8 +54,8 @@ from lamina.wiring.services import (
 
 MAX_CACHED_KEYS = 10_000
 PROBE_DEADLINE_S = 2.0
+# Name of the probe that every process of the service has.
 POSTGRES = "postgres"
-"""Name of the probe that every process of the service has."""
 StoreStates = Callable[[], Awaitable[Mapping[str, str]]]
 Audit = Callable[[str], Awaitable[Drift]]
 

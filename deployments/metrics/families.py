@@ -21,8 +21,8 @@ from lamina.wiring.stores import utc_now
 
 Label = TypeVar("Label", bound=str)
 Reading = TypeVar("Reading")
+# How long a reading of Postgres is repeated: its statistics are not read more often than this.
 STORES_AGE_S = 5.0
-"""How long a reading of Postgres is repeated: its statistics are not read more often than this."""
 
 
 def store_parts(caches: SharedCaches, outbox: Outbox, pool: Pool, jobs: JobsSettings) -> Sequence[Part]:

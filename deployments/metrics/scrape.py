@@ -16,8 +16,8 @@ from lamina.aio.single_flight import SingleFlight
 
 logger = logging.getLogger(__name__)
 DEADLINE_S = 2.0
+# How long a reading is repeated to other scrapers, which then costs nothing.
 MAX_AGE_S = 1.0
-"""How long a reading is repeated to other scrapers, which then costs nothing."""
 Families = Sequence[Metric]
 
 

@@ -50,8 +50,8 @@ class SearchPort(Protocol[Request_contra, Found_co]):
         ...
 
 
+# Writes what was found as it is sent.
 Render = Callable[[CacheableRequest[Request], Found], RenderedAnswer]
-"""Writes what was found as it is sent."""
 
 
 class CachedSearch(Generic[Request, Found]):

@@ -10,8 +10,8 @@ from lamina.stores.postgres.embedding_cache import EmbeddingTable
 from lamina.stores.postgres.epochs import raise_epochs
 from lamina.stores.postgres.responses import Responses
 
+# The layers that answer a whole request before anything is searched.
 PREFETCHED = (Layer.TURN, Layer.NEGATIVE)
-"""The layers that answer a whole request before anything is searched."""
 
 
 class CacheClearing:

@@ -24,11 +24,11 @@ from lamina.core.ports import Clock, Embedder
 from lamina.core.scope import Scope
 from lamina.errors import Unavailable
 from lamina.models.batching import checked
-from lamina.policies.caching.keys import embedding_key
+from lamina.policies.caching.cache_keys import embedding_key
 from lamina.stores.postgres.embedding_cache import CachedEmbedding, TextKey, text_key
 
+# No model of ours reads fewer than 128 word pieces, its own two among them, and each is a character at least.
 ONE_CHUNK_CHARS = 126
-"""No model of ours reads fewer than 128 word pieces, its own two among them, and each is a character at least."""
 USED_EVERY = timedelta(days=1)
 MAX_FIND = 256
 MAX_KEEP = 500

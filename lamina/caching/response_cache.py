@@ -25,7 +25,7 @@ from lamina.core.cache_layers import (
 from lamina.core.cache_stats import LayerOutcome
 from lamina.core.ports import Clock, QuestionEmbedder
 from lamina.errors import InvalidInput
-from lamina.policies.caching.keys import embedding_key
+from lamina.policies.caching.cache_keys import embedding_key
 from lamina.policies.caching.model_responses import (
     AgentState,
     CachedResponse,
@@ -47,10 +47,10 @@ from lamina.policies.caching.ttl_lru import TtlLru
 from lamina.stores.postgres.responses import ExactMatch, NewResponse, Responses
 
 USES_WINDOW_S = 1.0
+# Lookups of one replica that wait for another caller's response; more would keep that caller's put out.
 MAX_WAITING = 64
-"""Lookups of one replica that wait for another caller's response; more would keep that caller's put out."""
+# Least time between two readings of a workspace's agents, for a shard that has no list and may not take one.
 AGENTS_INTERVAL_S = 1.0
-"""Least time between two readings of a workspace's agents, for a shard that has no list and may not take one."""
 _MAX_SPACES = 1000
 _OUTCOMES = {
     LookupState.HIT: LayerOutcome.HIT,

@@ -16,7 +16,7 @@ from lamina.core.cache_layers import Layer
 from lamina.core.ports import CacheShard, Embedder
 from lamina.policies.caching.adaptive_ttl import TtlPolicy
 from lamina.policies.caching.answer_keys import AnswerPolicy
-from lamina.policies.caching.keys import digest
+from lamina.policies.caching.cache_keys import digest
 from lamina.policies.caching.model_responses import ResponsePolicy
 from lamina.policies.caching.response_budget import ResponseBudget
 from lamina.policies.caching.shard import LayerLimits, ShardLimits, SwarmLimits

@@ -26,7 +26,7 @@ from lamina.maintenance.tenant_jobs import Audit, AuditJob, UpkeepJob
 from lamina.maintenance.undo import Undo
 from lamina.maintenance.worker import Limits, Worker
 from lamina.models.lazy import LazyEmbedder
-from lamina.policies.caching.keys import digest
+from lamina.policies.caching.cache_keys import digest
 from lamina.policies.retention.clusters import EdgePolicy
 from lamina.policies.retention.summary_periods import SummaryPolicy
 from lamina.settings import Settings

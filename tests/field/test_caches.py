@@ -19,7 +19,7 @@ from lamina.core.cache_layers import CacheEntry, CacheKey, Layer, RespondingAgen
 from lamina.core.cache_stats import ShardStats, ShardUpdate
 from lamina.core.ports import CacheShard
 from lamina.models.hashing import HashingModel
-from lamina.policies.caching.keys import digest
+from lamina.policies.caching.cache_keys import digest
 from lamina.settings import Settings
 from lamina.stores.postgres.keys import KeyRole
 from lamina.stores.postgres.outbox import enqueue_all

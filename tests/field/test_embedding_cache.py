@@ -21,7 +21,7 @@ from lamina.core.scope import Scope
 from lamina.errors import Misconfigured
 from lamina.models.batching import BatchingEmbedder
 from lamina.models.hashing import HashingModel
-from lamina.policies.caching.keys import embedding_key
+from lamina.policies.caching.cache_keys import embedding_key
 from lamina.policies.caching.shard import LayerLimits, ShardLimits
 from lamina.settings import PoolSettings
 from lamina.stores.postgres.connection import new_pool

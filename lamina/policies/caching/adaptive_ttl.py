@@ -3,10 +3,10 @@
 import math
 from dataclasses import dataclass
 
+# The hit rate at which a response lives for the policy's base: there 2 · log2(1 + rate) is 1.
 PRIOR_RATE = math.sqrt(2) - 1
-"""The hit rate at which a response lives for the policy's base: there 2 · log2(1 + rate) is 1."""
+# Weight of the prior rate, in lookups.
 PRIOR_LOOKUPS = 16
-"""Weight of the prior rate, in lookups."""
 
 
 @dataclass(frozen=True, slots=True)

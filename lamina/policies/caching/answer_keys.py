@@ -8,7 +8,7 @@ from typing import Any
 from lamina.core.cache_layers import CacheKey, Layer, Space
 from lamina.core.scope import Scope
 from lamina.core.stamps import Stamp
-from lamina.policies.caching.keys import digest, embedding_key
+from lamina.policies.caching.cache_keys import digest, embedding_key
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,16 +15,13 @@ from lamina.core.cache_layers import Layer, Space
 from lamina.core.scope import Scope
 from lamina.errors import InvalidInput
 from lamina.policies.caching.adaptive_ttl import TtlPolicy
-from lamina.policies.caching.keys import digest
+from lamina.policies.caching.cache_keys import digest
 from lamina.policies.caching.response_budget import ResponseBudget
 from lamina.text.hygiene import MAX_JSON_DEPTH, MAX_QUERY_CHARS, clean, clean_id, clean_json, clean_text
 
+# Longest question that is compared by meaning. A model reads about as much at once. The embedding of a longer text is
+# the mean of its chunks, which tells contexts apart, but not the questions at their end.
 MAX_MEANING_CHARS = 1000
-"""Longest question that is compared by meaning.
-
-A model reads about as much at once. The embedding of a longer text is the mean of its chunks, which tells contexts
-apart, but not the questions at their end.
-"""
 MAX_VARIANT_BYTES = 65_536
 PROMPT_VERSION_CHARS = 16
 LESSON_MARGIN = timedelta(seconds=5)

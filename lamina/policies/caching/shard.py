@@ -13,8 +13,8 @@ EntryPlace = tuple[Space, CacheKey]
 MAX_AGENTS = 10_000
 RECENT_S = 10.0
 LIST_TTL_S = 86_400.0
+# Memory of a name beside its characters, about.
 AGENT_BYTES = 150
-"""Memory of a name beside its characters, about."""
 
 
 @dataclass(frozen=True, slots=True)

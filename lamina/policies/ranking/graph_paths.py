@@ -6,8 +6,8 @@ from uuid import UUID
 
 from lamina.core.links import Followed, NodeLabel
 
+# The factor by which following a link multiplies a score, 0..1.
 LinkWeight = Callable[[Followed], float]
-"""The factor by which following a link multiplies a score, 0..1."""
 
 
 @dataclass(frozen=True, slots=True)

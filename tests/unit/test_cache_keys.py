@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.core.cache_layers import Layer
-from lamina.policies.caching.keys import digest, embedding_key
+from lamina.policies.caching.cache_keys import digest, embedding_key
 
 PARTS = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),

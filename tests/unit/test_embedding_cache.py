@@ -22,7 +22,7 @@ from lamina.core.scope import Scope
 from lamina.errors import Unavailable
 from lamina.models.batching import BatchingEmbedder
 from lamina.models.hashing import HashingModel
-from lamina.policies.caching.keys import embedding_key
+from lamina.policies.caching.cache_keys import embedding_key
 from lamina.policies.caching.shard import LayerLimits, ShardLimits
 from lamina.stores.postgres.embedding_cache import CachedEmbedding, TextKey, text_key
 
