@@ -36,7 +36,7 @@ ALL = "all"
 
 
 def reindex(
-    projection: Annotated[str, typer.Argument(help="messages, notes, cold, documents, graph, or all.")],
+    projection: Annotated[str, typer.Argument(help=f"{', '.join(PROJECTIONS)}, or all.")],
     config: ConfigOption = None,
     data_dir: DataDirOption = None,
 ) -> None:

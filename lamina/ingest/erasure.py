@@ -3,12 +3,12 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
-from uuid import UUID
+from functools import partial
 
 from psycopg.rows import DictRow
 
 from lamina.core.scope import Scope
+from lamina.core.tiers import ProjectionName
 from lamina.ingest.memory_linking import MemoryLinker
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
@@ -28,6 +28,7 @@ from lamina.stores.postgres.outbox import (
     note_entries,
     outbox_entries,
 )
+from lamina.stores.postgres.tiers import ERASED
 from lamina.text.hygiene import clean_id
 
 PAGE = 1_000
@@ -96,10 +97,8 @@ class Eraser:
         owner = _Owner(tenant, clean_id(user, "user"), now)
         steps: Mapping[str, Step] = {
             "notes": self._notes,
-            "messages": self._messages,
-            "passages": self._passages,
-            "documents": self._documents,
-            "profiles": self._profiles,
+            **{kind: partial(self._rows, kind, projection=rows.projection) for kind, rows in ERASED.items()},
+            "profiles": partial(self._rows, "profiles"),
             "statements": self._statements,
         }
         erased = {name: await self._all(step, owner) for name, step in steps.items()}
@@ -133,19 +132,15 @@ class Eraser:
         await erase_notes(connection, owner.tenant, erased)
         return [*rows, *made]
 
-    async def _messages(self, connection: Connection, owner: _Owner) -> Sequence[DictRow]:
-        rows = await delete_user_rows(connection, "messages", owner.tenant, owner.user, limit=PAGE)
-        await self._leave(connection, "messages", [row["id"] for row in rows])
+    async def _rows(
+        self, kind: str, connection: Connection, owner: _Owner, projection: ProjectionName | None = None
+    ) -> Sequence[DictRow]:
+        rows = await delete_user_rows(connection, kind, owner.tenant, owner.user, limit=PAGE)
+        if projection is not None:
+            ids = [row["id"] for row in rows]
+            nodes = await self._linker.forget(connection, ids)
+            await enqueue_entries(connection, [*outbox_entries(projection, ids), *outbox_entries("graph", nodes)])
         return rows
-
-    async def _passages(self, connection: Connection, owner: _Owner) -> Sequence[DictRow]:
-        rows = await delete_user_rows(connection, "passages", owner.tenant, owner.user, limit=PAGE)
-        await self._leave(connection, "documents", [row["id"] for row in rows])
-        return rows
-
-    async def _leave(self, connection: Connection, projection: Any, ids: Sequence[UUID]) -> None:
-        nodes = await self._linker.forget(connection, ids)
-        await enqueue_entries(connection, [*outbox_entries(projection, ids), *outbox_entries("graph", nodes)])
 
     async def _statements(self, connection: Connection, owner: _Owner) -> Sequence[DictRow]:
         rows = await delete_user_rows(connection, "statements", owner.tenant, owner.user, limit=PAGE)
@@ -153,9 +148,3 @@ class Eraser:
         await prune_evidence(connection, sorted(entities), sorted({row["edge_id"] for row in rows}))
         await enqueue(connection, "graph", sorted(entities))
         return rows
-
-    async def _documents(self, connection: Connection, owner: _Owner) -> Sequence[DictRow]:
-        return await delete_user_rows(connection, "documents", owner.tenant, owner.user, limit=PAGE)
-
-    async def _profiles(self, connection: Connection, owner: _Owner) -> Sequence[DictRow]:
-        return await delete_user_rows(connection, "profiles", owner.tenant, owner.user, limit=PAGE)

@@ -1,7 +1,7 @@
 """Embedding again: the vectors of another model, beside those that searches read, until one switch to them."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -9,11 +9,9 @@ from uuid import UUID
 from psycopg.rows import DictRow
 
 from lamina.core.areas import Area
-from lamina.core.documents import passage_text
-from lamina.core.memories import Chunk, Message, Role
+from lamina.core.memories import Chunk
 from lamina.core.ports import Embedder, ModelIdentity
 from lamina.core.runs import Counts
-from lamina.core.tiers import ProjectionName
 from lamina.errors import Conflict, Unavailable
 from lamina.maintenance.changes import Changes
 from lamina.maintenance.pages import After, Page
@@ -28,7 +26,9 @@ from lamina.stores.postgres.generations import (
     read_active_generation,
 )
 from lamina.stores.postgres.job_runs import run_area
-from lamina.stores.postgres.outbox import NOTE_PROJECTIONS, enqueue
+from lamina.stores.postgres.outbox import enqueue
+from lamina.stores.postgres.tier_rows import EmbeddingStatements
+from lamina.stores.postgres.tiers import EMBEDDED, EMBEDDING_PROJECTIONS
 from lamina.stores.postgres.vectors import (
     EmbeddedRow,
     delete_outdated,
@@ -45,33 +45,7 @@ TEXTS_PER_CALL = 32
 OUTDATED = "outdated"
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What is embedded.
-
-    Args:
-        text: What is embedded of a row.
-        projections: What takes it over once its vectors can be searched.
-        is_cut: Whether a long text has several vectors; else they are averaged.
-    """
-
-    text: Callable[[DictRow], str]
-    projections: tuple[ProjectionName, ...] = ()
-    is_cut: bool = True
-
-
-def _message_text(row: DictRow) -> str:
-    return Message(Role(row["role"]), row["content"], name=row["name"]).text()
-
-
-KINDS: Mapping[str, Kind] = {
-    "messages": Kind(_message_text, ("messages",)),
-    "notes": Kind(lambda row: row["content"], NOTE_PROJECTIONS),
-    "passages": Kind(lambda row: passage_text(row["title"], row["heading"], row["content"]), ("documents",)),
-    "entities": Kind(lambda row: row["name"], is_cut=False),
-    "procedures": Kind(lambda row: row["trigger"], is_cut=False),
-}
-STEPS = (*KINDS, OUTDATED)
+STEPS = (*EMBEDDED, OUTDATED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +172,8 @@ class Reembedding:
             return await read_unembedded(self._pool, step, area, target.number, after=after, limit=self._page_rows)
         if not target.outdated:
             return []
-        return await find_outdated(self._pool, area, target.outdated, after=after, limit=self._page_rows)
+        ids = await find_outdated(self._pool, area, target.outdated, after=after, limit=self._page_rows)
+        return [{"id": id_} for id_ in ids]
 
     def _next(self, step: str, rows: Sequence[DictRow]) -> After:
         if len(rows) == self._page_rows:
@@ -209,9 +184,9 @@ class Reembedding:
     async def _plan(self, step: str, rows: Sequence[DictRow], target: Target) -> Vectors | Outdated:
         if step == OUTDATED:
             return Outdated(tuple(row["id"] for row in rows), target.outdated)
-        texts = [KINDS[step].text(row) for row in rows]
+        texts = [EMBEDDED[step].text(row) for row in rows]
         chunks = await self._embed(texts)
-        embedded = await asyncio.to_thread(_embedded, KINDS[step], rows, texts, chunks)
+        embedded = await asyncio.to_thread(_embedded, EMBEDDED[step], rows, texts, chunks)
         return Vectors(step, embedded, target.number if target.is_begun else None)
 
     async def _embed(self, texts: Sequence[str]) -> list[tuple[Chunk, ...]]:
@@ -271,7 +246,7 @@ def _steps(after: After) -> Iterator[tuple[str, str | None]]:
 
 
 def _embedded(
-    kind: Kind, rows: Sequence[DictRow], texts: Sequence[str], chunks: Sequence[tuple[Chunk, ...]]
+    kind: EmbeddingStatements, rows: Sequence[DictRow], texts: Sequence[str], chunks: Sequence[tuple[Chunk, ...]]
 ) -> tuple[EmbeddedRow, ...]:
     kept = chunks if kind.is_cut else [(_mean(text, found),) for text, found in zip(texts, chunks, strict=True)]
     return tuple(
@@ -288,6 +263,6 @@ def _mean(text: str, chunks: tuple[Chunk, ...]) -> Chunk:
 
 async def _tell(connection: Connection, area: Area, kind: str, ids: Sequence[UUID]) -> None:
     """Have the projections take over what can be found from now on, and end what was answered without it."""
-    for projection in KINDS[kind].projections:
+    for projection in EMBEDDING_PROJECTIONS[kind]:
         await enqueue(connection, projection, ids)
     await bump_epoch(connection, area.scope(), teaches=True)

@@ -22,7 +22,7 @@ from lamina.settings import IN_MEMORY, Neo4jServerSettings, QdrantEdgeSettings, 
 from lamina.stores.postgres import builds
 from lamina.stores.postgres.builds import STARTS_APART, Builds, claim_store, order_build
 from lamina.stores.postgres.keys import KeyRole
-from lamina.stores.postgres.outbox import QUERIES
+from lamina.stores.postgres.notes import QUERIES
 from lamina.wiring.stores import build_pool
 from tests.support.application import Application, running, settings_for
 from tests.support.indexes import chunk_count

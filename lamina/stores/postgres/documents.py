@@ -9,8 +9,9 @@ from uuid import UUID
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
-from lamina.core.documents import Document, Span, StoredDocument, StoredPassage
+from lamina.core.documents import Document, Span, StoredDocument, StoredPassage, passage_text
 from lamina.core.memories import Chunk
+from lamina.core.ports import Record
 from lamina.core.queries import FilterField, Filters, Memory, Place, Query
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
@@ -18,7 +19,16 @@ from lamina.errors import NotFound
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.filters import Columns, filtered, place_parameters, query_parameters
 from lamina.stores.postgres.messages import chunk_parameters
+from lamina.stores.postgres.note_rows import chunk_embeddings, chunk_texts
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.tier_rows import (
+    EmbeddingStatements,
+    ErasureStatements,
+    LinkStatements,
+    ProjectionStatements,
+    TierRows,
+    VectorTable,
+)
 
 QUERIES = load_queries("documents.sql")
 
@@ -285,3 +295,50 @@ def _passage(row: DictRow) -> StoredPassage:
         heading=row["heading"],
         page=row["page"],
     )
+
+
+def _passage_record(row: DictRow) -> Record:
+    return Record(
+        tenant=row["tenant"],
+        workspace=row["workspace"],
+        namespace=row["namespace"],
+        user=row["user_id"],
+        session=None,
+        tags=tuple(row["tags"]),
+        occurred_at=row["event_at"],
+        confidence=1.0,
+        agent=row["agent_id"],
+        source=row["source"],
+        texts=chunk_texts(row, _text(row)),
+        embeddings=chunk_embeddings(row),
+    )
+
+
+def _text(row: DictRow) -> str:
+    return passage_text(row["title"], row["heading"], row["content"])
+
+
+TIER_ROWS = TierRows(
+    projected={
+        "documents": ProjectionStatements(
+            QUERIES["documents_records"], QUERIES["documents_ids"], QUERIES["enqueue_all_documents"], _passage_record
+        )
+    },
+    embedded={
+        "passages": EmbeddingStatements(
+            table="passages",
+            vectors=(VectorTable("passage_chunks", "passage_id"),),
+            unembedded=QUERIES["unembedded_passages"],
+            embed=QUERIES["embed_passages"],
+            count=QUERIES["count_unembedded_passages"],
+            text=_text,
+        )
+    },
+    linked=LinkStatements(QUERIES["linked_passages"], COLUMNS, memory_of, QUERIES["link_similar_passages"]),
+    # A document goes once its passages are gone.
+    erased={
+        "passages": ErasureStatements(QUERIES["erase_user_passages"], "documents"),
+        "documents": ErasureStatements(QUERIES["erase_user_documents"]),
+    },
+    count_user=QUERIES["count_user_documents"],
+)

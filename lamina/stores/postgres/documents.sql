@@ -86,3 +86,137 @@ JOIN documents d ON d.id = p.document_id
 WHERE d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(namespace)s
   AND (%(user_id)s::text IS NULL OR d.user_id IS NULL OR d.user_id = %(user_id)s)
   AND /*filters*/ true
+
+-- name: unembedded_passages
+-- Passages of a namespace that lack vectors of a generation, in the order of their ids.
+-- OFFSET 0: looked up row by row, not by a hash of all vectors that there are, which each page would build anew.
+SELECT p.id, d.content_hash AS guard, d.title, p.heading, p.content
+FROM passages p
+JOIN documents d ON d.id = p.document_id
+WHERE p.tenant = %(tenant)s AND p.workspace = %(workspace)s AND p.namespace = %(namespace)s
+  AND (%(after)s::uuid IS NULL OR p.id > %(after)s)
+  AND NOT EXISTS (SELECT FROM passage_chunks c WHERE c.passage_id = p.id AND c.generation = %(generation)s OFFSET 0)
+ORDER BY p.id
+LIMIT %(limit)s
+
+-- name: embed_passages
+-- Vectors of a generation for passages that are still there.
+WITH made AS (
+    SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::bytea[], %(chunks)s::integer[], %(starts)s::integer[],
+                         %(ends)s::integer[], %(embeddings)s::vector[], %(words)s::text[])
+           AS m (id, guard, chunk, text_start, text_end, embedding, words)
+), locked AS (
+    SELECT p.id, p.tenant, p.workspace, p.namespace, p.user_id
+    FROM passages p
+    JOIN documents d ON d.id = p.document_id
+    WHERE p.tenant = %(tenant)s AND p.workspace = %(workspace)s AND p.namespace = %(namespace)s
+      AND p.id = ANY(%(ids)s) AND p.id IN (SELECT made.id FROM made WHERE made.guard = d.content_hash)
+    ORDER BY p.id
+    FOR KEY SHARE OF p
+), inserted AS (
+    INSERT INTO passage_chunks (
+        passage_id, chunk, text_start, text_end, tenant, workspace, namespace, user_id, tsv, generation, embedding)
+    SELECT l.id, m.chunk, m.text_start, m.text_end, l.tenant, l.workspace, l.namespace, l.user_id,
+           to_tsvector('lamina', m.words), %(generation)s, m.embedding
+    FROM locked l
+    JOIN made m ON m.id = l.id
+    ON CONFLICT DO NOTHING
+    RETURNING passage_id
+)
+SELECT DISTINCT passage_id AS id FROM inserted
+
+-- name: documents_records
+SELECT p.id, p.content, p.heading, d.title, d.tenant, d.workspace, d.namespace, d.user_id, d.agent_id, d.tags,
+       d.source, d.event_at,
+       array_agg(c.text_start ORDER BY c.chunk) AS starts,
+       array_agg(c.text_end ORDER BY c.chunk) AS ends,
+       array_agg(c.embedding::real[] ORDER BY c.chunk) AS embeddings
+FROM passages p
+JOIN documents d ON d.id = p.document_id
+JOIN passage_chunks c ON c.passage_id = p.id
+JOIN embedding_generations g ON g.generation = c.generation AND g.is_active
+WHERE p.id = ANY(%(ids)s)
+GROUP BY p.id, d.id
+
+-- name: documents_ids
+SELECT id FROM passages
+WHERE tenant = %(tenant)s AND (%(after)s::uuid IS NULL OR id > %(after)s)
+ORDER BY id
+LIMIT %(limit)s
+
+-- name: enqueue_all_documents
+INSERT INTO outbox (projection, memory_id)
+SELECT 'documents', id FROM passages ORDER BY id
+
+-- name: linked_passages
+-- These passages, each with the cosine of its chunk nearest to the query.
+SELECT p.id, p.position, p.content, p.heading, p.page, d.id AS document_id, d.title, d.key, d.media_type, d.user_id,
+       d.agent_id, d.tags, d.metadata, d.source, d.event_at,
+       coalesce((SELECT 1 - min(c.embedding <=> %(embedding)s::vector)
+                 FROM passage_chunks c WHERE c.passage_id = p.id AND c.generation = %(generation)s), 0)::float8 AS cosine
+FROM passages p
+JOIN documents d ON d.id = p.document_id
+WHERE p.id = ANY(%(ids)s)
+  AND d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(namespace)s
+  AND (%(user_id)s::text IS NULL OR d.user_id IS NULL OR d.user_id = %(user_id)s)
+  AND /*filters*/ true
+
+-- name: link_similar_passages
+-- Each new passage to the nearest others that its readers may see, all in one round trip.
+INSERT INTO memory_links (
+    from_id, to_id, kind, from_tier, tenant, workspace, namespace, user_id, source, strength, seen_at
+)
+SELECT p.id, near.id, 'similar', 6, p.tenant, p.workspace, p.namespace, p.user_id, d.source, least(1, near.cosine),
+       d.event_at
+FROM passages p
+JOIN documents d ON d.id = p.document_id
+JOIN passage_chunks own ON own.passage_id = p.id AND own.generation = %(generation)s AND own.chunk = 0
+CROSS JOIN LATERAL (
+    SELECT other.id, max(1 - found.distance) AS cosine
+    FROM (
+        SELECT c.passage_id, c.embedding <=> own.embedding AS distance
+        FROM passage_chunks c
+        WHERE c.tenant = p.tenant AND c.workspace = p.workspace AND c.namespace = p.namespace
+          AND c.generation = %(generation)s
+        ORDER BY c.embedding <=> own.embedding
+        LIMIT 4 * %(fan_out)s
+    ) found
+    JOIN passages other ON other.id = found.passage_id AND other.id <> p.id
+                       AND (other.user_id IS NULL OR other.user_id = p.user_id)
+    GROUP BY other.id
+    ORDER BY 2 DESC, 1
+    LIMIT %(fan_out)s
+) near
+WHERE p.id = ANY(%(ids)s) AND near.cosine >= %(min_similarity)s
+ON CONFLICT DO NOTHING
+
+-- name: erase_user_passages
+WITH page AS (
+    SELECT p.id, p.document_id, d.workspace, d.namespace
+    FROM documents d JOIN passages p ON p.document_id = d.id
+    WHERE d.tenant = %(tenant)s AND d.user_id = %(user_id)s
+    ORDER BY p.id
+    LIMIT %(limit)s
+    FOR UPDATE OF p
+), gone AS (
+    DELETE FROM passages p USING page WHERE p.id = page.id
+    RETURNING p.id, page.workspace, page.namespace
+)
+SELECT id, workspace, namespace FROM gone
+
+-- name: erase_user_documents
+-- Those of a user's documents whose passages are gone.
+DELETE FROM documents d
+WHERE tenant = %(tenant)s AND user_id = %(user_id)s
+  AND NOT EXISTS (SELECT FROM passages p WHERE p.document_id = d.id)
+RETURNING id, workspace, namespace
+
+-- name: count_unembedded_passages
+-- Passages of everybody that are older than a while and lack vectors of a generation.
+SELECT count(*) AS lacking
+FROM passages p JOIN documents d ON d.id = p.document_id
+WHERE d.updated_at < clock_timestamp() - %(grace)s::interval
+  AND NOT EXISTS (SELECT FROM passage_chunks c WHERE c.passage_id = p.id AND c.generation = %(generation)s)
+
+-- name: count_user_documents
+SELECT count(*) AS documents FROM documents WHERE tenant = %(tenant)s AND user_id = %(user_id)s

@@ -2,19 +2,24 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
 import numpy as np
 from pgvector import Vector
+from psycopg.rows import DictRow
 
+from lamina.core.links import Link, Node, NodeLabel
 from lamina.core.memories import Edge, Entity, new_id
 from lamina.core.scope import Scope
 from lamina.stores.postgres.connection import Connection, scope_parameters
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.tier_rows import EmbeddingStatements, ProjectionStatements, TierRows, VectorTable
 
 QUERIES = load_queries("entities.sql")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,3 +193,44 @@ async def find_first_words(connection: Connection, scope: Scope, words: Collecti
     wanted = {**scope_parameters(scope), "words": list(words)}
     cursor = await connection.execute(QUERIES["find_openings"], wanted)
     return {row["word"] async for row in cursor}
+
+
+def _node(row: DictRow) -> Node:
+    links = [_link(row["id"], *fields) for fields in row["links"]]
+    return Node(
+        label=NodeLabel(row["label"]),
+        tenant=row["tenant"],
+        workspace=row["workspace"],
+        namespace=row["namespace"],
+        tier=row["tier"],
+        user=row["user_id"],
+        name=row["name"],
+        seen_at=row["seen_at"],
+        links=tuple(links),
+    )
+
+
+def _link(source: UUID, target: str, kind: str, strength: float, users: list[str] | None, seen_us: int) -> Link:
+    seen_at = _EPOCH + timedelta(microseconds=seen_us)
+    return Link(source, UUID(target), kind, float(strength), None if users is None else tuple(users), seen_at)
+
+
+TIER_ROWS = TierRows(
+    projected={
+        "graph": ProjectionStatements(
+            QUERIES["graph_records"], QUERIES["graph_ids"], QUERIES["enqueue_all_graph"], _node
+        )
+    },
+    embedded={
+        "entities": EmbeddingStatements(
+            table="entities",
+            vectors=(VectorTable("entity_embeddings", "entity_id"),),
+            unembedded=QUERIES["unembedded_entities"],
+            embed=QUERIES["embed_entities"],
+            count=QUERIES["count_unembedded_entities"],
+            text=itemgetter("name"),
+            is_cut=False,
+        )
+    },
+    count_user=QUERIES["count_user_links"],
+)

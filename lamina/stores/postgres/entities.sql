@@ -90,3 +90,114 @@ WHERE id = ANY(%(ids)s)
   AND tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
 ORDER BY key COLLATE "C", id
 FOR KEY SHARE
+
+-- name: unembedded_entities
+-- Entities of a namespace that lack a vector of a generation, in the order of their ids.
+-- OFFSET 0: looked up row by row, not by a hash of all vectors that there are, which each page would build anew.
+SELECT e.id, sha256_of(e.name) AS guard, e.name
+FROM entities e
+WHERE e.tenant = %(tenant)s AND e.workspace = %(workspace)s AND e.namespace = %(namespace)s
+  AND (%(after)s::uuid IS NULL OR e.id > %(after)s)
+  AND e.generation IS DISTINCT FROM %(generation)s::smallint
+  AND NOT EXISTS (SELECT FROM entity_embeddings o
+                  WHERE o.entity_id = e.id AND o.generation = %(generation)s AND o.text_hash = sha256_of(e.name)
+                  OFFSET 0)
+ORDER BY e.id
+LIMIT %(limit)s
+
+-- name: embed_entities
+-- Vectors of a generation for entities that still have the same name. One that was written with this generation's
+-- model has its vector in its row.
+WITH made AS (
+    SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::bytea[], %(embeddings)s::vector[]) AS m (id, guard, embedding)
+), locked AS (
+    SELECT e.id, e.tenant, e.workspace, e.namespace
+    FROM entities e
+    WHERE e.tenant = %(tenant)s AND e.workspace = %(workspace)s AND e.namespace = %(namespace)s
+      AND e.generation <> %(generation)s
+      AND e.id = ANY(%(ids)s) AND e.id IN (SELECT made.id FROM made WHERE made.guard = sha256_of(e.name))
+    ORDER BY e.id
+    FOR SHARE
+)
+INSERT INTO entity_embeddings (entity_id, generation, tenant, workspace, namespace, text_hash, embedding)
+SELECT l.id, %(generation)s, l.tenant, l.workspace, l.namespace, m.guard, m.embedding
+FROM locked l
+JOIN made m ON m.id = l.id
+ON CONFLICT (entity_id, generation) DO UPDATE SET text_hash = excluded.text_hash, embedding = excluded.embedding
+RETURNING entity_id AS id
+
+-- name: graph_records
+-- The nodes of the graph: memories with their links, entities with those edges that time has left anything of. Times
+-- of links in microseconds. A link to a note that is hidden stays out until that note comes back: the graph lost it
+-- with the note's node. The note is looked for rather than joined, or a page might be joined with all of them.
+SELECT id, 'Memory' AS label, 2 AS tier, tenant, workspace, namespace, user_id, NULL AS name, event_at AS seen_at,
+       (SELECT coalesce(jsonb_agg(jsonb_build_array(
+                   l.to_id, l.kind, l.strength, CASE WHEN l.user_id IS NULL THEN NULL ELSE jsonb_build_array(l.user_id) END,
+                   (extract(epoch FROM l.seen_at) * 1000000)::bigint) ORDER BY l.to_id, l.kind), '[]')
+        FROM memory_links l
+        WHERE l.from_id = notes.id
+          AND (l.kind <> 'similar' OR (SELECT o.deleted_at FROM notes o WHERE o.id = l.to_id) IS NULL)) AS links
+FROM notes WHERE id = ANY(%(ids)s) AND deleted_at IS NULL
+UNION ALL
+SELECT id, 'Memory', 1, tenant, workspace, namespace, user_id, NULL, occurred_at,
+       (SELECT coalesce(jsonb_agg(jsonb_build_array(
+                   l.to_id, l.kind, l.strength, CASE WHEN l.user_id IS NULL THEN NULL ELSE jsonb_build_array(l.user_id) END,
+                   (extract(epoch FROM l.seen_at) * 1000000)::bigint) ORDER BY l.to_id, l.kind), '[]')
+        FROM memory_links l WHERE l.from_id = messages.id)
+FROM messages WHERE id = ANY(%(ids)s) AND compacted_at IS NULL
+UNION ALL
+SELECT p.id, 'Memory', 6, p.tenant, p.workspace, p.namespace, p.user_id, NULL, d.event_at,
+       (SELECT coalesce(jsonb_agg(jsonb_build_array(
+                   l.to_id, l.kind, l.strength, CASE WHEN l.user_id IS NULL THEN NULL ELSE jsonb_build_array(l.user_id) END,
+                   (extract(epoch FROM l.seen_at) * 1000000)::bigint) ORDER BY l.to_id, l.kind), '[]')
+        FROM memory_links l WHERE l.from_id = p.id)
+FROM passages p JOIN documents d ON d.id = p.document_id WHERE p.id = ANY(%(ids)s)
+UNION ALL
+SELECT n.id, 'Entity', 4, n.tenant, n.workspace, n.namespace, NULL, n.name, n.first_seen_at,
+       (SELECT coalesce(jsonb_agg(jsonb_build_array(
+                   e.to_id, e.type, e.strength * e.confidence * e.standing,
+                   (SELECT CASE WHEN count(*) FILTER (WHERE v.user_id IS NULL) = 0
+                                THEN jsonb_agg(DISTINCT v.user_id ORDER BY v.user_id) END
+                    FROM edge_evidence v WHERE v.edge_id = e.id),
+                   (extract(epoch FROM e.first_seen_at) * 1000000)::bigint) ORDER BY e.to_id, e.type), '[]')
+        FROM edges e WHERE e.from_id = n.id AND e.strength * e.standing >= %(least_strength)s)
+FROM entities n WHERE n.id = ANY(%(ids)s)
+
+-- name: graph_ids
+SELECT id FROM (
+    SELECT id, tenant FROM entities
+    UNION ALL SELECT id, tenant FROM notes WHERE deleted_at IS NULL
+    UNION ALL SELECT id, tenant FROM messages WHERE compacted_at IS NULL
+    UNION ALL SELECT id, tenant FROM passages
+) everything
+WHERE tenant = %(tenant)s AND (%(after)s::uuid IS NULL OR id > %(after)s)
+ORDER BY id
+LIMIT %(limit)s
+
+-- name: enqueue_all_graph
+INSERT INTO outbox (projection, memory_id)
+SELECT 'graph', id FROM (
+    SELECT id FROM entities
+    UNION ALL SELECT id FROM notes WHERE deleted_at IS NULL
+    UNION ALL SELECT id FROM messages WHERE compacted_at IS NULL
+    UNION ALL SELECT id FROM passages
+) everything
+
+-- name: count_unembedded_entities
+-- Entities of everybody that are older than a while and lack a vector of a generation. Their ids tell their time (UUID
+-- version 7).
+WITH since AS (
+    SELECT (lpad(to_hex((extract(epoch FROM clock_timestamp() - %(grace)s::interval) * 1000)::bigint), 12, '0')
+            || repeat('0', 20))::uuid AS id
+)
+SELECT count(*) AS lacking
+FROM entities e, since
+WHERE e.id < since.id AND e.generation <> %(generation)s
+  AND NOT EXISTS (SELECT FROM entity_embeddings o
+                  WHERE o.entity_id = e.id AND o.generation = %(generation)s AND o.text_hash = sha256_of(e.name))
+
+-- name: count_user_links
+-- The links of a user's memories, and the edges that rest on them.
+SELECT (SELECT count(*) FROM memory_links WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS links,
+       (SELECT count(*) FROM edge_evidence v JOIN edges e ON e.id = v.edge_id
+        WHERE e.tenant = %(tenant)s AND v.user_id = %(user_id)s) AS evidence

@@ -1,40 +1,31 @@
 """Rows that belong to one user, deleted for good a page at a time."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 from uuid import UUID
 
 from psycopg.rows import DictRow
 
 from lamina.stores.postgres.connection import Connection, Pool, connect
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.tiers import ERASED, TIER_ROWS
 
 QUERIES = load_queries("erasure.sql")
 
-UserRows = Literal["messages", "passages", "documents", "profiles", "statements"]
-_DELETE: Mapping[UserRows, bytes] = {
-    "messages": QUERIES["erase_user_messages"],
-    "passages": QUERIES["erase_user_passages"],
-    "documents": QUERIES["erase_user_documents"],
-    "profiles": QUERIES["erase_user_profiles"],
-    "statements": QUERIES["erase_user_statements"],
-}
 
-
-async def delete_user_rows(
-    connection: Connection, rows: UserRows, tenant: str, user: str, *, limit: int
-) -> list[DictRow]:
-    """Delete rows of a user; return ``workspace``, ``namespace`` and what else is known of each.
+async def delete_user_rows(connection: Connection, kind: str, tenant: str, user: str, *, limit: int) -> list[DictRow]:
+    """Delete rows of a user; return ``workspace``, ``namespace`` and other columns of each.
 
     Args:
         connection: In a transaction.
-        rows: Of what. Documents go once their passages are gone.
-        tenant: Whose user.
-        user: Whose rows.
-        limit: Most messages or passages; all of the others go at once.
+        kind: A kind of :data:`ERASED`, ``profiles`` or ``statements``.
+        tenant: Tenant of the user.
+        user: The user.
+        limit: Most memories; all rows of other kinds go at once.
     """
+    own = {"profiles": QUERIES["erase_user_profiles"], "statements": QUERIES["erase_user_statements"]}
     parameters = {"tenant": tenant, "user_id": user, "limit": limit}
-    return await (await connection.execute(_DELETE[rows], parameters)).fetchall()
+    delete = ERASED[kind].delete if kind in ERASED else own[kind]
+    return await (await connection.execute(delete, parameters)).fetchall()
 
 
 async def lock_user_notes(connection: Connection, tenant: str, user: str, *, limit: int) -> list[DictRow]:
@@ -56,8 +47,10 @@ async def erase_notes(connection: Connection, tenant: str, ids: Sequence[UUID]) 
 
 async def count_user_rows(pool: Pool, tenant: str, user: str) -> Mapping[str, int]:
     """Return how many rows there are of a user, by kind."""
+    counts: dict[str, int] = {}
+    of_tiers = (rows.count_user for rows in TIER_ROWS.values())
     async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["user_left"], {"tenant": tenant, "user_id": user})
-        row = await cursor.fetchone()
-    assert row is not None  # noqa: S101 - it has no FROM
-    return {kind: int(count) for kind, count in row.items()}
+        for statement in (*filter(None, of_tiers), QUERIES["count_user_profiles"]):
+            cursor = await connection.execute(statement, {"tenant": tenant, "user_id": user})
+            counts |= await cursor.fetchone() or {}
+    return counts

@@ -15,6 +15,7 @@ from lamina.settings import ThresholdName
 from lamina.stores.postgres.connection import Connection, Pool, connect
 from lamina.stores.postgres.epochs import unsettle_all
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.tiers import EMBEDDED
 
 QUERIES = load_queries("generations.sql")
 
@@ -116,8 +117,9 @@ def _switch(connection: psycopg.Connection[DictRow], identity: ModelIdentity, gr
     if wanted is None:
         raise _other_model(identity, active)
     parameters = {"generation": wanted["generation"], "grace": grace}
-    lacking = connection.execute(QUERIES["count_unembedded"], parameters).fetchone()
-    if lacking and any(lacking.values()):
+    counted = {kind: connection.execute(rows.count, parameters).fetchone() for kind, rows in EMBEDDED.items()}
+    lacking = {kind: _lacking(row) for kind, row in counted.items()}
+    if any(lacking.values()):
         raise _other_model(identity, active, lacking)
     return _activated(connection, wanted["generation"])
 
@@ -176,7 +178,9 @@ def _refuse_other_dimension(identity: ModelIdentity, dimension: int) -> None:
         )
 
 
-def _other_model(identity: ModelIdentity, active: Generation | None, lacking: DictRow | None = None) -> Misconfigured:
+def _other_model(
+    identity: ModelIdentity, active: Generation | None, lacking: Mapping[str, int] | None = None
+) -> Misconfigured:
     stored = active.identity.model if active else "no model"
     return Misconfigured(
         f"embedding.model is {identity.model}, but the stores hold vectors of {stored}; they cannot be compared",
@@ -244,5 +248,11 @@ async def lacks_vectors(pool: Pool) -> bool:
         return False
     parameters = {"generation": active.number, "grace": timedelta(0)}
     async with connect(pool) as connection:
-        row = await (await connection.execute(QUERIES["count_unembedded"], parameters)).fetchone()
-    return row is not None and any(row.values())
+        for rows in EMBEDDED.values():
+            if _lacking(await (await connection.execute(rows.count, parameters)).fetchone()):
+                return True
+    return False
+
+
+def _lacking(row: DictRow | None) -> int:
+    return int(row["lacking"]) if row else 0

@@ -13,12 +13,11 @@ from lamina.core.queries import FilterField, Filters, Memory, Query
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.policies.retention.decay import LEAST_STRENGTH
-from lamina.stores.postgres import documents, messages, notes
 from lamina.stores.postgres.connection import Pool, connect, scope_parameters
 from lamina.stores.postgres.entities import find_names
 from lamina.stores.postgres.filters import Columns, filtered, query_parameters
-from lamina.stores.postgres.note_rows import found_note
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.tiers import LINKED
 
 QUERIES = load_queries("knowledge.sql")
 
@@ -153,12 +152,12 @@ class KnowledgeReader:
         """Return these memories as far as the query may see them."""
         found: dict[UUID, LinkedMemory] = {}
         async with connect(self._pool) as connection:
-            for tier, (template, columns, memory_of) in _MEMORIES.items():
+            for tier, rows in LINKED.items():
                 if not ids.get(tier):
                     continue
-                text, values = filtered(template, query.filters, columns)
+                text, values = filtered(rows.memories, query.filters, rows.columns)
                 cursor = await connection.execute(text, query_parameters(query) | values | {"ids": list(ids[tier])})
-                found |= {row["id"]: LinkedMemory(memory_of(row), float(row["cosine"])) async for row in cursor}
+                found |= {row["id"]: LinkedMemory(rows.memory(row), float(row["cosine"])) async for row in cursor}
         return found
 
     async def _rows(
@@ -173,13 +172,6 @@ class KnowledgeReader:
         async with connect(self._pool) as connection:
             cursor = await connection.execute(text, {**own, **values, **parameters})
             return await cursor.fetchall()
-
-
-_MEMORIES = {
-    Tier.SESSIONS: (QUERIES["linked_messages"], messages.COLUMNS, messages.memory_of),
-    Tier.NOTES: (QUERIES["linked_notes"], notes.COLUMNS, found_note),
-    Tier.DOCUMENTS: (QUERIES["linked_passages"], documents.COLUMNS, documents.memory_of),
-}
 
 
 def _entity(row: DictRow) -> StoredEntity:

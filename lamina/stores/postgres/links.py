@@ -14,13 +14,13 @@ from lamina.core.tiers import Tier
 from lamina.stores.postgres.connection import Connection, scope_parameters
 from lamina.stores.postgres.entities import keep_entities, weigh_edges
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.tiers import LINKED
 
 QUERIES = load_queries("links.sql")
 
 SIMILAR_FAN_OUT = 3
 MIN_SIMILARITY = 0.5
 MAX_UNTOLD_IN_ALL = 500
-_SIMILAR = {Tier.NOTES: QUERIES["link_similar_notes"], Tier.DOCUMENTS: QUERIES["link_similar_passages"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +120,10 @@ async def copy_mentions(
 
 async def link_similar(connection: Connection, tier: Tier, ids: Sequence[UUID], generation: int) -> None:
     """Link new memories of a tier to their three nearest neighbours; messages and procedures have none."""
-    if tier in _SIMILAR and ids:
+    statement = LINKED[tier].link_similar if tier in LINKED else None
+    if statement and ids:
         await connection.execute(
-            _SIMILAR[tier],
+            statement,
             {
                 "ids": list(ids),
                 "generation": generation,

@@ -11,13 +11,23 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from lamina.core.memories import Chunk, Message, Role
+from lamina.core.ports import Record
 from lamina.core.queries import FilterField, Hit, Memory, Neighbour, Place, Query, Ranking
 from lamina.core.scope import Scope
 from lamina.core.tiers import Source, Tier
 from lamina.policies.ranking.scores import similarity_score, widening
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.filters import Columns, filtered, place_parameters, query_parameters
+from lamina.stores.postgres.note_rows import chunk_texts
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.tier_rows import (
+    EmbeddingStatements,
+    ErasureStatements,
+    LinkStatements,
+    ProjectionStatements,
+    TierRows,
+    VectorTable,
+)
 
 QUERIES = load_queries("messages.sql")
 
@@ -292,3 +302,46 @@ def _session_message(row: DictRow) -> SessionMessage:
         is_summary=row["is_summary"],
         compacted_into=row["compacted_into"],
     )
+
+
+def _message_record(row: DictRow) -> Record:
+    return Record(
+        tenant=row["tenant"],
+        workspace=row["workspace"],
+        namespace=row["namespace"],
+        user=row["user_id"],
+        session=row["session_id"],
+        tags=(),
+        occurred_at=row["occurred_at"],
+        confidence=1.0,
+        agent=row["agent_id"],
+        source=row["role"],
+        texts=chunk_texts(row, _text(row)),
+        embeddings=(),
+    )
+
+
+def _text(row: DictRow) -> str:
+    return Message(Role(row["role"]), row["content"], name=row["name"]).text()
+
+
+TIER_ROWS = TierRows(
+    projected={
+        "messages": ProjectionStatements(
+            QUERIES["messages_records"], QUERIES["messages_ids"], QUERIES["enqueue_all_messages"], _message_record
+        )
+    },
+    embedded={
+        "messages": EmbeddingStatements(
+            table="messages",
+            vectors=(VectorTable("message_chunks", "message_id"), VectorTable("compacted_chunks", "message_id")),
+            unembedded=QUERIES["unembedded_messages"],
+            embed=QUERIES["embed_messages"],
+            count=QUERIES["count_unembedded_messages"],
+            text=_text,
+        )
+    },
+    linked=LinkStatements(QUERIES["linked_messages"], COLUMNS, memory_of),
+    erased={"messages": ErasureStatements(QUERIES["erase_user_messages"], "messages")},
+    count_user=QUERIES["count_user_messages"],
+)

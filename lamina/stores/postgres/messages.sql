@@ -108,3 +108,121 @@ FROM (
 ) c
 JOIN messages m ON m.id = c.message_id AND m.compacted_at IS NULL
 ORDER BY c.distance, m.id, c.chunk
+
+-- name: unembedded_messages
+-- Messages of a namespace that lack vectors of a generation, in the order of their ids. Those that a summary stands for
+-- have theirs in a table of their own.
+-- OFFSET 0: looked up row by row, not by a hash of all vectors that there are, which each page would build anew.
+SELECT m.id, m.content_hash AS guard, m.role, m.name, m.content
+FROM messages m
+WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s
+  AND (%(after)s::uuid IS NULL OR m.id > %(after)s)
+  AND CASE WHEN m.compacted_at IS NULL
+      THEN NOT EXISTS (SELECT FROM message_chunks c WHERE c.message_id = m.id AND c.generation = %(generation)s OFFSET 0)
+      ELSE NOT EXISTS (SELECT FROM compacted_chunks c WHERE c.message_id = m.id AND c.generation = %(generation)s OFFSET 0) END
+ORDER BY m.id
+LIMIT %(limit)s
+
+-- name: embed_messages
+-- Vectors of a generation for messages that are still there, where each belongs now.
+WITH made AS (
+    SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::bytea[], %(chunks)s::integer[], %(starts)s::integer[],
+                         %(ends)s::integer[], %(embeddings)s::vector[])
+           AS m (id, guard, chunk, text_start, text_end, embedding)
+), locked AS (
+    SELECT m.id, m.tenant, m.workspace, m.namespace, m.session_id, m.user_id, m.occurred_at, m.compacted_at
+    FROM messages m
+    WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s
+      AND m.id = ANY(%(ids)s) AND m.id IN (SELECT made.id FROM made WHERE made.guard = m.content_hash)
+    ORDER BY m.id
+    FOR SHARE
+), placed AS (
+    SELECT l.*, made.chunk, made.text_start, made.text_end, made.embedding FROM locked l JOIN made ON made.id = l.id
+), astray AS (
+    -- Left by a compaction, or the undo of one, that went on at the same time.
+    DELETE FROM message_chunks c USING locked l
+    WHERE c.message_id = l.id AND c.generation = %(generation)s AND l.compacted_at IS NOT NULL
+), astray_too AS (
+    DELETE FROM compacted_chunks c USING locked l
+    WHERE c.message_id = l.id AND c.generation = %(generation)s AND l.compacted_at IS NULL
+), live AS (
+    INSERT INTO message_chunks (
+        message_id, chunk, tenant, workspace, namespace, session_id, user_id, occurred_at, text_start, text_end,
+        generation, embedding)
+    SELECT id, chunk, tenant, workspace, namespace, session_id, user_id, occurred_at, text_start, text_end,
+           %(generation)s, embedding
+    FROM placed WHERE compacted_at IS NULL
+    ON CONFLICT DO NOTHING
+    RETURNING message_id
+), compacted AS (
+    INSERT INTO compacted_chunks (
+        message_id, chunk, tenant, workspace, namespace, session_id, user_id, occurred_at, text_start, text_end,
+        generation, embedding)
+    SELECT id, chunk, tenant, workspace, namespace, session_id, user_id, occurred_at, text_start, text_end,
+           %(generation)s, embedding
+    FROM placed WHERE compacted_at IS NOT NULL
+    ON CONFLICT DO NOTHING
+    RETURNING message_id
+)
+SELECT message_id AS id FROM live UNION SELECT message_id FROM compacted
+
+-- name: messages_records
+SELECT m.id, m.tenant, m.workspace, m.namespace, m.user_id, m.agent_id, m.session_id, m.role, m.occurred_at, m.name, m.content,
+       array_agg(c.text_start ORDER BY c.chunk) AS starts,
+       array_agg(c.text_end ORDER BY c.chunk) AS ends
+FROM messages m
+JOIN message_chunks c ON c.message_id = m.id
+JOIN embedding_generations g ON g.generation = c.generation AND g.is_active
+WHERE m.id = ANY(%(ids)s) AND m.compacted_at IS NULL
+GROUP BY m.id
+
+-- name: messages_ids
+SELECT id FROM messages
+WHERE tenant = %(tenant)s AND (%(after)s::uuid IS NULL OR id > %(after)s) AND compacted_at IS NULL
+ORDER BY id
+LIMIT %(limit)s
+
+-- name: enqueue_all_messages
+INSERT INTO outbox (projection, memory_id)
+SELECT 'messages', id FROM messages WHERE compacted_at IS NULL ORDER BY id
+
+-- name: linked_messages
+-- These messages, each at its chunk nearest to the query.
+SELECT DISTINCT ON (m.id)
+       m.id, m.session_id, m.user_id, m.agent_id, m.role, m.name, m.ref, m.content, m.metadata, m.occurred_at,
+       c.chunk, c.text_start, c.text_end, coalesce(1 - (c.embedding <=> %(embedding)s::vector), 0)::float8 AS cosine
+FROM messages m
+JOIN message_chunks c ON c.message_id = m.id AND c.generation = %(generation)s
+WHERE m.id = ANY(%(ids)s) AND m.compacted_at IS NULL
+  AND m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s
+  AND (%(session_id)s::text IS NULL OR m.session_id = %(session_id)s)
+  AND (%(user_id)s::text IS NULL OR m.user_id IS NULL OR m.user_id = %(user_id)s)
+  AND /*filters*/ true
+ORDER BY m.id, cosine DESC, c.chunk
+
+-- name: erase_user_messages
+WITH page AS (
+    SELECT id FROM messages
+    WHERE tenant = %(tenant)s AND user_id = %(user_id)s
+    ORDER BY id
+    LIMIT %(limit)s
+    FOR UPDATE
+), gone AS (
+    DELETE FROM messages m USING page WHERE m.id = page.id
+    RETURNING m.id, m.workspace, m.namespace
+), kept AS (
+    DELETE FROM job_changes j USING gone WHERE j.row_id = gone.id
+)
+SELECT id, workspace, namespace FROM gone
+
+-- name: count_unembedded_messages
+-- Messages of everybody that are older than a while and lack vectors of a generation.
+SELECT count(*) AS lacking
+FROM messages m
+WHERE m.created_at < clock_timestamp() - %(grace)s::interval
+  AND CASE WHEN m.compacted_at IS NULL
+      THEN NOT EXISTS (SELECT FROM message_chunks c WHERE c.message_id = m.id AND c.generation = %(generation)s)
+      ELSE NOT EXISTS (SELECT FROM compacted_chunks c WHERE c.message_id = m.id AND c.generation = %(generation)s) END
+
+-- name: count_user_messages
+SELECT count(*) AS messages FROM messages WHERE tenant = %(tenant)s AND user_id = %(user_id)s

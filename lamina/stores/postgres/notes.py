@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import itemgetter
 from uuid import UUID
 
 import psycopg
@@ -10,6 +11,7 @@ from psycopg.rows import DictRow
 
 from lamina.core.areas import Area
 from lamina.core.memories import Category, Chunk, Note, NoteVersion, StoredNote
+from lamina.core.ports import Placed
 from lamina.core.queries import (
     AllOf,
     Compare,
@@ -31,8 +33,15 @@ from lamina.policies.retention.lifespan import Temperature
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.filters import Columns, filtered, place_parameters, query_parameters
 from lamina.stores.postgres.messages import chunk_parameters
-from lamina.stores.postgres.note_rows import found_note, note_columns, note_version, stored_note
+from lamina.stores.postgres.note_rows import found_note, note_columns, note_record, note_version, stored_note
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.tier_rows import (
+    EmbeddingStatements,
+    LinkStatements,
+    ProjectionStatements,
+    TierRows,
+    VectorTable,
+)
 from lamina.text.words import words
 
 QUERIES = load_queries("notes.sql")
@@ -390,3 +399,33 @@ class NotesWarm:
 def _also(where: Condition | None, category: Category) -> Condition:
     is_category = Compare(FilterField.CATEGORY, Operator.EQ, category.value)
     return is_category if where is None else AllOf((where, is_category))
+
+
+def _cold_record(row: DictRow) -> Placed:
+    record = note_record(row) if row["is_cold"] else None
+    return Placed(row["tenant"], row["workspace"], row["namespace"], record)
+
+
+TIER_ROWS = TierRows(
+    projected={
+        "notes": ProjectionStatements(
+            QUERIES["notes_records"], QUERIES["notes_ids"], QUERIES["enqueue_all_notes"], note_record
+        ),
+        "cold": ProjectionStatements(
+            QUERIES["cold_records"], QUERIES["cold_ids"], QUERIES["enqueue_all_cold"], _cold_record
+        ),
+    },
+    embedded={
+        "notes": EmbeddingStatements(
+            table="notes",
+            vectors=(VectorTable("note_chunks", "note_id"),),
+            unembedded=QUERIES["unembedded_notes"],
+            embed=QUERIES["embed_notes"],
+            count=QUERIES["count_unembedded_notes"],
+            text=itemgetter("content"),
+            is_live="r.deleted_at IS NULL",
+        )
+    },
+    linked=LinkStatements(QUERIES["linked_notes"], COLUMNS, found_note, QUERIES["link_similar_notes"]),
+    count_user=QUERIES["count_user_notes"],
+)

@@ -236,3 +236,149 @@ FOR UPDATE OF n
 -- name: count_scope_notes
 SELECT count(*) AS size FROM notes
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
+
+-- name: unembedded_notes
+-- Notes of a namespace, warm and cold, that lack vectors of a generation, in the order of their ids.
+-- OFFSET 0: looked up row by row, not by a hash of all vectors that there are, which each page would build anew.
+SELECT n.id, n.content_hash AS guard, n.content
+FROM notes n
+WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s AND n.deleted_at IS NULL
+  AND (%(after)s::uuid IS NULL OR n.id > %(after)s)
+  AND NOT EXISTS (SELECT FROM note_chunks c WHERE c.note_id = n.id AND c.generation = %(generation)s OFFSET 0)
+ORDER BY n.id
+LIMIT %(limit)s
+
+-- name: embed_notes
+-- Vectors of a generation for notes that still say the same; only a warm one's chunks have words.
+WITH made AS (
+    SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::bytea[], %(chunks)s::integer[], %(starts)s::integer[],
+                         %(ends)s::integer[], %(embeddings)s::vector[], %(words)s::text[])
+           AS m (id, guard, chunk, text_start, text_end, embedding, words)
+), locked AS (
+    SELECT n.id, n.tenant, n.workspace, n.namespace, n.temperature
+    FROM notes n
+    WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s
+      AND n.deleted_at IS NULL
+      AND n.id = ANY(%(ids)s) AND n.id IN (SELECT made.id FROM made WHERE made.guard = n.content_hash)
+    ORDER BY n.id
+    FOR SHARE
+), inserted AS (
+    INSERT INTO note_chunks (
+        note_id, chunk, tenant, workspace, namespace, text_start, text_end, tsv, generation, embedding)
+    SELECT l.id, m.chunk, l.tenant, l.workspace, l.namespace, m.text_start, m.text_end,
+           CASE WHEN l.temperature = 'warm' THEN to_tsvector('lamina', m.words) END, %(generation)s, m.embedding
+    FROM locked l
+    JOIN made m ON m.id = l.id
+    ON CONFLICT DO NOTHING
+    RETURNING note_id
+)
+SELECT DISTINCT note_id AS id FROM inserted
+
+-- name: notes_records
+SELECT n.id, n.tenant, n.workspace, n.namespace, n.user_id, n.agent_id, n.session_id, n.category, n.source, n.importance, n.tags, n.event_at, n.confidence, n.content,
+       array_agg(c.text_start ORDER BY c.chunk) AS starts,
+       array_agg(c.text_end ORDER BY c.chunk) AS ends,
+       array_agg(c.embedding::real[] ORDER BY c.chunk) AS embeddings
+FROM notes n
+JOIN note_chunks c ON c.note_id = n.id
+JOIN embedding_generations g ON g.generation = c.generation AND g.is_active
+WHERE n.id = ANY(%(ids)s) AND n.deleted_at IS NULL AND n.temperature = 'warm'
+GROUP BY n.id
+
+-- name: notes_ids
+SELECT id FROM notes
+WHERE tenant = %(tenant)s AND (%(after)s::uuid IS NULL OR id > %(after)s) AND deleted_at IS NULL AND temperature = 'warm'
+ORDER BY id
+LIMIT %(limit)s
+
+-- name: cold_records
+-- Every note that there is, with where it belongs; only one that is cold now has something to index.
+SELECT n.id, n.tenant, n.workspace, n.namespace, n.user_id, n.agent_id, n.session_id, n.category, n.source,
+       n.importance, n.tags, n.event_at, n.confidence, n.content,
+       count(c.chunk) > 0 AS is_cold,
+       array_agg(c.text_start ORDER BY c.chunk) AS starts,
+       array_agg(c.text_end ORDER BY c.chunk) AS ends,
+       array_agg(c.embedding::real[] ORDER BY c.chunk) FILTER (WHERE c.chunk IS NOT NULL) AS embeddings
+FROM notes n
+LEFT JOIN (note_chunks c JOIN embedding_generations g ON g.generation = c.generation AND g.is_active)
+    ON c.note_id = n.id AND n.temperature = 'cold' AND n.deleted_at IS NULL
+WHERE n.id = ANY(%(ids)s)
+GROUP BY n.id
+UNION ALL
+-- An archived note has no row there any more; that it belongs in no index still has to be told to the one that had it.
+SELECT id, tenant, workspace, namespace, user_id, NULL, NULL, NULL, NULL, NULL, '{}', archived_at, NULL, '', false,
+       NULL, NULL, NULL
+FROM archived_notes WHERE id = ANY(%(ids)s)
+
+-- name: cold_ids
+SELECT id FROM notes
+WHERE tenant = %(tenant)s AND (%(after)s::uuid IS NULL OR id > %(after)s) AND deleted_at IS NULL AND temperature = 'cold'
+ORDER BY id
+LIMIT %(limit)s
+
+-- name: enqueue_all_notes
+INSERT INTO outbox (projection, memory_id)
+SELECT 'notes', id FROM notes WHERE deleted_at IS NULL ORDER BY id
+
+-- name: enqueue_all_cold
+INSERT INTO outbox (projection, memory_id)
+SELECT 'cold', id FROM notes WHERE deleted_at IS NULL AND temperature = 'cold' ORDER BY id
+
+-- name: linked_notes
+-- These notes, warm or cold, each at its chunk nearest to the query.
+SELECT DISTINCT ON (n.id)
+       n.id, n.user_id, n.agent_id, n.session_id, n.category, n.content, n.importance, n.confidence, n.tags,
+       n.metadata, n.source, n.event_at, n.last_hit_at, n.temperature, n.expires_at, c.chunk, c.text_start,
+       c.text_end, coalesce(1 - (c.embedding <=> %(embedding)s::vector), 0)::float8 AS cosine
+FROM notes n
+JOIN note_chunks c ON c.note_id = n.id AND c.generation = %(generation)s
+WHERE n.id = ANY(%(ids)s) AND n.deleted_at IS NULL
+  AND (n.expires_at IS NULL OR n.expires_at > statement_timestamp())
+  AND n.weight >= %(min_weight)s
+  AND n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s
+  AND (%(user_id)s::text IS NULL OR n.user_id IS NULL OR n.user_id = %(user_id)s)
+  AND /*filters*/ true
+ORDER BY n.id, cosine DESC, c.chunk
+
+-- name: link_similar_notes
+-- Each new note to the nearest others that its readers may see, all in one round trip.
+INSERT INTO memory_links (
+    from_id, to_id, kind, from_tier, tenant, workspace, namespace, user_id, source, strength, seen_at
+)
+SELECT n.id, near.id, 'similar', 2, n.tenant, n.workspace, n.namespace, n.user_id, n.source, least(1, near.cosine),
+       n.event_at
+FROM notes n
+JOIN note_chunks own ON own.note_id = n.id AND own.generation = %(generation)s AND own.chunk = 0
+CROSS JOIN LATERAL (
+    SELECT other.id, max(1 - found.distance) AS cosine
+    FROM (
+        SELECT c.note_id, c.embedding <=> own.embedding AS distance
+        FROM note_chunks c
+        WHERE c.tenant = n.tenant AND c.workspace = n.workspace AND c.namespace = n.namespace
+          AND c.generation = %(generation)s AND c.tsv IS NOT NULL
+        ORDER BY c.embedding <=> own.embedding
+        LIMIT 4 * %(fan_out)s
+    ) found
+    JOIN notes other ON other.id = found.note_id AND other.id <> n.id AND other.deleted_at IS NULL
+                    AND (other.expires_at IS NULL OR other.expires_at > statement_timestamp())
+                    AND (other.user_id IS NULL OR other.user_id = n.user_id)
+    GROUP BY other.id
+    ORDER BY 2 DESC, 1
+    LIMIT %(fan_out)s
+) near
+WHERE n.id = ANY(%(ids)s) AND near.cosine >= %(min_similarity)s
+ON CONFLICT DO NOTHING
+
+-- name: count_unembedded_notes
+-- Notes of everybody that are older than a while and lack vectors of a generation.
+SELECT count(*) AS lacking
+FROM notes n
+WHERE n.deleted_at IS NULL AND n.updated_at < clock_timestamp() - %(grace)s::interval
+  AND NOT EXISTS (SELECT FROM note_chunks c WHERE c.note_id = n.id AND c.generation = %(generation)s)
+
+-- name: count_user_notes
+-- The notes of a user, those made from them, and the archived ones.
+SELECT (SELECT count(*) FROM notes WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS notes,
+       (SELECT count(DISTINCT s.note_id) FROM note_sources s JOIN notes n ON n.id = s.source_id
+        WHERE n.tenant = %(tenant)s AND n.user_id = %(user_id)s) AS derived,
+       (SELECT count(*) FROM archived_notes WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS archived

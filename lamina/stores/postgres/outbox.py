@@ -13,21 +13,13 @@ from lamina.policies.retention.decay import LEAST_STRENGTH
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
 from lamina.stores.postgres.epochs import unsettle, unsettle_all
 from lamina.stores.postgres.queries import load_queries
-from lamina.stores.postgres.records import READERS
+from lamina.stores.postgres.tiers import PROJECTED
 
 QUERIES = load_queries("outbox.sql")
 
 CHANNEL = "lamina_outbox"
 NOTE_PROJECTIONS = tuple(TIERS["notes"].projections)
 """What takes over a note: one while it is warm, the other while it is cold, both whenever it changes."""
-_ENQUEUE_ALL: Mapping[ProjectionName, bytes] = {
-    "messages": QUERIES["enqueue_all_messages"],
-    "notes": QUERIES["enqueue_all_notes"],
-    "cold": QUERIES["enqueue_all_cold"],
-    "documents": QUERIES["enqueue_all_documents"],
-    "graph": QUERIES["enqueue_all_graph"],
-}
-
 OutboxEntry = tuple[ProjectionName, UUID]
 """A projection, and a memory that changed."""
 
@@ -104,15 +96,15 @@ class Outbox:
         distinct = list(dict.fromkeys(ids))
         parameters = {"ids": distinct, "least_strength": LEAST_STRENGTH}
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(READERS[projection].records, parameters)
-            records = {row["id"]: READERS[projection].record(row) async for row in cursor}
+            cursor = await connection.execute(PROJECTED[projection].records, parameters)
+            records = {row["id"]: PROJECTED[projection].record(row) async for row in cursor}
         return [Change(id_, records.get(id_)) for id_ in distinct]
 
     async def ids(self, projection: ProjectionName, tenant: str, after: UUID | None, limit: int) -> list[UUID]:
         """Return ids of a tenant's memories that belong in the projection, in order, from after ``after`` on."""
         parameters = {"tenant": tenant, "after": after, "limit": limit}
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(READERS[projection].ids, parameters)
+            cursor = await connection.execute(PROJECTED[projection].ids, parameters)
             return [row["id"] async for row in cursor]
 
     async def enqueue(self, projection: ProjectionName, tenant: str, ids: Sequence[UUID]) -> None:
@@ -147,7 +139,7 @@ def enqueue_all(url: str, projection: ProjectionName) -> int:
 
 def enqueue_everything(connection: psycopg.Connection[Any], projection: ProjectionName) -> int:
     """Mark every memory of a projection as changed, inside a transaction; return how many."""
-    count = connection.execute(_ENQUEUE_ALL[projection]).rowcount
+    count = connection.execute(PROJECTED[projection].enqueue_all).rowcount
     unsettle_all(connection)
     connection.execute(f"NOTIFY {CHANNEL}".encode())
     return count

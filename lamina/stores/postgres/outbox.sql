@@ -26,28 +26,3 @@ SELECT projection,
 FROM outbox
 GROUP BY projection
 ORDER BY projection
-
--- name: enqueue_all_messages
-INSERT INTO outbox (projection, memory_id)
-SELECT 'messages', id FROM messages WHERE compacted_at IS NULL ORDER BY id
-
--- name: enqueue_all_notes
-INSERT INTO outbox (projection, memory_id)
-SELECT 'notes', id FROM notes WHERE deleted_at IS NULL ORDER BY id
-
--- name: enqueue_all_cold
-INSERT INTO outbox (projection, memory_id)
-SELECT 'cold', id FROM notes WHERE deleted_at IS NULL AND temperature = 'cold' ORDER BY id
-
--- name: enqueue_all_documents
-INSERT INTO outbox (projection, memory_id)
-SELECT 'documents', id FROM passages ORDER BY id
-
--- name: enqueue_all_graph
-INSERT INTO outbox (projection, memory_id)
-SELECT 'graph', id FROM (
-    SELECT id FROM entities
-    UNION ALL SELECT id FROM notes WHERE deleted_at IS NULL
-    UNION ALL SELECT id FROM messages WHERE compacted_at IS NULL
-    UNION ALL SELECT id FROM passages
-) everything

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
@@ -29,6 +30,7 @@ from lamina.policies.ranking.procedure_matching import (
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.filters import Columns, filtered, query_parameters
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.tier_rows import EmbeddingStatements, TierRows, VectorTable
 from lamina.text.words import name_key, words
 
 QUERIES = load_queries("procedures.sql")
@@ -367,3 +369,19 @@ def _stored(row: DictRow) -> StoredProcedure:
 def _reported(row: DictRow) -> ReportedOutcome:
     outcome = ProcedureOutcome(row["succeeded"], row["run"], row["comment"])
     return ReportedOutcome(row["id"], outcome, row["agent_id"], row["reported_at"])
+
+
+TIER_ROWS = TierRows(
+    embedded={
+        "procedures": EmbeddingStatements(
+            table="procedures",
+            vectors=(VectorTable("procedure_embeddings", "procedure_id"),),
+            unembedded=QUERIES["unembedded_procedures"],
+            embed=QUERIES["embed_procedures"],
+            count=QUERIES["count_unembedded_procedures"],
+            text=itemgetter("trigger"),
+            is_live="r.deleted_at IS NULL",
+            is_cut=False,
+        )
+    }
+)

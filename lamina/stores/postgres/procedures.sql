@@ -152,3 +152,46 @@ SELECT p.id, p.workspace, p.namespace, p.agent_id, p.trigger, p.action, p.tags, 
 FROM candidates
 JOIN procedures p ON p.id = candidates.id
 CROSS JOIN asked
+
+-- name: unembedded_procedures
+-- Procedures of a namespace that lack a vector of a generation, in the order of their ids.
+-- OFFSET 0: looked up row by row, not by a hash of all vectors that there are, which each page would build anew.
+SELECT p.id, sha256_of(p.trigger) AS guard, p.trigger
+FROM procedures p
+WHERE p.tenant = %(tenant)s AND p.workspace = %(workspace)s AND p.namespace = %(namespace)s AND p.deleted_at IS NULL
+  AND (%(after)s::uuid IS NULL OR p.id > %(after)s)
+  AND p.generation IS DISTINCT FROM %(generation)s::smallint
+  AND NOT EXISTS (SELECT FROM procedure_embeddings o
+                  WHERE o.procedure_id = p.id AND o.generation = %(generation)s AND o.text_hash = sha256_of(p.trigger)
+                  OFFSET 0)
+ORDER BY p.id
+LIMIT %(limit)s
+
+-- name: embed_procedures
+-- Vectors of a generation for procedures that still have the same trigger. One that was written with this generation's
+-- model has its vector in its row.
+WITH made AS (
+    SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::bytea[], %(embeddings)s::vector[]) AS m (id, guard, embedding)
+), locked AS (
+    SELECT p.id, p.tenant, p.workspace, p.namespace
+    FROM procedures p
+    WHERE p.tenant = %(tenant)s AND p.workspace = %(workspace)s AND p.namespace = %(namespace)s
+      AND p.deleted_at IS NULL AND p.generation <> %(generation)s
+      AND p.id = ANY(%(ids)s) AND p.id IN (SELECT made.id FROM made WHERE made.guard = sha256_of(p.trigger))
+    ORDER BY p.id
+    FOR SHARE
+)
+INSERT INTO procedure_embeddings (procedure_id, generation, tenant, workspace, namespace, text_hash, embedding)
+SELECT l.id, %(generation)s, l.tenant, l.workspace, l.namespace, m.guard, m.embedding
+FROM locked l
+JOIN made m ON m.id = l.id
+ON CONFLICT (procedure_id, generation) DO UPDATE SET text_hash = excluded.text_hash, embedding = excluded.embedding
+RETURNING procedure_id AS id
+
+-- name: count_unembedded_procedures
+-- Procedures of everybody that are older than a while and lack a vector of a generation.
+SELECT count(*) AS lacking
+FROM procedures p
+WHERE p.deleted_at IS NULL AND p.updated_at < clock_timestamp() - %(grace)s::interval AND p.generation <> %(generation)s
+  AND NOT EXISTS (SELECT FROM procedure_embeddings o
+                  WHERE o.procedure_id = p.id AND o.generation = %(generation)s AND o.text_hash = sha256_of(p.trigger))

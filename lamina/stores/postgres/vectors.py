@@ -12,23 +12,10 @@ from lamina.core.areas import Area
 from lamina.core.memories import Chunk
 from lamina.stores.postgres.connection import Connection, Pool, connect
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.tier_rows import EmbeddingStatements, VectorTable
+from lamina.stores.postgres.tiers import EMBEDDED
 
 QUERIES = load_queries("vectors.sql")
-
-_UNEMBEDDED: Mapping[str, bytes] = {
-    "messages": QUERIES["unembedded_messages"],
-    "notes": QUERIES["unembedded_notes"],
-    "passages": QUERIES["unembedded_passages"],
-    "entities": QUERIES["unembedded_entities"],
-    "procedures": QUERIES["unembedded_procedures"],
-}
-_EMBED: Mapping[str, bytes] = {
-    "messages": QUERIES["embed_messages"],
-    "notes": QUERIES["embed_notes"],
-    "passages": QUERIES["embed_passages"],
-    "entities": QUERIES["embed_entities"],
-    "procedures": QUERIES["embed_procedures"],
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +39,7 @@ async def read_unembedded(
     """Return rows of a kind that lack vectors of a generation, by id: their text's columns and its ``guard``."""
     parameters = {**area.ids(), "generation": generation, "after": after, "limit": limit}
     async with connect(pool) as connection:
-        return await (await connection.execute(_UNEMBEDDED[kind], parameters)).fetchall()
+        return await (await connection.execute(EMBEDDED[kind].unembedded, parameters)).fetchall()
 
 
 async def write_vectors(
@@ -71,26 +58,40 @@ async def write_vectors(
         "words": [row.words[place] if row.words else "" for row, place, _ in placed],
         "embeddings": [Vector(chunk.vector()) for _, _, chunk in placed],
     }
-    return [row["id"] async for row in await connection.execute(_EMBED[kind], parameters)]
+    return [row["id"] async for row in await connection.execute(EMBEDDED[kind].embed, parameters)]
 
 
 async def find_outdated(
     pool: Pool, area: Area, generations: Sequence[int], *, after: str | None, limit: int
-) -> list[DictRow]:
-    """Return the ``id`` of rows of any kind that have vectors of these generations, in order."""
+) -> list[UUID]:
+    """Return ids of rows of any kind that have vectors of these generations, in order."""
     parameters = {**area.ids(), "generations": list(generations), "after": after, "limit": limit}
     async with connect(pool) as connection:
-        return await (await connection.execute(QUERIES["outdated_vectors"], parameters)).fetchall()
+        found = await _for_each_table(connection, QUERIES["outdated_vectors"], parameters)
+    return sorted(found)[:limit]
 
 
 async def delete_outdated(connection: Connection, area: Area, ids: Sequence[UUID], generations: Sequence[int]) -> int:
-    """Delete the vectors that rows of any kind have of these generations; return how many."""
+    """Delete the vectors that rows of any kind have of these generations; return of how many rows."""
     parameters = {**area.ids(), "ids": list(ids), "generations": list(generations)}
-    return len(await (await connection.execute(QUERIES["delete_outdated_vectors"], parameters)).fetchall())
+    return len(await _for_each_table(connection, QUERIES["delete_outdated_vectors"], parameters))
 
 
 async def drop_building(connection: Connection, area: Area, generation: int) -> int:
-    """Delete all vectors of a generation that is being built in an area; return how many."""
+    """Delete all vectors of a generation that is being built in an area; return of how many rows."""
     parameters = {**area.ids(), "generation": generation}
-    row = await (await connection.execute(QUERIES["drop_building_vectors"], parameters)).fetchone()
-    return int(row["rows"]) if row else 0
+    return len(await _for_each_table(connection, QUERIES["drop_building_vectors"], parameters))
+
+
+async def _for_each_table(connection: Connection, template: bytes, parameters: Mapping[str, Any]) -> set[UUID]:
+    """Run a statement for every table of vectors; return the ids of the rows that they belong to."""
+    found: set[UUID] = set()
+    for rows in EMBEDDED.values():
+        for table in rows.vectors:
+            found |= {row["id"] async for row in await connection.execute(_filled(template, rows, table), parameters)}
+    return found
+
+
+def _filled(template: bytes, rows: EmbeddingStatements, table: VectorTable) -> bytes:
+    names = {"rows": rows.table, "is_live": rows.is_live, "vectors": table.name, "key": table.key}
+    return template.decode().format(**names).encode()
