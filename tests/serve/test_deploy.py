@@ -1,12 +1,10 @@
 """`serve deploy` of the configuration file, on a Ray cluster that was started by hand."""
 
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -18,41 +16,12 @@ from lamina.settings import Settings
 from lamina.stores.postgres.keys import KeyRole, create_key
 from lamina.stores.postgres.migrate import migrate
 from tests.support.effort import NEEDS_RAY
+from tests.support.ray_head import ray_head
 from tests.support.service import ROOT, environment
 
 pytestmark = NEEDS_RAY
 
 BIN = Path(sys.executable).parent
-
-
-@contextmanager
-def ray_cluster(folder: Path, dashboard_port: int, variables: dict[str, str]) -> Iterator[None]:
-    """Run `ray start` in the foreground on ports of its own."""
-    ports = ["--port", str(free_port()), "--dashboard-port", str(dashboard_port), "--dashboard-host", "127.0.0.1"]
-    with (folder / "ray.log").open("w") as log:
-        process = subprocess.Popen(
-            [
-                BIN / "ray",
-                "start",
-                "--head",
-                "--block",
-                *ports,
-                "--temp-dir",
-                folder / "ray",
-                "--disable-usage-stats",
-                "--object-store-memory",
-                "100000000",
-            ],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=variables,
-            start_new_session=True,
-        )
-    try:
-        yield
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(60)
 
 
 @pytest.fixture
@@ -74,12 +43,11 @@ def test_the_configuration_file_deploys_on_a_cluster(
     config["http_options"]["port"] = port = free_port()
     config["applications"][0]["args"]["data_dir"] = str(tmp_path / "data")
     (tmp_path / "serve.yaml").write_text(yaml.safe_dump(config))
-    dashboard = free_port()
     migrate(database)
     key = create_key(database, tenant="acme", role=KeyRole.WRITER, label="test")
 
-    with ray_cluster(folder, dashboard, surroundings):
-        _deploy(tmp_path / "serve.yaml", f"http://127.0.0.1:{dashboard}", surroundings)
+    with ray_head(folder, surroundings) as head:
+        _deploy(tmp_path / "serve.yaml", head.dashboard, surroundings)
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers={"Authorization": f"Bearer {key}"}) as client:
             ready = _wait_until_ready(client)
             client.post("/v1/notes", json={"content": "deployed by a file"})

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -23,7 +23,6 @@ import pytest
 
 from actors import scheduler as scheduling
 from actors.scheduler import BY_SCHEDULE, MOST_DRIVEN, Scheduler, open_scheduler
-from deployments.environment import free_port
 from lamina.core.areas import Area
 from lamina.core.runs import JOB_NAMES, JobName, Order, Run, RunState
 from lamina.errors import Misconfigured
@@ -35,6 +34,7 @@ from tests.support.application import settings_for
 from tests.support.effort import NEEDS_RAY
 from tests.support.forks import JOBS, Fork
 from tests.support.job_process import LAUNCHED
+from tests.support.ray_head import RAY, RayHead, ray_head
 from tests.support.service import ROOT, command_line, descendants, environment
 
 pytestmark = NEEDS_RAY
@@ -43,7 +43,6 @@ TIMEOUT_S = 90.0
 LOWEST = 19
 """The niceness of a worker: Ray's processes have 15, and jobs.nice adds 10."""
 DAY = timedelta(days=1)
-RAY = Path(sys.executable).with_name("ray")
 NEAR = (
     "the crane at the northern pier was inspected by the second crew as the tide came in and its bolts were open",
     "the crane at the northern pier was inspected by the second crew as the tide came in and the bolts were open",
@@ -355,48 +354,29 @@ ray.shutdown()
 class Cluster:
     """A Ray of these tests alone, with a database for each."""
 
-    address: str
-    dashboard: str
-    process: "subprocess.Popen[bytes]"
+    head: RayHead
     variables: dict[str, str]
 
     def of(self, url: str, **settings: Any) -> dict[str, str]:
         """Return the environment in which Lamina's processes use a database, and this Ray."""
         stores = {"LAMINA_POSTGRES__KIND": "server", "LAMINA_POSTGRES__URL": url, "LAMINA_EMBEDDING__KIND": "hashing"}
         chosen = {f"LAMINA_JOBS__{name.upper()}": str(value) for name, value in settings.items()}
-        return {**self.variables, **stores, **chosen, "LAMINA_GRAPH__KIND": "off", "RAY_ADDRESS": self.address}
+        return {**self.variables, **stores, **chosen, "LAMINA_GRAPH__KIND": "off", "RAY_ADDRESS": self.head.address}
 
     def workers(self) -> list[int]:
         """Return the processes that work on a partition right now."""
-        return [pid for pid in descendants(self.process.pid) if command_line(pid).startswith("ray::work")]
+        return [pid for pid in descendants(self.head.process.pid) if command_line(pid).startswith("ray::work")]
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    port, dashboard = free_port(), free_port()
     with tempfile.TemporaryDirectory(prefix="lm-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         flags = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(ROOT)}
         (folder / "data").mkdir()
         variables = {**environment(folder / "data"), **flags, "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-        ports = {"--port": port, "--dashboard-port": dashboard, "--dashboard-agent-listen-port": free_port()}
-        with ray_head(folder, ports, variables) as process:
-            yield Cluster(f"127.0.0.1:{port}", f"http://127.0.0.1:{dashboard}", process, variables)
-
-
-@contextmanager
-def ray_head(folder: Path, ports: dict[str, int], variables: dict[str, str]) -> "Iterator[subprocess.Popen[bytes]]":
-    options = {**ports, "--temp-dir": folder / "ray", "--num-cpus": 2, "--object-store-memory": 100_000_000}
-    arguments = [str(part) for option in options.items() for part in option]
-    command = [RAY, "start", "--head", "--block", "--disable-usage-stats", *arguments]
-    with (folder / "ray.log").open("w") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=variables, start_new_session=True)
-    try:
-        until(lambda: "Ray runtime started" in (folder / "ray.log").read_text(), (folder / "ray.log").read_text)
-        yield process
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(60)
+        with ray_head(folder, variables, "--num-cpus", "2") as head:
+            yield Cluster(head, variables)
 
 
 def jobs(variables: dict[str, str], *arguments: str) -> Fork:
@@ -521,7 +501,7 @@ def test_the_command_of_the_manifests_is_submitted_to_a_cluster(cluster: Cluster
         "job",
         "submit",
         "--address",
-        cluster.dashboard,
+        cluster.head.dashboard,
         *environ,
         "--",
         sys.executable,
