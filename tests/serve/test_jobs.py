@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -34,6 +33,7 @@ from tests.support.application import settings_for
 from tests.support.effort import NEEDS_RAY
 from tests.support.forks import JOBS, Fork
 from tests.support.job_process import LAUNCHED
+from tests.support.on_ray import kill_actors, open_a_scheduler, open_three_schedulers, print_niceness
 from tests.support.ray_head import RAY, RayHead, ray_head
 from tests.support.service import ROOT, command_line, descendants, environment
 
@@ -308,47 +308,6 @@ async def test_it_goes_on_when_postgres_has_cut_its_connections(waiting: Waiting
 
 # --- A real Ray, on which the command line and the scheduler run.
 
-OPEN = """
-import ray
-from actors.scheduler import open_scheduler
-from lamina.settings import load_settings
-ray.init(namespace="lamina", log_to_driver=False)
-open_scheduler(load_settings(None))
-ray.shutdown()
-"""
-REOPEN = """
-import os, ray
-from actors.scheduler import open_scheduler
-from lamina.settings import load_settings
-from lamina.wiring.jobs import jobs_namespace
-ray.init(namespace="lamina", log_to_driver=False)
-
-def opened(page_rows):
-    os.environ["LAMINA_JOBS__PAGE_ROWS"] = page_rows
-    settings = load_settings(None)
-    open_scheduler(settings)
-    listed = ray.util.list_named_actors(all_namespaces=True)
-    return [item["name"] for item in listed if item["namespace"] == jobs_namespace(settings)]
-
-print("schedulers", *opened("2"), *opened("2"), *opened("7"))
-ray.shutdown()
-"""
-KILL = """
-import ray
-ray.init(log_to_driver=False)
-for item in ray.util.list_named_actors(all_namespaces=True):
-    if item["namespace"] == NAMESPACE:
-        ray.kill(ray.get_actor(item["name"], namespace=NAMESPACE), no_restart=HOW == "for good")
-ray.shutdown()
-"""
-NICENESS = """
-import os, ray
-ray.init(log_to_driver=False)
-reader = ray.remote(num_cpus=0)(lambda: os.getpriority(os.PRIO_PROCESS, 0))
-print(*ray.get([reader.remote() for _ in range(8)]))
-ray.shutdown()
-"""
-
 
 @dataclass
 class Cluster:
@@ -403,9 +362,8 @@ def ended(run: "Fork | subprocess.CompletedProcess[str]", code: int = 0) -> str:
     return done.stdout if code != 1 else done.stderr
 
 
-def script(text: str, variables: dict[str, str], **values: str) -> str:
-    program = partial(exec, text, {"__name__": "__main__", **values})
-    return ended(Fork(program, [], variables, folder_of(variables)))
+def on_ray(program: Callable[[], None], variables: dict[str, str], *arguments: str) -> str:
+    return ended(Fork(program, arguments, variables, folder_of(variables)))
 
 
 def niceness(pids: list[int]) -> list[int]:
@@ -460,7 +418,7 @@ def test_a_worker_stands_back_and_is_replaced_when_it_is_killed(cluster: Cluster
     os.kill(workers[0], signal.SIGKILL)
     during = changed(database)
     said = ended(running)
-    others = {int(one) for one in script(NICENESS, variables).split()}
+    others = {int(one) for one in on_ray(print_niceness, variables).split()}
 
     assert during < rows
     assert cold(database) == changed(database) == rows
@@ -575,14 +533,14 @@ async def test_the_scheduler_on_ray_comes_back_when_it_is_killed_and_goes_on_wit
     namespace = namespace_of(database, tmp_path)
     run = await queued(database, tmp_path)
 
-    script(OPEN, variables)
+    on_ray(open_a_scheduler, variables)
     until(lambda: changed(database) > 20)
-    script(KILL, variables, NAMESPACE=namespace, HOW="and restart")
+    on_ray(kill_actors, variables, namespace)
     during = changed(database)
     until(lambda: state_of(database, run) == "done", lambda: state_of(database, run))
     later = await queued(database, tmp_path, "decay")
     until(lambda: state_of(database, later) == "done", lambda: state_of(database, later))
-    script(KILL, variables, NAMESPACE=namespace, HOW="for good")
+    on_ray(kill_actors, variables, namespace, "for good")
 
     assert during < rows
     assert cold(database) == rows
@@ -593,10 +551,10 @@ async def test_a_scheduler_of_other_settings_takes_the_place_of_the_old_one(
     cluster: Cluster, database: str, tmp_path: Path
 ) -> None:
     idle(database, "acme", 3)
-    first, again, other = script(REOPEN, cluster.of(database)).split()[1:]
+    first, again, other = on_ray(open_three_schedulers, cluster.of(database)).split()
     run = await queued(database, tmp_path)
     until(lambda: state_of(database, run) == "done", lambda: state_of(database, run))
-    script(KILL, cluster.of(database), NAMESPACE=namespace_of(database, tmp_path), HOW="for good")
+    on_ray(kill_actors, cluster.of(database), namespace_of(database, tmp_path), "for good")
 
     assert first == again
     assert first != other
