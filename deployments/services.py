@@ -25,6 +25,7 @@ from lamina.ingest.erasure import Eraser
 from lamina.ingest.graph import GraphRecorder
 from lamina.ingest.hits import HitCounter
 from lamina.ingest.turns import Recorder
+from lamina.maintenance.archived_notes import ArchivedNotes
 from lamina.maintenance.compaction import Sessions, compaction_policy
 from lamina.projections.audit import Drift
 from lamina.search.context import ContextAnswer, ContextRequest
@@ -35,7 +36,7 @@ from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.job_runs import JobRuns
 from lamina.stores.postgres.keys import Credential, KeyRole, Keys, hash_key
 from lamina.stores.postgres.shares import Shares
-from lamina.wiring.archives import Archives, build_archives
+from lamina.wiring.archives import build_archived_notes
 from lamina.wiring.caches import CacheParts, build_caches
 from lamina.wiring.services import (
     DocumentParts,
@@ -113,7 +114,7 @@ class Services:
     audits: Mapping[ProjectionName, Audit]
     caches: CacheParts
     runs: JobRuns
-    archives: Archives
+    archives: ArchivedNotes
     sessions: Sessions
     eraser: Eraser
     metrics: Scrape
@@ -195,7 +196,7 @@ def build_services(
         audits=audits,
         caches=caches,
         runs=JobRuns(pool),
-        archives=build_archives(settings, pool),
+        archives=build_archived_notes(settings, pool),
         sessions=Sessions(pool, compaction_policy(settings.jobs)),
         eraser=build_eraser(settings, pool, embedder, caches, generation),
         metrics=Scrape(store_parts(caches.shared, reads.outbox, pool, settings.jobs)),

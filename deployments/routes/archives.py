@@ -28,7 +28,7 @@ async def list_archived(
 ) -> ArchivedNotesOut:
     """List the archived notes of a namespace by id and file; their content is in the files alone."""
     scope = Scope(credential.tenant, workspace, namespace)
-    found = await services.archives.notes.page(scope, limit=limit, offset=offset)
+    found = await services.archives.catalog.page(scope, limit=limit, offset=offset)
     return ArchivedNotesOut(notes=[ArchivedNoteOut.from_attributes(entry) for entry in found])
 
 

@@ -10,7 +10,7 @@ from lamina.core.ports import Links
 from lamina.core.queries import Filters, Query, first_expiry
 from lamina.core.scope import Scope
 from lamina.core.tiers import TIERS, Tier
-from lamina.errors import InvalidInput, NotFound
+from lamina.errors import InvalidInput, NotFound, Unavailable
 from lamina.policies.ranking.graph_paths import LinkWeight, ReachedNode
 from lamina.search.graph_walk import walk_links
 from lamina.stores.postgres.knowledge import KnowledgeReader, StoredEntity
@@ -83,6 +83,14 @@ class Traversal:
     def expires_at(self) -> datetime | None:
         """Return when the first of the nodes expires; ``None`` if none does."""
         return first_expiry(shown.expires_at for shown in self.shown.values())
+
+
+class NoLinks:
+    """Stands in for the graph store where none is configured."""
+
+    async def expand(self, frontier: Frontier) -> Sequence[Followed]:  # noqa: ARG002 - the port's signature
+        """Refuse: a failure is never an empty success."""
+        raise Unavailable("graph", "graph.kind is off")
 
 
 class Explorer:

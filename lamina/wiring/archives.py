@@ -1,17 +1,17 @@
 """The archive of cold notes. Its libraries are loaded where it is used: without them everything else runs."""
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from lamina.errors import Misconfigured
+from lamina.maintenance.archived_notes import ArchivedNotes
 from lamina.settings import Settings
 from lamina.stores.postgres.archive_catalog import ArchiveCatalog
 from lamina.stores.postgres.connection import Pool
 
 if TYPE_CHECKING:
-    from lamina.maintenance.archival import ArchivalJob, ArchiveKeeper
+    from lamina.maintenance.archival import ArchivalJob
     from lamina.stores.archive import Archive
 
 _LIBRARIES = frozenset({"pyarrow", "fsspec"})
@@ -50,55 +50,6 @@ def build_archival(settings: Settings, pool: Pool) -> "ArchivalJob":
     return ArchivalJob(pool, archive, policy, page_rows=settings.jobs.page_rows)
 
 
-@dataclass(frozen=True, slots=True)
-class Archives:
-    """Restore and erase archived notes, whether or not an archive is configured.
-
-    Args:
-        settings: Where the archive is.
-        pool: Connections to Postgres.
-        notes: Tells what is archived; needs no library.
-    """
-
-    settings: Settings
-    pool: Pool
-    notes: ArchiveCatalog
-
-    def keeper(self) -> "ArchiveKeeper":
-        """Return the keeper of the archive.
-
-        Raises:
-            Misconfigured: As for the archive.
-        """
-        archive = build_archive(self.settings)
-        from lamina.maintenance.archival import ArchiveKeeper  # noqa: PLC0415 - needs the libraries
-
-        return ArchiveKeeper(self.pool, archive)
-
-    async def erase(self, tenant: str, id_: UUID, now: datetime) -> bool:
-        """Erase an archived note; tell whether there was one. Without, no library is needed.
-
-        Raises:
-            Misconfigured: As for the archive.
-        """
-        entries = await self.notes.find(tenant, [id_])
-        return bool(entries) and await self.keeper().erase_all(tenant, entries, now) > 0
-
-    async def erase_user(self, tenant: str, user: str, now: datetime) -> int:
-        """Erase a user's archived notes, and files that no note needs; return the number of notes.
-
-        As long as the archive was given nothing of the tenant, no library is needed.
-
-        Raises:
-            Misconfigured: As for the archive.
-            UnreadableArchive: If a file is damaged that may have some of them; all others are erased.
-            Unavailable: If Postgres or the archive does not answer, or a folder of the archive is away.
-        """
-        if not await self.notes.folders(tenant):
-            return 0
-        return await self.keeper().erase_user(tenant, user, now)
-
-
-def build_archives(settings: Settings, pool: Pool) -> Archives:
+def build_archived_notes(settings: Settings, pool: Pool) -> ArchivedNotes:
     """Build the calls on archived notes; opens nothing."""
-    return Archives(settings, pool, ArchiveCatalog(pool))
+    return ArchivedNotes(pool, ArchiveCatalog(pool), partial(build_archive, settings))

@@ -1,10 +1,9 @@
 """Builders of the read path, the write path and the indexer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, assert_never
 
-from lamina.core.links import Followed, Frontier
 from lamina.core.metrics import UNMEASURED, Meter
 from lamina.core.ports import (
     Embedder,
@@ -17,7 +16,6 @@ from lamina.core.ports import (
     TierSearcher,
 )
 from lamina.core.tiers import TIERS, Modality, ProjectionName, Tier
-from lamina.errors import Unavailable
 from lamina.extraction.language_model import LanguageModelExtractor
 from lamina.extraction.rules import RuleExtractor
 from lamina.ingest.documents import DocumentPolicy, DocumentRecorder
@@ -35,7 +33,7 @@ from lamina.policies.ranking.weighted import WeightedPolicy
 from lamina.projections.indexer import Indexer
 from lamina.search.context import ContextSearch
 from lamina.search.fused_search import Deadlines, Search
-from lamina.search.graph_explorer import Explorer
+from lamina.search.graph_explorer import Explorer, NoLinks
 from lamina.search.procedures import ProcedureMatcher
 from lamina.settings import (
     SearchSettings,
@@ -56,7 +54,7 @@ from lamina.stores.postgres.outbox import Outbox
 from lamina.stores.postgres.procedures import Procedures
 from lamina.stores.postgres.profiles import Profiles
 from lamina.stores.postgres.shares import Shares
-from lamina.wiring.archives import build_archives
+from lamina.wiring.archives import build_archived_notes
 from lamina.wiring.caches import CacheParts
 from lamina.wiring.stores import build_procedure_reads, session_url, utc_now
 
@@ -74,10 +72,18 @@ def build_extractor(settings: Settings) -> Extractor | None:
             assert_never(other)
 
 
-def build_document_recorder(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> DocumentRecorder:
-    """Build the write path of documents over any embedder."""
+@dataclass(frozen=True, slots=True)
+class DocumentParts:
+    """The read and write path of documents."""
+
+    reads: Documents
+    recorder: DocumentRecorder
+
+
+def build_document_parts(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> DocumentParts:
+    """Build the read and write path of documents over any embedder."""
     chosen = settings.documents
-    return DocumentRecorder(
+    recorder = DocumentRecorder(
         pool,
         embedder,
         build_memory_linker(settings, embedder, generation),
@@ -90,42 +96,7 @@ def build_document_recorder(settings: Settings, pool: Pool, embedder: Embedder, 
         clock=utc_now,
         embed_deadline_s=settings.write.embed_deadline_s,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentParts:
-    """The read and write path of documents."""
-
-    reads: Documents
-    recorder: DocumentRecorder
-
-
-def build_document_parts(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> DocumentParts:
-    """Build the read and write path of documents over any embedder."""
-    return DocumentParts(Documents(pool), build_document_recorder(settings, pool, embedder, generation))
-
-
-def build_procedure_matcher(
-    settings: Settings, pool: Pool, questions: QuestionEmbedder, generation: int
-) -> ProcedureMatcher:
-    """Build the matcher of procedures over any embedder of questions."""
-    return ProcedureMatcher(
-        build_procedure_reads(settings, pool),
-        questions,
-        generation=generation,
-        embed_deadline_s=settings.search.embed_deadline_s,
-    )
-
-
-def build_procedure_recorder(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> ProcedureRecorder:
-    """Build the write path of procedures and their outcomes."""
-    return ProcedureRecorder(
-        pool,
-        embedder,
-        generation=generation,
-        clock=utc_now,
-        embed_deadline_s=settings.write.embed_deadline_s,
-    )
+    return DocumentParts(Documents(pool), recorder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +112,14 @@ def build_procedure_parts(
     settings: Settings, pool: Pool, embedder: Embedder, questions: QuestionEmbedder, generation: int
 ) -> ProcedureParts:
     """Build the read and write path of procedures over any embedder."""
-    return ProcedureParts(
-        build_procedure_reads(settings, pool),
-        build_procedure_matcher(settings, pool, questions, generation),
-        build_procedure_recorder(settings, pool, embedder, generation),
+    reads = build_procedure_reads(settings, pool)
+    matcher = ProcedureMatcher(
+        reads, questions, generation=generation, embed_deadline_s=settings.search.embed_deadline_s
     )
+    recorder = ProcedureRecorder(
+        pool, embedder, generation=generation, clock=utc_now, embed_deadline_s=settings.write.embed_deadline_s
+    )
+    return ProcedureParts(reads, matcher, recorder)
 
 
 def build_memory_linker(settings: Settings, embedder: Embedder, generation: int) -> MemoryLinker:
@@ -156,14 +130,6 @@ def build_memory_linker(settings: Settings, embedder: Embedder, generation: int)
 def build_graph_recorder(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> GraphRecorder:
     """Build the write path of stated entities and edges."""
     return GraphRecorder(pool, build_memory_linker(settings, embedder, generation), clock=utc_now)
-
-
-class NoLinks:
-    """Stands where no graph store is configured."""
-
-    async def expand(self, frontier: Frontier) -> Sequence[Followed]:  # noqa: ARG002 - the port's signature
-        """Refuse: a failure is never an empty success."""
-        raise Unavailable("graph", "graph.kind is off")
 
 
 def build_explorer(settings: Settings, pool: Pool, links: Links | None, generation: int) -> Explorer:
@@ -180,7 +146,7 @@ def build_explorer(settings: Settings, pool: Pool, links: Links | None, generati
 
 def build_eraser(settings: Settings, pool: Pool, embedder: Embedder, caches: CacheParts, generation: int) -> Eraser:
     """Build the erasure of users."""
-    archives = build_archives(settings, pool)
+    archives = build_archived_notes(settings, pool)
 
     async def archived(tenant: str, user: str) -> int:
         return await archives.erase_user(tenant, user, utc_now())

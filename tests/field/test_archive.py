@@ -10,7 +10,7 @@ import pytest
 
 from deployments.api import build_api
 from lamina.stores.postgres.keys import KeyRole
-from lamina.wiring.archives import build_archives
+from lamina.wiring.archives import build_archived_notes
 from tests.support.application import Application
 from tests.support.jobs import in_days, run_job
 
@@ -25,7 +25,7 @@ async def app(application: Application, tmp_path: Path) -> AsyncIterator[Applica
     chosen = application.settings.jobs.archival.model_copy(update={"url": str(tmp_path / "cold")})
     wanted = application.settings.jobs.model_copy(update={"archival": chosen})
     settings = application.settings.model_copy(update={"jobs": wanted})
-    services = replace(application.services, archives=build_archives(settings, application.pool))
+    services = replace(application.services, archives=build_archived_notes(settings, application.pool))
     mine = replace(application, settings=settings, services=services, api=build_api(services), clients=[])
     yield mine
     await mine.close_clients()

@@ -15,11 +15,12 @@ from lamina.core.memories import RestoreStatus
 from lamina.core.runs import Order, Run, RunState
 from lamina.errors import Misconfigured, NotFound, Unavailable
 from lamina.maintenance.archival import ArchivalJob, ArchivalPolicy, ArchiveKeeper, erase_archived
+from lamina.maintenance.archived_notes import ArchivedNotes
 from lamina.models.hashing import HashingModel
 from lamina.stores.archive import Archive, ArchivedNote, ArchiveFile, UnreadableArchive, scope_folder
 from lamina.stores.archive.files import MARK
 from lamina.stores.postgres.archive_catalog import ArchiveCatalog
-from lamina.wiring.archives import Archives, build_archive, build_archives
+from lamina.wiring.archives import build_archive, build_archived_notes
 from tests.support.application import Application, running, settings_for
 from tests.support.jobs import Watched, driver_of, in_days, in_pages, job_of, run_job, undo_run
 
@@ -98,8 +99,8 @@ def archive_of(app: Application) -> Archive:
     return build_archive(app.settings)
 
 
-def archives_of(app: Application) -> Archives:
-    return build_archives(app.settings, app.pool)
+def archives_of(app: Application) -> ArchivedNotes:
+    return build_archived_notes(app.settings, app.pool)
 
 
 def keeper_of(app: Application) -> ArchiveKeeper:
@@ -466,7 +467,7 @@ async def test_an_erasure_of_a_tenant_without_files_needs_no_archive(app: Applic
     jobs_of = app.settings.jobs.model_copy(update={"archival": nowhere})
     settings = app.settings.model_copy(update={"jobs": jobs_of})
 
-    assert await build_archives(settings, app.pool).erase_user(app.tenant, "ada", MOMENT) == 0
+    assert await build_archived_notes(settings, app.pool).erase_user(app.tenant, "ada", MOMENT) == 0
 
 
 async def test_two_databases_with_one_archive_leave_each_other_s_files_alone(
