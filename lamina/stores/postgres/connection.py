@@ -181,6 +181,11 @@ def _translate_errors() -> Iterator[None]:
         raise Unavailable("postgres", str(error).strip().split("\n")[0] or type(error).__name__) from error
 
 
+def connect_directly(url: str) -> psycopg.Connection[DictRow]:
+    """Open a blocking connection in autocommit, for commands and for the start of the service."""
+    return psycopg.connect(url, autocommit=True, row_factory=dict_row)
+
+
 async def listen(url: str, channel: str, *, name: str, lock: int | None = None) -> Connection:
     """Open a connection of its own that is notified on a channel.
 

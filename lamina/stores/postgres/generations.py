@@ -1,4 +1,4 @@
-"""Embedding generations: which model's vectors the stores hold, which are being built, and the switch."""
+"""Generations of vectors: the active one, those being built, and the switch between them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import psycopg
-from psycopg.rows import DictRow, dict_row
+from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from lamina.core.ports import ModelIdentity
 from lamina.errors import Misconfigured
 from lamina.settings import ThresholdName
-from lamina.stores.postgres.connection import Connection, Pool, connect
+from lamina.stores.postgres.connection import Connection, Pool, connect, connect_directly
 from lamina.stores.postgres.epochs import unsettle_all
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tiers import EMBEDDED
@@ -20,7 +20,7 @@ from lamina.stores.postgres.tiers import EMBEDDED
 QUERIES = load_queries("generations.sql")
 
 GRACE = timedelta(hours=1)
-"""What is younger may lack vectors of a generation that becomes active: the next run of `reembed` catches it up."""
+"""Younger memories may lack vectors of a generation that becomes active: the next run of `reembed` embeds them."""
 Thresholds = Mapping[ThresholdName, float]
 
 
@@ -31,9 +31,10 @@ class Generation:
     Args:
         number: From 1.
         identity: The model that makes them.
-        began_at: When this database took its first vector; no other database has the same, nor this one made anew.
+        began_at: When this database stored its first vector. It tells this database from any other, and from one that
+            was made anew.
         activations: How often it became the active one, from 1.
-        thresholds: Cosines that belong to the model, by the names of the settings whose place they take.
+        thresholds: Cosines of the model, by the names of the settings that they replace.
     """
 
     number: int
@@ -44,7 +45,7 @@ class Generation:
 
     @property
     def suffix(self) -> str:
-        """Return what tells its indexes and deployments from those of others; the first generation has none."""
+        """Return the suffix of the names of its indexes and deployments; that of the first generation is empty."""
         place = self.number, self.activations
         return "" if place == (1, 1) else f"-{self.number}-{self.activations}"
 
@@ -65,22 +66,22 @@ class GenerationStatus:
 
     @property
     def is_active(self) -> bool:
-        """Tell whether searches read it."""
+        """Report whether searches read it."""
         return self.state == "active"
 
 
 def claim_generation(url: str, identity: ModelIdentity, thresholds: Thresholds | None = None) -> Generation:
-    """Return the active generation; the first model to come creates it, another one that is built takes its place.
+    """Return the active generation: the first model creates it; another model's generation, once built, replaces it.
 
     Args:
         url: The database.
         identity: The configured model.
-        thresholds: What to keep with the generation; what was kept stays if there are none.
+        thresholds: Cosines to store with the generation; the stored ones stay if there are none.
 
     Raises:
         Misconfigured: If the stores hold vectors of another model and lack this one's, or cannot hold this one's.
     """
-    with _connected(url) as connection:
+    with connect_directly(url) as connection:
         column = connection.execute(QUERIES["vector_dimension"]).fetchone()
         _refuse_other_dimension(identity, int(column["dimension"]) if column else 0)
         connection.execute(QUERIES["insert_generation"], _parameters(identity, thresholds))
@@ -91,20 +92,20 @@ def claim_generation(url: str, identity: ModelIdentity, thresholds: Thresholds |
 
 
 def activate_generation(url: str, identity: ModelIdentity, *, grace: timedelta = GRACE) -> Generation:
-    """Make a model's generation the active one: whoever begins from now on reads its vectors alone.
+    """Make a model's generation the active one: every process that starts from now on reads its vectors alone.
 
-    One transaction, which moves no vector and ends everything that was cached. Those who still read the old
+    One transaction, which moves no vector and makes every cached answer stale. Processes that still read the old
     generation find its memories until they end.
 
     Args:
         url: The database.
         identity: The model.
-        grace: What is younger may lack vectors.
+        grace: Memories younger than this may lack vectors.
 
     Raises:
         Misconfigured: If no run has built the generation, or anything older lacks its vectors.
     """
-    with _connected(url) as connection, connection.transaction():
+    with connect_directly(url) as connection, connection.transaction():
         return _switch(connection, identity, grace)
 
 
@@ -121,19 +122,11 @@ def _switch(connection: psycopg.Connection[DictRow], identity: ModelIdentity, gr
     lacking = {kind: _lacking(row) for kind, row in counted.items()}
     if any(lacking.values()):
         raise _other_model(identity, active, lacking)
-    return _activated(connection, wanted["generation"])
-
-
-def _activated(connection: psycopg.Connection[DictRow], number: int) -> Generation:
     connection.execute(QUERIES["retire_generation"])
-    row = connection.execute(QUERIES["activate_generation"], {"generation": number}).fetchone()
+    row = connection.execute(QUERIES["activate_generation"], {"generation": wanted["generation"]}).fetchone()
     unsettle_all(connection)
     assert row is not None  # noqa: S101 - it is locked
     return _generation(row)
-
-
-def _connected(url: str) -> psycopg.Connection[DictRow]:
-    return psycopg.connect(url, autocommit=True, row_factory=dict_row)
 
 
 def _active(connection: psycopg.Connection[DictRow]) -> Generation:
@@ -146,7 +139,7 @@ def _active(connection: psycopg.Connection[DictRow]) -> Generation:
 def _with_thresholds(url: str, generation: Generation, thresholds: Thresholds) -> Generation:
     if thresholds == generation.thresholds:
         return generation
-    with _connected(url) as connection:
+    with connect_directly(url) as connection:
         parameters = {"generation": generation.number, "thresholds": Jsonb(dict(thresholds))}
         connection.execute(QUERIES["keep_thresholds"], parameters)
     return replace(generation, thresholds=thresholds)
@@ -182,20 +175,17 @@ def _other_model(
     identity: ModelIdentity, active: Generation | None, lacking: Mapping[str, int] | None = None
 ) -> Misconfigured:
     stored = active.identity.model if active else "no model"
+    counts = ", ".join(f"{count} {name}" for name, count in (lacking or {}).items() if count)
+    left = f" ({counts} are left)" if counts else ""
     return Misconfigured(
         f"embedding.model is {identity.model}, but the stores hold vectors of {stored}; they cannot be compared",
         f"set embedding.model to {stored}, or first run `python -m jobs reembed` with {identity.model}, which embeds "
-        f"everything anew beside the running service{_told(lacking or {})}, or start with another data_dir or database",
+        f"everything anew beside the running service{left}, or start with another data_dir or database",
     )
 
 
-def _told(lacking: Mapping[str, int]) -> str:
-    parts = [f"{count} {name}" for name, count in lacking.items() if count]
-    return f" ({', '.join(parts)} are left)" if parts else ""
-
-
 async def list_generations(pool: Pool) -> list[GenerationStatus]:
-    """Return every generation that there is or was, oldest first."""
+    """Return every generation, retired ones too, oldest first."""
     async with connect(pool) as connection:
         cursor = await connection.execute(QUERIES["list_generations"])
         return [
@@ -206,7 +196,7 @@ async def list_generations(pool: Pool) -> list[GenerationStatus]:
 async def begin_generation(
     connection: Connection, identity: ModelIdentity, thresholds: Thresholds | None = None
 ) -> int:
-    """Return the number of a model's generation; one that is not the active one is built from now on."""
+    """Return the number of a model's generation; it is being built from now on, unless it is the active one."""
     cursor = await connection.execute(QUERIES["begin_generation"], _parameters(identity, thresholds))
     row = await cursor.fetchone()
     assert row is not None  # noqa: S101 - the upsert returns its row
@@ -226,7 +216,7 @@ async def read_active_generation(connection: Connection) -> Generation | None:
 
 
 async def require_generation(pool: Pool, identity: ModelIdentity) -> Generation:
-    """Return the active generation, to which a model's vectors may be added.
+    """Return the active generation, which must be this model's.
 
     Raises:
         Misconfigured: If it is another model's, or there is none.
@@ -242,7 +232,7 @@ async def require_generation(pool: Pool, identity: ModelIdentity) -> Generation:
 
 
 async def lacks_vectors(pool: Pool) -> bool:
-    """Tell whether something of anybody has no vectors of the active generation."""
+    """Report whether any row of any tenant lacks vectors of the active generation."""
     active = await active_generation(pool)
     if active is None:
         return False

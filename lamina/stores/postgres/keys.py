@@ -7,12 +7,9 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-import psycopg
-from psycopg.rows import class_row, dict_row
-
 from lamina.core.memories import new_id
 from lamina.errors import NotFound
-from lamina.stores.postgres.connection import Pool, connect
+from lamina.stores.postgres.connection import Pool, connect, connect_directly
 from lamina.stores.postgres.queries import load_queries
 from lamina.text.hygiene import clean_id
 
@@ -86,21 +83,21 @@ def create_key(url: str, *, tenant: str, role: KeyRole, label: str) -> str:
         "hint": key[: len(PREFIX) + 4],
         "hash": hash_key(key),
     }
-    with psycopg.connect(url, autocommit=True) as connection:
+    with connect_directly(url) as connection:
         connection.execute(QUERIES["insert_key"], row)
     return key
 
 
 def key_is_valid(url: str, key: str) -> bool:
     """Report whether the key exists and is not revoked."""
-    with psycopg.connect(url, autocommit=True) as connection:
+    with connect_directly(url) as connection:
         return connection.execute(QUERIES["find_key"], {"hash": hash_key(key)}).fetchone() is not None
 
 
 def list_keys(url: str) -> list[KeyInfo]:
     """Return all keys, oldest first."""
-    with psycopg.connect(url, autocommit=True, row_factory=class_row(KeyInfo)) as connection:
-        return connection.execute(QUERIES["list_keys"]).fetchall()
+    with connect_directly(url) as connection:
+        return [KeyInfo(**row) for row in connection.execute(QUERIES["list_keys"])]
 
 
 def revoke_key(url: str, id_: UUID) -> None:
@@ -109,6 +106,6 @@ def revoke_key(url: str, id_: UUID) -> None:
     Raises:
         NotFound: If there is no such key.
     """
-    with psycopg.connect(url, autocommit=True, row_factory=dict_row) as connection:
+    with connect_directly(url) as connection:
         if connection.execute(QUERIES["revoke_key"], {"id": id_}).fetchone() is None:
             raise NotFound("key", str(id_))

@@ -1,4 +1,4 @@
-"""The outbox: which memories a projection still has to take over."""
+"""The outbox: memories whose changes a projection still has to apply."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,17 +19,17 @@ QUERIES = load_queries("outbox.sql")
 
 CHANNEL = "lamina_outbox"
 NOTE_PROJECTIONS = tuple(TIERS["notes"].projections)
-"""What takes over a note: one while it is warm, the other while it is cold, both whenever it changes."""
+"""Projections of notes: one holds warm notes, the other cold ones, and both apply every change."""
 OutboxEntry = tuple[ProjectionName, UUID]
 """A projection, and a memory that changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """How far a projection is behind.
+    """Lag of a projection.
 
     Args:
-        pending: Memories still to apply.
+        pending: Memories with changes that are still to be applied.
         oldest_s: Age of the oldest of them, in seconds.
     """
 
@@ -65,7 +65,7 @@ async def enqueue_notes(connection: Connection, ids: Sequence[UUID]) -> None:
 
 
 async def enqueue_returned(connection: Connection, ids: Sequence[UUID]) -> None:
-    """Have the graph take over notes that come back, and the notes linked to them: their links went with the node."""
+    """Enqueue notes that come back for the graph, with the notes linked to them: their links went with the node."""
     await enqueue(connection, "graph", ids)
     if ids:
         await connection.execute(QUERIES["enqueue_links_to"], {"ids": list(ids)})
@@ -76,7 +76,7 @@ class Outbox:
 
     Args:
         pool: Connections to Postgres.
-        kept: The projections whose lag counts; what nothing keeps waits without being behind.
+        kept: The projections whose lag counts; entries of others wait without a lag.
     """
 
     def __init__(self, pool: Pool, kept: Sequence[ProjectionName] = tuple(PROJECTIONS)) -> None:
@@ -84,7 +84,7 @@ class Outbox:
         self._kept = kept
 
     async def take(self, projection: ProjectionName, limit: int, applied: Sequence[int] = ()) -> list[tuple[int, UUID]]:
-        """Return the oldest (sequence number, memory id) pairs beside those applied; they stay until :meth:`finish`."""
+        """Return the oldest (sequence number, memory id) pairs but for applied ones; they stay until :meth:`finish`."""
         async with connect(self._pool) as connection:
             cursor = await connection.execute(
                 QUERIES["take_outbox"], {"projection": projection, "limit": limit, "applied": list(applied)}
@@ -101,14 +101,14 @@ class Outbox:
         return [Change(id_, records.get(id_)) for id_ in distinct]
 
     async def ids(self, projection: ProjectionName, tenant: str, after: UUID | None, limit: int) -> list[UUID]:
-        """Return ids of a tenant's memories that belong in the projection, in order, from after ``after`` on."""
+        """Return the next ids, after ``after``, of a tenant's memories that belong in the projection."""
         parameters = {"tenant": tenant, "after": after, "limit": limit}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(PROJECTED[projection].ids, parameters)
             return [row["id"] async for row in cursor]
 
     async def enqueue(self, projection: ProjectionName, tenant: str, ids: Sequence[UUID]) -> None:
-        """Have the projection take over these memories of a tenant again; what was computed from it is over."""
+        """Enqueue memories of a tenant again, and raise its epochs: cached answers may lack them."""
         if not ids:
             return
 
@@ -124,7 +124,7 @@ class Outbox:
             await connection.execute(QUERIES["finish_outbox"], {"seqs": list(seqs)})
 
     async def lag(self) -> Mapping[str, Lag]:
-        """Return the lag of every projection that is kept."""
+        """Return the lag of every projection that counts."""
         async with connect(self._pool) as connection:
             cursor = await connection.execute(QUERIES["outbox_lag"])
             found = {row["projection"]: Lag(row["pending"], max(0.0, row["oldest_s"])) async for row in cursor}
