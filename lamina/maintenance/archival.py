@@ -317,7 +317,7 @@ class ArchiveKeeper:
     ) -> tuple[int, list[UnreadableArchive]]:
         erased = 0
         damaged: dict[str, UnreadableArchive] = {}
-        while entries := await notes.of_user(tenant, user, but=damaged):
+        while entries := await notes.find_of_user(tenant, user, but=damaged):
             try:
                 erased += await erase_archived(self._pool, self._archive, tenant, entries, now)
             except UnreadableArchive as error:

@@ -136,7 +136,7 @@ async def test_who_asks_for_a_merged_note_is_told_where_it_went(application: App
         assert answer.status_code == 404
         assert f"note {gone} was merged into {survivor}" in answer.json()["detail"]
     assert survivor not in foreign.text
-    assert await change(application, merge.undone(BACK)) == 1
+    assert await change(application, RowChange(merge.id, BACK, guard=merge.after)) == 1
     assert (await client.get(f"/v1/notes/{gone}")).status_code == 200
 
 
@@ -152,7 +152,7 @@ async def test_what_was_merged_goes_for_good_with_its_survivor(application: Appl
 
     assert (await client.delete(f"/v1/notes/{survivor}")).status_code == 204
     await application.indexed()
-    undone = await change(application, *(merge.undone(BACK) for merge in merges))
+    undone = await change(application, *(RowChange(merge.id, BACK, guard=merge.after) for merge in merges))
 
     assert undone == 0
     for id_ in (first, second, survivor, summary):
@@ -172,4 +172,4 @@ async def test_a_note_that_was_merged_elsewhere_stays_when_another_is_deleted(ap
 
     await application.client().delete(f"/v1/notes/{other}")
 
-    assert await change(application, merge.undone(BACK)) == 1
+    assert await change(application, RowChange(merge.id, BACK, guard=merge.after)) == 1

@@ -1,12 +1,10 @@
-"""Notes that are in a file of the archive, and in no other table: where each is, and how rows leave and come back."""
+"""The catalog of archived notes: the file of each. An archived note is in no other table."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
-
-from psycopg.rows import DictRow
 
 from lamina.core.memories import RestoreStatus
 from lamina.core.scope import Scope
@@ -19,12 +17,12 @@ QUERIES = load_queries("archive_catalog.sql")
 
 @dataclass(frozen=True, slots=True)
 class ArchivedEntry:
-    """Where an archived note is.
+    """The place of an archived note.
 
     Args:
-        file: The name under which the archive has it.
+        file: Name of its file in the archive.
         run: The run that archived it, as long as that can be undone.
-        archived_at: The time from which that run decided, in UTC.
+        archived_at: The time for which that run decided, in UTC.
     """
 
     id: UUID
@@ -37,18 +35,18 @@ class ArchivedEntry:
     archived_at: datetime
 
     def scope(self) -> Scope:
-        """Return the namespace that it belongs to."""
+        """Return the namespace of the note."""
         return Scope(self.tenant, self.workspace, self.namespace)
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveFolder:
-    """Where the archive has the files of a scope.
+    """The folder with the files of a namespace.
 
     Args:
-        database: Which database's files these are. A copy of a database has its id: give it an archive of its own.
+        database: Id of the database. A copy of a database has the same: give it an archive of its own.
         scope: A namespace.
-        is_begun: Whether it was given any file; before, there is no such folder.
+        is_begun: Whether the folder exists: it is made with its first file.
     """
 
     database: UUID
@@ -58,7 +56,7 @@ class ArchiveFolder:
 
 @dataclass(frozen=True, slots=True)
 class RestoreOutcome:
-    """What became of one note.
+    """The outcome of restoring one note.
 
     Args:
         lacks_vectors: Whether it came back without vectors of the active generation: no search finds it by meaning
@@ -73,7 +71,7 @@ class RestoreOutcome:
 
 
 class ArchiveCatalog:
-    """Tells what is archived.
+    """Lists archived notes and folders.
 
     Args:
         pool: Connections to Postgres.
@@ -83,24 +81,24 @@ class ArchiveCatalog:
         self._pool = pool
 
     async def page(self, scope: Scope, *, limit: int, offset: int) -> list[ArchivedEntry]:
-        """Return archived notes of the scope's namespace, in the order of their ids."""
+        """Return archived notes of a namespace, by id."""
         parameters = scope_parameters(scope) | {"limit": limit, "offset": offset}
         async with connect(self._pool) as connection:
             return await _entries(connection, QUERIES["archived_page"], parameters)
 
     async def find(self, tenant: str, ids: Sequence[UUID]) -> list[ArchivedEntry]:
-        """Return those of these notes that are archived."""
+        """Return the entries of those of these notes that are archived."""
         async with connect(self._pool) as connection:
             return await find_entries(connection, tenant, ids)
 
-    async def of_user(self, tenant: str, user: str, *, but: Collection[str] = ()) -> list[ArchivedEntry]:
-        """Return archived notes of a user, in any namespace: those of one file that is none of some."""
+    async def find_of_user(self, tenant: str, user: str, *, but: Collection[str] = ()) -> list[ArchivedEntry]:
+        """Return archived notes of a user, in any namespace: those of one file, but not of these."""
         parameters = {"tenant": tenant, "user_id": user, "but": list(but)}
         async with connect(self._pool) as connection:
             return await _entries(connection, QUERIES["archived_of_user"], parameters)
 
     async def folders(self, tenant: str) -> list[ArchiveFolder]:
-        """Return every folder that has, or had, files of a tenant."""
+        """Return every folder of a tenant, also those without files by now."""
         async with connect(self._pool) as connection:
             cursor = await connection.execute(QUERIES["archive_folders"], {"tenant": tenant})
             return [
@@ -110,12 +108,12 @@ class ArchiveCatalog:
 
 
 async def lock_folder(connection: Connection, file: str) -> None:
-    """Keep others from writing files of the same folder until the transaction ends; look at the rows afterwards."""
+    """Lock the folder of a file against other writers until the transaction ends; read its rows afterwards."""
     await connection.execute(QUERIES["archived_lock"], {"folder": file.rpartition("/")[0]})
 
 
 async def find_folder(connection: Connection, scope: Scope) -> ArchiveFolder:
-    """Return the folder of a scope's namespace."""
+    """Return the folder of a namespace."""
     row = await (await connection.execute(QUERIES["archive_folder"], scope_parameters(scope))).fetchone()
     if row is None:
         raise Misconfigured("archive_identity has no row", "insert one, with the first part of archived_notes.file")
@@ -123,56 +121,55 @@ async def find_folder(connection: Connection, scope: Scope) -> ArchiveFolder:
 
 
 async def begin_folder(connection: Connection, scope: Scope) -> None:
-    """Note that the archive is given files of a scope; it must be durable before the first of them."""
+    """Record that a namespace has a folder; commit this before its first file is written."""
     await connection.execute(QUERIES["archive_begin_folder"], scope_parameters(scope))
 
 
 async def count_by_file(connection: Connection, scope: Scope) -> Mapping[str, int]:
-    """Return how many notes of the scope's namespace are archived in each file."""
+    """Count the archived notes of a namespace by file."""
     cursor = await connection.execute(QUERIES["archived_counts"], scope_parameters(scope))
     return {row["file"]: row["notes"] async for row in cursor}
 
 
 async def find_entries(connection: Connection, tenant: str, ids: Sequence[UUID]) -> list[ArchivedEntry]:
-    """Return those of a tenant's notes that are archived."""
+    """Return the entries of those of a tenant's notes that are archived."""
     return await _entries(connection, QUERIES["archived_known"], {"tenant": tenant, "ids": list(ids)})
 
 
 async def list_file(connection: Connection, file: str) -> list[ArchivedEntry]:
-    """Return what is archived in a file."""
+    """Return the entries of a file."""
     return await _entries(connection, QUERIES["archived_in_file"], {"file": file})
 
 
 async def find_file_of_run(connection: Connection, run: UUID, *, but: Collection[str] = ()) -> str | None:
-    """Return a file that a run wrote and of which something is still archived; none of some."""
+    """Return a file that a run wrote and that still has entries, but none of these; ``None`` after the last."""
     parameters = {"run_id": run, "but": list(but)}
     row = await (await connection.execute(QUERIES["archived_file_of_run"], parameters)).fetchone()
     return row["file"] if row else None
 
 
 async def detach_from_run(connection: Connection, ids: Sequence[UUID]) -> None:
-    """Have archived notes stay when their run is undone."""
+    """Detach entries from the run that archived them: its undo leaves them archived."""
     await connection.execute(QUERIES["archived_leave_run"], {"ids": list(ids)})
 
 
 async def delete_entries(connection: Connection, ids: Sequence[UUID]) -> None:
-    """Have notes be archived no more."""
+    """Delete entries of the catalog."""
     await connection.execute(QUERIES["archived_delete"], {"ids": list(ids)})
 
 
 async def _entries(connection: Connection, query: bytes, parameters: Mapping[str, Any]) -> list[ArchivedEntry]:
     cursor = await connection.execute(query, parameters)
-    return [_entry(row) async for row in cursor]
-
-
-def _entry(row: DictRow) -> ArchivedEntry:
-    return ArchivedEntry(
-        id=row["id"],
-        tenant=row["tenant"],
-        workspace=row["workspace"],
-        namespace=row["namespace"],
-        user=row["user_id"],
-        file=row["file"],
-        run=row["run_id"],
-        archived_at=row["archived_at"],
-    )
+    return [
+        ArchivedEntry(
+            id=row["id"],
+            tenant=row["tenant"],
+            workspace=row["workspace"],
+            namespace=row["namespace"],
+            user=row["user_id"],
+            file=row["file"],
+            run=row["run_id"],
+            archived_at=row["archived_at"],
+        )
+        async for row in cursor
+    ]

@@ -1,9 +1,10 @@
-"""What a run changes, row by row: written with what it was, so that it can be undone."""
+"""Changes that job runs make to rows, recorded with the values before, so that a run can be undone."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal, get_args
 from uuid import UUID
 
@@ -34,7 +35,7 @@ _CHANGE_ROWS: Mapping[Relation, bytes] = {
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
-    """Another state of one row.
+    """A change of one row.
 
     Args:
         after: The columns that change, with their new values.
@@ -45,10 +46,6 @@ class RowChange:
     after: Columns
     guard: Columns = field(default_factory=dict)
 
-    def undone(self, before: Columns) -> "RowChange":
-        """Return what takes this change back, if nobody changed the row since."""
-        return RowChange(self.id, before, self.after)
-
 
 async def change_rows(
     connection: Connection,
@@ -58,18 +55,17 @@ async def change_rows(
     tenant: str | None = None,
     run: UUID | None = None,
 ) -> list[DictRow]:
-    """Change rows together; what they were is kept for the run's undo.
+    """Change rows together, and record their values before for the run's undo.
 
     Args:
         connection: In the transaction of the change.
-        relation: Whose rows.
-        changes: What to change; rows whose guard does not hold are left out.
-        tenant: Whose rows they must be; anybody's if not given.
-        run: The run that may be undone; nothing is kept without one.
+        relation: Table of the rows.
+        changes: Rows whose guard does not hold stay as they are.
+        tenant: Owner that the rows must have; any if not given.
+        run: The run that may be undone; nothing is recorded without one.
 
     Returns:
-        ``id``, ``tenant``, ``workspace``, ``namespace`` of each row that was changed, and what the statement tells
-        beside them.
+        ``id``, ``tenant``, ``workspace``, ``namespace`` and some columns of the relation, of each row that was changed.
     """
     if not changes:
         return []
@@ -88,7 +84,7 @@ async def change_rows(
 async def record_changes(
     connection: Connection, run: UUID, relation: Relation, before: Columns, after: Columns, ids: Sequence[UUID]
 ) -> None:
-    """Keep for the undo what was done to rows by another statement, the same to all of them."""
+    """Record one change that another statement made to all of these rows, for the run's undo."""
     if ids:
         parameters = {
             "run_id": run,
@@ -101,31 +97,29 @@ async def record_changes(
 
 
 async def take_undone(connection: Connection, run: UUID, relation: Relation, limit: int) -> list[RowChange]:
-    """Return what takes back some of a run's changes, which are thereby no longer kept."""
+    """Remove some of a run's changes from the record, and return the changes that reverse them.
+
+    Each is guarded by the run's values: a row that was changed since stays as it is.
+    """
     parameters = {"run_id": run, "relation": relation, "limit": limit}
     cursor = await connection.execute(QUERIES["take_job_changes"], parameters)
-    return [RowChange(row["id"], row["after"]).undone(row["before"]) async for row in cursor]
+    return [RowChange(row["id"], row["before"], guard=row["after"]) async for row in cursor]
 
 
 async def take_rows(connection: Connection, run: UUID, relation: str, limit: int) -> list[UUID]:
-    """Return the ids of some rows that a run made in a way of its own, which are thereby no longer kept."""
+    """Remove some rows that a run made from its record, under a relation of its own, and return their ids."""
     parameters = {"run_id": run, "relation": relation, "limit": limit}
     cursor = await connection.execute(QUERIES["take_job_changes"], parameters)
     return [row["id"] async for row in cursor]
 
 
 async def forget_changes(connection: Connection, before: datetime) -> int:
-    """Drop what runs changed that finished before this time: they cannot be undone any more."""
+    """Delete the changes of runs that finished before this time: these cannot be undone any more."""
     return (await connection.execute(QUERIES["forget_job_changes"], {"before": before})).rowcount
 
 
 def _json(columns: Columns) -> Jsonb:
-    return Jsonb(columns, dumps=_dumps)
+    def as_text(value: object) -> str:
+        return value.isoformat() if isinstance(value, datetime) else str(value)
 
-
-def _dumps(columns: Columns) -> str:
-    return json.dumps(columns, default=_as_text)
-
-
-def _as_text(value: object) -> str:
-    return value.isoformat() if isinstance(value, datetime) else str(value)
+    return Jsonb(columns, dumps=partial(json.dumps, default=as_text))

@@ -1,4 +1,4 @@
-"""Runs of maintenance jobs: their rows, their partitions, and the locks that keep two of them apart."""
+"""Runs of maintenance jobs: their rows, their partitions, and the locks that keep two runs apart."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -26,14 +26,14 @@ CHANNEL = "lamina_jobs"
 MOST_PROBLEMS = 100
 UNITS_PAGE = 500
 KEPT = timedelta(days=60)
-"""How long a run is still listed that can no longer be undone."""
+"""How long a run that can no longer be undone is still listed."""
 _LOCK_SEED = 0x6A6F6273  # "jobs"
 _UNITS = {"namespaces": QUERIES["job_namespaces"], "tenants": QUERIES["job_tenants"]}
 _COUNT_UNITS = {"namespaces": QUERIES["count_job_namespaces"], "tenants": QUERIES["count_job_tenants"]}
 
 
 class JobRuns:
-    """Keeps the runs.
+    """Reads and writes the runs.
 
     Args:
         pool: Connections to Postgres.
@@ -43,7 +43,7 @@ class JobRuns:
         self._pool = pool
 
     async def add(self, order: Order, once: Once | None = None) -> UUID:
-        """Queue a run, once for each idempotency key, and wake who works on the queue; return its id."""
+        """Queue a run, once for each idempotency key, and notify the scheduler; return its id."""
         id_ = new_id()
         parameters = {
             "id": id_,
@@ -85,16 +85,16 @@ class JobRuns:
         return await self._find(job=job, tenant=tenant, states=states, limit=limit)
 
     async def open(self, limit: int = 100) -> list[Run]:
-        """Return runs that are queued, go on, or are undone, the longest waiting first."""
+        """Return runs that are queued, running or being undone, the oldest first."""
         return await self._find(states=OPEN, limit=limit, oldest_first=True)
 
     async def count_open(self, tenant: str) -> int:
-        """Return how many runs of a tenant wait or go on."""
+        """Count the queued and running runs of a tenant."""
         row = await self._one(QUERIES["count_open_runs"], {"tenant": tenant})
         return int(row["runs"])
 
     async def last_at(self, job: JobName, requested_by: str) -> datetime | None:
-        """Return when somebody last ordered a job."""
+        """Return when this requester last ordered a job."""
         row = await self._one(QUERIES["last_scheduled_run"], {"job": job, "requested_by": requested_by})
         moment: datetime | None = row["at"]
         return moment
@@ -106,7 +106,7 @@ class JobRuns:
         return row
 
     async def unfinished(self, order: Order) -> Run | None:
-        """Return the run of the same job, on the same area and of the same kind, that has not come to its end."""
+        """Return the unfinished run of the same job and kind on the same area, if there is one."""
         kind = {"job": order.job, "is_dry_run": order.is_dry_run, "is_forced": order.is_forced}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(QUERIES["unfinished_job_run"], {**order.area.ids(), **kind})
@@ -122,7 +122,7 @@ class JobRuns:
             return [_run(row) async for row in cursor]
 
     async def begin(self, id_: UUID, *, units: int, partitions: int) -> int:
-        """Mark the run as running; return into how many partitions it is cut, which a resumed run keeps.
+        """Mark the run as running; return its number of partitions, which a resumed run keeps.
 
         Raises:
             Conflict: If it has ended.
@@ -138,18 +138,18 @@ class JobRuns:
     async def finish(
         self, id_: UUID, state: RunState, error: str | None = None, *, undone: Counts | None = None
     ) -> None:
-        """Write what became of the run, and of its undo; one that is undone ends as undone, or failed."""
+        """Write the final state of a run, or of its undo."""
         parameters = {"id": id_, "state": state, "error": error, "undone": undone and Jsonb(asdict(undone))}
         async with connect(self._pool) as connection:
             await connection.execute(QUERIES["finish_job_run"], parameters)
 
     async def refuse(self, id_: UUID, state: RunState, error: str) -> None:
-        """Put a run that cannot be undone back into the state it had, with the reason."""
+        """Return a run that cannot be undone to the state that it had, with the reason."""
         await self.reopen(id_, state, of=(RunState.UNDOING,))
         await self.finish(id_, state, error)
 
     async def reopen(self, id_: UUID, state: RunState, *, of: Sequence[RunState]) -> bool:
-        """Put the run into another state, if it is in one of these; tell whether it was."""
+        """Move a run to another state if it is in one of these; report whether it was."""
         parameters = {"id": id_, "state": state, "states": [str(one) for one in of]}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(QUERIES["reopen_job_run"], parameters)
@@ -158,7 +158,7 @@ class JobRuns:
         return is_done
 
     async def partition(self, run: UUID, number: int) -> Partition:
-        """Return how far the run is in a partition."""
+        """Return the progress of a run in one partition."""
         parameters = {"run_id": run, "partition": number}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(QUERIES["begin_job_partition"], parameters)
@@ -170,10 +170,10 @@ class JobRuns:
         """Return the next units of a partition.
 
         Args:
-            order: What the run is about.
+            order: The run's order.
             kind: ``namespaces`` or ``tenants``.
-            partition: Its number, from 0, and how many there are.
-            after: The unit that was finished last.
+            partition: Its number, from 0, and the number of partitions.
+            after: The last finished unit.
         """
         parameters = {
             **order.area.ids(),
@@ -187,14 +187,14 @@ class JobRuns:
             return [Area(row["tenant"], row["workspace"], row["namespace"]) async for row in cursor]
 
     async def count_units(self, order: Order, kind: str) -> int:
-        """Return how many units the order is about."""
+        """Count the units of an order."""
         async with connect(self._pool) as connection:
             cursor = await connection.execute(_COUNT_UNITS[kind], order.area.ids())
             row = await cursor.fetchone()
         return int(row["units"]) if row else 0
 
     async def forget(self, before: datetime) -> int:
-        """Drop what could be undone of runs that finished before this time, and later the runs themselves."""
+        """Delete the recorded changes of runs that finished before this time, and runs that finished long before."""
 
         async def act(connection: Connection) -> int:
             await connection.execute(QUERIES["forget_job_runs"], {"before": before - KEPT})
@@ -214,7 +214,7 @@ async def advance_partition(
     problems: Sequence[str] = (),
     is_done: bool = False,
 ) -> bool:
-    """Move a partition on, first in the transaction of a page; tell whether it still was where it is thought to be."""
+    """Advance a partition, as the first statement of a page's transaction; report whether nobody else did meanwhile."""
     parameters = {
         "run_id": run,
         "partition": partition.number,
@@ -239,36 +239,29 @@ async def run_area(connection: Connection, run: UUID) -> Area:
 
 
 async def count_changes(connection: Connection, run: UUID, partition: Partition, counts: Counts) -> None:
-    """Add what was changed, at the end of the transaction of a page."""
+    """Add a page's changes to the counts, at the end of its transaction."""
     parameters = {"run_id": run, "partition": partition.number, "changed": counts.changed, "removed": counts.removed}
     await connection.execute(QUERIES["count_job_changes"], parameters)
 
 
 @asynccontextmanager
 async def job_lock(url: str, order: Order) -> AsyncIterator[bool]:
-    """Hold the lock of a job on an area; yield whether it was free.
+    """Try to lock a job on an area; yield whether it was free.
 
-    A run on an area keeps out those on the same area, on parts of it, and on what it is a part of; runs on areas
-    beside each other go on at the same time. The locks are those of a connection: they end with their holder.
+    A run on an area excludes runs on the same area, on parts of it, and on areas that contain it; runs on separate
+    areas go on at the same time. The locks belong to a connection: they end with their holder.
     """
-    *above, own = _keys(order)
-    async with await psycopg.AsyncConnection.connect(url, autocommit=True, row_factory=dict_row) as connection:
-        yield await _took(connection, above, own)
-
-
-def _keys(order: Order) -> list[tuple[str, ...]]:
     ids = order.area.named()
-    return [(order.job, *ids[:length]) for length in range(len(ids) + 1)]
+    *above, own = [(order.job, *ids[:length]) for length in range(len(ids) + 1)]
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True, row_factory=dict_row) as connection:
+        for key in above:
+            if not await _try_lock(connection, "pg_try_advisory_lock_shared", key):
+                yield False
+                return
+        yield await _try_lock(connection, "pg_try_advisory_lock", own)
 
 
-async def _took(connection: Connection, above: Sequence[tuple[str, ...]], own: tuple[str, ...]) -> bool:
-    for key in above:
-        if not await _try(connection, "pg_try_advisory_lock_shared", key):
-            return False
-    return await _try(connection, "pg_try_advisory_lock", own)
-
-
-async def _try(connection: Connection, function: str, key: Sequence[str]) -> bool:
+async def _try_lock(connection: Connection, function: str, key: Sequence[str]) -> bool:
     text = f"SELECT {function}(hashtextextended(array_to_json(%s::text[])::text, {_LOCK_SEED})) AS took"
     cursor = await connection.execute(text.encode(), [list(key)])
     row = await cursor.fetchone()
