@@ -173,7 +173,7 @@ async def test_an_edge_that_only_users_tell_of_rests_on_what_they_say(connection
 async def test_many_new_names_lead_to_a_bounded_number_of_older_memories(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(links, "MAX_UNTOLD_IN_ALL", 7)
+    monkeypatch.setattr(links, "MAX_UNLINKED", 7)
     texts = [f"{name} number {number}" for name in ("ann", "bob", "cleo") for number in range(5)]
     notes = [prepare_note(new_id(), Note(text), (Chunk(0, len(text), VECTOR),)) for text in texts]
     await insert_notes(connection, SCOPE, notes, 1, NOON)

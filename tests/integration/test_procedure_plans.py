@@ -16,9 +16,9 @@ from lamina.core.scope import Scope
 from lamina.embedded import EmbeddedPostgres
 from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.connection import QUERIES as SESSION_QUERIES
-from lamina.stores.postgres.filters import filtered, query_parameters
+from lamina.stores.postgres.filters import apply_filters, query_parameters
 from lamina.stores.postgres.generations import claim_generation
-from lamina.stores.postgres.procedures import COLUMNS, QUERIES, _asked, _asked_key
+from lamina.stores.postgres.procedures import COLUMNS, QUERIES, _match_parameters
 from lamina.text.words import words
 from tests.support.databases import new_database, vectors_indexed_afterwards
 
@@ -50,8 +50,8 @@ def asked(text: str, tenant: str, *, has_vector: bool = True) -> tuple[bytes, di
     """Return the statement that matches a question, with its parameters."""
     vector = np.random.default_rng(0).standard_normal(384).astype(np.float32).tobytes() if has_vector else None
     query = Query(text, tuple(words(text)), Scope(tenant, "w"), 10, Filters(), vector, 1)
-    statement, values = filtered(QUERIES["search_procedures"], query.filters, COLUMNS)
-    return statement, query_parameters(query) | values | _asked(query, _asked_key(query))
+    statement, values = apply_filters(QUERIES["search_procedures"], query.filters, COLUMNS)
+    return statement, query_parameters(query) | values | _match_parameters(query, " ".join(query.words))
 
 
 def plan(connection: "psycopg.Connection[dict[str, Any]]", tenant: str, *, has_vector: bool = True) -> str:

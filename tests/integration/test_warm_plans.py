@@ -18,7 +18,7 @@ from lamina.maintenance.row_jobs import SWEEP
 from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.aging import QUERIES as AGING_QUERIES
 from lamina.stores.postgres.connection import QUERIES as SESSION_QUERIES
-from lamina.stores.postgres.filters import filtered
+from lamina.stores.postgres.filters import apply_filters
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.job_changes import QUERIES as JOB_CHANGES_QUERIES
 from lamina.stores.postgres.job_changes import RowChange, _json
@@ -104,7 +104,7 @@ def due(connection: "psycopg.Connection[dict[str, Any]]", before: str = "", **as
 
 
 def ask(connection: "psycopg.Connection[dict[str, Any]]", before: str, **asked: Any) -> Rows:
-    text, values = filtered(QUERIES["search_notes_warm"], Filters(), COLUMNS)
+    text, values = apply_filters(QUERIES["search_notes_warm"], Filters(), COLUMNS)
     return connection.execute(before.encode() + text, ASKED | values | asked).fetchall()
 
 

@@ -17,7 +17,7 @@ from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.errors import NotFound
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
-from lamina.stores.postgres.filters import Columns, filtered, place_parameters, query_parameters
+from lamina.stores.postgres.filters import Columns, apply_filters, place_parameters, query_parameters
 from lamina.stores.postgres.messages import chunk_parameters
 from lamina.stores.postgres.note_rows import chunk_embeddings, chunk_texts
 from lamina.stores.postgres.queries import load_queries
@@ -52,7 +52,7 @@ class PreparedPassage:
     """A passage with its id, vectors and words, ready for one transaction.
 
     Args:
-        text: What is embedded and indexed of it; the chunks are stretches of that.
+        text: The text that is embedded and indexed; the chunks are stretches of it.
         words: The words of each chunk, joined by spaces.
     """
 
@@ -74,7 +74,7 @@ class PreparedDocument:
 
 @dataclass(frozen=True, slots=True)
 class DocumentState:
-    """What a scope holds under a key."""
+    """The stored document of a key, without its text."""
 
     id: UUID
     content_hash: bytes
@@ -84,11 +84,11 @@ class DocumentState:
 
 @dataclass(frozen=True, slots=True)
 class DocumentResult:
-    """What became of a document.
+    """The outcome of storing a document.
 
     Args:
         id: Its id; it stays when the document is replaced.
-        passages: How many passages it has now.
+        passages: Number of its passages.
         new: Passages that were written.
         gone: Passages of the document that was replaced.
     """
@@ -103,7 +103,7 @@ class DocumentResult:
 
 
 async def find_documents(connection: Connection, scope: Scope, keys: Sequence[str]) -> dict[str, DocumentState]:
-    """Return what the scope holds under these keys."""
+    """Return the documents that a scope has under these keys."""
     cursor = await connection.execute(QUERIES["known_documents"], scope_parameters(scope) | {"keys": list(keys)})
     return {
         row["key"]: DocumentState(row["id"], bytes(row["content_hash"]), row["version"], row["passages"])
@@ -114,7 +114,7 @@ async def find_documents(connection: Connection, scope: Scope, keys: Sequence[st
 async def put_document(
     connection: Connection, scope: Scope, prepared: PreparedDocument, generation: int, now: datetime
 ) -> DocumentResult:
-    """Store a document in place of what the scope held under its key; the constraint decides between writers."""
+    """Store a document in place of the one under its key; the constraint decides between concurrent writers."""
     document = prepared.document
     row = scope_parameters(scope) | _columns(document, now) | {"id": prepared.id}
     written = await (await connection.execute(QUERIES["put_document"], row)).fetchone()
@@ -211,7 +211,7 @@ class Documents:
         self._pool = pool
 
     async def find(self, scope: Scope, keys: Sequence[str]) -> dict[str, DocumentState]:
-        """Return what the scope holds under these keys."""
+        """Return the documents that a scope has under these keys."""
         async with connect(self._pool) as connection:
             return await find_documents(connection, scope, keys)
 
@@ -232,7 +232,7 @@ class Documents:
         self, scope: Scope, filters: Filters, key: str | None, *, limit: int, offset: int
     ) -> list[StoredDocument]:
         """Return the scope's documents without their text, the latest event first."""
-        text, values = filtered(QUERIES["list_documents"], filters, COLUMNS)
+        text, values = apply_filters(QUERIES["list_documents"], filters, COLUMNS)
         parameters = scope_parameters(scope) | values | {"key": key, "limit": limit, "offset": offset}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
@@ -251,16 +251,16 @@ class Documents:
             return [_passage(row) async for row in cursor]
 
     async def fetch(self, query: Query, places: Sequence[Place]) -> dict[Place, Memory]:
-        """Return the passages at these (id, chunk) places that the query may see; what is gone is missing."""
-        text, values = filtered(QUERIES["fetch_documents"], query.filters, COLUMNS)
+        """Return the passages at these (id, chunk) places that exist and that the query may see."""
+        text, values = apply_filters(QUERIES["fetch_documents"], query.filters, COLUMNS)
         parameters = query_parameters(query) | values | place_parameters(places)
         async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
-            return {(row["id"], row["chunk"]): memory_of(row) async for row in cursor}
+            return {(row["id"], row["chunk"]): found_passage(row) async for row in cursor}
 
 
-def memory_of(row: DictRow) -> Memory:
-    """Return a row of a searching statement as a found passage."""
+def found_passage(row: DictRow) -> Memory:
+    """Map a row of a search to a found memory."""
     where = {"heading": row["heading"], "page": row["page"]}
     return Memory(
         id=row["id"],
@@ -334,7 +334,7 @@ TIER_ROWS = TierRows(
             text=_text,
         )
     },
-    linked=LinkStatements(QUERIES["linked_passages"], COLUMNS, memory_of, QUERIES["link_similar_passages"]),
+    linked=LinkStatements(QUERIES["linked_passages"], COLUMNS, found_passage, QUERIES["link_similar_passages"]),
     # A document goes once its passages are gone.
     erased={
         "passages": ErasureStatements(QUERIES["erase_user_passages"], "documents"),

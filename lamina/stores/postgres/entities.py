@@ -1,4 +1,4 @@
-"""Tier 4: entities, the names they are known by, and the edges between them."""
+"""Tier 4: entities with their names, and the edges between them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,13 +41,13 @@ class PreparedEntity:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What an edge rests on.
+    """One piece of evidence for an edge.
 
     Args:
         edge: The edge.
-        source: Where it was read; the same source counts once, whoever repeats it.
-        memory: The memory that says so, with which the evidence goes; ``None`` if it was stated.
-        user: Who alone may see it; ``None`` for everybody.
+        source: Its source; the same source counts once, whoever repeats it.
+        memory: The memory that says so, with which the evidence is deleted; ``None`` if it was stated.
+        user: The only user who may see it; ``None`` for everybody.
         seen_at: When it was said, in UTC.
     """
 
@@ -60,12 +60,12 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class NodeResult:
-    """What became of an entity or an edge.
+    """The outcome of storing an entity or an edge.
 
     Args:
-        id: Its id, or that of the equal one the workspace already has.
-        existed: Whether it was there before.
-        is_earlier: Whether an entity is new, or was not known to be seen this early.
+        id: Its id, or that of the equal one that the workspace has.
+        existed: Whether the workspace had it before.
+        is_earlier: Whether an entity is new, or was first seen later until now.
     """
 
     id: UUID
@@ -127,7 +127,7 @@ async def find_names(connection: Connection, scope: Scope, keys: Sequence[str]) 
 async def put_edges(
     connection: Connection, scope: Scope, evidence: Sequence[Evidence], ids: Mapping[str, UUID]
 ) -> dict[tuple[str, str, str], NodeResult]:
-    """Store edges with what they rest on, and weigh them by it.
+    """Store edges with their evidence, and weigh them by it.
 
     Args:
         connection: Inside the transaction.
@@ -136,7 +136,7 @@ async def put_edges(
         ids: The entity of each name's key.
 
     Returns:
-        What became of each (subject key, type, object key).
+        The outcome for each (subject key, type, object key).
     """
     put: dict[tuple[str, str, str], NodeResult] = {}
     for item in sorted(evidence, key=lambda item: edge_key(item.edge)):
@@ -152,7 +152,7 @@ async def put_edges(
 
 
 def edge_key(edge: Edge) -> tuple[str, str, str]:
-    """Return what makes two edges one: subject, type and object, in this direction."""
+    """Return the key of an edge: subject, type and object, in this direction."""
     return Entity(edge.subject).key, edge.type, Entity(edge.object).key
 
 
@@ -187,11 +187,11 @@ async def keep_entities(connection: Connection, scope: Scope, ids: Collection[UU
 
 
 async def find_first_words(connection: Connection, scope: Scope, words: Collection[str]) -> set[str]:
-    """Return those of the words that a known name begins with."""
+    """Return those of the words that a name of the scope begins with."""
     if not words:
         return set()
     wanted = {**scope_parameters(scope), "words": list(words)}
-    cursor = await connection.execute(QUERIES["find_openings"], wanted)
+    cursor = await connection.execute(QUERIES["find_first_words"], wanted)
     return {row["word"] async for row in cursor}
 
 

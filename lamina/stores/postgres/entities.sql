@@ -72,7 +72,7 @@ FROM (
 ) w
 WHERE e.id = w.edge_id
 
--- name: find_openings
+-- name: find_first_words
 -- Which of these words some name begins with; one look into the index for each word.
 SELECT said.word
 FROM unnest(%(words)s::text[]) AS said (word)

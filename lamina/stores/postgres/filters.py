@@ -1,4 +1,4 @@
-"""A query's scope and filters as statements with parameters."""
+"""Filters and scopes of queries as conditions and parameters of statements."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -13,51 +13,51 @@ from lamina.stores.postgres.connection import scope_parameters
 
 MARKER = "/*filters*/ true"
 Columns = Mapping[FilterField, str]
-"""The expression that stands for each field in one statement; ours alone, never from input."""
+"""The SQL expression of each field in one statement; ours alone, never from input."""
 
 _COMPARISONS = {Operator.GT: ">", Operator.GTE: ">=", Operator.LT: "<", Operator.LTE: "<="}
 
 
-def filtered(template: bytes, filters: Filters, columns: Columns) -> tuple[bytes, dict[str, Any]]:
-    """Return a statement with the filters in the place of its marker, and their parameters.
+def apply_filters(template: bytes, filters: Filters, columns: Columns) -> tuple[bytes, dict[str, Any]]:
+    """Replace the marker of a statement by the filters; return the text and their parameters.
 
     ``min_weight`` is a parameter of its own, which only statements over notes refer to.
     """
     assert MARKER.encode() in template, template  # noqa: S101 - a statement of ours, which would ignore the filters
-    text, parameters = _compiled(filters.condition(), columns, (f"filter_{place}" for place in count()))
+    text, parameters = _compile(filters.condition(), columns, (f"filter_{place}" for place in count()))
     replaced = template.replace(MARKER.encode(), f"({text})".encode())
     return replaced, {**parameters, "min_weight": filters.min_weight}
 
 
-def _compiled(condition: Condition, columns: Columns, names: Iterator[str]) -> tuple[str, dict[str, Any]]:
+def _compile(condition: Condition, columns: Columns, names: Iterator[str]) -> tuple[str, dict[str, Any]]:
     match condition:
         case Compare():
-            return _comparison(condition, columns[condition.field], next(names))
+            return _compile_comparison(condition, columns[condition.field], next(names))
         case AllOf(parts=parts):
-            return _joined([_compiled(part, columns, names) for part in parts], "AND", "true")
+            return _join([_compile(part, columns, names) for part in parts], "AND", "true")
         case AnyOf(parts=parts):
-            return _joined([_compiled(part, columns, names) for part in parts], "OR", "false")
+            return _join([_compile(part, columns, names) for part in parts], "OR", "false")
         case Negation(part=part):
-            text, parameters = _compiled(part, columns, names)
+            text, parameters = _compile(part, columns, names)
             # A comparison with a missing value is null, which counts as false here and in a WHERE.
             return f"({text}) IS NOT TRUE", parameters
         case _ as other:
             assert_never(other)
 
 
-def _joined(parts: Sequence[tuple[str, dict[str, Any]]], word: str, empty: str) -> tuple[str, dict[str, Any]]:
+def _join(parts: Sequence[tuple[str, dict[str, Any]]], word: str, empty: str) -> tuple[str, dict[str, Any]]:
     text = f" {word} ".join(f"({text})" for text, _ in parts)
     return text or empty, {name: value for _, parameters in parts for name, value in parameters.items()}
 
 
-def _comparison(compare: Compare, column: str, name: str) -> tuple[str, dict[str, Any]]:
+def _compile_comparison(compare: Compare, column: str, name: str) -> tuple[str, dict[str, Any]]:
     if compare.value is None:
         return f"{column} IS NULL", {}
     value = list(compare.value) if isinstance(compare.value, tuple) else compare.value
-    return _text(compare, column, f"%({name})s::{_sql_type(compare)}"), {name: value}
+    return _comparison_text(compare, column, f"%({name})s::{_sql_type(compare)}"), {name: value}
 
 
-def _text(compare: Compare, column: str, parameter: str) -> str:
+def _comparison_text(compare: Compare, column: str, parameter: str) -> str:
     match compare.operator:
         case Operator.EQ:
             return f"{column} = {parameter}"
@@ -82,7 +82,7 @@ def _sql_type(compare: Compare) -> str:
 
 
 def query_parameters(query: Query) -> dict[str, Any]:
-    """Return what a searching statement may refer to, beside its filters."""
+    """Return the parameters of a searching statement, but for those of its filters."""
     embedding = None if query.embedding is None else Vector(np.frombuffer(query.embedding, dtype=np.float32))
     return {
         **scope_parameters(query.scope),

@@ -1,4 +1,4 @@
-"""Reads what the graph leads to: entities, edges as facts, and memories."""
+"""Entities, edges as facts, and memories that the graph links to, as a reader may see them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from lamina.core.tiers import Tier
 from lamina.policies.retention.decay import LEAST_STRENGTH
 from lamina.stores.postgres.connection import Pool, connect, scope_parameters
 from lamina.stores.postgres.entities import find_names
-from lamina.stores.postgres.filters import Columns, filtered, query_parameters
+from lamina.stores.postgres.filters import Columns, apply_filters, query_parameters
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tiers import LINKED
 
@@ -50,9 +50,9 @@ class StoredEntity:
     """An entity as a reader sees it.
 
     Args:
-        mentions: How many memories mention it that the reader may see, counted up to 10 000.
+        mentions: Number of memories that mention it and that the reader may see, counted up to 10 000.
         is_asserted: Whether somebody stated it, rather than a text mentioning it.
-        expires_at: When the last note expires that tells of it, if nothing else does; ``None`` means never.
+        expires_at: When the last note that mentions it expires, if nothing else does; ``None`` means never.
     """
 
     id: UUID
@@ -64,7 +64,7 @@ class StoredEntity:
     expires_at: datetime | None = None
 
     def memory(self) -> Memory:
-        """Return the entity as something that was found."""
+        """Return the entity as a found memory."""
         entity = self.entity
         aliases = f", also {', '.join(entity.aliases)}" if entity.aliases else ""
         return Memory(
@@ -119,12 +119,12 @@ class KnowledgeReader:
             return {row["id"]: row["mentions"] async for row in cursor}
 
     async def entities(self, scope: Scope, filters: Filters, ids: Sequence[UUID]) -> dict[UUID, StoredEntity]:
-        """Return these entities as far as the scope's user may know of them."""
+        """Return those of these entities that the scope's user may know of."""
         rows = await self._rows(QUERIES["linked_entities"], scope, filters, ENTITY_COLUMNS, {"ids": list(ids)})
         return {row["id"]: _entity(row) for row in rows}
 
     async def facts(self, scope: Scope, filters: Filters, keys: Sequence[EdgeKey]) -> dict[EdgeKey, Memory]:
-        """Return these edges, as far as the scope's user may know what they rest on."""
+        """Return those of these edges whose evidence the scope's user may see."""
         wanted = {
             "from_ids": [key[0] for key in keys],
             "types": [key[1] for key in keys],
@@ -149,13 +149,13 @@ class KnowledgeReader:
         return found
 
     async def memories(self, query: Query, ids: Mapping[Tier, Sequence[UUID]]) -> dict[UUID, LinkedMemory]:
-        """Return these memories as far as the query may see them."""
+        """Return those of these memories that the query may see."""
         found: dict[UUID, LinkedMemory] = {}
         async with connect(self._pool) as connection:
             for tier, rows in LINKED.items():
                 if not ids.get(tier):
                     continue
-                text, values = filtered(rows.memories, query.filters, rows.columns)
+                text, values = apply_filters(rows.memories, query.filters, rows.columns)
                 cursor = await connection.execute(text, query_parameters(query) | values | {"ids": list(ids[tier])})
                 found |= {row["id"]: LinkedMemory(rows.memory(row), float(row["cosine"])) async for row in cursor}
         return found
@@ -163,7 +163,7 @@ class KnowledgeReader:
     async def _rows(
         self, template: bytes, scope: Scope, filters: Filters, columns: Columns, parameters: Mapping[str, Any]
     ) -> list[DictRow]:
-        text, values = filtered(template, filters, columns)
+        text, values = apply_filters(template, filters, columns)
         own = {
             **scope_parameters(scope),
             "shared_only": filters.shared_only,

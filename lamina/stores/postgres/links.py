@@ -20,22 +20,22 @@ QUERIES = load_queries("links.sql")
 
 SIMILAR_FAN_OUT = 3
 MIN_SIMILARITY = 0.5
-MAX_UNTOLD_IN_ALL = 500
+MAX_UNLINKED = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A memory that names an entity.
+    """A memory that mentions an entity.
 
     Args:
         memory: The memory.
-        tier: Where it lives.
+        tier: Tier of the memory.
         entity: The entity.
         kind: ``about`` if the memory is titled after it, else ``mentions``.
-        source: Where the memory's text was read; the same source counts once as evidence.
-        user: Whose memory it is; ``None`` for a shared one.
+        source: Source of the memory's text; the same source counts once as evidence.
+        user: Owner of the memory; ``None`` for a shared one.
         seen_at: When it happened, in UTC.
-        strength: 0..1, how much following it carries over.
+        strength: 0..1, the share of a score that following the link carries over.
     """
 
     memory: UUID
@@ -50,7 +50,7 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class UnlinkedMemory:
-    """A note or passage that is older than an entity whose name it holds."""
+    """A note or passage that is older than an entity whose name it holds, and not linked to it."""
 
     id: UUID
     tier: Tier
@@ -61,7 +61,7 @@ class UnlinkedMemory:
 
 
 async def put_mentions(connection: Connection, scope: Scope, mentions: Sequence[Mention]) -> None:
-    """Store the mentions of entities that are still there; each becomes surer with every new source."""
+    """Store mentions of entities that exist; every new source raises an entity's confidence."""
     kept = await keep_entities(connection, scope, {item.entity for item in mentions})
     known = (item for item in mentions if item.entity in kept)
     in_order = sorted(known, key=lambda item: (item.entity, item.memory, item.kind))
@@ -115,7 +115,7 @@ async def copy_mentions(
         "namers": [id_ for id_, _ in named],
         "entities": [entity for _, entity in named],
     }
-    await connection.execute(QUERIES["compaction_links"], parameters)
+    await connection.execute(QUERIES["copy_mentions"], parameters)
 
 
 async def link_similar(connection: Connection, tier: Tier, ids: Sequence[UUID], generation: int) -> None:
@@ -134,12 +134,12 @@ async def link_similar(connection: Connection, tier: Tier, ids: Sequence[UUID], 
 
 
 async def remove_from_graph(connection: Connection, ids: Sequence[UUID]) -> set[UUID]:
-    """Remove the links of memories, the edges that they alone caused and the entities that nothing else mentions.
+    """Remove memories from the graph: their links, and the edges and entities that rest on them alone.
 
     Returns:
-        Every node of the graph that changed by it, beside the memories.
+        Every other node of the graph that changed.
     """
-    cursor = await connection.execute(QUERIES["forget_evidence"], {"ids": list(ids)})
+    cursor = await connection.execute(QUERIES["delete_evidence"], {"ids": list(ids)})
     evidence = [row async for row in cursor]
     links = await delete_links(connection, ids)
     entities = {row["to_id"] for row in links if row["kind"] != LinkKind.SIMILAR}
@@ -151,15 +151,15 @@ async def remove_from_graph(connection: Connection, ids: Sequence[UUID]) -> set[
 
 async def delete_links(connection: Connection, ids: Sequence[UUID]) -> list[DictRow]:
     """Delete the links from and to memories; return ``from_id``, ``to_id`` and ``kind`` of each."""
-    cursor = await connection.execute(QUERIES["forget_links"], {"ids": list(ids)})
+    cursor = await connection.execute(QUERIES["delete_links"], {"ids": list(ids)})
     return await cursor.fetchall()
 
 
 async def prune_evidence(connection: Connection, entities: Sequence[UUID], edges: Sequence[UUID]) -> None:
-    """Weigh edges anew, and delete what nothing founds any more.
+    """Weigh edges by the evidence that is left; delete edges without evidence and entities without mentions.
 
-    A statement that waits for a row goes on with what it saw before the wait. So all rows are
-    locked first, entities before edges as their writers do, and looked at afterwards.
+    A statement that waits for a row goes on with its snapshot from before the wait. So all rows are locked first,
+    entities before edges as their writers do, and read afterwards.
     """
     await connection.execute(QUERIES["lock_entities"], {"ids": entities})
     await connection.execute(QUERIES["lock_edges"], {"ids": edges})
@@ -169,17 +169,16 @@ async def prune_evidence(connection: Connection, entities: Sequence[UUID], edges
 
 
 async def find_unlinked(connection: Connection, scope: Scope, keys: Sequence[str], limit: int) -> list[UnlinkedMemory]:
-    """Return memories that hold the words of a name in a row, at most ``limit`` a tier and name, 500 in all.
+    """Return memories that hold the words of a name in a row, at most ``limit`` for each tier and name, 500 in all.
 
-    None of them is deleted or rewritten before the transaction ends.
+    They are locked against changes until the transaction ends.
     """
-    wanted = {**scope_parameters(scope), "keys": list(keys), "limit": limit, "limit_in_all": MAX_UNTOLD_IN_ALL}
-    cursor = await connection.execute(QUERIES["find_untold"], wanted)
-    kept = {**scope_parameters(scope), "ids": [row["id"] async for row in cursor]}
-    notes = await connection.execute(QUERIES["keep_untold_notes"], kept)
-    passages = await connection.execute(QUERIES["keep_untold_passages"], kept)
-    return [_untold(row) for row in (*await notes.fetchall(), *await passages.fetchall())]
-
-
-def _untold(row: DictRow) -> UnlinkedMemory:
-    return UnlinkedMemory(row["id"], Tier(row["tier"]), row["content"], row["user_id"], row["source"], row["seen_at"])
+    wanted = {**scope_parameters(scope), "keys": list(keys), "limit": limit, "limit_in_all": MAX_UNLINKED}
+    cursor = await connection.execute(QUERIES["find_unlinked"], wanted)
+    chosen = {**scope_parameters(scope), "ids": [row["id"] async for row in cursor]}
+    notes = await connection.execute(QUERIES["lock_unlinked_notes"], chosen)
+    passages = await connection.execute(QUERIES["lock_unlinked_passages"], chosen)
+    return [
+        UnlinkedMemory(row["id"], Tier(row["tier"]), row["content"], row["user_id"], row["source"], row["seen_at"])
+        for row in (*await notes.fetchall(), *await passages.fetchall())
+    ]

@@ -26,13 +26,13 @@ INSERT INTO memory_links (
 )
 ON CONFLICT DO NOTHING
 
--- name: forget_evidence
+-- name: delete_evidence
 -- The edges that rest on these memories, and the entities they start from.
 DELETE FROM edge_evidence v USING edges e
 WHERE v.memory_id = ANY(%(ids)s) AND e.id = v.edge_id
 RETURNING e.id AS edge_id, e.from_id, e.to_id
 
--- name: forget_links
+-- name: delete_links
 DELETE FROM memory_links WHERE from_id = ANY(%(ids)s) OR to_id = ANY(%(ids)s)
 RETURNING from_id, to_id, kind
 
@@ -69,7 +69,7 @@ WITH gone AS (
 )
 SELECT id FROM gone
 
--- name: find_untold
+-- name: find_unlinked
 -- Memories that hold one of these names in a row of words, for entities that are newer than they are.
 SELECT DISTINCT told.id
 FROM (
@@ -94,7 +94,7 @@ FROM (
 ) told
 ORDER BY told.id
 
--- name: keep_untold_notes
+-- name: lock_unlinked_notes
 -- Those of these notes that are still there, as they are now, which they stay until the transaction ends.
 SELECT n.id, 2 AS tier, n.content, n.user_id, n.source, n.event_at AS seen_at
 FROM notes n
@@ -103,7 +103,7 @@ WHERE n.id = ANY(%(ids)s) AND n.deleted_at IS NULL AND (n.expires_at IS NULL OR 
 ORDER BY n.id
 FOR SHARE
 
--- name: keep_untold_passages
+-- name: lock_unlinked_passages
 -- Those of these passages that are still there, and stay until the transaction ends.
 SELECT p.id, 6 AS tier, p.content, p.user_id, d.source, d.event_at AS seen_at
 FROM passages p
@@ -113,7 +113,7 @@ WHERE p.id = ANY(%(ids)s)
 ORDER BY p.id
 FOR KEY SHARE OF p
 
--- name: compaction_links
+-- name: copy_mentions
 -- The entities that summaries name, as far as what they stand for names them: with the same source, for a summary is no
 -- new evidence.
 INSERT INTO memory_links (

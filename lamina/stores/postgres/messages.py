@@ -17,7 +17,7 @@ from lamina.core.scope import Scope
 from lamina.core.tiers import Source, Tier
 from lamina.policies.ranking.scores import similarity_score, widening
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
-from lamina.stores.postgres.filters import Columns, filtered, place_parameters, query_parameters
+from lamina.stores.postgres.filters import Columns, apply_filters, place_parameters, query_parameters
 from lamina.stores.postgres.note_rows import chunk_texts
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tier_rows import (
@@ -64,12 +64,12 @@ class PreparedMessage:
 
 @dataclass(frozen=True, slots=True)
 class AppendedMessage:
-    """What became of a message.
+    """The outcome of appending a message.
 
     Args:
-        id: Its id, or that of the equal message the session already has.
+        id: Its id, or that of the equal message that the session has.
         position: Its place in the session, from 1.
-        existed: Whether the session already had it.
+        existed: Whether the session had it before.
     """
 
     id: UUID
@@ -82,8 +82,8 @@ class SessionMessage:
     """A message as a session's history shows it.
 
     Args:
-        is_summary: Whether it stands for older ones; its position is that of the last of them.
-        compacted_into: The summary that stands for it, if one does.
+        is_summary: Whether it is a summary of older ones; its position is that of the last of them.
+        compacted_into: The summary that replaced it, if one did.
     """
 
     id: UUID
@@ -98,7 +98,7 @@ class SessionMessage:
 async def append_messages(
     connection: Connection, scope: Scope, prepared: Sequence[PreparedMessage], generation: int, now: datetime
 ) -> list[AppendedMessage]:
-    """Append what the session does not have yet; appends to one session happen one after another."""
+    """Append the messages that a session does not have yet; appends to one session happen one after another."""
     parameters = scope_parameters(scope)
     first = await _lock_session(connection, parameters)
     hashes = [item.message.identity(now) for item in prepared]
@@ -185,7 +185,7 @@ class Messages:
     async def history(
         self, scope: Scope, *, limit: int, offset: int, include_compacted: bool = False
     ) -> list[SessionMessage]:
-        """Return the session's messages in order; on demand those, too, that a summary stands for."""
+        """Return the session's messages in order, with or without compacted ones."""
         page = {"limit": limit, "offset": offset, "include_compacted": include_compacted}
         parameters = scope_parameters(scope) | page
         async with connect(self._pool) as connection:
@@ -193,30 +193,30 @@ class Messages:
             return [_session_message(row) async for row in cursor]
 
     async def fetch(self, query: Query, places: Sequence[Place]) -> dict[Place, Memory]:
-        """Return the messages at these (id, chunk) places that the query may see; what is gone is missing."""
-        text, values = filtered(QUERIES["fetch_messages"], query.filters, COLUMNS)
+        """Return the messages at these (id, chunk) places that exist and that the query may see."""
+        text, values = apply_filters(QUERIES["fetch_messages"], query.filters, COLUMNS)
         parameters = query_parameters(query) | values | place_parameters(places)
         async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
-            return {(row["id"], row["chunk"]): memory_of(row) async for row in cursor}
+            return {(row["id"], row["chunk"]): found_message(row) async for row in cursor}
 
 
 class MessagesAround:
-    """Reads messages with what stands next to them in their sessions."""
+    """Reads messages with their neighbours in the session."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def around(self, query: Query, ids: Sequence[UUID]) -> list[Neighbour]:
-        """Return these messages and those right before and after them, as far as the query may see.
+        """Return these messages and those right before and after them that the query may see.
 
-        What a summary stands for is not there; the summary has the position of the last of it.
+        Compacted messages are missing; their summary has the position of the last of them.
         """
-        text, values = filtered(QUERIES["messages_around"], query.filters, COLUMNS)
+        text, values = apply_filters(QUERIES["messages_around"], query.filters, COLUMNS)
         parameters = query_parameters(query) | values | {"ids": list(ids)}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
-            return [Neighbour(memory_of(row), row["position"], float(row["cosine"])) async for row in cursor]
+            return [Neighbour(found_message(row), row["position"], float(row["cosine"])) async for row in cursor]
 
 
 class SessionVectors:
@@ -244,7 +244,7 @@ class SessionVectors:
 
     async def _nearest(self, query: Query) -> list[DictRow]:
         """Return chunks of at least ``limit`` messages, if there are so many, nearest first."""
-        text, values = filtered(QUERIES["search_message_vectors"], query.filters, CHUNK_COLUMNS)
+        text, values = apply_filters(QUERIES["search_message_vectors"], query.filters, CHUNK_COLUMNS)
         parameters = query_parameters(query) | values
         async with connect(self._pool) as connection:
             for candidates in widening(query.limit):
@@ -257,7 +257,7 @@ class SessionVectors:
 
 def _vector_hit(row: DictRow) -> Hit:
     cosine = float(row["cosine"])
-    return Hit(memory_of(row), similarity_score(cosine), {"cosine": cosine})
+    return Hit(found_message(row), similarity_score(cosine), {"cosine": cosine})
 
 
 def _excerpt(row: DictRow) -> str:
@@ -266,8 +266,8 @@ def _excerpt(row: DictRow) -> str:
     return row["content"] if covers_all else text[row["text_start"] : row["text_end"]]
 
 
-def memory_of(row: DictRow) -> Memory:
-    """Return a row of a searching statement as a found message."""
+def found_message(row: DictRow) -> Memory:
+    """Map a row of a search to a found memory."""
     return Memory(
         id=row["id"],
         tier=Tier.SESSIONS,
@@ -341,7 +341,7 @@ TIER_ROWS = TierRows(
             text=_text,
         )
     },
-    linked=LinkStatements(QUERIES["linked_messages"], COLUMNS, memory_of),
+    linked=LinkStatements(QUERIES["linked_messages"], COLUMNS, found_message),
     erased={"messages": ErasureStatements(QUERIES["erase_user_messages"], "messages")},
     count_user=QUERIES["count_user_messages"],
 )

@@ -1,7 +1,7 @@
-"""Notes that say again what the scope already has: they raise the importance of that note instead of joining it."""
+"""Near-duplicates of notes: a repeated note raises the importance of the first one instead of being stored."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -30,12 +30,12 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """A note that a later text may say again: a stored one, or a new one before it.
+    """A note that a later one may repeat: a stored one, or a new one before it.
 
     Args:
-        importance: As the notes before in this batch have raised it.
-        is_stored: Whether Postgres has it.
-        expires_at: When it is over; ``None`` means never.
+        importance: Raised by the notes before in this batch.
+        is_stored: Whether it is in Postgres.
+        expires_at: When it expires; ``None`` means never.
     """
 
     id: UUID
@@ -61,16 +61,16 @@ async def put_notes(
     *,
     min_cosine: float,
 ) -> list[NoteResult]:
-    """Store what the scope does not have yet, neither word for word nor in other words.
+    """Store the notes that the scope does not have yet, neither word for word nor in other words.
 
-    A text is compared with originals alone, stored ones and new ones before it, so that nothing is merged by way of
-    a third. Two writers at the same time may both store theirs; the daily merge finds such pairs. Where tags or
-    metadata would be lost, or the original expires before the note would, the note is stored. The caller enqueues the
-    stored notes, and the originals of the merged ones.
+    A note is compared with originals alone, stored ones and new ones before it, so that no two are merged by way of a
+    third. Two concurrent writers may both store theirs; the daily merge finds such pairs. A note is stored all the same
+    if its tags or metadata would be lost, or if the original expires earlier. The caller enqueues the stored notes, and
+    the originals of the merged ones.
 
     Args:
         connection: In a transaction.
-        scope: Compared with notes of exactly this tenant, workspace, namespace and user.
+        scope: Compared are notes of exactly this tenant, workspace, namespace and user.
         prepared: The notes, in their order.
         generation: The active generation of vectors.
         now: The time of writing.
@@ -82,9 +82,12 @@ async def put_notes(
     known = await ids_by_hash(connection, scope, hashes)
     fresh = [item for item, hash_ in zip(prepared, hashes, strict=True) if hash_ not in known]
     stored = await _nearest(connection, scope, fresh, generation, min_cosine)
-    again = await _off_loop(fresh, lambda: find_restatements(fresh, stored, min_cosine=min_cosine))
-    kept = await _raise(connection, [item for item in again.values() if item.is_stored], now)
-    merged = {id_: item for id_, item in again.items() if item.id in kept or not item.is_stored}
+    if len(fresh) > MANY:  # In a thread, for many comparisons would hold up other requests.
+        repeated = await asyncio.to_thread(find_restatements, fresh, stored, min_cosine=min_cosine)
+    else:
+        repeated = find_restatements(fresh, stored, min_cosine=min_cosine)
+    present = await _raise(connection, [item for item in repeated.values() if item.is_stored], now)
+    merged = {id_: item for id_, item in repeated.items() if item.id in present or not item.is_stored}
     raised = {item.id: item.importance for item in merged.values()}
     rest = [_with_importance(item, raised) for item in prepared if item.id not in merged]
     results = await insert_notes(connection, scope, rest, generation, now)
@@ -92,13 +95,8 @@ async def put_notes(
     return [put[item.id] if item.id in put else _merged(merged[item.id], put) for item in prepared]
 
 
-async def _off_loop(items: Sequence[PreparedNote], work: Callable[[], Result]) -> Result:
-    """Return what the work returns; many comparisons run in a thread, so that nobody else waits for them."""
-    return await asyncio.to_thread(work) if len(items) > MANY else work()
-
-
 def _merged(original: Original, put: Mapping[UUID, NoteResult]) -> NoteResult:
-    """Return the result of a note that was not stored; a new original may have turned out to be stored already."""
+    """Return the result of a note that was not stored; its new original may turn out to have been stored before."""
     id_ = put[original.id].id if original.id in put else original.id
     return NoteResult(id_, existed=True, merged=True)
 
@@ -106,11 +104,11 @@ def _merged(original: Original, put: Mapping[UUID, NoteResult]) -> NoteResult:
 def find_restatements(
     prepared: Sequence[PreparedNote], stored: Mapping[UUID, Sequence[Near]], *, min_cosine: float
 ) -> dict[UUID, Original]:
-    """Return for each note that says an original again that original, with the importance it has then.
+    """Return, for each note that repeats an original, that original with its importance afterwards.
 
     Args:
         prepared: New notes, in their order.
-        stored: By the id of a new note the stored originals near it, nearest first.
+        stored: Stored originals near each new note, by its id, nearest first.
         min_cosine: The least cosine of near-duplicates.
     """
     originals: dict[UUID, Original] = {}
@@ -119,31 +117,23 @@ def find_restatements(
     for item in prepared:
         new = [(near, cosine) for near, cosine in earlier.get(item.id, ()) if near.id not in again]
         near = [*stored.get(item.id, ()), *new[:CANDIDATES]]
-        match = next((near for near, cosine in near if _says_again(item.note, near, cosine, min_cosine)), None)
+        match = next((near for near, cosine in near if _is_restatement(item.note, near, cosine, min_cosine)), None)
         if match is not None:
             again[item.id] = match.id
             originals[match.id] = _raised(originals.get(match.id, match), item.note)
     return {id_: originals[original] for id_, original in again.items()}
 
 
-def _says_again(note: Note, original: Original, cosine: float, min_cosine: float) -> bool:
+def _is_restatement(note: Note, original: Original, cosine: float, min_cosine: float) -> bool:
     is_covered = original.tags.issuperset(note.tags) and (not note.metadata or note.metadata == original.metadata)
-    return (
-        cosine >= min_cosine
-        and is_covered
-        and _lasts_as_long(original, note)
-        and is_same_statement(note.content, original.content)
+    lasts_as_long = original.expires_at is None or (
+        note.expires_at is not None and note.expires_at <= original.expires_at
     )
-
-
-def _lasts_as_long(original: Original, note: Note) -> bool:
-    if original.expires_at is None:
-        return True
-    return note.expires_at is not None and note.expires_at <= original.expires_at
+    return cosine >= min_cosine and is_covered and lasts_as_long and is_same_statement(note.content, original.content)
 
 
 def _raised(original: Original, note: Note) -> Original:
-    """Return the original as told once more; the same source tells it once, however many repeat it."""
+    """Raise the importance of a repeated original; the same source counts once, however often it repeats it."""
     is_same_source = note.source == original.source and note.source != ANONYMOUS
     importance = original.importance if is_same_source else raised_importance(original.importance, note.importance)
     return replace(original, importance=importance)
@@ -155,13 +145,9 @@ def raised_importance(importance: float, other: float) -> float:
     return most + RAISED_BY * (1 - most)
 
 
-def _is_whole(item: PreparedNote) -> bool:
-    return len(item.chunks) == 1
-
-
 def _near_earlier(prepared: Sequence[PreparedNote], min_cosine: float) -> dict[UUID, list[Near]]:
-    """Return for each note the ones before it in the batch that are near, nearest first."""
-    whole = [item for item in prepared if _is_whole(item)]
+    """Return, for each note of one chunk, the near ones before it in the batch, nearest first."""
+    whole = [item for item in prepared if len(item.chunks) == 1]
     if len(whole) < 2:  # noqa: PLR2004 - a pair
         return {}
     vectors = np.stack([item.chunks[0].vector() for item in whole])
@@ -189,7 +175,7 @@ def _original(item: PreparedNote) -> Original:
 async def _nearest(
     connection: Connection, scope: Scope, prepared: Sequence[PreparedNote], generation: int, min_cosine: float
 ) -> dict[UUID, list[Near]]:
-    whole = [item for item in prepared if _is_whole(item)]
+    whole = [item for item in prepared if len(item.chunks) == 1]
     if not whole:
         return {}
     parameters = {
@@ -202,17 +188,14 @@ async def _nearest(
     cursor = await connection.execute(QUERIES["nearest_notes"], scope_parameters(scope) | parameters)
     found: dict[UUID, list[Near]] = {}
     async for row in cursor:
-        found.setdefault(row["item"], []).append((_stored_original(row), float(row["cosine"])))
+        names = ("id", "content", "importance", "source", "metadata", "expires_at")
+        original = Original(**{name: row[name] for name in names}, tags=frozenset(row["tags"]), is_stored=True)
+        found.setdefault(row["item"], []).append((original, float(row["cosine"])))
     return found
 
 
-def _stored_original(row: DictRow) -> Original:
-    names = ("id", "content", "importance", "source", "metadata", "expires_at")
-    return Original(**{name: row[name] for name in names}, tags=frozenset(row["tags"]), is_stored=True)
-
-
 async def _raise(connection: Connection, originals: Iterable[Original], now: datetime) -> set[UUID]:
-    """Write the importance of stored originals; return those that are still there."""
+    """Write the importance of stored originals; return those that still exist."""
     given = sorted({item.id: item.importance for item in originals}.items())
     if not given:
         return set()

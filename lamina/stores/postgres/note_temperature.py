@@ -1,4 +1,4 @@
-"""Warm and cold notes: the hits that keep them warm or bring them back."""
+"""Temperatures of notes: hits keep notes warm, and make cold ones warm again."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,19 +22,19 @@ LONG_TEXT_CHARS = 5_000
 
 
 class Temperatures:
-    """Counts hits of notes, and promotes those that they bring back; the job ``sweep`` demotes the others."""
+    """Counts hits of notes, and promotes cold ones; the job ``sweep`` demotes idle ones."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def promote(self, ids: Sequence[UUID], now: datetime) -> list[UUID]:
-        """Make cold notes warm, as if they were found now; return those that were cold."""
+        """Make cold notes warm, as a hit at this time would; return those that were cold."""
         return await in_transaction(self._pool, lambda connection: _promote(connection, ids, now))
 
     async def count(self, hits: Sequence[NoteHits]) -> list[UUID]:
-        """Add hits to notes, and promote those that the hits bring back; return these.
+        """Add hits to notes; promote and return those that the hits make warm.
 
-        Whether a note comes back depends on its state before the hits and not on how they were batched.
+        This depends on a note's state before the hits, not on how the hits were batched.
         """
         if not hits:
             return []
@@ -53,7 +53,7 @@ class Temperatures:
 
 
 def _revived(hits: Mapping[UUID, NoteHits], rows: Iterable[DictRow]) -> list[UUID]:
-    """Return the cold notes whose first hit, or a second one right after it, makes them warm."""
+    """Return the cold notes that their first hit, or a second one right after it, makes warm."""
     return [
         row["id"]
         for row in rows
@@ -103,7 +103,7 @@ async def blank_words(connection: Connection, ids: Sequence[UUID]) -> None:
 async def _write_words(connection: Connection, chunks: Sequence[DictRow]) -> None:
     texts = [row["text"] for row in chunks]
     is_long = sum(map(len, texts)) > LONG_TEXT_CHARS
-    joined = await asyncio.to_thread(_joined_words, texts) if is_long else _joined_words(texts)
+    joined = await asyncio.to_thread(_join_words, texts) if is_long else _join_words(texts)
     parameters = {
         "ids": [row["id"] for row in chunks],
         "generations": [row["generation"] for row in chunks],
@@ -113,5 +113,5 @@ async def _write_words(connection: Connection, chunks: Sequence[DictRow]) -> Non
     await connection.execute(QUERIES["restore_words"], parameters)
 
 
-def _joined_words(texts: Sequence[str]) -> list[str]:
+def _join_words(texts: Sequence[str]) -> list[str]:
     return [" ".join(words(text)) for text in texts]

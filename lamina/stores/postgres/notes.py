@@ -15,7 +15,6 @@ from lamina.core.ports import Placed
 from lamina.core.queries import (
     AllOf,
     Compare,
-    Condition,
     FilterField,
     Filters,
     Hit,
@@ -31,7 +30,7 @@ from lamina.errors import Conflict, InvalidInput, NotFound
 from lamina.policies.ranking.scores import keyword_scores
 from lamina.policies.retention.lifespan import Temperature
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
-from lamina.stores.postgres.filters import Columns, filtered, place_parameters, query_parameters
+from lamina.stores.postgres.filters import Columns, apply_filters, place_parameters, query_parameters
 from lamina.stores.postgres.messages import chunk_parameters
 from lamina.stores.postgres.note_rows import found_note, note_columns, note_record, note_version, stored_note
 from lamina.stores.postgres.queries import load_queries
@@ -74,13 +73,13 @@ class PreparedNote:
 
 
 def prepare_note(id_: UUID, note: Note, chunks: tuple[Chunk, ...], note_words: str | None = None) -> PreparedNote:
-    """Return the note ready to be written; a long one takes milliseconds.
+    """Split the words of a note's chunks; a long note takes milliseconds.
 
     Args:
-        id_: Its id.
+        id_: Id of the note.
         note: The note.
         chunks: Of its text.
-        note_words: The words of the whole text, joined by spaces, if they are known: then one chunk is not read again.
+        note_words: The words of the whole text, joined by spaces, if they are known: a single chunk needs no others.
     """
     if note_words is not None and [(chunk.start, chunk.end) for chunk in chunks] == [(0, len(note.content))]:
         return PreparedNote(id_, note, chunks, (note_words,))
@@ -90,11 +89,11 @@ def prepare_note(id_: UUID, note: Note, chunks: tuple[Chunk, ...], note_words: s
 
 @dataclass(frozen=True, slots=True)
 class NoteResult:
-    """What became of a note.
+    """The outcome of storing a note.
 
     Args:
-        id: Its id, or that of the equal note the scope already has.
-        existed: Whether the scope already had it.
+        id: Its id, or that of the equal note that the scope has.
+        existed: Whether the scope had it before.
         merged: Whether the scope had it in other words, so that this text was not stored.
     """
 
@@ -106,32 +105,31 @@ class NoteResult:
 async def insert_notes(
     connection: Connection, scope: Scope, prepared: Sequence[PreparedNote], generation: int, now: datetime
 ) -> list[NoteResult]:
-    """Insert what the scope does not have yet; the constraint decides between concurrent writers.
+    """Insert the notes that the scope does not have yet; the constraint decides between concurrent writers.
 
-    Rows go in in the order of their hashes, so that two writers of the same notes cannot deadlock.
+    Rows are inserted in the order of their hashes, so that two writers of the same notes cannot deadlock.
     """
     in_order = sorted(prepared, key=lambda item: item.note.content_hash())
-    inserted = [item for item in in_order if await _insert(connection, scope, item, now)]
+    inserted = []
+    for item in in_order:
+        row = scope_parameters(scope) | note_columns(item.note, now) | {"id": item.id, "source": item.note.source}
+        cursor = await connection.execute(QUERIES["insert_note"], row)
+        if cursor.rowcount == 1:
+            inserted.append(item)
     await insert_chunks(connection, scope, inserted, generation)
     new = {item.id for item in inserted}
     ids = await ids_by_hash(connection, scope, [item.note.content_hash() for item in prepared])
-    put = [NoteResult(ids[item.note.content_hash()], existed=item.id not in new) for item in prepared]
-    told = zip(put, prepared, strict=True)
-    await _prolong(connection, [(result.id, item.note) for result, item in told if result.existed])
-    return put
+    results = [NoteResult(ids[item.note.content_hash()], existed=item.id not in new) for item in prepared]
+    pairs = zip(results, prepared, strict=True)
+    await _prolong(connection, [(result.id, item.note) for result, item in pairs if result.existed])
+    return results
 
 
 async def _prolong(connection: Connection, known: Sequence[tuple[UUID, Note]]) -> None:
-    """Let notes that are told again expire as late as what tells them again."""
+    """Let notes that are repeated expire as late as their repetitions."""
     if known:
         ids, expiries = [id_ for id_, _ in known], [note.expires_at for _, note in known]
         await connection.execute(QUERIES["prolong_notes"], {"ids": ids, "expiries": expiries})
-
-
-async def _insert(connection: Connection, scope: Scope, item: PreparedNote, now: datetime) -> bool:
-    row = scope_parameters(scope) | note_columns(item.note, now) | {"id": item.id, "source": item.note.source}
-    cursor = await connection.execute(QUERIES["insert_note"], row)
-    return cursor.rowcount == 1
 
 
 async def ids_by_hash(connection: Connection, scope: Scope, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
@@ -157,7 +155,7 @@ async def insert_chunks(
 
 
 async def lock_note(connection: Connection, tenant: str, id_: UUID) -> StoredNote:
-    """Return the note and keep others from changing it until the transaction ends.
+    """Return the note, locked until the transaction ends.
 
     Raises:
         NotFound: If the tenant has no such note.
@@ -171,20 +169,16 @@ async def _note_row(connection: Connection, query: bytes, tenant: str, id_: UUID
     if row is not None:
         return row
     elsewhere = await (await connection.execute(QUERIES["note_elsewhere"], parameters)).fetchone()
-    raise NotFound("note", str(id_), _where(id_, elsewhere))
-
-
-def _where(id_: UUID, elsewhere: DictRow | None) -> str:
-    """Return where a note is that is not among the others; nothing if it is nowhere."""
-    if elsewhere is None:
-        return ""
-    if elsewhere["is_archived"]:
-        return f"note {id_} is archived; POST /v1/archive/restore brings it back"
-    return f"note {id_} was merged into {elsewhere['merged_into']}"
+    hint = ""
+    if elsewhere is not None and elsewhere["is_archived"]:
+        hint = f"note {id_} is archived; POST /v1/archive/restore brings it back"
+    elif elsewhere is not None:
+        hint = f"note {id_} was merged into {elsewhere['merged_into']}"
+    raise NotFound("note", str(id_), hint)
 
 
 async def update_note(connection: Connection, id_: UUID, note: Note, now: datetime) -> StoredNote:
-    """Write the note's next version; the present one goes to its history.
+    """Write the next version of a note; the present one is added to its history.
 
     Raises:
         Conflict: If another note of the scope already has this text.
@@ -200,16 +194,16 @@ async def update_note(connection: Connection, id_: UUID, note: Note, now: dateti
 
 
 async def replace_chunks(connection: Connection, scope: Scope, prepared: PreparedNote, generation: int) -> None:
-    """Put the chunks of a changed text in place of the old ones."""
+    """Replace the chunks of a note by those of its new text."""
     await connection.execute(QUERIES["delete_note_chunks"], {"id": prepared.id})
     await insert_chunks(connection, scope, [prepared], generation)
 
 
 async def derive_notes(connection: Connection, scope: Scope, prepared: Sequence[PreparedNote]) -> None:
-    """Store what new notes were made from, and keep that from being deleted until the transaction ends.
+    """Store the sources of new notes, locked against deletion until the transaction ends.
 
     Raises:
-        InvalidInput: If the scope has no such note.
+        InvalidInput: If the scope lacks one of the sources.
     """
     pairs = [(item.id, source) for item in prepared for source in item.note.derived_from]
     if not pairs:
@@ -227,17 +221,17 @@ async def derive_notes(connection: Connection, scope: Scope, prepared: Sequence[
 
 
 async def expire_derived(connection: Connection, sources: Sequence[UUID]) -> None:
-    """Let what was made from these notes expire with the first of them, if one expires."""
+    """Let the notes that were made from these expire with the first source that does."""
     await connection.execute(QUERIES["expire_derived"], {"ids": list(sources)})
 
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What became of notes when some were deleted.
+    """The effects of deleting notes.
 
     Args:
-        gone: Everything that went: the notes, what was made from them, what had been merged into them.
-        back: Notes that are there again, since what they were merged into went with another source of it.
+        gone: All deleted notes: the given ones, those made from them, and those merged into them.
+        back: Notes that are live again: the note that they were merged into was made from a deleted one.
     """
 
     gone: tuple[UUID, ...] = ()
@@ -245,16 +239,16 @@ class Deletion:
 
 
 async def delete_expired(connection: Connection, scope: Scope, hashes: Sequence[bytes], now: datetime) -> Deletion:
-    """Delete what has expired of exactly this scope and has one of these texts, so that they can be stored anew."""
+    """Delete expired notes of exactly this scope with one of these texts, so that they can be stored anew."""
     cursor = await connection.execute(QUERIES["lock_expired_notes"], scope_parameters(scope) | {"hashes": list(hashes)})
     return await delete_notes(connection, scope.tenant, [row["id"] async for row in cursor], now)
 
 
 async def delete_note(connection: Connection, tenant: str, id_: UUID, now: datetime) -> tuple[Scope, Deletion]:
-    """Take the note, and every note made from it or merged into it, out of every reader's sight, for good.
+    """Delete a note, with every note that was made from it or merged into it.
 
     Returns:
-        Where it was, and what became of all.
+        The scope of the note, and the effects.
 
     Raises:
         NotFound: If the tenant has no such note.
@@ -264,7 +258,7 @@ async def delete_note(connection: Connection, tenant: str, id_: UUID, now: datet
 
 
 async def delete_notes(connection: Connection, tenant: str, ids: Sequence[UUID], now: datetime) -> Deletion:
-    """Delete notes, which the caller has locked, with all that depends on them."""
+    """Delete locked notes, with all that depends on them."""
     if not ids:
         return Deletion()
     gone: dict[UUID, bool] = {}
@@ -334,16 +328,21 @@ class Notes:
         self, scope: Scope, filters: Filters, category: Category | None, *, limit: int, offset: int
     ) -> list[StoredNote]:
         """Return the scope's notes, the latest event first."""
-        wanted = filters if category is None else replace(filters, where=_also(filters.where, category))
-        text, values = filtered(QUERIES["list_notes"], wanted, COLUMNS)
+        wanted = filters
+        if category is not None:
+            is_category = Compare(FilterField.CATEGORY, Operator.EQ, category.value)
+            wanted = replace(
+                filters, where=is_category if filters.where is None else AllOf((filters.where, is_category))
+            )
+        text, values = apply_filters(QUERIES["list_notes"], wanted, COLUMNS)
         parameters = scope_parameters(scope) | values | {"limit": limit, "offset": offset}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
             return [stored_note(row) async for row in cursor]
 
     async def fetch(self, query: Query, places: Sequence[Place]) -> dict[Place, Memory]:
-        """Return the notes at these (id, chunk) places that the query may see; what is gone is missing."""
-        text, values = filtered(QUERIES["fetch_notes"], query.filters, COLUMNS)
+        """Return the notes at these (id, chunk) places that exist and that the query may see."""
+        text, values = apply_filters(QUERIES["fetch_notes"], query.filters, COLUMNS)
         parameters = query_parameters(query) | values | place_parameters(places)
         async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
@@ -351,11 +350,11 @@ class Notes:
 
 
 class NotesOfTemperature:
-    """Reads notes of one temperature, whatever an index that lags behind still holds.
+    """Reads notes of one temperature: an index that lags behind may still hold others.
 
     Args:
         notes: Reads notes of any temperature.
-        temperature: The only one that is returned.
+        temperature: The temperature of the returned ones.
     """
 
     def __init__(self, notes: Notes, temperature: Temperature) -> None:
@@ -384,7 +383,7 @@ class NotesWarm:
         """Return the notes that contain every word of the query, by cover density."""
         if not query.words:
             return ()
-        text, values = filtered(QUERIES["search_notes_warm"], query.filters, COLUMNS)
+        text, values = apply_filters(QUERIES["search_notes_warm"], query.filters, COLUMNS)
         parameters = query_parameters(query) | values | {"limit": query.limit}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
@@ -394,11 +393,6 @@ class NotesWarm:
         scores = keyword_scores(raw, {id_: memory.content for id_, memory in memories.items()}, query.words)
         ordered = sorted(memories, key=lambda id_: (-scores[id_], id_))[: query.limit]
         return tuple(Hit(memories[id_], scores[id_], {"ts_rank_cd": raw[id_]}) for id_ in ordered)
-
-
-def _also(where: Condition | None, category: Category) -> Condition:
-    is_category = Compare(FilterField.CATEGORY, Operator.EQ, category.value)
-    return is_category if where is None else AllOf((where, is_category))
 
 
 def _cold_record(row: DictRow) -> Placed:

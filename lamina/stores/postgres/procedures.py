@@ -28,7 +28,7 @@ from lamina.policies.ranking.procedure_matching import (
     strength,
 )
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
-from lamina.stores.postgres.filters import Columns, filtered, query_parameters
+from lamina.stores.postgres.filters import Columns, apply_filters, query_parameters
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tier_rows import EmbeddingStatements, TierRows, VectorTable
 from lamina.text.words import name_key, words
@@ -68,11 +68,11 @@ class PreparedProcedure:
 
 @dataclass(frozen=True, slots=True)
 class ProcedureResult:
-    """What became of a procedure.
+    """The outcome of storing a procedure.
 
     Args:
-        id: Its id, or that of the equal procedure the scope already has.
-        existed: Whether the scope already had it.
+        id: Its id, or that of the equal procedure that the scope has.
+        existed: Whether the scope had it before.
     """
 
     id: UUID
@@ -81,7 +81,7 @@ class ProcedureResult:
 
 @dataclass(frozen=True, slots=True)
 class ReportResult:
-    """What became of a report.
+    """The outcome of reporting on a procedure.
 
     Args:
         stored: The procedure after it.
@@ -94,7 +94,7 @@ class ReportResult:
 
 @dataclass(frozen=True, slots=True)
 class ReportedOutcome:
-    """An outcome as Postgres holds it."""
+    """A stored outcome of a procedure."""
 
     id: UUID
     outcome: ProcedureOutcome
@@ -105,16 +105,16 @@ class ReportedOutcome:
 async def insert_procedures(
     connection: Connection, scope: Scope, prepared: Sequence[PreparedProcedure], generation: int, now: datetime
 ) -> list[ProcedureResult]:
-    """Insert what the scope does not have yet; the constraint decides between concurrent writers.
+    """Insert the procedures that the scope does not have yet; the constraint decides between concurrent writers.
 
-    Rows go in in the order of their hashes, so that two writers of the same procedures cannot deadlock.
+    Rows are inserted in the order of their hashes, so that two writers of the same procedures cannot deadlock.
     """
     ids: dict[bytes, UUID] = {}
     for item in sorted(prepared, key=lambda item: item.procedure.content_hash()):
         row = _columns(item.procedure, now) | _index_columns(item, generation) | {"id": item.id}
         written = {"source": item.procedure.source, "strength": strength(0, 0)}
         cursor = await connection.execute(QUERIES["insert_procedure"], scope_parameters(scope) | row | written)
-        ids[row["content_hash"]] = (await _the_row(cursor))["id"]
+        ids[row["content_hash"]] = (await _fetch_row(cursor))["id"]
     stored = [ids[item.procedure.content_hash()] for item in prepared]
     return [ProcedureResult(id_, existed=id_ != item.id) for id_, item in zip(stored, prepared, strict=True)]
 
@@ -141,17 +141,17 @@ def _index_columns(item: PreparedProcedure, generation: int) -> dict[str, Any]:
 
 
 async def lock_procedure(connection: Connection, tenant: str, id_: UUID) -> StoredProcedure:
-    """Return the procedure and keep others from changing it until the transaction ends.
+    """Return the procedure, locked until the transaction ends.
 
     Raises:
         NotFound: If the tenant has no such procedure.
     """
     cursor = await connection.execute(QUERIES["get_procedure_for_update"], {"id": id_, "tenant": tenant})
-    return _found(await cursor.fetchone(), id_)
+    return _require(await cursor.fetchone(), id_)
 
 
 async def update_procedure(connection: Connection, id_: UUID, procedure: Procedure, now: datetime) -> StoredProcedure:
-    """Write what the procedure is now; its outcomes stay.
+    """Write a procedure's new state; its outcomes stay.
 
     Raises:
         Conflict: If another procedure of the scope already has this trigger and action.
@@ -161,7 +161,7 @@ async def update_procedure(connection: Connection, id_: UUID, procedure: Procedu
     except psycopg.errors.UniqueViolation as error:
         reason = "another procedure of this scope has the same trigger and action; change or delete that one"
         raise Conflict(reason) from error
-    return _stored(await _the_row(cursor))
+    return _stored(await _fetch_row(cursor))
 
 
 async def index_procedure(connection: Connection, item: PreparedProcedure, generation: int) -> None:
@@ -170,7 +170,7 @@ async def index_procedure(connection: Connection, item: PreparedProcedure, gener
 
 
 async def delete_procedure(connection: Connection, tenant: str, id_: UUID, now: datetime) -> Scope:
-    """Take the procedure out of every reader's sight and return where it was.
+    """Hide the procedure from every reader, and return its scope.
 
     Raises:
         NotFound: If the tenant has no such procedure.
@@ -189,9 +189,9 @@ async def report_outcome(
 
     Args:
         connection: In a transaction.
-        scope: Whose procedure it is, by its tenant, and which agent reports.
+        scope: The procedure's tenant, and the agent that reports.
         id_: The procedure.
-        outcome: What came of it; a run that was reported before changes nothing.
+        outcome: Success or failure of one run; a run that was reported before changes nothing.
         now: When it is reported, in UTC.
 
     Raises:
@@ -210,14 +210,14 @@ async def report_outcome(
     }
     cursor = await connection.execute(QUERIES["insert_outcome"], row)
     if cursor.rowcount == 0:
-        await _agree(connection, id_, outcome)
+        await _refuse_contrary(connection, id_, outcome)
         return ReportResult(old, existed=True)
     return ReportResult(await _reinforce(connection, old, outcome, now), existed=False)
 
 
-async def _agree(connection: Connection, id_: UUID, outcome: ProcedureOutcome) -> None:
+async def _refuse_contrary(connection: Connection, id_: UUID, outcome: ProcedureOutcome) -> None:
     cursor = await connection.execute(QUERIES["get_outcome"], {"procedure_id": id_, "run": outcome.run})
-    before = (await _the_row(cursor))["succeeded"]
+    before = (await _fetch_row(cursor))["succeeded"]
     if before != outcome.succeeded:
         said = "a success" if before else "a failure"
         raise Conflict(f"run {outcome.run!r} was reported as {said} before; report another run, or leave it at that")
@@ -229,7 +229,7 @@ async def _reinforce(
     successes, failures = old.successes + outcome.succeeded, old.failures + (not outcome.succeeded)
     counts = {"successes": successes, "failures": failures, "strength": strength(successes, failures)}
     cursor = await connection.execute(QUERIES["reinforce_procedure"], {"id": old.id, "now": now, **counts})
-    return _stored(await _the_row(cursor))
+    return _stored(await _fetch_row(cursor))
 
 
 class Procedures:
@@ -237,7 +237,7 @@ class Procedures:
 
     Args:
         pool: Connections to Postgres.
-        policy: What counts as a match.
+        policy: Thresholds of a match.
     """
 
     def __init__(self, pool: Pool, policy: MatchPolicy) -> None:
@@ -252,18 +252,18 @@ class Procedures:
         """
         async with connect(self._pool) as connection:
             cursor = await connection.execute(QUERIES["get_procedure"], {"id": id_, "tenant": tenant})
-            return _found(await cursor.fetchone(), id_)
+            return _require(await cursor.fetchone(), id_)
 
     async def page(self, scope: Scope, filters: Filters, *, limit: int, offset: int) -> list[StoredProcedure]:
         """Return the scope's procedures, the latest first."""
-        text, values = filtered(QUERIES["list_procedures"], filters, COLUMNS)
+        text, values = apply_filters(QUERIES["list_procedures"], filters, COLUMNS)
         parameters = scope_parameters(scope) | values | {"limit": limit, "offset": offset}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
             return [_stored(row) async for row in cursor]
 
     async def outcomes(self, tenant: str, id_: UUID, *, limit: int, offset: int) -> list[ReportedOutcome]:
-        """Return what was reported of the procedure, the latest first.
+        """Return the reported outcomes of a procedure, the latest first.
 
         Raises:
             NotFound: If the tenant has no such procedure.
@@ -272,17 +272,25 @@ class Procedures:
         parameters = {"procedure_id": id_, "limit": limit, "offset": offset}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(QUERIES["list_outcomes"], parameters)
-            return [_reported(row) async for row in cursor]
+            return [
+                ReportedOutcome(
+                    row["id"],
+                    ProcedureOutcome(row["succeeded"], row["run"], row["comment"]),
+                    row["agent_id"],
+                    row["reported_at"],
+                )
+                async for row in cursor
+            ]
 
     async def match(self, query: Query) -> tuple[ProcedureMatch, ...]:
         """Return the procedures whose triggers match, by prefix, then by words, then by meaning.
 
         A query without a vector is matched by prefix and words alone.
         """
-        key = _asked_key(query)
-        text, values = filtered(QUERIES["search_procedures"], query.filters, COLUMNS)
+        key = " ".join(query.words) or name_key(query.text)
+        text, values = apply_filters(QUERIES["search_procedures"], query.filters, COLUMNS)
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(text, query_parameters(query) | values | _asked(query, key))
+            cursor = await connection.execute(text, query_parameters(query) | values | _match_parameters(query, key))
             candidates = [_candidate(row) async for row in cursor]
         return rank_matches(key, candidates, self._policy, limit=query.limit)
 
@@ -306,11 +314,7 @@ class ProceduresSearcher:
         )
 
 
-def _asked_key(query: Query) -> str:
-    return " ".join(query.words) or name_key(query.text)
-
-
-def _asked(query: Query, key: str) -> dict[str, Any]:
+def _match_parameters(query: Query, key: str) -> dict[str, Any]:
     indexed = index_key(key)
     return {
         "key": indexed,
@@ -341,13 +345,13 @@ def _memory(stored: StoredProcedure) -> Memory:
     )
 
 
-async def _the_row(cursor: "psycopg.AsyncCursor[DictRow]") -> DictRow:
+async def _fetch_row(cursor: "psycopg.AsyncCursor[DictRow]") -> DictRow:
     row = await cursor.fetchone()
     assert row is not None  # noqa: S101 - the statement returns its row, or the row is locked
     return row
 
 
-def _found(row: DictRow | None, id_: UUID) -> StoredProcedure:
+def _require(row: DictRow | None, id_: UUID) -> StoredProcedure:
     if row is None:
         raise NotFound("procedure", str(id_))
     return _stored(row)
@@ -364,11 +368,6 @@ def _stored(row: DictRow) -> StoredProcedure:
     names = ("id", "workspace", "namespace", "strength", "successes", "failures", "created_at", "updated_at")
     fields = {name: row[name] for name in (*names, "last_used_at")}
     return StoredProcedure(procedure=procedure, agent=row["agent_id"], **fields)
-
-
-def _reported(row: DictRow) -> ReportedOutcome:
-    outcome = ProcedureOutcome(row["succeeded"], row["run"], row["comment"])
-    return ReportedOutcome(row["id"], outcome, row["agent_id"], row["reported_at"])
 
 
 TIER_ROWS = TierRows(
