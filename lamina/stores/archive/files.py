@@ -1,8 +1,8 @@
 """The archive: Parquet files with a manifest each, in a folder or an object store.
 
-What a name holds is replaced in four steps, so that a crash between any two of them leaves the old notes or the new
-ones readable: the new manifest is put aside, the data is replaced, the manifest is replaced, the one put aside is
-deleted. A reader that finds data of another checksum than the manifest's looks at the one put aside.
+A file is replaced in four steps, so that a crash between any two of them leaves the old notes or the new ones readable:
+the new manifest is written beside the old one, the data is replaced, the manifest is replaced, the one beside it is
+deleted. A reader that finds data with another checksum than the manifest's reads the one beside it.
 """
 
 import hashlib
@@ -37,20 +37,20 @@ _RETRY_AFTER_S = 60
 _NAME = re.compile(r"[a-z0-9_-]+(/[a-z0-9_-]+)*")
 _PREFIX = re.compile(r"([a-z0-9_-]+/)*[a-z0-9_-]*")
 _NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
-# Stores in which an object is there whole or not at all; others are written beside and moved.
+# In these stores an object exists whole or not at all; in others a file is written beside its place and moved.
 _PUTS_ATOMICALLY = frozenset({"memory", "s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oss", "oci", "r2"})
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What stands beside a file and says what it must be.
+    """The description of a file, stored beside it.
 
     Args:
         format: Version of the file's columns.
         file: Its path from the archive's root.
         sha256: Of its bytes, 64 hex digits.
-        rows: How many notes it has.
-        ids: How many different ids they have; as many, since a file holds a note once.
+        rows: Number of its notes.
+        ids: Number of their different ids: the same, since a file holds a note once.
         least_id: Id of the first note.
         greatest_id: Id of the last one.
         written_at: When it was written, in UTC.
@@ -87,14 +87,14 @@ class ArchiveFile:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A file that cannot be read, or that nobody reads."""
+    """A file that cannot be read, or that an unfinished write left."""
 
     file: str
     reason: str
 
 
 def scope_folder(tenant: str, workspace: str, namespace: str) -> str:
-    """Return the folder of a scope's files: 32 hex digits, whatever characters its ids have."""
+    """Return the folder of a scope's files: 32 hex digits, for any characters in its ids."""
     parts = (part.encode("utf-8", "surrogatepass") for part in (tenant, workspace, namespace))
     framed = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
     return hashlib.sha256(framed).hexdigest()[:SCOPE_DIGITS]
@@ -105,18 +105,18 @@ class Archive:
 
     Args:
         url: A path, or a URL such as ``s3://bucket/folder``.
-        options: What the store's driver needs (endpoint, credentials).
+        options: Options of the store's driver (endpoint, credentials).
 
     Raises:
         Misconfigured: For an unknown protocol, or one whose driver is not installed.
     """
 
     def __init__(self, url: str, *, options: Mapping[str, Any] = _NO_OPTIONS) -> None:
-        self._store, root = _opened(url, options)
+        self._store, root = _open_store(url, options)
         self._root = root.rstrip("/")
 
     def write(self, name: str, notes: Sequence[ArchivedNote], *, now: datetime) -> ArchiveFile:
-        """Write a file of notes and then its manifest, in place of what has that name.
+        """Write a file of notes and then its manifest, in place of an earlier file of this name.
 
         Args:
             name: Small letters, digits, ``_`` and ``-``, in folders separated by ``/``.
@@ -125,17 +125,17 @@ class Archive:
 
         Raises:
             InvalidInput: For another name, or notes that one file cannot hold.
-            Unavailable: If the store does not answer; what was there before can still be read.
+            Unavailable: If the store does not answer; the earlier file can still be read.
         """
         _check_name(name)
         _check_notes(notes)
         data = to_parquet(notes)
-        manifest = _manifest_of(name, data, notes, now)
+        manifest = _describe(name, data, notes, now)
         self._replace(name, data, _as_json(manifest))
         return ArchiveFile(name, manifest.sha256, manifest.size_bytes, manifest.rows)
 
     def read(self, name: str, ids: Collection[UUID] | None = None) -> list[ArchivedNote]:
-        """Return a file's notes in the order of their ids; with ids, those of them that it has.
+        """Return a file's notes, by id; with ids, only those of them that it has.
 
         Raises:
             UnreadableArchive: If the file or its manifest is missing, damaged, or of a newer format.
@@ -145,35 +145,35 @@ class Archive:
         return from_parquet(self._checked(name), name + DATA, ids)
 
     def rewrite_without(self, name: str, ids: Collection[UUID], *, now: datetime) -> ArchiveFile | None:
-        """Take notes out of a file, for good; without any left, remove it.
+        """Remove notes from a file, for good; remove the file with its last note.
 
-        Nothing that an unfinished write left under the name remains. It can be called again after a crash.
+        Files that an unfinished write left under the name are removed, too. It can be called again after a crash.
 
         Returns:
-            The file that is left, if any is.
+            The rewritten file, if notes are left.
 
         Raises:
             UnreadableArchive: As for reading; nothing is changed then.
             Unavailable: If the store does not answer.
         """
         _check_name(name)
-        gone = set(ids)
-        kept = [note for note in self._left(name, gone) if note.id not in gone]
-        if not kept:
+        removed = set(ids)
+        left = [note for note in self._read_unless_emptied(name, removed) if note.id not in removed]
+        if not left:
             self.remove(name)
             return None
-        written = self.write(name, kept, now=now)
+        written = self.write(name, left, now=now)
         self._delete([file for file in self._files_of(name) if file.endswith(PART)])
         return written
 
     def remove(self, name: str) -> None:
-        """Delete a file, its manifest, and whatever unfinished writes left; of a name that has none, nothing."""
+        """Delete a file, its manifest, and files that unfinished writes left; a name without files is no error."""
         _check_name(name)
-        # The manifest goes last: until then it is known what was to be removed.
+        # The manifest is deleted last: it names the notes that are to be removed.
         self._delete(sorted(self._files_of(name), key=lambda file: file.endswith(MANIFEST)))
 
     def mark(self, folder: str) -> None:
-        """Mark a folder, so that one that is away is told from one that is empty.
+        """Mark a folder, so that a missing one is not taken for an empty one.
 
         Raises:
             Unavailable: If the store does not answer.
@@ -182,30 +182,31 @@ class Archive:
         self._put(f"{folder}/{MARK}", b"Keep this file: it tells that the folder's files are here.\n")
 
     def require(self, folder: str) -> None:
-        """Refuse to conclude anything from a folder that is not there.
+        """Refuse a folder without its mark: a missing folder must not be taken for an empty one.
 
         Raises:
-            Unavailable: If it has no mark, as that of a volume that is not mounted, or the store does not answer.
+            Unavailable: If the mark is missing, as on a volume that is not mounted, or the store does not answer.
         """
         _check_name(folder)
         mark = f"{folder}/{MARK}"
-        if self._bytes(mark) is None:
+        if self._read(mark) is None:
             remedy = "mount its volume or name the right jobs.archival.url; if its files are lost for good, create it"
             raise Unavailable("archive", f"{mark} is missing; {remedy}", _RETRY_AFTER_S)
 
     def names(self, prefix: str = "") -> list[str]:
-        """Return every name that starts so and of which there is any file, whole or left by an unfinished write."""
+        """Return every name with this prefix that has a file, whole or left by an unfinished write."""
         return sorted(self._by_name(prefix))
 
     def excess(self, prefix: str, rows: Mapping[str, int]) -> tuple[list[str], list[UnreadableArchive]]:
-        """Tell which names that start so have more than they should.
+        """Find names with this prefix that have more notes or files than they should have.
 
         Args:
-            prefix: What to look through; one manifest is read for each name.
-            rows: How many notes each name should have, at most; those that are not given should have none.
+            prefix: Start of the names; one manifest is read for each.
+            rows: Most notes of each name; names that are missing here should have no file.
 
         Returns:
-            The names, and what could not be told. Files that unfinished writes left are more than there should be.
+            The names, and an error for each that could not be checked. Files that unfinished writes left count as too
+            many.
         """
         names, unreadable = [], []
         for name, files in sorted(self._by_name(prefix).items()):
@@ -231,19 +232,19 @@ class Archive:
         return names
 
     def manifests(self, prefix: str = "") -> Iterator[Manifest]:
-        """Yield the manifest of every file whose name starts so, in the order of their names.
+        """Yield the manifests of all files whose names have this prefix, by name.
 
         Raises:
             UnreadableArchive: For a manifest that cannot be read.
         """
         for file in self._files(prefix):
             if file.endswith(MANIFEST):
-                text = self._bytes(file)
+                text = self._read(file)
                 if text is not None:
-                    yield _parsed(text, file)
+                    yield _parse_manifest(text, file)
 
     def verify(self, prefix: str = "") -> list[Fault]:
-        """Read every file whose name starts so, and tell what does not fit its manifest or was left unfinished."""
+        """Read every file with this prefix; return those that do not fit their manifests or were left unfinished."""
         files = self._files(prefix)
         left_over = [Fault(file, "was left by an unfinished write; remove it") for file in files if file.endswith(PART)]
         names = {file.partition(".")[0] for file in files if not file.endswith(PART)}
@@ -260,38 +261,40 @@ class Archive:
         manifest = self._manifest(name, MANIFEST)
         if manifest is None:
             raise UnreadableArchive(name + MANIFEST, "a manifest", "no such file")
-        data = self._bytes(name + DATA)
+        data = self._read(name + DATA)
         if data is None:
             raise UnreadableArchive(name + DATA, f"{manifest.size_bytes} bytes", "no such file")
-        if _fits(data, manifest) or self._fits_a_later_one(name, data):
+        if _fits(data, manifest) or self._fits_later_manifest(name, data):
             return data
         raise UnreadableArchive(name + DATA, *_difference(data, manifest))
 
-    def _fits_a_later_one(self, name: str, data: bytes) -> bool:
-        # In this order: a write that deleted the one put aside has replaced the other before.
+    def _fits_later_manifest(self, name: str, data: bytes) -> bool:
+        # In this order: a write replaces the manifest before it deletes the one beside it.
         later = (self._manifest(name, suffix) for suffix in (ASIDE, MANIFEST))
         return any(manifest is not None and _fits(data, manifest) for manifest in later)
 
-    def _left(self, name: str, gone: AbstractSet[UUID]) -> list[ArchivedNote]:
-        """Return a file's notes; none if an earlier removal of these ids deleted the file and got no further."""
+    def _read_unless_emptied(self, name: str, removed: AbstractSet[UUID]) -> list[ArchivedNote]:
+        """Return a file's notes; none if an earlier removal of these ids deleted the file and was interrupted."""
         try:
             return self.read(name)
         except UnreadableArchive:
-            if self._was_emptied(name, gone):
+            if self._was_emptied(name, removed):
                 return []
             raise
 
-    def _was_emptied(self, name: str, gone: AbstractSet[UUID]) -> bool:
-        if self._bytes(name + DATA) is not None:
+    def _was_emptied(self, name: str, removed: AbstractSet[UUID]) -> bool:
+        if self._read(name + DATA) is not None:
             return False
         manifest = self._manifest(name, MANIFEST)
-        return manifest is None or (manifest.rows <= len(gone) and {manifest.least_id, manifest.greatest_id} <= gone)
+        return manifest is None or (
+            manifest.rows <= len(removed) and {manifest.least_id, manifest.greatest_id} <= removed
+        )
 
     def _manifest(self, name: str, suffix: str) -> Manifest | None:
-        text = self._bytes(name + suffix)
+        text = self._read(name + suffix)
         if text is None:
             return None
-        manifest = _parsed(text, name + suffix)
+        manifest = _parse_manifest(text, name + suffix)
         if manifest.file != name + DATA:
             raise UnreadableArchive(name + suffix, f"the manifest of {name + DATA}", f"that of {manifest.file}")
         return manifest
@@ -304,16 +307,20 @@ class Archive:
 
     def _put(self, file: str, data: bytes) -> None:
         path = self._path(file)
-        with _reaching(file):
+        with _translate_errors(file):
             if isinstance(self._store, LocalFileSystem):
                 _replace_on_disk(Path(path), data)
-            elif _PUTS_ATOMICALLY.isdisjoint(_protocols(self._store)):
+            elif _PUTS_ATOMICALLY.isdisjoint(self._protocols()):
                 _replace_by_moving(self._store, path, data)
             else:
                 self._store.pipe_file(path, data)
 
-    def _bytes(self, file: str) -> bytes | None:
-        with _reaching(file):
+    def _protocols(self) -> tuple[str, ...]:
+        names: str | tuple[str, ...] = self._store.protocol
+        return (names,) if isinstance(names, str) else tuple(names)
+
+    def _read(self, file: str) -> bytes | None:
+        with _translate_errors(file):
             try:
                 data: bytes = self._store.cat_file(self._path(file))
             except FileNotFoundError:
@@ -322,18 +329,18 @@ class Archive:
 
     def _delete(self, files: Sequence[str]) -> None:
         for file in files:
-            with _reaching(file):
+            with _translate_errors(file):
                 try:
                     self._store.rm_file(self._path(file))
                 except FileNotFoundError:
                     continue
 
     def _files(self, prefix: str) -> list[str]:
-        """Return every file whose path from the root starts so, in order."""
+        """Return every file whose path from the root has this prefix, in order."""
         if not _PREFIX.fullmatch(prefix):
             raise InvalidInput("prefix", f"is {prefix!r}; expected the start of a name such as 0a1b/2c3d")
         folder = self._path(prefix.rpartition("/")[0]).rstrip("/")
-        with _reaching(folder):
+        with _translate_errors(folder):
             self._store.invalidate_cache()  # other processes write too
             paths = self._store.find(folder)
         files = (path.removeprefix(f"{self._root}/") for path in paths)
@@ -346,7 +353,7 @@ class Archive:
         return f"{self._root}/{file}"
 
 
-def _opened(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
+def _open_store(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
     # Only the protocol is named in errors: a URL may carry a password.
     protocol = split_protocol(url)[0] or "file"
     try:
@@ -361,12 +368,8 @@ def _opened(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
     return store, root
 
 
-def _protocols(store: Any) -> frozenset[str]:
-    return frozenset([store.protocol] if isinstance(store.protocol, str) else store.protocol)
-
-
 @contextmanager
-def _reaching(file: str) -> Iterator[None]:
+def _translate_errors(file: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -374,9 +377,9 @@ def _reaching(file: str) -> Iterator[None]:
 
 
 def _replace_on_disk(path: Path, data: bytes) -> None:
-    """Put a file in place of another so that a power cut leaves the one or the other: rows are deleted after this."""
+    """Replace a file so that a power cut leaves the old one or the new one: rows are deleted after this."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = _part_of(str(path))
+    part = _temporary_path(str(path))
     try:
         with Path(part).open("xb") as file:
             file.write(data)
@@ -398,12 +401,12 @@ def _sync_folder(folder: Path) -> None:
 
 def _replace_by_moving(store: Any, path: str, data: bytes) -> None:
     store.makedirs(path.rpartition("/")[0], exist_ok=True)
-    part = _part_of(path)
+    part = _temporary_path(path)
     store.pipe_file(part, data)
     store.mv(part, path)
 
 
-def _part_of(path: str) -> str:
+def _temporary_path(path: str) -> str:
     return f"{path}.{uuid4().hex}{PART}"
 
 
@@ -421,7 +424,7 @@ def _check_notes(notes: Sequence[ArchivedNote]) -> None:
         raise InvalidInput("notes", "has notes of more than one scope; write a file for each")
 
 
-def _manifest_of(name: str, data: bytes, notes: Sequence[ArchivedNote], now: datetime) -> Manifest:
+def _describe(name: str, data: bytes, notes: Sequence[ArchivedNote], now: datetime) -> Manifest:
     ids = [note.id for note in notes]
     return Manifest(
         format=FORMAT,
@@ -448,7 +451,7 @@ def _as_json(manifest: Manifest) -> bytes:
     return json.dumps(fields, indent=2, sort_keys=True).encode() + b"\n"
 
 
-def _parsed(text: bytes, file: str) -> Manifest:
+def _parse_manifest(text: bytes, file: str) -> Manifest:
     try:
         fields = json.loads(text)
         check_format(fields["format"], file)
@@ -464,7 +467,7 @@ def _fits(data: bytes, manifest: Manifest) -> bool:
 
 
 def _difference(data: bytes, manifest: Manifest) -> tuple[str, str]:
-    """Return what was expected and what was found, of data that does not fit."""
+    """Return the expected and the found size, or checksum, of data that does not fit."""
     if len(data) != manifest.size_bytes:
         return f"{manifest.size_bytes} bytes", f"{len(data)} bytes"
     return f"SHA-256 {manifest.sha256}", f"SHA-256 {hashlib.sha256(data).hexdigest()}"

@@ -1,4 +1,4 @@
-"""What is archived of a note, and how notes become the bytes of a Parquet file and come back."""
+"""Archived notes, and their conversion to and from Parquet files."""
 
 import json
 from collections.abc import Collection, Iterable, Sequence
@@ -25,13 +25,13 @@ _MOMENT = pa.timestamp("us", tz="UTC")
 
 
 class UnreadableArchive(LaminaError):
-    """A file of the archive is not what it was when it was written; nothing of it was read.
+    """A file of the archive is missing or damaged, or has an unknown format; none of its notes were read.
 
     Args:
-        file: Which one, from the archive's root.
-        expected: What should be there.
-        found: What is there.
-        remedy: What the operator can do.
+        file: Its path from the archive's root.
+        expected: The expected content.
+        found: The content that was found.
+        remedy: Advice to the operator.
     """
 
     def __init__(self, file: str, expected: str, found: str, remedy: str = "restore it from a backup") -> None:
@@ -64,7 +64,7 @@ class ArchivedChunk(NamedTuple):
 
 
 class ArchivedVersion(NamedTuple):
-    """What a note was before a change."""
+    """An earlier version of a note."""
 
     version: int
     content: str
@@ -77,7 +77,7 @@ class ArchivedVersion(NamedTuple):
 
 
 class ArchivedLink(NamedTuple):
-    """How a note stands to another memory."""
+    """A link from a note to another memory."""
 
     to_id: UUID
     kind: str
@@ -91,10 +91,10 @@ class ArchivedNote:
     """A note with everything that goes with it, as it was when it was archived.
 
     Args:
-        content_hash: Under which its scope holds it once.
-        version: Of the present state; earlier ones stand in ``versions``.
+        content_hash: Hash of the content, which is unique in the scope.
+        version: Of the present state; ``versions`` has the earlier ones.
         derived_from: Notes that it was made from.
-        extra: JSON that later formats may give fields of their own.
+        extra: JSON whose members may become fields in later formats.
     """
 
     id: UUID
@@ -199,32 +199,32 @@ _REPEATING = [
 
 
 def to_parquet(notes: Iterable[ArchivedNote]) -> bytes:
-    """Return a Parquet file of the notes, in the order of their ids: the same bytes for the same notes in any order.
+    """Convert notes to a Parquet file, by id: the same notes give the same bytes, in any order.
 
-    Bytes differ between versions of the library that writes them.
+    The bytes depend on the version of the library.
 
     Raises:
         InvalidInput: For JSON, text or a time that a file cannot hold as it is.
     """
     rows = [_row(note) for note in sorted(notes, key=lambda note: note.id)]
     try:
-        return _written(rows)
+        return _write_table(rows)
     except (pa.ArrowException, ValueError, OverflowError, TypeError) as error:
         raise InvalidInput("notes", f"do not fit the archive's columns: {error}") from error
 
 
 def from_parquet(data: bytes, file: str, ids: Collection[UUID] | None = None) -> list[ArchivedNote]:
-    """Return the notes of a Parquet file, in the order of their ids; with ids, those of them that it has.
+    """Convert a Parquet file to its notes, by id; with ids, only to those of them that it has.
 
     Args:
         data: The file's bytes.
         file: Its name, for errors.
-        ids: Which notes to return; the others are never made into objects.
+        ids: Notes to return; no objects are made of the others.
 
     Raises:
-        UnreadableArchive: If this is not a Parquet file of this format or an earlier one.
+        UnreadableArchive: If the data is not a Parquet file of this format or an earlier one.
     """
-    table = _opened(data, file)
+    table = _read_table(data, file)
     if ids is not None:
         wanted = pa.array([each.bytes for each in ids], _ID)
         table = table.filter(pc.is_in(table["id"], value_set=wanted))
@@ -243,7 +243,7 @@ def check_format(found: Any, file: str) -> None:
         raise UnreadableArchive(file, f"format {FORMAT} or lower", f"format {found}", "read it with a newer lamina")
 
 
-def _opened(data: bytes, file: str) -> Any:
+def _read_table(data: bytes, file: str) -> Any:
     try:
         parquet = pq.ParquetFile(pa.BufferReader(data))
     except pa.ArrowException as error:
@@ -253,7 +253,7 @@ def _opened(data: bytes, file: str) -> Any:
     return parquet.read()
 
 
-def _written(rows: Sequence[Json]) -> bytes:
+def _write_table(rows: Sequence[Json]) -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(
         pa.Table.from_pylist(rows, schema=_SCHEMA),

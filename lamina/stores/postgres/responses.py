@@ -1,4 +1,4 @@
-"""The store of responses: one transaction a put, one small read a lookup."""
+"""The store of model responses: one transaction for a put, one small read for a lookup."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -43,10 +43,10 @@ class NewResponse:
     """A response to store.
 
     Args:
-        request: What it answers.
-        response: It, as JSON text.
+        request: The question that it answers.
+        response: The answer, as JSON text.
         embedding: Float32 bytes of the question's unit vector; ``None`` if that is not compared by meaning.
-        token: From the lookup before it was made.
+        token: Of the lookup before the response was made.
     """
 
     request: DigestedQuestion
@@ -56,23 +56,23 @@ class NewResponse:
 
     @property
     def question(self) -> ModelQuestion:
-        """Return what it answers."""
+        """Return the question."""
         return self.request.question
 
     @property
     def size_bytes(self) -> int:
-        """Return about how much room it takes."""
+        """Return about how many bytes it takes in the table."""
         texts = len(self.response.encode()) + len(self.question.text.encode())
         return _ROW_BYTES + len(self.embedding or b"") + texts
 
 
 @dataclass(frozen=True, slots=True)
 class ExactMatch:
-    """What is known of exactly one request.
+    """The state of an agent, and its current response to exactly one request.
 
     Args:
-        agent_state: Of its agent; ``None`` if that never put a response.
-        candidate: The current response to it, fresh or stale.
+        agent_state: ``None`` if the agent never put a response.
+        candidate: The response, fresh or stale.
     """
 
     agent_state: AgentState | None = None
@@ -80,7 +80,7 @@ class ExactMatch:
 
 
 @dataclass(frozen=True, slots=True)
-class _Claimed:
+class _LockedAgent:
     """The locked rows of an agent and its workspace."""
 
     agent_state: AgentState
@@ -92,7 +92,7 @@ class Responses:
 
     Args:
         pool: Connections to Postgres.
-        policy: When a response answers.
+        policy: Thresholds and lifetimes of responses.
         generation: The active generation of vectors.
     """
 
@@ -102,13 +102,13 @@ class Responses:
         self._generation = generation
 
     async def exact(self, request: DigestedQuestion, now: datetime) -> ExactMatch:
-        """Return where the agent stands, and the current response to exactly this request.
+        """Return the state of the agent, and its current response to exactly this request.
 
         Raises:
             Unavailable: If Postgres does not answer.
         """
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["exact_response"], self._asked(request, now))
+            cursor = await connection.execute(QUERIES["exact_response"], self._parameters(request, now))
             row = await cursor.fetchone()
         if row is None:
             return ExactMatch()
@@ -124,11 +124,11 @@ class Responses:
         """
         vector = {"embedding": _vector(embedding), "max_distance": 1 - self._policy.threshold, "limit": MAX_CANDIDATES}
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["near_responses"], self._asked(request, now) | vector)
+            cursor = await connection.execute(QUERIES["near_responses"], self._parameters(request, now) | vector)
             return [_candidate(row, similarity=row["similarity"]) async for row in cursor]
 
     async def read(self, question: ModelQuestion, id_: UUID) -> str | None:
-        """Return a response as the JSON text that was put; ``None`` if it is gone.
+        """Return a response as the JSON text that was put; ``None`` if it was deleted.
 
         Raises:
             Unavailable: If Postgres does not answer.
@@ -139,7 +139,7 @@ class Responses:
         return None if row is None else str(row["response"])
 
     async def lease(self, question: ModelQuestion, id_: UUID, now: datetime) -> bool:
-        """Tell whether the caller is the one to refresh a stale response.
+        """Report whether the caller is the one to refresh a stale response.
 
         Raises:
             Unavailable: If Postgres does not answer.
@@ -151,7 +151,7 @@ class Responses:
             return cursor.rowcount == 1
 
     async def agents(self, tenant: str, workspace: str, limit: int) -> list[str]:
-        """Return the agents that have responses, and maybe some that had; as many as the limit, whichever.
+        """Return agents that have responses, and maybe some that had, up to the limit, in no order.
 
         Raises:
             Unavailable: If Postgres does not answer.
@@ -162,7 +162,7 @@ class Responses:
             return [row["agent"] async for row in cursor]
 
     async def put(self, new: NewResponse, now: datetime) -> PutOutcome:
-        """Store a response in place of the one to exactly this request, if that is current.
+        """Store a response in place of the one to exactly this request, unless memories changed since its lookup.
 
         Raises:
             Unavailable: If Postgres does not answer; nothing is stored.
@@ -173,14 +173,14 @@ class Responses:
 
     async def _put(self, connection: Connection, new: NewResponse, now: datetime) -> PutOutcome:
         lesson = await _last_lesson(connection, new.question) if new.token is not None and new.token < 0 else None
-        claimed = await _claim(connection, new.question, now)
+        claimed = await _lock_agent(connection, new.question, now)
         agent_state = claimed.agent_state
         if not is_current(new.token, agent_state, lesson, by_workspace=self._policy.by_workspace):
             return PutOutcome(refusal=PutRefusal.CHANGED)
         agent_epoch = await _with_prompt(connection, new.question, agent_state)
         id_, ttl_s = new_id(), adaptive_ttl(agent_state.hits, agent_state.lookups, self._policy.ttl)
         gone = await self._make_room(connection, new, claimed.used_bytes, now)
-        row = self._asked(new.request, now) | {
+        row = self._parameters(new.request, now) | {
             "id": id_,
             "query": new.question.text,
             "response": new.response,
@@ -192,40 +192,40 @@ class Responses:
             "expires_at": now + timedelta(seconds=ttl_s),
         }
         await connection.execute(QUERIES["insert_response"], row)
-        await _weigh(connection, new.question.space, new.size_bytes - gone.size_bytes)
+        await _add_bytes(connection, new.question.space, new.size_bytes - gone.size_bytes)
         return PutOutcome(id_, None, ttl_s, gone.others)
 
-    async def _make_room(self, connection: Connection, new: NewResponse, used_bytes: int, now: datetime) -> "_Gone":
+    async def _make_room(self, connection: Connection, new: NewResponse, used_bytes: int, now: datetime) -> "_Deleted":
         """Delete the response that is replaced, and others if the budget is spent."""
-        asked, ids = self._asked(new.request, now), list[UUID]()
+        asked, ids = self._parameters(new.request, now), list[UUID]()
         if used_bytes + new.size_bytes > self._policy.budget.size_bytes:
             cursor = await connection.execute(QUERIES["held_responses"], asked)
             held = [StoredResponse(**row) async for row in cursor]
             ids = evicted(held, new.size_bytes, self._policy.budget)
         cursor = await connection.execute(QUERIES["delete_responses"], asked | {"ids": ids})
-        return _Gone(sum([row["size_bytes"] async for row in cursor]), len(ids))
+        return _Deleted(sum([row["size_bytes"] async for row in cursor]), len(ids))
 
     async def count(self, uses: Sequence[ResponseUse]) -> None:
-        """Add lookups and hits to what is known of agents and responses.
+        """Add lookups and hits to the counts of agents and responses.
 
         Raises:
             Unavailable: If Postgres does not answer.
         """
         async with connect(self._pool) as connection:
-            await connection.execute(QUERIES["count_response_lookups"], _lookups(uses))
-        hits = _hits(uses)
+            await connection.execute(QUERIES["count_response_lookups"], _count_lookups(uses))
+        hits = _count_hits(uses)
         if hits["ids"]:
             async with connect(self._pool) as connection:
                 await connection.execute(QUERIES["count_response_hits"], hits)
 
     def cutoff(self, now: datetime) -> datetime:
-        """Return when a response must have expired for nobody to be given it any more, not even as stale."""
+        """Return the time of expiry before which a response is not served any more, not even as stale."""
         return now - self._policy.grace
 
     async def purge_expired(self, now: datetime, tenant: str | None = None) -> int:
-        """Delete what nobody will be given any more, of a tenant or of all; return how many responses that were.
+        """Delete responses that are not served any more, of a tenant or of all; return how many.
 
-        Each workspace is locked for as long as its own take.
+        Each workspace is locked while its own responses are deleted.
 
         Raises:
             Unavailable: If Postgres does not answer.
@@ -239,9 +239,9 @@ class Responses:
         return gone
 
     async def purge(self, tenant: str, workspace: str | None = None, agent: str | None = None) -> int:
-        """Delete all responses of a tenant, a workspace or an agent; return how many that were.
+        """Delete all responses of a tenant, a workspace or an agent; return how many.
 
-        What is being made for them at this moment is not stored afterwards.
+        Responses that are being made at this moment are not stored afterwards.
 
         Raises:
             Unavailable: If Postgres does not answer.
@@ -252,7 +252,7 @@ class Responses:
         )
 
     async def erase_user(self, tenant: str, user: str) -> int:
-        """Delete all responses of a user in any workspace; return how many that were.
+        """Delete all responses of a user in any workspace; return how many.
 
         Raises:
             Unavailable: If Postgres does not answer.
@@ -267,7 +267,7 @@ class Responses:
                 await end_responses(connection, parameters["tenant"], parameters["workspace"], parameters["agent_id"])
             cursor = await connection.execute(query, parameters)
             sizes = [row["size_bytes"] async for row in cursor]
-            await _weigh(connection, (parameters["tenant"], parameters["workspace"]), -sum(sizes))
+            await _add_bytes(connection, (parameters["tenant"], parameters["workspace"]), -sum(sizes))
             return len(sizes)
 
         return await in_transaction(self._pool, act)
@@ -280,7 +280,7 @@ class Responses:
             return [dict(row) async for row in cursor]
 
     async def figures(self, tenant: str, workspace: str | None, now: datetime) -> ResponseFigures:
-        """Return what a tenant, or one of its workspaces, holds.
+        """Count the responses of a tenant, or of one of its workspaces.
 
         Raises:
             Unavailable: If Postgres does not answer.
@@ -294,7 +294,7 @@ class Responses:
         assert row is not None  # noqa: S101 - an aggregate is one row
         return ResponseFigures(**row)
 
-    def _asked(self, request: DigestedQuestion, now: datetime) -> dict[str, Any]:
+    def _parameters(self, request: DigestedQuestion, now: datetime) -> dict[str, Any]:
         question = request.question
         return _place(question) | {
             "namespace": question.scope.namespace,
@@ -309,8 +309,8 @@ class Responses:
 
 
 @dataclass(frozen=True, slots=True)
-class _Gone:
-    """What was deleted: bytes, and how many other responses than the one that is replaced."""
+class _Deleted:
+    """The bytes of deleted responses, and their number without the replaced one."""
 
     size_bytes: int
     others: int
@@ -331,9 +331,9 @@ async def count_expired(
 
 
 async def _last_lesson(connection: Connection, question: ModelQuestion) -> datetime | None:
-    """Return when the workspace's memory last changed.
+    """Return when the workspace's memory last changed, locked against changes until the transaction ends.
 
-    Until the end of the transaction it does not: whoever changes it next sees the agent's new row.
+    So the next change sees the agent's new row.
     """
     await connection.execute(QUERIES["lock_lessons"], _place(question))
     cursor = await connection.execute(QUERIES["last_lesson"], _place(question))
@@ -341,35 +341,32 @@ async def _last_lesson(connection: Connection, question: ModelQuestion) -> datet
     return row["taught_at"] if row else None
 
 
-async def _claim(connection: Connection, question: ModelQuestion, now: datetime) -> _Claimed:
+async def _lock_agent(connection: Connection, question: ModelQuestion, now: datetime) -> _LockedAgent:
     cursor = await connection.execute(QUERIES["claim_response_agents"], _place(question) | {"now": now})
     rows = {row["agent"]: row async for row in cursor}
     whole, own = rows[""], rows[question.agent]
     epochs = {"agent_epoch": own["epoch"], "workspace_epoch": whole["epoch"], "workspace_writes": whole["writes"]}
-    return _Claimed(_agent_state(own | epochs), whole["bytes"])
+    return _LockedAgent(_agent_state(own | epochs), whole["bytes"])
 
 
 async def _with_prompt(connection: Connection, question: ModelQuestion, agent_state: AgentState) -> int:
-    """Return the agent's epoch under the prompt that the question names, if it names one."""
+    """Return the agent's epoch; a question that names another prompt version begins a new one."""
     if question.prompt_version in {None, agent_state.prompt_version}:
         return agent_state.agent_epoch
-    cursor = await connection.execute(QUERIES["change_prompt"], _prompt(question))
+    parameters = _place(question) | {"prompt_version": question.prompt_version}
+    cursor = await connection.execute(QUERIES["change_prompt"], parameters)
     row = await cursor.fetchone()
     assert row is not None  # noqa: S101 - the row is locked
     return int(row["epoch"])
 
 
-async def _weigh(connection: Connection, space: tuple[str, str], more_bytes: int) -> None:
+async def _add_bytes(connection: Connection, space: tuple[str, str], more_bytes: int) -> None:
     parameters = {"tenant": space[0], "workspace": space[1], "more_bytes": more_bytes}
     await connection.execute(QUERIES["weigh_responses"], parameters)
 
 
 def _place(question: ModelQuestion) -> dict[str, Any]:
     return {"tenant": question.scope.tenant, "workspace": question.scope.workspace, "agent": question.agent}
-
-
-def _prompt(question: ModelQuestion) -> dict[str, Any]:
-    return _place(question) | {"prompt_version": question.prompt_version}
 
 
 def _agent_state(row: DictRow) -> AgentState:
@@ -385,7 +382,7 @@ def _vector(embedding: bytes) -> Vector:
     return Vector(np.frombuffer(embedding, dtype=np.float32))
 
 
-def _lookups(uses: Sequence[ResponseUse]) -> dict[str, Any]:
+def _count_lookups(uses: Sequence[ResponseUse]) -> dict[str, Any]:
     lookups = Counter((*use.space, use.agent) for use in uses)
     hits = Counter((*use.space, use.agent) for use in uses if use.response is not None)
     return {
@@ -398,7 +395,7 @@ def _lookups(uses: Sequence[ResponseUse]) -> dict[str, Any]:
     }
 
 
-def _hits(uses: Sequence[ResponseUse]) -> dict[str, Any]:
+def _count_hits(uses: Sequence[ResponseUse]) -> dict[str, Any]:
     found = [(use.response, use.at) for use in uses if use.response is not None]
     hits = Counter(id_ for id_, _ in found)
     last = dict(sorted(found, key=lambda item: item[1]))
