@@ -222,7 +222,7 @@ class DocumentRecorder:
         # By key, so that two writers of the same documents seldom deadlock.
         for place in sorted(range(len(batch.documents)), key=lambda place: batch.documents[place].key):
             put[place] = await self._write_one(connection, scope, batch, place, now)
-        gone = [id_ for item in put.values() for id_ in item.gone]
+        gone = [id_ for item in put.values() for id_ in item.deleted]
         new = [id_ for item in put.values() for id_ in item.new if id_ not in set(gone)]
         unlinked = await self._linker.forget(connection, gone)
         linked = await self._linker.write(connection, scope, batch.links, set(new))

@@ -124,10 +124,10 @@ class Eraser:
         deletion = await delete_notes(connection, owner.tenant, ids, owner.now)
         made = await lock_derived_notes(connection, owner.tenant, ids)
         erased = [row["id"] for row in (*rows, *made)]
-        everything = sorted({*erased, *deletion.gone})
+        everything = sorted({*erased, *deletion.deleted})
         nodes = await self._linker.forget(connection, everything)
-        await enqueue_returned(connection, deletion.back)
-        entries = [*note_entries([*everything, *deletion.back]), *outbox_entries("graph", nodes)]
+        await enqueue_returned(connection, deletion.restored)
+        entries = [*note_entries([*everything, *deletion.restored]), *outbox_entries("graph", nodes)]
         await enqueue_entries(connection, entries)
         await erase_notes(connection, owner.tenant, erased)
         return [*rows, *made]

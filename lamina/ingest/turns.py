@@ -299,9 +299,9 @@ class Recorder:
 
     async def _unlink(self, connection: Connection, deletion: Deletion) -> list[OutboxEntry]:
         """Remove the links of deleted notes; return the entries that take the notes out of every projection."""
-        await enqueue_returned(connection, deletion.back)
-        nodes = await self._linker.forget(connection, deletion.gone)
-        return [*note_entries([*deletion.gone, *deletion.back]), *outbox_entries("graph", nodes)]
+        await enqueue_returned(connection, deletion.restored)
+        nodes = await self._linker.forget(connection, deletion.deleted)
+        return [*note_entries([*deletion.deleted, *deletion.restored]), *outbox_entries("graph", nodes)]
 
     async def patch_profile(self, scope: Scope, patch: Metadata) -> Profile:
         """Merge a patch into the user's profile.

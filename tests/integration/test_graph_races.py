@@ -167,9 +167,9 @@ async def test_a_summary_that_is_stored_while_its_source_goes_goes_too(pool: Poo
         async with writer.transaction():
             await put_notes(writer, summary)
             task = await started(pool, deleter, delete_note(deleter, "acme", source.id, NOON))
-        scope, gone = await task
+        scope, deletion = await task
 
-    assert (scope.workspace, gone.gone) == ("desk", tuple(sorted([source.id, summary.id])))
+    assert (scope.workspace, deletion.deleted) == ("desk", tuple(sorted([source.id, summary.id])))
     assert await rows(pool, "SELECT id FROM notes WHERE deleted_at IS NULL") == []
 
 

@@ -90,7 +90,7 @@ class DocumentResult:
         id: Its id; it stays when the document is replaced.
         passages: Number of its passages.
         new: Passages that were written.
-        gone: Passages of the document that was replaced.
+        deleted: Passages of the document that was replaced.
     """
 
     id: UUID
@@ -99,7 +99,7 @@ class DocumentResult:
     version: int
     passages: int
     new: tuple[UUID, ...] = ()
-    gone: tuple[UUID, ...] = ()
+    deleted: tuple[UUID, ...] = ()
 
 
 async def find_documents(connection: Connection, scope: Scope, keys: Sequence[str]) -> dict[str, DocumentState]:
@@ -119,9 +119,9 @@ async def put_document(
     row = scope_parameters(scope) | _columns(document, now) | {"id": prepared.id}
     written = await (await connection.execute(QUERIES["put_document"], row)).fetchone()
     if written is None:
-        known = (await find_documents(connection, scope, [document.key]))[document.key]
-        return DocumentResult(known.id, document.key, "existed", known.version, known.passages)
-    gone = await _delete_passages(connection, written["id"])
+        existing = (await find_documents(connection, scope, [document.key]))[document.key]
+        return DocumentResult(existing.id, document.key, "existed", existing.version, existing.passages)
+    deleted = await _delete_passages(connection, written["id"])
     await _insert_passages(connection, scope, written["id"], prepared, generation)
     return DocumentResult(
         id=written["id"],
@@ -130,7 +130,7 @@ async def put_document(
         version=written["version"],
         passages=len(prepared.passages),
         new=tuple(passage.id for passage in prepared.passages),
-        gone=gone,
+        deleted=deleted,
     )
 
 
@@ -199,9 +199,9 @@ async def delete_document(connection: Connection, tenant: str, id_: UUID) -> tup
     row = await (await connection.execute(QUERIES["lock_document"], name)).fetchone()
     if row is None:
         raise NotFound("document", str(id_))
-    gone = await _delete_passages(connection, id_)
+    deleted = await _delete_passages(connection, id_)
     await connection.execute(QUERIES["delete_document"], name)
-    return Scope(tenant, row["workspace"], row["namespace"]), gone
+    return Scope(tenant, row["workspace"], row["namespace"]), deleted
 
 
 class Documents:

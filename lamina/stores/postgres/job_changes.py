@@ -113,7 +113,7 @@ async def take_rows(connection: Connection, run: UUID, relation: str, limit: int
     return [row["id"] async for row in cursor]
 
 
-async def forget_changes(connection: Connection, before: datetime) -> int:
+async def delete_old_changes(connection: Connection, before: datetime) -> int:
     """Delete the changes of runs that finished before this time: these cannot be undone any more."""
     return (await connection.execute(QUERIES["forget_job_changes"], {"before": before})).rowcount
 

@@ -17,7 +17,7 @@ from lamina.core.runs import OPEN, Counts, Cursor, Held, JobName, Order, Partiti
 from lamina.errors import Conflict, NotFound
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
 from lamina.stores.postgres.idempotency import Json, Once, answer_once
-from lamina.stores.postgres.job_changes import forget_changes
+from lamina.stores.postgres.job_changes import delete_old_changes
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("job_runs.sql")
@@ -198,7 +198,7 @@ class JobRuns:
 
         async def act(connection: Connection) -> int:
             await connection.execute(QUERIES["forget_job_runs"], {"before": before - KEPT})
-            return await forget_changes(connection, before)
+            return await delete_old_changes(connection, before)
 
         return await in_transaction(self._pool, act)
 

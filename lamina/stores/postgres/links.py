@@ -62,9 +62,9 @@ class UnlinkedMemory:
 
 async def put_mentions(connection: Connection, scope: Scope, mentions: Sequence[Mention]) -> None:
     """Store mentions of entities that exist; every new source raises an entity's confidence."""
-    kept = await keep_entities(connection, scope, {item.entity for item in mentions})
-    known = (item for item in mentions if item.entity in kept)
-    in_order = sorted(known, key=lambda item: (item.entity, item.memory, item.kind))
+    existing = await keep_entities(connection, scope, {item.entity for item in mentions})
+    valid = (item for item in mentions if item.entity in existing)
+    in_order = sorted(valid, key=lambda item: (item.entity, item.memory, item.kind))
     if not in_order:
         return
     await connection.execute(

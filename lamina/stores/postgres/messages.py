@@ -102,8 +102,7 @@ async def append_messages(
     parameters = scope_parameters(scope)
     first = await _lock_session(connection, parameters)
     hashes = [item.message.identity(now) for item in prepared]
-    known = await _known(connection, parameters, hashes)
-    placed: dict[bytes, AppendedMessage] = dict(known)
+    placed = await _find_existing(connection, parameters, hashes)
     new: list[dict[str, Any]] = []
     for item, digest in zip(prepared, hashes, strict=True):
         if digest not in placed:
@@ -121,7 +120,7 @@ async def _lock_session(connection: Connection, parameters: Mapping[str, Any]) -
     return int(row["next_position"])
 
 
-async def _known(
+async def _find_existing(
     connection: Connection, parameters: Mapping[str, Any], hashes: Sequence[bytes]
 ) -> dict[bytes, AppendedMessage]:
     cursor = await connection.execute(QUERIES["known_messages"], {**parameters, "hashes": list(hashes)})

@@ -105,30 +105,30 @@ def refuse_versions(server: int, vector: str | None) -> None:
         raise Misconfigured(f"postgres has pgvector {vector}, needed is 0.7 or later", remedy)
 
 
-def refused(said: str) -> Misconfigured:
+def connection_refusal(message: str) -> Misconfigured:
     """Return the error, with its remedy, for a connection that was refused.
 
     Args:
-        said: Message of libpq, in any language; an unknown one counts as an outage.
+        message: Message of libpq, in any language; an unknown one counts as an outage.
     """
     for part, remedy in _REFUSALS:
-        if part in said:
-            return Misconfigured(f"postgres refuses the connection: {said}", remedy)
+        if part in message:
+            return Misconfigured(f"postgres refuses the connection: {message}", remedy)
     return Misconfigured(
-        f"postgres does not answer: {said}", "start it, or correct postgres.url (LAMINA_POSTGRES__URL)"
+        f"postgres does not answer: {message}", "start it, or correct postgres.url (LAMINA_POSTGRES__URL)"
     )
 
 
-def is_outage(said: str) -> bool:
+def is_outage(message: str) -> bool:
     """Report whether a message of libpq tells of an outage that may pass, not of a fault that an operator must mend."""
-    return not any(part in said for part, _ in _REFUSALS)
+    return not any(part in message for part, _ in _REFUSALS)
 
 
 def wait_for_server(url: str, seconds: float) -> None:
     """Wait until the server accepts or refuses connections, or the time is over; :func:`migrate` tells the cause."""
     deadline = time.monotonic() + seconds
-    while (said := _refusal(url)) is not None and is_outage(said) and time.monotonic() < deadline:
-        logger.warning("postgres does not answer yet; the start waits: %s", said)
+    while (message := _refusal(url)) is not None and is_outage(message) and time.monotonic() < deadline:
+        logger.warning("postgres does not answer yet; the start waits: %s", message)
         time.sleep(min(LOOK_S, max(0.0, deadline - time.monotonic())))
 
 
@@ -169,7 +169,7 @@ def migrate(url: str, *, connect_timeout_s: int = CONNECT_TIMEOUT_S) -> list[str
             "postgres.url is no URL of a database", "write postgresql://user:password@host:5432/database"
         ) from None
     except psycopg.OperationalError as error:
-        raise refused(_first_line(error)) from error
+        raise connection_refusal(_first_line(error)) from error
     except (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile) as error:
         raise Misconfigured(
             f"postgres lacks an extension: {error.diag.message_primary}", "install pgvector 0.7 or later on the server"

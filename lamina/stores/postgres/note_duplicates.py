@@ -79,8 +79,8 @@ async def put_notes(
     if min_cosine >= 1:
         return await insert_notes(connection, scope, prepared, generation, now)
     hashes = [item.note.content_hash() for item in prepared]
-    known = await ids_by_hash(connection, scope, hashes)
-    fresh = [item for item, hash_ in zip(prepared, hashes, strict=True) if hash_ not in known]
+    existing = await ids_by_hash(connection, scope, hashes)
+    fresh = [item for item, hash_ in zip(prepared, hashes, strict=True) if hash_ not in existing]
     stored = await _nearest(connection, scope, fresh, generation, min_cosine)
     if len(fresh) > MANY:  # In a thread, for many comparisons would hold up other requests.
         repeated = await asyncio.to_thread(find_restatements, fresh, stored, min_cosine=min_cosine)

@@ -125,10 +125,10 @@ async def insert_notes(
     return results
 
 
-async def _prolong(connection: Connection, known: Sequence[tuple[UUID, Note]]) -> None:
+async def _prolong(connection: Connection, repeated: Sequence[tuple[UUID, Note]]) -> None:
     """Let notes that are repeated expire as late as their repetitions."""
-    if known:
-        ids, expiries = [id_ for id_, _ in known], [note.expires_at for _, note in known]
+    if repeated:
+        ids, expiries = [id_ for id_, _ in repeated], [note.expires_at for _, note in repeated]
         await connection.execute(QUERIES["prolong_notes"], {"ids": ids, "expiries": expiries})
 
 
@@ -210,9 +210,9 @@ async def derive_notes(connection: Connection, scope: Scope, prepared: Sequence[
         return
     wanted = sorted({source for _, source in pairs})
     cursor = await connection.execute(QUERIES["lock_note_sources"], {**scope_parameters(scope), "ids": wanted})
-    known = {row["id"] async for row in cursor}
+    existing = {row["id"] async for row in cursor}
     for source in wanted:
-        if source not in known:
+        if source not in existing:
             raise InvalidInput("derived_from", f"names {source}, which is no note of this scope")
     async with connection.cursor() as many:
         rows = [{"note_id": note, "source_id": source} for note, source in pairs]
@@ -230,12 +230,12 @@ class Deletion:
     """The effects of deleting notes.
 
     Args:
-        gone: All deleted notes: the given ones, those made from them, and those merged into them.
-        back: Notes that are live again: the note that they were merged into was made from a deleted one.
+        deleted: The given notes, those made from them, and those merged into them.
+        restored: Notes that are live again: the note that they were merged into was made from a deleted one.
     """
 
-    gone: tuple[UUID, ...] = ()
-    back: tuple[UUID, ...] = ()
+    deleted: tuple[UUID, ...] = ()
+    restored: tuple[UUID, ...] = ()
 
 
 async def delete_expired(connection: Connection, scope: Scope, hashes: Sequence[bytes], now: datetime) -> Deletion:
@@ -261,13 +261,13 @@ async def delete_notes(connection: Connection, tenant: str, ids: Sequence[UUID],
     """Delete locked notes, with all that depends on them."""
     if not ids:
         return Deletion()
-    gone: dict[UUID, bool] = {}
+    deleted: dict[UUID, bool] = {}
     parameters = {"ids": list(ids), "tenant": tenant, "now": now}
     while more := await (await connection.execute(QUERIES["delete_notes"], parameters)).fetchall():
-        gone |= {row["id"]: row["is_direct"] for row in more}
-    derived = [id_ for id_, is_direct in gone.items() if not is_direct]
+        deleted |= {row["id"]: row["is_direct"] for row in more}
+    derived = [id_ for id_, is_direct in deleted.items() if not is_direct]
     released = await connection.execute(QUERIES["release_merged"], {"ids": derived, "tenant": tenant})
-    return Deletion(tuple(sorted(gone)), tuple([row["id"] async for row in released]))
+    return Deletion(tuple(sorted(deleted)), tuple([row["id"] async for row in released]))
 
 
 async def lock_unchanged(

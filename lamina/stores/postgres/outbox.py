@@ -76,12 +76,12 @@ class Outbox:
 
     Args:
         pool: Connections to Postgres.
-        kept: The projections whose lag counts; entries of others wait without a lag.
+        counted: The projections whose lag counts; entries of others wait without a lag.
     """
 
-    def __init__(self, pool: Pool, kept: Sequence[ProjectionName] = tuple(PROJECTIONS)) -> None:
+    def __init__(self, pool: Pool, counted: Sequence[ProjectionName] = tuple(PROJECTIONS)) -> None:
         self._pool = pool
-        self._kept = kept
+        self._counted = counted
 
     async def take(self, projection: ProjectionName, limit: int, applied: Sequence[int] = ()) -> list[tuple[int, UUID]]:
         """Return the oldest (sequence number, memory id) pairs but for applied ones; they stay until :meth:`finish`."""
@@ -128,7 +128,7 @@ class Outbox:
         async with connect(self._pool) as connection:
             cursor = await connection.execute(QUERIES["outbox_lag"])
             found = {row["projection"]: Lag(row["pending"], max(0.0, row["oldest_s"])) async for row in cursor}
-        return {name: found.get(name, Lag(0, 0.0)) for name in self._kept}
+        return {name: found.get(name, Lag(0, 0.0)) for name in self._counted}
 
 
 def enqueue_all(url: str, projection: ProjectionName) -> int:

@@ -179,7 +179,7 @@ class Responses:
             return PutOutcome(refusal=PutRefusal.CHANGED)
         agent_epoch = await _with_prompt(connection, new.question, agent_state)
         id_, ttl_s = new_id(), adaptive_ttl(agent_state.hits, agent_state.lookups, self._policy.ttl)
-        gone = await self._make_room(connection, new, claimed.used_bytes, now)
+        deleted = await self._make_room(connection, new, claimed.used_bytes, now)
         row = self._parameters(new.request, now) | {
             "id": id_,
             "query": new.question.text,
@@ -192,8 +192,8 @@ class Responses:
             "expires_at": now + timedelta(seconds=ttl_s),
         }
         await connection.execute(QUERIES["insert_response"], row)
-        await _add_bytes(connection, new.question.space, new.size_bytes - gone.size_bytes)
-        return PutOutcome(id_, None, ttl_s, gone.others)
+        await _add_bytes(connection, new.question.space, new.size_bytes - deleted.size_bytes)
+        return PutOutcome(id_, None, ttl_s, deleted.others)
 
     async def _make_room(self, connection: Connection, new: NewResponse, used_bytes: int, now: datetime) -> "_Deleted":
         """Delete the response that is replaced, and others if the budget is spent."""
@@ -231,12 +231,12 @@ class Responses:
             Unavailable: If Postgres does not answer.
         """
         times = {"cutoff": self.cutoff(now), "by_workspace": self._policy.by_workspace}
-        gone = 0
+        count = 0
         for place in await self._workspaces(tenant, None):
-            gone += await self._purge(QUERIES["purge_dead_responses"], place | times)
+            count += await self._purge(QUERIES["purge_dead_responses"], place | times)
         async with connect(self._pool) as connection:
             await connection.execute(QUERIES["forget_response_agents"], {"tenant": tenant, "idle_since": now - IDLE})
-        return gone
+        return count
 
     async def purge(self, tenant: str, workspace: str | None = None, agent: str | None = None) -> int:
         """Delete all responses of a tenant, a workspace or an agent; return how many.

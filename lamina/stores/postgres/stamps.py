@@ -27,14 +27,14 @@ class Stamps:
 
     Args:
         pool: Connections to Postgres.
-        kept: The projections that are kept up to date.
+        projections: The projections that are kept up to date.
         deadline_s: Seconds after which a connection that does not answer is given up.
     """
 
-    def __init__(self, pool: Pool, kept: Sequence[ProjectionName], *, deadline_s: float) -> None:
+    def __init__(self, pool: Pool, projections: Sequence[ProjectionName], *, deadline_s: float) -> None:
         self._pool = pool
         self._deadline_s = deadline_s
-        self._kept = list(kept)
+        self._projections = list(projections)
         self._calls: Coalescer[Scope, Stamp] = Coalescer(self._read, part="postgres", max_in_flight=MAX_IN_FLIGHT)
 
     async def read(self, scope: Scope) -> Stamp:
@@ -47,7 +47,7 @@ class Stamps:
 
     async def _read(self, scopes: Sequence[Scope]) -> list[Stamp]:
         parameters = {
-            "projections": self._kept,
+            "projections": self._projections,
             "tenants": [scope.tenant for scope in scopes],
             "workspaces": [scope.workspace for scope in scopes],
             "namespaces": [scope.namespace for scope in scopes],
