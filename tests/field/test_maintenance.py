@@ -237,7 +237,7 @@ def add_tenants(connection: "psycopg.Connection[dict[str, Any]]", first: int, la
 
 
 def all_costs(connection: "psycopg.Connection[dict[str, Any]]") -> dict[str, Cost]:
-    asked: dict[str, Json] = {"job_namespaces": UNITS, "count_job_namespaces": SCOPE}
+    asked: dict[str, Json] = {"list_job_namespaces": UNITS, "count_job_namespaces": SCOPE}
     for policy in CANDIDATES:
         page = SCOPE | {"moment": datetime.now(UTC), "after": None, "limit": 2_000}
         asked[policy.candidates] = page

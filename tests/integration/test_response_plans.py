@@ -86,11 +86,11 @@ def ask(connection: "psycopg.Connection[dict[str, Any]]", name: str, before: str
 @pytest.mark.parametrize(
     ("name", "index"),
     [
-        ("near_responses", "responses_of_agent"),
-        ("exact_response", "responses_one_of_each"),
+        ("find_near_responses", "responses_of_agent"),
+        ("find_exact_response", "responses_one_of_each"),
         ("get_response", "responses_pkey"),
         ("lease_response", "responses_pkey"),
-        ("change_prompt", "response_agents_pkey"),
+        ("change_prompt_version", "response_agents_pkey"),
         ("end_responses", "response_agents_pkey"),
         ("list_response_agents", "response_agents_pkey"),
     ],
@@ -109,7 +109,7 @@ def test_every_statement_of_a_lookup_and_a_write_has_its_index(
 def test_only_responses_of_the_agent_are_compared(filled: "psycopg.Connection[dict[str, Any]]") -> None:
     filled.execute("RESET enable_seqscan")
 
-    (row,) = ask(filled, "near_responses", "EXPLAIN (ANALYZE, FORMAT JSON) ")
+    (row,) = ask(filled, "find_near_responses", "EXPLAIN (ANALYZE, FORMAT JSON) ")
 
     read = [node for node in nodes(row["QUERY PLAN"][0]["Plan"]) if node.get("Relation Name") == "responses"]
     assert [node["Node Type"] for node in read if "Seq Scan" in node["Node Type"]] == []
@@ -123,7 +123,7 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def test_the_exact_response_is_one_row(filled: "psycopg.Connection[dict[str, Any]]") -> None:
-    rows = ask(filled, "exact_response")
+    rows = ask(filled, "find_exact_response")
 
     assert [row["query"] for row in rows] == ["question 7"]
 

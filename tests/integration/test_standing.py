@@ -278,7 +278,7 @@ async def test_a_summary_is_the_neighbour_of_what_follows_it(application: Applic
 
 
 async def _around(app: Application, id_: str) -> dict[str, int]:
-    text, values = apply_filters(QUERIES["messages_around"], Filters(), COLUMNS)
+    text, values = apply_filters(QUERIES["find_messages_around"], Filters(), COLUMNS)
     asked = {"tenant": app.tenant, "workspace": "default", "namespace": "default", "user_id": None, "session_id": None}
     parameters = {**asked, **values, "ids": [UUID(id_)], "embedding": None}
     async with app.pool.connection() as connection:
@@ -295,7 +295,7 @@ FROM generate_series(1, %s) AS n
 
 @pytest.mark.parametrize("session", [None, "s3"])
 def test_messages_and_summaries_are_read_by_their_positions(database: str, session: str | None) -> None:
-    around, values = apply_filters(QUERIES["messages_around"], Filters(), COLUMNS)
+    around, values = apply_filters(QUERIES["find_messages_around"], Filters(), COLUMNS)
     asked = {"tenant": "acme", "workspace": "w", "namespace": "n", "session_id": session, "user_id": None}
     page = {"limit": 10, "offset": 5, "include_compacted": False}
     with psycopg.connect(database, autocommit=True) as connection:

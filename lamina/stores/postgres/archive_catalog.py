@@ -84,7 +84,7 @@ class ArchiveCatalog:
         """Return archived notes of a namespace, by id."""
         parameters = scope_parameters(scope) | {"limit": limit, "offset": offset}
         async with connect(self._pool) as connection:
-            return await _entries(connection, QUERIES["archived_page"], parameters)
+            return await _entries(connection, QUERIES["list_archived"], parameters)
 
     async def find(self, tenant: str, ids: Sequence[UUID]) -> list[ArchivedEntry]:
         """Return the entries of those of these notes that are archived."""
@@ -95,12 +95,12 @@ class ArchiveCatalog:
         """Return archived notes of a user, in any namespace: those of one file, but not of these."""
         parameters = {"tenant": tenant, "user_id": user, "but": list(but)}
         async with connect(self._pool) as connection:
-            return await _entries(connection, QUERIES["archived_of_user"], parameters)
+            return await _entries(connection, QUERIES["find_archived_of_user"], parameters)
 
     async def folders(self, tenant: str) -> list[ArchiveFolder]:
         """Return every folder of a tenant, also those without files by now."""
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["archive_folders"], {"tenant": tenant})
+            cursor = await connection.execute(QUERIES["list_archive_folders"], {"tenant": tenant})
             return [
                 ArchiveFolder(row["id"], Scope(tenant, row["workspace"], row["namespace"]), is_begun=True)
                 async for row in cursor
@@ -109,12 +109,12 @@ class ArchiveCatalog:
 
 async def lock_folder(connection: Connection, file: str) -> None:
     """Lock the folder of a file against other writers until the transaction ends; read its rows afterwards."""
-    await connection.execute(QUERIES["archived_lock"], {"folder": file.rpartition("/")[0]})
+    await connection.execute(QUERIES["lock_archive_folder"], {"folder": file.rpartition("/")[0]})
 
 
 async def find_folder(connection: Connection, scope: Scope) -> ArchiveFolder:
     """Return the folder of a namespace."""
-    row = await (await connection.execute(QUERIES["archive_folder"], scope_parameters(scope))).fetchone()
+    row = await (await connection.execute(QUERIES["find_archive_folder"], scope_parameters(scope))).fetchone()
     if row is None:
         raise Misconfigured("archive_identity has no row", "insert one, with the first part of archived_notes.file")
     return ArchiveFolder(row["id"], scope, row["is_begun"])
@@ -122,40 +122,40 @@ async def find_folder(connection: Connection, scope: Scope) -> ArchiveFolder:
 
 async def begin_folder(connection: Connection, scope: Scope) -> None:
     """Record that a namespace has a folder; commit this before its first file is written."""
-    await connection.execute(QUERIES["archive_begin_folder"], scope_parameters(scope))
+    await connection.execute(QUERIES["begin_archive_folder"], scope_parameters(scope))
 
 
 async def count_by_file(connection: Connection, scope: Scope) -> Mapping[str, int]:
     """Count the archived notes of a namespace by file."""
-    cursor = await connection.execute(QUERIES["archived_counts"], scope_parameters(scope))
+    cursor = await connection.execute(QUERIES["count_archived"], scope_parameters(scope))
     return {row["file"]: row["notes"] async for row in cursor}
 
 
 async def find_entries(connection: Connection, tenant: str, ids: Sequence[UUID]) -> list[ArchivedEntry]:
     """Return the entries of those of a tenant's notes that are archived."""
-    return await _entries(connection, QUERIES["archived_known"], {"tenant": tenant, "ids": list(ids)})
+    return await _entries(connection, QUERIES["find_archived"], {"tenant": tenant, "ids": list(ids)})
 
 
 async def list_file(connection: Connection, file: str) -> list[ArchivedEntry]:
     """Return the entries of a file."""
-    return await _entries(connection, QUERIES["archived_in_file"], {"file": file})
+    return await _entries(connection, QUERIES["list_archived_file"], {"file": file})
 
 
 async def find_file_of_run(connection: Connection, run: UUID, *, but: Collection[str] = ()) -> str | None:
     """Return a file that a run wrote and that still has entries, but none of these; ``None`` after the last."""
     parameters = {"run_id": run, "but": list(but)}
-    row = await (await connection.execute(QUERIES["archived_file_of_run"], parameters)).fetchone()
+    row = await (await connection.execute(QUERIES["find_file_of_run"], parameters)).fetchone()
     return row["file"] if row else None
 
 
 async def detach_from_run(connection: Connection, ids: Sequence[UUID]) -> None:
     """Detach entries from the run that archived them: its undo leaves them archived."""
-    await connection.execute(QUERIES["archived_leave_run"], {"ids": list(ids)})
+    await connection.execute(QUERIES["detach_from_run"], {"ids": list(ids)})
 
 
 async def delete_entries(connection: Connection, ids: Sequence[UUID]) -> None:
     """Delete entries of the catalog."""
-    await connection.execute(QUERIES["archived_delete"], {"ids": list(ids)})
+    await connection.execute(QUERIES["delete_archived"], {"ids": list(ids)})
 
 
 async def _entries(connection: Connection, query: bytes, parameters: Mapping[str, Any]) -> list[ArchivedEntry]:

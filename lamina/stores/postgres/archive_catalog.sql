@@ -1,11 +1,11 @@
--- name: archived_page
+-- name: list_archived
 SELECT id, tenant, workspace, namespace, user_id, file, run_id, archived_at
 FROM archived_notes
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
 ORDER BY id
 LIMIT %(limit)s OFFSET %(offset)s
 
--- name: archived_of_user
+-- name: find_archived_of_user
 SELECT id, tenant, workspace, namespace, user_id, file, run_id, archived_at
 FROM archived_notes a
 WHERE tenant = %(tenant)s AND user_id = %(user_id)s
@@ -15,17 +15,17 @@ WHERE tenant = %(tenant)s AND user_id = %(user_id)s
   )
 ORDER BY id
 
--- name: archive_folders
+-- name: list_archive_folders
 SELECT i.id, f.workspace, f.namespace
 FROM archive_folders f, archive_identity i
 WHERE f.tenant = %(tenant)s
 ORDER BY f.workspace, f.namespace
 
--- name: archived_lock
+-- name: lock_archive_folder
 -- Whoever writes or rewrites files of a scope does it alone, until the end of the transaction.
 SELECT pg_advisory_xact_lock(hashtextextended(%(folder)s, 2))
 
--- name: archive_folder
+-- name: find_archive_folder
 -- Where the archive has the files of a scope, and whether it was given any.
 SELECT i.id, EXISTS (
     SELECT FROM archive_folders f
@@ -33,38 +33,38 @@ SELECT i.id, EXISTS (
 ) AS is_begun
 FROM archive_identity i
 
--- name: archive_begin_folder
+-- name: begin_archive_folder
 INSERT INTO archive_folders (tenant, workspace, namespace)
 VALUES (%(tenant)s, %(workspace)s, %(namespace)s)
 ON CONFLICT DO NOTHING
 
--- name: archived_counts
+-- name: count_archived
 SELECT file, count(*) AS notes
 FROM archived_notes
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
 GROUP BY file
 
--- name: archived_known
+-- name: find_archived
 SELECT id, tenant, workspace, namespace, user_id, file, run_id, archived_at
 FROM archived_notes
 WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 ORDER BY id
 
--- name: archived_in_file
+-- name: list_archived_file
 SELECT id, tenant, workspace, namespace, user_id, file, run_id, archived_at
 FROM archived_notes
 WHERE file = %(file)s
 ORDER BY id
 
--- name: archived_file_of_run
+-- name: find_file_of_run
 SELECT file FROM archived_notes
 WHERE run_id = %(run_id)s AND file <> ALL(%(but)s::text[])
 ORDER BY file
 LIMIT 1
 
--- name: archived_leave_run
+-- name: detach_from_run
 -- What an undo cannot bring back stays archived, and is no longer the run's.
 UPDATE archived_notes SET run_id = NULL WHERE id = ANY(%(ids)s)
 
--- name: archived_delete
+-- name: delete_archived
 DELETE FROM archived_notes WHERE id = ANY(%(ids)s)

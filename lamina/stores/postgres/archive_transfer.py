@@ -64,17 +64,17 @@ async def find_candidates(
         "after": after,
         "limit": limit,
     }
-    return await (await connection.execute(QUERIES["archive_candidates"], parameters)).fetchall()
+    return await (await connection.execute(QUERIES["find_archive_candidates"], parameters)).fetchall()
 
 
 async def read_notes(connection: Connection, ids: Sequence[UUID]) -> list[ArchivedNote]:
     """Return locked notes with their parts, by id, but for those that may not be archived any more."""
-    cursor = await connection.execute(QUERIES["archive_notes"], {"ids": ids})
+    cursor = await connection.execute(QUERIES["read_notes_to_archive"], {"ids": ids})
     rows = {row["id"]: row async for row in cursor}
     chosen = {"ids": list(rows)}
-    chunks = await (await connection.execute(QUERIES["archive_chunks"], chosen)).fetchall()
-    versions = await (await connection.execute(QUERIES["archive_versions"], chosen)).fetchall()
-    links = await (await connection.execute(QUERIES["archive_links"], chosen)).fetchall()
+    chunks = await (await connection.execute(QUERIES["read_chunks_to_archive"], chosen)).fetchall()
+    versions = await (await connection.execute(QUERIES["read_versions_to_archive"], chosen)).fetchall()
+    links = await (await connection.execute(QUERIES["read_links_to_archive"], chosen)).fetchall()
     parts = {
         "chunks": _by_note(chunks, "id"),
         "versions": _by_note(versions, "id"),
@@ -142,9 +142,9 @@ async def move_out(
         Other memories of the graph that were linked to them.
     """
     chosen = {"ids": list(ids)}
-    await connection.execute(QUERIES["archived_insert"], chosen | {"file": file, "run_id": run, "moment": moment})
+    await connection.execute(QUERIES["insert_archived"], chosen | {"file": file, "run_id": run, "moment": moment})
     linked = {row["from_id"] for row in await delete_links(connection, ids)}
-    await connection.execute(QUERIES["archive_delete_notes"], chosen)
+    await connection.execute(QUERIES["delete_archived_notes"], chosen)
     return linked - set(ids)
 
 

@@ -1,4 +1,4 @@
--- name: archive_candidates
+-- name: find_archive_candidates
 -- Cold notes that were found few times, and not for long. What another note was made from that is there, or may come
 -- back, and what was made of others stays with them; what ends by itself stays where it ends.
 SELECT n.id, n.version, n.hits, n.last_hit_at,
@@ -15,7 +15,7 @@ WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(
 ORDER BY n.id
 LIMIT %(limit)s
 
--- name: archive_notes
+-- name: read_notes_to_archive
 -- Notes as they go to the archive. They are locked, and looked at again: one of them may have been made into something
 -- else while this waited.
 SELECT id, tenant, workspace, namespace, user_id, agent_id, session_id, swarm_id, category, content, content_hash,
@@ -27,32 +27,32 @@ WHERE id = ANY(%(ids)s) AND temperature = 'cold' AND expires_at IS NULL
   AND NOT EXISTS (SELECT FROM note_sources s WHERE s.note_id = n.id)
 ORDER BY id
 
--- name: archive_chunks
+-- name: read_chunks_to_archive
 SELECT note_id AS id, chunk, text_start, text_end, generation, embedding
 FROM note_chunks
 WHERE note_id = ANY(%(ids)s)
 ORDER BY note_id, generation, chunk
 
--- name: archive_versions
+-- name: read_versions_to_archive
 SELECT note_id AS id, version, content, category, importance, confidence, tags, metadata, written_at
 FROM note_versions
 WHERE note_id = ANY(%(ids)s)
 ORDER BY note_id, version
 
--- name: archive_links
+-- name: read_links_to_archive
 -- What notes are linked to, and which notes are linked to them.
 SELECT from_id, to_id, kind, source, strength, seen_at
 FROM memory_links
 WHERE from_id = ANY(%(ids)s) OR (to_id = ANY(%(ids)s) AND kind = 'similar' AND from_tier = 2)
 ORDER BY from_id, to_id, kind
 
--- name: archived_insert
+-- name: insert_archived
 INSERT INTO archived_notes (id, tenant, workspace, namespace, user_id, content_hash, file, run_id, archived_at)
 SELECT id, tenant, workspace, namespace, user_id, content_hash, %(file)s, %(run_id)s, %(moment)s
 FROM notes
 WHERE id = ANY(%(ids)s)
 
--- name: archive_delete_notes
+-- name: delete_archived_notes
 -- Notes whose file is written: their chunks and versions go with them.
 DELETE FROM notes WHERE id = ANY(%(ids)s)
 

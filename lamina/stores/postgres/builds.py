@@ -68,11 +68,11 @@ class Builds:
 
     async def asked(self, projection: ProjectionName) -> int | None:
         """Return the build that stores changes beside the searched store; ``None`` if there is none."""
-        return await self._build(QUERIES["asked_build"], projection)
+        return await self._build(QUERIES["find_requested_build"], projection)
 
     async def full(self, projection: ProjectionName) -> int | None:
         """Return the build that has stored everything that existed when it was ordered; ``None`` if there is none."""
-        return await self._build(QUERIES["full_build"], projection)
+        return await self._build(QUERIES["find_full_build"], projection)
 
     async def finish(self, projection: ProjectionName, build: int) -> None:
         """Record that searches use the build, or that it is given up."""
@@ -82,7 +82,7 @@ class Builds:
     async def under_way(self) -> Sequence[Build]:
         """Return every build in progress."""
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["builds"])
+            cursor = await connection.execute(QUERIES["list_builds"])
             return [Build(row["projection"], row["build"], row["ordered_at"], row["pending"]) async for row in cursor]
 
     async def _build(self, query: bytes, projection: ProjectionName) -> int | None:
@@ -164,7 +164,7 @@ def _enqueue_all(connection: psycopg.Connection[DictRow], projection: Projection
 def served_store(url: str, projection: ProjectionName) -> str | None:
     """Return the store in which the service keeps a projection; ``None`` before its first start."""
     with connect_directly(url) as connection:
-        row = connection.execute(QUERIES["served_store"], {"projection": projection}).fetchone()
+        row = connection.execute(QUERIES["find_served_store"], {"projection": projection}).fetchone()
     return None if row is None else row["store"]
 
 
@@ -192,7 +192,7 @@ async def read_store_status(
         "activations": generation and generation.activations,
     }
     async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["takes_changes"], parameters)
+        cursor = await connection.execute(QUERIES["read_store_status"], parameters)
         row = await cursor.fetchone()
     assert row is not None  # noqa: S101 - it has no FROM
     return StoreStatus(row["is_active"], row["is_here"])
@@ -201,4 +201,4 @@ async def read_store_status(
 def list_tenants(url: str) -> list[str]:
     """Return every tenant that has written a memory."""
     with connect_directly(url) as connection:
-        return [row["tenant"] for row in connection.execute(QUERIES["tenants_with_memories"])]
+        return [row["tenant"] for row in connection.execute(QUERIES["list_tenants"])]

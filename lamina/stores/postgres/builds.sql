@@ -1,8 +1,8 @@
--- name: asked_build
+-- name: find_requested_build
 SELECT build FROM projection_stores
 WHERE projection = %(projection)s AND building_until IS NOT NULL
 
--- name: full_build
+-- name: find_full_build
 SELECT build FROM projection_stores s
 WHERE projection = %(projection)s AND building_until < %(unbounded)s
   AND NOT EXISTS (SELECT FROM outbox o WHERE o.projection = s.projection AND o.seq <= s.building_until)
@@ -11,7 +11,7 @@ WHERE projection = %(projection)s AND building_until < %(unbounded)s
 UPDATE projection_stores SET building_until = NULL
 WHERE projection = %(projection)s AND build = %(build)s
 
--- name: builds
+-- name: list_builds
 SELECT s.projection, s.build, s.ordered_at, count(o.seq) AS pending
 FROM projection_stores s
 LEFT JOIN outbox o ON o.projection = s.projection AND o.seq <= s.building_until
@@ -55,10 +55,10 @@ UPDATE projection_stores SET filled_at = clock_timestamp() WHERE projection = %(
 UPDATE projection_stores SET building_until = (SELECT last_value FROM outbox_seq_seq)
 WHERE projection = %(projection)s AND building_until IS NOT NULL
 
--- name: served_store
+-- name: find_served_store
 SELECT store FROM projection_stores WHERE projection = %(projection)s
 
--- name: takes_changes
+-- name: read_store_status
 SELECT %(generation)s::smallint IS NULL OR EXISTS (
            SELECT FROM embedding_generations
            WHERE is_active AND generation = %(generation)s AND activations = %(activations)s
@@ -67,5 +67,5 @@ SELECT %(generation)s::smallint IS NULL OR EXISTS (
            SELECT FROM projection_stores WHERE projection = %(projection)s AND store <> %(store)s
        ) AS is_here
 
--- name: tenants_with_memories
+-- name: list_tenants
 SELECT DISTINCT tenant FROM epochs ORDER BY tenant

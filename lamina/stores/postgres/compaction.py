@@ -41,28 +41,28 @@ async def find_large_sessions(pool: Pool, area: Area, *, least_tokens: int, afte
     """Return sessions whose live messages may have this many tokens, in order: a token takes a byte at least."""
     parameters = area.ids() | {"after": after, "least_tokens": least_tokens, "limit": limit}
     async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["compaction_sessions"], parameters)
+        cursor = await connection.execute(QUERIES["find_large_sessions"], parameters)
         return [row["session_id"] async for row in cursor]
 
 
 async def read_live_messages(pool: Pool, scope: Scope) -> list[DictRow]:
     """Return the messages and summaries that no summary stands for, of all users, in the order of the session."""
     async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["session_live_messages"], scope_parameters(scope))
+        cursor = await connection.execute(QUERIES["read_live_messages"], scope_parameters(scope))
         return await cursor.fetchall()
 
 
 async def has_session(pool: Pool, scope: Scope) -> bool:
     """Report whether the scope's session exists."""
     async with connect(pool) as connection:
-        row = await (await connection.execute(QUERIES["session_is_known"], scope_parameters(scope))).fetchone()
+        row = await (await connection.execute(QUERIES["has_session"], scope_parameters(scope))).fetchone()
     return row is not None and bool(row["is_known"])
 
 
 async def lock_live_messages(connection: Connection, area: Area, hashes: Mapping[UUID, bytes]) -> set[UUID]:
     """Lock those of these messages that are live and have the text of this hash; return them."""
     parameters = {**area.ids(), "ids": list(hashes), "hashes": list(hashes.values())}
-    cursor = await connection.execute(QUERIES["compaction_lock"], parameters)
+    cursor = await connection.execute(QUERIES["lock_live_messages"], parameters)
     return {row["id"] async for row in cursor}
 
 
@@ -104,9 +104,9 @@ async def insert_summaries(
         "metadata": [Jsonb(one.metadata) for one in summaries],
         "times": [one.occurred_at for one in summaries],
     }
-    await connection.execute(QUERIES["compaction_insert"], parameters)
+    await connection.execute(QUERIES["insert_summaries"], parameters)
 
 
 async def delete_summaries(connection: Connection, ids: Sequence[UUID]) -> list[DictRow]:
     """Delete summaries that stand for nothing any more; return ``id``, ``tenant``, ``workspace`` and ``namespace``."""
-    return await (await connection.execute(QUERIES["compaction_delete"], {"ids": list(ids)})).fetchall()
+    return await (await connection.execute(QUERIES["delete_summaries"], {"ids": list(ids)})).fetchall()

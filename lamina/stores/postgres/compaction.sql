@@ -1,4 +1,4 @@
--- name: compaction_sessions
+-- name: find_large_sessions
 -- Sessions, in the order of their ids, whose live messages may hold so many tokens: a token is a byte at least.
 SELECT s.session_id
 FROM sessions s
@@ -14,7 +14,7 @@ WHERE s.tenant = %(tenant)s AND s.workspace = %(workspace)s AND s.namespace = %(
 ORDER BY s.session_id
 LIMIT %(limit)s
 
--- name: session_live_messages
+-- name: read_live_messages
 -- What stands in a session, whoever may read it, in its order: a summary right after where it ends.
 SELECT id, position, user_id, agent_id, swarm_id, role, name, content, content_hash, occurred_at, is_summary,
        CASE WHEN is_summary THEN metadata END AS metadata
@@ -23,13 +23,13 @@ WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namesp
   AND compacted_at IS NULL
 ORDER BY position, is_summary, id
 
--- name: session_is_known
+-- name: has_session
 SELECT EXISTS (
     SELECT FROM sessions
     WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
 ) AS is_known
 
--- name: compaction_lock
+-- name: lock_live_messages
 -- Those of these messages that still stand in their sessions and say what they said; they stay so until the transaction
 -- ends. In the order in which they are changed.
 SELECT m.id
@@ -39,7 +39,7 @@ WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(
 ORDER BY m.id
 FOR UPDATE OF m
 
--- name: compaction_insert
+-- name: insert_summaries
 -- Summaries of sessions, and for the undo which ones a run made.
 WITH made AS (
     INSERT INTO messages (
@@ -56,7 +56,7 @@ WITH made AS (
 INSERT INTO job_changes (run_id, relation, row_id, before, after)
 SELECT %(run_id)s, %(relation)s, id, '{}', '{}' FROM made WHERE %(run_id)s::uuid IS NOT NULL
 
--- name: compaction_delete
+-- name: delete_summaries
 -- Summaries that stand for nothing any more; one that another summary stands for stays.
 DELETE FROM messages
 WHERE id = ANY(%(ids)s) AND is_summary AND compacted_at IS NULL

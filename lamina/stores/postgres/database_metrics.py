@@ -76,7 +76,7 @@ class DatabaseMetrics:
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        found = await self._rows(QUERIES["figures_sizes"], relations=list(TIER_OF_TABLE))
+        found = await self._rows(QUERIES["measure_sizes"], relations=list(TIER_OF_TABLE))
         rows: dict[TierName, float] = dict.fromkeys(TIER_OF_TABLE.values(), 0.0)
         for row in found:
             rows[TIER_OF_TABLE[row["relation"]]] += row["rows"]
@@ -88,8 +88,8 @@ class DatabaseMetrics:
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        found = await self._rows(QUERIES["figures_jobs"])
-        audits = await self._rows(QUERIES["figures_audit"])
+        found = await self._rows(QUERIES["count_runs"])
+        audits = await self._rows(QUERIES["read_last_audit"])
         audit = audits[0] if audits else {"drift": None, "seen": None}
         return JobFigures(
             runs={(row["job"], RunState(row["state"])): row["runs"] for row in found},
@@ -104,7 +104,7 @@ class DatabaseMetrics:
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        row = (await self._rows(QUERIES["figures_generations"]))[0]
+        row = (await self._rows(QUERIES["count_generations"]))[0]
         return GenerationFigures(row["active"], row["building"])
 
     async def _rows(self, query: bytes, **parameters: Any) -> list[DictRow]:

@@ -1,4 +1,4 @@
--- name: figures_sizes
+-- name: measure_sizes
 -- About how many rows the tables have and how large the database is, from Postgres's own statistics: counts nothing.
 SELECT c.relname AS relation,
        CASE WHEN s.n_live_tup > 0 THEN s.n_live_tup ELSE greatest(c.reltuples, 0) END::float8 AS rows,
@@ -7,14 +7,14 @@ FROM pg_class c
 JOIN pg_stat_user_tables s ON s.relid = c.oid
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relname = ANY(%(relations)s)
 
--- name: figures_jobs
+-- name: count_runs
 -- Runs that are kept, by job and state, and when one on everything that was no dry run last was done.
 SELECT job, state, count(*) AS runs,
        max(finished_at) FILTER (WHERE state = 'done' AND NOT is_dry_run AND tenant IS NULL) AS done_at
 FROM job_runs
 GROUP BY job, state
 
--- name: figures_audit
+-- name: read_last_audit
 -- What the last audit of everything found: memories looked at, and those in which a projection differed.
 SELECT coalesce(sum((p.counts ->> 'seen')::bigint), 0)::bigint AS seen,
        coalesce(sum((p.counts ->> 'planned')::bigint), 0)::bigint AS drift
@@ -26,7 +26,7 @@ FROM (
 LEFT JOIN job_partitions p ON p.run_id = r.id
 GROUP BY r.id
 
--- name: figures_generations
+-- name: count_generations
 -- The active generation of vectors, and how many are being built.
 SELECT max(generation) FILTER (WHERE state = 'active') AS active,
        count(*) FILTER (WHERE state = 'building') AS building

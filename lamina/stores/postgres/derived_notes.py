@@ -25,28 +25,28 @@ async def lock_sources(
         lasting: Whether to leave out notes that expire.
     """
     parameters = {"tenant": tenant, "ids": list(hashes), "hashes": list(hashes.values()), "lasting": lasting}
-    cursor = await connection.execute(QUERIES["lock_derivation_sources"], parameters)
+    cursor = await connection.execute(QUERIES["lock_sources"], parameters)
     return {row["id"] async for row in cursor}
 
 
 async def find_derived(pool: Pool, ids: Sequence[UUID]) -> set[UUID]:
     """Return those of these notes that were made before, deleted ones too."""
     async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["derived_ids"], {"ids": list(ids)})
+        cursor = await connection.execute(QUERIES["find_derived"], {"ids": list(ids)})
         return {row["id"] async for row in cursor}
 
 
 async def read_sources(pool: Pool, area: Area, ids: Sequence[UUID]) -> list[DictRow]:
     """Return the present texts of notes, in the order of the ids; deleted ones are missing."""
     async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["derivation_sources"], {**area.ids(), "ids": list(ids)})
+        cursor = await connection.execute(QUERIES["read_sources"], {**area.ids(), "ids": list(ids)})
         rows = {row["id"]: row async for row in cursor}
     return [rows[id_] for id_ in ids if id_ in rows]
 
 
 async def insert_sources(connection: Connection, note: UUID, sources: Sequence[UUID]) -> None:
     """Record the notes that a note was made from."""
-    await connection.execute(QUERIES["insert_note_sources"], {"note_id": note, "source_ids": list(sources)})
+    await connection.execute(QUERIES["insert_sources"], {"note_id": note, "source_ids": list(sources)})
 
 
 async def read_dated_notes(
@@ -55,24 +55,24 @@ async def read_dated_notes(
     """Return the notes of whole days that may be summarised, about ``limit``, and the next day, if there are more."""
     parameters = {**area.ids(), "since": since, "before": before, "limit": limit}
     async with connect(pool) as connection:
-        end = await (await connection.execute(QUERIES["summary_slice"], parameters)).fetchone()
+        end = await (await connection.execute(QUERIES["find_summary_slice"], parameters)).fetchone()
         if end is None or end["until"] is None:
             return [], None
-        cursor = await connection.execute(QUERIES["summary_notes"], parameters | {"until": end["until"]})
+        cursor = await connection.execute(QUERIES["read_dated_notes"], parameters | {"until": end["until"]})
         return await cursor.fetchall(), end["until"] if end["notes"] == limit else None
 
 
 async def read_summaries(pool: Pool, area: Area, source: str) -> list[DictRow]:
     """Return the summaries that a job made in a namespace, with the period of each as its metadata names it."""
     async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["present_summaries"], {**area.ids(), "source": source})
+        cursor = await connection.execute(QUERIES["read_summaries"], {**area.ids(), "source": source})
         return await cursor.fetchall()
 
 
 async def read_consolidated(pool: Pool, area: Area, source: str) -> list[DictRow]:
     """Return the notes of a job that nobody rewrote, with the ids and hashes of the notes each was made from."""
     async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["consolidation_members"], {**area.ids(), "source": source})
+        cursor = await connection.execute(QUERIES["read_consolidated"], {**area.ids(), "source": source})
         return await cursor.fetchall()
 
 
@@ -82,11 +82,11 @@ async def read_consolidable(
     """Return a page of notes that were not consolidated yet, by id, each with its first vector."""
     parameters = {**area.ids(), "after": after, "moment": moment, "limit": limit, "source": source}
     async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["consolidation_notes"], parameters)
+        cursor = await connection.execute(QUERIES["read_consolidable"], parameters)
         return await cursor.fetchall()
 
 
 async def find_covered(connection: Connection, tenant: str | None, ids: Sequence[UUID]) -> list[DictRow]:
     """Return the notes that consolidated ones stand for, each text once: ``id`` and ``merged_into``."""
-    cursor = await connection.execute(QUERIES["covered_members"], {"ids": list(ids), "tenant": tenant})
+    cursor = await connection.execute(QUERIES["find_covered"], {"ids": list(ids), "tenant": tenant})
     return await cursor.fetchall()

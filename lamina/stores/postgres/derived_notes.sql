@@ -1,4 +1,4 @@
--- name: lock_derivation_sources
+-- name: lock_sources
 -- Those of these notes that still say what they said, and do not end by themselves if that is asked for; they are there
 -- until the transaction ends.
 SELECT n.id
@@ -9,23 +9,23 @@ WHERE n.tenant = %(tenant)s AND n.deleted_at IS NULL AND n.content_hash = d.cont
 ORDER BY n.id
 FOR SHARE OF n
 
--- name: derived_ids
+-- name: find_derived
 -- Those of these notes that were made at some time, deleted ones included.
 SELECT id FROM notes WHERE id = ANY(%(ids)s)
 
--- name: derivation_sources
+-- name: read_sources
 -- What notes are made from, as it stands.
 SELECT id, user_id, content, content_hash, event_at, importance, confidence
 FROM notes
 WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
   AND deleted_at IS NULL
 
--- name: insert_note_sources
+-- name: insert_sources
 INSERT INTO note_sources (note_id, source_id)
 SELECT %(note_id)s, unnest(%(source_ids)s::uuid[])
 ON CONFLICT DO NOTHING
 
--- name: summary_slice
+-- name: find_summary_slice
 -- Where a slice of a scope's notes ends, from a day on: behind the day of the note that fills it.
 SELECT date_trunc('day', max(event_at), 'UTC') + interval '1 day' AS until, count(*) AS notes
 FROM (
@@ -36,7 +36,7 @@ FROM (
     LIMIT %(limit)s
 ) slice
 
--- name: summary_notes
+-- name: read_dated_notes
 -- Notes of whole days that were not made from others and do not end by themselves.
 SELECT id, user_id, event_at, content_hash
 FROM notes n
@@ -44,7 +44,7 @@ WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namesp
   AND expires_at IS NULL AND event_at < %(until)s AND (%(since)s::timestamptz IS NULL OR event_at >= %(since)s)
   AND NOT EXISTS (SELECT FROM note_sources s WHERE s.note_id = n.id)
 
--- name: present_summaries
+-- name: read_summaries
 -- The summaries of a scope that exist: what was made from others, with the period that it tells. Callers may write into
 -- the metadata, so nothing is cast.
 SELECT n.id, n.user_id, n.metadata -> 'summary' ->> 'level' AS level, n.metadata -> 'summary' ->> 'start' AS start,
@@ -53,7 +53,7 @@ FROM notes n
 WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s AND n.deleted_at IS NULL
   AND n.source = %(source)s AND EXISTS (SELECT FROM note_sources s WHERE s.note_id = n.id)
 
--- name: consolidation_members
+-- name: read_consolidated
 -- The consolidated notes of a scope that nobody rewrote, with all that each was made from.
 SELECT m.id, m.user_id, array_agg(s.id ORDER BY s.id) AS members,
        array_agg(s.content_hash ORDER BY s.id) AS hashes, bool_or(s.expires_at IS NOT NULL) AS ends
@@ -65,7 +65,7 @@ WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(
 GROUP BY m.id
 ORDER BY m.id
 
--- name: consolidation_notes
+-- name: read_consolidable
 -- Notes that may be consolidated, a page in the order of ids, each with its first vector: no summary or other derived
 -- note, none that ends by itself, and none of which a consolidated note was made already.
 SELECT n.id, n.user_id, n.event_at, c.embedding::real[] AS embedding
@@ -81,7 +81,7 @@ WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(
 ORDER BY n.id
 LIMIT %(limit)s
 
--- name: covered_members
+-- name: find_covered
 -- What left the searches for these notes, each text once.
 SELECT DISTINCT ON (user_id, content_hash) id, merged_into
 FROM notes

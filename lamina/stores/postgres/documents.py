@@ -104,7 +104,7 @@ class DocumentResult:
 
 async def find_documents(connection: Connection, scope: Scope, keys: Sequence[str]) -> dict[str, DocumentState]:
     """Return the documents that a scope has under these keys."""
-    cursor = await connection.execute(QUERIES["known_documents"], scope_parameters(scope) | {"keys": list(keys)})
+    cursor = await connection.execute(QUERIES["find_documents"], scope_parameters(scope) | {"keys": list(keys)})
     return {
         row["key"]: DocumentState(row["id"], bytes(row["content_hash"]), row["version"], row["passages"])
         async for row in cursor
@@ -321,20 +321,23 @@ def _text(row: DictRow) -> str:
 TIER_ROWS = TierRows(
     projected={
         "documents": ProjectionStatements(
-            QUERIES["documents_records"], QUERIES["documents_ids"], QUERIES["enqueue_all_documents"], _passage_record
+            QUERIES["read_passage_records"],
+            QUERIES["list_passage_ids"],
+            QUERIES["enqueue_all_documents"],
+            _passage_record,
         )
     },
     embedded={
         "passages": EmbeddingStatements(
             table="passages",
             vectors=(VectorTable("passage_chunks", "passage_id"),),
-            unembedded=QUERIES["unembedded_passages"],
+            unembedded=QUERIES["find_unembedded_passages"],
             embed=QUERIES["embed_passages"],
             count=QUERIES["count_unembedded_passages"],
             text=_text,
         )
     },
-    linked=LinkStatements(QUERIES["linked_passages"], COLUMNS, found_passage, QUERIES["link_similar_passages"]),
+    linked=LinkStatements(QUERIES["read_linked_passages"], COLUMNS, found_passage, QUERIES["link_similar_passages"]),
     # A document goes once its passages are gone.
     erased={
         "passages": ErasureStatements(QUERIES["erase_user_passages"], "documents"),

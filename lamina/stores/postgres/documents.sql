@@ -1,4 +1,4 @@
--- name: known_documents
+-- name: find_documents
 SELECT d.id, d.key, d.content_hash, d.version,
        (SELECT count(*) FROM passages p WHERE p.document_id = d.id) AS passages
 FROM documents d
@@ -87,7 +87,7 @@ WHERE d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(
   AND (%(user_id)s::text IS NULL OR d.user_id IS NULL OR d.user_id = %(user_id)s)
   AND /*filters*/ true
 
--- name: unembedded_passages
+-- name: find_unembedded_passages
 -- Passages of a namespace that lack vectors of a generation, in the order of their ids.
 -- OFFSET 0: looked up row by row, not by a hash of all vectors that there are, which each page would build anew.
 SELECT p.id, d.content_hash AS guard, d.title, p.heading, p.content
@@ -125,7 +125,7 @@ WITH made AS (
 )
 SELECT DISTINCT passage_id AS id FROM inserted
 
--- name: documents_records
+-- name: read_passage_records
 SELECT p.id, p.content, p.heading, d.title, d.tenant, d.workspace, d.namespace, d.user_id, d.agent_id, d.tags,
        d.source, d.event_at,
        array_agg(c.text_start ORDER BY c.chunk) AS starts,
@@ -138,7 +138,7 @@ JOIN embedding_generations g ON g.generation = c.generation AND g.is_active
 WHERE p.id = ANY(%(ids)s)
 GROUP BY p.id, d.id
 
--- name: documents_ids
+-- name: list_passage_ids
 SELECT id FROM passages
 WHERE tenant = %(tenant)s AND (%(after)s::uuid IS NULL OR id > %(after)s)
 ORDER BY id
@@ -148,7 +148,7 @@ LIMIT %(limit)s
 INSERT INTO outbox (projection, memory_id)
 SELECT 'documents', id FROM passages ORDER BY id
 
--- name: linked_passages
+-- name: read_linked_passages
 -- These passages, each with the cosine of its chunk nearest to the query.
 SELECT p.id, p.position, p.content, p.heading, p.page, d.id AS document_id, d.title, d.key, d.media_type, d.user_id,
        d.agent_id, d.tags, d.metadata, d.source, d.event_at,

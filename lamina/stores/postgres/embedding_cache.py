@@ -92,7 +92,7 @@ class EmbeddingTable:
             "embeddings": [item.embedding for item in distinct],
             "used": [item.used_at for item in distinct],
         }
-        await self._execute(QUERIES["keep_embeddings"], parameters)
+        await self._execute(QUERIES["put_embeddings"], parameters)
 
     async def purge_expired(self, now: datetime, ttl_days: float, tenant: str | None = None) -> int:
         """Delete embeddings that nobody used for ``ttl_days``, of a tenant or of all; return how many.
@@ -119,7 +119,7 @@ class EmbeddingTable:
             Unavailable: If Postgres does not answer.
         """
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["embedding_figures"], {"tenant": tenant})
+            cursor = await connection.execute(QUERIES["count_embeddings"], {"tenant": tenant})
             row = await cursor.fetchone()
         assert row is not None  # noqa: S101 - an aggregate is one row
         return EmbeddingStats(**row)

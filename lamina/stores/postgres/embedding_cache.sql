@@ -5,7 +5,7 @@ FROM unnest(%(tenants)s::text[], %(text_hashes)s::bytea[]) WITH ORDINALITY AS as
 JOIN embedding_cache kept
     ON kept.tenant = asked.tenant AND kept.generation = %(generation)s AND kept.text_hash = asked.text_hash
 
--- name: keep_embeddings
+-- name: put_embeddings
 -- In the order of their keys, so that two replicas cannot deadlock. One that is there stays, unless it is damaged or it
 -- was not used for a day.
 INSERT INTO embedding_cache AS kept (tenant, generation, text_hash, embedding, created_at, last_used_at)
@@ -23,7 +23,7 @@ DELETE FROM embedding_cache WHERE last_used_at <= %(cutoff)s AND (%(tenant)s::te
 -- name: purge_embeddings
 DELETE FROM embedding_cache WHERE tenant = %(tenant)s
 
--- name: embedding_figures
+-- name: count_embeddings
 SELECT count(*) AS entries, coalesce(sum(pg_column_size(kept.*)), 0)::bigint AS size_bytes
 FROM embedding_cache kept
 WHERE tenant = %(tenant)s

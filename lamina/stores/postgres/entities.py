@@ -218,14 +218,14 @@ def _link(source: UUID, target: str, kind: str, strength: float, users: list[str
 TIER_ROWS = TierRows(
     projected={
         "graph": ProjectionStatements(
-            QUERIES["graph_records"], QUERIES["graph_ids"], QUERIES["enqueue_all_graph"], _node
+            QUERIES["read_graph_nodes"], QUERIES["list_graph_ids"], QUERIES["enqueue_all_graph"], _node
         )
     },
     embedded={
         "entities": EmbeddingStatements(
             table="entities",
             vectors=(VectorTable("entity_embeddings", "entity_id"),),
-            unembedded=QUERIES["unembedded_entities"],
+            unembedded=QUERIES["find_unembedded_entities"],
             embed=QUERIES["embed_entities"],
             count=QUERIES["count_unembedded_entities"],
             text=itemgetter("name"),

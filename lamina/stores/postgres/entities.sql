@@ -91,7 +91,7 @@ WHERE id = ANY(%(ids)s)
 ORDER BY key COLLATE "C", id
 FOR KEY SHARE
 
--- name: unembedded_entities
+-- name: find_unembedded_entities
 -- Entities of a namespace that lack a vector of a generation, in the order of their ids.
 -- OFFSET 0: looked up row by row, not by a hash of all vectors that there are, which each page would build anew.
 SELECT e.id, sha256_of(e.name) AS guard, e.name
@@ -126,7 +126,7 @@ JOIN made m ON m.id = l.id
 ON CONFLICT (entity_id, generation) DO UPDATE SET text_hash = excluded.text_hash, embedding = excluded.embedding
 RETURNING entity_id AS id
 
--- name: graph_records
+-- name: read_graph_nodes
 -- The nodes of the graph: memories with their links, entities with those edges that time has left anything of. Times
 -- of links in microseconds. A link to a note that is hidden stays out until that note comes back: the graph lost it
 -- with the note's node. The note is looked for rather than joined, or a page might be joined with all of them.
@@ -163,7 +163,7 @@ SELECT n.id, 'Entity', 4, n.tenant, n.workspace, n.namespace, NULL, n.name, n.fi
         FROM edges e WHERE e.from_id = n.id AND e.strength * e.standing >= %(least_strength)s)
 FROM entities n WHERE n.id = ANY(%(ids)s)
 
--- name: graph_ids
+-- name: list_graph_ids
 SELECT id FROM (
     SELECT id, tenant FROM entities
     UNION ALL SELECT id, tenant FROM notes WHERE deleted_at IS NULL

@@ -141,7 +141,7 @@ def _with_thresholds(url: str, generation: Generation, thresholds: Thresholds) -
         return generation
     with connect_directly(url) as connection:
         parameters = {"generation": generation.number, "thresholds": Jsonb(dict(thresholds))}
-        connection.execute(QUERIES["keep_thresholds"], parameters)
+        connection.execute(QUERIES["write_thresholds"], parameters)
     return replace(generation, thresholds=thresholds)
 
 

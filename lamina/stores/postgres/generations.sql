@@ -29,7 +29,7 @@ RETURNING generation, model, dimension, normalised, created_at, activations, thr
 SELECT generation, model, dimension, normalised, created_at, activations, thresholds
 FROM embedding_generations WHERE is_active
 
--- name: keep_thresholds
+-- name: write_thresholds
 UPDATE embedding_generations SET thresholds = %(thresholds)s WHERE generation = %(generation)s
 
 -- name: list_generations

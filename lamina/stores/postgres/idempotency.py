@@ -55,7 +55,7 @@ async def answer_once(pool: Pool, once: Once | None, write: Callable[[Connection
         if stored is None:
             response = await write(connection)
             row = {**name, "request_hash": once.request_hash, "response": Jsonb(response)}
-            await connection.execute(QUERIES["keep_idempotent_response"], row)
+            await connection.execute(QUERIES["insert_idempotent_response"], row)
             return response
         if bytes(stored["request_hash"]) != once.request_hash:
             raise Conflict(f"Idempotency-Key {once.key!r} was used for another request; send a new key")

@@ -4,6 +4,6 @@ SELECT pg_advisory_xact_lock(hashtextextended(%(tenant)s, hashtextextended(%(key
 -- name: find_idempotent_response
 SELECT request_hash, response FROM idempotency_keys WHERE tenant = %(tenant)s AND key = %(key)s
 
--- name: keep_idempotent_response
+-- name: insert_idempotent_response
 INSERT INTO idempotency_keys (tenant, key, request_hash, response)
 VALUES (%(tenant)s, %(key)s, %(request_hash)s, %(response)s)

@@ -16,14 +16,14 @@ QUERIES = load_queries("inferred_edges.sql")
 
 async def read_shared_links(connection: Connection, area: Area, type_: str) -> list[tuple[UUID, UUID]]:
     """Return the ends of all edges that everybody may see, but for those of one type."""
-    cursor = await connection.execute(QUERIES["shared_links"], {**area.ids(), "type": type_})
+    cursor = await connection.execute(QUERIES["read_shared_links"], {**area.ids(), "type": type_})
     return [(row["from_id"], row["to_id"]) async for row in cursor]
 
 
 async def read_edges(connection: Connection, area: Area, type_: str, source: str) -> list[DictRow]:
     """Return all edges of a type: ``id``, ``from_id``, ``to_id`` and whether ``source`` ``is_inferred`` it."""
     parameters = {**area.ids(), "type": type_, "source": source}
-    return await (await connection.execute(QUERIES["inferred_links"], parameters)).fetchall()
+    return await (await connection.execute(QUERIES["read_related_edges"], parameters)).fetchall()
 
 
 async def insert_edges(
@@ -64,4 +64,4 @@ async def delete_inferences(connection: Connection, ids: Sequence[UUID], source:
         ``id``, ``from_id``, ``to_id``, ``tenant``, ``workspace`` and ``namespace`` of each edge.
     """
     parameters = {"ids": list(ids), "source": source}
-    return await (await connection.execute(QUERIES["delete_inferred_edges"], parameters)).fetchall()
+    return await (await connection.execute(QUERIES["delete_inferences"], parameters)).fetchall()

@@ -1,4 +1,4 @@
--- name: shared_links
+-- name: read_shared_links
 -- Edges of a scope that everybody may see for as long as it is said: at least one shared piece of evidence, which no note
 -- told that is gone or ends by itself. What a merged note told, its survivor still tells.
 SELECT e.from_id, e.to_id
@@ -11,7 +11,7 @@ WHERE e.tenant = %(tenant)s AND e.workspace = %(workspace)s AND e.namespace = %(
         AND (n.deleted_at IS NULL OR n.merged_into IS NOT NULL))
 ORDER BY e.id
 
--- name: inferred_links
+-- name: read_related_edges
 -- What is linked that way, and whether an inference is among what says so.
 SELECT e.id, e.from_id, e.to_id,
        EXISTS (SELECT FROM edge_evidence v WHERE v.edge_id = e.id AND v.source = %(source)s AND v.memory_id IS NULL
@@ -20,7 +20,7 @@ FROM edges e
 WHERE e.tenant = %(tenant)s AND e.workspace = %(workspace)s AND e.namespace = %(namespace)s AND e.type = %(type)s
 ORDER BY e.id
 
--- name: delete_inferred_edges
+-- name: delete_inferences
 -- Edges lose what nobody told; whether anything else founds them is looked at afterwards (prune_evidence).
 DELETE FROM edge_evidence v USING edges e
 WHERE v.edge_id = ANY(%(ids)s) AND v.source = %(source)s AND v.memory_id IS NULL AND v.user_id IS NULL

@@ -93,7 +93,7 @@ async def record_changes(
             "befores": [_json(before)] * len(ids),
             "afters": [_json(after)] * len(ids),
         }
-        await connection.execute(QUERIES["journal_job_changes"], parameters)
+        await connection.execute(QUERIES["record_changes"], parameters)
 
 
 async def take_undone(connection: Connection, run: UUID, relation: Relation, limit: int) -> list[RowChange]:
@@ -102,20 +102,20 @@ async def take_undone(connection: Connection, run: UUID, relation: Relation, lim
     Each is guarded by the run's values: a row that was changed since stays as it is.
     """
     parameters = {"run_id": run, "relation": relation, "limit": limit}
-    cursor = await connection.execute(QUERIES["take_job_changes"], parameters)
+    cursor = await connection.execute(QUERIES["take_changes"], parameters)
     return [RowChange(row["id"], row["before"], guard=row["after"]) async for row in cursor]
 
 
 async def take_rows(connection: Connection, run: UUID, relation: str, limit: int) -> list[UUID]:
     """Remove some rows that a run made from its record, under a relation of its own, and return their ids."""
     parameters = {"run_id": run, "relation": relation, "limit": limit}
-    cursor = await connection.execute(QUERIES["take_job_changes"], parameters)
+    cursor = await connection.execute(QUERIES["take_changes"], parameters)
     return [row["id"] async for row in cursor]
 
 
 async def delete_old_changes(connection: Connection, before: datetime) -> int:
     """Delete the changes of runs that finished before this time: these cannot be undone any more."""
-    return (await connection.execute(QUERIES["forget_job_changes"], {"before": before})).rowcount
+    return (await connection.execute(QUERIES["delete_old_changes"], {"before": before})).rowcount
 
 
 def _json(columns: Columns) -> Jsonb:

@@ -1,10 +1,10 @@
--- name: journal_job_changes
+-- name: record_changes
 INSERT INTO job_changes (run_id, relation, row_id, before, after)
 SELECT %(run_id)s, %(relation)s, c.id, c.before, c.after
 FROM unnest(%(ids)s::uuid[], %(befores)s::jsonb[], %(afters)s::jsonb[]) AS c (id, before, after)
 ON CONFLICT (run_id, relation, row_id) DO NOTHING
 
--- name: take_job_changes
+-- name: take_changes
 -- Some of what a run changed in one relation, in the order of ids: taken for the undo, in its transaction.
 WITH taken AS (
     SELECT run_id, relation, row_id FROM job_changes
@@ -17,7 +17,7 @@ DELETE FROM job_changes j USING taken t
 WHERE (j.run_id, j.relation, j.row_id) = (t.run_id, t.relation, t.row_id)
 RETURNING j.row_id AS id, j.before, j.after
 
--- name: forget_job_changes
+-- name: delete_old_changes
 -- What can no longer be undone.
 WITH old AS (
     SELECT id FROM job_runs WHERE finished_at < %(before)s::timestamptz AND state <> 'undoing'

@@ -28,7 +28,7 @@ UNITS_PAGE = 500
 KEPT = timedelta(days=60)
 """How long a run that can no longer be undone is still listed."""
 _LOCK_SEED = 0x6A6F6273  # "jobs"
-_UNITS = {"namespaces": QUERIES["job_namespaces"], "tenants": QUERIES["job_tenants"]}
+_UNITS = {"namespaces": QUERIES["list_job_namespaces"], "tenants": QUERIES["list_job_tenants"]}
 _COUNT_UNITS = {"namespaces": QUERIES["count_job_namespaces"], "tenants": QUERIES["count_job_tenants"]}
 
 
@@ -95,7 +95,7 @@ class JobRuns:
 
     async def last_at(self, job: JobName, requested_by: str) -> datetime | None:
         """Return when this requester last ordered a job."""
-        row = await self._one(QUERIES["last_scheduled_run"], {"job": job, "requested_by": requested_by})
+        row = await self._one(QUERIES["find_last_order"], {"job": job, "requested_by": requested_by})
         moment: datetime | None = row["at"]
         return moment
 
@@ -109,7 +109,7 @@ class JobRuns:
         """Return the unfinished run of the same job and kind on the same area, if there is one."""
         kind = {"job": order.job, "is_dry_run": order.is_dry_run, "is_forced": order.is_forced}
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["unfinished_job_run"], {**order.area.ids(), **kind})
+            cursor = await connection.execute(QUERIES["find_unfinished_run"], {**order.area.ids(), **kind})
             row = await cursor.fetchone()
         return None if row is None else await self.get(row["id"])
 
@@ -118,7 +118,7 @@ class JobRuns:
         if parameters["states"] is not None:
             parameters["states"] = [str(state) for state in parameters["states"]]
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["job_runs"], parameters)
+            cursor = await connection.execute(QUERIES["find_runs"], parameters)
             return [_run(row) async for row in cursor]
 
     async def begin(self, id_: UUID, *, units: int, partitions: int) -> int:
@@ -197,7 +197,7 @@ class JobRuns:
         """Delete the recorded changes of runs that finished before this time, and runs that finished long before."""
 
         async def act(connection: Connection) -> int:
-            await connection.execute(QUERIES["forget_job_runs"], {"before": before - KEPT})
+            await connection.execute(QUERIES["delete_old_runs"], {"before": before - KEPT})
             return await delete_old_changes(connection, before)
 
         return await in_transaction(self._pool, act)
@@ -233,7 +233,7 @@ async def advance_partition(
 
 async def run_area(connection: Connection, run: UUID) -> Area:
     """Return the area of a run."""
-    row = await (await connection.execute(QUERIES["job_run_area"], {"id": run})).fetchone()
+    row = await (await connection.execute(QUERIES["find_run_area"], {"id": run})).fetchone()
     assert row is not None  # noqa: S101 - the run is in progress
     return Area(**row)
 

@@ -6,10 +6,10 @@ VALUES (%(id)s, %(job)s, %(tenant)s, %(workspace)s, %(namespace)s, 'queued', %(i
 -- name: count_open_runs
 SELECT count(*) AS runs FROM job_runs WHERE tenant = %(tenant)s AND state IN ('queued', 'running', 'undoing')
 
--- name: last_scheduled_run
+-- name: find_last_order
 SELECT max(created_at) AS at FROM job_runs WHERE job = %(job)s AND requested_by = %(requested_by)s
 
--- name: unfinished_job_run
+-- name: find_unfinished_run
 -- The run of the same job, on the same area and of the same kind, that has not come to its end.
 SELECT id FROM job_runs
 WHERE job = %(job)s AND state IN ('queued', 'running') AND (is_dry_run, is_forced) = (%(is_dry_run)s, %(is_forced)s)
@@ -17,7 +17,7 @@ WHERE job = %(job)s AND state IN ('queued', 'running') AND (is_dry_run, is_force
 ORDER BY created_at
 LIMIT 1
 
--- name: job_runs
+-- name: find_runs
 -- Runs with what their partitions add up to, the latest first.
 SELECT r.id, r.job, r.tenant, r.workspace, r.namespace, r.state, r.is_dry_run, r.is_forced, r.requested_by, r.moment,
        r.plan, r.created_at, r.started_at, r.finished_at, r.undone_at, r.undone, r.error,
@@ -62,7 +62,7 @@ INSERT INTO job_partitions AS p (run_id, partition) VALUES (%(run_id)s, %(partit
 ON CONFLICT (run_id, partition) DO UPDATE SET partition = p.partition
 RETURNING partition, cursor, is_done
 
--- name: forget_job_runs
+-- name: delete_old_runs
 -- Runs that nobody asks for any more; one a job stays, by which the schedule knows what it missed.
 DELETE FROM job_runs r
 WHERE r.finished_at < %(before)s::timestamptz AND r.state <> 'undoing'
@@ -93,10 +93,10 @@ SET counts = counts || jsonb_build_object(
         'changed', (counts ->> 'changed')::bigint + %(changed)s, 'removed', (counts ->> 'removed')::bigint + %(removed)s)
 WHERE run_id = %(run_id)s AND partition = %(partition)s
 
--- name: job_run_area
+-- name: find_run_area
 SELECT tenant, workspace, namespace FROM job_runs WHERE id = %(id)s
 
--- name: job_tenants
+-- name: list_job_tenants
 -- Tenants of one partition that have written something or cached something, in the order of their ids.
 SELECT tenant, NULL AS workspace, NULL AS namespace
 FROM (
@@ -109,7 +109,7 @@ WHERE (%(tenant)s::text IS NULL OR tenant = %(tenant)s)
 ORDER BY tenant
 LIMIT %(limit)s
 
--- name: job_namespaces
+-- name: list_job_namespaces
 -- Namespaces of one partition in the order of their ids, from after the given one on. Every write of a namespace has a
 -- row in epochs.
 SELECT tenant, workspace, namespace

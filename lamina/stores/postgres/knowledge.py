@@ -115,12 +115,12 @@ class KnowledgeReader:
     async def mentions(self, ids: Sequence[UUID], limit: int) -> dict[UUID, int]:
         """Return how many memories mention each entity, counted up to ``limit``."""
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["entity_mentions"], {"ids": list(ids), "limit": limit})
+            cursor = await connection.execute(QUERIES["count_mentions"], {"ids": list(ids), "limit": limit})
             return {row["id"]: row["mentions"] async for row in cursor}
 
     async def entities(self, scope: Scope, filters: Filters, ids: Sequence[UUID]) -> dict[UUID, StoredEntity]:
         """Return those of these entities that the scope's user may know of."""
-        rows = await self._rows(QUERIES["linked_entities"], scope, filters, ENTITY_COLUMNS, {"ids": list(ids)})
+        rows = await self._rows(QUERIES["read_entities"], scope, filters, ENTITY_COLUMNS, {"ids": list(ids)})
         return {row["id"]: _entity(row) for row in rows}
 
     async def facts(self, scope: Scope, filters: Filters, keys: Sequence[EdgeKey]) -> dict[EdgeKey, Memory]:
@@ -130,12 +130,12 @@ class KnowledgeReader:
             "types": [key[1] for key in keys],
             "to_ids": [key[2] for key in keys],
         }
-        rows = await self._rows(QUERIES["linked_edges"], scope, filters, EDGE_COLUMNS, wanted)
+        rows = await self._rows(QUERIES["read_edges"], scope, filters, EDGE_COLUMNS, wanted)
         return {(row["from_id"], row["type"], row["to_id"]): _fact(row) for row in rows}
 
     async def facts_of(self, scope: Scope, filters: Filters, ids: Sequence[UUID], limit: int) -> dict[EdgeKey, Memory]:
         """Return the edges at these entities, the surest first; those that expire are left out."""
-        rows = await self._rows(QUERIES["edges_of"], scope, filters, EDGE_COLUMNS, {"ids": list(ids), "limit": limit})
+        rows = await self._rows(QUERIES["find_edges"], scope, filters, EDGE_COLUMNS, {"ids": list(ids), "limit": limit})
         return {(row["from_id"], row["type"], row["to_id"]): _fact(row) for row in rows}
 
     async def named_in(self, scope: Scope, memories: Sequence[UUID]) -> dict[UUID, list[UUID]]:
@@ -143,7 +143,7 @@ class KnowledgeReader:
         parameters = {**scope_parameters(scope), "ids": list(memories)}
         found: dict[UUID, list[UUID]] = {}
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["mentions_of"], parameters)
+            cursor = await connection.execute(QUERIES["find_mentioned"], parameters)
             async for row in cursor:
                 found.setdefault(row["from_id"], []).append(row["to_id"])
         return found

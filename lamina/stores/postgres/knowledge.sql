@@ -19,7 +19,7 @@ WHERE 1 - distance >= %(min_similarity)s
 ORDER BY distance, id
 LIMIT %(limit)s
 
--- name: entity_mentions
+-- name: count_mentions
 -- How many memories mention each entity; counting stops where more would make no difference.
 SELECT wanted.id, (
     SELECT count(*) FROM (
@@ -28,7 +28,7 @@ SELECT wanted.id, (
 ) AS mentions
 FROM unnest(%(ids)s::uuid[]) AS wanted (id)
 
--- name: linked_entities
+-- name: read_entities
 -- These entities as far as the query may see them: stated ones, and those that a visible memory mentions. Counting stops where
 -- nobody counts any more. What notes alone tell of that expire is over with the last of them.
 SELECT n.id, n.name, n.type, n.aliases, n.confidence * n.standing AS confidence, n.is_asserted, n.first_seen_at,
@@ -76,7 +76,7 @@ WHERE n.id = ANY(%(ids)s)
   AND /*filters*/ true
 ORDER BY n.id
 
--- name: linked_edges
+-- name: read_edges
 -- These edges (from, to, type) that time has left anything of, as far as the query may see what they rest on. An edge
 -- is over with the last note that it rests on.
 SELECT e.id, e.from_id, e.to_id, e.type, e.strength * e.standing AS strength, e.confidence, e.first_seen_at,
@@ -100,7 +100,7 @@ WHERE e.tenant = %(tenant)s AND e.workspace = %(workspace)s AND e.namespace = %(
   AND /*filters*/ true
 ORDER BY e.id
 
--- name: edges_of
+-- name: find_edges
 -- The edges at these entities that time has left anything of, as far as the query may see what they rest on, the
 -- surest first; those that only notes tell of that expire are left out.
 SELECT e.id, e.from_id, e.to_id, e.type, e.strength * e.standing AS strength, e.confidence, e.first_seen_at,
@@ -119,7 +119,7 @@ WHERE (e.from_id = ANY(%(ids)s) OR e.to_id = ANY(%(ids)s))
 ORDER BY e.strength * e.standing * e.confidence DESC, e.id
 LIMIT %(limit)s
 
--- name: mentions_of
+-- name: find_mentioned
 -- The entities that each of these memories names, the rarest first.
 SELECT l.from_id, l.to_id
 FROM memory_links l

@@ -123,7 +123,7 @@ async def _lock_session(connection: Connection, parameters: Mapping[str, Any]) -
 async def _find_existing(
     connection: Connection, parameters: Mapping[str, Any], hashes: Sequence[bytes]
 ) -> dict[bytes, AppendedMessage]:
-    cursor = await connection.execute(QUERIES["known_messages"], {**parameters, "hashes": list(hashes)})
+    cursor = await connection.execute(QUERIES["find_messages"], {**parameters, "hashes": list(hashes)})
     return {
         bytes(row["content_hash"]): AppendedMessage(row["id"], row["position"], existed=True) async for row in cursor
     }
@@ -211,7 +211,7 @@ class MessagesAround:
 
         Compacted messages are missing; their summary has the position of the last of them.
         """
-        text, values = apply_filters(QUERIES["messages_around"], query.filters, COLUMNS)
+        text, values = apply_filters(QUERIES["find_messages_around"], query.filters, COLUMNS)
         parameters = query_parameters(query) | values | {"ids": list(ids)}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
@@ -327,20 +327,23 @@ def _text(row: DictRow) -> str:
 TIER_ROWS = TierRows(
     projected={
         "messages": ProjectionStatements(
-            QUERIES["messages_records"], QUERIES["messages_ids"], QUERIES["enqueue_all_messages"], _message_record
+            QUERIES["read_message_records"],
+            QUERIES["list_message_ids"],
+            QUERIES["enqueue_all_messages"],
+            _message_record,
         )
     },
     embedded={
         "messages": EmbeddingStatements(
             table="messages",
             vectors=(VectorTable("message_chunks", "message_id"), VectorTable("compacted_chunks", "message_id")),
-            unembedded=QUERIES["unembedded_messages"],
+            unembedded=QUERIES["find_unembedded_messages"],
             embed=QUERIES["embed_messages"],
             count=QUERIES["count_unembedded_messages"],
             text=_text,
         )
     },
-    linked=LinkStatements(QUERIES["linked_messages"], COLUMNS, found_message),
+    linked=LinkStatements(QUERIES["read_linked_messages"], COLUMNS, found_message),
     erased={"messages": ErasureStatements(QUERIES["erase_user_messages"], "messages")},
     count_user=QUERIES["count_user_messages"],
 )

@@ -8,7 +8,7 @@ VALUES (%(tenant)s, %(workspace)s, %(namespace)s, %(session_id)s)
 ON CONFLICT (tenant, workspace, namespace, session_id) DO UPDATE SET next_position = s.next_position
 RETURNING next_position
 
--- name: known_messages
+-- name: find_messages
 SELECT id, content_hash, position FROM messages
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
   AND content_hash = ANY(%(hashes)s)
@@ -63,7 +63,7 @@ WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(
   AND (%(user_id)s::text IS NULL OR m.user_id IS NULL OR m.user_id = %(user_id)s)
   AND /*filters*/ true
 
--- name: messages_around
+-- name: find_messages_around
 -- The wanted messages and those right before and after them, each at its chunk nearest to the query. A summary has the
 -- position of the last message that it stands for: it is the neighbour of what follows. Messages and summaries have an
 -- index each, and the statement a part for each.
@@ -109,7 +109,7 @@ FROM (
 JOIN messages m ON m.id = c.message_id AND m.compacted_at IS NULL
 ORDER BY c.distance, m.id, c.chunk
 
--- name: unembedded_messages
+-- name: find_unembedded_messages
 -- Messages of a namespace that lack vectors of a generation, in the order of their ids. Those that a summary stands for
 -- have theirs in a table of their own.
 -- OFFSET 0: looked up row by row, not by a hash of all vectors that there are, which each page would build anew.
@@ -166,7 +166,7 @@ WITH made AS (
 )
 SELECT message_id AS id FROM live UNION SELECT message_id FROM compacted
 
--- name: messages_records
+-- name: read_message_records
 SELECT m.id, m.tenant, m.workspace, m.namespace, m.user_id, m.agent_id, m.session_id, m.role, m.occurred_at, m.name, m.content,
        array_agg(c.text_start ORDER BY c.chunk) AS starts,
        array_agg(c.text_end ORDER BY c.chunk) AS ends
@@ -176,7 +176,7 @@ JOIN embedding_generations g ON g.generation = c.generation AND g.is_active
 WHERE m.id = ANY(%(ids)s) AND m.compacted_at IS NULL
 GROUP BY m.id
 
--- name: messages_ids
+-- name: list_message_ids
 SELECT id FROM messages
 WHERE tenant = %(tenant)s AND (%(after)s::uuid IS NULL OR id > %(after)s) AND compacted_at IS NULL
 ORDER BY id
@@ -186,7 +186,7 @@ LIMIT %(limit)s
 INSERT INTO outbox (projection, memory_id)
 SELECT 'messages', id FROM messages WHERE compacted_at IS NULL ORDER BY id
 
--- name: linked_messages
+-- name: read_linked_messages
 -- These messages, each at its chunk nearest to the query.
 SELECT DISTINCT ON (m.id)
        m.id, m.session_id, m.user_id, m.agent_id, m.role, m.name, m.ref, m.content, m.metadata, m.occurred_at,

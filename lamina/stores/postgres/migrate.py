@@ -177,7 +177,7 @@ def migrate(url: str, *, connect_timeout_s: int = CONNECT_TIMEOUT_S) -> list[str
 
 
 def _refuse_server(connection: psycopg.Connection[dict[str, object]]) -> None:
-    row = connection.execute(QUERIES["vector_versions"]).fetchone()
+    row = connection.execute(QUERIES["read_vector_version"]).fetchone()
     refuse_versions(connection.info.server_version, None if row is None else str(row["version"]))
 
 

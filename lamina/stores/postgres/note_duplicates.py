@@ -233,7 +233,7 @@ async def read_merge_page(
     """
     parameters: dict[str, Any] = {**area.ids(), "created_at": None, "id": None, **(after or {})}
     async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["merge_bounds"], parameters | {"limit": page_notes})
+        cursor = await connection.execute(QUERIES["find_page_end"], parameters | {"limit": page_notes})
         last = await cursor.fetchone()
         if last is None:
             return None

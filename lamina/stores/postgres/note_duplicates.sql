@@ -33,7 +33,7 @@ WHERE n.id = raised.id AND n.deleted_at IS NULL
   AND (n.expires_at IS NULL OR n.expires_at > statement_timestamp())
 RETURNING n.id
 
--- name: merge_bounds
+-- name: find_page_end
 -- Where a page of a scope's notes ends, from the newest on: the last of so many.
 SELECT created_at, id
 FROM (

@@ -91,7 +91,7 @@ async def warm_up(connection: Connection, ids: Sequence[UUID], now: datetime) ->
 
 async def restore_words(connection: Connection, ids: Sequence[UUID]) -> None:
     """Index the words of notes that became warm."""
-    cursor = await connection.execute(QUERIES["chunk_texts"], {"ids": list(ids)})
+    cursor = await connection.execute(QUERIES["read_chunk_texts"], {"ids": list(ids)})
     await _write_words(connection, await cursor.fetchall())
 
 

@@ -34,7 +34,7 @@ SET temperature = 'warm', temperature_changed_at = %(now)s, last_hit_at = greate
 WHERE id = ANY(%(ids)s) AND temperature = 'cold' AND deleted_at IS NULL
 RETURNING id, tenant, workspace, namespace
 
--- name: chunk_texts
+-- name: read_chunk_texts
 SELECT n.id, c.generation, c.chunk, substr(n.content, c.text_start + 1, c.text_end - c.text_start) AS text
 FROM notes n
 JOIN note_chunks c ON c.note_id = n.id

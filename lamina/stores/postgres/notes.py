@@ -134,7 +134,7 @@ async def _prolong(connection: Connection, repeated: Sequence[tuple[UUID, Note]]
 
 async def ids_by_hash(connection: Connection, scope: Scope, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
     """Return the id of each note of exactly this scope that has one of these texts, by the hash of the text."""
-    cursor = await connection.execute(QUERIES["known_notes"], scope_parameters(scope) | {"hashes": list(hashes)})
+    cursor = await connection.execute(QUERIES["find_notes_by_hash"], scope_parameters(scope) | {"hashes": list(hashes)})
     return {bytes(row["content_hash"]): row["id"] async for row in cursor}
 
 
@@ -168,7 +168,7 @@ async def _note_row(connection: Connection, query: bytes, tenant: str, id_: UUID
     row = await (await connection.execute(query, parameters)).fetchone()
     if row is not None:
         return row
-    elsewhere = await (await connection.execute(QUERIES["note_elsewhere"], parameters)).fetchone()
+    elsewhere = await (await connection.execute(QUERIES["find_note_elsewhere"], parameters)).fetchone()
     hint = ""
     if elsewhere is not None and elsewhere["is_archived"]:
         hint = f"note {id_} is archived; POST /v1/archive/restore brings it back"
@@ -183,7 +183,7 @@ async def update_note(connection: Connection, id_: UUID, note: Note, now: dateti
     Raises:
         Conflict: If another note of the scope already has this text.
     """
-    await connection.execute(QUERIES["keep_note_version"], {"id": id_})
+    await connection.execute(QUERIES["insert_note_version"], {"id": id_})
     try:
         cursor = await connection.execute(QUERIES["update_note"], {"id": id_, **note_columns(note, now)})
     except psycopg.errors.UniqueViolation as error:
@@ -287,14 +287,14 @@ async def lock_unchanged(
         "hits": [hits for _, hits, _ in states.values()],
         "last": [last_hit_at for _, _, last_hit_at in states.values()],
     }
-    cursor = await connection.execute(QUERIES["lock_decided_notes"], parameters)
+    cursor = await connection.execute(QUERIES["lock_unchanged_notes"], parameters)
     return {row["id"] async for row in cursor}
 
 
 async def count_notes(pool: Pool, area: Area) -> int:
     """Return how many notes a namespace has."""
     async with connect(pool) as connection:
-        row = await (await connection.execute(QUERIES["count_scope_notes"], area.ids())).fetchone()
+        row = await (await connection.execute(QUERIES["count_notes"], area.ids())).fetchone()
     return int(row["size"]) if row else 0
 
 
@@ -321,7 +321,7 @@ class Notes:
         """
         await self.get(tenant, id_)
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["note_history"], {"id": id_})
+            cursor = await connection.execute(QUERIES["read_note_history"], {"id": id_})
             return [note_version(row) async for row in cursor]
 
     async def page(
@@ -403,23 +403,23 @@ def _cold_record(row: DictRow) -> Placed:
 TIER_ROWS = TierRows(
     projected={
         "notes": ProjectionStatements(
-            QUERIES["notes_records"], QUERIES["notes_ids"], QUERIES["enqueue_all_notes"], note_record
+            QUERIES["read_note_records"], QUERIES["list_note_ids"], QUERIES["enqueue_all_notes"], note_record
         ),
         "cold": ProjectionStatements(
-            QUERIES["cold_records"], QUERIES["cold_ids"], QUERIES["enqueue_all_cold"], _cold_record
+            QUERIES["read_cold_records"], QUERIES["list_cold_ids"], QUERIES["enqueue_all_cold"], _cold_record
         ),
     },
     embedded={
         "notes": EmbeddingStatements(
             table="notes",
             vectors=(VectorTable("note_chunks", "note_id"),),
-            unembedded=QUERIES["unembedded_notes"],
+            unembedded=QUERIES["find_unembedded_notes"],
             embed=QUERIES["embed_notes"],
             count=QUERIES["count_unembedded_notes"],
             text=itemgetter("content"),
             is_live="r.deleted_at IS NULL",
         )
     },
-    linked=LinkStatements(QUERIES["linked_notes"], COLUMNS, found_note, QUERIES["link_similar_notes"]),
+    linked=LinkStatements(QUERIES["read_linked_notes"], COLUMNS, found_note, QUERIES["link_similar_notes"]),
     count_user=QUERIES["count_user_notes"],
 )

@@ -21,7 +21,7 @@ INSERT INTO notes (
 ON CONFLICT (tenant, workspace, namespace, user_id, content_hash) WHERE deleted_at IS NULL DO NOTHING
 RETURNING id
 
--- name: known_notes
+-- name: find_notes_by_hash
 SELECT id, content_hash FROM notes
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
   AND user_id IS NOT DISTINCT FROM %(user_id)s
@@ -44,14 +44,14 @@ WHERE id = %(id)s AND tenant = %(tenant)s AND deleted_at IS NULL
   AND (expires_at IS NULL OR expires_at > statement_timestamp())
 FOR UPDATE
 
--- name: note_elsewhere
+-- name: find_note_elsewhere
 -- Where a note is that is not there.
 SELECT merged_into, false AS is_archived FROM notes
 WHERE id = %(id)s AND tenant = %(tenant)s AND deleted_at IS NOT NULL AND merged_into IS NOT NULL
 UNION ALL
 SELECT NULL, true FROM archived_notes WHERE id = %(id)s AND tenant = %(tenant)s
 
--- name: keep_note_version
+-- name: insert_note_version
 INSERT INTO note_versions (note_id, version, content, category, importance, confidence, tags, metadata, written_at)
 SELECT id, version, content, category, importance, confidence, tags, metadata, updated_at
 FROM notes
@@ -166,7 +166,7 @@ FROM notes
 WHERE id = %(id)s AND tenant = %(tenant)s AND deleted_at IS NULL
   AND (expires_at IS NULL OR expires_at > statement_timestamp())
 
--- name: note_history
+-- name: read_note_history
 SELECT version, content, category, importance, confidence, tags, metadata, written_at, false AS is_current
 FROM note_versions WHERE note_id = %(id)s
 UNION ALL
@@ -222,7 +222,7 @@ SELECT * FROM (
 ORDER BY ts_rank_cd DESC, id
 LIMIT %(limit)s
 
--- name: lock_decided_notes
+-- name: lock_unchanged_notes
 -- Those of these notes that still are as they were decided upon; they stay so until the transaction ends.
 SELECT n.id
 FROM unnest(%(ids)s::uuid[], %(versions)s::integer[], %(hits)s::bigint[], %(last)s::timestamptz[])
@@ -233,11 +233,11 @@ WHERE n.tenant = %(tenant)s AND n.deleted_at IS NULL
 ORDER BY n.id
 FOR UPDATE OF n
 
--- name: count_scope_notes
+-- name: count_notes
 SELECT count(*) AS size FROM notes
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
 
--- name: unembedded_notes
+-- name: find_unembedded_notes
 -- Notes of a namespace, warm and cold, that lack vectors of a generation, in the order of their ids.
 -- OFFSET 0: looked up row by row, not by a hash of all vectors that there are, which each page would build anew.
 SELECT n.id, n.content_hash AS guard, n.content
@@ -274,7 +274,7 @@ WITH made AS (
 )
 SELECT DISTINCT note_id AS id FROM inserted
 
--- name: notes_records
+-- name: read_note_records
 SELECT n.id, n.tenant, n.workspace, n.namespace, n.user_id, n.agent_id, n.session_id, n.category, n.source, n.importance, n.tags, n.event_at, n.confidence, n.content,
        array_agg(c.text_start ORDER BY c.chunk) AS starts,
        array_agg(c.text_end ORDER BY c.chunk) AS ends,
@@ -285,13 +285,13 @@ JOIN embedding_generations g ON g.generation = c.generation AND g.is_active
 WHERE n.id = ANY(%(ids)s) AND n.deleted_at IS NULL AND n.temperature = 'warm'
 GROUP BY n.id
 
--- name: notes_ids
+-- name: list_note_ids
 SELECT id FROM notes
 WHERE tenant = %(tenant)s AND (%(after)s::uuid IS NULL OR id > %(after)s) AND deleted_at IS NULL AND temperature = 'warm'
 ORDER BY id
 LIMIT %(limit)s
 
--- name: cold_records
+-- name: read_cold_records
 -- Every note that there is, with where it belongs; only one that is cold now has something to index.
 SELECT n.id, n.tenant, n.workspace, n.namespace, n.user_id, n.agent_id, n.session_id, n.category, n.source,
        n.importance, n.tags, n.event_at, n.confidence, n.content,
@@ -310,7 +310,7 @@ SELECT id, tenant, workspace, namespace, user_id, NULL, NULL, NULL, NULL, NULL, 
        NULL, NULL, NULL
 FROM archived_notes WHERE id = ANY(%(ids)s)
 
--- name: cold_ids
+-- name: list_cold_ids
 SELECT id FROM notes
 WHERE tenant = %(tenant)s AND (%(after)s::uuid IS NULL OR id > %(after)s) AND deleted_at IS NULL AND temperature = 'cold'
 ORDER BY id
@@ -324,7 +324,7 @@ SELECT 'notes', id FROM notes WHERE deleted_at IS NULL ORDER BY id
 INSERT INTO outbox (projection, memory_id)
 SELECT 'cold', id FROM notes WHERE deleted_at IS NULL AND temperature = 'cold' ORDER BY id
 
--- name: linked_notes
+-- name: read_linked_notes
 -- These notes, warm or cold, each at its chunk nearest to the query.
 SELECT DISTINCT ON (n.id)
        n.id, n.user_id, n.agent_id, n.session_id, n.category, n.content, n.importance, n.confidence, n.tags,

@@ -126,7 +126,7 @@ class Outbox:
     async def lag(self) -> Mapping[str, Lag]:
         """Return the lag of every projection that counts."""
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["outbox_lag"])
+            cursor = await connection.execute(QUERIES["measure_lag"])
             found = {row["projection"]: Lag(row["pending"], max(0.0, row["oldest_s"])) async for row in cursor}
         return {name: found.get(name, Lag(0, 0.0)) for name in self._counted}
 

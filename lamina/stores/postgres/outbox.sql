@@ -19,7 +19,7 @@ LIMIT %(limit)s
 -- name: finish_outbox
 DELETE FROM outbox WHERE seq = ANY(%(seqs)s)
 
--- name: outbox_lag
+-- name: measure_lag
 SELECT projection,
        count(*) AS pending,
        extract(epoch FROM clock_timestamp() - min(created_at))::float8 AS oldest_s

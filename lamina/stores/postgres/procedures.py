@@ -375,7 +375,7 @@ TIER_ROWS = TierRows(
         "procedures": EmbeddingStatements(
             table="procedures",
             vectors=(VectorTable("procedure_embeddings", "procedure_id"),),
-            unembedded=QUERIES["unembedded_procedures"],
+            unembedded=QUERIES["find_unembedded_procedures"],
             embed=QUERIES["embed_procedures"],
             count=QUERIES["count_unembedded_procedures"],
             text=itemgetter("trigger"),

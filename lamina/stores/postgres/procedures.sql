@@ -153,7 +153,7 @@ FROM candidates
 JOIN procedures p ON p.id = candidates.id
 CROSS JOIN asked
 
--- name: unembedded_procedures
+-- name: find_unembedded_procedures
 -- Procedures of a namespace that lack a vector of a generation, in the order of their ids.
 -- OFFSET 0: looked up row by row, not by a hash of all vectors that there are, which each page would build anew.
 SELECT p.id, sha256_of(p.trigger) AS guard, p.trigger

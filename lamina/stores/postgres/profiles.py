@@ -29,7 +29,7 @@ async def patch_profile(connection: Connection, scope: Scope, patch: Metadata, n
     version = row["version"] + 1
     values = {**parameters, "document": Jsonb(document), "patch": Jsonb(patch), "version": version}
     await connection.execute(QUERIES["put_profile"], values)
-    await connection.execute(QUERIES["keep_profile_version"], values)
+    await connection.execute(QUERIES["insert_profile_version"], values)
     return Profile(scope.user or "", document, version, now)
 
 

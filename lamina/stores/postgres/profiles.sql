@@ -8,7 +8,7 @@ RETURNING document, version
 UPDATE profiles SET document = %(document)s, version = %(version)s, updated_at = %(now)s
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND user_id = %(user_id)s
 
--- name: keep_profile_version
+-- name: insert_profile_version
 INSERT INTO profile_versions (tenant, workspace, namespace, user_id, version, patch, document, written_at)
 VALUES (%(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s, %(version)s, %(patch)s, %(document)s, %(now)s)
 

@@ -116,7 +116,7 @@ class ProviderMetrics:
         """
         parameters = {"tenant": tenant, "since": since, "workspace": workspace, "limit": MAX_RATES}
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["provider_hit_rates"], parameters)
+            cursor = await connection.execute(QUERIES["read_hit_rates"], parameters)
             return [HitRates(**row) async for row in cursor]
 
     async def purge_expired(self, now: datetime, ttl_days: float, tenant: str | None = None) -> int:

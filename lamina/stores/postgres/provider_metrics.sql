@@ -6,7 +6,7 @@ FROM unnest(%(ids)s::uuid[], %(workspaces)s::text[], %(agents)s::text[], %(provi
             %(input_tokens)s::bigint[], %(cached_tokens)s::bigint[])
     AS new (id, workspace, agent, provider, model, input_tokens, cached_tokens)
 
--- name: provider_hit_rates
+-- name: read_hit_rates
 -- By the mean of the calls' rates, the highest first; where no call had input there is none.
 SELECT provider, model, count(*) AS calls,
        sum(input_tokens)::bigint AS input_tokens, sum(cached_tokens)::bigint AS cached_tokens,

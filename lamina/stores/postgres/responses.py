@@ -108,7 +108,7 @@ class Responses:
             Unavailable: If Postgres does not answer.
         """
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["exact_response"], self._parameters(request, now))
+            cursor = await connection.execute(QUERIES["find_exact_response"], self._parameters(request, now))
             row = await cursor.fetchone()
         if row is None:
             return ExactMatch()
@@ -124,7 +124,7 @@ class Responses:
         """
         vector = {"embedding": _vector(embedding), "max_distance": 1 - self._policy.threshold, "limit": MAX_CANDIDATES}
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["near_responses"], self._parameters(request, now) | vector)
+            cursor = await connection.execute(QUERIES["find_near_responses"], self._parameters(request, now) | vector)
             return [_candidate(row, similarity=row["similarity"]) async for row in cursor]
 
     async def read(self, question: ModelQuestion, id_: UUID) -> str | None:
@@ -199,7 +199,7 @@ class Responses:
         """Delete the response that is replaced, and others if the budget is spent."""
         asked, ids = self._parameters(new.request, now), list[UUID]()
         if used_bytes + new.size_bytes > self._policy.budget.size_bytes:
-            cursor = await connection.execute(QUERIES["held_responses"], asked)
+            cursor = await connection.execute(QUERIES["list_responses"], asked)
             held = [StoredResponse(**row) async for row in cursor]
             ids = evicted(held, new.size_bytes, self._policy.budget)
         cursor = await connection.execute(QUERIES["delete_responses"], asked | {"ids": ids})
@@ -235,7 +235,7 @@ class Responses:
         for place in await self._workspaces(tenant, None):
             count += await self._purge(QUERIES["purge_dead_responses"], place | times)
         async with connect(self._pool) as connection:
-            await connection.execute(QUERIES["forget_response_agents"], {"tenant": tenant, "idle_since": now - IDLE})
+            await connection.execute(QUERIES["delete_idle_agents"], {"tenant": tenant, "idle_since": now - IDLE})
         return count
 
     async def purge(self, tenant: str, workspace: str | None = None, agent: str | None = None) -> int:
@@ -275,7 +275,7 @@ class Responses:
     async def _workspaces(self, tenant: str | None, workspace: str | None) -> list[dict[str, Any]]:
         async with connect(self._pool) as connection:
             cursor = await connection.execute(
-                QUERIES["response_workspaces"], {"tenant": tenant, "workspace": workspace}
+                QUERIES["list_response_workspaces"], {"tenant": tenant, "workspace": workspace}
             )
             return [dict(row) async for row in cursor]
 
@@ -288,7 +288,7 @@ class Responses:
         parameters = {"tenant": tenant, "workspace": workspace, "now": now, "cutoff": now - self._policy.grace}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(
-                QUERIES["response_figures"], parameters | {"by_workspace": self._policy.by_workspace}
+                QUERIES["count_responses"], parameters | {"by_workspace": self._policy.by_workspace}
             )
             row = await cursor.fetchone()
         assert row is not None  # noqa: S101 - an aggregate is one row
@@ -335,14 +335,14 @@ async def _last_lesson(connection: Connection, question: ModelQuestion) -> datet
 
     So the next change sees the agent's new row.
     """
-    await connection.execute(QUERIES["lock_lessons"], _place(question))
-    cursor = await connection.execute(QUERIES["last_lesson"], _place(question))
+    await connection.execute(QUERIES["lock_teaching"], _place(question))
+    cursor = await connection.execute(QUERIES["find_last_lesson"], _place(question))
     row = await cursor.fetchone()
     return row["taught_at"] if row else None
 
 
 async def _lock_agent(connection: Connection, question: ModelQuestion, now: datetime) -> _LockedAgent:
-    cursor = await connection.execute(QUERIES["claim_response_agents"], _place(question) | {"now": now})
+    cursor = await connection.execute(QUERIES["lock_response_agents"], _place(question) | {"now": now})
     rows = {row["agent"]: row async for row in cursor}
     whole, own = rows[""], rows[question.agent]
     epochs = {"agent_epoch": own["epoch"], "workspace_epoch": whole["epoch"], "workspace_writes": whole["writes"]}
@@ -354,7 +354,7 @@ async def _with_prompt(connection: Connection, question: ModelQuestion, agent_st
     if question.prompt_version in {None, agent_state.prompt_version}:
         return agent_state.agent_epoch
     parameters = _place(question) | {"prompt_version": question.prompt_version}
-    cursor = await connection.execute(QUERIES["change_prompt"], parameters)
+    cursor = await connection.execute(QUERIES["change_prompt_version"], parameters)
     row = await cursor.fetchone()
     assert row is not None  # noqa: S101 - the row is locked
     return int(row["epoch"])
@@ -362,7 +362,7 @@ async def _with_prompt(connection: Connection, question: ModelQuestion, agent_st
 
 async def _add_bytes(connection: Connection, space: tuple[str, str], more_bytes: int) -> None:
     parameters = {"tenant": space[0], "workspace": space[1], "more_bytes": more_bytes}
-    await connection.execute(QUERIES["weigh_responses"], parameters)
+    await connection.execute(QUERIES["add_response_bytes"], parameters)
 
 
 def _place(question: ModelQuestion) -> dict[str, Any]:

@@ -1,4 +1,4 @@
--- name: exact_response
+-- name: find_exact_response
 -- Where an agent stands, and the current response to exactly this request, if there is one.
 SELECT a.epoch AS agent_epoch, w.epoch AS workspace_epoch, w.writes AS workspace_writes,
        a.prompt_version, a.lookups, a.hits,
@@ -11,7 +11,7 @@ LEFT JOIN responses r
    AND CASE WHEN %(by_workspace)s THEN r.workspace_writes = w.writes ELSE r.workspace_epoch = w.epoch END
 WHERE a.tenant = %(tenant)s AND a.workspace = %(workspace)s AND a.agent = %(agent)s
 
--- name: near_responses
+-- name: find_near_responses
 -- The current responses to the nearest questions under exactly these circumstances. A long question has no embedding,
 -- and so no distance.
 SELECT r.id, r.query, r.created_at, r.expires_at, 1 - (r.embedding <=> %(embedding)s) AS similarity
@@ -48,7 +48,7 @@ VALUES (%(id)s, %(tenant)s, %(workspace)s, %(namespace)s, %(agent)s, %(user_id)s
         %(query)s, %(response)s, %(generation)s, %(embedding)s, %(agent_epoch)s, %(workspace_epoch)s,
         %(workspace_writes)s, %(size_bytes)s, %(now)s, %(expires_at)s, %(now)s)
 
--- name: held_responses
+-- name: list_responses
 -- What takes room in a workspace beside this request's own response, the least recently used first.
 SELECT r.id, r.size_bytes,
        r.agent_epoch <> a.epoch OR r.expires_at <= %(cutoff)s
@@ -117,7 +117,7 @@ WITH locked AS (
 DELETE FROM responses r USING locked WHERE r.id = locked.id
 RETURNING r.size_bytes
 
--- name: forget_response_agents
+-- name: delete_idle_agents
 -- Agents without responses that have put none for a while: sub-agents come and go.
 DELETE FROM response_agents a
 WHERE a.agent <> '' AND a.put_at < %(idle_since)s
@@ -151,13 +151,13 @@ RETURNING r.size_bytes
 -- name: lock_response_workspace
 SELECT epoch FROM response_agents WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND agent = '' FOR UPDATE
 
--- name: response_workspaces
+-- name: list_response_workspaces
 SELECT tenant, workspace FROM response_agents
 WHERE agent = '' AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s)
   AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
 ORDER BY tenant, workspace
 
--- name: response_figures
+-- name: count_responses
 SELECT count(*) AS entries,
        coalesce(sum(size_bytes), 0)::bigint AS size_bytes,
        count(*) FILTER (WHERE is_current AND expires_at > %(now)s) AS live,
@@ -178,14 +178,14 @@ FROM (
     WHERE r.tenant = %(tenant)s AND (%(workspace)s::text IS NULL OR r.workspace = %(workspace)s)
 ) AS held
 
--- name: lock_lessons
+-- name: lock_teaching
 -- Wait for whoever is just teaching in a workspace, and keep others from it until the end of the transaction.
 SELECT pg_advisory_xact_lock(hashtextextended(%(tenant)s, hashtextextended(%(workspace)s, 1)))
 
--- name: last_lesson
+-- name: find_last_lesson
 SELECT max(taught_at) AS taught_at FROM epochs WHERE tenant = %(tenant)s AND workspace = %(workspace)s
 
--- name: claim_response_agents
+-- name: lock_response_agents
 -- Make or lock the rows of the workspace and of the agent, in this order.
 INSERT INTO response_agents AS r (tenant, workspace, agent, epoch, writes, put_at)
 SELECT %(tenant)s, %(workspace)s, named.agent, begun.seed, begun.seed, %(now)s
@@ -195,7 +195,7 @@ ORDER BY named.agent
 ON CONFLICT (tenant, workspace, agent) DO UPDATE SET put_at = excluded.put_at
 RETURNING agent, epoch, writes, prompt_version, lookups, hits, bytes
 
--- name: change_prompt
+-- name: change_prompt_version
 -- Another version ends the agent's responses; the first one that is named does not.
 UPDATE response_agents
 SET epoch = epoch + CASE WHEN prompt_version <> %(prompt_version)s THEN 1 ELSE 0 END,
@@ -203,7 +203,7 @@ SET epoch = epoch + CASE WHEN prompt_version <> %(prompt_version)s THEN 1 ELSE 0
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND agent = %(agent)s
 RETURNING epoch
 
--- name: weigh_responses
+-- name: add_response_bytes
 UPDATE response_agents SET bytes = bytes + %(more_bytes)s
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND agent = ''
 

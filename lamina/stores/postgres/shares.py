@@ -36,7 +36,7 @@ class Shares:
         """
         parameters = {"tenant": scope.tenant, "workspace": scope.workspace, "now": now}
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["shares_into"], parameters)
+            cursor = await connection.execute(QUERIES["find_shares_into"], parameters)
             return tuple([stored_share(row) async for row in cursor])
 
     async def page(self, tenant: str, workspace: str, *, limit: int, offset: int) -> list[Share]:
@@ -97,7 +97,7 @@ class Shares:
 
 async def _refuse_too_many(connection: Connection, tenant: str, share: Share) -> None:
     parameters = {"tenant": tenant, "workspace": share.to_workspace, "now": share.created_at}
-    cursor = await connection.execute(QUERIES["shares_into"], parameters)
+    cursor = await connection.execute(QUERIES["find_shares_into"], parameters)
     if len(await cursor.fetchall()) > MAX_SHARES_INTO:
         raise Conflict(
             f"workspace {share.to_workspace} sees {MAX_SHARES_INTO} shares, the most it may; revoke one of them first"

@@ -1,4 +1,4 @@
--- name: shares_into
+-- name: find_shares_into
 SELECT id, from_workspace, from_namespace, to_workspace, segment, tags, label, created_at, expires_at, revoked_at
 FROM shares
 WHERE tenant = %(tenant)s AND to_workspace = %(workspace)s AND revoked_at IS NULL

@@ -55,7 +55,7 @@ class Stamps:
         }
         # The caller's deadline frees the caller, this one the connection: two that hang would end all stamps.
         async with asyncio.timeout(self._deadline_s), connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["stamps"], parameters)
+            cursor = await connection.execute(QUERIES["read_stamps"], parameters)
             return [_stamp(row) async for row in cursor]
 
 

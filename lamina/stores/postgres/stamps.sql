@@ -1,4 +1,4 @@
--- name: stamps
+-- name: read_stamps
 -- The state of each scope, in the scopes' order; see lamina/stamps.py.
 SELECT coalesce(own.epoch, 0) AS namespace_epoch,
        coalesce(whole.epoch, 0) AS workspace_epoch,

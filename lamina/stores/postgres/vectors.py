@@ -67,7 +67,7 @@ async def find_outdated(
     """Return ids of rows of any kind that have vectors of these generations, in order."""
     parameters = {**area.ids(), "generations": list(generations), "after": after, "limit": limit}
     async with connect(pool) as connection:
-        found = await _for_each_table(connection, QUERIES["outdated_vectors"], parameters)
+        found = await _for_each_table(connection, QUERIES["find_outdated_vectors"], parameters)
     return sorted(found)[:limit]
 
 
@@ -80,7 +80,7 @@ async def delete_outdated(connection: Connection, area: Area, ids: Sequence[UUID
 async def drop_building(connection: Connection, area: Area, generation: int) -> int:
     """Delete all vectors of a generation that is being built in an area; return of how many rows."""
     parameters = {**area.ids(), "generation": generation}
-    return len(await _for_each_table(connection, QUERIES["drop_building_vectors"], parameters))
+    return len(await _for_each_table(connection, QUERIES["delete_building_vectors"], parameters))
 
 
 async def _for_each_table(connection: Connection, template: bytes, parameters: Mapping[str, Any]) -> set[UUID]:

@@ -1,4 +1,4 @@
--- name: outdated_vectors
+-- name: find_outdated_vectors
 -- Rows of a namespace that still have vectors of some generations, in the order of their ids.
 -- OFFSET 0: looked up row by row, not by a hash of all vectors that there are, which each page would build anew.
 SELECT r.id FROM {rows} r
@@ -15,7 +15,7 @@ WHERE g.generation = ANY(%(generations)s) AND g.state = 'retired'
   AND v.generation = g.generation AND v.{key} = ANY(%(ids)s) AND v.tenant = %(tenant)s
 RETURNING v.{key} AS id
 
--- name: drop_building_vectors
+-- name: delete_building_vectors
 -- All vectors that an area has of a generation that is still being built.
 DELETE FROM {vectors} v USING embedding_generations g
 WHERE g.generation = %(generation)s AND g.state = 'building' AND v.generation = g.generation
