@@ -1,5 +1,5 @@
 -- name: idle_notes
--- Warm notes that have been idle for the shortest lifespan there is, and what has expired.
+-- Warm notes that were idle for the shortest lifespan, and expired notes.
 SELECT id, temperature, hits, last_hit_at, expires_at
 FROM notes
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
@@ -9,7 +9,7 @@ ORDER BY id
 LIMIT %(limit)s
 
 -- name: fading_notes
--- Notes whose weight may not be what the whole days say that they have been idle.
+-- Notes whose weight may differ from the one for their whole idle days.
 SELECT id, last_hit_at, weight
 FROM notes
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
@@ -19,7 +19,7 @@ ORDER BY id
 LIMIT %(limit)s
 
 -- name: fading_entities
--- Entities with how many sources mention them; what somebody stated stands as it was stated.
+-- Entities with the number of sources that mention them; asserted ones do not fade.
 SELECT e.id, e.standing, e.last_seen_at,
        (SELECT count(DISTINCT sha256_of(l.source)) FROM memory_links l
         WHERE l.to_id = e.id AND l.kind IN ('about', 'mentions')) AS sources

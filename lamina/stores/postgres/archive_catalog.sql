@@ -22,11 +22,11 @@ WHERE f.tenant = %(tenant)s
 ORDER BY f.workspace, f.namespace
 
 -- name: lock_archive_folder
--- Whoever writes or rewrites files of a scope does it alone, until the end of the transaction.
+-- One writer at a time for the files of a scope, until the end of the transaction.
 SELECT pg_advisory_xact_lock(hashtextextended(%(folder)s, 2))
 
 -- name: find_archive_folder
--- Where the archive has the files of a scope, and whether it was given any.
+-- The folder of a scope, and whether it has had a file.
 SELECT i.id, EXISTS (
     SELECT FROM archive_folders f
     WHERE f.tenant = %(tenant)s AND f.workspace = %(workspace)s AND f.namespace = %(namespace)s
@@ -63,7 +63,7 @@ ORDER BY file
 LIMIT 1
 
 -- name: detach_from_run
--- What an undo cannot bring back stays archived, and is no longer the run's.
+-- Notes that an undo cannot restore stay archived, without a run.
 UPDATE archived_notes SET run_id = NULL WHERE id = ANY(%(ids)s)
 
 -- name: delete_archived

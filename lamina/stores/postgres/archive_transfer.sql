@@ -1,6 +1,6 @@
 -- name: find_archive_candidates
--- Cold notes that were found few times, and not for long. What another note was made from that is there, or may come
--- back, and what was made of others stays with them; what ends by itself stays where it ends.
+-- Cold notes with few hits, the last of them long ago. Not those that a live or restorable note was made from, nor
+-- derived notes, nor those that expire.
 SELECT n.id, n.version, n.hits, n.last_hit_at,
        octet_length(n.content)
        + coalesce((SELECT sum(octet_length(v.content)) FROM note_versions v WHERE v.note_id = n.id), 0) AS size_bytes
@@ -16,8 +16,8 @@ ORDER BY n.id
 LIMIT %(limit)s
 
 -- name: read_notes_to_archive
--- Notes as they go to the archive. They are locked, and looked at again: one of them may have been made into something
--- else while this waited.
+-- The notes are locked; the conditions are checked again, for a note may have become a source of another one
+-- meanwhile.
 SELECT id, tenant, workspace, namespace, user_id, agent_id, session_id, swarm_id, category, content, content_hash,
        importance, confidence, tags, metadata, source, version, hits, event_at, last_hit_at, created_at, updated_at,
        temperature_changed_at, weight
@@ -40,7 +40,7 @@ WHERE note_id = ANY(%(ids)s)
 ORDER BY note_id, version
 
 -- name: read_links_to_archive
--- What notes are linked to, and which notes are linked to them.
+-- Links from these notes, and links of similarity to them.
 SELECT from_id, to_id, kind, source, strength, seen_at
 FROM memory_links
 WHERE from_id = ANY(%(ids)s) OR (to_id = ANY(%(ids)s) AND kind = 'similar' AND from_tier = 2)
@@ -53,11 +53,11 @@ FROM notes
 WHERE id = ANY(%(ids)s)
 
 -- name: delete_archived_notes
--- Notes whose file is written: their chunks and versions go with them.
+-- Their file is written. Chunks and versions are deleted with the rows.
 DELETE FROM notes WHERE id = ANY(%(ids)s)
 
 -- name: restore_notes
--- Notes of an archive file as they were. A text that the scope has again meanwhile stays out.
+-- A note whose text the scope has again stays out.
 INSERT INTO notes (
     id, tenant, workspace, namespace, user_id, agent_id, session_id, swarm_id, category, content, content_hash,
     importance, confidence, tags, metadata, source, version, hits, event_at, last_hit_at, created_at, updated_at,
@@ -95,7 +95,7 @@ FROM unnest(%(ids)s::uuid[], %(chunks)s::integer[], %(starts)s::integer[], %(end
 JOIN notes n ON n.id = c.id
 
 -- name: restore_links
--- Links of notes to what is still there: entities (kept until the transaction ends), and notes that nobody rewrote.
+-- To targets that still exist: locked entities, and notes that were not changed since.
 INSERT INTO memory_links (
     from_id, to_id, kind, from_tier, tenant, workspace, namespace, user_id, source, strength, seen_at
 )
@@ -112,7 +112,7 @@ WHERE CASE WHEN l.kind = 'similar'
 ON CONFLICT DO NOTHING
 
 -- name: restore_links_from
--- Links to restored notes, from notes that nobody rewrote meanwhile: all but the strength is in these.
+-- From notes that were not changed since; all columns but the strength come from their rows.
 INSERT INTO memory_links (
     from_id, to_id, kind, from_tier, tenant, workspace, namespace, user_id, source, strength, seen_at
 )

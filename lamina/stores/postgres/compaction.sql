@@ -1,5 +1,5 @@
 -- name: find_large_sessions
--- Sessions, in the order of their ids, whose live messages may hold so many tokens: a token is a byte at least.
+-- By id. A token takes a byte at least, so fewer bytes than tokens rule a session out.
 SELECT s.session_id
 FROM sessions s
 CROSS JOIN LATERAL (
@@ -15,7 +15,7 @@ ORDER BY s.session_id
 LIMIT %(limit)s
 
 -- name: read_live_messages
--- What stands in a session, whoever may read it, in its order: a summary right after where it ends.
+-- For all readers, in the order of the session: a summary comes right after the last message that it stands for.
 SELECT id, position, user_id, agent_id, swarm_id, role, name, content, content_hash, occurred_at, is_summary,
        CASE WHEN is_summary THEN metadata END AS metadata
 FROM messages
@@ -30,8 +30,7 @@ SELECT EXISTS (
 ) AS is_known
 
 -- name: lock_live_messages
--- Those of these messages that still stand in their sessions and say what they said; they stay so until the transaction
--- ends. In the order in which they are changed.
+-- Live messages with the same text, locked in the order in which they are changed.
 SELECT m.id
 FROM unnest(%(ids)s::uuid[], %(hashes)s::bytea[]) AS wanted (id, content_hash)
 JOIN messages m ON m.id = wanted.id AND m.content_hash = wanted.content_hash
@@ -40,7 +39,7 @@ ORDER BY m.id
 FOR UPDATE OF m
 
 -- name: insert_summaries
--- Summaries of sessions, and for the undo which ones a run made.
+-- Also listed for the undo of the run.
 WITH made AS (
     INSERT INTO messages (
         id, tenant, workspace, namespace, session_id, user_id, agent_id, swarm_id, position, role, name, content,
@@ -57,7 +56,7 @@ INSERT INTO job_changes (run_id, relation, row_id, before, after)
 SELECT %(run_id)s, %(relation)s, id, '{}', '{}' FROM made WHERE %(run_id)s::uuid IS NOT NULL
 
 -- name: delete_summaries
--- Summaries that stand for nothing any more; one that another summary stands for stays.
+-- Summaries that stand for no message any more. One that another summary stands for stays.
 DELETE FROM messages
 WHERE id = ANY(%(ids)s) AND is_summary AND compacted_at IS NULL
 RETURNING id, tenant, workspace, namespace

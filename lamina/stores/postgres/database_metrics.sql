@@ -1,5 +1,5 @@
 -- name: measure_sizes
--- About how many rows the tables have and how large the database is, from Postgres's own statistics: counts nothing.
+-- Estimated rows of the tables, and the size of the database, from Postgres's statistics: nothing is counted.
 SELECT c.relname AS relation,
        CASE WHEN s.n_live_tup > 0 THEN s.n_live_tup ELSE greatest(c.reltuples, 0) END::float8 AS rows,
        pg_database_size(current_database()) AS database_bytes
@@ -8,14 +8,14 @@ JOIN pg_stat_user_tables s ON s.relid = c.oid
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relname = ANY(%(relations)s)
 
 -- name: count_runs
--- Runs that are kept, by job and state, and when one on everything that was no dry run last was done.
+-- Runs by job and state, and the end of the last real run on everything.
 SELECT job, state, count(*) AS runs,
        max(finished_at) FILTER (WHERE state = 'done' AND NOT is_dry_run AND tenant IS NULL) AS done_at
 FROM job_runs
 GROUP BY job, state
 
 -- name: read_last_audit
--- What the last audit of everything found: memories looked at, and those in which a projection differed.
+-- Memories compared by the last audit of everything, and those in which a projection differed.
 SELECT coalesce(sum((p.counts ->> 'seen')::bigint), 0)::bigint AS seen,
        coalesce(sum((p.counts ->> 'planned')::bigint), 0)::bigint AS drift
 FROM (
@@ -27,7 +27,7 @@ LEFT JOIN job_partitions p ON p.run_id = r.id
 GROUP BY r.id
 
 -- name: count_generations
--- The active generation of vectors, and how many are being built.
+-- The active generation of vectors, and the number of those being built.
 SELECT max(generation) FILTER (WHERE state = 'active') AS active,
        count(*) FILTER (WHERE state = 'building') AS building
 FROM embedding_generations

@@ -1,6 +1,5 @@
 -- name: lock_sources
--- Those of these notes that still say what they said, and do not end by themselves if that is asked for; they are there
--- until the transaction ends.
+-- Live notes with the same text, without expiry if that is asked for, locked until the transaction ends.
 SELECT n.id
 FROM unnest(%(ids)s::uuid[], %(hashes)s::bytea[]) AS d (id, content_hash)
 JOIN notes n ON n.id = d.id
@@ -10,11 +9,10 @@ ORDER BY n.id
 FOR SHARE OF n
 
 -- name: find_derived
--- Those of these notes that were made at some time, deleted ones included.
+-- Deleted ones, too.
 SELECT id FROM notes WHERE id = ANY(%(ids)s)
 
 -- name: read_sources
--- What notes are made from, as it stands.
 SELECT id, user_id, content, content_hash, event_at, importance, confidence
 FROM notes
 WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
@@ -26,7 +24,7 @@ SELECT %(note_id)s, unnest(%(source_ids)s::uuid[])
 ON CONFLICT DO NOTHING
 
 -- name: find_summary_slice
--- Where a slice of a scope's notes ends, from a day on: behind the day of the note that fills it.
+-- The end of a slice of a scope's notes from a day on: the end of the day of the note that fills it.
 SELECT date_trunc('day', max(event_at), 'UTC') + interval '1 day' AS until, count(*) AS notes
 FROM (
     SELECT event_at FROM notes
@@ -37,7 +35,7 @@ FROM (
 ) slice
 
 -- name: read_dated_notes
--- Notes of whole days that were not made from others and do not end by themselves.
+-- Notes of whole days, without derived ones and those that expire.
 SELECT id, user_id, event_at, content_hash
 FROM notes n
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
@@ -45,8 +43,7 @@ WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namesp
   AND NOT EXISTS (SELECT FROM note_sources s WHERE s.note_id = n.id)
 
 -- name: read_summaries
--- The summaries of a scope that exist: what was made from others, with the period that it tells. Callers may write into
--- the metadata, so nothing is cast.
+-- Existing summaries with the period in their metadata. Callers may write metadata, so nothing is cast.
 SELECT n.id, n.user_id, n.metadata -> 'summary' ->> 'level' AS level, n.metadata -> 'summary' ->> 'start' AS start,
        n.content_hash
 FROM notes n
@@ -54,7 +51,7 @@ WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(
   AND n.source = %(source)s AND EXISTS (SELECT FROM note_sources s WHERE s.note_id = n.id)
 
 -- name: read_consolidated
--- The consolidated notes of a scope that nobody rewrote, with all that each was made from.
+-- The consolidated notes of a scope that nobody rewrote, with the sources of each.
 SELECT m.id, m.user_id, array_agg(s.id ORDER BY s.id) AS members,
        array_agg(s.content_hash ORDER BY s.id) AS hashes, bool_or(s.expires_at IS NOT NULL) AS ends
 FROM notes m
@@ -66,8 +63,8 @@ GROUP BY m.id
 ORDER BY m.id
 
 -- name: read_consolidable
--- Notes that may be consolidated, a page in the order of ids, each with its first vector: no summary or other derived
--- note, none that ends by itself, and none of which a consolidated note was made already.
+-- By id, each with its first vector. Without derived notes, those that expire, and those that a consolidated note
+-- was made from.
 SELECT n.id, n.user_id, n.event_at, c.embedding::real[] AS embedding
 FROM notes n
 JOIN note_chunks c ON c.note_id = n.id AND c.chunk = 0
@@ -82,7 +79,7 @@ ORDER BY n.id
 LIMIT %(limit)s
 
 -- name: find_covered
--- What left the searches for these notes, each text once.
+-- Notes that were hidden in favour of these, each text once.
 SELECT DISTINCT ON (user_id, content_hash) id, merged_into
 FROM notes
 WHERE merged_into = ANY(%(ids)s) AND tenant = %(tenant)s AND deleted_at IS NOT NULL

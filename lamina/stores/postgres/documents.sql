@@ -88,8 +88,7 @@ WHERE d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(
   AND /*filters*/ true
 
 -- name: find_unembedded_passages
--- Passages of a namespace that lack vectors of a generation, in the order of their ids.
--- OFFSET 0: looked up row by row, not by a hash of all vectors that there are, which each page would build anew.
+-- By id. OFFSET 0: as in find_unembedded_messages.
 SELECT p.id, d.content_hash AS guard, d.title, p.heading, p.content
 FROM passages p
 JOIN documents d ON d.id = p.document_id
@@ -100,7 +99,7 @@ ORDER BY p.id
 LIMIT %(limit)s
 
 -- name: embed_passages
--- Vectors of a generation for passages that are still there.
+-- For passages that still exist.
 WITH made AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::bytea[], %(chunks)s::integer[], %(starts)s::integer[],
                          %(ends)s::integer[], %(embeddings)s::vector[], %(words)s::text[])
@@ -149,7 +148,7 @@ INSERT INTO outbox (projection, memory_id)
 SELECT 'documents', id FROM passages ORDER BY id
 
 -- name: read_linked_passages
--- These passages, each with the cosine of its chunk nearest to the query.
+-- Each with the cosine of its chunk nearest to the query.
 SELECT p.id, p.position, p.content, p.heading, p.page, d.id AS document_id, d.title, d.key, d.media_type, d.user_id,
        d.agent_id, d.tags, d.metadata, d.source, d.event_at,
        coalesce((SELECT 1 - min(c.embedding <=> %(embedding)s::vector)
@@ -205,7 +204,7 @@ WITH page AS (
 SELECT id, workspace, namespace FROM gone
 
 -- name: erase_user_documents
--- Those of a user's documents whose passages are gone.
+-- Documents of a user whose passages are deleted.
 DELETE FROM documents d
 WHERE tenant = %(tenant)s AND user_id = %(user_id)s
   AND NOT EXISTS (SELECT FROM passages p WHERE p.document_id = d.id)

@@ -1,13 +1,13 @@
 -- name: find_embeddings
--- Those that are kept, each with its place among those asked for, from 1.
+-- Existing ones, each with its place among the keys, from 1.
 SELECT asked.place, kept.embedding, kept.last_used_at
 FROM unnest(%(tenants)s::text[], %(text_hashes)s::bytea[]) WITH ORDINALITY AS asked (tenant, text_hash, place)
 JOIN embedding_cache kept
     ON kept.tenant = asked.tenant AND kept.generation = %(generation)s AND kept.text_hash = asked.text_hash
 
 -- name: put_embeddings
--- In the order of their keys, so that two replicas cannot deadlock. One that is there stays, unless it is damaged or it
--- was not used for a day.
+-- In the order of their keys, so that two replicas cannot deadlock. An existing row stays, unless it is damaged or
+-- was last used more than a day ago.
 INSERT INTO embedding_cache AS kept (tenant, generation, text_hash, embedding, created_at, last_used_at)
 SELECT tenant, %(generation)s, text_hash, embedding, used_at, used_at
 FROM unnest(%(tenants)s::text[], %(text_hashes)s::bytea[], %(embeddings)s::bytea[], %(used)s::timestamptz[])

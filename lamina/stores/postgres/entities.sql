@@ -1,6 +1,6 @@
 -- name: upsert_entity
--- A name seen again keeps its entity; a vague type gives way to a definite one. The subquery sees what was there before
--- the statement: nothing, of an entity that is new or that another writer made meanwhile.
+-- A name that is seen again keeps its entity; a vague type gives way to a definite one. The subquery sees the row
+-- from before the statement: none, if the entity is new or another writer made it meanwhile.
 INSERT INTO entities AS e (
     id, tenant, workspace, namespace, key, name, type, aliases, confidence, is_asserted, generation, embedding,
     first_seen_at, last_seen_at
@@ -31,7 +31,7 @@ WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namesp
 ORDER BY key, entity_id
 
 -- name: upsert_edge
--- Seen again, an edge starts to decay anew. How strong and how sure it then is, weigh_edges tells from its evidence.
+-- An edge that is seen again starts to decay anew. Its strength and confidence come from its evidence (weigh_edges).
 INSERT INTO edges AS e (
     id, tenant, workspace, namespace, from_id, to_id, type, strength, confidence, first_seen_at, last_seen_at
 ) VALUES (
@@ -45,7 +45,7 @@ SET first_seen_at = least(e.first_seen_at, excluded.first_seen_at),
 RETURNING id, id = %(id)s AS is_new
 
 -- name: insert_edge_evidence
--- A source counts once, as sure as it was first; what it says again can only make the edge stronger.
+-- A source counts once, with its first confidence; repeating itself, it can only raise the strength.
 INSERT INTO edge_evidence AS v (edge_id, source, memory_id, user_id, strength, confidence, seen_at)
 VALUES (%(edge_id)s, %(source)s, %(memory_id)s, %(owner)s, %(strength)s, %(confidence)s, %(seen_at)s)
 ON CONFLICT (edge_id, sha256_of(source), memory_id, user_id) DO UPDATE
@@ -53,9 +53,10 @@ SET strength = excluded.strength
 WHERE v.strength < excluded.strength
 
 -- name: weigh_edges
--- Independent sources add up to certainty, 1 - (1 - a)(1 - b)…; the same source counts once. An edge has one strength
--- and one confidence for all its readers: they come from its shared evidence alone where it has any, so that what one
--- user keeps to himself changes nothing for the others; only an edge that is nobody's but some users' rests on theirs.
+-- Independent sources add up to certainty, 1 - (1 - a)(1 - b)…; the same source counts once. An edge has one
+-- strength and one confidence for all its readers. They come from its shared evidence where it has any, so that the
+-- private evidence of one user changes nothing for the others; only an edge without shared evidence rests on private
+-- evidence.
 UPDATE edges e
 SET strength = w.strength, confidence = least(0.99, w.confidence)
 FROM (
@@ -73,7 +74,7 @@ FROM (
 WHERE e.id = w.edge_id
 
 -- name: find_first_words
--- Which of these words some name begins with; one look into the index for each word.
+-- Those of the words that a name begins with; one index lookup for each word.
 SELECT said.word
 FROM unnest(%(words)s::text[]) AS said (word)
 CROSS JOIN LATERAL (
@@ -84,7 +85,7 @@ CROSS JOIN LATERAL (
 ) AS known
 
 -- name: keep_entities
--- Those of these entities that are still there, and stay until the transaction ends.
+-- Existing ones, locked against deletion until the transaction ends.
 SELECT id FROM entities
 WHERE id = ANY(%(ids)s)
   AND tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
@@ -92,8 +93,7 @@ ORDER BY key COLLATE "C", id
 FOR KEY SHARE
 
 -- name: find_unembedded_entities
--- Entities of a namespace that lack a vector of a generation, in the order of their ids.
--- OFFSET 0: looked up row by row, not by a hash of all vectors that there are, which each page would build anew.
+-- By id. OFFSET 0: as in find_unembedded_messages.
 SELECT e.id, sha256_of(e.name) AS guard, e.name
 FROM entities e
 WHERE e.tenant = %(tenant)s AND e.workspace = %(workspace)s AND e.namespace = %(namespace)s
@@ -106,8 +106,8 @@ ORDER BY e.id
 LIMIT %(limit)s
 
 -- name: embed_entities
--- Vectors of a generation for entities that still have the same name. One that was written with this generation's
--- model has its vector in its row.
+-- For entities with the same name. An entity that was written with this generation's model has the vector in its
+-- row.
 WITH made AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::bytea[], %(embeddings)s::vector[]) AS m (id, guard, embedding)
 ), locked AS (
@@ -127,9 +127,9 @@ ON CONFLICT (entity_id, generation) DO UPDATE SET text_hash = excluded.text_hash
 RETURNING entity_id AS id
 
 -- name: read_graph_nodes
--- The nodes of the graph: memories with their links, entities with those edges that time has left anything of. Times
--- of links in microseconds. A link to a note that is hidden stays out until that note comes back: the graph lost it
--- with the note's node. The note is looked for rather than joined, or a page might be joined with all of them.
+-- Nodes of the graph: memories with their links, entities with their edges that have not faded. Times of links are
+-- in microseconds. A link to a hidden note stays out until that note comes back, for the graph lost it with the
+-- note's node. The note is looked up rather than joined, or a page might be joined with all of them.
 SELECT id, 'Memory' AS label, 2 AS tier, tenant, workspace, namespace, user_id, NULL AS name, event_at AS seen_at,
        (SELECT coalesce(jsonb_agg(jsonb_build_array(
                    l.to_id, l.kind, l.strength, CASE WHEN l.user_id IS NULL THEN NULL ELSE jsonb_build_array(l.user_id) END,

@@ -1,7 +1,7 @@
 -- name: bump_epoch
--- The sequence may have moved on by others' rows: then the answer is cached a moment later, never too early. It was
--- read before the row was locked: it never goes back behind one that a commit meanwhile left.
--- Who teaches shares a lock on the workspace until its end, which an agent's first response takes alone.
+-- The outbox's sequence may have moved on by other rows: then an answer is cached a moment later, never too early.
+-- It is read before the row is locked, so it must not go back behind the value of a commit meanwhile. A teaching
+-- write shares a lock on the workspace until its end; the first response of an agent takes it alone.
 INSERT INTO epochs AS e (tenant, workspace, namespace, outbox_seq, taught_at)
 SELECT %(tenant)s, %(workspace)s, %(namespace)s, (SELECT last_value FROM outbox_seq_seq),
        CASE WHEN %(teaches)s THEN clock_timestamp() END
@@ -14,7 +14,8 @@ SET epoch = e.epoch + 1, outbox_seq = greatest(e.outbox_seq, excluded.outbox_seq
 RETURNING epoch
 
 -- name: end_responses
--- A memory write ends its agent's responses, one without an agent everybody's; and it counts as one of the workspace's.
+-- A write of an agent makes its responses stale, one without an agent those of all agents; it counts as a write of
+-- the workspace.
 WITH locked AS (
     SELECT tenant, workspace, agent FROM response_agents
     WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND agent IN ('', coalesce(%(agent_id)s::text, ''))
@@ -27,12 +28,12 @@ FROM locked
 WHERE (r.tenant, r.workspace, r.agent) = (locked.tenant, locked.workspace, locked.agent)
 
 -- name: lock_lesson
--- Share the workspace's lock with others who teach, until the end of the transaction; a first response takes it alone.
+-- Shared among teaching writes until the end of the transaction; the first response of an agent takes it alone.
 SELECT pg_advisory_xact_lock_shared(hashtextextended(%(tenant)s, hashtextextended(%(workspace)s, 1)))
 
 -- name: bump_workspace_epochs
--- What an agent's profile or a share changes is seen in every namespace, those without a row included; in the order
--- of the key, so that two of these do not deadlock.
+-- A changed profile or share takes effect in every namespace, also in those without a row. In the order of the key,
+-- so that two of these do not deadlock.
 WITH whole AS (
     INSERT INTO epochs AS e (tenant, workspace, namespace, taught_at)
     VALUES (%(tenant)s, %(workspace)s, '', clock_timestamp())
@@ -48,7 +49,7 @@ FROM locked
 WHERE (e.tenant, e.workspace, e.namespace) = (locked.tenant, locked.workspace, locked.namespace)
 
 -- name: raise_epochs
--- Nothing that was kept for a tenant, or for one of its workspaces, is proven fresh any more.
+-- Nothing that was cached for a tenant, or for one of its workspaces, is fresh any more.
 WITH whole AS (
     INSERT INTO epochs AS e (tenant, workspace, namespace, taught_at)
     SELECT %(tenant)s, %(workspace)s, '', clock_timestamp() WHERE %(workspace)s::text IS NOT NULL
@@ -65,7 +66,8 @@ FROM locked
 WHERE (e.tenant, e.workspace, e.namespace) = (locked.tenant, locked.workspace, locked.namespace)
 
 -- name: unsettle
--- A projection is filled anew: what was computed from it may be wrong, and what will be is, until it is full.
+-- A projection is filled anew: answers that were computed from it may be wrong, and so may new ones until it is
+-- full.
 UPDATE epochs e SET epoch = e.epoch + 1, outbox_seq = greatest(e.outbox_seq, (SELECT last_value FROM outbox_seq_seq))
 FROM (
     SELECT tenant, workspace, namespace FROM epochs

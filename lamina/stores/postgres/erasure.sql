@@ -1,5 +1,5 @@
 -- name: erase_user_notes
--- Some of a user's notes, deleted and merged ones included, locked in the order of ids.
+-- A page of a user's notes, deleted and merged ones too, locked by id.
 SELECT id, workspace, namespace FROM notes
 WHERE tenant = %(tenant)s AND user_id = %(user_id)s
 ORDER BY id
@@ -7,7 +7,7 @@ LIMIT %(limit)s
 FOR UPDATE
 
 -- name: erase_derived_notes
--- What was made from these notes, however indirectly, hidden notes included.
+-- Notes made from these, directly or not, hidden ones too.
 WITH RECURSIVE made (id) AS (
     SELECT note_id FROM note_sources WHERE source_id = ANY(%(ids)s)
     UNION
@@ -20,7 +20,7 @@ ORDER BY n.id
 FOR UPDATE OF n
 
 -- name: erase_notes
--- For good: versions, chunks and sources go with the rows, and what a run could bring back.
+-- Versions, chunks and sources are deleted with the rows; the recorded changes of job runs, too.
 WITH gone AS (
     DELETE FROM notes WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s RETURNING id
 )
@@ -34,7 +34,7 @@ DELETE FROM profiles WHERE tenant = %(tenant)s AND user_id = %(user_id)s
 RETURNING workspace, namespace
 
 -- name: erase_user_statements
--- What a user stated for himself alone, of which no memory is left.
+-- Private evidence of a user that no memory stands behind.
 DELETE FROM edge_evidence v USING edges e
 WHERE e.id = v.edge_id AND e.tenant = %(tenant)s AND v.user_id = %(user_id)s
 RETURNING e.id AS edge_id, e.from_id, e.to_id, e.workspace, e.namespace

@@ -3,14 +3,14 @@ SELECT atttypmod AS dimension FROM pg_attribute
 WHERE attrelid = 'message_chunks'::regclass AND attname = 'embedding'
 
 -- name: insert_generation
--- The first model to come; another try takes no number.
+-- The first model inserts it; a later try uses up no number.
 INSERT INTO embedding_generations (model, dimension, normalised, thresholds)
 SELECT %(model)s, %(dimension)s, %(normalised)s, %(thresholds)s
 WHERE NOT EXISTS (SELECT FROM embedding_generations WHERE is_active)
 ON CONFLICT DO NOTHING
 
 -- name: lock_generations
--- The active generation and the one of a model, if somebody builds or built it.
+-- The active generation, and that of a model if it exists.
 SELECT generation, model, dimension, normalised, created_at, activations, thresholds, state
 FROM embedding_generations
 WHERE is_active OR (model = %(model)s AND dimension = %(dimension)s AND normalised = %(normalised)s)
@@ -38,7 +38,7 @@ FROM embedding_generations
 ORDER BY generation
 
 -- name: begin_generation
--- A model's generation, to be built beside the active one; a retired one is built on. The active one stays as it is.
+-- A generation to build beside the active one; a retired one is built on. The active one stays active.
 WITH known AS (
     UPDATE embedding_generations SET retired_at = NULL
     WHERE model = %(model)s AND dimension = %(dimension)s AND normalised = %(normalised)s

@@ -1,6 +1,6 @@
 -- name: read_shared_links
--- Edges of a scope that everybody may see for as long as it is said: at least one shared piece of evidence, which no note
--- told that is gone or ends by itself. What a merged note told, its survivor still tells.
+-- Edges that everybody may see for good: with shared evidence that is neither of a deleted note nor of one that
+-- expires. The evidence of a merged note counts, for its survivor says the same.
 SELECT e.from_id, e.to_id
 FROM edges e
 WHERE e.tenant = %(tenant)s AND e.workspace = %(workspace)s AND e.namespace = %(namespace)s
@@ -12,7 +12,7 @@ WHERE e.tenant = %(tenant)s AND e.workspace = %(workspace)s AND e.namespace = %(
 ORDER BY e.id
 
 -- name: read_related_edges
--- What is linked that way, and whether an inference is among what says so.
+-- All edges of the type, and whether an inference is among the evidence of each.
 SELECT e.id, e.from_id, e.to_id,
        EXISTS (SELECT FROM edge_evidence v WHERE v.edge_id = e.id AND v.source = %(source)s AND v.memory_id IS NULL
                AND v.user_id IS NULL) AS is_inferred
@@ -21,14 +21,14 @@ WHERE e.tenant = %(tenant)s AND e.workspace = %(workspace)s AND e.namespace = %(
 ORDER BY e.id
 
 -- name: delete_inferences
--- Edges lose what nobody told; whether anything else founds them is looked at afterwards (prune_evidence).
+-- Evidence without a memory. Edges that are left without evidence are deleted afterwards (prune_evidence).
 DELETE FROM edge_evidence v USING edges e
 WHERE v.edge_id = ANY(%(ids)s) AND v.source = %(source)s AND v.memory_id IS NULL AND v.user_id IS NULL
   AND e.id = v.edge_id
 RETURNING e.id, e.from_id, e.to_id, e.tenant, e.workspace, e.namespace
 
 -- name: insert_inferred_edges
--- Edges that nobody told, with the evidence that says so; what is linked that way already stays as it is.
+-- With evidence of their own. An edge that exists stays as it is.
 WITH told AS (
     SELECT i.id, i.from_id, i.to_id, i.strength
     FROM unnest(%(ids)s::uuid[], %(from_ids)s::uuid[], %(to_ids)s::uuid[], %(strengths)s::float8[])

@@ -5,7 +5,7 @@ FROM unnest(%(ids)s::uuid[], %(befores)s::jsonb[], %(afters)s::jsonb[]) AS c (id
 ON CONFLICT (run_id, relation, row_id) DO NOTHING
 
 -- name: take_changes
--- Some of what a run changed in one relation, in the order of ids: taken for the undo, in its transaction.
+-- A page of a run's changes in one relation, by id, removed in the transaction of the undo.
 WITH taken AS (
     SELECT run_id, relation, row_id FROM job_changes
     WHERE run_id = %(run_id)s AND relation = %(relation)s
@@ -18,19 +18,19 @@ WHERE (j.run_id, j.relation, j.row_id) = (t.run_id, t.relation, t.row_id)
 RETURNING j.row_id AS id, j.before, j.after
 
 -- name: delete_old_changes
--- What can no longer be undone.
+-- Changes that can no longer be undone.
 WITH old AS (
     SELECT id FROM job_runs WHERE finished_at < %(before)s::timestamptz AND state <> 'undoing'
 )
 DELETE FROM job_changes j USING old WHERE j.run_id = old.id
 
 -- name: lock_rows_messages
--- Before rows are compared with what was decided upon: a statement that waits for a row compares what it saw before.
+-- Locked before the comparison: a statement that waits for a row goes on with its snapshot from before the wait.
 SELECT id FROM messages WHERE id = ANY(%(ids)s::uuid[]) ORDER BY id FOR UPDATE
 
 -- name: change_messages
--- Take messages out of their sessions, or put them back, where they still are in the state that was decided upon; see
--- change_notes. Their vectors move with them. What a summary stands for that was itself compacted stays away with it.
+-- Take messages out of their sessions, or put them back, if they are in the expected state; see change_notes. Their
+-- vectors move with them. A message whose summary was itself compacted stays out with it.
 WITH wanted AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::jsonb[], %(afters)s::jsonb[]) AS w (id, guard, after)
 ), held AS (
@@ -85,13 +85,13 @@ WITH wanted AS (
 SELECT * FROM changed
 
 -- name: lock_rows_notes
--- Before rows are compared with what was decided upon: a statement that waits for a row compares what it saw before.
+-- Locked before the comparison: a statement that waits for a row goes on with its snapshot from before the wait.
 SELECT id FROM notes WHERE id = ANY(%(ids)s::uuid[]) ORDER BY id FOR UPDATE
 
 -- name: change_notes
--- Put notes into another state, where they still are in the one that was decided upon. What they were is kept for the
--- undo of the run, if there is one. They are locked (lock_rows_notes). A text that the scope has again meanwhile does not come back a second time.
--- The ids stand twice, for otherwise a page among a million notes is joined with all of them.
+-- Change notes that are in the expected state, and record their columns before for the undo of the run, if there is
+-- one. They are locked (lock_rows_notes). A deleted note does not come back if the scope has its text again. The ids
+-- stand twice, for otherwise a page among a million notes is joined with all of them.
 WITH wanted AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::jsonb[], %(afters)s::jsonb[]) AS w (id, guard, after)
 ), held AS (
@@ -140,7 +140,7 @@ SELECT * FROM changed
 SELECT id FROM entities WHERE id = ANY(%(ids)s::uuid[]) ORDER BY key COLLATE "C", id FOR UPDATE
 
 -- name: change_entities
--- Put entities into another state, where they still are in the one that was decided upon; see change_notes.
+-- Change entities that are in the expected state; see change_notes.
 WITH wanted AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::jsonb[], %(afters)s::jsonb[]) AS w (id, guard, after)
 ), held AS (
@@ -169,11 +169,11 @@ WITH wanted AS (
 SELECT * FROM changed
 
 -- name: lock_rows_edges
--- Before rows are compared with what was decided upon: a statement that waits for a row compares what it saw before.
+-- Locked before the comparison: a statement that waits for a row goes on with its snapshot from before the wait.
 SELECT id FROM edges WHERE id = ANY(%(ids)s::uuid[]) ORDER BY id FOR UPDATE
 
 -- name: change_edges
--- Put edges into another state, where they still are in the one that was decided upon; see change_notes.
+-- Change edges that are in the expected state; see change_notes.
 WITH wanted AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::jsonb[], %(afters)s::jsonb[]) AS w (id, guard, after)
 ), held AS (

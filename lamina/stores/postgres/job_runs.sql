@@ -10,7 +10,7 @@ SELECT count(*) AS runs FROM job_runs WHERE tenant = %(tenant)s AND state IN ('q
 SELECT max(created_at) AS at FROM job_runs WHERE job = %(job)s AND requested_by = %(requested_by)s
 
 -- name: find_unfinished_run
--- The run of the same job, on the same area and of the same kind, that has not come to its end.
+-- The unfinished run of the same job and kind on the same area.
 SELECT id FROM job_runs
 WHERE job = %(job)s AND state IN ('queued', 'running') AND (is_dry_run, is_forced) = (%(is_dry_run)s, %(is_forced)s)
   AND (tenant, workspace, namespace) IS NOT DISTINCT FROM (%(tenant)s::text, %(workspace)s::text, %(namespace)s::text)
@@ -18,7 +18,7 @@ ORDER BY created_at
 LIMIT 1
 
 -- name: find_runs
--- Runs with what their partitions add up to, the latest first.
+-- Runs with the sums over their partitions, the latest first.
 SELECT r.id, r.job, r.tenant, r.workspace, r.namespace, r.state, r.is_dry_run, r.is_forced, r.requested_by, r.moment,
        r.plan, r.created_at, r.started_at, r.finished_at, r.undone_at, r.undone, r.error,
        coalesce(p.units, 0) AS units, coalesce(p.seen, 0) AS seen, coalesce(p.planned, 0) AS planned,
@@ -63,13 +63,14 @@ ON CONFLICT (run_id, partition) DO UPDATE SET partition = p.partition
 RETURNING partition, cursor, is_done
 
 -- name: delete_old_runs
--- Runs that nobody asks for any more; one a job stays, by which the schedule knows what it missed.
+-- Old runs; the last one of each job stays, for the schedule learns from it which runs were missed.
 DELETE FROM job_runs r
 WHERE r.finished_at < %(before)s::timestamptz AND r.state <> 'undoing'
   AND EXISTS (SELECT FROM job_runs later WHERE later.job = r.job AND later.created_at > r.created_at)
 
 -- name: advance_job_partition
--- First in the transaction of a page: whoever else works on the partition waits here, and then finds it further on.
+-- First in the transaction of a page: another worker on the partition waits here, and then finds that it has moved
+-- on.
 UPDATE job_partitions
 SET cursor = %(cursor)s,
     counts = jsonb_build_object(
@@ -97,7 +98,7 @@ WHERE run_id = %(run_id)s AND partition = %(partition)s
 SELECT tenant, workspace, namespace FROM job_runs WHERE id = %(id)s
 
 -- name: list_job_tenants
--- Tenants of one partition that have written something or cached something, in the order of their ids.
+-- Tenants of one partition that have written or cached anything, by id.
 SELECT tenant, NULL AS workspace, NULL AS namespace
 FROM (
     SELECT tenant FROM epochs UNION SELECT tenant FROM api_keys
@@ -110,8 +111,7 @@ ORDER BY tenant
 LIMIT %(limit)s
 
 -- name: list_job_namespaces
--- Namespaces of one partition in the order of their ids, from after the given one on. Every write of a namespace has a
--- row in epochs.
+-- Namespaces of one partition, by id, after the given one. Every namespace that was written has a row in epochs.
 SELECT tenant, workspace, namespace
 FROM epochs
 WHERE namespace <> ''

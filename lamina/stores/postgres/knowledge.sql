@@ -1,5 +1,5 @@
 -- name: nearest_entities
--- By the vectors of one generation: those in the rows, and those that were made beside them.
+-- By the vectors of one generation: those in the rows, and those in a table beside them.
 SELECT id, 1 - distance AS cosine FROM (
     (SELECT id, embedding <=> %(embedding)s AS distance
      FROM entities
@@ -20,7 +20,7 @@ ORDER BY distance, id
 LIMIT %(limit)s
 
 -- name: count_mentions
--- How many memories mention each entity; counting stops where more would make no difference.
+-- Number of memories that mention each entity; counting stops where more would make no difference.
 SELECT wanted.id, (
     SELECT count(*) FROM (
         SELECT FROM memory_links l WHERE l.to_id = wanted.id AND l.kind = 'mentions' LIMIT %(limit)s
@@ -29,8 +29,8 @@ SELECT wanted.id, (
 FROM unnest(%(ids)s::uuid[]) AS wanted (id)
 
 -- name: read_entities
--- These entities as far as the query may see them: stated ones, and those that a visible memory mentions. Counting stops where
--- nobody counts any more. What notes alone tell of that expire is over with the last of them.
+-- Entities that the query may see: asserted ones, and those that a visible memory mentions. Counting stops where
+-- more would make no difference. An entity that rests on expiring notes alone expires with the last of them.
 SELECT n.id, n.name, n.type, n.aliases, n.confidence * n.standing AS confidence, n.is_asserted, n.first_seen_at,
        n.last_seen_at, nullif(told.until, 'infinity') AS expires_at,
        (SELECT count(*) FROM (
@@ -77,8 +77,8 @@ WHERE n.id = ANY(%(ids)s)
 ORDER BY n.id
 
 -- name: read_edges
--- These edges (from, to, type) that time has left anything of, as far as the query may see what they rest on. An edge
--- is over with the last note that it rests on.
+-- Edges (from, to, type) that have not faded and whose evidence the query may see. An edge expires with the last
+-- note that it rests on.
 SELECT e.id, e.from_id, e.to_id, e.type, e.strength * e.standing AS strength, e.confidence, e.first_seen_at,
        e.last_seen_at, s.name AS subject, o.name AS object, nullif(told.until, 'infinity') AS expires_at
 FROM unnest(%(from_ids)s::uuid[], %(to_ids)s::uuid[], %(types)s::text[]) AS wanted (from_id, to_id, type)
@@ -101,8 +101,8 @@ WHERE e.tenant = %(tenant)s AND e.workspace = %(workspace)s AND e.namespace = %(
 ORDER BY e.id
 
 -- name: find_edges
--- The edges at these entities that time has left anything of, as far as the query may see what they rest on, the
--- surest first; those that only notes tell of that expire are left out.
+-- Edges at these entities that have not faded and whose evidence the query may see, the surest first, without those
+-- that rest on expiring notes alone.
 SELECT e.id, e.from_id, e.to_id, e.type, e.strength * e.standing AS strength, e.confidence, e.first_seen_at,
        e.last_seen_at, s.name AS subject, o.name AS object, NULL::timestamptz AS expires_at
 FROM edges e
@@ -120,7 +120,7 @@ ORDER BY e.strength * e.standing * e.confidence DESC, e.id
 LIMIT %(limit)s
 
 -- name: find_mentioned
--- The entities that each of these memories names, the rarest first.
+-- Entities that each of these memories mentions, the rarest first.
 SELECT l.from_id, l.to_id
 FROM memory_links l
 WHERE l.from_id = ANY(%(ids)s) AND l.kind IN ('about', 'mentions')

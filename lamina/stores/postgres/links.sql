@@ -1,5 +1,5 @@
 -- name: raise_entity_confidence
--- Once for each source that did not mention the entity before: one source repeated is no new evidence.
+-- Once for each source that did not mention the entity before: a repeated source is no new evidence.
 UPDATE entities e
 SET confidence = least(0.99, e.confidence + 0.1 * (1 - e.confidence)), standing = 1,
     last_seen_at = greatest(e.last_seen_at, n.seen_at)
@@ -27,7 +27,7 @@ INSERT INTO memory_links (
 ON CONFLICT DO NOTHING
 
 -- name: delete_evidence
--- The edges that rest on these memories, and the entities they start from.
+-- Returns the edges that lose it, with their ends.
 DELETE FROM edge_evidence v USING edges e
 WHERE v.memory_id = ANY(%(ids)s) AND e.id = v.edge_id
 RETURNING e.id AS edge_id, e.from_id, e.to_id
@@ -37,23 +37,23 @@ DELETE FROM memory_links WHERE from_id = ANY(%(ids)s) OR to_id = ANY(%(ids)s)
 RETURNING from_id, to_id, kind
 
 -- name: lock_entities
--- Before entities are deleted: the statement after this one sees what was committed while it waited. In the order in
--- which writers put entities, so that the two cannot deadlock.
+-- Before entities are deleted: the next statement sees the commits that happened while this one waited. In the order
+-- in which writers put entities, so that the two cannot deadlock.
 SELECT id FROM entities WHERE id = ANY(%(ids)s) ORDER BY key COLLATE "C", id FOR UPDATE
 
 -- name: lock_edges
--- Before edges are weighed or deleted: the statement after this one sees what was committed while it waited.
+-- Before edges are weighed or deleted: the next statement sees the commits that happened while this one waited.
 SELECT id FROM edges WHERE id = ANY(%(ids)s) ORDER BY id FOR UPDATE
 
 -- name: delete_unfounded_edges
--- The edges are locked (lock_edges), or one that found new evidence meanwhile would go.
+-- The edges are locked (lock_edges), or one with new evidence could be deleted.
 DELETE FROM edges e
 WHERE e.id = ANY(%(ids)s) AND NOT EXISTS (SELECT FROM edge_evidence v WHERE v.edge_id = e.id)
 
 -- name: delete_unmentioned_entities
--- The entities are locked (lock_entities), or one that was mentioned meanwhile would go. Neither a mention by a note that
--- is hidden nor an edge that nobody told keeps one; they go with it. What was merged is still said by its survivor. One
--- mention is looked for rather than joined, or an entity of many would be joined with all notes.
+-- The entities are locked (lock_entities), or one with a new mention could be deleted. Neither a mention by a hidden
+-- note nor an inferred edge keeps an entity; they are deleted with it. A merged note counts, for its survivor says
+-- the same. One mention is looked up rather than joined, or an entity of many would be joined with all notes.
 WITH gone AS (
     DELETE FROM entities n
     WHERE n.id = ANY(%(ids)s) AND NOT n.is_asserted
@@ -70,7 +70,7 @@ WITH gone AS (
 SELECT id FROM gone
 
 -- name: find_unlinked
--- Memories that hold one of these names in a row of words, for entities that are newer than they are.
+-- Memories with the words of one of these names in a row; the entities are newer than they are.
 SELECT DISTINCT told.id
 FROM (
     SELECT found.id
@@ -95,7 +95,7 @@ FROM (
 ORDER BY told.id
 
 -- name: lock_unlinked_notes
--- Those of these notes that are still there, as they are now, which they stay until the transaction ends.
+-- Existing ones with their present text, locked until the transaction ends.
 SELECT n.id, 2 AS tier, n.content, n.user_id, n.source, n.event_at AS seen_at
 FROM notes n
 WHERE n.id = ANY(%(ids)s) AND n.deleted_at IS NULL AND (n.expires_at IS NULL OR n.expires_at > statement_timestamp())
@@ -104,7 +104,7 @@ ORDER BY n.id
 FOR SHARE
 
 -- name: lock_unlinked_passages
--- Those of these passages that are still there, and stay until the transaction ends.
+-- Existing ones, locked until the transaction ends.
 SELECT p.id, 6 AS tier, p.content, p.user_id, d.source, d.event_at AS seen_at
 FROM passages p
 JOIN documents d ON d.id = p.document_id
@@ -114,8 +114,8 @@ ORDER BY p.id
 FOR KEY SHARE OF p
 
 -- name: copy_mentions
--- The entities that summaries name, as far as what they stand for names them: with the same source, for a summary is no
--- new evidence.
+-- Mentions of the entities that summaries name, copied from their sources with the same source: a summary is no new
+-- evidence.
 INSERT INTO memory_links (
     from_id, to_id, kind, from_tier, tenant, workspace, namespace, user_id, source, strength, seen_at
 )

@@ -32,7 +32,7 @@ INSERT INTO message_chunks (
 )
 
 -- name: list_messages
--- Messages and summaries by an index each; a page needs no more of either than it ends with.
+-- Messages and summaries by an index each; a page needs no more of either than its end.
 SELECT id, session_id, user_id, agent_id, position, role, name, ref, content, metadata, occurred_at, is_summary,
        compacted_into
 FROM (
@@ -64,9 +64,9 @@ WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(
   AND /*filters*/ true
 
 -- name: find_messages_around
--- The wanted messages and those right before and after them, each at its chunk nearest to the query. A summary has the
--- position of the last message that it stands for: it is the neighbour of what follows. Messages and summaries have an
--- index each, and the statement a part for each.
+-- The wanted messages and those right before and after them, each at its chunk nearest to the query. A summary has
+-- the position of the last message that it stands for, and so is the neighbour of the next one. Messages and
+-- summaries have an index each, and the statement a part for each.
 SELECT DISTINCT ON (m.id)
        m.id, m.session_id, m.user_id, m.agent_id, m.position, m.role, m.name, m.ref, m.content, m.metadata, m.occurred_at,
        c.chunk, c.text_start, c.text_end,
@@ -92,7 +92,7 @@ WHERE wanted.id = ANY(%(ids)s) AND m.compacted_at IS NULL
 ORDER BY m.id, cosine DESC, c.chunk
 
 -- name: search_message_vectors
--- Candidates by the bare distance, so that the index serves them; ties and the join stand outside.
+-- Candidates by the bare distance, so that the index serves them; the order of ties and the join are outside.
 SELECT c.chunk, c.text_start, c.text_end, 1 - c.distance AS cosine,
        m.id, m.session_id, m.user_id, m.agent_id, m.role, m.name, m.ref, m.content, m.metadata, m.occurred_at
 FROM (
@@ -110,9 +110,8 @@ JOIN messages m ON m.id = c.message_id AND m.compacted_at IS NULL
 ORDER BY c.distance, m.id, c.chunk
 
 -- name: find_unembedded_messages
--- Messages of a namespace that lack vectors of a generation, in the order of their ids. Those that a summary stands for
--- have theirs in a table of their own.
--- OFFSET 0: looked up row by row, not by a hash of all vectors that there are, which each page would build anew.
+-- By id. Compacted messages have their vectors in a table of their own. OFFSET 0: looked up row by row, not by a
+-- hash of all existing vectors, which each page would build anew.
 SELECT m.id, m.content_hash AS guard, m.role, m.name, m.content
 FROM messages m
 WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s
@@ -124,7 +123,7 @@ ORDER BY m.id
 LIMIT %(limit)s
 
 -- name: embed_messages
--- Vectors of a generation for messages that are still there, where each belongs now.
+-- For messages that still exist, in the table where each belongs now.
 WITH made AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::bytea[], %(chunks)s::integer[], %(starts)s::integer[],
                          %(ends)s::integer[], %(embeddings)s::vector[])
@@ -187,7 +186,7 @@ INSERT INTO outbox (projection, memory_id)
 SELECT 'messages', id FROM messages WHERE compacted_at IS NULL ORDER BY id
 
 -- name: read_linked_messages
--- These messages, each at its chunk nearest to the query.
+-- Each at its chunk nearest to the query.
 SELECT DISTINCT ON (m.id)
        m.id, m.session_id, m.user_id, m.agent_id, m.role, m.name, m.ref, m.content, m.metadata, m.occurred_at,
        c.chunk, c.text_start, c.text_end, coalesce(1 - (c.embedding <=> %(embedding)s::vector), 0)::float8 AS cosine

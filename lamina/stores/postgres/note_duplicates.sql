@@ -1,7 +1,7 @@
 -- name: nearest_notes
--- For each new text the nearest warm notes of exactly this scope, as far as they are one chunk as a whole. Whether the
--- planner walks the index of vectors or reads all notes of the user depends on how many these are; so each condition
--- stands once, and what it cannot estimate stands outside.
+-- For each new text, the nearest warm notes of exactly this scope that have one chunk. The planner walks the index
+-- of vectors or reads all notes of the user, depending on how many these are; so each condition stands once, and
+-- conditions that it cannot estimate stand outside.
 SELECT asked.item, near.id, near.content, near.importance, near.source, near.tags, near.metadata, near.expires_at,
        near.cosine
 FROM unnest(%(items)s::uuid[], %(embeddings)s::vector[]) AS asked (item, embedding)
@@ -22,7 +22,7 @@ WHERE near.cosine >= %(min_cosine)s AND near.text_start = 0 AND near.text_end = 
 ORDER BY asked.item, near.cosine DESC, near.id
 
 -- name: raise_importance
--- Told again, a note counts as used now.
+-- A repeated note counts as used now.
 UPDATE notes n
 SET importance = greatest(n.importance, raised.importance), updated_at = %(now)s,
     last_hit_at = greatest(n.last_hit_at, %(now)s), weight = 1
@@ -34,7 +34,7 @@ WHERE n.id = raised.id AND n.deleted_at IS NULL
 RETURNING n.id
 
 -- name: find_page_end
--- Where a page of a scope's notes ends, from the newest on: the last of so many.
+-- The end of a page of a scope's notes, from the newest on.
 SELECT created_at, id
 FROM (
     SELECT created_at, id FROM notes
@@ -48,8 +48,8 @@ ORDER BY created_at, id
 LIMIT 1
 
 -- name: merge_candidates
--- Notes of a page, and those before it that may be near to one of them. What was made from others, or ends by itself,
--- says nothing that another one could stand for.
+-- Notes of a page, and older ones that may be near to one of them. Without derived notes and those that expire: they
+-- cannot stand for others.
 SELECT id, user_id, content, created_at, hits, importance, confidence, last_hit_at, tags, version
 FROM notes n
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s

@@ -1,5 +1,5 @@
 -- name: count_hits
--- Add what was found; rows are locked in the order of their ids, so that two replicas cannot deadlock.
+-- Rows are locked by id, so that two replicas cannot deadlock.
 WITH counted AS (
     SELECT n.id, n.hits, n.last_hit_at, c.hits AS more, c.last_at
     FROM unnest(%(ids)s::uuid[], %(hits)s::bigint[], %(last)s::timestamptz[]) AS c (id, hits, last_at)

@@ -1,5 +1,5 @@
 -- name: prolong_notes
--- Told again, a note stays as long as the later one would have; nobody waits for a row that stays as it is.
+-- A repeated note stays as long as the later one would have; a row that does not change is not waited for.
 UPDATE notes n SET expires_at = told.expires_at
 FROM (
     SELECT id, nullif(max(coalesce(expires_at, 'infinity')), 'infinity') AS expires_at
@@ -45,7 +45,7 @@ WHERE id = %(id)s AND tenant = %(tenant)s AND deleted_at IS NULL
 FOR UPDATE
 
 -- name: find_note_elsewhere
--- Where a note is that is not there.
+-- A note that is archived, or merged into another one.
 SELECT merged_into, false AS is_archived FROM notes
 WHERE id = %(id)s AND tenant = %(tenant)s AND deleted_at IS NOT NULL AND merged_into IS NOT NULL
 UNION ALL
@@ -84,8 +84,7 @@ INSERT INTO note_sources (note_id, source_id) VALUES (%(note_id)s, %(source_id)s
 ON CONFLICT DO NOTHING
 
 -- name: expire_derived
--- What was made from these notes, however indirectly, stays no longer than they do; also what is hidden, which may come
--- back.
+-- Notes made from these, directly or not, expire no later than they do; hidden ones too, for they may come back.
 WITH RECURSIVE made (id, expires_at) AS (
     SELECT s.note_id, n.expires_at
     FROM note_sources s
@@ -99,7 +98,7 @@ FROM (SELECT id, min(expires_at) AS expires_at FROM made GROUP BY id) AS first
 WHERE n.id = first.id AND (n.expires_at IS NULL OR n.expires_at > first.expires_at)
 
 -- name: lock_expired_notes
--- What nobody sees any more, but what would still be in the way of a note of the same text.
+-- Nobody sees them any more, but the constraint would still refuse a note of the same text.
 SELECT id FROM notes
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
   AND user_id IS NOT DISTINCT FROM %(user_id)s
@@ -108,10 +107,10 @@ ORDER BY id
 FOR UPDATE
 
 -- name: delete_notes
--- These notes, which are locked, with every note that was made from them, however indirectly, and what was merged into
--- them: it is gone already, but may come back; without its survivor's name it does not. What was merged into a note that
--- only goes with its sources is no part of it (release_merged). Again and again until nothing goes: what is being made
--- from one of them while this waits is seen by the next round only.
+-- The given notes, which are locked, with every note that was made from them, directly or not, and every note that
+-- was merged into them: it is hidden, but could come back; without its survivor's name it cannot. A note that was
+-- merged into a derived one is released instead (release_merged). Run it until no row is left: a derived note that
+-- is written while it waits is only seen by the next run.
 WITH RECURSIVE doomed (id, is_direct) AS (
     SELECT unnest(%(ids)s::uuid[]), true
     UNION
@@ -131,8 +130,8 @@ WHERE n.id = d.id AND n.tenant = %(tenant)s AND (n.deleted_at IS NULL OR n.merge
 RETURNING n.id, d.is_direct
 
 -- name: release_merged
--- What was merged into notes that are gone because one of their sources is: it says what it said, unless the scope has
--- its text again. Of equal texts the first comes back, and the others are merged into that one.
+-- Notes that were merged into derived ones, which are deleted with their sources, come back unless the scope has
+-- their text again. Of equal texts the first comes back, and the others are merged into that one.
 WITH candidates AS (
     SELECT m.id, first_value(m.id) OVER (
         PARTITION BY m.workspace, m.namespace, m.user_id, m.content_hash ORDER BY m.id) AS first_id
@@ -200,7 +199,7 @@ WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(
   AND /*filters*/ true
 
 -- name: search_notes_warm
--- Literal recall: every word of the query, by cover density, each note at its best chunk.
+-- Every word of the query, by cover density, each note at its best chunk.
 SELECT * FROM (
     SELECT DISTINCT ON (n.id)
            n.id, n.user_id, n.agent_id, n.session_id, n.category, n.content, n.importance, n.confidence, n.tags,
@@ -223,7 +222,7 @@ ORDER BY ts_rank_cd DESC, id
 LIMIT %(limit)s
 
 -- name: lock_unchanged_notes
--- Those of these notes that still are as they were decided upon; they stay so until the transaction ends.
+-- Notes in the state that was read, locked until the transaction ends.
 SELECT n.id
 FROM unnest(%(ids)s::uuid[], %(versions)s::integer[], %(hits)s::bigint[], %(last)s::timestamptz[])
      AS d (id, version, hits, last_hit_at)
@@ -238,8 +237,7 @@ SELECT count(*) AS size FROM notes
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
 
 -- name: find_unembedded_notes
--- Notes of a namespace, warm and cold, that lack vectors of a generation, in the order of their ids.
--- OFFSET 0: looked up row by row, not by a hash of all vectors that there are, which each page would build anew.
+-- Warm and cold, by id. OFFSET 0: as in find_unembedded_messages.
 SELECT n.id, n.content_hash AS guard, n.content
 FROM notes n
 WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s AND n.deleted_at IS NULL
@@ -249,7 +247,7 @@ ORDER BY n.id
 LIMIT %(limit)s
 
 -- name: embed_notes
--- Vectors of a generation for notes that still say the same; only a warm one's chunks have words.
+-- For notes with the same text; only a warm note's chunks have words.
 WITH made AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::bytea[], %(chunks)s::integer[], %(starts)s::integer[],
                          %(ends)s::integer[], %(embeddings)s::vector[], %(words)s::text[])
@@ -292,7 +290,8 @@ ORDER BY id
 LIMIT %(limit)s
 
 -- name: read_cold_records
--- Every note that there is, with where it belongs; only one that is cold now has something to index.
+-- Every existing note with its namespace; only one that is cold now has a record. An archived note has no row any
+-- more, but the index that had it must still learn that it is gone.
 SELECT n.id, n.tenant, n.workspace, n.namespace, n.user_id, n.agent_id, n.session_id, n.category, n.source,
        n.importance, n.tags, n.event_at, n.confidence, n.content,
        count(c.chunk) > 0 AS is_cold,
@@ -325,7 +324,7 @@ INSERT INTO outbox (projection, memory_id)
 SELECT 'cold', id FROM notes WHERE deleted_at IS NULL AND temperature = 'cold' ORDER BY id
 
 -- name: read_linked_notes
--- These notes, warm or cold, each at its chunk nearest to the query.
+-- Warm or cold, each at its chunk nearest to the query.
 SELECT DISTINCT ON (n.id)
        n.id, n.user_id, n.agent_id, n.session_id, n.category, n.content, n.importance, n.confidence, n.tags,
        n.metadata, n.source, n.event_at, n.last_hit_at, n.temperature, n.expires_at, c.chunk, c.text_start,

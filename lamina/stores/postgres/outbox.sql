@@ -6,7 +6,7 @@ WITH added AS (
 SELECT pg_notify('lamina_outbox', '')
 
 -- name: enqueue_links_to
--- The notes that are linked to these notes; each note is linked to a few others at most.
+-- Notes that are linked to these; each note is linked to a few others at most.
 INSERT INTO outbox (projection, memory_id)
 SELECT DISTINCT 'graph', from_id FROM memory_links WHERE to_id = ANY(%(ids)s::uuid[]) AND kind = 'similar'
 

@@ -1,5 +1,5 @@
 -- name: insert_procedure
--- The row that is there already is returned as it is: the update changes nothing, and waits for whoever deletes it.
+-- An equal row is returned unchanged: the empty update waits for a deletion in progress.
 INSERT INTO procedures (
     id, tenant, workspace, namespace, agent_id, trigger, trigger_key, action, content_hash, tags, metadata, source,
     strength, tsv, generation, embedding, created_at, updated_at
@@ -76,7 +76,7 @@ ORDER BY reported_at DESC, id DESC
 LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: search_procedures
--- Candidates of each stage by its own index, then how each of them compares with what is asked.
+-- Candidates of each stage by its own index, then the comparison of each with the question.
 WITH asked AS (
     SELECT tsvector_to_array(to_tsvector('lamina', %(words)s)) AS words,
            replace(plainto_tsquery('lamina', %(words)s)::text, '&', '|')::tsquery AS any_word
@@ -154,8 +154,7 @@ JOIN procedures p ON p.id = candidates.id
 CROSS JOIN asked
 
 -- name: find_unembedded_procedures
--- Procedures of a namespace that lack a vector of a generation, in the order of their ids.
--- OFFSET 0: looked up row by row, not by a hash of all vectors that there are, which each page would build anew.
+-- By id. OFFSET 0: as in find_unembedded_messages.
 SELECT p.id, sha256_of(p.trigger) AS guard, p.trigger
 FROM procedures p
 WHERE p.tenant = %(tenant)s AND p.workspace = %(workspace)s AND p.namespace = %(namespace)s AND p.deleted_at IS NULL
@@ -168,8 +167,8 @@ ORDER BY p.id
 LIMIT %(limit)s
 
 -- name: embed_procedures
--- Vectors of a generation for procedures that still have the same trigger. One that was written with this generation's
--- model has its vector in its row.
+-- For procedures with the same trigger. A procedure that was written with this generation's model has the vector in
+-- its row.
 WITH made AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::bytea[], %(embeddings)s::vector[]) AS m (id, guard, embedding)
 ), locked AS (

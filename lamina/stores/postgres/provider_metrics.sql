@@ -7,7 +7,7 @@ FROM unnest(%(ids)s::uuid[], %(workspaces)s::text[], %(agents)s::text[], %(provi
     AS new (id, workspace, agent, provider, model, input_tokens, cached_tokens)
 
 -- name: read_hit_rates
--- By the mean of the calls' rates, the highest first; where no call had input there is none.
+-- By the mean rate of the calls, the highest first; without input there is none.
 SELECT provider, model, count(*) AS calls,
        sum(input_tokens)::bigint AS input_tokens, sum(cached_tokens)::bigint AS cached_tokens,
        avg(hit_rate) AS avg_hit_rate, (sum(cached_tokens) / nullif(sum(input_tokens), 0))::double precision AS token_hit_rate

@@ -1,5 +1,5 @@
 -- name: find_exact_response
--- Where an agent stands, and the current response to exactly this request, if there is one.
+-- The state of an agent, and its current response to exactly this request, if there is one.
 SELECT a.epoch AS agent_epoch, w.epoch AS workspace_epoch, w.writes AS workspace_writes,
        a.prompt_version, a.lookups, a.hits,
        r.id, r.query, r.created_at, r.expires_at
@@ -12,7 +12,7 @@ LEFT JOIN responses r
 WHERE a.tenant = %(tenant)s AND a.workspace = %(workspace)s AND a.agent = %(agent)s
 
 -- name: find_near_responses
--- The current responses to the nearest questions under exactly these circumstances. A long question has no embedding,
+-- Current responses to the nearest questions under exactly these circumstances. A long question has no embedding,
 -- and so no distance.
 SELECT r.id, r.query, r.created_at, r.expires_at, 1 - (r.embedding <=> %(embedding)s) AS similarity
 FROM responses r
@@ -31,7 +31,7 @@ SELECT response::text AS response FROM responses
 WHERE id = %(id)s AND tenant = %(tenant)s AND workspace = %(workspace)s
 
 -- name: lease_response
--- One caller is to refresh a stale response; if it does not in time, the next one is.
+-- One caller refreshes a stale response; if it takes too long, the next one does.
 UPDATE responses SET lease_until = %(until)s
 WHERE id = %(id)s AND tenant = %(tenant)s AND workspace = %(workspace)s
   AND (lease_until IS NULL OR lease_until <= %(now)s)
@@ -49,7 +49,7 @@ VALUES (%(id)s, %(tenant)s, %(workspace)s, %(namespace)s, %(agent)s, %(user_id)s
         %(workspace_writes)s, %(size_bytes)s, %(now)s, %(expires_at)s, %(now)s)
 
 -- name: list_responses
--- What takes room in a workspace beside this request's own response, the least recently used first.
+-- Responses of a workspace without this request's own, the least recently used first.
 SELECT r.id, r.size_bytes,
        r.agent_epoch <> a.epoch OR r.expires_at <= %(cutoff)s
        OR CASE WHEN %(by_workspace)s THEN r.workspace_writes <> w.writes ELSE r.workspace_epoch <> w.epoch END AS is_dead
@@ -60,7 +60,7 @@ WHERE r.tenant = %(tenant)s AND r.workspace = %(workspace)s AND r.digest <> %(di
 ORDER BY r.last_used_at, r.id
 
 -- name: delete_responses
--- In the order of their ids, as those who count hits lock them.
+-- By id, as those who count hits lock them.
 WITH locked AS (
     SELECT id FROM responses
     WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND (id = ANY(%(ids)s) OR digest = %(digest)s)
@@ -71,8 +71,8 @@ DELETE FROM responses r USING locked WHERE r.id = locked.id
 RETURNING r.size_bytes
 
 -- name: count_response_lookups
--- Counts are halved when there are many, so that the rate follows the present. Rows are locked in the order of their
--- names, so that two replicas cannot deadlock.
+-- Counts are halved when they are high, so that the rate follows the present. Rows are locked by name, so that two
+-- replicas cannot deadlock.
 WITH counted AS (
     SELECT a.tenant, a.workspace, a.agent,
            a.lookups + c.lookups AS lookups, a.hits + c.hits AS hits,
@@ -88,7 +88,7 @@ FROM counted
 WHERE (a.tenant, a.workspace, a.agent) = (counted.tenant, counted.workspace, counted.agent)
 
 -- name: count_response_hits
--- Rows are locked in the order of their ids, so that two replicas cannot deadlock.
+-- Rows are locked by id, so that two replicas cannot deadlock.
 WITH counted AS (
     SELECT r.id, r.hits + c.hits AS hits, greatest(r.last_used_at, c.last_at) AS last_used_at
     FROM unnest(%(ids)s::uuid[], %(hits)s::bigint[], %(last)s::timestamptz[]) AS c (id, hits, last_at)
@@ -101,7 +101,7 @@ FROM counted
 WHERE r.id = counted.id
 
 -- name: purge_dead_responses
--- What nobody will be given any more, of one workspace.
+-- Responses of one workspace that are not served any more.
 WITH locked AS (
     SELECT r.id
     FROM responses r
@@ -138,7 +138,7 @@ DELETE FROM responses r USING locked WHERE r.id = locked.id
 RETURNING r.size_bytes
 
 -- name: erase_user_responses
--- A user's responses in one workspace, which is locked.
+-- Responses of a user in one workspace, which is locked.
 WITH locked AS (
     SELECT id FROM responses
     WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND user_id = %(user_id)s
@@ -179,14 +179,14 @@ FROM (
 ) AS held
 
 -- name: lock_teaching
--- Wait for whoever is just teaching in a workspace, and keep others from it until the end of the transaction.
+-- Waits for teaching writes in a workspace, and excludes new ones until the end of the transaction.
 SELECT pg_advisory_xact_lock(hashtextextended(%(tenant)s, hashtextextended(%(workspace)s, 1)))
 
 -- name: find_last_lesson
 SELECT max(taught_at) AS taught_at FROM epochs WHERE tenant = %(tenant)s AND workspace = %(workspace)s
 
 -- name: lock_response_agents
--- Make or lock the rows of the workspace and of the agent, in this order.
+-- Inserts or locks the rows of the workspace and of the agent, in this order.
 INSERT INTO response_agents AS r (tenant, workspace, agent, epoch, writes, put_at)
 SELECT %(tenant)s, %(workspace)s, named.agent, begun.seed, begun.seed, %(now)s
 FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS seed) AS begun
@@ -196,7 +196,7 @@ ON CONFLICT (tenant, workspace, agent) DO UPDATE SET put_at = excluded.put_at
 RETURNING agent, epoch, writes, prompt_version, lookups, hits, bytes
 
 -- name: change_prompt_version
--- Another version ends the agent's responses; the first one that is named does not.
+-- Another version makes the agent's responses stale; the first one that is named does not.
 UPDATE response_agents
 SET epoch = epoch + CASE WHEN prompt_version <> %(prompt_version)s THEN 1 ELSE 0 END,
     prompt_version = %(prompt_version)s
@@ -208,7 +208,7 @@ UPDATE response_agents SET bytes = bytes + %(more_bytes)s
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND agent = ''
 
 -- name: count_expired
--- Rows of the caches' tables that are over.
+-- Expired rows of the caches' tables.
 SELECT (SELECT count(*) FROM responses WHERE tenant = %(tenant)s AND expires_at <= %(responses)s)
      + (SELECT count(*) FROM embedding_cache WHERE tenant = %(tenant)s AND last_used_at <= %(embeddings)s)
      + (SELECT count(*) FROM provider_cache_metrics WHERE tenant = %(tenant)s AND recorded_at <= %(providers)s)

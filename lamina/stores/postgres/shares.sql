@@ -6,7 +6,7 @@ WHERE tenant = %(tenant)s AND to_workspace = %(workspace)s AND revoked_at IS NUL
 ORDER BY id
 
 -- name: list_shares
--- Both directions.
+-- Shares in both directions.
 SELECT id, from_workspace, from_namespace, to_workspace, segment, tags, label, created_at, expires_at, revoked_at
 FROM shares
 WHERE tenant = %(tenant)s AND (from_workspace = %(workspace)s OR to_workspace = %(workspace)s)
@@ -14,7 +14,7 @@ ORDER BY created_at DESC, id DESC
 LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: put_share
--- The same share once more takes the new expiry and label; one revocation then ends it.
+-- An equal share takes the new expiry and label, so that one revocation ends it.
 INSERT INTO shares (id, tenant, from_workspace, from_namespace, to_workspace, segment, tags, label, created_at, expires_at)
 VALUES (%(id)s, %(tenant)s, %(workspace)s, %(namespace)s, %(to_workspace)s, %(segment)s, %(tags)s, %(label)s,
         %(created_at)s, %(expires_at)s)

@@ -1,5 +1,5 @@
 -- name: read_stamps
--- The state of each scope, in the scopes' order; see lamina/stamps.py.
+-- The state of each scope, in the scopes' order; see lamina/core/stamps.py.
 SELECT coalesce(own.epoch, 0) AS namespace_epoch,
        coalesce(whole.epoch, 0) AS workspace_epoch,
        coalesce(shared.shares, '{}') AS shares,

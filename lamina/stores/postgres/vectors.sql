@@ -1,6 +1,5 @@
 -- name: find_outdated_vectors
--- Rows of a namespace that still have vectors of some generations, in the order of their ids.
--- OFFSET 0: looked up row by row, not by a hash of all vectors that there are, which each page would build anew.
+-- All rows of a namespace with vectors of these generations, by id. OFFSET 0: as in find_unembedded_messages.
 SELECT r.id FROM {rows} r
 WHERE r.tenant = %(tenant)s AND r.workspace = %(workspace)s AND r.namespace = %(namespace)s AND {is_live}
   AND (%(after)s::uuid IS NULL OR r.id > %(after)s)
@@ -9,14 +8,14 @@ ORDER BY r.id
 LIMIT %(limit)s
 
 -- name: delete_outdated_vectors
--- The vectors that these rows have of generations that nobody reads any more.
+-- Vectors of generations that nobody reads any more.
 DELETE FROM {vectors} v USING embedding_generations g
 WHERE g.generation = ANY(%(generations)s) AND g.state = 'retired'
   AND v.generation = g.generation AND v.{key} = ANY(%(ids)s) AND v.tenant = %(tenant)s
 RETURNING v.{key} AS id
 
 -- name: delete_building_vectors
--- All vectors that an area has of a generation that is still being built.
+-- All vectors of an area of a generation that is being built.
 DELETE FROM {vectors} v USING embedding_generations g
 WHERE g.generation = %(generation)s AND g.state = 'building' AND v.generation = g.generation
   AND (%(tenant)s::text IS NULL OR v.tenant = %(tenant)s)
