@@ -17,7 +17,7 @@ from lamina.core.metrics import (
     POOL_WAITING,
     UNMEASURED,
     Instrument,
-    Kind,
+    InstrumentKind,
     Meter,
 )
 from lamina.stores.postgres.connection import Pool
@@ -43,7 +43,7 @@ class RayMeter:
 
     def record(self, instrument: Instrument, value: float = 1.0, **labels: str) -> None:
         """Add to a counter, set a gauge, or put a value into a histogram; about 4 µs."""
-        if instrument.kind is Kind.COUNTER and value <= 0:
+        if instrument.kind is InstrumentKind.COUNTER and value <= 0:
             return  # Ray refuses to add nothing.
         record = self._records.get(instrument.name)
         if record is None:
@@ -51,15 +51,15 @@ class RayMeter:
         record(value, labels)
 
     def _make(self, instrument: Instrument) -> Record:
-        name, told, labels = instrument.name, instrument.told, instrument.labels
+        name, description, labels = instrument.name, instrument.description, instrument.labels
         made: Record
         match instrument.kind:
-            case Kind.COUNTER:
-                made = self._metrics.Counter(name, told, tag_keys=labels).inc
-            case Kind.GAUGE:
-                made = self._metrics.Gauge(name, told, tag_keys=labels).set
-            case Kind.HISTOGRAM:
-                made = self._metrics.Histogram(name, told, list(instrument.bounds), tag_keys=labels).observe
+            case InstrumentKind.COUNTER:
+                made = self._metrics.Counter(name, description, tag_keys=labels).inc
+            case InstrumentKind.GAUGE:
+                made = self._metrics.Gauge(name, description, tag_keys=labels).set
+            case InstrumentKind.HISTOGRAM:
+                made = self._metrics.Histogram(name, description, list(instrument.bounds), tag_keys=labels).observe
             case _ as other:
                 assert_never(other)
         return made
@@ -69,11 +69,11 @@ def exported_names(instrument: Instrument) -> tuple[str, ...]:
     """Return the names under which Ray hands an instrument to Prometheus."""
     name = f"{PREFIX}{instrument.name}"
     match instrument.kind:
-        case Kind.COUNTER:
+        case InstrumentKind.COUNTER:
             return (f"{name}_total",)
-        case Kind.GAUGE:
+        case InstrumentKind.GAUGE:
             return (name,)
-        case Kind.HISTOGRAM:
+        case InstrumentKind.HISTOGRAM:
             return (f"{name}_bucket", f"{name}_count", f"{name}_sum")
         case _ as other:
             assert_never(other)

@@ -14,7 +14,7 @@ from ray.serve.exceptions import BackPressureError, RayServeException
 from ray.serve.handle import DeploymentHandle
 
 from lamina.aio.coalescing import Coalescer
-from lamina.core.links import Followed, Frontier
+from lamina.core.links import FollowedLink, Frontier
 from lamina.core.memories import Chunk
 from lamina.core.metrics import APPLIED, APPLY_FAILURES, APPLY_SECONDS, UNMEASURED, Meter, timed
 from lamina.core.ports import Change
@@ -99,9 +99,9 @@ class TierHandle(RemoteDeployment):
         """Return every source's ranking or its failure."""
         return await self._queries.submit(query)
 
-    async def expand(self, frontier: Frontier) -> Sequence[Followed]:
+    async def expand(self, frontier: Frontier) -> Sequence[FollowedLink]:
         """Return the links of the nodes."""
-        followed: Sequence[Followed] = await self.call("expand", frontier)
+        followed: Sequence[FollowedLink] = await self.call("expand", frontier)
         return followed
 
     async def probe_stores(self) -> Mapping[str, str]:

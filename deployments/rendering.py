@@ -8,7 +8,7 @@ from lamina.api.graph import NodeOut, StepOut, TraverseOut
 from lamina.api.search import ContextOut, SearchOut
 from lamina.caching.answer_cache import RenderedAnswer
 from lamina.caching.cached_search import CacheableRequest
-from lamina.core.links import Followed
+from lamina.core.links import FollowedLink
 from lamina.core.queries import Answer, FusedHit, SearchRequest, first_expiry
 from lamina.core.tiers import Tier
 from lamina.search.context import ContextAnswer, ContextRequest
@@ -53,7 +53,7 @@ def render_traversal(_: CacheableRequest[TraversalRequest], found: Traversal) ->
     return RenderedAnswer(_json(out), expires_at=found.expires_at)
 
 
-def step_out(link: Followed) -> StepOut:
+def step_out(link: FollowedLink) -> StepOut:
     """Return a link as the API shows it."""
     direction = "out" if link.is_forward else "in"
     return StepOut(kind=link.kind, direction=direction, strength=link.strength, id=link.end)

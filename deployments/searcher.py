@@ -8,7 +8,7 @@ from typing import Any
 from actors.instruments import replica_meter, watch
 from deployments.scaling import Work
 from lamina.aio.probing import states_of
-from lamina.core.links import Followed, Frontier
+from lamina.core.links import FollowedLink, Frontier
 from lamina.core.ports import Change, Projection, Rebuildable
 from lamina.core.queries import Failure, Query, Ranking
 from lamina.core.tiers import ProjectionName, Source, TierName
@@ -97,7 +97,7 @@ class SearcherDeployment:
         """Return how a projection differs from Postgres."""
         return await audit(self._outbox, projection, self._parts.projections[projection], tenant)
 
-    async def expand(self, frontier: Frontier) -> Sequence[Followed]:
+    async def expand(self, frontier: Frontier) -> Sequence[FollowedLink]:
         """Return the links of the nodes; only the graph's searcher has any."""
         return () if self._parts.graph is None else await self._parts.graph.expand(frontier)
 

@@ -77,9 +77,9 @@ def main(
         run = asyncio.run(_known(settings, name, undo or show))
     if show is None:
         with on_cluster(settings):
-            order = Order(name, Area.of(scope or []), _moment(moment, dry_run), dry_run, force)
+            order = Order(name, Area.parse(scope or []), _moment(moment, dry_run), dry_run, force)
             run = asyncio.run(_ran(settings, order) if undo is None else _undone(settings, undo))
-    for line in report(run, JOBS[run.order.job].told):
+    for line in report(run, JOBS[run.order.job].description):
         console.print(escape(line), highlight=False, soft_wrap=True)
     raise typer.Exit(exit_code(asdict(run)))
 

@@ -21,7 +21,7 @@ from pydantic_settings import (
 )
 from yaml import YAMLError
 
-from lamina.core.masking import is_secret, masked
+from lamina.core.masking import is_secret, mask_secrets
 from lamina.core.queries import MAX_DEPTH
 from lamina.core.tiers import PROJECTIONS, TIERS, ProjectionName, Source, TierName
 from lamina.errors import Misconfigured
@@ -907,7 +907,7 @@ def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
 
 def _describe(error: ValidationError) -> str:
     lines = (
-        f"{'.'.join(map(str, item['loc']))}: {masked(item['msg']).lower()}{_describe_input(item)}"
+        f"{'.'.join(map(str, item['loc']))}: {mask_secrets(item['msg']).lower()}{_describe_input(item)}"
         for item in error.errors()
     )
     return "; ".join(lines)
@@ -918,4 +918,4 @@ def _describe_input(item: ErrorDetails) -> str:
     if item["type"] in ("extra_forbidden", "missing") or isinstance(item["input"], Mapping | list):
         return ""
     is_hidden = any(is_secret(part) for part in item["loc"])
-    return f" (is {'…' if is_hidden else masked(repr(item['input']))})"
+    return f" (is {'…' if is_hidden else mask_secrets(repr(item['input']))})"

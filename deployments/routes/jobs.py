@@ -63,7 +63,7 @@ async def show_schedule(services: ServicesDep, credential: AdminDep) -> Schedule
         jobs=[
             ScheduledOut(
                 job=name,
-                told=JOBS[name].told,
+                told=JOBS[name].description,
                 schedule=due[name].expression if name in due else "off",
                 next_at=due[name].next_at(now) if name in due else None,
                 last_at=last[name],
@@ -87,4 +87,4 @@ async def undo(id: UUID, services: ServicesDep, credential: AdminDep) -> RunOut:
 
 
 def _run_out(run: Run) -> RunOut:
-    return RunOut.from_run(run, report(run, JOBS[run.order.job].told))
+    return RunOut.from_run(run, report(run, JOBS[run.order.job].description))

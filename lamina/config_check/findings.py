@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Literal
 
-from lamina.core.masking import is_secret, masked
+from lamina.core.masking import is_secret, mask_secrets
 
 Place = tuple[str | int, ...]
 """Keys and positions from the top of a document."""
@@ -77,5 +77,5 @@ def describe_value(value: object, place: Place = ()) -> str:
         return "a mapping"
     if isinstance(value, list | tuple):
         return "a list"
-    text = masked(repr(value))
+    text = mask_secrets(repr(value))
     return text if len(text) <= MAX_VALUE_CHARS else f"{text[:MAX_VALUE_CHARS]}…"

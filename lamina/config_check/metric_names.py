@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lamina.config_check.findings import Finding, Place, nearest_name, warning
-from lamina.core.metrics import INSTRUMENTS, Kind
+from lamina.core.metrics import INSTRUMENTS, InstrumentKind
 
 _SCRAPED = (
     "up database_bytes store_rows outbox_pending outbox_lag_seconds build_pending audit_drift audit_memories "
@@ -14,10 +14,10 @@ _SCRAPED = (
     "cache_seconds_bucket cache_seconds_count cache_seconds_sum cache_shards_unreachable"
 )
 """Series of `/metrics` beside those of the instruments, without the prefix; a test compares with a real scrape."""
-_SUFFIXES: Mapping[Kind, tuple[str, ...]] = {
-    Kind.COUNTER: ("_total",),
-    Kind.GAUGE: ("",),
-    Kind.HISTOGRAM: ("_bucket", "_count", "_sum"),
+_SUFFIXES: Mapping[InstrumentKind, tuple[str, ...]] = {
+    InstrumentKind.COUNTER: ("_total",),
+    InstrumentKind.GAUGE: ("",),
+    InstrumentKind.HISTOGRAM: ("_bucket", "_count", "_sum"),
 }
 SERIES = frozenset(f"lamina_{name}" for name in _SCRAPED.split()) | {
     f"{item.name}{suffix}" for item in INSTRUMENTS for suffix in _SUFFIXES[item.kind]

@@ -11,7 +11,7 @@ from lamina.config_check.documents import mapping_at
 from lamina.config_check.fields import chosen_models, field_paths, models_in
 from lamina.config_check.findings import Finding, Place, suggest_name, warning
 from lamina.config_check.model_errors import describe_errors
-from lamina.core.masking import is_secret, masked
+from lamina.core.masking import is_secret, mask_secrets
 from lamina.settings import ENV_PREFIX, OTHER_VARIABLES, Settings
 
 PLACEHOLDER = "from-elsewhere"
@@ -67,7 +67,7 @@ def has_password(value: str) -> bool:
     user_info, at, _ = rest.partition("@")
     parameters = f"?{rest.partition('?')[2]}"
     is_before_host = bool(at) and ":" in user_info and not user_info.endswith(":")
-    return bool(scheme_end) and (is_before_host or masked(parameters) != parameters)
+    return bool(scheme_end) and (is_before_host or mask_secrets(parameters) != parameters)
 
 
 def _with_default_kinds(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pydantic_core import PydanticUndefined
 
 from lamina.config_check.findings import describe_value
 from lamina.config_check.settings_file import has_password
-from lamina.core.masking import is_secret, masked
+from lamina.core.masking import is_secret, mask_secrets
 
 
 def settings_as_yaml(section: BaseModel, depth: int = 0) -> Iterator[str]:
@@ -39,7 +39,7 @@ def _format_setting(name: str, value: Any) -> str:
 def _secret_keys(value: Mapping[Any, Any]) -> Iterator[str]:
     """Return the keys of a mapping, which are the user's own, whose values must not be shown."""
     for key, item in value.items():
-        if is_secret(key) or (isinstance(item, str) and masked(item) != item):
+        if is_secret(key) or (isinstance(item, str) and mask_secrets(item) != item):
             yield str(key)
 
 

@@ -33,7 +33,7 @@ class Area:
             object.__setattr__(self, level, clean_id(value, level))
 
     @classmethod
-    def of(cls, pairs: Sequence[str]) -> Self:
+    def parse(cls, pairs: Sequence[str]) -> Self:
         """Return the area of ``level=id`` pairs, as in ``tenant=acme``; of none, everything.
 
         Raises:

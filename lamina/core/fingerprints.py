@@ -20,12 +20,12 @@ def fingerprint(state: State) -> str | None:
         case Placed(record=record):
             return fingerprint(record)
         case Record(texts=texts):
-            return f"{len(texts)}:{_digest(_fields_of(state), state.texts, state.embeddings)}"
+            return f"{len(texts)}:{_digest(_record_parts(state), state.texts, state.embeddings)}"
         case Node():
-            return _digest(*_parts_of(state))
+            return _digest(*_node_parts(state))
 
 
-def of_chunks(chunks: Iterable[tuple[UUID, str]]) -> Mapping[UUID, str]:
+def chunk_fingerprints(chunks: Iterable[tuple[UUID, str]]) -> Mapping[UUID, str]:
     """Return the fingerprint of every memory, given those that its chunks carry.
 
     A memory that lacks a chunk, has one too many or has them of different states gets another fingerprint than it
@@ -34,10 +34,10 @@ def of_chunks(chunks: Iterable[tuple[UUID, str]]) -> Mapping[UUID, str]:
     carried: dict[UUID, list[str]] = defaultdict(list)
     for id_, state in chunks:
         carried[id_].append(state)
-    return {id_: _agreed(states) for id_, states in carried.items()}
+    return {id_: _common_state(states) for id_, states in carried.items()}
 
 
-def _agreed(states: list[str]) -> str:
+def _common_state(states: list[str]) -> str:
     first, *_ = distinct = sorted(set(states))
     is_whole = len(distinct) == 1 and first.partition(":")[0] == str(len(states))
     return first if is_whole else f"{len(states)} chunks of {', '.join(distinct)}"
@@ -47,13 +47,13 @@ def _digest(*parts: object) -> str:
     return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
 
 
-def _fields_of(record: Record) -> tuple[object, ...]:
+def _record_parts(record: Record) -> tuple[object, ...]:
     place = record.tenant, record.workspace, record.namespace, record.user, record.session, record.agent
-    told = record.tags, record.occurred_at.timestamp(), record.confidence, record.category, record.source
-    return (*place, *told, record.importance)
+    traits = record.tags, record.occurred_at.timestamp(), record.confidence, record.category, record.source
+    return (*place, *traits, record.importance)
 
 
-def _parts_of(node: Node) -> tuple[object, object]:
+def _node_parts(node: Node) -> tuple[object, object]:
     fields = (
         node.label,
         node.tenant,
@@ -64,9 +64,9 @@ def _parts_of(node: Node) -> tuple[object, object]:
         node.name,
         node.seen_at.timestamp(),
     )
-    return fields, sorted(_told(link) for link in node.links)
+    return fields, sorted(_link_parts(link) for link in node.links)
 
 
-def _told(link: Link) -> tuple[str, ...]:
+def _link_parts(link: Link) -> tuple[str, ...]:
     users = None if link.users is None else sorted(link.users)
     return str(link.target), link.kind, f"{link.strength:.{_DIGITS}f}", repr(users), repr(link.seen_at.timestamp())

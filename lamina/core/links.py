@@ -90,7 +90,7 @@ class Frontier:
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class FollowedLink:
     """A link as it was followed, in either direction.
 
     Args:

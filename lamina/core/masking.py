@@ -16,6 +16,6 @@ def is_secret(name: object) -> bool:
     return _NAME.search(str(name)) is not None
 
 
-def masked(text: str) -> str:
+def mask_secrets(text: str) -> str:
     """Return a text without the users and passwords of the URLs in it."""
     return _PARAMETER.sub(r"\1…", _USER_INFO.sub("//…@", text))

@@ -13,12 +13,12 @@ _BY_SUFFIX = {
     ".xhtml": HTML,
     ".pdf": PDF,
 }
-_UNTOLD = ("", "application/octet-stream")
+_UNSPECIFIED = ("", "application/octet-stream")
 
 
 def media_type_of(name: str, declared: str | None = None) -> str:
     """Return a file's declared media type, or else that of its name; text if neither says one."""
-    if (declared or "").split(";")[0].strip().lower() not in _UNTOLD:
+    if (declared or "").split(";")[0].strip().lower() not in _UNSPECIFIED:
         return str(declared)
     return _BY_SUFFIX.get(PurePath(name).suffix.lower(), TEXT)
 

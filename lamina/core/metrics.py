@@ -20,7 +20,7 @@ SIZES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 """The same for how many things travel together."""
 
 
-class Kind(StrEnum):
+class InstrumentKind(StrEnum):
     """How the values of an instrument add up."""
 
     COUNTER = "counter"
@@ -43,14 +43,14 @@ class Instrument:
     Args:
         name: Without the suffix that a counter gets.
         kind: How its values add up.
-        told: What it tells, in a line.
+        description: In a line.
         labels: What its series differ in; each has few values.
         bounds: Upper bounds of a histogram's buckets.
     """
 
     name: str
-    kind: Kind
-    told: str
+    kind: InstrumentKind
+    description: str
     labels: tuple[str, ...] = ()
     bounds: tuple[float, ...] = ()
 
@@ -86,16 +86,16 @@ def timed(meter: Meter, seconds: Instrument, failures: Instrument, **labels: str
         meter.record(seconds, time.monotonic() - began, **labels)
 
 
-def _counter(name: str, told: str, *labels: str) -> Instrument:
-    return Instrument(name, Kind.COUNTER, told, labels)
+def _counter(name: str, description: str, *labels: str) -> Instrument:
+    return Instrument(name, InstrumentKind.COUNTER, description, labels)
 
 
-def _gauge(name: str, told: str, *labels: str) -> Instrument:
-    return Instrument(name, Kind.GAUGE, told, labels)
+def _gauge(name: str, description: str, *labels: str) -> Instrument:
+    return Instrument(name, InstrumentKind.GAUGE, description, labels)
 
 
-def _histogram(name: str, told: str, bounds: tuple[float, ...], *labels: str) -> Instrument:
-    return Instrument(name, Kind.HISTOGRAM, told, labels, bounds)
+def _histogram(name: str, description: str, bounds: tuple[float, ...], *labels: str) -> Instrument:
+    return Instrument(name, InstrumentKind.HISTOGRAM, description, labels, bounds)
 
 
 SEARCHES = _counter("lamina_searches", "Searches that no cache answered whole, by outcome.", "outcome")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lamina.core.cache_layers import Layer, ShardAnswer, ShardQuery, Space
 from lamina.core.cache_stats import ShardStats, ShardUpdate
-from lamina.core.links import Followed, Frontier, Node
+from lamina.core.links import FollowedLink, Frontier, Node
 from lamina.core.memories import Chunk, Extraction, Message
 from lamina.core.queries import Failure, Filters, Neighbour, Query, Ranking
 from lamina.core.scope import Scope
@@ -112,7 +112,7 @@ class TierSearcher(Protocol):
         ...
 
 
-class Shares(Protocol):
+class ShareLookup(Protocol):
     """Read the shares that other workspaces grant to a scope's."""
 
     async def into(self, scope: Scope, now: datetime) -> tuple[Share, ...]:
@@ -203,7 +203,7 @@ class NoteHits:
 class Links(Protocol):
     """Follows links, one step at a time."""
 
-    async def expand(self, frontier: Frontier) -> Sequence[Followed]:
+    async def expand(self, frontier: Frontier) -> Sequence[FollowedLink]:
         """Return the links of the nodes in both directions, strongest first for each node.
 
         Raises:

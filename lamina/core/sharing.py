@@ -136,7 +136,9 @@ class ForeignAnswers:
     failures: Mapping[str, str]
 
 
-def gathered(asked: Sequence[ForeignQuery], answers: Sequence[Mapping[Source, Ranking | Failure]]) -> ForeignAnswers:
+def gather_answers(
+    asked: Sequence[ForeignQuery], answers: Sequence[Mapping[Source, Ranking | Failure]]
+) -> ForeignAnswers:
     """Return the answers to the foreign queries, in their order, as one.
 
     What a share does not cover is dropped here as well, whatever a store answered: hits of another
@@ -148,37 +150,39 @@ def gathered(asked: Sequence[ForeignQuery], answers: Sequence[Mapping[Source, Ra
         for source, outcome in answer.items():
             if isinstance(outcome, Failure):
                 name = f"shared_{source.value}"
-                failures[name] = "; ".join(filter(None, (failures.get(name), _described(item, outcome))))
+                failures[name] = "; ".join(filter(None, (failures.get(name), _describe_failure(item, outcome))))
             else:
-                rankings[source] = (*rankings.get(source, ()), *_covered(item, outcome))
+                rankings[source] = (*rankings.get(source, ()), *_shared_hits(item, outcome))
     return ForeignAnswers(rankings, failures)
 
 
-def _described(item: ForeignQuery, failure: Failure) -> str:
+def _describe_failure(item: ForeignQuery, failure: Failure) -> str:
     return f"workspace {item.query.scope.workspace}: {failure.reason}"
 
 
-def _covered(item: ForeignQuery, ranking: Ranking) -> Ranking:
+def _shared_hits(item: ForeignQuery, ranking: Ranking) -> Ranking:
     return tuple(
-        replace(hit, memory=_from(item, hit.memory))
+        replace(hit, memory=_with_origin(item, hit.memory))
         for hit in ranking
         if hit.memory.tier is item.tier and hit.memory.user is None
     )
 
 
-def _from(item: ForeignQuery, memory: Memory) -> Memory:
+def _with_origin(item: ForeignQuery, memory: Memory) -> Memory:
     scope = item.query.scope
     namespace = None if scope.namespace == DEFAULT_NAMESPACE else scope.namespace
     return replace(memory, workspace=scope.workspace, namespace=namespace)
 
 
-def merged(own: Mapping[Source, Ranking], foreign: Mapping[Source, Ranking], limit: int) -> dict[Source, Ranking]:
+def merge_rankings(
+    own: Mapping[Source, Ranking], foreign: Mapping[Source, Ranking], limit: int
+) -> dict[Source, Ranking]:
     """Return each source's own and foreign hits as one ranking by their scores, which are absolute."""
-    both = {source: _best((*own.get(source, ()), *hits), limit) for source, hits in foreign.items() if hits}
+    both = {source: _best_of_each((*own.get(source, ()), *hits), limit) for source, hits in foreign.items() if hits}
     return {**own, **both}
 
 
-def _best(hits: Sequence[Hit], limit: int) -> Ranking:
+def _best_of_each(hits: Sequence[Hit], limit: int) -> Ranking:
     ordered = sorted(hits, key=lambda hit: (-hit.score, hit.memory.id))
     first = {hit.memory.id: hit for hit in reversed(ordered)}
     return tuple(hit for hit in ordered if first[hit.memory.id] is hit)[:limit]

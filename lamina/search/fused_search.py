@@ -18,10 +18,10 @@ from lamina.core.metrics import (
     timed,
 )
 from lamina.core.metrics import CallOutcome as SearchOutcome
-from lamina.core.ports import Clock, QuestionEmbedder, Shares, TierSearcher
+from lamina.core.ports import Clock, QuestionEmbedder, ShareLookup, TierSearcher
 from lamina.core.queries import Answer, Failure, FusedHit, Query, Ranking, SearchRequest
 from lamina.core.scope import Scope
-from lamina.core.sharing import ForeignAnswers, Share, foreign_queries, gathered, merged
+from lamina.core.sharing import ForeignAnswers, Share, foreign_queries, gather_answers, merge_rankings
 from lamina.core.tiers import TIER_OF, Source, Tier
 from lamina.errors import Unavailable, describe_error
 from lamina.policies.ranking.diversity import diversify
@@ -83,7 +83,7 @@ class Search:
         policy: RankingPolicy,
         deadlines: Deadlines,
         clock: Clock,
-        shares: Shares | None = None,
+        shares: ShareLookup | None = None,
         meter: Meter = UNMEASURED,
     ) -> None:
         self._embedder = embedder
@@ -125,7 +125,7 @@ class Search:
             self._ask(request.tiers, query, hints), self._ask_others(request.tiers, query, hints)
         )
         own = {name: outcome for name, outcome in outcomes.items() if not isinstance(outcome, Failure)}
-        rankings = merged(own, foreign.rankings, query.limit)
+        rankings = merge_rankings(own, foreign.rankings, query.limit)
         failures = {name.value: outcome.reason for name, outcome in outcomes.items() if isinstance(outcome, Failure)}
         failures |= foreign.failures
         switched_off = {
@@ -184,7 +184,7 @@ class Search:
         except Exception as error:  # noqa: BLE001 - the own workspace answers without them
             return ForeignAnswers({}, {SHARES: describe_error(error)})
         asked = foreign_queries(shares, query, [tier for tier in wanted if tier in self._tiers], now)
-        return gathered(asked, await asyncio.gather(*(self._ask_tier(item.tier, item.query) for item in asked)))
+        return gather_answers(asked, await asyncio.gather(*(self._ask_tier(item.tier, item.query) for item in asked)))
 
     async def _read_shares(self, scope: Scope, now: datetime) -> tuple[Share, ...]:
         if self._shares is None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from lamina.core.links import Followed, Frontier
+from lamina.core.links import FollowedLink, Frontier
 from lamina.core.ports import Links
 from lamina.core.queries import Filters, Query, first_expiry
 from lamina.core.scope import Scope
@@ -65,7 +65,7 @@ class Neighbours:
     """The direct links of a node, the strongest first."""
 
     entity: StoredEntity | None
-    links: tuple[Followed, ...]
+    links: tuple[FollowedLink, ...]
     shown: Mapping[UUID, ShownNode]
     is_capped: bool
 
@@ -88,7 +88,7 @@ class Traversal:
 class NoLinks:
     """Stands in for the graph store where none is configured."""
 
-    async def expand(self, frontier: Frontier) -> Sequence[Followed]:  # noqa: ARG002 - the port's signature
+    async def expand(self, frontier: Frontier) -> Sequence[FollowedLink]:  # noqa: ARG002 - the port's signature
         """Refuse: a failure is never an empty success."""
         raise Unavailable("graph", "graph.kind is off")
 
@@ -194,7 +194,7 @@ class Explorer:
         return shown
 
 
-async def _by_strength(_: Sequence[Followed]) -> LinkWeight:
+async def _by_strength(_: Sequence[FollowedLink]) -> LinkWeight:
     return lambda link: link.strength
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
 
-from lamina.core.links import Followed, Frontier, LinkKind, NodeLabel
+from lamina.core.links import FollowedLink, Frontier, LinkKind, NodeLabel
 from lamina.core.ports import Links
 from lamina.core.queries import Hit, Query, Ranking
 from lamina.core.tiers import Source, Tier
@@ -100,7 +100,7 @@ class GraphSearcher:
     async def _walk(self, query: Query, seeds: Mapping[UUID, float]) -> Walk:
         limits, filters = self._limits, query.filters
 
-        async def weigh(followed: Sequence[Followed]) -> LinkWeight:
+        async def weigh(followed: Sequence[FollowedLink]) -> LinkWeight:
             mentioned = {_entity_end(link) for link in followed if link.kind == LinkKind.MENTIONS}
             return partial(link_weight, specificities=await self._specificities(sorted(mentioned)))
 
@@ -153,7 +153,7 @@ def candidate_names(text: str) -> dict[str, tuple[Span, ...]]:
     return first.candidates() if first else {}
 
 
-def link_weight(link: Followed, specificities: Mapping[UUID, float]) -> float:
+def link_weight(link: FollowedLink, specificities: Mapping[UUID, float]) -> float:
     """Return the factor by which following a link multiplies a score, 0..1.
 
     All of it from a name to a memory about it; more from a memory to a rare name in it than to a common one; less from
@@ -186,5 +186,5 @@ def fact_scores(walk: Walk) -> dict[EdgeKey, float]:
     return scores
 
 
-def _entity_end(link: Followed) -> UUID:
+def _entity_end(link: FollowedLink) -> UUID:
     return link.end if link.is_forward else link.start

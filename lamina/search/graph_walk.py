@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from lamina.core.links import Followed, Frontier
+from lamina.core.links import FollowedLink, Frontier
 from lamina.core.ports import Links
 from lamina.policies.ranking.graph_paths import LinkWeight, Walk, advance, begin, expandable_nodes
 
@@ -16,7 +16,7 @@ async def walk_links(
     *,
     depth: int,
     max_links: int,
-    weigh: Callable[[Sequence[Followed]], Awaitable[LinkWeight]],
+    weigh: Callable[[Sequence[FollowedLink]], Awaitable[LinkWeight]],
     least: float = 0.0,
 ) -> Walk:
     """Follow links from the seeds, step by step.

@@ -60,13 +60,13 @@ class JobKind:
     """The properties of a job that the runner needs before it builds the job.
 
     Args:
-        told: What it does, in a line.
+        description: Its work, in a line.
         build: Builds what decides and acts.
         units: What it is cut into: ``namespaces`` or ``tenants``.
         removes: Whether it takes rows out of every search.
     """
 
-    told: str
+    description: str
     build: Build
     units: str = "namespaces"
     removes: bool = False

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from redis.asyncio import Redis
 
 from lamina.core.fingerprints import fingerprint
-from lamina.core.links import Followed, Frontier, Link, Node, NodeLabel
+from lamina.core.links import FollowedLink, Frontier, Link, Node, NodeLabel
 from lamina.core.ports import Change
 from lamina.core.scope import Scope
 from lamina.embedded import EmbeddedFalkorDB
@@ -146,7 +146,7 @@ async def put(store: CypherGraph, nodes: dict[UUID, Node | None]) -> None:
     await store.apply([Change(id_, node) for id_, node in nodes.items()])
 
 
-def ends(links: Sequence[Followed]) -> list[UUID]:
+def ends(links: Sequence[FollowedLink]) -> list[UUID]:
     return [item.end for item in links]
 
 
@@ -167,8 +167,8 @@ async def test_links_are_followed_in_both_directions(store: CypherGraph, world: 
     found = await store.expand(world.frontier(note, ada))
 
     assert found == [
-        Followed(note, ada, ENTITY, 4, "about", 0.75, is_forward=True),
-        Followed(ada, note, MEMORY, 2, "about", 0.75, is_forward=False),
+        FollowedLink(note, ada, ENTITY, 4, "about", 0.75, is_forward=True),
+        FollowedLink(ada, note, MEMORY, 2, "about", 0.75, is_forward=False),
     ]
 
 

@@ -12,7 +12,7 @@ import httpx
 import psycopg
 import pytest
 
-from lamina.core.ports import Shares as SharesPort
+from lamina.core.ports import ShareLookup as SharesPort
 from lamina.core.queries import Failure, Query, Ranking
 from lamina.core.scope import Scope
 from lamina.core.sharing import Share

@@ -230,7 +230,7 @@ async def test_the_schedule_has_every_job_with_its_times(application: Applicatio
 
     assert list(jobs) == [*JOB_NAMES]
     assert jobs["sweep"]["schedule"] == "5 */6 * * *"
-    assert jobs["sweep"]["told"] == JOBS["sweep"].told
+    assert jobs["sweep"]["told"] == JOBS["sweep"].description
     assert datetime.fromisoformat(jobs["sweep"]["last_at"]) == by_schedule.created_at
     assert now < datetime.fromisoformat(jobs["sweep"]["next_at"])
     assert all((job["schedule"] == "off") is (job["next_at"] is None) for job in jobs.values())

@@ -22,7 +22,7 @@ IDS = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=20).fil
     ],
 )
 def test_pairs_name_an_area_in_any_order(pairs: list[str], area: Area) -> None:
-    assert {Area.of(order) for order in permutations(pairs)} == {area}
+    assert {Area.parse(order) for order in permutations(pairs)} == {area}
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_pairs_name_an_area_in_any_order(pairs: list[str], area: Area) -> None:
 )
 def test_pairs_of_another_form_are_refused_with_the_right_one(pairs: list[str]) -> None:
     with pytest.raises(InvalidInput, match="write tenant=ID, workspace=ID and namespace=ID, each once"):
-        Area.of(pairs)
+        Area.parse(pairs)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_an_area_names_its_ids_from_the_widest_on(ids: list[str]) -> None:
 
     assert area.named() == tuple(area.ids()[level] for level in LEVELS[: len(ids)])
     assert list(area.ids()) == list(LEVELS)
-    assert Area.of([f"{level}={id_}" for level, id_ in area.ids().items() if id_ is not None]) == area
+    assert Area.parse([f"{level}={id_}" for level, id_ in area.ids().items() if id_ is not None]) == area
 
 
 def test_only_a_namespace_is_a_scope() -> None:

@@ -2,7 +2,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from uuid import UUID
 
-from lamina.core.fingerprints import fingerprint, of_chunks
+from lamina.core.fingerprints import chunk_fingerprints, fingerprint
 from lamina.core.links import Link, Node, NodeLabel
 from lamina.core.ports import Placed, Record
 from lamina.projections.audit import compare
@@ -79,7 +79,7 @@ def test_the_chunks_of_a_memory_make_up_its_fingerprint_if_they_are_whole_and_ag
     carried = [(whole, "2:a"), (short, "2:b"), (whole, "2:a"), (mixed, "2:d"), (mixed, "2:e")]
     carried += [(long, "1:c"), (long, "1:c")]
 
-    states = of_chunks(carried)
+    states = chunk_fingerprints(carried)
 
     assert states[whole] == "2:a"
     assert states[short] != "2:b"

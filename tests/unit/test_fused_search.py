@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from lamina.core.memories import Chunk
-from lamina.core.ports import Embedder, Shares, TierSearcher
+from lamina.core.ports import Embedder, ShareLookup, TierSearcher
 from lamina.core.queries import Failure, Filters, FusionMethod, Hit, Query, Ranking
 from lamina.core.scope import Scope
 from lamina.core.sharing import Share
@@ -107,7 +107,7 @@ def search_over(
     embedder: Embedder | None = None,
     *,
     unserved: Mapping[Tier, str] | None = None,
-    shares: Shares | None = None,
+    shares: ShareLookup | None = None,
 ) -> Search:
     deadlines = Deadlines(embed_s=SOON, tier_s=SOON)
     return Search(

@@ -4,17 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.core.links import Followed, NodeLabel
+from lamina.core.links import FollowedLink, NodeLabel
 from lamina.policies.ranking.graph_paths import Walk, advance, begin, expandable_nodes
 
 A, B, C, D = (UUID(int=number) for number in range(1, 5))
 
 
-def link(start: UUID, end: UUID, strength: float, kind: str = "knows") -> Followed:
-    return Followed(start, end, NodeLabel.ENTITY, 4, kind, strength, is_forward=True)
+def link(start: UUID, end: UUID, strength: float, kind: str = "knows") -> FollowedLink:
+    return FollowedLink(start, end, NodeLabel.ENTITY, 4, kind, strength, is_forward=True)
 
 
-def walked(links: list[Followed], seeds: dict[UUID, float], depth: int, least: float = 0.0) -> Walk:
+def walked(links: list[FollowedLink], seeds: dict[UUID, float], depth: int, least: float = 0.0) -> Walk:
     """Walk over fixed links as over a store."""
     walk = begin(seeds)
     for _ in range(depth):
@@ -65,7 +65,9 @@ graphs = st.lists(st.builds(link, st.sampled_from([A, B, C, D]), st.sampled_from
 
 
 @given(graphs, st.integers(1, 3))
-def test_scores_stay_within_0_and_1_and_do_not_depend_on_the_order_of_links(links: list[Followed], depth: int) -> None:
+def test_scores_stay_within_0_and_1_and_do_not_depend_on_the_order_of_links(
+    links: list[FollowedLink], depth: int
+) -> None:
     shuffled = list(reversed(links))
 
     first, second = (walked(order, {A: 1.0}, depth) for order in (links, shuffled))
@@ -76,7 +78,7 @@ def test_scores_stay_within_0_and_1_and_do_not_depend_on_the_order_of_links(link
 
 
 @given(graphs)
-def test_going_further_never_makes_a_node_worse(links: list[Followed]) -> None:
+def test_going_further_never_makes_a_node_worse(links: list[FollowedLink]) -> None:
     near, far = (walked(links, {A: 1.0}, depth).nodes for depth in (1, 3))
 
     assert all(far[id_].score >= node.score for id_, node in near.items())

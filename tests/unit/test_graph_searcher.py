@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.core.links import Followed, LinkKind, NodeLabel
+from lamina.core.links import FollowedLink, LinkKind, NodeLabel
 from lamina.ingest.memory_linking import source_of, title_entity
 from lamina.policies.ranking.graph_paths import advance, begin
 from lamina.search.graph_searcher import QUESTION_WORDS, candidate_names, fact_scores, link_weight, specificity
@@ -13,9 +13,9 @@ from lamina.search.graph_searcher import QUESTION_WORDS, candidate_names, fact_s
 ANN, BOB, NOTE = (UUID(int=number) for number in range(1, 4))
 
 
-def link(kind: str, start: UUID, end: UUID, *, strength: float = 1.0, is_forward: bool = True) -> Followed:
+def link(kind: str, start: UUID, end: UUID, *, strength: float = 1.0, is_forward: bool = True) -> FollowedLink:
     label = NodeLabel.MEMORY if end == NOTE else NodeLabel.ENTITY
-    return Followed(start, end, label, 2 if end == NOTE else 4, kind, strength, is_forward)
+    return FollowedLink(start, end, label, 2 if end == NOTE else 4, kind, strength, is_forward)
 
 
 @pytest.mark.parametrize(("mentions", "expected"), [(0, 1.0), (1, 1.0), (10, 2 / 3), (100, 1 / 3), (1000, 0.0)])
@@ -49,7 +49,7 @@ def test_a_link_carries_what_its_kind_direction_and_name_are_worth(
     assert link_weight(link(kind, *ends, is_forward=is_forward), {ANN: 0.5}) == pytest.approx(expected)
 
 
-def facts(links: Sequence[Followed], seeds: dict[UUID, float]) -> dict[tuple[UUID, str, UUID], float]:
+def facts(links: Sequence[FollowedLink], seeds: dict[UUID, float]) -> dict[tuple[UUID, str, UUID], float]:
     walk = begin(seeds)
     return fact_scores(advance(walk, links, walk.frontier, weigh=lambda item: item.strength))
 

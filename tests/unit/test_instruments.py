@@ -48,7 +48,7 @@ from lamina.core.metrics import (
     WRITTEN,
     CallOutcome,
     Instrument,
-    Kind,
+    InstrumentKind,
 )
 from lamina.core.ports import Change, Rebuildable
 from lamina.core.queries import Failure, Query, Ranking
@@ -90,8 +90,8 @@ def test_an_instrument_has_bounded_labels_a_unit_and_a_name_that_prometheus_take
     assert set(instrument.labels) <= BOUNDED
     assert instrument.name.startswith("lamina_")
     assert not instrument.name.endswith(("_total", "_bucket", "_count", "_sum"))
-    assert instrument.told.endswith(".")
-    assert (instrument.kind is Kind.HISTOGRAM) == bool(instrument.bounds)
+    assert instrument.description.endswith(".")
+    assert (instrument.kind is InstrumentKind.HISTOGRAM) == bool(instrument.bounds)
     assert list(instrument.bounds) == sorted(set(instrument.bounds))
 
 
@@ -142,7 +142,7 @@ def test_a_metric_is_made_once_and_takes_every_value_with_its_labels(instrument:
     meter.record(instrument, 3.0, **labels)
 
     (made,) = metrics.made
-    assert made.made_of == (instrument.name, instrument.told, instrument.bounds, instrument.labels)
+    assert made.made_of == (instrument.name, instrument.description, instrument.bounds, instrument.labels)
     assert made.told == [(2.0, labels), (3.0, labels)]
 
 

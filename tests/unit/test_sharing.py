@@ -8,7 +8,15 @@ import pytest
 from lamina.core.filters import matches
 from lamina.core.queries import Failure, Filters, Hit, Ranking
 from lamina.core.scope import Scope
-from lamina.core.sharing import ForeignQuery, Share, ShareState, clean_share, foreign_queries, gathered, merged
+from lamina.core.sharing import (
+    ForeignQuery,
+    Share,
+    ShareState,
+    clean_share,
+    foreign_queries,
+    gather_answers,
+    merge_rankings,
+)
 from lamina.core.tiers import SEARCHED_TIERS, Segment, Source, Tier
 from lamina.errors import InvalidInput
 from tests.unit.builders import NOON, memory, query, ranking
@@ -83,7 +91,7 @@ def test_hits_tell_where_they_come_from() -> None:
     shares = asked(SHARE, replace(SHARE, namespace="shelf"))
     answers = [{Source.NOTES_WARM: ranking(Source.NOTES_WARM, number)} for number in (1, 2)]
 
-    found = gathered(shares, answers).rankings[Source.NOTES_WARM]
+    found = gather_answers(shares, answers).rankings[Source.NOTES_WARM]
 
     assert [(hit.memory.workspace, hit.memory.namespace) for hit in found] == [("library", None), ("library", "shelf")]
 
@@ -93,8 +101,8 @@ def test_what_a_share_does_not_cover_is_dropped_whatever_a_store_answers() -> No
     led_to = Hit(memory(2), 0.9, {})
     entity = Hit(memory(3, tier=Tier.GRAPH), 0.9, {})
 
-    notes = gathered(asked(SHARE), [{Source.NOTES_WARM: (private, led_to)}]).rankings
-    graph = gathered(asked(replace(SHARE, segment=Segment.GRAPH)), [{Source.GRAPH: (led_to, entity)}]).rankings
+    notes = gather_answers(asked(SHARE), [{Source.NOTES_WARM: (private, led_to)}]).rankings
+    graph = gather_answers(asked(replace(SHARE, segment=Segment.GRAPH)), [{Source.GRAPH: (led_to, entity)}]).rankings
 
     assert [hit.memory.id for hit in notes[Source.NOTES_WARM]] == [led_to.memory.id]
     assert [hit.memory.id for hit in graph[Source.GRAPH]] == [entity.memory.id]
@@ -107,7 +115,7 @@ def test_failures_of_other_workspaces_are_named_beside_what_answered() -> None:
         {Source.NOTES_WARM: Failure("slow"), Source.NOTES_HYBRID: ()},
     ]
 
-    found = gathered(shares, answers)
+    found = gather_answers(shares, answers)
 
     assert found.failures == {"shared_notes_warm": "workspace library: broken; workspace attic: slow"}
     assert [hit.memory.id.int for hit in found.rankings[Source.NOTES_HYBRID]] == [1]
@@ -122,7 +130,7 @@ def test_foreign_hits_stand_among_the_own_ones_by_score_each_once_and_within_the
         Source.NOTES_COLD: (),
     }
 
-    both = merged(own, foreign, 4)
+    both = merge_rankings(own, foreign, 4)
 
     found = {source: [hit.memory.id.int for hit in hits] for source, hits in both.items()}
     assert found == {Source.NOTES_WARM: [1, 8, 2, 7], Source.NOTES_COLD: [4], Source.DOCUMENTS: [9]}

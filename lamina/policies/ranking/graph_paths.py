@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from lamina.core.links import Followed, NodeLabel
+from lamina.core.links import FollowedLink, NodeLabel
 
 # The factor by which following a link multiplies a score, 0..1.
-LinkWeight = Callable[[Followed], float]
+LinkWeight = Callable[[FollowedLink], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class ReachedNode:
     label: NodeLabel | None
     tier: int | None
     score: float
-    path: tuple[Followed, ...] = ()
+    path: tuple[FollowedLink, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Walk:
     frontier: tuple[UUID, ...]
     visited: int = 0
     is_capped: bool = False
-    links: tuple[Followed, ...] = field(default=())
+    links: tuple[FollowedLink, ...] = field(default=())
 
 
 def begin(seeds: Mapping[UUID, float]) -> Walk:
@@ -59,7 +59,7 @@ def expandable_nodes(walk: Walk, *, fan_out: int, max_links: int) -> tuple[UUID,
 
 
 def advance(
-    walk: Walk, followed: Sequence[Followed], asked: Sequence[UUID], *, weigh: LinkWeight, least: float = 0.0
+    walk: Walk, followed: Sequence[FollowedLink], asked: Sequence[UUID], *, weigh: LinkWeight, least: float = 0.0
 ) -> Walk:
     """Take one step along the links that leave the asked nodes.
 
@@ -94,7 +94,7 @@ def advance(
     )
 
 
-def _labelled(node: ReachedNode, link: Followed | None) -> ReachedNode:
+def _labelled(node: ReachedNode, link: FollowedLink | None) -> ReachedNode:
     if node.label is not None or link is None:
         return node
     return ReachedNode(node.id, link.end_label, link.end_tier, node.score, node.path)

@@ -47,7 +47,7 @@ class FalkorDBEngine:
         self._graph: Any = AsyncGraph(client, graph)
         self._read_deadline_s = read_deadline_s
 
-    def of(self, build: int) -> "FalkorDBEngine":
+    def for_build(self, build: int) -> "FalkorDBEngine":
         """Return one that runs Cypher on the graph of a build, over the same connections."""
         return FalkorDBEngine(self._client, _key(build), read_deadline_s=self._read_deadline_s)
 
@@ -130,7 +130,7 @@ class FalkorDBGraph(CypherGraph):
         Args:
             build: From 1; a later one is higher.
         """
-        return CypherGraph(self._server.of(build))
+        return CypherGraph(self._server.for_build(build))
 
     async def switch(self, build: int) -> None:
         """Have searches use the store of the build from now on, and give up those before; idempotent.

@@ -18,7 +18,7 @@ PART = "graph"
 CONNECT_TIMEOUT_S = 2.0
 WRITE_TIMEOUT_S = 30.0
 LONG_READ_TIMEOUT_S = 30.0
-# A deadlock and a change of the leader are over soon; what lasts longer is told, and the outbox tries again.
+# A deadlock and a change of the leader are over soon; one that lasts longer is reported, and the outbox tries again.
 RETRY_WRITES_FOR_S = 5.0
 # Long enough for connections that a restart of the server broke; a search goes on without one that is gone.
 RETRY_READS_FOR_S = 0.1

@@ -14,7 +14,7 @@ from typing import Literal, Protocol, TypeVar
 from uuid import UUID
 
 from lamina.core.fingerprints import fingerprint
-from lamina.core.links import Followed, Frontier, Node
+from lamina.core.links import FollowedLink, Frontier, Node
 from lamina.core.ports import Change
 from lamina.stores.graph.values import (
     Parameters,
@@ -86,7 +86,7 @@ class CypherGraph:
         self._rows = rows
         self._page = page
 
-    async def expand(self, frontier: Frontier) -> list[Followed]:
+    async def expand(self, frontier: Frontier) -> list[FollowedLink]:
         """Return the links of the nodes in both directions, in the order of the nodes, strongest first.
 
         At most ``fan_out`` of each node, ties by the id of the other side. Links that lead back to

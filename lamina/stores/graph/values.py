@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from lamina.core.links import Followed, Frontier, Link, Node, NodeLabel
+from lamina.core.links import FollowedLink, Frontier, Link, Node, NodeLabel
 from lamina.core.ports import Change
 
 Parameters = Mapping[str, Any]
@@ -37,7 +37,7 @@ def frontier_parameters(frontier: Frontier) -> Parameters:
     }
 
 
-def followed_links(frontier: Frontier, rows: Iterable[Row]) -> list[Followed]:
+def followed_links(frontier: Frontier, rows: Iterable[Row]) -> list[FollowedLink]:
     """Return the links that ``expand`` found: in the order of the frontier, of each node the strongest first."""
     place = {id_: number for number, id_ in reversed(list(enumerate(frontier.ids)))}
     links = [_followed(row) for row in rows]
@@ -89,9 +89,9 @@ def read_nodes(nodes: Iterable[Row], links: Iterable[Row]) -> list[tuple[UUID, N
     return [(UUID(row[0]), _node(row, links_of[row[0]])) for row in nodes]
 
 
-def _followed(row: Row) -> Followed:
+def _followed(row: Row) -> FollowedLink:
     start, end, label, tier, kind, strength, is_forward = row
-    return Followed(UUID(start), UUID(end), NodeLabel(label), tier, kind, float(strength), is_forward)
+    return FollowedLink(UUID(start), UUID(end), NodeLabel(label), tier, kind, float(strength), is_forward)
 
 
 def _link(row: Row) -> Link:

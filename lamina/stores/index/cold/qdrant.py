@@ -5,7 +5,7 @@ from uuid import UUID
 
 from qdrant_client import AsyncQdrantClient
 
-from lamina.core.fingerprints import of_chunks
+from lamina.core.fingerprints import chunk_fingerprints
 from lamina.core.ports import Change, Placed
 from lamina.core.queries import Query
 from lamina.settings import QdrantServerSettings
@@ -74,7 +74,7 @@ class QdrantColdIndex:
     async def inventory(self, tenant: str) -> Mapping[UUID, str]:
         """Return every memory of the tenant in any collection with the fingerprint of its chunks."""
         chunks = [chunk for alias in await self._held() async for chunk in self._index(alias).chunks(tenant)]
-        return of_chunks(chunks)
+        return chunk_fingerprints(chunks)
 
     def beside(self, build: int) -> QdrantBuild[Placed]:
         """Return the collections of a build, each made when it takes its first changes."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 from uuid import UUID
 
-from lamina.core.fingerprints import of_chunks
+from lamina.core.fingerprints import chunk_fingerprints
 from lamina.core.ports import Change, State
 from lamina.core.queries import Query
 from lamina.stores.index.ports import ChunkHit
@@ -128,7 +128,7 @@ class EmbeddedIndex(Generic[IndexT]):
 
     async def inventory(self, tenant: str) -> Mapping[UUID, str]:
         """Return every memory of the tenant with the fingerprint of its chunks."""
-        return await self._run(lambda index: of_chunks(index.chunks(tenant)))
+        return await self._run(lambda index: chunk_fingerprints(index.chunks(tenant)))
 
     def beside(self, build: int) -> "EmbeddedBuild[IndexT]":
         """Return the index of a build, which is made when it takes its first changes."""

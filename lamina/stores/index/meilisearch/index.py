@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from lamina.core.fingerprints import of_chunks
+from lamina.core.fingerprints import chunk_fingerprints
 from lamina.core.ports import Change, Record
 from lamina.core.queries import Query
 from lamina.errors import Misconfigured
@@ -246,7 +246,7 @@ class MeilisearchIndex:
     async def inventory(self, tenant: str) -> Mapping[UUID, str]:
         """Return every memory of the tenant with the fingerprint of its chunks."""
         await self._live.make()
-        return of_chunks(await self._live.chunks(tenant))
+        return chunk_fingerprints(await self._live.chunks(tenant))
 
     def beside(self, build: int) -> MeilisearchChunks:
         """Return the index of a build, which is made when it takes its first changes."""

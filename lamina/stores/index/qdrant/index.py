@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 from qdrant_client import AsyncQdrantClient, models
 
-from lamina.core.fingerprints import of_chunks
+from lamina.core.fingerprints import chunk_fingerprints
 from lamina.core.ports import Change, Record, State
 from lamina.core.queries import Query
 from lamina.policies.ranking.scores import widening
@@ -129,7 +129,7 @@ class QdrantIndex:
     async def inventory(self, tenant: str) -> Mapping[UUID, str]:
         """Return every memory of the tenant with the fingerprint of its chunks."""
         await self._collections.ensure(self._name)
-        return of_chunks([chunk async for chunk in self.chunks(tenant)])
+        return chunk_fingerprints([chunk async for chunk in self.chunks(tenant)])
 
     def beside(self, build: int) -> "QdrantBuild[Record]":
         """Return the collection of a build, which is made when it takes its first changes."""
