@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -76,6 +77,17 @@ def test_every_link_of_a_document_leads_to_a_file_and_a_heading_of_it() -> None:
         f"{document.name}: {link}" for document in DOCUMENTS for link, is_alive in links_of(document) if not is_alive
     ]
     assert dead == []
+
+
+def test_every_file_that_a_document_names_exists() -> None:
+    named = re.compile(r"`((?:lamina|deployments|actors|jobs|tests|configs|benchmarks)/[a-z0-9_/.]+)`")
+    missing = {
+        f"{document.name}: {path}"
+        for document in DOCUMENTS
+        for path in named.findall(document.read_text())
+        if not (ROOT / path).exists()
+    }
+    assert missing == set()
 
 
 async def _sent(app: Application, example: Exchange, key: str, captured: dict[str, str]) -> tuple[int, object]:
