@@ -19,10 +19,10 @@ class Layer(StrEnum):
     EMBEDDINGS = "embeddings"
 
 
+# About how many bytes an entry takes beside its value.
 ENTRY_BYTES = 256
-"""What an entry takes beside its value, about."""
+# A tenant and one of its workspaces: what a shard owns as a whole.
 Space = tuple[str, str]
-"""A tenant and one of its workspaces: what a shard owns as a whole."""
 
 
 @dataclass(frozen=True, slots=True)

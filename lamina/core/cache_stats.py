@@ -9,8 +9,8 @@ from typing import Self
 
 from lamina.core.cache_layers import CacheEntry, Layer, RespondingAgents
 
+# Upper bounds of the latency buckets, in seconds; one more bucket takes slower ones.
 LATENCY_BOUNDS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
-"""Upper bounds of the latency buckets, in seconds; one more bucket takes what is slower."""
 
 
 class LayerOutcome(StrEnum):

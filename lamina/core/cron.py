@@ -4,8 +4,8 @@ from datetime import UTC
 
 from apscheduler.triggers.cron import CronTrigger
 
+# Days of the week by their numbers in a crontab, where 0 and 7 are Sunday.
 DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat", "sun")
-"""Days of the week by their numbers in a crontab, where 0 and 7 are Sunday."""
 
 
 def trigger_of(expression: str) -> CronTrigger:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+# Upper bounds of waits of callers, in seconds.
 FAST_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Upper bounds for what a caller waits for, in seconds."""
+# Upper bounds of runs of jobs, in seconds.
 SLOW_S = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0)
-"""The same for runs of jobs."""
+# Upper bounds of numbers of things that travel together.
 SIZES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
-"""The same for how many things travel together."""
 
 
 class InstrumentKind(StrEnum):
@@ -145,4 +145,3 @@ JOB_SECONDS = _histogram("lamina_job_seconds", "How long a run was driven, in se
 JOB_ROWS = _counter("lamina_job_rows", "Rows that runs changed.", "job_name")
 
 INSTRUMENTS = tuple(item for item in list(globals().values()) if isinstance(item, Instrument))
-"""All of them."""

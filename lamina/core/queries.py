@@ -299,8 +299,8 @@ class Hit:
     raw: Mapping[str, float]
 
 
+# A chunk of a memory: the memory's id and which of its chunks, from 0.
 Place = tuple[UUID, int]
-"""A chunk of a memory: the memory's id and which of its chunks, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,8 +323,8 @@ def first_expiry(moments: Iterable[datetime | None]) -> datetime | None:
     return min((moment for moment in moments if moment is not None), default=None)
 
 
+# Hits of one source, best first, each memory once.
 Ranking = tuple[Hit, ...]
-"""Hits of one source, best first, each memory once."""
 
 
 @dataclass(frozen=True, slots=True)

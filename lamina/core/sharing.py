@@ -14,8 +14,8 @@ from lamina.errors import InvalidInput
 from lamina.text.hygiene import clean, clean_id
 
 MAX_LABEL_CHARS = 500
+# Most active shares into one workspace: every one of them is a query more in every search of it.
 MAX_SHARES_INTO = 32
-"""Most active shares into one workspace: every one of them is a query more in every search of it."""
 
 
 class ShareState(StrEnum):

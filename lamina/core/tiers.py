@@ -17,8 +17,8 @@ class Tier(IntEnum):
     DOCUMENTS = 6  # Uploaded, not lived through.
 
 
+# Name of a searched tier in requests, settings and metrics.
 TierName = Literal["sessions", "notes", "graph", "procedures", "documents"]
-"""Name of a searched tier in requests, settings and metrics."""
 
 
 class Source(StrEnum):
@@ -53,8 +53,8 @@ class Segment(StrEnum):
 
 
 ProjectionName = Literal["messages", "notes", "cold", "documents", "graph"]
+# Section of the settings that chooses where a projection is kept.
 StoreSection = Literal["hybrid", "vectors", "graph"]
-"""Section of the settings that chooses where a projection is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,12 +173,12 @@ _SPECS = (
         is_linked=True,
     ),
 )
+# Every searched tier by its name.
 TIERS: Mapping[TierName, TierSpec] = {spec.name: spec for spec in _SPECS}
-"""Every searched tier by its name."""
 SEARCHED_TIERS = tuple(spec.tier for spec in _SPECS)
 SOURCES: Mapping[Source, SourceSpec] = {source: kind for spec in _SPECS for source, kind in spec.sources.items()}
+# The tier that answers for a source; the graph also ranks memories of other tiers that it leads to.
 TIER_OF: Mapping[Source, Tier] = {source: spec.tier for spec in _SPECS for source in spec.sources}
-"""The tier that answers for a source; the graph also ranks memories of other tiers that it leads to."""
 TIER_OF_SEGMENT: Mapping[Segment, Tier] = {spec.segment: spec.tier for spec in _SPECS if spec.segment}
 _PROJECTIONS = {name: kept for spec in _SPECS for name, kept in spec.projections.items()}
 PROJECTIONS: Mapping[ProjectionName, ProjectionSpec] = {name: _PROJECTIONS[name] for name in get_args(ProjectionName)}

@@ -23,8 +23,8 @@ LONGEST_PAUSE_S = 5.0
 MAX_UNFLUSHED = 4096
 CANCEL_STEP_S = 1.0
 LOOK_S = 1.0
+# After each time that a build does not take changes; after the last it is given up.
 BUILD_PAUSES_S = (0.1, 0.5, 1.0)
-"""After each time that a build does not take changes; after the last it is given up."""
 _LOCK = 0x6F7574626F78  # "outbox"
 
 

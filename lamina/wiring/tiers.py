@@ -165,6 +165,7 @@ def build_documents(settings: Settings, pool: Pool, generation: Generation) -> B
     return BuiltTier(_sources(settings, hybrid), {"documents": index})
 
 
+# The builder of each tier; a test compares with the records of tiers.
 BUILDERS: Mapping[TierName, Callable[[Settings, Pool, Generation], BuiltTier]] = {
     "sessions": build_sessions,
     "notes": build_notes,
@@ -172,4 +173,3 @@ BUILDERS: Mapping[TierName, Callable[[Settings, Pool, Generation], BuiltTier]] =
     "procedures": build_procedures,
     "documents": build_documents,
 }
-"""The builder of each tier; a test compares with the records of tiers."""

@@ -10,8 +10,8 @@ from lamina.core.queries import AllOf, AnyOf, Compare, Condition, Negation, Oper
 from lamina.core.scope import Scope
 
 Expression = TypeVar("Expression")
+# Values by ``gt``, ``gte``, ``lt`` and ``lte``.
 Bounds = Mapping[str, Any]
-"""Values by ``gt``, ``gte``, ``lt`` and ``lte``."""
 
 
 @dataclass(frozen=True, slots=True)

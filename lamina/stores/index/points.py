@@ -12,8 +12,8 @@ from lamina.text.words import words
 
 DENSE, WORDS = "dense", "words"
 _BM25: Any = Bm25(Bm25Config())
+# A point that a search of either engine found, with its ``payload``, ``score`` and, if asked for, ``vector``.
 FoundPoint = Any
-"""A point that a search of either engine found, with its ``payload``, ``score`` and, if asked for, ``vector``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ KEYWORD_FIELDS = (
 )
 NUMBER_FIELDS = ("confidence", "importance", "chunk")
 TIME_FIELD = "occurred_at"
+# Field for the audit: the fingerprint of the state that the chunk's memory had.
 STATE_FIELD = "state"
-"""Field for the audit: the fingerprint of the state that the chunk's memory had."""
 _NAMESPACE = UUID("9d1c7e2e-3a0f-5b7e-8c55-0d6a4c1f2b90")
 
 

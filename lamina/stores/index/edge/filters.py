@@ -20,12 +20,12 @@ from lamina.stores.index.filters import Bounds, Dialect, has_moments
 from lamina.stores.index.ports import KEYWORD_FIELDS, NUMBER_FIELDS, TIME_FIELD
 
 # Times have an index of their own type: a float holds no microseconds beyond the year 2255.
+# Every field of the payload that is filtered by, with the parameters of its index.
 INDEXES: dict[str, Any] = {
     **{name: KeywordIndexParams(is_tenant=name == "tenant") for name in KEYWORD_FIELDS},
     **{name: FloatIndexParams() for name in NUMBER_FIELDS},
     TIME_FIELD: DatetimeIndexParams(),
 }
-"""Every field of the payload that is filtered by, with the parameters of its index."""
 
 
 def _between(field: str, bounds: Bounds) -> Any:
@@ -35,6 +35,7 @@ def _between(field: str, bounds: Bounds) -> Any:
     return FieldCondition(field, range=RangeFloat(**bounds))
 
 
+# Conditions as the engine's own values.
 DIALECT: Dialect[Any] = Dialect(
     equals=lambda field, value: FieldCondition(field, MatchValue(value)),
     one_of=lambda field, values: FieldCondition(field, MatchAny(list(values))),
@@ -44,4 +45,3 @@ DIALECT: Dialect[Any] = Dialect(
     any_of=lambda parts: Filter(should=list(parts) or [HasIdCondition(set())]),  # Without parts, all would pass.
     negation=lambda part: Filter(must_not=[part]),
 )
-"""Conditions as the engine's own values."""

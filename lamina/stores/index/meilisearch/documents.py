@@ -26,11 +26,11 @@ from lamina.stores.index.ports import KEYWORD_FIELDS, STATE_FIELD, chunk_id, chu
 
 EMBEDDER = "lamina"
 MAX_HITS = 10_000
+# Meilisearch counts the hits of a search up to here: how rare a word is depends on it.
 MAX_COUNTED = 1_000_000
-"""How far Meilisearch counts what a search finds: how rare a word is depends on it."""
+# Id of the one document that is no chunk: it names the build that made the index, and moves with it in a swap. It has
+# none of the fields that are filtered by, so that no search, deletion or audit meets it.
 BUILD = "build"
-"""Id of the one document that is no chunk: it names the build that made the index, and moves with it in a swap.
-It has none of the fields that are filtered by, so that no search, deletion or audit meets it."""
 _VECTOR_DIGITS = 8
 _UNORDERED = {"filterableAttributes", "sortableAttributes", "stopWords"}
 # Meilisearch takes a similarity of (1 + cosine) / 2 and moves its mean to 0.5 and its deviation to 0.4. Of these two it

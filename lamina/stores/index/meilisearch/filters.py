@@ -19,8 +19,8 @@ from lamina.stores.index.filters import Dialect
 from lamina.stores.index.ports import KEYWORD_FIELDS, TIME_FIELD
 
 MARK = "_"
+# Fields that are compared by size, kept in two fields each.
 HALVED = (TIME_FIELD, "confidence", "importance")
-"""Fields that are compared by size, kept in two fields each."""
 ORDERED = tuple(f"{field}_{half}" for field in HALVED for half in ("high", "low"))
 FILTERABLE = ("id", *KEYWORD_FIELDS, *ORDERED, "chunk")
 _MAX_TOKEN_CHARS = 200
@@ -116,6 +116,7 @@ def _compared(field: str, name: str, bound: tuple[int, int]) -> Expression:
     return Expression(f"{beyond} OR {field}_high = {high} AND {field}_low {sign} {low}", "OR")
 
 
+# Conditions as texts.
 DIALECT: Dialect[Expression] = Dialect(
     equals=lambda field, value: Expression(f'{field} = "{token(value)}"'),
     one_of=_one_of,
@@ -125,4 +126,3 @@ DIALECT: Dialect[Expression] = Dialect(
     any_of=_any_of,
     negation=lambda part: Expression(f"NOT {part.within()}"),
 )
-"""Conditions as texts."""

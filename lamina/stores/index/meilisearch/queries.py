@@ -23,8 +23,8 @@ from lamina.stores.index.ports import ChunkHit
 from lamina.text.english import FUNCTION_WORDS
 from lamina.text.words import words
 
+# Meilisearch looks at the first ten words of a question.
 MAX_TERMS = 10
-"""Words of a question that Meilisearch looks at."""
 _QUOTES = re.compile('["\u201c\u201d\u201e\u201f\u00ab\u00bb\uff02]')
 _DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
 _WITHOUT_SPACES = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\p{Hangul}\p{Thai}]")

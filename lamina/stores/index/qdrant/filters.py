@@ -12,6 +12,7 @@ def _between(field: str, bounds: Bounds) -> Condition:
     return models.FieldCondition(key=field, range=interval)
 
 
+# Conditions as the client's models.
 DIALECT: Dialect[Condition] = Dialect(
     equals=lambda field, value: models.FieldCondition(key=field, match=models.MatchValue(value=value)),
     one_of=lambda field, values: models.FieldCondition(key=field, match=models.MatchAny(any=list(values))),
@@ -22,4 +23,3 @@ DIALECT: Dialect[Condition] = Dialect(
     any_of=lambda parts: models.Filter(should=list(parts) or [models.HasIdCondition(has_id=[])]),
     negation=lambda part: models.Filter(must_not=[part]),
 )
-"""Conditions as the client's models."""
