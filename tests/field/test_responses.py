@@ -25,7 +25,7 @@ from lamina.core.scope import Scope
 from lamina.errors import InvalidInput, Unavailable
 from lamina.models.batching import BatchingEmbedder
 from lamina.models.hashing import HashingModel
-from lamina.policies.caching import keys
+from lamina.policies.caching import cache_keys
 from lamina.policies.caching import model_responses as questions
 from lamina.policies.caching.model_responses import (
     MAX_MEANING_CHARS,
@@ -571,7 +571,7 @@ async def test_a_request_is_hashed_once(kit: Kit, monkeypatch: pytest.MonkeyPatc
 
     def digest(*parts: Any) -> bytes:
         hashed.append(parts)
-        return keys.digest(*parts)
+        return cache_keys.digest(*parts)
 
     monkeypatch.setattr(questions, "digest", digest)
     await kit.cache.lookup(kit.question(REWORDED["query"]))
