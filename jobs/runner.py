@@ -14,9 +14,9 @@ from ray.exceptions import RayTaskError
 from actors.instruments import process_meter
 from jobs.projections import audits_of
 from lamina.core.metrics import JOB_ENDS, JOB_ROWS, JOB_SECONDS, Meter
-from lamina.core.runs import Counts, JobName, Order, Run, RunState, told_error
+from lamina.core.runs import JobName, Order, Run, RunCounts, RunState, error_line
 from lamina.errors import LaminaError
-from lamina.maintenance.driver import FanOut, fan_out_over, untold
+from lamina.maintenance.driver import FanOut, fan_out_over
 from lamina.maintenance.undo import Undo
 from lamina.settings import MIB, JobsSettings, Settings
 from lamina.stores.postgres.connection import Pool
@@ -87,17 +87,17 @@ async def with_pool(settings: Settings, act: Callable[[Pool], Awaitable[Result]]
         return await act(pool)
 
 
-async def start(settings: Settings, order: Order, on_begin: Callable[[Run], None] = untold) -> Run:
+async def start(settings: Settings, order: Order, on_begin: Callable[[Run], None] | None = None) -> Run:
     """Bring what is ordered to its end, on the cluster; see lamina.maintenance.driver."""
 
     async def act(pool: Pool) -> Run:
         driver = build_driver(settings, pool, order.job, over_ray(settings))
-        return await measured(process_meter(), order.job, Counts(), driver.start(order, on_begin))
+        return await measured(process_meter(), order.job, RunCounts(), driver.start(order, on_begin))
 
     return await with_pool(settings, act)
 
 
-async def measured(meter: Meter, job: JobName, before: Counts, driving: Awaitable[Run]) -> Run:
+async def measured(meter: Meter, job: JobName, before: RunCounts, driving: Awaitable[Run]) -> Run:
     """Return the run that is driven; record how it ended, how long it took and how much more it changed."""
     began = time.monotonic()
     try:
@@ -130,14 +130,14 @@ async def _undo_of(settings: Settings, pool: Pool, run: Run) -> Undo:
     try:
         return build_undo(settings, pool, run.order.job, _tools(settings))
     except LaminaError as error:
-        await JobRuns(pool).finish(run.id, RunState.FAILED, f"undo: {told_error(error)}")
+        await JobRuns(pool).finish(run.id, RunState.FAILED, f"undo: {error_line(error)}")
         raise
 
 
-async def undo(settings: Settings, id_: UUID) -> Counts:
+async def undo(settings: Settings, id_: UUID) -> RunCounts:
     """Take a run back."""
 
-    async def act(pool: Pool) -> Counts:
+    async def act(pool: Pool) -> RunCounts:
         run = await JobRuns(pool).get(id_)
         return await build_undo(settings, pool, run.order.job, _tools(settings)).undo(id_, utc_now())
 

@@ -48,7 +48,7 @@ OPEN = (RunState.QUEUED, RunState.RUNNING, RunState.UNDOING)
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class RunCounts:
     """How much a run saw and did.
 
     Args:
@@ -65,12 +65,12 @@ class Counts:
     changed: int = 0
     removed: int = 0
 
-    def __add__(self, other: "Counts") -> "Counts":
-        return Counts(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+    def __add__(self, other: "RunCounts") -> "RunCounts":
+        return RunCounts(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class SkippedScope:
     """A scope that a run left alone, because it would have removed too much of it.
 
     Args:
@@ -125,10 +125,10 @@ class Run:
     undone_at: datetime | None = None
     error: str | None = None
     plan: Mapping[str, int] = field(default_factory=dict)
-    counts: Counts = Counts()
-    held: tuple[Held, ...] = ()
+    counts: RunCounts = RunCounts()
+    held: tuple[SkippedScope, ...] = ()
     problems: tuple[str, ...] = ()
-    undone: Counts | None = None
+    undone: RunCounts | None = None
 
     @property
     def is_open(self) -> bool:
@@ -152,8 +152,8 @@ class Partition:
     is_done: bool
 
 
-def told_error(error: BaseException) -> str:
-    """Return an error as it stands in the row of a run; of several, the first."""
+def error_line(error: BaseException) -> str:
+    """Return an error in one line, as the row of a run keeps it; of a group, its first."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     lines = str(error).strip().splitlines()

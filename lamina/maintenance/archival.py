@@ -23,11 +23,11 @@ from psycopg.rows import DictRow
 from lamina.core.areas import Area
 from lamina.core.links import LinkKind
 from lamina.core.memories import RestoreStatus
-from lamina.core.runs import Counts
+from lamina.core.runs import RunCounts
 from lamina.core.scope import Scope
 from lamina.errors import LaminaError, Unavailable
-from lamina.maintenance.changes import Changes
-from lamina.maintenance.pages import After, Page
+from lamina.maintenance.job import Page, PageCursor
+from lamina.maintenance.row_writer import RowWriter
 from lamina.stores.archive import (
     Archive,
     ArchivedNote,
@@ -117,7 +117,7 @@ class ArchivalJob:
         self._undone: set[str] = set()
         self._unreadable: dict[str, UnreadableArchive] = {}
 
-    async def decide(self, area: Area, after: After, moment: datetime) -> Page[ArchivalPlan]:
+    async def decide(self, area: Area, after: PageCursor, moment: datetime) -> Page[ArchivalPlan]:
         """Read which notes of one page are due; the first page also looks for files that have too much in them."""
         found = await self._candidates(area, after, moment)
         rows = tuple(_within(found, MOST_BYTES))
@@ -132,7 +132,7 @@ class ArchivalJob:
             problems=problems,
         )
 
-    async def _candidates(self, area: Area, after: After, moment: datetime) -> list[DictRow]:
+    async def _candidates(self, area: Area, after: PageCursor, moment: datetime) -> list[DictRow]:
         async with connect(self._pool) as connection:
             return await find_candidates(
                 connection,
@@ -153,18 +153,18 @@ class ArchivalJob:
             names, unreadable = await _excess(connection, self._archive, folder)
         return tuple(names), tuple(f"{area}: {error}" for error in unreadable)
 
-    async def act(self, changes: Changes, area: Area, plan: ArchivalPlan) -> Counts:
+    async def act(self, writer: RowWriter, area: Area, plan: ArchivalPlan) -> RunCounts:
         """Write a file of the notes that still are as they were, and delete them."""
-        connection, folder = changes.connection, await find_folder(changes.connection, area.scope())
-        await lock_folder(connection, base := _base(folder, changes.moment, plan))
+        connection, folder = writer.connection, await find_folder(writer.connection, area.scope())
+        await lock_folder(connection, base := _base(folder, writer.moment, plan))
         await self._tidied(connection, folder, plan.strays)
         notes = await _due(connection, area, plan.rows) if plan.rows else []
         if not notes:
-            return Counts()
+            return RunCounts()
         await self._begin(folder)
-        await self._write(file := await _free(connection, base), notes, changes.moment)
-        await _leave(changes, area.scope(), [note.id for note in notes], file)
-        return Counts(changed=len(notes), removed=len(notes))
+        await self._write(file := await _free(connection, base), notes, writer.moment)
+        await _leave(writer, area.scope(), [note.id for note in notes], file)
+        return RunCounts(changed=len(notes), removed=len(notes))
 
     async def _tidied(self, connection: Connection, folder: ArchiveFolder, strays: Sequence[str]) -> None:
         """Take out of the folder what the plan tells, and files of which nothing is archived."""
@@ -195,7 +195,7 @@ class ArchivalJob:
         """Return how many notes the scope has."""
         return await count_notes(self._pool, area)
 
-    async def undo(self, connection: Connection, run: UUID) -> Counts:
+    async def undo(self, connection: Connection, run: UUID) -> RunCounts:
         """Restore what one file of a run has; what the scope has again meanwhile stays archived.
 
         The files that earlier calls have emptied, whose transactions are over, go in the next one.
@@ -212,20 +212,20 @@ class ArchivalJob:
         if file is None:
             damaged, self._unreadable = list(self._unreadable.values()), {}
             _raise_one_of(damaged)
-            return Counts()
+            return RunCounts()
         return await self._undo_file(connection, run, file)
 
-    async def _undo_file(self, connection: Connection, run: UUID, file: str) -> Counts:
+    async def _undo_file(self, connection: Connection, run: UUID, file: str) -> RunCounts:
         await lock_folder(connection, file)
         listed = [entry for entry in await list_file(connection, file) if entry.run == run]
         try:
             outcomes = await _restore(connection, self._archive, file, listed)
         except UnreadableArchive as error:  # Nothing was changed; the other files come back.
             self._unreadable[file] = error
-            return Counts(seen=len(listed))
+            return RunCounts(seen=len(listed))
         await detach_from_run(connection, [entry.id for entry in listed])
         self._undone.add(file)
-        return Counts(seen=len(listed), changed=len(_restored(outcomes)))
+        return RunCounts(seen=len(listed), changed=len(_restored(outcomes)))
 
 
 class ArchiveKeeper:
@@ -475,12 +475,12 @@ async def _due(connection: Connection, area: Area, rows: Sequence[DictRow]) -> l
     return await read_notes(connection, sorted(await lock_unchanged(connection, area.tenant, states)))
 
 
-async def _leave(changes: Changes, scope: Scope, ids: Sequence[UUID], file: str) -> None:
-    connection = changes.connection
-    linked = await move_out(connection, ids, file=file, run=changes.run, moment=changes.moment)
+async def _leave(writer: RowWriter, scope: Scope, ids: Sequence[UUID], file: str) -> None:
+    connection = writer.connection
+    linked = await move_out(connection, ids, file=file, run=writer.run, moment=writer.moment)
     await enqueue_notes(connection, ids)
     await enqueue(connection, "graph", [*ids, *sorted(linked)])
-    changes.bump(scope, teaches=True)
+    writer.bump(scope, teaches=True)
 
 
 async def _restore(

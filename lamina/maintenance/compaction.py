@@ -13,14 +13,14 @@ from psycopg.rows import DictRow
 from lamina.core.areas import Area
 from lamina.core.memories import Chunk, Message, Role, clean_message
 from lamina.core.ports import Embedder, ModelIdentity
-from lamina.core.runs import Counts
+from lamina.core.runs import RunCounts
 from lamina.core.scope import Scope
 from lamina.errors import LaminaError, NotFound
 from lamina.extraction.extractive_summaries import LEAST_TOKENS, SourceText, Summarizer
 from lamina.extraction.name_matching import TextWords, split_words
 from lamina.ingest.name_lookup import EntitiesByName, find_names_in
-from lamina.maintenance.changes import Changes
-from lamina.maintenance.pages import After, Page
+from lamina.maintenance.job import Page, PageCursor
+from lamina.maintenance.row_writer import RowWriter
 from lamina.policies.retention.provenance import Origin, derived_id
 from lamina.policies.retention.session_budget import (
     BudgetForecast,
@@ -105,7 +105,7 @@ class LiveMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class SummaryPart:
     """Messages that one summary is to stand for.
 
     Args:
@@ -123,7 +123,7 @@ class Share:
         return is_new and _tokens(self.messages) > self.most_tokens
 
 
-def shares(messages: Sequence[LiveMessage], policy: CompactionPolicy) -> list[Share]:
+def summary_parts(messages: Sequence[LiveMessage], policy: CompactionPolicy) -> list[SummaryPart]:
     """Return what becomes of a session: one summary for the messages of each user, and one for the shared ones.
 
     So nobody learns from a summary what another user said. The room is shared by how much each said.
@@ -139,7 +139,7 @@ def shares(messages: Sequence[LiveMessage], policy: CompactionPolicy) -> list[Sh
     for item in messages[: len(found.positions)]:
         by_user.setdefault(item.user, []).append(item)
     parts = (
-        Share(tuple(of), max(LEAST_SHARE, policy.summary_tokens * _tokens(of) // found.tokens))
+        SummaryPart(tuple(of), max(LEAST_SHARE, policy.summary_tokens * _tokens(of) // found.tokens))
         for of in by_user.values()
     )
     return [part for part in parts if part.is_worth_it]
@@ -294,7 +294,7 @@ class CompactionJob:
         self._policy = policy
         self._page_sessions = page_sessions
 
-    async def decide(self, area: Area, after: After, moment: datetime) -> Page[list[CompactedSession]]:
+    async def decide(self, area: Area, after: PageCursor, moment: datetime) -> Page[list[CompactedSession]]:
         """Read some sessions, and have those summarised that are due.
 
         Raises:
@@ -313,16 +313,16 @@ class CompactionJob:
             problems=tuple(one.problem for one in outcomes if one.problem),
         )
 
-    async def preview(self, area: Area, after: After, moment: datetime) -> Page[None]:  # noqa: ARG002 - no clock
+    async def preview(self, area: Area, after: PageCursor, moment: datetime) -> Page[None]:  # noqa: ARG002 - no clock
         """Read some sessions, and count what would be compacted."""
         ids = await self._large(area, after)
         live = [await self._sessions.live(area.scope().narrowed(session=id_)) for id_ in ids]
-        due = [shares(messages, self._policy) for messages in live]
+        due = [summary_parts(messages, self._policy) for messages in live]
         gone = sum(len(share.messages) for one in due for share in one)
         following = {"session": ids[-1]} if len(ids) == self._page_sessions else None
         return Page(None, following, sum(map(len, live)), gone + sum(map(len, due)), gone)
 
-    async def _large(self, area: Area, after: After) -> list[str]:
+    async def _large(self, area: Area, after: PageCursor) -> list[str]:
         return await find_large_sessions(
             self._pool,
             area,
@@ -333,7 +333,7 @@ class CompactionJob:
 
     async def _decided(self, scope: Scope, moment: datetime) -> _Outcome:
         messages = await self._sessions.live(scope)
-        due = shares(messages, self._policy)
+        due = summary_parts(messages, self._policy)
         if not due:
             return _Outcome(len(messages))
         generation = (await require_generation(self._pool, self._identity)).number
@@ -344,7 +344,9 @@ class CompactionJob:
             return _Outcome(len(messages), problem=f"session {scope.session}: {error} ({where})")
         return _Outcome(len(messages), CompactedSession(summaries, generation))
 
-    async def _prepared(self, scope: Scope, due: Sequence[Share], moment: datetime) -> tuple[PreparedSummary, ...]:
+    async def _prepared(
+        self, scope: Scope, due: Sequence[SummaryPart], moment: datetime
+    ) -> tuple[PreparedSummary, ...]:
         messages = [await self._condensed(share) for share in due]
         texts = [message.text() for message in messages]
         chunks = await self._embedder.embed_chunks(texts)
@@ -354,31 +356,31 @@ class CompactionJob:
             for share, message, of, reading in zip(due, messages, chunks, readings, strict=True)
         )
 
-    async def _condensed(self, share: Share) -> Message:
+    async def _condensed(self, share: SummaryPart) -> Message:
         sources = [item.source() for item in share.messages]
         text = await self._summarizer.summarize(sources, most_tokens=share.most_tokens - _NAME_TOKENS)
         return clean_message(_message(text, share.messages), SUMMARY_NAME)
 
-    async def act(self, changes: Changes, area: Area, plan: list[CompactedSession]) -> Counts:
+    async def act(self, writer: RowWriter, area: Area, plan: list[CompactedSession]) -> RunCounts:
         """Compact the sessions all of whose messages still stand; nothing while another model takes over."""
         stood = {item.id: item.content_hash for one in plan for item in one.stood}
-        locked = await lock_live_messages(changes.connection, area, stood)
-        active = await read_active_generation(changes.connection)
+        locked = await lock_live_messages(writer.connection, area, stood)
+        active = await read_active_generation(writer.connection)
         number = 0 if active is None else active.number
         sound = [one for one in plan if one.generation == number and {item.id for item in one.stood} <= locked]
         made = [summary for one in sound for summary in one.summaries]
         if not made:
-            return Counts()
-        await _write(changes, area, made, number)
-        departures = [change for one in made for change in _departures(one, changes.moment)]
-        gone = await changes.messages(departures, tenant=area.tenant)
-        return Counts(changed=len(gone) + len(made), removed=len(gone))
+            return RunCounts()
+        await _write(writer, area, made, number)
+        departures = [change for one in made for change in _departures(one, writer.moment)]
+        gone = await writer.change_messages(departures, tenant=area.tenant)
+        return RunCounts(changed=len(gone) + len(made), removed=len(gone))
 
     async def size(self, area: Area) -> int:  # noqa: ARG002 - see the class: no share is too much
         """Return 0: what leaves has a summary."""
         return 0
 
-    async def undo(self, connection: Connection, run: UUID) -> Counts:
+    async def undo(self, connection: Connection, run: UUID) -> RunCounts:
         """Remove some of the summaries that a run made, whose messages are back."""
         ids = await take_rows(connection, run, MADE, UNDO_PAGE)
         rows = await delete_summaries(connection, ids)
@@ -388,10 +390,10 @@ class CompactionJob:
         await enqueue(connection, "graph", [*gone, *sorted(changed)])
         for scope in sorted({(row["tenant"], row["workspace"], row["namespace"]) for row in rows}):
             await bump_epoch(connection, Scope(*scope), teaches=True)
-        return Counts(seen=len(ids), changed=len(gone))
+        return RunCounts(seen=len(ids), changed=len(gone))
 
 
-def _id(scope: Scope, share: Share, moment: datetime) -> UUID:
+def _id(scope: Scope, share: SummaryPart, moment: datetime) -> UUID:
     """Return an id by the run's moment too: one that a later run makes must not go with an earlier one's undo."""
     origins = [Origin(item.id, item.content_hash) for item in share.messages]
     what = ("compaction", str(scope.session), moment.isoformat())
@@ -413,15 +415,15 @@ def _departures(summary: PreparedSummary, moment: datetime) -> list[RowChange]:
     return [RowChange(item.id, after, {"compacted_at": None}) for item in summary.stood]
 
 
-async def _write(changes: Changes, area: Area, made: Sequence[PreparedSummary], generation: int) -> None:
-    connection = changes.connection
+async def _write(writer: RowWriter, area: Area, made: Sequence[PreparedSummary], generation: int) -> None:
+    connection = writer.connection
     await insert_summaries(
         connection,
         area,
         [_row(summary) for summary in made],
         name=SUMMARY_NAME,
-        moment=changes.moment,
-        run=changes.run,
+        moment=writer.moment,
+        run=writer.run,
         relation=MADE,
     )
     vectors = [EmbeddedRow(summary.id, summary.content_hash(), summary.chunks) for summary in made]

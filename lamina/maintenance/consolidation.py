@@ -12,13 +12,13 @@ from psycopg.rows import DictRow
 
 from lamina.core.areas import Area
 from lamina.core.memories import Note
-from lamina.core.runs import Counts
+from lamina.core.runs import RunCounts
 from lamina.core.scope import Scope
 from lamina.errors import LaminaError
 from lamina.extraction.extractive_summaries import SourceText, Summarizer
-from lamina.maintenance.changes import Changes
-from lamina.maintenance.derived_notes import Derived, Deriver, PreparedDerived, still_says
-from lamina.maintenance.pages import After, Page
+from lamina.maintenance.derived_notes import DerivedNote, Deriver, PreparedDerivedNote, still_says
+from lamina.maintenance.job import Page, PageCursor
+from lamina.maintenance.row_writer import RowWriter
 from lamina.policies.retention.clusters import (
     Cluster,
     EdgePolicy,
@@ -65,7 +65,7 @@ class ConsolidationPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Consolidated:
+class ConsolidatedNote:
     """A note that is ready to be written.
 
     Args:
@@ -73,13 +73,13 @@ class Consolidated:
         covered: Members that say nothing which the note does not say.
     """
 
-    made: PreparedDerived
+    made: PreparedDerivedNote
     hashes: Mapping[UUID, bytes]
     covered: tuple[UUID, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ConsolidationPlan:
     """What one page comes to.
 
     Args:
@@ -90,7 +90,7 @@ class Plan:
     """
 
     stale: tuple[UUID, ...] = ()
-    notes: tuple[Consolidated, ...] = ()
+    notes: tuple[ConsolidatedNote, ...] = ()
     edges: tuple[InferredEdge, ...] = ()
     unfounded: tuple[UUID, ...] = ()
 
@@ -126,7 +126,7 @@ class ConsolidationJob:
         self._policy = policy
         self._page_notes = page_notes
 
-    async def decide(self, area: Area, after: After, moment: datetime) -> Page[Plan]:
+    async def decide(self, area: Area, after: PageCursor, moment: datetime) -> Page[ConsolidationPlan]:
         """Read one page, and make what it comes to."""
         at = after or {"of": _STALE, "id": None}
         if at["of"] == _STALE:
@@ -136,10 +136,10 @@ class ConsolidationJob:
         found, page = await self._found(area, at["id"], moment)
         made, problems = await self._made(area, found)
         gone = sum(len(one.covered) for one in made)
-        plan = Plan(notes=tuple(made)) if made else None
+        plan = ConsolidationPlan(notes=tuple(made)) if made else None
         return Page(plan, page.after, page.seen, len(made) + gone, gone, tuple(problems))
 
-    async def preview(self, area: Area, after: After, moment: datetime) -> Page[None]:
+    async def preview(self, area: Area, after: PageCursor, moment: datetime) -> Page[None]:
         """Read one page, and count what would become one; how much of it would go is not known yet."""
         at = after or {"of": _STALE, "id": None}
         if at["of"] == _NOTES:
@@ -147,10 +147,10 @@ class ConsolidationJob:
         page = await (self._stale(area) if at["of"] == _STALE else self._edges(area))
         return Page(None, page.after, page.seen, page.planned)
 
-    async def _stale(self, area: Area) -> Page[Plan]:
+    async def _stale(self, area: Area) -> Page[ConsolidationPlan]:
         rows = await read_consolidated(self._pool, area, SOURCE)
         stale = await asyncio.to_thread(lambda: tuple(row["id"] for row in rows if _is_stale(area, row)))
-        plan = Plan(stale=stale) if stale else None
+        plan = ConsolidationPlan(stale=stale) if stale else None
         return Page(plan, {"of": _NOTES, "id": None}, planned=len(stale))
 
     async def _found(
@@ -176,7 +176,7 @@ class ConsolidationJob:
 
     async def _made(
         self, area: Area, found: Sequence[tuple[str | None, Cluster]]
-    ) -> tuple[list[Consolidated], list[str]]:
+    ) -> tuple[list[ConsolidatedNote], list[str]]:
         made, problems = [], []
         for user, cluster in found:
             try:
@@ -187,7 +187,7 @@ class ConsolidationJob:
                 made.extend([one] if one is not None else [])
         return made, problems
 
-    async def _one(self, area: Area, user: str | None, cluster: Cluster) -> Consolidated | None:
+    async def _one(self, area: Area, user: str | None, cluster: Cluster) -> ConsolidatedNote | None:
         """Return the note that a cluster becomes; ``None`` if it was made before, and somebody took it away."""
         rows = await self._deriver.sources(area, cluster.members)
         origins = [Origin(row["id"], bytes(row["content_hash"])) for row in rows]
@@ -196,11 +196,11 @@ class ConsolidationJob:
             return None
         texts = [SourceText(row["content"], row["event_at"], row["importance"]) for row in rows]
         text = await self._summarizer.summarize(texts, most_tokens=self._policy.tokens)
-        [prepared] = await self._deriver.prepare([Derived(key, user, _note(text, rows))])
+        [prepared] = await self._deriver.prepare([DerivedNote(key, user, _note(text, rows))])
         gone = tuple(row["id"] for row in rows if covered(row["content"], text, moment=row["event_at"]))
-        return Consolidated(prepared, {origin.id: origin.content_hash for origin in origins}, gone)
+        return ConsolidatedNote(prepared, {origin.id: origin.content_hash for origin in origins}, gone)
 
-    async def _edges(self, area: Area) -> Page[Plan]:
+    async def _edges(self, area: Area) -> Page[ConsolidationPlan]:
         async with connect(self._pool) as connection:
             links = await read_shared_links(connection, area, EDGE_TYPE)
             known = await read_edges(connection, area, EDGE_TYPE, SOURCE)
@@ -209,35 +209,35 @@ class ConsolidationJob:
         planned = len(plan.edges) + len(plan.unfounded)
         return Page(plan if planned else None, None, seen=len(links), planned=planned)
 
-    async def act(self, changes: Changes, area: Area, plan: Plan) -> Counts:
+    async def act(self, writer: RowWriter, area: Area, plan: ConsolidationPlan) -> RunCounts:
         """Dissolve and write notes as far as their members say what they said, and the edges."""
-        counts = await _dissolve(changes, area, plan.stale) if plan.stale else Counts()
+        counts = await _dissolve(writer, area, plan.stale) if plan.stale else RunCounts()
         for one in plan.notes:
-            counts += await self._write(changes, area, one)
+            counts += await self._write(writer, area, one)
         if plan.unfounded:
-            counts += await _drop_edges(changes, plan.unfounded)
-        return counts + (await _write_edges(changes, area, plan.edges) if plan.edges else Counts())
+            counts += await _drop_edges(writer, plan.unfounded)
+        return counts + (await _write_edges(writer, area, plan.edges) if plan.edges else RunCounts())
 
-    async def _write(self, changes: Changes, area: Area, one: Consolidated) -> Counts:
-        if not await still_says(changes, area, one.hashes, lasting=True):
-            return Counts()
-        if not await self._deriver.write(changes, area, one.made):
-            return Counts()
-        after = {"deleted_at": changes.moment, "merged_into": one.made.derived.id}
-        gone = await changes.notes([RowChange(id_, after) for id_ in one.covered], tenant=area.tenant)
-        return Counts(changed=1 + len(gone), removed=len(gone))
+    async def _write(self, writer: RowWriter, area: Area, one: ConsolidatedNote) -> RunCounts:
+        if not await still_says(writer, area, one.hashes, lasting=True):
+            return RunCounts()
+        if not await self._deriver.write(writer, area, one.made):
+            return RunCounts()
+        after = {"deleted_at": writer.moment, "merged_into": one.made.derived.id}
+        gone = await writer.change_notes([RowChange(id_, after) for id_ in one.covered], tenant=area.tenant)
+        return RunCounts(changed=1 + len(gone), removed=len(gone))
 
     async def size(self, area: Area) -> int:
         """Return how many notes the scope has."""
         return await count_notes(self._pool, area)
 
-    async def undo(self, connection: Connection, run: UUID) -> Counts:
+    async def undo(self, connection: Connection, run: UUID) -> RunCounts:
         """Take some of a run's edges back."""
         ids = await take_rows(connection, run, "inferred", UNDO_PAGE)
         rows = await _take_inferences(connection, ids)
         for scope in sorted({(row["tenant"], row["workspace"], row["namespace"]) for row in rows}):
             await bump_epoch(connection, Scope(*scope))
-        return Counts(seen=len(ids), changed=len(rows))
+        return RunCounts(seen=len(ids), changed=len(rows))
 
 
 def _note(text: str, rows: Sequence[DictRow]) -> Note:
@@ -260,20 +260,20 @@ def _is_stale(area: Area, row: DictRow) -> bool:
     return bool(row["ends"]) or cluster_key(area.scope(), row["user_id"], origins) != row["id"]
 
 
-async def _dissolve(changes: Changes, area: Area, ids: Sequence[UUID]) -> Counts:
-    gone = [RowChange(id_, {"deleted_at": changes.moment}, {"deleted_at": None}) for id_ in ids]
-    dissolved = await changes.notes(gone, tenant=area.tenant)
-    covered_notes = await find_covered(changes.connection, area.tenant, dissolved)
+async def _dissolve(writer: RowWriter, area: Area, ids: Sequence[UUID]) -> RunCounts:
+    gone = [RowChange(id_, {"deleted_at": writer.moment}, {"deleted_at": None}) for id_ in ids]
+    dissolved = await writer.change_notes(gone, tenant=area.tenant)
+    covered_notes = await find_covered(writer.connection, area.tenant, dissolved)
     shown = {"deleted_at": None, "merged_into": None}
     back = [RowChange(row["id"], shown, {"merged_into": row["merged_into"]}) for row in covered_notes]
-    return Counts(changed=len(dissolved) + len(await changes.notes(back, tenant=area.tenant)))
+    return RunCounts(changed=len(dissolved) + len(await writer.change_notes(back, tenant=area.tenant)))
 
 
-def _compared(found: Sequence[InferredEdge], known: Sequence[DictRow]) -> Plan:
+def _compared(found: Sequence[InferredEdge], known: Sequence[DictRow]) -> ConsolidationPlan:
     """Return which of the implied edges are new, and which of the known inferences nothing implies."""
     implied = {(edge.subject, edge.object) for edge in found}
     ends = {(row["from_id"], row["to_id"]): row for row in known}
-    return Plan(
+    return ConsolidationPlan(
         edges=tuple(edge for edge in found if (edge.subject, edge.object) not in ends),
         unfounded=tuple(row["id"] for pair, row in ends.items() if row["is_inferred"] and pair not in implied),
     )
@@ -288,27 +288,27 @@ async def _take_inferences(connection: Connection, ids: Sequence[UUID]) -> list[
     return rows
 
 
-async def _drop_edges(changes: Changes, ids: Sequence[UUID]) -> Counts:
-    rows = await _take_inferences(changes.connection, ids)
+async def _drop_edges(writer: RowWriter, ids: Sequence[UUID]) -> RunCounts:
+    rows = await _take_inferences(writer.connection, ids)
     for row in rows:
-        changes.bump(Scope(row["tenant"], row["workspace"], row["namespace"]))
-    return Counts(changed=len(rows))
+        writer.bump(Scope(row["tenant"], row["workspace"], row["namespace"]))
+    return RunCounts(changed=len(rows))
 
 
-async def _write_edges(changes: Changes, area: Area, edges: Sequence[InferredEdge]) -> Counts:
+async def _write_edges(writer: RowWriter, area: Area, edges: Sequence[InferredEdge]) -> RunCounts:
     ends = {end for edge in edges for end in (edge.subject, edge.object)}
-    kept = await keep_entities(changes.connection, area.scope(), ends)
+    kept = await keep_entities(writer.connection, area.scope(), ends)
     told = [edge for edge in edges if {edge.subject, edge.object} <= kept]
     rows = await insert_edges(
-        changes.connection,
+        writer.connection,
         area,
         told,
         type_=EDGE_TYPE,
         source=SOURCE,
         confidence=EDGE_CONFIDENCE,
-        moment=changes.moment,
-        run=changes.run,
+        moment=writer.moment,
+        run=writer.run,
     )
-    await enqueue(changes.connection, "graph", sorted({row["from_id"] for row in rows}))
-    changes.bump(area.scope())
-    return Counts(changed=len(rows))
+    await enqueue(writer.connection, "graph", sorted({row["from_id"] for row in rows}))
+    writer.bump(area.scope())
+    return RunCounts(changed=len(rows))

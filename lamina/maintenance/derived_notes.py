@@ -14,7 +14,7 @@ from lamina.core.ports import Embedder, ModelIdentity
 from lamina.core.tiers import Tier
 from lamina.extraction.name_matching import TextWords, split_words
 from lamina.ingest.name_lookup import find_names_in
-from lamina.maintenance.changes import Changes
+from lamina.maintenance.row_writer import RowWriter
 from lamina.stores.postgres.connection import Connection, Pool
 from lamina.stores.postgres.derived_notes import find_derived, insert_sources, lock_sources, read_sources
 from lamina.stores.postgres.entities import keep_entities
@@ -25,7 +25,7 @@ from lamina.stores.postgres.outbox import enqueue
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
+class DerivedNote:
     """A note that is to be made from others.
 
     Args:
@@ -40,25 +40,25 @@ class Derived:
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedDerived:
+class PreparedDerivedNote:
     """The same with its vectors and words, and its text as the graph reads it."""
 
-    derived: Derived
+    derived: DerivedNote
     prepared: PreparedNote
     reading: TextWords
     generation: int
 
 
-async def still_says(changes: Changes, area: Area, hashes: Mapping[UUID, bytes], *, lasting: bool = False) -> bool:
+async def still_says(writer: RowWriter, area: Area, hashes: Mapping[UUID, bytes], *, lasting: bool = False) -> bool:
     """Tell whether these notes are all there and say what they said; they stay so until the transaction ends.
 
     Args:
-        changes: The transaction.
+        writer: Of the transaction.
         area: Where they are.
         hashes: Of what they said, by id.
         lasting: Whether none of them may end by itself either.
     """
-    locked = await lock_sources(changes.connection, area.tenant, hashes, lasting=lasting)
+    locked = await lock_sources(writer.connection, area.tenant, hashes, lasting=lasting)
     return len(locked) == len(hashes)
 
 
@@ -86,7 +86,7 @@ class Deriver:
         """Return what these notes say as it stands, in their order; what is gone by now is left out."""
         return await read_sources(self._pool, area, ids)
 
-    async def prepare(self, derived: Sequence[Derived]) -> list[PreparedDerived]:
+    async def prepare(self, derived: Sequence[DerivedNote]) -> list[PreparedDerivedNote]:
         """Return notes with everything that models have to say about them; nothing is written.
 
         Raises:
@@ -94,7 +94,7 @@ class Deriver:
             Misconfigured: If the stores hold vectors of another model.
         """
         generation = (await require_generation(self._pool, self._identity)).number
-        cleaned = [Derived(item.id, item.user, clean_note(item.note, by_job=True)) for item in derived]
+        cleaned = [DerivedNote(item.id, item.user, clean_note(item.note, by_job=True)) for item in derived]
         chunks = await self._embed([item.note.content for item in cleaned])
         return await asyncio.to_thread(
             lambda: [_prepared(item, of, generation) for item, of in zip(cleaned, chunks, strict=True)]
@@ -104,29 +104,31 @@ class Deriver:
         async with deadline("embedder", self._deadline_s):
             return await self._embedder.embed_chunks(texts)
 
-    async def write(self, changes: Changes, area: Area, item: PreparedDerived) -> bool:
+    async def write(self, writer: RowWriter, area: Area, item: PreparedDerivedNote) -> bool:
         """Write a note with its links to what it was made from; tell whether it was new.
 
         It expires with the first of its sources that does.
         """
         scope = area.scope().narrowed(user=item.derived.user)
-        [put] = await insert_notes(changes.connection, scope, [item.prepared], item.generation, changes.moment)
+        [put] = await insert_notes(writer.connection, scope, [item.prepared], item.generation, writer.moment)
         if put.existed:
             return False
-        await _link(changes.connection, area, item)
-        await expire_derived(changes.connection, item.derived.note.derived_from)
-        await enqueue(changes.connection, "notes", [item.derived.id])
-        hidden, shown = {"deleted_at": changes.moment}, {"deleted_at": None}
-        await changes.record_changes("notes", hidden, shown, [item.derived.id])
-        changes.bump(scope, teaches=True)
+        await _link(writer.connection, area, item)
+        await expire_derived(writer.connection, item.derived.note.derived_from)
+        await enqueue(writer.connection, "notes", [item.derived.id])
+        hidden, shown = {"deleted_at": writer.moment}, {"deleted_at": None}
+        await writer.record_changes("notes", hidden, shown, [item.derived.id])
+        writer.bump(scope, teaches=True)
         return True
 
 
-def _prepared(item: Derived, chunks: tuple[Chunk, ...], generation: int) -> PreparedDerived:
-    return PreparedDerived(item, prepare_note(item.id, item.note, chunks), split_words(item.note.content), generation)
+def _prepared(item: DerivedNote, chunks: tuple[Chunk, ...], generation: int) -> PreparedDerivedNote:
+    return PreparedDerivedNote(
+        item, prepare_note(item.id, item.note, chunks), split_words(item.note.content), generation
+    )
 
 
-async def _link(connection: Connection, area: Area, item: PreparedDerived) -> None:
+async def _link(connection: Connection, area: Area, item: PreparedDerivedNote) -> None:
     made, sources = item.derived.id, list(item.derived.note.derived_from)
     await insert_sources(connection, made, sources)
     await _mention(connection, area, item)
@@ -134,7 +136,7 @@ async def _link(connection: Connection, area: Area, item: PreparedDerived) -> No
     await enqueue(connection, "graph", [made])
 
 
-async def _mention(connection: Connection, area: Area, item: PreparedDerived) -> None:
+async def _mention(connection: Connection, area: Area, item: PreparedDerivedNote) -> None:
     """Have the note mention what it names, as far as its sources do, and as they do: it is no evidence of its own."""
     [names] = await find_names_in(connection, area.scope(), [item.reading])
     entities = {entity for found in names.values() for entity in found}

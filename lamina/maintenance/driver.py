@@ -1,4 +1,4 @@
-"""From an order to its end: one run of a job on an area at a time, cut into partitions."""
+"""Drives a run of a job from its order to its end: alone on its area, cut into partitions."""
 
 import asyncio
 import logging
@@ -8,21 +8,17 @@ from datetime import timedelta
 from uuid import UUID
 
 from lamina.core.ports import Clock
-from lamina.core.runs import Order, Run, RunState, told_error
+from lamina.core.runs import Order, Run, RunState, error_line
 from lamina.errors import Conflict, Unavailable
-from lamina.maintenance.worker import Limits
+from lamina.maintenance.worker import JobLimits
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.job_runs import JobRuns, job_lock
 
 logger = logging.getLogger(__name__)
 FanOut = Callable[[Run, Sequence[int]], Awaitable[None]]
-"""Has workers bring these partitions of a run to their end, a bounded number at the same time."""
+"""Has workers bring these partitions of a run to their end, a bounded number at a time."""
 RETRIED = timedelta(days=1)
-"""How long after its order a run goes on that something unavailable stopped."""
-
-
-def untold(run: Run) -> None:
-    """Tell nobody that a run begins."""
+"""Time after its order in which a run is tried again while a store or model is unavailable."""
 
 
 class Driver:
@@ -31,10 +27,10 @@ class Driver:
     Args:
         url: Postgres, for the lock.
         pool: Connections to Postgres.
-        limits: What the job is cut into.
-        fan_out: Where its workers are.
+        limits: The units of the job.
+        fan_out: Runs its workers.
         partitions: Most partitions of a run.
-        undo_window: How long a run can be undone.
+        undo_window: Time in which a run can be undone.
         clock: The time of day.
     """
 
@@ -42,7 +38,7 @@ class Driver:
         self,
         url: str,
         pool: Pool,
-        limits: Limits,
+        limits: JobLimits,
         fan_out: FanOut,
         *,
         partitions: int,
@@ -58,7 +54,7 @@ class Driver:
         self._clock = clock
 
     async def drive(self, id_: UUID) -> Run:
-        """Bring a queued or an interrupted run to its end, from where it stands.
+        """Bring a queued or interrupted run to its end, from the cursors of its partitions.
 
         Raises:
             NotFound: If there is no such run.
@@ -66,23 +62,24 @@ class Driver:
         """
         run = await self._runs.get(id_)
         async with self._alone(run.order):
-            await self._to_its_end(run)
+            await self._run(run)
         return await self._runs.get(id_)
 
-    async def start(self, order: Order, on_begin: Callable[[Run], None] = untold) -> Run:
-        """Bring what is ordered to its end: a run of the same that was interrupted, or else a new one.
+    async def start(self, order: Order, on_begin: Callable[[Run], None] | None = None) -> Run:
+        """Bring an order to its end: an interrupted run of the same order goes on, else a new one starts.
 
         Args:
-            order: What to do.
-            on_begin: Told which run it is.
+            order: The order.
+            on_begin: Called with the run before it begins.
 
         Raises:
             Conflict: If another run of the job works on a part of the same area.
         """
         async with self._alone(order):
             run = await self._runs.unfinished(order) or await self._runs.get(await self._runs.add(order))
-            on_begin(run)
-            await self._to_its_end(run)
+            if on_begin is not None:
+                on_begin(run)
+            await self._run(run)
         return await self._runs.get(run.id)
 
     @asynccontextmanager
@@ -93,9 +90,9 @@ class Driver:
             await self._runs.forget(self._clock() - self._undo_window)
             yield
 
-    async def _to_its_end(self, run: Run) -> None:
+    async def _run(self, run: Run) -> None:
         try:
-            await self._through(run)
+            await self._run_partitions(run)
         except Conflict:
             raise  # It has ended already.
         except Unavailable:
@@ -104,21 +101,21 @@ class Driver:
             raise
         except Exception as error:
             logger.exception("run %s of %s failed", run.id, run.order.job)
-            await self._runs.finish(run.id, RunState.FAILED, told_error(error))
+            await self._runs.finish(run.id, RunState.FAILED, error_line(error))
             raise
         ended = await self._runs.get(run.id)
         await self._runs.finish(run.id, RunState.STOPPED if ended.held else RunState.DONE)
 
-    async def _through(self, run: Run) -> None:
+    async def _run_partitions(self, run: Run) -> None:
         units = await self._runs.count_units(run.order, self._limits.units)
         partitions = await self._runs.begin(run.id, units=units, partitions=max(1, min(self._partitions, units)))
         await self._fan_out(await self._runs.get(run.id), range(partitions))
 
 
 def fan_out_over(work: Callable[[Run, int], Awaitable[None]], parallelism: int) -> FanOut:
-    """Return a fan-out whose workers are tasks of this process, or what they start elsewhere.
+    """Return a fan-out that awaits ``work`` for each partition, ``parallelism`` of them at a time.
 
-    All come to their end before the first error is told: nobody works on a run that has failed.
+    All workers end before the first error is raised: none still works on a run that has failed.
     """
 
     async def fan_out(run: Run, partitions: Sequence[int]) -> None:

@@ -11,10 +11,10 @@ from psycopg.rows import DictRow
 from lamina.core.areas import Area
 from lamina.core.memories import Chunk
 from lamina.core.ports import Embedder, ModelIdentity
-from lamina.core.runs import Counts
+from lamina.core.runs import RunCounts
 from lamina.errors import Conflict, Unavailable
-from lamina.maintenance.changes import Changes
-from lamina.maintenance.pages import After, Page
+from lamina.maintenance.job import Page, PageCursor
+from lamina.maintenance.row_writer import RowWriter
 from lamina.models.batching import mean_vector
 from lamina.stores.postgres.connection import Connection, Pool
 from lamina.stores.postgres.epochs import bump_epoch
@@ -49,7 +49,7 @@ STEPS = (*EMBEDDED, OUTDATED)
 
 
 @dataclass(frozen=True, slots=True)
-class Vectors:
+class VectorPage:
     """A page of vectors to write.
 
     Args:
@@ -64,7 +64,7 @@ class Vectors:
 
 
 @dataclass(frozen=True, slots=True)
-class Outdated:
+class OutdatedVectors:
     """A page of what has vectors that nobody reads any more.
 
     Args:
@@ -77,7 +77,7 @@ class Outdated:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class GenerationTarget:
     """What a run is to fill.
 
     Args:
@@ -91,9 +91,9 @@ class Target:
     outdated: tuple[int, ...] = ()
 
 
-def target_of(
+def choose_target(
     known: Sequence[GenerationStatus], identity: ModelIdentity, moment: datetime, undo_window: timedelta
-) -> Target:
+) -> GenerationTarget:
     """Return what a run of this model is to fill, and what it is to remove.
 
     Vectors of the generation that was active before stay for a while, so that one can go back to it. Nothing is removed
@@ -101,17 +101,17 @@ def target_of(
     """
     own = next((generation for generation in known if generation.identity == identity), None)
     if own is None:
-        return Target()
+        return GenerationTarget()
     gone = (
         generation.number
         for generation in known
         if generation.retired_at is not None and moment - generation.retired_at > undo_window
     )
-    return Target(own.number, own.state != "retired", tuple(gone) if own.is_active else ())
+    return GenerationTarget(own.number, own.state != "retired", tuple(gone) if own.is_active else ())
 
 
 @dataclass(frozen=True, slots=True)
-class ReembeddingPolicy:
+class ReembedPolicy:
     """Which model embeds, and how.
 
     Args:
@@ -127,7 +127,7 @@ class ReembeddingPolicy:
     page_rows: int = MAX_PAGE_TEXTS
 
 
-class Reembedding:
+class ReembedJob:
     """Embeds whatever of a namespace lacks vectors of the configured model.
 
     If that model's vectors are the ones that searches read, what lacks them is caught up: what was written while one
@@ -140,34 +140,34 @@ class Reembedding:
         policy: Which one it is.
     """
 
-    def __init__(self, pool: Pool, embedder: Embedder, policy: ReembeddingPolicy) -> None:
+    def __init__(self, pool: Pool, embedder: Embedder, policy: ReembedPolicy) -> None:
         self._pool = pool
         self._embedder = embedder
         self._policy = policy
         self._page_rows = min(policy.page_rows, MAX_PAGE_TEXTS)
 
-    async def decide(self, area: Area, after: After, moment: datetime) -> Page[Vectors | Outdated]:
+    async def decide(self, area: Area, after: PageCursor, moment: datetime) -> Page[VectorPage | OutdatedVectors]:
         """Read and embed one page of what lacks vectors; then, of what has vectors too many."""
         policy = self._policy
-        target = target_of(await list_generations(self._pool), policy.identity, moment, policy.undo_window)
+        target = choose_target(await list_generations(self._pool), policy.identity, moment, policy.undo_window)
         for step, last in _steps(after):
             rows = await self._rows(area, step, last, target)
             if rows:
                 plan = await self._plan(step, rows, target)
                 return Page(plan, self._next(step, rows), seen=len(rows), planned=len(rows))
-        return Page(Vectors(STEPS[0]) if after is None and not target.is_begun else None)
+        return Page(VectorPage(STEPS[0]) if after is None and not target.is_begun else None)
 
-    async def preview(self, area: Area, after: After, moment: datetime) -> Page[None]:
+    async def preview(self, area: Area, after: PageCursor, moment: datetime) -> Page[None]:
         """Count one page of what lacks vectors, or has vectors too many."""
         policy = self._policy
-        target = target_of(await list_generations(self._pool), policy.identity, moment, policy.undo_window)
+        target = choose_target(await list_generations(self._pool), policy.identity, moment, policy.undo_window)
         for step, last in _steps(after):
             rows = await self._rows(area, step, last, target)
             if rows:
                 return Page(None, self._next(step, rows), seen=len(rows), planned=len(rows))
         return Page(None)
 
-    async def _rows(self, area: Area, step: str, after: str | None, target: Target) -> list[DictRow]:
+    async def _rows(self, area: Area, step: str, after: str | None, target: GenerationTarget) -> list[DictRow]:
         if step != OUTDATED:
             return await read_unembedded(self._pool, step, area, target.number, after=after, limit=self._page_rows)
         if not target.outdated:
@@ -175,19 +175,19 @@ class Reembedding:
         ids = await find_outdated(self._pool, area, target.outdated, after=after, limit=self._page_rows)
         return [{"id": id_} for id_ in ids]
 
-    def _next(self, step: str, rows: Sequence[DictRow]) -> After:
+    def _next(self, step: str, rows: Sequence[DictRow]) -> PageCursor:
         if len(rows) == self._page_rows:
             return {"step": step, "id": str(rows[-1]["id"])}
         following = STEPS[STEPS.index(step) + 1 :]
         return {"step": following[0], "id": None} if following else None
 
-    async def _plan(self, step: str, rows: Sequence[DictRow], target: Target) -> Vectors | Outdated:
+    async def _plan(self, step: str, rows: Sequence[DictRow], target: GenerationTarget) -> VectorPage | OutdatedVectors:
         if step == OUTDATED:
-            return Outdated(tuple(row["id"] for row in rows), target.outdated)
+            return OutdatedVectors(tuple(row["id"] for row in rows), target.outdated)
         texts = [EMBEDDED[step].text(row) for row in rows]
         chunks = await self._embed(texts)
         embedded = await asyncio.to_thread(_embedded, EMBEDDED[step], rows, texts, chunks)
-        return Vectors(step, embedded, target.number if target.is_begun else None)
+        return VectorPage(step, embedded, target.number if target.is_begun else None)
 
     async def _embed(self, texts: Sequence[str]) -> list[tuple[Chunk, ...]]:
         found: list[tuple[Chunk, ...]] = []
@@ -197,13 +197,13 @@ class Reembedding:
             raise Unavailable("embedder", f"it returned {len(found)} results for {len(texts)} texts")
         return found
 
-    async def act(self, changes: Changes, area: Area, plan: Vectors | Outdated) -> Counts:
+    async def act(self, writer: RowWriter, area: Area, plan: VectorPage | OutdatedVectors) -> RunCounts:
         """Write the vectors of what still says the same, or remove those that nobody reads."""
-        if isinstance(plan, Outdated):
-            return Counts(changed=await delete_outdated(changes.connection, area, plan.ids, plan.generations))
-        return Counts(changed=await self._write(changes.connection, area, plan))
+        if isinstance(plan, OutdatedVectors):
+            return RunCounts(changed=await delete_outdated(writer.connection, area, plan.ids, plan.generations))
+        return RunCounts(changed=await self._write(writer.connection, area, plan))
 
-    async def _write(self, connection: Connection, area: Area, plan: Vectors) -> int:
+    async def _write(self, connection: Connection, area: Area, plan: VectorPage) -> int:
         number = plan.generation
         if number is None:
             number = await begin_generation(connection, self._policy.identity, self._policy.thresholds)
@@ -219,7 +219,7 @@ class Reembedding:
         """Return 0: nothing leaves a search."""
         return 0
 
-    async def undo(self, connection: Connection, run: UUID) -> Counts:
+    async def undo(self, connection: Connection, run: UUID) -> RunCounts:
         """Drop the vectors that the run's area has of the generation that is being built, those of other runs included.
 
         Raises:
@@ -228,17 +228,17 @@ class Reembedding:
         known = await list_generations(self._pool)
         own = next((one for one in known if one.identity == self._policy.identity), None)
         if own is None:
-            return Counts()
+            return RunCounts()
         if own.is_active:
             raise Conflict(
                 f"searches read the vectors of {own.identity.model}; to go back, run `python -m jobs reembed` with the "
                 "model before it, and start with that one"
             )
         dropped = await drop_building(connection, await run_area(connection, run), own.number)
-        return Counts(seen=dropped, changed=dropped)
+        return RunCounts(seen=dropped, changed=dropped)
 
 
-def _steps(after: After) -> Iterator[tuple[str, str | None]]:
+def _steps(after: PageCursor) -> Iterator[tuple[str, str | None]]:
     """Yield the steps that are left, each with the id after which it begins."""
     first = STEPS[0] if after is None else after["step"]
     for step in STEPS[STEPS.index(first) :]:

@@ -1,6 +1,6 @@
-"""Jobs that decide row by row: a page of a scope's rows in the order of their ids, each by itself."""
+"""The jobs sweep, decay, entities and edges, which decide row by row, in the order of ids."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -8,9 +8,9 @@ from typing import Any, Literal
 from psycopg.rows import DictRow
 
 from lamina.core.areas import Area
-from lamina.core.runs import Counts
-from lamina.maintenance.changes import Changes
-from lamina.maintenance.pages import After, Page
+from lamina.core.runs import RunCounts
+from lamina.maintenance.job import Page, PageCursor
+from lamina.maintenance.row_writer import RowWriter
 from lamina.policies.retention.decay import edge_strength_share, entity_confidence_share, note_weight
 from lamina.policies.retention.lifespan import is_warm
 from lamina.stores.postgres.aging import Candidates, read_candidates
@@ -23,12 +23,12 @@ Rows = Literal["notes", "entities", "edges"]
 
 @dataclass(frozen=True, slots=True)
 class RowPolicy:
-    """A job that decides row by row.
+    """The decision of one of these jobs.
 
     Args:
-        rows: Whose rows it changes.
-        candidates: Rows that may be due.
-        decide: Returns what becomes of them; of most, nothing.
+        rows: The relation that it changes.
+        candidates: The rows that may be due.
+        decide: Returns the changes, which are few: most rows stay as they are.
     """
 
     rows: Rows
@@ -41,7 +41,7 @@ class RowJob:
 
     Args:
         pool: Connections to Postgres.
-        policy: What it decides.
+        policy: The decision.
         page_rows: Most rows of a page.
     """
 
@@ -50,7 +50,7 @@ class RowJob:
         self._policy = policy
         self._page_rows = page_rows
 
-    async def decide(self, area: Area, after: After, moment: datetime) -> Page[list[RowChange]]:
+    async def decide(self, area: Area, after: PageCursor, moment: datetime) -> Page[list[RowChange]]:
         """Read one page and decide."""
         rows = await read_candidates(
             self._pool,
@@ -65,44 +65,41 @@ class RowJob:
         next_after = None if is_last else {"id": str(rows[-1]["id"])}
         return Page(changes or None, next_after, seen=len(rows), planned=len(changes))
 
-    async def act(self, changes: Changes, area: Area, plan: list[RowChange]) -> Counts:
-        """Change the rows that still are as they were."""
-        change = {"notes": changes.notes, "entities": changes.entities, "edges": changes.edges}[self._policy.rows]
-        changed = set(await change(plan, tenant=area.tenant))
+    async def act(self, writer: RowWriter, area: Area, plan: list[RowChange]) -> RunCounts:
+        """Change the rows that are still as they were."""
+        changed = set(await writer.change(self._policy.rows, plan, tenant=area.tenant))
         removed = sum(one.id in changed and "deleted_at" in one.after for one in plan)
-        return Counts(changed=len(changed), removed=removed)
+        return RunCounts(changed=len(changed), removed=removed)
 
     async def size(self, area: Area) -> int:  # noqa: ARG002 - nothing is removed
         """Return 0: nothing is removed."""
         return 0
 
 
-def _swept(rows: Sequence[DictRow], moment: datetime) -> list[RowChange]:
-    after: dict[str, dict[str, Any]] = {
+def _sweep(rows: Sequence[DictRow], moment: datetime) -> list[RowChange]:
+    states: dict[str, dict[str, Any]] = {
         "idle": {"temperature": "cold", "temperature_changed_at": moment},
         "expired": {"deleted_at": moment},
     }
-    states = ((row, _state(row, moment)) for row in rows)
     return [
         RowChange(
             row["id"],
-            after[state],
+            states[reason],
             {"temperature": row["temperature"], "hits": row["hits"], "last_hit_at": row["last_hit_at"]},
         )
-        for row, state in states
-        if state is not None
+        for row in rows
+        if (reason := _reason_to_sweep(row, moment)) is not None
     ]
 
 
-def _state(row: DictRow, moment: datetime) -> Literal["idle", "expired"] | None:
-    """Return why a note may not stay where it is: it is warm without being so any more, or it has expired."""
+def _reason_to_sweep(row: DictRow, moment: datetime) -> Literal["idle", "expired"] | None:
     if row["expires_at"] is not None and row["expires_at"] <= moment:
         return "expired"
     is_idle = row["temperature"] == "warm" and not is_warm(row["hits"], row["last_hit_at"], moment)
     return "idle" if is_idle else None
 
 
-def _faded(rows: Sequence[DictRow], moment: datetime) -> list[RowChange]:
+def _fade_notes(rows: Sequence[DictRow], moment: datetime) -> list[RowChange]:
     # By whole days: a second run on the same day changes nothing.
     weights = ((row, note_weight(timedelta(days=(moment - row["last_hit_at"]).days))) for row in rows)
     return [
@@ -112,28 +109,27 @@ def _faded(rows: Sequence[DictRow], moment: datetime) -> list[RowChange]:
     ]
 
 
-def _doubted(rows: Sequence[DictRow], moment: datetime) -> list[RowChange]:
-    standings = ((row, entity_confidence_share(moment - row["last_seen_at"], row["sources"])) for row in rows)
-    return _stood(list(standings))
+def _fade_entities(rows: Sequence[DictRow], moment: datetime) -> list[RowChange]:
+    return _set_standings((row, entity_confidence_share(moment - row["last_seen_at"], row["sources"])) for row in rows)
 
 
-def _weakened(rows: Sequence[DictRow], moment: datetime) -> list[RowChange]:
-    return _stood([(row, edge_strength_share(moment - row["last_seen_at"])) for row in rows])
+def _fade_edges(rows: Sequence[DictRow], moment: datetime) -> list[RowChange]:
+    return _set_standings((row, edge_strength_share(moment - row["last_seen_at"])) for row in rows)
 
 
-def _stood(found: Sequence[tuple[DictRow, float]]) -> list[RowChange]:
+def _set_standings(shares: Iterable[tuple[DictRow, float]]) -> list[RowChange]:
     return [
-        RowChange(row["id"], {"standing": standing}, {"standing": row["standing"], "last_seen_at": row["last_seen_at"]})
-        for row, standing in found
-        if standing != row["standing"]
+        RowChange(row["id"], {"standing": share}, {"standing": row["standing"], "last_seen_at": row["last_seen_at"]})
+        for row, share in shares
+        if share != row["standing"]
     ]
 
 
-SWEEP = RowPolicy("notes", "idle_notes", _swept)
-"""Notes past their lifespan go cold (see policies.retention.lifespan); what has expired goes."""
-DECAY = RowPolicy("notes", "fading_notes", _faded)
-"""Notes that nobody finds lose their weight, and with it their place in contexts; see policies.retention.decay."""
-ENTITIES = RowPolicy("entities", "fading_entities", _doubted)
-"""Entities that nobody tells of lose confidence, and have it back when somebody does."""
-EDGES = RowPolicy("edges", "fading_edges", _weakened)
-"""Edges lose strength by their half-life, and count for nothing when little is left; none is deleted."""
+SWEEP = RowPolicy("notes", "idle_notes", _sweep)
+"""Notes past their lifespan go cold (see policies.retention.lifespan); expired ones are deleted."""
+DECAY = RowPolicy("notes", "fading_notes", _fade_notes)
+"""Idle notes lose weight, and with it their place in contexts; see policies.retention.decay."""
+ENTITIES = RowPolicy("entities", "fading_entities", _fade_entities)
+"""Entities lose confidence while nothing mentions them, and have it back with the next mention."""
+EDGES = RowPolicy("edges", "fading_edges", _fade_edges)
+"""Edges lose strength by their half-life, and are not followed once little is left; none is deleted."""

@@ -1,4 +1,4 @@
-"""When jobs are due: cron expressions, in UTC."""
+"""The schedule of the jobs: cron expressions, in UTC."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from lamina.settings import OFF, ScheduleSettings
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When one job runs by itself.
+    """The schedule of one job.
 
     Args:
         expression: Minute, hour, day of the month, month, day of the week.
@@ -24,7 +24,7 @@ class Schedule:
     expression: str
 
     def trigger(self) -> CronTrigger:
-        """Return what tells its times.
+        """Return the parsed expression.
 
         Raises:
             Misconfigured: If the expression cannot be read.
@@ -43,13 +43,13 @@ class Schedule:
         return None if found is None else found.astimezone(UTC)
 
     def is_missed(self, last: datetime, now: datetime) -> bool:
-        """Tell whether it should have run between the last time and now."""
+        """Report whether a run was due between the last time and now."""
         due = self.next_at(last)
         return due is not None and due <= now
 
 
 def schedules(settings: ScheduleSettings) -> Mapping[JobName, Schedule]:
-    """Return when each job runs; those that are off are left out.
+    """Return the schedules of the jobs that are not off.
 
     Raises:
         Misconfigured: If an expression cannot be read.

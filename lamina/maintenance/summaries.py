@@ -1,4 +1,4 @@
-"""Summaries of older notes: of days, of weeks from their days, of months from their weeks."""
+"""The job summaries: older notes by day, the days by week, the weeks by month."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from psycopg.rows import DictRow
 
 from lamina.core.areas import Area
 from lamina.core.memories import Note, as_utc
-from lamina.core.runs import Counts
+from lamina.core.runs import RunCounts
 from lamina.errors import Conflict, InvalidInput, LaminaError
 from lamina.extraction.extractive_summaries import SourceText, Summarizer
-from lamina.maintenance.changes import Changes
-from lamina.maintenance.derived_notes import Derived, Deriver, PreparedDerived, still_says
-from lamina.maintenance.pages import After, Page
+from lamina.maintenance.derived_notes import DerivedNote, Deriver, PreparedDerivedNote, still_says
+from lamina.maintenance.job import Page, PageCursor
+from lamina.maintenance.row_writer import RowWriter
 from lamina.policies.retention.summary_periods import (
     DatedNote,
     DueSummary,
@@ -38,11 +38,11 @@ class Summary:
     """A summary that is ready to be written.
 
     Args:
-        hashes: Of what it was made from, by id: if one says something else by now, it is not written.
-        replaces: The summary that it takes the place of.
+        hashes: Of its sources, by id: if one has another text by now, the summary is not written.
+        replaces: The earlier summary of the same period.
     """
 
-    made: PreparedDerived
+    made: PreparedDerivedNote
     hashes: Mapping[UUID, bytes]
     replaces: UUID | None
 
@@ -50,8 +50,8 @@ class Summary:
 class SummaryJob:
     """Summarises older notes; the notes themselves stay as they are.
 
-    A page is a slice of days, then the weeks of a scope, then its months. What a summariser fails at is not marked in
-    any way: the next run finds it due again.
+    A page is a slice of days, then the weeks of a scope, then its months. A failed summary leaves no mark: the next
+    run finds it due again.
 
     Args:
         pool: Connections to Postgres.
@@ -59,7 +59,7 @@ class SummaryJob:
         deriver: Makes the notes.
         policy: When a period is due.
         tokens: Most tokens of a summary's text.
-        slice_notes: Notes of which a page takes the days.
+        slice_notes: Notes of a slice of days.
     """
 
     def __init__(
@@ -79,17 +79,17 @@ class SummaryJob:
         self._tokens = tokens
         self._slice_notes = slice_notes
 
-    async def decide(self, area: Area, after: After, moment: datetime) -> Page[list[Summary]]:
-        """Find what of one page is due, and make its summaries."""
+    async def decide(self, area: Area, after: PageCursor, moment: datetime) -> Page[list[Summary]]:
+        """Find the due summaries of one page, and write their texts."""
         due, page = await self._due(area, after, moment)
         made, problems = await self._made(area, due)
         return Page(made or None, page.after, page.seen, planned=len(made), problems=tuple(problems))
 
-    async def preview(self, area: Area, after: After, moment: datetime) -> Page[None]:
-        """Find what of one page is due; weeks of days that are still to be summarised are not known yet."""
+    async def preview(self, area: Area, after: PageCursor, moment: datetime) -> Page[None]:
+        """Count the due summaries of one page; a week of days that are due too is not counted yet."""
         return (await self._due(area, after, moment))[1]
 
-    async def _due(self, area: Area, after: After, moment: datetime) -> tuple[list[DueSummary], Page[None]]:
+    async def _due(self, area: Area, after: PageCursor, moment: datetime) -> tuple[list[DueSummary], Page[None]]:
         at = after or {"level": Level.DAILY.value, "since": None}
         level = Level(at["level"])
         notes, until = await self._slice(area, at["since"], moment) if level is Level.DAILY else ((), None)
@@ -129,24 +129,24 @@ class SummaryJob:
             raise Conflict("its notes are changing")
         texts = [SourceText(row["content"], row["event_at"], row["importance"]) for row in sources]
         text = await self._summarizer.summarize(texts, most_tokens=self._tokens)
-        derived = Derived(due.key, due.user, _note(due, text, sources))
+        derived = DerivedNote(due.key, due.user, _note(due, text, sources))
         [prepared] = await self._deriver.prepare([derived])
         return Summary(prepared, {row["id"]: bytes(row["content_hash"]) for row in sources}, due.replaces)
 
-    async def act(self, changes: Changes, area: Area, plan: list[Summary]) -> Counts:
-        """Write the summaries whose sources still say what they said."""
+    async def act(self, writer: RowWriter, area: Area, plan: list[Summary]) -> RunCounts:
+        """Write the summaries whose sources still have the same texts."""
         changed = 0
         for item in plan:
-            if await still_says(changes, area, item.hashes) and await self._deriver.write(changes, area, item.made):
-                changed += 1 + await _retire(changes, area, item)
-        return Counts(changed=changed)
+            if await still_says(writer, area, item.hashes) and await self._deriver.write(writer, area, item.made):
+                changed += 1 + await _retire(writer, area, item)
+        return RunCounts(changed=changed)
 
     async def size(self, area: Area) -> int:  # noqa: ARG002 - nothing is removed: a summary takes another one's place
         """Return 0: nothing is removed."""
         return 0
 
 
-def _following(level: Level, until: datetime | None) -> After:
+def _following(level: Level, until: datetime | None) -> PageCursor:
     if until is not None:
         return {"level": level.value, "since": until.isoformat()}
     later = _LEVELS[_LEVELS.index(level) + 1 :]
@@ -176,8 +176,8 @@ def _note(due: DueSummary, text: str, sources: Sequence[DictRow]) -> Note:
     )
 
 
-async def _retire(changes: Changes, area: Area, item: Summary) -> int:
+async def _retire(writer: RowWriter, area: Area, item: Summary) -> int:
     if item.replaces is None:
         return 0
-    after = {"deleted_at": changes.moment, "merged_into": item.made.derived.id}
-    return len(await changes.notes([RowChange(item.replaces, after, {"deleted_at": None})], tenant=area.tenant))
+    after = {"deleted_at": writer.moment, "merged_into": item.made.derived.id}
+    return len(await writer.change_notes([RowChange(item.replaces, after, {"deleted_at": None})], tenant=area.tenant))

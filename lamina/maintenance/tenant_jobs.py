@@ -1,15 +1,15 @@
-"""Jobs over whole tenants: the upkeep of the caches' tables, the audit of the projections."""
+"""The jobs caches and audit, which work on whole tenants."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
 from lamina.core.areas import Area
-from lamina.core.runs import Counts
+from lamina.core.runs import RunCounts
 from lamina.core.tiers import ProjectionName
 from lamina.errors import LaminaError
-from lamina.maintenance.changes import Changes
-from lamina.maintenance.pages import After, Page
+from lamina.maintenance.job import Page, PageCursor
+from lamina.maintenance.row_writer import RowWriter
 from lamina.projections.audit import Drift
 from lamina.stores.postgres.epochs import unsettle
 from lamina.stores.postgres.outbox import enqueue
@@ -19,11 +19,11 @@ Audit = Callable[[str], Awaitable[Drift]]
 Repairs = Mapping[ProjectionName, Sequence[UUID]]
 
 
-class UpkeepJob:
-    """Removes from the caches' tables what has expired; nothing of it is the truth, and nothing is kept for an undo.
+class CacheExpiryJob:
+    """Removes expired rows from the caches' tables; they are copies, so that it needs no undo.
 
     Args:
-        count: Tells how many rows of a tenant have expired.
+        count: Counts the expired rows of a tenant.
         purge: Removes them.
     """
 
@@ -31,15 +31,15 @@ class UpkeepJob:
         self._count = count
         self._purge = purge
 
-    async def decide(self, area: Area, after: After, moment: datetime) -> Page[bool]:  # noqa: ARG002 - one page
-        """Count what has expired."""
+    async def decide(self, area: Area, after: PageCursor, moment: datetime) -> Page[bool]:  # noqa: ARG002 - one page
+        """Count the expired rows."""
         expired = await self._count(moment, _tenant(area))
         return Page(plan=True, seen=expired, planned=expired)
 
-    async def act(self, changes: Changes, area: Area, plan: bool) -> Counts:  # noqa: ARG002 - all of it goes
-        """Remove what has expired."""
-        purged = await self._purge(changes.moment, _tenant(area))
-        return Counts(changed=sum(purged.values()))
+    async def act(self, writer: RowWriter, area: Area, plan: bool) -> RunCounts:  # noqa: ARG002 - all of it goes
+        """Remove the expired rows."""
+        purged = await self._purge(writer.moment, _tenant(area))
+        return RunCounts(changed=sum(purged.values()))
 
     async def size(self, area: Area) -> int:  # noqa: ARG002 - nothing leaves a search
         """Return 0: nothing leaves a search."""
@@ -47,7 +47,7 @@ class UpkeepJob:
 
 
 class AuditJob:
-    """Compares every projection with Postgres, and has what differs taken over again.
+    """Compares every projection with Postgres, and queues the rows that differ.
 
     Args:
         audits: Compares one projection with Postgres, for a tenant.
@@ -56,35 +56,33 @@ class AuditJob:
     def __init__(self, audits: Mapping[ProjectionName, Audit]) -> None:
         self._audits = audits
 
-    async def decide(self, area: Area, after: After, moment: datetime) -> Page[Repairs]:  # noqa: ARG002 - one page
-        """Compare; a projection that does not answer is a problem, and the others are compared all the same."""
-        outcomes = {name: await _audited(audit, _tenant(area)) for name, audit in self._audits.items()}
-        drifts = {name: drift for name, drift in outcomes.items() if isinstance(drift, Drift)}
+    async def decide(self, area: Area, after: PageCursor, moment: datetime) -> Page[Repairs]:  # noqa: ARG002 - one page
+        """Compare all projections; one that does not answer is a problem of the page."""
+        drifts: dict[ProjectionName, Drift] = {}
+        problems = []
+        for name, audit in self._audits.items():
+            try:
+                drifts[name] = await audit(_tenant(area))
+            except LaminaError as error:
+                problems.append(f"{name} of {area}: {error}")
         repairs: Repairs = {name: drift.ids() for name, drift in drifts.items() if drift.ids()}
         return Page(
             plan=repairs or None,
             seen=sum(drift.expected for drift in drifts.values()),
             planned=sum(map(len, repairs.values())),
-            problems=tuple(f"{name} of {area}: {told}" for name, told in outcomes.items() if isinstance(told, str)),
+            problems=tuple(problems),
         )
 
-    async def act(self, changes: Changes, area: Area, plan: Repairs) -> Counts:
-        """Put what differs into the outbox."""
+    async def act(self, writer: RowWriter, area: Area, plan: Repairs) -> RunCounts:
+        """Put the rows that differ into the outbox."""
         for projection, ids in plan.items():
-            await enqueue(changes.connection, projection, ids)
-        await unsettle(changes.connection, _tenant(area))
-        return Counts(changed=sum(map(len, plan.values())))
+            await enqueue(writer.connection, projection, ids)
+        await unsettle(writer.connection, _tenant(area))
+        return RunCounts(changed=sum(map(len, plan.values())))
 
     async def size(self, area: Area) -> int:  # noqa: ARG002 - nothing leaves a search
         """Return 0: nothing leaves a search."""
         return 0
-
-
-async def _audited(audit: Audit, tenant: str) -> Drift | str:
-    try:
-        return await audit(tenant)
-    except LaminaError as error:
-        return str(error)
 
 
 def _tenant(area: Area) -> str:

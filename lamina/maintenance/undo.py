@@ -1,18 +1,18 @@
-"""The undo of a run: every row that nobody changed since gets back what it was."""
+"""The undo of a run: its rows get their old values back, unless another write has changed them since."""
 
-from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import psycopg
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt
 
-from lamina.core.runs import Counts, Run, RunState, told_error
+from lamina.core.runs import Run, RunCounts, RunState, error_line
 from lamina.errors import Conflict, Unavailable
-from lamina.maintenance.changes import Changes
-from lamina.maintenance.pages import Job, Undoes
+from lamina.maintenance.job import Job, Undoes
+from lamina.maintenance.row_writer import RowWriter
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
-from lamina.stores.postgres.job_changes import RELATIONS, Relation, RowChange, take_undone
+from lamina.stores.postgres.job_changes import RELATIONS, Relation, take_undone
 from lamina.stores.postgres.job_runs import JobRuns, job_lock
 
 PAGE = 2_000
@@ -26,8 +26,8 @@ class Undo:
     Args:
         url: Postgres, for the lock.
         pool: Connections to Postgres.
-        job: What the run was one of.
-        window: How long after its end a run can be undone.
+        job: The job of the runs.
+        window: Time after the end of a run in which it can be undone.
     """
 
     def __init__(self, url: str, pool: Pool, job: Job[Any], *, window: timedelta) -> None:
@@ -37,12 +37,12 @@ class Undo:
         self._job = job
         self._window = window
 
-    async def undo(self, id_: UUID, now: datetime, tenant: str | None = None) -> Counts:
-        """Take a run back; one that was interrupted goes on.
+    async def undo(self, id_: UUID, now: datetime, tenant: str | None = None) -> RunCounts:
+        """Undo a run; an interrupted undo goes on.
 
         Returns:
-            ``seen``: rows that the run had changed; ``changed``: those that are again as they were. The others were
-            changed by somebody since, and stay.
+            ``seen``: rows that the run had changed; ``changed``: rows with their old values again. Others have been
+            changed since, and stay.
 
         Raises:
             NotFound: If there is no such run, or it is not about this tenant alone.
@@ -55,61 +55,48 @@ class Undo:
                 raise Conflict(f"another run of {run.order.job} works on {run.order.area}; wait for its end")
             if not await self._runs.reopen(id_, RunState.UNDOING, of=_ENDED):
                 raise Conflict(f"run {id_} is {run.state}; only what has ended is undone, and once")
-            undone = await self._to_its_end(run)
+            undone = await self._undo_or_record_failure(run)
             await self._runs.finish(id_, RunState.UNDONE, undone=undone)
         return undone
 
-    async def _to_its_end(self, run: Run) -> Counts:
-        """Take everything back; what fails at that is told, and can be asked for again."""
+    async def _undo_or_record_failure(self, run: Run) -> RunCounts:
         try:
-            return await self._back(run)
+            return await self._undo_pages(run)
         except Unavailable:
-            raise  # It goes on where it stands.
+            raise  # The run stays UNDOING: its undo goes on from there.
         except Conflict as error:
             await self._runs.refuse(run.id, RunState.STOPPED if run.held else RunState.DONE, f"undo: {error}")
             raise
         except Exception as error:
-            await self._runs.finish(run.id, RunState.FAILED, f"undo: {told_error(error)}")
+            await self._runs.finish(run.id, RunState.FAILED, f"undo: {error_line(error)}")
             raise
 
-    async def _back(self, run: Run) -> Counts:
-        undone = Counts()
+    async def _undo_pages(self, run: Run) -> RunCounts:
+        undone = RunCounts()
         for relation in RELATIONS:
-            while (page := await self._page(run, relation)).seen:
+            while (page := await self._undo_page(run, relation)).seen:
                 undone += page
-        while isinstance(self._job, Undoes) and (rest := await self._rest(self._job, run.id)).seen:
-            undone += rest
+        if isinstance(job := self._job, Undoes):
+            while (page := await in_transaction(self._pool, lambda connection: job.undo(connection, run.id))).seen:
+                undone += page
         return undone
 
-    async def _rest(self, job: Undoes, run: UUID) -> Counts:
-        return await in_transaction(self._pool, lambda connection: job.undo(connection, run))
+    async def _undo_page(self, run: Run, relation: Relation) -> RunCounts:
+        async def act(connection: Connection) -> RunCounts:
+            changes = await take_undone(connection, run.id, relation, PAGE)
+            writer = RowWriter(connection, None, run.order.moment)
+            changed = await writer.change(relation, changes)
+            await writer.finish()
+            return RunCounts(seen=len(changes), changed=len(changed))
 
-    async def _page(self, run: Run, relation: Relation) -> Counts:
-        async def act(connection: Connection) -> Counts:
-            taken = await take_undone(connection, run.id, relation, PAGE)
-            changes = Changes(connection, None, run.order.moment)
-            changed = await _change(changes, relation, taken)
-            await changes.finish()
-            return Counts(seen=len(taken), changed=changed)
-
-        for _ in range(TRIES - 1):
-            with suppress(psycopg.errors.UniqueViolation):  # Somebody writes what comes back; then it stays away.
-                return await in_transaction(self._pool, act)
-        return await in_transaction(self._pool, act)
-
-
-async def _change(changes: Changes, relation: Relation, taken: list[RowChange]) -> int:
-    change = {
-        "notes": changes.notes,
-        "entities": changes.entities,
-        "edges": changes.edges,
-        "messages": changes.messages,
-    }[relation]
-    return len(await change(taken))
+        # An equal note may be written while a deleted one comes back; the next try sees it and leaves that one deleted.
+        is_equal = retry_if_exception_type(psycopg.errors.UniqueViolation)
+        retrying = AsyncRetrying(retry=is_equal, stop=stop_after_attempt(TRIES), reraise=True)
+        return await retrying(in_transaction, self._pool, act)
 
 
 async def request_undo(runs: JobRuns, id_: UUID, now: datetime, window: timedelta, tenant: str | None = None) -> None:
-    """Have whoever works on the queue undo a run.
+    """Queue the undo of a run.
 
     Raises:
         NotFound: If there is no such run, or it is not about this tenant alone.

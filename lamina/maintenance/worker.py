@@ -1,4 +1,4 @@
-"""One partition of a run: unit by unit, page by page, each page once."""
+"""The work on one partition of a run: unit by unit, page by page, each page applied once."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -7,10 +7,10 @@ from typing import Any
 from uuid import UUID
 
 from lamina.core.areas import Area
-from lamina.core.runs import Counts, Cursor, Held, Partition, Run, RunState, told_error
+from lamina.core.runs import Cursor, Partition, Run, RunCounts, RunState, SkippedScope, error_line
 from lamina.errors import Misconfigured, Unavailable
-from lamina.maintenance.changes import Changes
-from lamina.maintenance.pages import After, Job, Page, Previews
+from lamina.maintenance.job import Job, Page, PageCursor, Previews
+from lamina.maintenance.row_writer import RowWriter
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.job_runs import JobRuns, advance_partition, count_changes
 
@@ -18,13 +18,13 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """When a job leaves a scope alone.
+class JobLimits:
+    """The units of a job, and how much of a unit it may remove.
 
     Args:
-        units: What the job is cut into: ``namespaces`` or ``tenants``.
+        units: ``namespaces`` or ``tenants``.
         removes: Whether it takes rows out of every search at all.
-        most_removed: Share of a scope's rows above which it is left alone, 0..1.
+        most_removed: Share of a unit's rows, 0..1; a unit that would lose more is skipped.
     """
 
     units: str
@@ -33,7 +33,7 @@ class Limits:
 
 
 class Overtaken(Exception):
-    """Somebody else has moved the partition on meanwhile."""
+    """Another worker has advanced the partition meanwhile."""
 
 
 class Worker:
@@ -42,32 +42,31 @@ class Worker:
     Args:
         pool: Connections to Postgres.
         job: Decides and acts.
-        limits: When it leaves a scope alone.
+        limits: When it skips a unit.
     """
 
-    def __init__(self, pool: Pool, job: Job[Any], limits: Limits) -> None:
+    def __init__(self, pool: Pool, job: Job[Any], limits: JobLimits) -> None:
         self._pool = pool
         self._runs = JobRuns(pool)
         self._job = job
         self._limits = limits
 
     async def work(self, run: Run, number: int) -> None:
-        """Bring one partition to its end, from where it stands; return at once if it has ended.
+        """Work one partition to its end, from its cursor; return at once if it has ended.
 
-        Another worker on the same partition does no harm: whoever comes first to a page applies it, the other one
-        goes on from there.
+        Two workers on one partition do no harm: each page is applied by the first, and the other goes on from there.
         """
         while True:
             partition = await self._runs.partition(run.id, number)
             if partition.is_done:
                 return
             try:
-                await self._go_on(run, partition)
+                await self._work_units(run, partition)
             except Overtaken:
                 if (await self._runs.get(run.id)).state is not RunState.RUNNING:
                     return
 
-    async def _go_on(self, run: Run, partition: Partition) -> None:
+    async def _work_units(self, run: Run, partition: Partition) -> None:
         at = partition
         async for area, after in self._units(run, partition):
             try:
@@ -76,17 +75,17 @@ class Worker:
                 raise
             except Exception as error:
                 logger.exception("%s of run %s failed at %s", run.order.job, run.id, area)
-                at = await self._pass_over(run, partition.number, area, error)
-        await self._advance(run, at, at.cursor, Counts(), is_done=True)
+                at = await self._skip_failed(run, partition.number, area, error)
+        await self._advance(run, at, at.cursor, RunCounts(), is_done=True)
 
-    async def _pass_over(self, run: Run, number: int, area: Area, error: Exception) -> Partition:
-        """Leave a unit as far as it came, and go on with the next: one scope's fault is no other one's."""
+    async def _skip_failed(self, run: Run, number: int, area: Area, error: Exception) -> Partition:
+        """Record the error of a unit, and go on with the next: an error of one scope must not stop the others."""
         at = await self._runs.partition(run.id, number)
-        problem = f"{area}: {told_error(error)}"
-        return await self._advance(run, at, _cursor(area, None), Counts(units=1), problems=(problem,))
+        problem = f"{area}: {error_line(error)}"
+        return await self._advance(run, at, _cursor(area, None), RunCounts(units=1), problems=(problem,))
 
-    async def _units(self, run: Run, partition: Partition) -> AsyncIterator[tuple[Area, After]]:
-        """Yield the unit that was begun, with where it stands, and all that follow it."""
+    async def _units(self, run: Run, partition: Partition) -> AsyncIterator[tuple[Area, PageCursor]]:
+        """Yield the unit that was begun, with its next page, and all units after it."""
         place = partition.number, run.plan["partitions"]
         last, after = _place(partition.cursor)
         if last is not None and after is not None:
@@ -96,14 +95,14 @@ class Worker:
                 yield area, None
             last = units[-1]
 
-    async def _work_unit(self, run: Run, at: Partition, area: Area, after: After) -> Partition:
+    async def _work_unit(self, run: Run, at: Partition, area: Area, after: PageCursor) -> Partition:
         first = None
         if after is None and self._limits.removes and not run.order.is_forced:
             removals, first = await self._look_ahead(run, area)
             size = await self._job.size(area) if removals else 0
             if removals > self._limits.most_removed * size:
-                held = Held(**area.ids(), size=size, removals=removals)  # type: ignore[arg-type]
-                return await self._advance(run, at, _cursor(area, None), Counts(units=1), held=(held,))
+                skipped = SkippedScope(**area.ids(), size=size, removals=removals)  # type: ignore[arg-type]
+                return await self._advance(run, at, _cursor(area, None), RunCounts(units=1), held=(skipped,))
         while True:
             page, first = first or await self._decide(run, area, after), None
             at = await self._apply(run, at, area, page)
@@ -112,9 +111,9 @@ class Worker:
                 return at
 
     async def _look_ahead(self, run: Run, area: Area) -> tuple[int, Page[Any]]:
-        """Return how much of the unit the job would remove, and its first page, which may have asked a model.
+        """Count the rows of the unit that the job would remove; return its first page too, which may have cost a model.
 
-        Later pages are decided again, when those before them are applied.
+        Later pages are decided again, after those before them are applied.
         """
         first = page = await self._decide(run, area, None)
         removals = page.removals
@@ -123,29 +122,31 @@ class Worker:
             removals += page.removals
         return removals, first
 
-    async def _decide(self, run: Run, area: Area, after: After) -> Page[Any]:
+    async def _decide(self, run: Run, area: Area, after: PageCursor) -> Page[Any]:
         if run.order.is_dry_run and isinstance(self._job, Previews):
             return await self._job.preview(area, after, run.order.moment)
         return await self._job.decide(area, after, run.order.moment)
 
     async def _apply(self, run: Run, at: Partition, area: Area, page: Page[Any]) -> Partition:
         cursor = _cursor(area, page.after)
-        counts = Counts(units=int(page.after is None), seen=page.seen, planned=page.planned)
+        counts = RunCounts(units=int(page.after is None), seen=page.seen, planned=page.planned)
         if run.order.is_dry_run or page.plan is None:
             removed = page.removals if run.order.is_dry_run else 0
             return await self._advance(run, at, cursor, replace(counts, removed=removed), problems=page.problems)
 
         async def act(connection: Connection) -> None:
             await _moved(connection, run.id, at, cursor, counts, problems=page.problems)
-            changes = Changes(connection, run.id, run.order.moment)
-            acted = await self._job.act(changes, area, page.plan)
+            writer = RowWriter(connection, run.id, run.order.moment)
+            acted = await self._job.act(writer, area, page.plan)
             await count_changes(connection, run.id, at, acted)
-            await changes.finish()
+            await writer.finish()
 
         await in_transaction(self._pool, act)
         return replace(at, cursor=cursor)
 
-    async def _advance(self, run: Run, at: Partition, cursor: Cursor | None, counts: Counts, **told: Any) -> Partition:
+    async def _advance(
+        self, run: Run, at: Partition, cursor: Cursor | None, counts: RunCounts, **told: Any
+    ) -> Partition:
         async def act(connection: Connection) -> None:
             await _moved(connection, run.id, at, cursor, counts, **told)
             await count_changes(connection, run.id, at, counts)
@@ -155,17 +156,17 @@ class Worker:
 
 
 async def _moved(
-    connection: Connection, run: UUID, at: Partition, cursor: Cursor | None, counts: Counts, **told: Any
+    connection: Connection, run: UUID, at: Partition, cursor: Cursor | None, counts: RunCounts, **told: Any
 ) -> None:
     if not await advance_partition(connection, run, at, cursor, counts, **told):
         raise Overtaken
 
 
-def _cursor(area: Area, after: After) -> Cursor:
+def _cursor(area: Area, after: PageCursor) -> Cursor:
     return {**area.ids(), "after": after}
 
 
-def _place(cursor: Cursor | None) -> tuple[Area | None, After]:
+def _place(cursor: Cursor | None) -> tuple[Area | None, PageCursor]:
     if cursor is None:
         return None, None
     return Area(cursor["tenant"], cursor["workspace"], cursor["namespace"]), cursor["after"]

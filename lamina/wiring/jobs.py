@@ -15,16 +15,16 @@ from lamina.extraction.extractive_summaries import ExtractiveSummarizer, Summari
 from lamina.extraction.model_summaries import LanguageModelSummarizer
 from lamina.maintenance.compaction import CompactionJob, compaction_policy
 from lamina.maintenance.consolidation import ConsolidationJob, ConsolidationPolicy
-from lamina.maintenance.dedup import MergeJob
+from lamina.maintenance.dedup import DedupJob
 from lamina.maintenance.derived_notes import Deriver
 from lamina.maintenance.driver import Driver, FanOut
-from lamina.maintenance.pages import Job
-from lamina.maintenance.reembed import Reembedding, ReembeddingPolicy
+from lamina.maintenance.job import Job
+from lamina.maintenance.reembed import ReembedJob, ReembedPolicy
 from lamina.maintenance.row_jobs import DECAY, EDGES, ENTITIES, SWEEP, RowJob, RowPolicy
 from lamina.maintenance.summaries import SummaryJob
-from lamina.maintenance.tenant_jobs import Audit, AuditJob, UpkeepJob
+from lamina.maintenance.tenant_jobs import Audit, AuditJob, CacheExpiryJob
 from lamina.maintenance.undo import Undo
-from lamina.maintenance.worker import Limits, Worker
+from lamina.maintenance.worker import JobLimits, Worker
 from lamina.models.lazy import LazyEmbedder
 from lamina.policies.caching.cache_keys import digest
 from lamina.policies.retention.clusters import EdgePolicy
@@ -79,9 +79,9 @@ def _by_row(policy: RowPolicy) -> Build:
     return build
 
 
-def _dedup(settings: Settings, pool: Pool, tools: Tools) -> MergeJob:  # noqa: ARG001 - it needs none
+def _dedup(settings: Settings, pool: Pool, tools: Tools) -> DedupJob:  # noqa: ARG001 - it needs none
     chosen = settings.jobs.dedup
-    return MergeJob(pool, min_jaccard=chosen.jaccard, window=timedelta(days=chosen.window_days))
+    return DedupJob(pool, min_jaccard=chosen.jaccard, window=timedelta(days=chosen.window_days))
 
 
 def build_summarizer(settings: Settings, embedder: Embedder) -> Summarizer:
@@ -147,15 +147,15 @@ def _archival(settings: Settings, pool: Pool, tools: Tools) -> Job[Any]:  # noqa
     return build_archival(settings, pool)
 
 
-def _reembed(settings: Settings, pool: Pool, tools: Tools) -> Reembedding:
+def _reembed(settings: Settings, pool: Pool, tools: Tools) -> ReembedJob:
     chosen = settings.embedding.thresholds
-    policy = ReembeddingPolicy(model_identity(settings), chosen, undo_window(settings), settings.jobs.page_rows)
-    return Reembedding(pool, tools.embedder, policy)
+    policy = ReembedPolicy(model_identity(settings), chosen, undo_window(settings), settings.jobs.page_rows)
+    return ReembedJob(pool, tools.embedder, policy)
 
 
-def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> UpkeepJob:  # noqa: ARG001 - it needs none
+def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> CacheExpiryJob:  # noqa: ARG001 - it needs none
     tables = build_cache_tables(settings, pool, NO_GENERATION)
-    return UpkeepJob(tables.count_expired, tables.purge_expired)
+    return CacheExpiryJob(tables.count_expired, tables.purge_expired)
 
 
 def _audit(settings: Settings, pool: Pool, tools: Tools) -> AuditJob:  # noqa: ARG001 - the projections do it
@@ -257,7 +257,7 @@ def undo_window(settings: Settings) -> timedelta:
     return timedelta(days=settings.jobs.undo_days)
 
 
-def job_limits(settings: Settings, name: JobName) -> Limits:
+def job_limits(settings: Settings, name: JobName) -> JobLimits:
     """Return the size of a job's units and pages, and the share that it may remove."""
     kind = JOBS[name]
-    return Limits(kind.units, kind.removes, settings.jobs.most_removed)
+    return JobLimits(kind.units, kind.removes, settings.jobs.most_removed)

@@ -9,8 +9,8 @@ import pytest
 
 from lamina.core.areas import Area
 from lamina.core.runs import JobName, RunState
-from lamina.maintenance.changes import Changes
-from lamina.maintenance.pages import Page
+from lamina.maintenance.job import Page
+from lamina.maintenance.row_writer import RowWriter
 from lamina.stores.postgres.connection import in_transaction
 from lamina.stores.postgres.outbox import enqueue_notes
 from lamina.wiring.jobs import build_job
@@ -66,7 +66,7 @@ async def test_what_is_deleted_while_a_job_works_on_it_stays_deleted_everywhere(
     for id_ in ids[:2]:
         assert (await application.client().delete(f"/v1/notes/{id_}")).status_code == 204
     act: Callable[[Any], Awaitable[Any]] = lambda connection: job.act(  # noqa: E731 - one call
-        Changes(connection, None, moment), area, page.plan
+        RowWriter(connection, None, moment), area, page.plan
     )
     await in_transaction(application.pool, act)
     await application.indexed()

@@ -11,10 +11,10 @@ from deployments.api import build_api
 from lamina.core.areas import Area
 from lamina.core.memories import Message, Role
 from lamina.core.ports import ModelIdentity
-from lamina.core.runs import Counts, RunState
+from lamina.core.runs import RunCounts, RunState
 from lamina.errors import Misconfigured, Unavailable
-from lamina.maintenance.changes import Changes
-from lamina.maintenance.compaction import CompactionJob, LiveMessage, Sessions, compaction_policy, shares
+from lamina.maintenance.compaction import CompactionJob, LiveMessage, Sessions, compaction_policy, summary_parts
+from lamina.maintenance.row_writer import RowWriter
 from lamina.policies.retention.session_budget import CompactionPolicy
 from lamina.settings import CompactionSettings, JobsSettings, SummariesSettings
 from lamina.stores.postgres.connection import in_transaction
@@ -311,9 +311,9 @@ async def test_where_another_model_takes_over_meanwhile_nothing_is_written(app: 
     assert page.plan is not None
     late = [replace(one, generation=one.generation + 1) for one in page.plan]
 
-    counts = await in_transaction(app.pool, lambda connection: job.act(Changes(connection, None, NOON), area, late))
+    counts = await in_transaction(app.pool, lambda connection: job.act(RowWriter(connection, None, NOON), area, late))
 
-    assert counts == Counts()
+    assert counts == RunCounts()
     assert await checksums(app) == before
 
 
@@ -409,8 +409,8 @@ def test_a_summary_that_nothing_follows_is_not_summarised_again() -> None:
     latest = [standing(place, None, 200) for place in range(6, 10)]
     later = standing(5, "user 0", 40)
 
-    assert shares([*summaries, *latest], POLICY) == []
-    assert [part.messages for part in shares([*summaries, later, *latest], POLICY)] == [(summaries[0], later)]
+    assert summary_parts([*summaries, *latest], POLICY) == []
+    assert [part.messages for part in summary_parts([*summaries, later, *latest], POLICY)] == [(summaries[0], later)]
 
 
 def standing(position: int, user: str | None, tokens: int, *, is_summary: bool = False) -> LiveMessage:

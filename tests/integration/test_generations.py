@@ -14,7 +14,7 @@ from lamina.core.ports import Change, ModelIdentity
 from lamina.core.queries import Query
 from lamina.core.scope import Scope
 from lamina.errors import Misconfigured, Unavailable
-from lamina.maintenance.reembed import Target, target_of
+from lamina.maintenance.reembed import GenerationTarget, choose_target
 from lamina.models.hashing import HashingModel
 from lamina.projections.locations import index_path
 from lamina.projections.ownership import OwnedProjection, owner_check
@@ -215,15 +215,20 @@ OLD = known(1, FIRST, "retired", 31)
 @pytest.mark.parametrize(
     ("generations", "expected"),
     [
-        ([], Target()),
-        ([known(1, FIRST, "active")], Target()),
-        ([known(1, SECOND, "active")], Target(1, is_begun=True)),
-        ([known(1, FIRST, "active"), known(2, SECOND, "building")], Target(2, is_begun=True)),
-        ([known(1, FIRST, "active"), known(2, SECOND, "retired", 5)], Target(2)),
-        ([OLD, known(2, SECOND, "active")], Target(2, is_begun=True, outdated=(1,))),
-        ([known(1, FIRST, "retired", 29), known(2, SECOND, "active")], Target(2, is_begun=True)),
-        ([OLD, known(2, HashingModel(seed=3), "active"), known(3, SECOND, "building")], Target(3, is_begun=True)),
+        ([], GenerationTarget()),
+        ([known(1, FIRST, "active")], GenerationTarget()),
+        ([known(1, SECOND, "active")], GenerationTarget(1, is_begun=True)),
+        ([known(1, FIRST, "active"), known(2, SECOND, "building")], GenerationTarget(2, is_begun=True)),
+        ([known(1, FIRST, "active"), known(2, SECOND, "retired", 5)], GenerationTarget(2)),
+        ([OLD, known(2, SECOND, "active")], GenerationTarget(2, is_begun=True, outdated=(1,))),
+        ([known(1, FIRST, "retired", 29), known(2, SECOND, "active")], GenerationTarget(2, is_begun=True)),
+        (
+            [OLD, known(2, HashingModel(seed=3), "active"), known(3, SECOND, "building")],
+            GenerationTarget(3, is_begun=True),
+        ),
     ],
 )
-def test_a_run_fills_the_generation_of_its_model(generations: list[GenerationStatus], expected: Target) -> None:
-    assert target_of(generations, SECOND.identity, NOW, MONTH) == expected
+def test_a_run_fills_the_generation_of_its_model(
+    generations: list[GenerationStatus], expected: GenerationTarget
+) -> None:
+    assert choose_target(generations, SECOND.identity, NOW, MONTH) == expected

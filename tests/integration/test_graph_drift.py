@@ -9,13 +9,13 @@ import numpy as np
 from lamina.core.memories import Entity, Note
 from lamina.core.ports import Inventory
 from lamina.core.scope import Scope
-from lamina.maintenance.changes import Changes
+from lamina.maintenance.row_writer import RowWriter
 from lamina.projections.audit import Drift, audit
 from lamina.stores.postgres.connection import Connection, in_transaction
 from lamina.stores.postgres.entities import PreparedEntity, put_entities
 from lamina.stores.postgres.job_changes import RowChange
 from lamina.stores.postgres.outbox import Outbox
-from tests.integration.test_merge_job import AGAIN, PLAIN, write_apart
+from tests.integration.test_dedup_job import AGAIN, PLAIN, write_apart
 from tests.support.application import Application
 from tests.support.jobs import rows_of, run_job, undo_run
 
@@ -38,8 +38,8 @@ async def links_of(app: Application) -> set[tuple[str, str]]:
 
 async def change(app: Application, id_: str, **after: Any) -> None:
     async def act(connection: Connection) -> None:
-        changes = Changes(connection, None, datetime.now(UTC))
-        await changes.notes([RowChange(UUID(id_), after)], tenant=app.tenant)
+        writer = RowWriter(connection, None, datetime.now(UTC))
+        await writer.change_notes([RowChange(UUID(id_), after)], tenant=app.tenant)
 
     await in_transaction(app.pool, act)
 

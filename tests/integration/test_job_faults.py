@@ -8,11 +8,11 @@ from uuid import UUID
 import pytest
 
 from lamina.core.areas import Area
-from lamina.core.runs import Counts, Order, RunState
+from lamina.core.runs import Order, RunCounts, RunState
 from lamina.errors import Conflict, Unavailable
-from lamina.maintenance.changes import Changes
-from lamina.maintenance.pages import After, Page
+from lamina.maintenance.job import Page, PageCursor
 from lamina.maintenance.row_jobs import DECAY, RowJob
+from lamina.maintenance.row_writer import RowWriter
 from lamina.maintenance.worker import Worker
 from lamina.stores.postgres.job_changes import RowChange, change_rows
 from lamina.stores.postgres.job_runs import JobRuns
@@ -36,7 +36,7 @@ async def weight_of(app: Application, id_: UUID) -> float:
 class Poisoned(RowJob):
     """Decay that cannot read one workspace."""
 
-    async def decide(self, area: Area, after: After, moment: datetime) -> Page[list[RowChange]]:
+    async def decide(self, area: Area, after: PageCursor, moment: datetime) -> Page[list[RowChange]]:
         if area.workspace == "poisoned":
             raise ValueError("None is not a valid Level")
         return await super().decide(area, after, moment)
@@ -59,7 +59,7 @@ async def test_a_scope_that_fails_is_told_and_every_other_one_is_worked_on(appli
 class Down(RowJob):
     """Decay without its database."""
 
-    async def decide(self, area: Area, after: After, moment: datetime) -> Page[list[RowChange]]:
+    async def decide(self, area: Area, after: PageCursor, moment: datetime) -> Page[list[RowChange]]:
         raise Unavailable("postgres", "it restarts")
 
 
@@ -153,11 +153,11 @@ class Teaching(RowJob):
         super().__init__(*arguments, **options)
         self.is_held, self.may_end = asyncio.Event(), asyncio.Event()
 
-    async def act(self, changes: Changes, area: Area, plan: list[RowChange]) -> Counts:
-        changes.bump(area.scope(), teaches=True)
+    async def act(self, writer: RowWriter, area: Area, plan: list[RowChange]) -> RunCounts:
+        writer.bump(area.scope(), teaches=True)
         self.is_held.set()
         await self.may_end.wait()
-        return await super().act(changes, area, plan)
+        return await super().act(writer, area, plan)
 
 
 async def test_no_writer_waits_for_a_page(application: Application) -> None:

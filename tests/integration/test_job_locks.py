@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 from lamina.core.areas import Area
-from lamina.core.runs import Counts, JobName, Order, Run, RunState
+from lamina.core.runs import JobName, Order, Run, RunCounts, RunState
 from lamina.errors import Conflict, Misconfigured
-from lamina.maintenance.pages import Job
+from lamina.maintenance.job import Job
 from lamina.maintenance.worker import Worker
 from lamina.stores.postgres.job_runs import JobRuns
 from lamina.wiring.jobs import job_limits
@@ -188,7 +188,7 @@ async def test_a_run_whose_driver_died_is_gone_on_with_by_the_next_start(filled:
     again = await run_job(filled, "sweep", in_days(9))
 
     assert [again.id] == left
-    assert (again.state, again.counts) == (RunState.DONE, Counts(units=2, seen=6, planned=6, changed=6))
+    assert (again.state, again.counts) == (RunState.DONE, RunCounts(units=2, seen=6, planned=6, changed=6))
 
 
 async def test_several_workers_on_one_partition_apply_each_page_once(filled: Application) -> None:
@@ -199,7 +199,7 @@ async def test_several_workers_on_one_partition_apply_each_page_once(filled: App
     await asyncio.gather(*(worker_of(small, job_of(small, "sweep")).work(run, 0) for _ in range(3)))
 
     ended = await JobRuns(filled.pool).get(run.id)
-    assert ended.counts == Counts(units=3, seen=16, planned=16, changed=16)
+    assert ended.counts == RunCounts(units=3, seen=16, planned=16, changed=16)
     assert cold(filled) == {"one": 13, "two": 3}
     assert journal_of(filled, run) == 16
 
@@ -217,7 +217,7 @@ async def test_a_worker_that_is_overtaken_within_a_page_changes_nothing_of_it(fi
     halt.passed.set()
     await working
 
-    assert ended.counts == Counts(units=1, seen=3, planned=3, changed=3)
+    assert ended.counts == RunCounts(units=1, seen=3, planned=3, changed=3)
     assert (await JobRuns(filled.pool).get(run.id)).counts == ended.counts
     assert late.decided == [Area(filled.tenant, "one", "default")]
 

@@ -11,7 +11,7 @@ from actors.instruments import record_pool
 from deployments.metrics.scrape import Part, Scrape
 from lamina.core.areas import Area
 from lamina.core.metrics import INSTRUMENTS, CallOutcome, Instrument
-from lamina.core.runs import JOB_NAMES, Counts, Order, RunState
+from lamina.core.runs import JOB_NAMES, Order, RunCounts, RunState
 from lamina.errors import Unavailable
 from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.builds import order_build
@@ -20,7 +20,7 @@ from lamina.wiring.stores import utc_now
 from tests.support.application import Application, running, settings_for
 from tests.unit.test_dashboard import collected
 
-NOTHING = Counts()
+NOTHING = RunCounts()
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ async def scraped(app: Application) -> dict[str, Metric]:
     return families(answer.content)
 
 
-async def done(runs: JobRuns, job: str, counts: Counts = NOTHING) -> None:
+async def done(runs: JobRuns, job: str, counts: RunCounts = NOTHING) -> None:
     id_ = await runs.add(Order(job, Area(), utc_now(), requested_by="schedule"))  # type: ignore[arg-type]
     await runs.begin(id_, units=1, partitions=1)
     partition = await runs.partition(id_, 0)
@@ -108,8 +108,8 @@ async def test_jobs_tell_their_runs_their_last_success_and_how_often_they_are_du
 async def test_drift_is_what_the_last_audit_of_everything_found(app: Application) -> None:
     runs = JobRuns(app.pool)
     nothing = await scraped(app)
-    await done(runs, "audit", Counts(seen=10, planned=7))
-    await done(runs, "audit", Counts(seen=12, planned=3))
+    await done(runs, "audit", RunCounts(seen=10, planned=7))
+    await done(runs, "audit", RunCounts(seen=12, planned=3))
     await runs.add(Order("audit", Area("acme"), utc_now()))
 
     found = await scraped(app)
@@ -120,7 +120,7 @@ async def test_drift_is_what_the_last_audit_of_everything_found(app: Application
 
 
 async def test_a_real_scrape_tells_everything_that_the_dashboard_may_ask_for(app: Application) -> None:
-    await done(JobRuns(app.pool), "audit", Counts(seen=10, planned=1))
+    await done(JobRuns(app.pool), "audit", RunCounts(seen=10, planned=1))
     order_build(app.url, "notes")
 
     found = await scraped(app)

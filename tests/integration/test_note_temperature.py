@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from lamina.cli import app as cli
 from lamina.core.areas import Area
 from lamina.core.ports import Change, NoteHits
-from lamina.core.runs import Counts, Order, Run
+from lamina.core.runs import Order, Run, RunCounts
 from lamina.core.scope import Scope
 from lamina.errors import Conflict
 from lamina.models.hashing import HashingModel
@@ -108,7 +108,7 @@ async def test_a_demoted_note_is_found_by_its_meaning_alone_and_a_hit_brings_it_
     await application.indexed()
 
     assert swept.order.area == Area(application.tenant, "default", "default")
-    assert swept.counts == Counts(units=1, seen=1, planned=1, changed=1)
+    assert swept.counts == RunCounts(units=1, seen=1, planned=1, changed=1)
     assert cold["temperature"] == "cold"
     assert found_cold == {str(id_): COLD}
     assert await found_by(application) == {str(id_): WARM}
@@ -223,7 +223,7 @@ async def test_a_dry_run_tells_what_a_sweep_would_do_and_changes_nothing(applica
 
     assert checksums(application, application.tenant) == before
     assert told.order.is_dry_run
-    assert told.counts == Counts(units=1, seen=2, planned=2, changed=0)
+    assert told.counts == RunCounts(units=1, seen=2, planned=2, changed=0)
     assert (await sweep(application, workspace="w0")).counts.changed == told.counts.planned
 
 
@@ -239,7 +239,7 @@ async def test_a_sweep_in_small_pages_comes_to_the_same_as_in_a_large_one(
     whole = await run_job(application, "sweep", in_days(3.5))
     paged = await run_job(in_pages(other, page_rows), "sweep", in_days(3.5))
 
-    assert paged.counts == whole.counts == Counts(units=2, seen=4, planned=4, changed=4)
+    assert paged.counts == whole.counts == RunCounts(units=2, seen=4, planned=4, changed=4)
     assert temperatures_of(other) == temperatures_of(application)
     await other.close_clients()
 

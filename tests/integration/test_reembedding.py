@@ -22,9 +22,9 @@ from lamina.core.runs import Order, Run, RunState
 from lamina.core.scope import Scope
 from lamina.core.tiers import Source
 from lamina.errors import Conflict, Misconfigured, Unavailable
-from lamina.maintenance.changes import Changes
 from lamina.maintenance.driver import Driver, fan_out_over
-from lamina.maintenance.reembed import Reembedding, ReembeddingPolicy
+from lamina.maintenance.reembed import ReembedJob, ReembedPolicy
+from lamina.maintenance.row_writer import RowWriter
 from lamina.maintenance.undo import Undo
 from lamina.maintenance.worker import Worker
 from lamina.models.batching import BatchingEmbedder
@@ -86,9 +86,9 @@ async def served(url: str, folder: Path, model: Model) -> AsyncIterator[Applicat
         yield app
 
 
-def job_of(app: Application, embedder: Recorded, page_rows: int = 2) -> Reembedding:
-    policy = ReembeddingPolicy(embedder.model.identity, page_rows=page_rows)
-    return Reembedding(app.pool, embedder, policy)
+def job_of(app: Application, embedder: Recorded, page_rows: int = 2) -> ReembedJob:
+    policy = ReembedPolicy(embedder.model.identity, page_rows=page_rows)
+    return ReembedJob(app.pool, embedder, policy)
 
 
 async def reembed(
@@ -450,7 +450,7 @@ async def test_what_changes_between_reading_and_writing_is_left_to_the_next_run(
         pages = [await job.decide(area, {"step": step, "id": None}, at) for step in ("notes", "passages", "procedures")]
         await change()
         async with app.pool.connection() as connection:
-            counts = [await job.act(Changes(connection, None, at), area, page.plan) for page in pages]  # type: ignore[arg-type]
+            counts = [await job.act(RowWriter(connection, None, at), area, page.plan) for page in pages]  # type: ignore[arg-type]
 
         assert pages[0].planned > 2
         assert [count.changed for count in counts] == [pages[0].planned - 2, 0, 0]

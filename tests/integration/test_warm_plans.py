@@ -13,8 +13,8 @@ from psycopg.rows import dict_row
 
 from lamina.core.queries import Filters
 from lamina.embedded import EmbeddedPostgres
-from lamina.maintenance.changes import Changes
 from lamina.maintenance.row_jobs import SWEEP
+from lamina.maintenance.row_writer import RowWriter
 from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.aging import QUERIES as AGING_QUERIES
 from lamina.stores.postgres.connection import QUERIES as SESSION_QUERIES
@@ -94,7 +94,7 @@ async def sweep(url: str, rows: Rows, moment: datetime | None = None) -> list[UU
     """Demote these notes as the job does."""
     async with await psycopg.AsyncConnection.connect(url, row_factory=dict_row) as connection:
         moment = moment or datetime.now(UTC)
-        return await Changes(connection, None, moment).notes(SWEEP.decide(rows, moment), tenant="acme")
+        return await RowWriter(connection, None, moment).notes(SWEEP.decide(rows, moment), tenant="acme")
 
 
 def due(connection: "psycopg.Connection[dict[str, Any]]", before: str = "", **asked: Any) -> Rows:

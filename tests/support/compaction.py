@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lamina.core.runs import Counts, Order, Run
+from lamina.core.runs import Order, Run, RunCounts
 from lamina.core.scope import Scope
 from lamina.errors import Unavailable
 from lamina.extraction.extractive_summaries import ExtractiveSummarizer, SourceText, Summarizer
 from lamina.maintenance.compaction import CompactionJob
-from lamina.maintenance.pages import Job
+from lamina.maintenance.job import Job
 from lamina.maintenance.undo import Undo
 from lamina.policies.retention.session_budget import CompactionPolicy
 from lamina.wiring.jobs import undo_window
@@ -64,7 +64,7 @@ async def compact(app: Application, job: Job[Any] | None = None, **order: Any) -
     return await driver_of(app, "compaction", job or compaction_of(app)).start(wanted)
 
 
-async def undo(app: Application, run: Run) -> Counts:
+async def undo(app: Application, run: Run) -> RunCounts:
     """Take a compaction back."""
     job = compaction_of(app)
     return await Undo(postgres_url(app.settings), app.pool, job, window=undo_window(app.settings)).undo(

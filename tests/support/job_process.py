@@ -28,7 +28,7 @@ from lamina.core.areas import Area
 from lamina.core.runs import JobName, Order, RunState
 from lamina.errors import Conflict, Unavailable
 from lamina.maintenance.driver import fan_out_over
-from lamina.maintenance.pages import Job
+from lamina.maintenance.job import Job
 from lamina.maintenance.worker import Worker
 from lamina.settings import Settings
 from lamina.stores.postgres.job_runs import JobRuns

@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lamina.core.areas import Area
-from lamina.core.runs import Counts, JobName, Order, Run
+from lamina.core.runs import JobName, Order, Run, RunCounts
 from lamina.core.scope import Scope
-from lamina.maintenance.changes import Changes
 from lamina.maintenance.driver import Driver, fan_out_over
-from lamina.maintenance.pages import After, Job, Page
+from lamina.maintenance.job import Job, Page, PageCursor
+from lamina.maintenance.row_writer import RowWriter
 from lamina.maintenance.worker import Worker
 from lamina.models.batching import BatchingEmbedder
 from lamina.wiring.jobs import Tools, build_driver, build_job, build_undo, build_worker, job_limits
@@ -44,7 +44,7 @@ async def run_job(app: Application, name: JobName, moment: datetime | None = Non
     return await driver_of(app, name).start(Order(name, area, moment or datetime.now(UTC), **order))
 
 
-async def undo_run(app: Application, run: Run, now: datetime | None = None) -> Counts:
+async def undo_run(app: Application, run: Run, now: datetime | None = None) -> RunCounts:
     """Take a run back."""
     return await build_undo(app.settings, app.pool, run.order.job, tools_of(app)).undo(run.id, now or datetime.now(UTC))
 
@@ -93,14 +93,14 @@ class Watched:
     before_acting: Callable[[], Awaitable[None]] = nothing
     decided: list[Area] = field(default_factory=list)
 
-    async def decide(self, area: Area, after: After, moment: datetime) -> Page[Any]:
+    async def decide(self, area: Area, after: PageCursor, moment: datetime) -> Page[Any]:
         self.decided.append(area)
         await self.before_deciding()
         return await self.job.decide(area, after, moment)
 
-    async def act(self, changes: Changes, area: Area, plan: Any) -> Counts:
+    async def act(self, writer: RowWriter, area: Area, plan: Any) -> RunCounts:
         await self.before_acting()
-        return await self.job.act(changes, area, plan)
+        return await self.job.act(writer, area, plan)
 
     async def size(self, area: Area) -> int:
         return await self.job.size(area)

@@ -52,7 +52,7 @@ from lamina.core.metrics import (
 )
 from lamina.core.ports import Change, Rebuildable
 from lamina.core.queries import Failure, Query, Ranking
-from lamina.core.runs import Counts, Order, Run, RunState
+from lamina.core.runs import Order, Run, RunCounts, RunState
 from lamina.core.tiers import TIERS, Source, Tier
 from lamina.errors import InvalidInput, Overloaded, Unavailable
 from lamina.models.batching import BatchingEmbedder
@@ -433,7 +433,7 @@ async def test_a_cache_shard_counts_its_calls_and_those_that_fail() -> None:
 
 
 RUN = Run(
-    new_id(), Order("sweep", Area(), datetime.now(UTC)), RunState.DONE, datetime.now(UTC), counts=Counts(changed=9)
+    new_id(), Order("sweep", Area(), datetime.now(UTC)), RunState.DONE, datetime.now(UTC), counts=RunCounts(changed=9)
 )
 
 
@@ -443,7 +443,7 @@ async def test_a_run_tells_how_it_ended_and_what_it_changed_since_it_was_taken_u
     async def driven() -> Run:
         return RUN
 
-    run = await runner.measured(meter, "sweep", Counts(changed=4), driven())
+    run = await runner.measured(meter, "sweep", RunCounts(changed=4), driven())
 
     assert run is RUN
     assert meter.labels_of(JOB_ENDS) == [{"job_name": "sweep", "outcome": "done"}]
@@ -457,7 +457,7 @@ async def test_a_run_that_raises_has_failed() -> None:
         raise Unavailable("postgres", "gone")
 
     with pytest.raises(Unavailable):
-        await runner.measured(meter, "sweep", Counts(), driven())
+        await runner.measured(meter, "sweep", RunCounts(), driven())
 
     assert meter.labels_of(JOB_ENDS) == [{"job_name": "sweep", "outcome": "failed"}]
     assert meter.of(JOB_ROWS) == []

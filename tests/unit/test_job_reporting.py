@@ -6,7 +6,7 @@ import pytest
 
 from lamina.cli.jobs import exit_code
 from lamina.core.areas import Area
-from lamina.core.runs import Counts, Held, Order, Run, RunState
+from lamina.core.runs import Order, Run, RunCounts, RunState, SkippedScope
 from lamina.maintenance.report import SHOWN, report
 
 ID = UUID(int=7)
@@ -21,14 +21,14 @@ def run_of(area: Area | None = None, *, is_dry_run: bool = False, **fields: Any)
         "started_at": START,
         "finished_at": START + timedelta(seconds=2.5),
         "plan": {"units": 4, "partitions": 2},
-        "counts": Counts(units=4, seen=90, planned=12, changed=11, removed=3),
+        "counts": RunCounts(units=4, seen=90, planned=12, changed=11, removed=3),
         **fields,
     }
     return Run(ID, order, created_at=START, **told)
 
 
-def held(number: int) -> Held:
-    return Held("acme", "docks", f"n{number}", size=10, removals=4)
+def held(number: int) -> SkippedScope:
+    return SkippedScope("acme", "docks", f"n{number}", size=10, removals=4)
 
 
 def test_a_report_tells_what_a_run_did_and_how_it_goes_back() -> None:
@@ -51,7 +51,7 @@ def test_a_run_on_everything_is_undone_over_the_cluster() -> None:
     "run",
     [
         pytest.param(run_of(is_dry_run=True), id="dry run"),
-        pytest.param(run_of(counts=Counts(units=4, seen=90)), id="changed nothing"),
+        pytest.param(run_of(counts=RunCounts(units=4, seen=90)), id="changed nothing"),
         pytest.param(run_of(state=RunState.UNDONE), id="undone"),
         pytest.param(run_of(state=RunState.RUNNING), id="runs"),
     ],
@@ -66,20 +66,20 @@ def test_a_dry_run_says_so_first() -> None:
 
 def test_a_dry_run_tells_what_it_would_do_and_an_undo_what_it_did() -> None:
     dry = list(report(run_of(is_dry_run=True), TOLD))
-    undone = list(report(run_of(state=RunState.UNDONE, undone=Counts(seen=11, changed=9)), TOLD))
+    undone = list(report(run_of(state=RunState.UNDONE, undone=RunCounts(seen=11, changed=9)), TOLD))
 
     assert "  would    change 12, and take 3 of them out of searches" in dry
     assert "  undone   9 of 11 rows are as they were; others changed them since" in undone
 
 
 def test_a_run_on_what_does_not_exist_says_so() -> None:
-    empty = run_of(plan={"units": 0, "partitions": 1}, counts=Counts())
+    empty = run_of(plan={"units": 0, "partitions": 1}, counts=RunCounts())
 
     assert "  nothing is there; look whether the scope is written right" in report(empty, TOLD)
 
 
 def test_a_queued_run_is_reported_before_it_has_a_plan() -> None:
-    queued = run_of(state=RunState.QUEUED, started_at=None, finished_at=None, plan={}, counts=Counts())
+    queued = run_of(state=RunState.QUEUED, started_at=None, finished_at=None, plan={}, counts=RunCounts())
 
     assert [line for line in report(queued, TOLD) if "units" in line] == ["  units    0 of 0"]
     assert not [line for line in report(queued, TOLD) if "took" in line]

@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 
 from lamina.core.areas import Area
 from lamina.core.memories import new_id
-from lamina.core.runs import OPEN, Counts, Cursor, Held, JobName, Order, Partition, Run, RunState
+from lamina.core.runs import OPEN, Cursor, JobName, Order, Partition, Run, RunCounts, RunState, SkippedScope
 from lamina.errors import Conflict, NotFound
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
 from lamina.stores.postgres.idempotency import Json, Once, answer_once
@@ -136,7 +136,7 @@ class JobRuns:
         return int(row["plan"]["partitions"])
 
     async def finish(
-        self, id_: UUID, state: RunState, error: str | None = None, *, undone: Counts | None = None
+        self, id_: UUID, state: RunState, error: str | None = None, *, undone: RunCounts | None = None
     ) -> None:
         """Write the final state of a run, or of its undo."""
         parameters = {"id": id_, "state": state, "error": error, "undone": undone and Jsonb(asdict(undone))}
@@ -208,9 +208,9 @@ async def advance_partition(
     run: UUID,
     partition: Partition,
     cursor: Cursor | None,
-    counts: Counts,
+    counts: RunCounts,
     *,
-    held: Sequence[Held] = (),
+    held: Sequence[SkippedScope] = (),
     problems: Sequence[str] = (),
     is_done: bool = False,
 ) -> bool:
@@ -238,7 +238,7 @@ async def run_area(connection: Connection, run: UUID) -> Area:
     return Area(**row)
 
 
-async def count_changes(connection: Connection, run: UUID, partition: Partition, counts: Counts) -> None:
+async def count_changes(connection: Connection, run: UUID, partition: Partition, counts: RunCounts) -> None:
     """Add a page's changes to the counts, at the end of its transaction."""
     parameters = {"run_id": run, "partition": partition.number, "changed": counts.changed, "removed": counts.removed}
     await connection.execute(QUERIES["count_job_changes"], parameters)
@@ -287,8 +287,8 @@ def _run(row: DictRow) -> Run:
         undone_at=row["undone_at"],
         error=row["error"],
         plan=row["plan"],
-        counts=Counts(*(int(row[name]) for name in Counts.__slots__)),
-        held=tuple(Held(**held) for held in row["held"]),
+        counts=RunCounts(*(int(row[name]) for name in RunCounts.__slots__)),
+        held=tuple(SkippedScope(**held) for held in row["held"]),
         problems=tuple(row["problems"]),
-        undone=None if row["undone"] is None else Counts(**row["undone"]),
+        undone=None if row["undone"] is None else RunCounts(**row["undone"]),
     )

@@ -96,12 +96,12 @@ async def test_a_note_that_is_found_while_it_is_decided_upon_is_merged_by_the_ne
     from datetime import UTC, datetime, timedelta
 
     from lamina.core.areas import Area
-    from lamina.maintenance.changes import Changes
-    from lamina.maintenance.dedup import MergeJob
+    from lamina.maintenance.dedup import DedupJob
+    from lamina.maintenance.row_writer import RowWriter
     from lamina.stores.postgres.connection import in_transaction
 
     old, _ = await write_apart(application, PLAIN, AGAIN)
-    job = MergeJob(application.pool, min_jaccard=0.85, window=timedelta(days=30))
+    job = DedupJob(application.pool, min_jaccard=0.85, window=timedelta(days=30))
     area = Area(application.tenant, "default", "default")
     page = await job.decide(area, None, datetime.now(UTC))
     async with application.pool.connection() as connection:
@@ -110,7 +110,7 @@ async def test_a_note_that_is_found_while_it_is_decided_upon_is_merged_by_the_ne
     assert page.plan is not None
     plan = page.plan
     counts = await in_transaction(
-        application.pool, lambda connection: job.act(Changes(connection, None, datetime.now(UTC)), area, plan)
+        application.pool, lambda connection: job.act(RowWriter(connection, None, datetime.now(UTC)), area, plan)
     )
     assert counts.changed == 0
     assert (await run_job(application, "dedup", is_forced=True)).counts.removed == 1
@@ -121,12 +121,12 @@ async def test_pages_smaller_than_the_scope_merge_the_same(application: Applicat
 
     from lamina.core.areas import Area
     from lamina.core.runs import Order
-    from lamina.maintenance.dedup import MergeJob
+    from lamina.maintenance.dedup import DedupJob
     from tests.support.jobs import driver_of
 
     contents = [f"{PLAIN} on trip{number}" for number in range(6)]
     await write_apart(application, *[text for content in contents for text in (content, content + "!")])
-    job = MergeJob(application.pool, min_jaccard=0.85, window=timedelta(days=30), page_notes=5)
+    job = DedupJob(application.pool, min_jaccard=0.85, window=timedelta(days=30), page_notes=5)
     order = Order("dedup", Area(application.tenant), datetime.now(UTC), is_forced=True)
     run = await driver_of(application, "dedup", job).start(order)
 
