@@ -1,4 +1,4 @@
-"""Consolidation: notes about one thing become one note, and shared neighbours an edge."""
+"""The job consolidation: related notes become one note, and shared neighbours an edge."""
 
 import asyncio
 from collections import defaultdict
@@ -16,7 +16,7 @@ from lamina.core.runs import RunCounts
 from lamina.core.scope import Scope
 from lamina.errors import LaminaError
 from lamina.extraction.extractive_summaries import SourceText, Summarizer
-from lamina.maintenance.derived_notes import DerivedNote, Deriver, PreparedDerivedNote, still_says
+from lamina.maintenance.derived_notes import DerivedNote, Deriver, PreparedDerivedNote, lock_if_unchanged
 from lamina.maintenance.job import Page, PageCursor
 from lamina.maintenance.row_writer import RowWriter
 from lamina.policies.retention.clusters import (
@@ -30,7 +30,13 @@ from lamina.policies.retention.clusters import (
 )
 from lamina.policies.retention.provenance import Origin
 from lamina.stores.postgres.connection import Connection, Pool, connect
-from lamina.stores.postgres.derived_notes import find_covered, read_consolidable, read_consolidated
+from lamina.stores.postgres.derived_notes import (
+    find_covered,
+    find_derived,
+    read_consolidable,
+    read_consolidated,
+    read_sources,
+)
 from lamina.stores.postgres.entities import keep_entities
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.inferred_edges import delete_inferences, insert_edges, read_edges, read_shared_links
@@ -49,12 +55,12 @@ _STALE, _NOTES, _EDGES = "stale", "notes", "edges"
 
 @dataclass(frozen=True, slots=True)
 class ConsolidationPolicy:
-    """When notes and entities belong together.
+    """The conditions of consolidated notes and inferred edges.
 
     Args:
-        min_cosine: Least cosine of a member and the middle of its cluster.
-        least_members: Notes from which a cluster becomes one.
-        tokens: Most tokens of the one.
+        min_cosine: Least cosine of a member and the centre of its cluster.
+        least_members: Fewest notes of a consolidated one.
+        tokens: Most tokens of a consolidated note.
         edges: When neighbours imply an edge.
     """
 
@@ -66,11 +72,11 @@ class ConsolidationPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ConsolidatedNote:
-    """A note that is ready to be written.
+    """A consolidated note that is ready to be written.
 
     Args:
-        hashes: Of the members, by id: if one says something else by now, nothing is done.
-        covered: Members that say nothing which the note does not say.
+        hashes: Of the members, by id: if one has another text by now, the note is not written.
+        covered: The members whose every sentence the note states.
     """
 
     made: PreparedDerivedNote
@@ -80,13 +86,13 @@ class ConsolidatedNote:
 
 @dataclass(frozen=True, slots=True)
 class ConsolidationPlan:
-    """What one page comes to.
+    """The changes of one page.
 
     Args:
-        stale: Consolidated notes that no longer say what their members say.
-        notes: Those that are to be written.
-        edges: Those that are to be inferred.
-        unfounded: Inferred edges that nothing implies any more.
+        stale: Consolidated notes to dissolve, since a member has changed.
+        notes: Consolidated notes to write.
+        edges: Edges to insert.
+        unfounded: Inferred edges to delete, since the present links no longer imply them.
     """
 
     stale: tuple[UUID, ...] = ()
@@ -99,16 +105,16 @@ class ConsolidationJob:
     """Consolidates the notes of a scope, a page of them at a time, then its edges.
 
     A member whose every sentence stands in the consolidated note leaves the searches; the others stay, and belong to
-    it. Clusters do not cross pages, nor users. Before that, consolidated notes are dissolved of which a member says
-    something else by now, or is to end by itself: what they covered is there again, and may be consolidated anew. One
-    that somebody rewrote stays as it is. Inferred edges follow the present links: what these no longer imply goes.
+    it. Clusters cross neither pages nor users. The first page dissolves consolidated notes of which a member has
+    another text by now, or an expiry: their covered members return, and may be consolidated again. A consolidated
+    note that a caller rewrote stays as it is. Inferred edges that the present links no longer imply are deleted.
 
     Args:
         pool: Connections to Postgres.
         summarizer: Condenses texts.
         deriver: Makes the notes.
-        policy: When notes and entities belong together.
-        page_notes: Notes that are compared with each other.
+        policy: The conditions.
+        page_notes: Notes of a page, which are compared with each other.
     """
 
     def __init__(
@@ -127,33 +133,33 @@ class ConsolidationJob:
         self._page_notes = page_notes
 
     async def decide(self, area: Area, after: PageCursor, moment: datetime) -> Page[ConsolidationPlan]:
-        """Read one page, and make what it comes to."""
+        """Read one page, and write the texts of its consolidated notes."""
         at = after or {"of": _STALE, "id": None}
         if at["of"] == _STALE:
-            return await self._stale(area)
+            return await self._decide_stale(area)
         if at["of"] == _EDGES:
-            return await self._edges(area)
-        found, page = await self._found(area, at["id"], moment)
-        made, problems = await self._made(area, found)
+            return await self._decide_edges(area)
+        found, page = await self._find_clusters(area, at["id"], moment)
+        made, problems = await self._write_texts(area, found)
         gone = sum(len(one.covered) for one in made)
         plan = ConsolidationPlan(notes=tuple(made)) if made else None
         return Page(plan, page.after, page.seen, len(made) + gone, gone, tuple(problems))
 
     async def preview(self, area: Area, after: PageCursor, moment: datetime) -> Page[None]:
-        """Read one page, and count what would become one; how much of it would go is not known yet."""
+        """Read one page, and count its clusters; how many members would leave is not known without their texts."""
         at = after or {"of": _STALE, "id": None}
         if at["of"] == _NOTES:
-            return (await self._found(area, at["id"], moment))[1]
-        page = await (self._stale(area) if at["of"] == _STALE else self._edges(area))
+            return (await self._find_clusters(area, at["id"], moment))[1]
+        page = await (self._decide_stale(area) if at["of"] == _STALE else self._decide_edges(area))
         return Page(None, page.after, page.seen, page.planned)
 
-    async def _stale(self, area: Area) -> Page[ConsolidationPlan]:
+    async def _decide_stale(self, area: Area) -> Page[ConsolidationPlan]:
         rows = await read_consolidated(self._pool, area, SOURCE)
         stale = await asyncio.to_thread(lambda: tuple(row["id"] for row in rows if _is_stale(area, row)))
         plan = ConsolidationPlan(stale=stale) if stale else None
         return Page(plan, {"of": _NOTES, "id": None}, planned=len(stale))
 
-    async def _found(
+    async def _find_clusters(
         self, area: Area, after: str | None, moment: datetime
     ) -> tuple[list[tuple[str | None, Cluster]], Page[None]]:
         rows = await read_consolidable(self._pool, area, SOURCE, moment=moment, after=after, limit=self._page_notes)
@@ -174,43 +180,43 @@ class ConsolidationJob:
         found = clusters(ids, embeddings, moments, min_cosine=self._policy.min_cosine)
         return [cluster for cluster in found if len(cluster.members) >= self._policy.least_members]
 
-    async def _made(
+    async def _write_texts(
         self, area: Area, found: Sequence[tuple[str | None, Cluster]]
     ) -> tuple[list[ConsolidatedNote], list[str]]:
         made, problems = [], []
         for user, cluster in found:
             try:
-                one = await self._one(area, user, cluster)
+                one = await self._consolidate(area, user, cluster)
             except LaminaError as error:
                 problems.append(f"{len(cluster.members)} notes around {cluster.centre} of {area}: {error}")
             else:
                 made.extend([one] if one is not None else [])
         return made, problems
 
-    async def _one(self, area: Area, user: str | None, cluster: Cluster) -> ConsolidatedNote | None:
-        """Return the note that a cluster becomes; ``None`` if it was made before, and somebody took it away."""
-        rows = await self._deriver.sources(area, cluster.members)
+    async def _consolidate(self, area: Area, user: str | None, cluster: Cluster) -> ConsolidatedNote | None:
+        """Write the text of a cluster's note; ``None`` if that note exists, or was deleted or undone."""
+        rows = await read_sources(self._pool, area, cluster.members)
         origins = [Origin(row["id"], bytes(row["content_hash"])) for row in rows]
         key = cluster_key(area.scope(), user, origins)
-        if len(rows) < self._policy.least_members or await self._deriver.known([key]):
+        if len(rows) < self._policy.least_members or await find_derived(self._pool, [key]):
             return None
         texts = [SourceText(row["content"], row["event_at"], row["importance"]) for row in rows]
         text = await self._summarizer.summarize(texts, most_tokens=self._policy.tokens)
-        [prepared] = await self._deriver.prepare([DerivedNote(key, user, _note(text, rows))])
+        prepared = await self._deriver.prepare(DerivedNote(key, user, _note(text, rows)))
         gone = tuple(row["id"] for row in rows if covered(row["content"], text, moment=row["event_at"]))
         return ConsolidatedNote(prepared, {origin.id: origin.content_hash for origin in origins}, gone)
 
-    async def _edges(self, area: Area) -> Page[ConsolidationPlan]:
+    async def _decide_edges(self, area: Area) -> Page[ConsolidationPlan]:
         async with connect(self._pool) as connection:
             links = await read_shared_links(connection, area, EDGE_TYPE)
             known = await read_edges(connection, area, EDGE_TYPE, SOURCE)
         found = await asyncio.to_thread(inferred_edges, links, self._policy.edges)
-        plan = _compared(found, known)
+        plan = _compare_edges(found, known)
         planned = len(plan.edges) + len(plan.unfounded)
         return Page(plan if planned else None, None, seen=len(links), planned=planned)
 
     async def act(self, writer: RowWriter, area: Area, plan: ConsolidationPlan) -> RunCounts:
-        """Dissolve and write notes as far as their members say what they said, and the edges."""
+        """Dissolve stale notes, write notes whose members are unchanged, and change the edges."""
         counts = await _dissolve(writer, area, plan.stale) if plan.stale else RunCounts()
         for one in plan.notes:
             counts += await self._write(writer, area, one)
@@ -219,7 +225,7 @@ class ConsolidationJob:
         return counts + (await _write_edges(writer, area, plan.edges) if plan.edges else RunCounts())
 
     async def _write(self, writer: RowWriter, area: Area, one: ConsolidatedNote) -> RunCounts:
-        if not await still_says(writer, area, one.hashes, lasting=True):
+        if not await lock_if_unchanged(writer, area, one.hashes, lasting=True):
             return RunCounts()
         if not await self._deriver.write(writer, area, one.made):
             return RunCounts()
@@ -228,13 +234,13 @@ class ConsolidationJob:
         return RunCounts(changed=1 + len(gone), removed=len(gone))
 
     async def size(self, area: Area) -> int:
-        """Return how many notes the scope has."""
+        """Count the notes of the scope."""
         return await count_notes(self._pool, area)
 
     async def undo(self, connection: Connection, run: UUID) -> RunCounts:
-        """Take some of a run's edges back."""
+        """Undo some of a run's edges."""
         ids = await take_rows(connection, run, "inferred", UNDO_PAGE)
-        rows = await _take_inferences(connection, ids)
+        rows = await _withdraw_inferences(connection, ids)
         for scope in sorted({(row["tenant"], row["workspace"], row["namespace"]) for row in rows}):
             await bump_epoch(connection, Scope(*scope))
         return RunCounts(seen=len(ids), changed=len(rows))
@@ -254,7 +260,7 @@ def _note(text: str, rows: Sequence[DictRow]) -> Note:
 
 
 def _is_stale(area: Area, row: DictRow) -> bool:
-    """Tell whether a consolidated note would have another id if it were made from its members today."""
+    """Report whether a consolidated note would have another id if it were made from its members today."""
     hashes = zip(row["members"], row["hashes"], strict=True)
     origins = [Origin(id_, bytes(content_hash)) for id_, content_hash in hashes]
     return bool(row["ends"]) or cluster_key(area.scope(), row["user_id"], origins) != row["id"]
@@ -269,8 +275,8 @@ async def _dissolve(writer: RowWriter, area: Area, ids: Sequence[UUID]) -> RunCo
     return RunCounts(changed=len(dissolved) + len(await writer.change_notes(back, tenant=area.tenant)))
 
 
-def _compared(found: Sequence[InferredEdge], known: Sequence[DictRow]) -> ConsolidationPlan:
-    """Return which of the implied edges are new, and which of the known inferences nothing implies."""
+def _compare_edges(found: Sequence[InferredEdge], known: Sequence[DictRow]) -> ConsolidationPlan:
+    """Find the implied edges that are new, and the present inferences that nothing implies."""
     implied = {(edge.subject, edge.object) for edge in found}
     ends = {(row["from_id"], row["to_id"]): row for row in known}
     return ConsolidationPlan(
@@ -279,8 +285,8 @@ def _compared(found: Sequence[InferredEdge], known: Sequence[DictRow]) -> Consol
     )
 
 
-async def _take_inferences(connection: Connection, ids: Sequence[UUID]) -> list[DictRow]:
-    """Take the inferences from edges; what nothing else founds goes, the others are weighed anew."""
+async def _withdraw_inferences(connection: Connection, ids: Sequence[UUID]) -> list[DictRow]:
+    """Delete the inferences of edges: edges without other evidence go, the strength of the others is computed anew."""
     rows = await delete_inferences(connection, ids, SOURCE)
     ends = sorted({end for row in rows for end in (row["from_id"], row["to_id"])})
     await prune_evidence(connection, ends, sorted({row["id"] for row in rows}))
@@ -289,7 +295,7 @@ async def _take_inferences(connection: Connection, ids: Sequence[UUID]) -> list[
 
 
 async def _drop_edges(writer: RowWriter, ids: Sequence[UUID]) -> RunCounts:
-    rows = await _take_inferences(writer.connection, ids)
+    rows = await _withdraw_inferences(writer.connection, ids)
     for row in rows:
         writer.bump(Scope(row["tenant"], row["workspace"], row["namespace"]))
     return RunCounts(changed=len(rows))
@@ -298,11 +304,11 @@ async def _drop_edges(writer: RowWriter, ids: Sequence[UUID]) -> RunCounts:
 async def _write_edges(writer: RowWriter, area: Area, edges: Sequence[InferredEdge]) -> RunCounts:
     ends = {end for edge in edges for end in (edge.subject, edge.object)}
     kept = await keep_entities(writer.connection, area.scope(), ends)
-    told = [edge for edge in edges if {edge.subject, edge.object} <= kept]
+    sound = [edge for edge in edges if {edge.subject, edge.object} <= kept]
     rows = await insert_edges(
         writer.connection,
         area,
-        told,
+        sound,
         type_=EDGE_TYPE,
         source=SOURCE,
         confidence=EDGE_CONFIDENCE,

@@ -13,7 +13,7 @@ from lamina.core.memories import Note, as_utc
 from lamina.core.runs import RunCounts
 from lamina.errors import Conflict, InvalidInput, LaminaError
 from lamina.extraction.extractive_summaries import SourceText, Summarizer
-from lamina.maintenance.derived_notes import DerivedNote, Deriver, PreparedDerivedNote, still_says
+from lamina.maintenance.derived_notes import DerivedNote, Deriver, PreparedDerivedNote, lock_if_unchanged
 from lamina.maintenance.job import Page, PageCursor
 from lamina.maintenance.row_writer import RowWriter
 from lamina.policies.retention.summary_periods import (
@@ -25,7 +25,7 @@ from lamina.policies.retention.summary_periods import (
     due_summaries,
 )
 from lamina.stores.postgres.connection import Pool
-from lamina.stores.postgres.derived_notes import read_dated_notes, read_summaries
+from lamina.stores.postgres.derived_notes import find_derived, read_dated_notes, read_sources, read_summaries
 from lamina.stores.postgres.job_changes import RowChange
 
 SOURCE = "job:summaries"
@@ -82,7 +82,7 @@ class SummaryJob:
     async def decide(self, area: Area, after: PageCursor, moment: datetime) -> Page[list[Summary]]:
         """Find the due summaries of one page, and write their texts."""
         due, page = await self._due(area, after, moment)
-        made, problems = await self._made(area, due)
+        made, problems = await self._write_texts(area, due)
         return Page(made or None, page.after, page.seen, planned=len(made), problems=tuple(problems))
 
     async def preview(self, area: Area, after: PageCursor, moment: datetime) -> Page[None]:
@@ -94,13 +94,15 @@ class SummaryJob:
         level = Level(at["level"])
         notes, until = await self._slice(area, at["since"], moment) if level is Level.DAILY else ((), None)
         found = due_summaries(area.scope(), notes, await self._present(area), moment, self._policy)
-        due = await self._unknown([item for item in found if item.level is level])
-        return due, Page(None, _following(level, until), seen=len(notes), planned=len(due))
+        due = [item for item in found if item.level is level]
+        known = await find_derived(self._pool, [item.key for item in due]) if due else set()
+        due = [item for item in due if item.key not in known]
+        return due, Page(None, _next_cursor(level, until), seen=len(notes), planned=len(due))
 
     async def _slice(
         self, area: Area, since: str | None, moment: datetime
     ) -> tuple[Sequence[DatedNote], datetime | None]:
-        """Return the notes of whole days, and where the next slice begins, if there is one."""
+        """Read the notes of whole days, and the start of the next slice, if there is one."""
         before = moment - max(self._policy.after, self._policy.settle)
         rows, until = await read_dated_notes(self._pool, area, since=since, before=before, limit=self._slice_notes)
         notes = [DatedNote(row["id"], row["user_id"], row["event_at"], bytes(row["content_hash"])) for row in rows]
@@ -110,35 +112,32 @@ class SummaryJob:
         rows = await read_summaries(self._pool, area, SOURCE)
         return [summary for row in rows if (summary := present_summary(row)) is not None]
 
-    async def _unknown(self, due: Sequence[DueSummary]) -> list[DueSummary]:
-        known = await self._deriver.known([item.key for item in due]) if due else set()
-        return [item for item in due if item.key not in known]
-
-    async def _made(self, area: Area, due: Sequence[DueSummary]) -> tuple[list[Summary], list[str]]:
+    async def _write_texts(self, area: Area, due: Sequence[DueSummary]) -> tuple[list[Summary], list[str]]:
         made, problems = [], []
         for item in due:
             try:
-                made.append(await self._summary(area, item))
+                made.append(await self._write_text(area, item))
             except LaminaError as error:
                 problems.append(f"{item.title} of {area}: {error}")
         return made, problems
 
-    async def _summary(self, area: Area, due: DueSummary) -> Summary:
-        sources = await self._deriver.sources(area, due.sources)
+    async def _write_text(self, area: Area, due: DueSummary) -> Summary:
+        sources = await read_sources(self._pool, area, due.sources)
         if len(sources) < len(due.sources):
             raise Conflict("its notes are changing")
         texts = [SourceText(row["content"], row["event_at"], row["importance"]) for row in sources]
         text = await self._summarizer.summarize(texts, most_tokens=self._tokens)
         derived = DerivedNote(due.key, due.user, _note(due, text, sources))
-        [prepared] = await self._deriver.prepare([derived])
+        prepared = await self._deriver.prepare(derived)
         return Summary(prepared, {row["id"]: bytes(row["content_hash"]) for row in sources}, due.replaces)
 
     async def act(self, writer: RowWriter, area: Area, plan: list[Summary]) -> RunCounts:
         """Write the summaries whose sources still have the same texts."""
         changed = 0
         for item in plan:
-            if await still_says(writer, area, item.hashes) and await self._deriver.write(writer, area, item.made):
-                changed += 1 + await _retire(writer, area, item)
+            is_unchanged = await lock_if_unchanged(writer, area, item.hashes)
+            if is_unchanged and await self._deriver.write(writer, area, item.made):
+                changed += 1 + await _delete_replaced(writer, area, item)
         return RunCounts(changed=changed)
 
     async def size(self, area: Area) -> int:  # noqa: ARG002 - nothing is removed: a summary takes another one's place
@@ -146,7 +145,7 @@ class SummaryJob:
         return 0
 
 
-def _following(level: Level, until: datetime | None) -> PageCursor:
+def _next_cursor(level: Level, until: datetime | None) -> PageCursor:
     if until is not None:
         return {"level": level.value, "since": until.isoformat()}
     later = _LEVELS[_LEVELS.index(level) + 1 :]
@@ -154,7 +153,7 @@ def _following(level: Level, until: datetime | None) -> PageCursor:
 
 
 def present_summary(row: DictRow) -> PresentSummary | None:
-    """Return a summary that exists; ``None`` if its metadata, which callers may change, tells no period any more."""
+    """Read an existing summary; ``None`` if its metadata, which callers may change, names no period any more."""
     try:
         start = as_utc(datetime.fromisoformat(row["start"] or ""), "metadata.summary.start")
         return PresentSummary(row["id"], row["user_id"], Level(row["level"]), start, bytes(row["content_hash"]))
@@ -176,7 +175,7 @@ def _note(due: DueSummary, text: str, sources: Sequence[DictRow]) -> Note:
     )
 
 
-async def _retire(writer: RowWriter, area: Area, item: Summary) -> int:
+async def _delete_replaced(writer: RowWriter, area: Area, item: Summary) -> int:
     if item.replaces is None:
         return 0
     after = {"deleted_at": writer.moment, "merged_into": item.made.derived.id}
