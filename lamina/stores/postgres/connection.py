@@ -1,7 +1,5 @@
 """Connections to Postgres: one pool a process, transactions that retry after a deadlock."""
 
-import asyncio
-import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
@@ -12,6 +10,7 @@ from pgvector.psycopg import register_vector_async
 from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from lamina.core.scope import Scope
 from lamina.errors import InvalidInput, Unavailable
@@ -142,16 +141,20 @@ async def in_transaction(pool: Pool, act: Callable[[Connection], Awaitable[Resul
         InvalidInput: If a value is too long for an index: no retry would help.
         Unavailable: If the server does not answer, or the deadlock outlives six attempts.
     """
+
+    async def attempt() -> Result:
+        async with _take(pool, begin=True) as connection:
+            return await act(connection)
+
+    retrying = AsyncRetrying(
+        retry=retry_if_exception_type((psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)),
+        stop=stop_after_attempt(MAX_ATTEMPTS),
+        # Up to 0.04 s after the first attempt, twice as much after each further one: two rivals meet again seldom.
+        wait=wait_random_exponential(multiplier=0.04),
+        reraise=True,
+    )
     with _translate_errors():
-        for attempt in range(1, MAX_ATTEMPTS + 1):
-            try:
-                async with _take(pool, begin=True) as connection:
-                    return await act(connection)
-            except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):
-                if attempt == MAX_ATTEMPTS:
-                    raise
-            await asyncio.sleep(random.uniform(0, 0.02 * 2**attempt))  # noqa: S311 - jitter
-    raise AssertionError  # the loop returns or raises
+        return await retrying(attempt)
 
 
 @asynccontextmanager
