@@ -7,7 +7,7 @@ from lamina.config_check.consistency import embedded_store_of
 from lamina.core.tiers import TierName
 from lamina.errors import Misconfigured
 from lamina.maintenance.schedule import schedules
-from lamina.settings import SearcherDeployment, Settings, served_tiers
+from lamina.settings import SearcherDeploymentSettings, Settings, served_tiers
 
 
 def refuse_contradictions(settings: Settings) -> None:
@@ -35,7 +35,7 @@ def refuse_replicas(settings: Settings) -> None:
             )
 
 
-def limits_of(settings: Settings, tier: TierName) -> SearcherDeployment:
+def limits_of(settings: Settings, tier: TierName) -> SearcherDeploymentSettings:
     """Return the limits of a tier's searcher."""
-    limits: SearcherDeployment = getattr(settings.serve.searchers, tier)
+    limits: SearcherDeploymentSettings = getattr(settings.serve.searchers, tier)
     return limits

@@ -629,7 +629,7 @@ class RouterDeploymentSettings(DeploymentSettings):
     max_queued_requests: int = Field(400, ge=1, description="Requests that wait for a replica; more are answered 503.")
 
 
-class SearcherDeployment(DeploymentSettings):
+class SearcherDeploymentSettings(DeploymentSettings):
     """The deployment of a tier's searchers, which wait for stores; embedded stores allow one replica."""
 
     num_cpus: float = Field(0.05, ge=0, description="CPUs one replica reserves.")
@@ -640,7 +640,7 @@ class SearcherDeployment(DeploymentSettings):
     max_queued_requests: int = Field(1000, ge=1, description="Calls that wait for a replica at each caller.")
 
 
-class IndexerDeployment(DeploymentSettings):
+class IndexerDeploymentSettings(DeploymentSettings):
     """The deployment that feeds the projections: one replica, which waits for the database and the searchers."""
 
     num_cpus: float = Field(0.05, ge=0, description="CPUs it reserves.")
@@ -650,11 +650,11 @@ class IndexerDeployment(DeploymentSettings):
 class SearcherDeployments(_Section):
     """The searchers, each tier by itself."""
 
-    sessions: SearcherDeployment = SearcherDeployment()
-    notes: SearcherDeployment = SearcherDeployment()
-    graph: SearcherDeployment = SearcherDeployment()
-    procedures: SearcherDeployment = SearcherDeployment()
-    documents: SearcherDeployment = SearcherDeployment()
+    sessions: SearcherDeploymentSettings = SearcherDeploymentSettings()
+    notes: SearcherDeploymentSettings = SearcherDeploymentSettings()
+    graph: SearcherDeploymentSettings = SearcherDeploymentSettings()
+    procedures: SearcherDeploymentSettings = SearcherDeploymentSettings()
+    documents: SearcherDeploymentSettings = SearcherDeploymentSettings()
 
 
 class ServeSettings(_Section):
@@ -668,7 +668,7 @@ class ServeSettings(_Section):
     router: RouterDeploymentSettings = RouterDeploymentSettings()
     embedder: EmbedderDeploymentSettings = EmbedderDeploymentSettings()
     searchers: SearcherDeployments = SearcherDeployments()
-    indexer: IndexerDeployment = IndexerDeployment()
+    indexer: IndexerDeploymentSettings = IndexerDeploymentSettings()
 
 
 class DedupSettings(_Section):

@@ -29,7 +29,7 @@ def without_recalled(text: str) -> str:
 def _spans(text: str) -> list[tuple[int, int]]:
     """Return the spans of recalled text, in order, none overlapping."""
     headers = [match.start() for match in HEADER.finditer(text)]
-    memories = [_memory(text, start, end) for start, end in pairwise((*headers, len(text)))]
+    memories = [_recalled_span(text, start, end) for start, end in pairwise((*headers, len(text)))]
     profiles = [match.span() for match in PROFILE.finditer(text)]
     joined: list[tuple[int, int]] = []
     for start, end in sorted([*memories, *profiles]):
@@ -40,7 +40,7 @@ def _spans(text: str) -> list[tuple[int, int]]:
     return joined
 
 
-def _memory(text: str, start: int, limit: int) -> tuple[int, int]:
+def _recalled_span(text: str, start: int, limit: int) -> tuple[int, int]:
     """Return the span of the memory whose header starts here; the next header, or the text's end, limits it."""
     ends = [match.end() for match in END.finditer(text, start, limit)]
     if ends:

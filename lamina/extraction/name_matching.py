@@ -54,7 +54,7 @@ class WordWindow:
 
     def openings(self) -> set[str]:
         """Return every word that the key of a name in it may begin with."""
-        return {opening for word in set(self.words[: self.length]) for opening in _openings(word)}
+        return {opening for word in set(self.words[: self.length]) for opening in _possessive_variants(word)}
 
     def candidates(self, openings: Container[str] | None = None) -> dict[str, tuple[Span, ...]]:
         """Return its part of :func:`name_candidates`: at most 16 keys a word.
@@ -64,7 +64,9 @@ class WordWindow:
         """
         spans: dict[str, list[Span]] = {}
         for start in range(self.length):
-            if openings is not None and not any(opening in openings for opening in _openings(self.words[start])):
+            if openings is not None and not any(
+                opening in openings for opening in _possessive_variants(self.words[start])
+            ):
                 continue
             for end in range(start + 1, min(start + MAX_NAME_WORDS, len(self.words)) + 1):
                 for key in _keys(self.words[start:end]):
@@ -164,7 +166,7 @@ def longest_names(candidates: NameCandidates, known_keys: Container[str]) -> tup
     return tuple(matched)
 
 
-def _openings(word: str) -> tuple[str, ...]:
+def _possessive_variants(word: str) -> tuple[str, ...]:
     return (word, word[:-2]) if word.endswith("'s") and len(word) > len("'s") else (word,)
 
 

@@ -126,7 +126,7 @@ class Explorer:
         ids = await self._ids(scope, start)
         followed = await self._links.expand(Frontier(scope, ids, clean_kinds(kinds), limit + 1, as_of))
         seen = tuple(sorted(followed, key=lambda link: (-link.strength, link.end, link.kind)))[:limit]
-        shown = await self._shown(scope, [link.end for link in seen])
+        shown = await self._visible_nodes(scope, [link.end for link in seen])
         entity = (await self._reader.entities(scope, _ALL, ids)).get(ids[0])
         visible = tuple(link for link in seen if link.end in shown)
         return Neighbours(entity, visible, shown, len(followed) > limit)
@@ -148,7 +148,7 @@ class Explorer:
             self._links, seeds, frontier, depth=request.depth, max_links=self._max_links, weigh=_by_strength
         )
         ordered = sorted(walk.nodes.values(), key=lambda node: (-node.score, len(node.path), node.id))[: request.limit]
-        shown = await self._shown(scope, [node.id for node in ordered])
+        shown = await self._visible_nodes(scope, [node.id for node in ordered])
         return Traversal(tuple(node for node in ordered if node.id in shown), shown, walk.visited, walk.is_capped)
 
     async def hints(self, scope: Scope, filters: Filters, ids: Sequence[UUID]) -> Mapping[UUID, list[str]]:
@@ -172,13 +172,13 @@ class Explorer:
             if not any(id_ in visible for id_ in found.get(key, ())):
                 raise NotFound("entity", name)
         named = [id_ for key in keys for id_ in found[key] if id_ in visible]
-        shown = await self._shown(scope, start.ids)
+        shown = await self._visible_nodes(scope, start.ids)
         for id_ in start.ids:
             if id_ not in shown:
                 raise NotFound("entity or memory", str(id_))
         return tuple(dict.fromkeys((*named, *start.ids)))
 
-    async def _shown(self, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, ShownNode]:
+    async def _visible_nodes(self, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, ShownNode]:
         """Return the nodes that the scope's user may see; an id is looked for in every tier."""
         if not ids:
             return {}
