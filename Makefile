@@ -10,7 +10,7 @@ up: install ## Start everything, load the sample conversation, search it, and se
 
 # Each worker has servers of its own, and a gigabyte of the model; tests that need Ray share one worker.
 WORKERS ?= 2
-PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS)
 
 test: install ## Run all tests; real stores, the real model and a real Ray included.
 	$(PYTEST)

@@ -4,6 +4,7 @@ import tempfile
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -20,23 +21,24 @@ from lamina.settings import (
 )
 from tests.support.application import Application, running, settings_for
 from tests.support.databases import TEMPLATE, drop_database, make_template, new_database
-from tests.support.effort import IS_LONG, NEEDS_RAY
+from tests.support.effort import IS_LONG
 from tests.support.embedders import WritesOnly
+from tests.support.schedule import FilesAndRay, needs_ray
 from tests.support.servers import GivenPostgres, UnsyncedPostgres
 
 CANCELLATIONS = 20
-TESTS = Path(__file__).parent
 hypothesis.settings.register_profile("short", max_examples=30, deadline=None)
 hypothesis.settings.register_profile("long", max_examples=150, deadline=None)
 hypothesis.settings.load_profile("long" if IS_LONG else "short")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give each worker whole files, and one of them all that need Ray, which takes longest and comes first."""
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.path.relative_to(TESTS).as_posix()))
-    items.sort(key=lambda item: item.get_closest_marker("xdist_group") != NEEDS_RAY.mark)
+    """Begin with the tests that need Ray: the worker that has them is busy with them for longest."""
+    items.sort(key=lambda item: not needs_ray(item.nodeid))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesAndRay:
+    return FilesAndRay(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -11,10 +11,8 @@ import pytest
 
 from lamina.client import AsyncClient
 from lamina.errors import LaminaError
-from tests.support.effort import IS_LONG, NEEDS_RAY
+from tests.support.effort import IS_LONG
 from tests.support.service import Running, descendants, left_of, run_command, start
-
-pytestmark = NEEDS_RAY
 
 TURNS = 1000 if IS_LONG else 300
 CLIENTS = 8

@@ -15,11 +15,8 @@ from deployments.environment import free_port, ray_environment
 from lamina.settings import Settings
 from lamina.stores.postgres.keys import KeyRole, create_key
 from lamina.stores.postgres.migrate import migrate
-from tests.support.effort import NEEDS_RAY
 from tests.support.ray_head import ray_head
 from tests.support.service import ROOT, environment
-
-pytestmark = NEEDS_RAY
 
 BIN = Path(sys.executable).parent
 

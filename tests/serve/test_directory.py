@@ -3,12 +3,9 @@
 import tempfile
 from pathlib import Path
 
-from tests.support.effort import NEEDS_RAY
 from tests.support.forks import Fork
 from tests.support.on_ray import use_shards
 from tests.support.service import ROOT, environment
-
-pytestmark = NEEDS_RAY
 
 
 def test_replicas_find_the_same_actors_and_other_editions_end() -> None:

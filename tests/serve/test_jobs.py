@@ -30,14 +30,11 @@ from lamina.stores.postgres.job_runs import JobRuns, job_lock
 from lamina.wiring.jobs import jobs_namespace
 from lamina.wiring.stores import build_pool
 from tests.support.application import settings_for
-from tests.support.effort import NEEDS_RAY
 from tests.support.forks import JOBS, Fork
 from tests.support.job_process import LAUNCHED
 from tests.support.on_ray import kill_actors, open_a_scheduler, open_three_schedulers, print_niceness
 from tests.support.ray_head import RAY, RayHead, ray_head
 from tests.support.service import ROOT, command_line, descendants, environment
-
-pytestmark = NEEDS_RAY
 
 TIMEOUT_S = 90.0
 LOWEST = 19

@@ -14,7 +14,6 @@ import pytest
 from deployments.reaper import processes_of
 from lamina import sample
 from lamina.core.tiers import PROJECTIONS, TIERS
-from tests.support.effort import NEEDS_RAY
 from tests.support.service import (
     ROOT,
     Running,
@@ -25,8 +24,6 @@ from tests.support.service import (
     run_cli,
     running_service,
 )
-
-pytestmark = NEEDS_RAY
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,7 @@ from typing import Any
 import httpx
 
 from lamina.client import Client
-from tests.support.effort import NEEDS_RAY
 from tests.support.service import Running
-
-pytestmark = NEEDS_RAY
 
 ROUNDS = 100
 SHARD = "ray::CacheShardActor"

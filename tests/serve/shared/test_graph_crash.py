@@ -5,10 +5,7 @@ import signal
 import time
 
 from lamina.client import Client
-from tests.support.effort import NEEDS_RAY
 from tests.support.service import Running, command_line, descendants
-
-pytestmark = NEEDS_RAY
 
 TIMEOUT_S = 60.0
 NOTES = 300

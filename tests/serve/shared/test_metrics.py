@@ -9,10 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from actors.instruments import exported_names
 from lamina.core.metrics import INSTRUMENTS
-from tests.support.effort import NEEDS_RAY
 from tests.support.service import Running, descendants, instance_folder
-
-pytestmark = NEEDS_RAY
 
 WITHIN_S = 40.0
 TROUBLE = ("failures", "refusals", "degraded", "job_")

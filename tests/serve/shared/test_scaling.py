@@ -8,10 +8,7 @@ from contextlib import contextmanager
 from os import kill
 
 from lamina.errors import LaminaError
-from tests.support.effort import NEEDS_RAY
 from tests.support.service import Running
-
-pytestmark = NEEDS_RAY
 
 SCALED = "ServeReplica:lamina:Procedures"
 ASKING = 4

@@ -1,0 +1,21 @@
+"""Which worker has which tests."""
+
+from xdist.scheduler import LoadFileScheduling
+
+_RAY = ("tests/serve/", "tests/field/test_crash.py")
+_NO_RAY = "tests/serve/test_composition.py"
+
+
+def needs_ray(test: str) -> bool:
+    """Tell whether a test starts a dozen processes: two cores are not quick enough for two such at the same time."""
+    return test.startswith(_RAY) and not test.startswith(_NO_RAY)
+
+
+class FilesAndRay(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
+    """Give each worker whole files, and one of them all tests that need Ray.
+
+    The marker for groups of `--dist loadgroup` does nothing in xdist 3.8 under pytest 9.2.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "ray" if needs_ray(nodeid) else str(super()._split_scope(nodeid))
