@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from lamina.core.links import Link, Node
-from lamina.core.ports import Placed, Record
+from lamina.core.ports import PlacedRecord, Record
 
-State = Record | Placed | Node | None
+State = Record | PlacedRecord | Node | None
 _DIGITS = 9
 
 
@@ -17,7 +17,7 @@ def fingerprint(state: State) -> str | None:
     match state:
         case None:
             return None
-        case Placed(record=record):
+        case PlacedRecord(record=record):
             return fingerprint(record)
         case Record(texts=texts):
             return f"{len(texts)}:{_digest(_record_parts(state), state.texts, state.embeddings)}"

@@ -171,7 +171,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedRecord:
     """Where a memory belongs, for a projection that keeps an index for each namespace.
 
     Args:

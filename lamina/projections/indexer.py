@@ -5,17 +5,17 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import psycopg
 from psycopg_pool import AsyncConnectionPool
 
-from lamina.core.ports import Change, Projection, Rebuildable
+from lamina.core.ports import Projection, Rebuildable
 from lamina.core.tiers import ProjectionName
 from lamina.stores.postgres.builds import Builds
 from lamina.stores.postgres.connection import Connection, listen
-from lamina.stores.postgres.outbox import CHANNEL, Lag, Outbox
+from lamina.stores.postgres.outbox import CHANNEL, Outbox
 
 logger = logging.getLogger(__name__)
 FIRST_PAUSE_S = 0.05
@@ -38,8 +38,8 @@ class Indexer:
     Args:
         url: Postgres, for the listening connection.
         outbox: The outbox.
-        builds: Which projections are being built anew.
-        projections: Where each kind of memory goes. Rows of others stay in the outbox until something keeps them.
+        builds: The builds under way.
+        projections: Their stores. Rows of other projections stay in the outbox.
         batch_size: Most rows applied at once.
         poll_interval_s: Longest sleep without a notification.
         flush_interval_s: How long applied changes wait to be flushed together.
@@ -57,7 +57,6 @@ class Indexer:
         flush_interval_s: float,
     ) -> None:
         self._url = url
-        self._outbox = outbox
         self._poll_interval_s = poll_interval_s
         self._followers = [
             Follower(name, outbox, builds, projection, batch_size=batch_size, flush_interval_s=flush_interval_s)
@@ -77,10 +76,6 @@ class Indexer:
                 await asyncio.sleep(pause)
                 pause = min(LONGEST_PAUSE_S, pause * 2)
 
-    async def lag(self) -> Mapping[str, Lag]:
-        """Return how far each projection is behind."""
-        return await self._outbox.lag()
-
     async def drain(self) -> int:
         """Apply and flush everything that is in the outbox now; return the number of rows applied."""
         counts = await asyncio.gather(*(follower.drain() for follower in self._followers))
@@ -92,7 +87,7 @@ class Indexer:
         try:
             await self._wake_when_notified(connection)
         finally:
-            await _ended(tasks)
+            await _cancel(tasks)
 
     async def _wake_when_notified(self, connection: Connection) -> None:
         while True:
@@ -110,10 +105,10 @@ class Follower:
     when it has everything that there was when the build was ordered.
 
     Args:
-        name: Which projection.
+        name: Name of the projection.
         outbox: The outbox.
-        builds: Whether it is being built anew.
-        projection: Where the memories go.
+        builds: The builds under way.
+        projection: Its store.
         batch_size: Most rows applied at once.
         flush_interval_s: How long applied changes wait to be flushed together.
     """
@@ -190,9 +185,9 @@ class Follower:
         total = 0
         while batch := await self._outbox.take(self._name, self._batch_size, self._applied):
             changes = await self._outbox.changes(self._name, [id_ for _, id_ in batch])
-            self._beside = await self._asked_beside()
+            self._beside = await self._store_beside()
             await self._projection.apply(changes)
-            await self._beside_does(partial(_apply, changes=changes))
+            await self._do_beside(methodcaller("apply", changes))
             self._applied += [seq for seq, _ in batch]
             total += len(batch)
             if len(self._applied) >= MAX_UNFLUSHED:
@@ -202,16 +197,16 @@ class Follower:
     async def _flush(self) -> None:
         if self._applied:
             await self._projection.flush()
-            await self._beside_does(_flushed)
+            await self._do_beside(methodcaller("flush"))
             await self._outbox.finish(self._applied)
             self._applied = []
 
-    async def _asked_beside(self) -> Projection[Any] | None:
+    async def _store_beside(self) -> Projection[Any] | None:
         """Return the store that is being built; asked after a batch is taken, so that it misses none of a build."""
         build = await self._builds.asked(self._name)
         return self._projection.beside(build) if build and isinstance(self._projection, Rebuildable) else None
 
-    async def _beside_does(self, act: Callable[[Projection[Any]], Awaitable[None]]) -> None:
+    async def _do_beside(self, act: Callable[[Projection[Any]], Awaitable[None]]) -> None:
         """Call the build, or give it up: it must not hold up the projection that searches use."""
         if self._beside is None:
             return
@@ -249,15 +244,7 @@ class Follower:
         self._beside = None
 
 
-async def _apply(store: Projection[Any], *, changes: Sequence[Change[Any]]) -> None:
-    await store.apply(changes)
-
-
-async def _flushed(store: Projection[Any]) -> None:
-    await store.flush()
-
-
-async def _ended(tasks: Sequence[asyncio.Task[None]]) -> None:
+async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
     """Cancel tasks until they have ended: one that swallows a cancellation must not hold up the others' successors."""
     while pending := [task for task in tasks if not task.done()]:
         for task in pending:

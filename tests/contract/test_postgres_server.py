@@ -179,7 +179,7 @@ async def test_changes_are_told_at_once_behind_a_pooler(behind: Application) -> 
 
 
 async def nothing_is_pending(app: Application) -> None:
-    while any(lag.pending for lag in (await app.indexer.lag()).values()):  # noqa: ASYNC110 - Postgres tells, if asked
+    while any(lag.pending for lag in (await app.services.reads.outbox.lag()).values()):  # noqa: ASYNC110 - Postgres tells, if asked
         await asyncio.sleep(0.1)
 
 

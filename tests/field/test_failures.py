@@ -191,7 +191,7 @@ async def test_a_server_of_an_index_that_is_away_is_named_and_the_service_is_rea
 async def _eventually_indexed(app: Application) -> None:
     """Wait until the indexer itself, not the test, has applied the outbox."""
     for _ in range(100):
-        lag = await app.indexer.lag()
+        lag = await app.services.reads.outbox.lag()
         if all(item.pending == 0 for item in lag.values()):
             return
         await asyncio.sleep(0.1)

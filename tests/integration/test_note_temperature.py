@@ -426,14 +426,14 @@ async def test_a_cold_note_deleted_while_the_index_stands_still_is_never_returne
 
     deleted = await alone.client().delete(f"/v1/notes/{id_}")
     meanwhile = await found_by(alone)
-    pending = (await alone.indexer.lag())["cold"].pending
+    pending = (await alone.services.reads.outbox.lag())["cold"].pending
     held = cold_index(alone).count(Scope(alone.tenant))
     await alone.indexed()
 
     assert deleted.status_code == 204
     assert meanwhile == {}
     assert (pending, held) == (1, 1)
-    assert (await alone.indexer.lag())["cold"].pending == 0
+    assert (await alone.services.reads.outbox.lag())["cold"].pending == 0
     assert cold_index(alone).count(Scope(alone.tenant)) == 0
 
 
@@ -452,7 +452,7 @@ async def test_a_delete_that_the_cold_index_refuses_is_tried_again(
             patched.setattr(index, "apply", refuse)
             await app.client().delete(f"/v1/notes/{id_}")
             await asyncio.sleep(0.2)
-            refused = (await app.indexer.lag())["cold"].pending, await found_by(app)
+            refused = (await app.services.reads.outbox.lag())["cold"].pending, await found_by(app)
         for _ in range(200):
             if index.count(Scope(app.tenant)) == 0:
                 break

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from pydantic import SecretStr
 
-from lamina.core.ports import Placed, Record
+from lamina.core.ports import PlacedRecord, Record
 from lamina.core.queries import Filters, Query
 from lamina.core.scope import Scope
 from lamina.models.hashing import HashingModel
@@ -108,17 +108,17 @@ def record(*texts: str, tenant: str = "acme", user: str | None = None, **fields:
     return Record(tenant, "default", "default", user, None, (), NOON, 1.0, texts, embeddings, **fields)
 
 
-def placed(*texts: str, scope: Scope = ACME, user: str | None = None) -> Placed:
+def placed(*texts: str, scope: Scope = ACME, user: str | None = None) -> PlacedRecord:
     """Return the state of a cold note."""
     state = record(*texts, tenant=scope.tenant, user=user)
     fields = {name: getattr(state, name) for name in Record.__dataclass_fields__}
     here = {"tenant": scope.tenant, "workspace": scope.workspace, "namespace": scope.namespace}
-    return Placed(**here, record=Record(**(fields | here)))
+    return PlacedRecord(**here, record=Record(**(fields | here)))
 
 
-def gone(scope: Scope = ACME) -> Placed:
+def gone(scope: Scope = ACME) -> PlacedRecord:
     """Return the state of a note that is not cold any more."""
-    return Placed(scope.tenant, scope.workspace, scope.namespace, None)
+    return PlacedRecord(scope.tenant, scope.workspace, scope.namespace, None)
 
 
 def asked(text: str, scope: Scope = ACME, limit: int = 10, filters: Filters | None = None) -> Query:

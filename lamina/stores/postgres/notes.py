@@ -11,7 +11,7 @@ from psycopg.rows import DictRow
 
 from lamina.core.areas import Area
 from lamina.core.memories import Category, Chunk, Note, NoteVersion, StoredNote
-from lamina.core.ports import Placed
+from lamina.core.ports import PlacedRecord
 from lamina.core.queries import (
     AllOf,
     Compare,
@@ -395,9 +395,9 @@ class NotesWarm:
         return tuple(Hit(memories[id_], scores[id_], {"ts_rank_cd": raw[id_]}) for id_ in ordered)
 
 
-def _cold_record(row: DictRow) -> Placed:
+def _cold_record(row: DictRow) -> PlacedRecord:
     record = note_record(row) if row["is_cold"] else None
-    return Placed(row["tenant"], row["workspace"], row["namespace"], record)
+    return PlacedRecord(row["tenant"], row["workspace"], row["namespace"], record)
 
 
 TIER_ROWS = TierRows(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Literal, TypeVar
 
-from lamina.core.ports import Change, Placed, Record
+from lamina.core.ports import Change, PlacedRecord, Record
 
 Layout = Literal["per_namespace", "shared"]
 Key = TypeVar("Key", bound=Hashable)
@@ -36,7 +36,7 @@ def collection_of(layout: Layout, tenant: str, workspace: str, namespace: str) -
 
 
 def by_collection(
-    changes: Sequence[Change[Placed]], key_of: Callable[[str, str, str], Key], everywhere: Iterable[Key]
+    changes: Sequence[Change[PlacedRecord]], key_of: Callable[[str, str, str], Key], everywhere: Iterable[Key]
 ) -> Mapping[Key, list[Change[Record]]]:
     """Return the changes of each collection.
 
@@ -54,6 +54,6 @@ def by_collection(
     return grouped
 
 
-def has_unknown_memory(changes: Sequence[Change[Placed]]) -> bool:
+def has_unknown_memory(changes: Sequence[Change[PlacedRecord]]) -> bool:
     """Report whether Postgres does not know some of the memories any more."""
     return any(change.record is None for change in changes)

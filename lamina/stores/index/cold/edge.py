@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from lamina.core.ports import Change, Placed, Record
+from lamina.core.ports import Change, PlacedRecord, Record
 from lamina.core.queries import Query
 from lamina.core.scope import Scope
 from lamina.errors import Misconfigured
@@ -52,7 +52,7 @@ class ColdIndex:
         self._lock = threading.Lock()
         self.is_new = _is_new(root, self._description)
 
-    def apply(self, changes: Sequence[Change[Placed]]) -> None:
+    def apply(self, changes: Sequence[Change[PlacedRecord]]) -> None:
         """Take over the given states; searches see them when the call returns.
 
         A memory that Postgres does not know any more is removed from every collection.

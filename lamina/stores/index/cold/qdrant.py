@@ -6,7 +6,7 @@ from uuid import UUID
 from qdrant_client import AsyncQdrantClient
 
 from lamina.core.fingerprints import chunk_fingerprints
-from lamina.core.ports import Change, Placed
+from lamina.core.ports import Change, PlacedRecord
 from lamina.core.queries import Query
 from lamina.settings import QdrantServerSettings
 from lamina.stores.index.cold.collections import Layout, by_collection, collection_of, has_unknown_memory
@@ -53,7 +53,7 @@ class QdrantColdIndex:
         await self._collections.refuse_old_server()
         return not await self._held()
 
-    async def apply(self, changes: Sequence[Change[Placed]]) -> None:
+    async def apply(self, changes: Sequence[Change[PlacedRecord]]) -> None:
         """Take over the given states; searches see them when the call returns.
 
         A memory that Postgres does not know any more is removed from every collection.
@@ -76,7 +76,7 @@ class QdrantColdIndex:
         chunks = [chunk for alias in await self._held() async for chunk in self._index(alias).chunks(tenant)]
         return chunk_fingerprints(chunks)
 
-    def beside(self, build: int) -> QdrantBuild[Placed]:
+    def beside(self, build: int) -> QdrantBuild[PlacedRecord]:
         """Return the collections of a build, each made when it takes its first changes."""
         return QdrantBuild(self, build)
 
@@ -100,7 +100,7 @@ class QdrantColdIndex:
         """Release the connections."""
         await self._client.close()
 
-    async def apply_beside(self, build: int, changes: Sequence[Change[Placed]]) -> None:
+    async def apply_beside(self, build: int, changes: Sequence[Change[PlacedRecord]]) -> None:
         """Take over the given states in the collections of a build."""
         everywhere = await self._collections.built(self._prefix, build) - {self._mark}
         for alias, part in by_collection(changes, self._alias, everywhere).items():

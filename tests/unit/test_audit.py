@@ -4,7 +4,7 @@ from uuid import UUID
 
 from lamina.core.fingerprints import chunk_fingerprints, fingerprint
 from lamina.core.links import Link, Node, NodeLabel
-from lamina.core.ports import Placed, Record
+from lamina.core.ports import PlacedRecord, Record
 from lamina.projections.audit import compare
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
@@ -43,9 +43,9 @@ def test_a_node_differs_by_anything_that_a_reader_could_notice() -> None:
 
 
 def test_an_indexed_memory_tells_how_many_chunks_it_has_wherever_it_belongs() -> None:
-    assert fingerprint(RECORD) == fingerprint(Placed("acme", "w", "n", RECORD))
+    assert fingerprint(RECORD) == fingerprint(PlacedRecord("acme", "w", "n", RECORD))
     assert str(fingerprint(RECORD)).startswith("2:")
-    assert fingerprint(None) is fingerprint(Placed("acme", "w", "n", None)) is None
+    assert fingerprint(None) is fingerprint(PlacedRecord("acme", "w", "n", None)) is None
 
 
 def test_an_indexed_memory_differs_by_anything_that_a_search_could_notice() -> None:
