@@ -10,12 +10,15 @@ from uuid import UUID
 import pytest
 
 from deployments.api import build_api
+from deployments.rendering import render_context
+from lamina.caching.cached_search import CachedSearch
 from lamina.core.queries import Filters
 from lamina.core.scope import Scope
 from lamina.models.hashing import HashingModel
 from lamina.settings import NoGraphSettings
 from lamina.stores.postgres.keys import KeyRole
-from tests.support.application import Application, running, settings_for
+from lamina.wiring.services import build_context_search
+from tests.support.application import Application, fused_search, running, settings_for
 
 FACTS = (
     "Ann drinks green tea in the morning",
@@ -360,7 +363,10 @@ class Knows:
 
 
 def with_hints(app: Application, hints: Knows) -> Application:
-    return replace(app, api=build_api(replace(app.services, hints=hints)), clients=app.clients)
+    services = app.services
+    context = build_context_search(app.settings, fused_search(app), services.reads.profiles, hints)
+    cached = CachedSearch(context, render_context, services.caches.answers)
+    return replace(app, api=build_api(replace(services, context=cached)), clients=app.clients)
 
 
 async def test_the_three_best_memories_of_a_context_get_two_hints_each(application: Application) -> None:
