@@ -101,7 +101,8 @@ class BodyLimit:
             return
         declared = dict(scope["headers"]).get(b"content-length", b"0")
         if declared.isdigit() and int(declared) > self._max_bytes:
-            await self._refuse(scope, receive, send)
+            detail = f"the body is larger than {self._max_bytes} bytes; send it in parts"
+            await problems.problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)(scope, receive, send)
             return
         await self._app(scope, self._counted(receive), send)
 
@@ -116,7 +117,3 @@ class BodyLimit:
             return message if seen <= self._max_bytes else {"type": "http.disconnect"}
 
         return counted
-
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        detail = f"the body is larger than {self._max_bytes} bytes; send it in parts"
-        await problems.problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)(scope, receive, send)

@@ -34,16 +34,10 @@ async def _behind(services: Services) -> tuple[dict[str, LagOut], dict[str, Buil
     """Return how far the projections are behind and which are built anew; nothing if Postgres no longer answers."""
     try:
         async with asyncio.timeout(PROBE_DEADLINE_S):
-            return await asyncio.gather(_lag(services), _builds(services))
+            lag, builds = await asyncio.gather(services.reads.outbox.lag(), services.reads.builds.under_way())
     except (LaminaError, TimeoutError):
         return {}, {}
-
-
-async def _lag(services: Services) -> dict[str, LagOut]:
-    lag = await services.reads.outbox.lag()
-    return {name: LagOut.from_attributes(item) for name, item in lag.items()}
-
-
-async def _builds(services: Services) -> dict[str, BuildOut]:
-    under_way = await services.reads.builds.under_way()
-    return {build.projection: BuildOut.from_attributes(build) for build in under_way}
+    return (
+        {name: LagOut.from_attributes(item) for name, item in lag.items()},
+        {build.projection: BuildOut.from_attributes(build) for build in builds},
+    )

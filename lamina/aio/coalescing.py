@@ -54,16 +54,14 @@ class Coalescer(Generic[Item, Result]):
             Exception: Whatever the call raised for the batch of this item.
         """
         if len(self._queue) >= self._max_queued:
-            self._forget_those_who_gave_up()
+            # Callers that gave up take no place.
+            self._queue = deque(entry for entry in self._queue if not entry[1].done())
         if len(self._queue) >= self._max_queued:
             raise Overloaded(self._part, f"{self._max_queued} calls are waiting")
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._queue.append((item, future))
         self._pump()
         return await future
-
-    def _forget_those_who_gave_up(self) -> None:
-        self._queue = deque(entry for entry in self._queue if not entry[1].done())
 
     def _pump(self) -> None:
         while self._queue and len(self._in_flight) < self._max_in_flight:

@@ -118,7 +118,10 @@ class ResponseCache:
         self._clock = clock
         self._is_same_question = is_same_question
         self._uses: WriteBehind[ResponseUse] = WriteBehind(
-            store.count, part="uses of responses", window_s=USES_WINDOW_S, on_error=self._count_lost_uses
+            store.count,
+            part="uses of responses",
+            window_s=USES_WINDOW_S,
+            on_error=lambda _: caches.observe(Layer.SEMANTIC, LayerOutcome.ERROR),
         )
         self._listed: TtlLru[Space, bool] = TtlLru(max_entries=_MAX_SPACES)
         self._waiting = 0
@@ -334,9 +337,6 @@ class ResponseCache:
     def _keep(self, asked: _KeyedQuestion, id_: UUID, text: str) -> None:
         cached = CachedResponse(id_, text.encode())
         self._caches.keep(CacheEntry(asked.question.space, asked.turn, cached, len(cached.json) + ENTRY_BYTES))
-
-    def _count_lost_uses(self, error: Exception) -> None:  # noqa: ARG002 - the signature is WriteBehind's
-        self._caches.observe(Layer.SEMANTIC, LayerOutcome.ERROR)
 
 
 def _miss(now: datetime) -> ResponseLookup:

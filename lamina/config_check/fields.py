@@ -20,12 +20,9 @@ def chosen_models(field: FieldInfo, data: Any) -> list[type[BaseModel]]:
     models = list(models_in(field.annotation))
     default = getattr(field.default, "kind", None)
     kind = data.get("kind", default) if isinstance(data, Mapping) else default
-    return [model for model in models if len(models) == 1 or _kind_of(model) == kind]
-
-
-def _kind_of(model: type[BaseModel]) -> Any:
-    field = model.model_fields.get("kind")
-    return None if field is None else field.default
+    if len(models) == 1:
+        return models
+    return [model for model in models if getattr(model.model_fields.get("kind"), "default", None) == kind]
 
 
 def field_paths(model: type[BaseModel]) -> Iterator[tuple[str, ...]]:

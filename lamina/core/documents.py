@@ -134,10 +134,8 @@ class Document:
         """Return the hash of everything that replacing it would change."""
         moment = self.event_at.isoformat() if self.event_at else None
         facts = (self.title, self.media_type, self.content, self.tags, moment, self.source, self.metadata)
-        return hashlib.sha256(json.dumps((facts, self._cuts()), sort_keys=True).encode()).digest()
-
-    def _cuts(self) -> list[tuple[int, int]]:
-        return [(span.start, span.end) for span in self.passages]
+        cuts = [(span.start, span.end) for span in self.passages]
+        return hashlib.sha256(json.dumps((facts, cuts), sort_keys=True).encode()).digest()
 
     def texts(self) -> tuple[str, ...]:
         """Return the text of each passage that is embedded and indexed."""

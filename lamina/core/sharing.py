@@ -7,7 +7,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from lamina.core.memories import as_utc, clean_tags
-from lamina.core.queries import Failure, Filters, Hit, Memory, Query, Ranking
+from lamina.core.queries import Failure, Hit, Memory, Query, Ranking
 from lamina.core.scope import DEFAULT_NAMESPACE
 from lamina.core.tiers import TIER_OF_SEGMENT, Segment, Source, Tier
 from lamina.errors import InvalidInput
@@ -116,11 +116,8 @@ def _in_scope_of(share: Share, query: Query) -> Query:
     scope = query.scope.narrowed(
         workspace=share.workspace, namespace=share.namespace, user=None, session=None, agent=None, swarm=None
     )
-    return replace(query, scope=scope, filters=_narrowed(query.filters, share.tags))
-
-
-def _narrowed(filters: Filters, tags: Sequence[str]) -> Filters:
-    return replace(filters, tags=tuple(dict.fromkeys((*filters.tags, *tags))), shared_only=True)
+    tags = tuple(dict.fromkeys((*query.filters.tags, *share.tags)))
+    return replace(query, scope=scope, filters=replace(query.filters, tags=tags, shared_only=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,14 +147,11 @@ def gather_answers(
         for source, outcome in answer.items():
             if isinstance(outcome, Failure):
                 name = f"shared_{source.value}"
-                failures[name] = "; ".join(filter(None, (failures.get(name), _describe_failure(item, outcome))))
+                reason = f"workspace {item.query.scope.workspace}: {outcome.reason}"
+                failures[name] = f"{failures[name]}; {reason}" if name in failures else reason
             else:
                 rankings[source] = (*rankings.get(source, ()), *_shared_hits(item, outcome))
     return ForeignAnswers(rankings, failures)
-
-
-def _describe_failure(item: ForeignQuery, failure: Failure) -> str:
-    return f"workspace {item.query.scope.workspace}: {failure.reason}"
 
 
 def _shared_hits(item: ForeignQuery, ranking: Ranking) -> Ranking:

@@ -183,13 +183,11 @@ def _words(text: str) -> list[_Word]:
 
 def _begins_sentence(text: str, before: "regex.Match[str]", match: "regex.Match[str]") -> bool:
     gap = text[before.end() : match.start()]
-    if gap == ". " and _is_abbreviation(before.group()):
+    word = before.group()
+    is_initials = word.isupper() and (len(word) == 1 or "." in word) and word != "I"
+    if gap == ". " and (is_initials or word.casefold() in _ABBREVIATED):
         return False
     return _ENDS_SENTENCE.search(gap) is not None
-
-
-def _is_abbreviation(word: str) -> bool:
-    return word.casefold() in _ABBREVIATED or (word.isupper() and (len(word) == 1 or "." in word) and word != "I")
 
 
 def _shouted(found: Sequence["regex.Match[str]"], opens: Sequence[bool]) -> list[bool]:

@@ -143,10 +143,6 @@ def _compaction(settings: Settings, pool: Pool, tools: Tools) -> CompactionJob:
     )
 
 
-def _archival(settings: Settings, pool: Pool, tools: Tools) -> Job[Any]:  # noqa: ARG001 - it needs none
-    return build_archival(settings, pool)
-
-
 def _reembed(settings: Settings, pool: Pool, tools: Tools) -> ReembedJob:
     chosen = settings.embedding.thresholds
     policy = ReembedPolicy(model_identity(settings), chosen, undo_window(settings), settings.jobs.page_rows)
@@ -156,10 +152,6 @@ def _reembed(settings: Settings, pool: Pool, tools: Tools) -> ReembedJob:
 def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> CacheExpiryJob:  # noqa: ARG001 - it needs none
     tables = build_cache_tables(settings, pool, NO_GENERATION)
     return CacheExpiryJob(tables.count_expired, tables.purge_expired)
-
-
-def _audit(settings: Settings, pool: Pool, tools: Tools) -> AuditJob:  # noqa: ARG001 - the projections do it
-    return AuditJob(tools.audits)
 
 
 JOBS: Mapping[JobName, JobKind] = {
@@ -173,10 +165,18 @@ JOBS: Mapping[JobName, JobKind] = {
         "makes one note of related ones, and edges of shared neighbours", _consolidation, removes=True
     ),
     "compaction": JobKind("puts summaries in the place of older messages of full sessions", _compaction),
-    "archival": JobKind("moves cold notes that nobody finds to the archive", _archival, removes=True),
+    "archival": JobKind(
+        "moves cold notes that nobody finds to the archive",
+        lambda settings, pool, _: build_archival(settings, pool),
+        removes=True,
+    ),
     "reembed": JobKind("embeds what lacks vectors of the configured model", _reembed),
     "caches": JobKind("removes what has expired from the caches' tables", _upkeep, units="tenants"),
-    "audit": JobKind("compares every projection with Postgres and repairs it", _audit, units="tenants"),
+    "audit": JobKind(
+        "compares every projection with Postgres and repairs it",
+        lambda _, __, tools: AuditJob(tools.audits),
+        units="tenants",
+    ),
 }
 
 

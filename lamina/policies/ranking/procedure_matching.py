@@ -141,7 +141,8 @@ def _match(question: str, candidate: ProcedureCandidate, policy: MatchPolicy) ->
     low, high = _SCORES[stage]
     weakness = policy.strength_weight * (1 - candidate.stored.strength)
     score = low + (high - low) * _closeness(stage, prefix, candidate) * (1 - weakness)
-    return ProcedureMatch(candidate.stored, stage, score, _figures(prefix, candidate))
+    figures = {"prefix": prefix, "overlap": candidate.overlap(), "cosine": candidate.cosine}
+    return ProcedureMatch(candidate.stored, stage, score, {name: value for name, value in figures.items() if value})
 
 
 def _stage(prefix: float, candidate: ProcedureCandidate, policy: MatchPolicy) -> Stage | None:
@@ -162,11 +163,6 @@ def _closeness(stage: Stage, prefix: float, candidate: ProcedureCandidate) -> fl
             return hybrid_score(candidate.overlap(), candidate.cosine)
         case Stage.SEMANTIC:
             return similarity_score(candidate.cosine or 0.0)
-
-
-def _figures(prefix: float, candidate: ProcedureCandidate) -> dict[str, float]:
-    figures = {"prefix": prefix, "overlap": candidate.overlap(), "cosine": candidate.cosine}
-    return {name: value for name, value in figures.items() if value}
 
 
 def prefix_share(one: str, other: str) -> float:

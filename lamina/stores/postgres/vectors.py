@@ -12,7 +12,6 @@ from lamina.core.areas import Area
 from lamina.core.memories import Chunk
 from lamina.stores.postgres.connection import Connection, Pool, connect
 from lamina.stores.postgres.queries import load_queries
-from lamina.stores.postgres.tier_rows import EmbeddingStatements, VectorTable
 from lamina.stores.postgres.tiers import EMBEDDED
 
 QUERIES = load_queries("vectors.sql")
@@ -88,10 +87,7 @@ async def _for_each_table(connection: Connection, template: bytes, parameters: M
     found: set[UUID] = set()
     for rows in EMBEDDED.values():
         for table in rows.vectors:
-            found |= {row["id"] async for row in await connection.execute(_filled(template, rows, table), parameters)}
+            names = {"rows": rows.table, "is_live": rows.is_live, "vectors": table.name, "key": table.key}
+            statement = template.decode().format(**names).encode()
+            found |= {row["id"] async for row in await connection.execute(statement, parameters)}
     return found
-
-
-def _filled(template: bytes, rows: EmbeddingStatements, table: VectorTable) -> bytes:
-    names = {"rows": rows.table, "is_live": rows.is_live, "vectors": table.name, "key": table.key}
-    return template.decode().format(**names).encode()
