@@ -75,9 +75,7 @@ async def _find_in_windows(
     packs = _packs(text_windows)
     while pack := await asyncio.to_thread(next, packs, None):
         await _look_up_openings(connection, scope, pack, looked_up)
-        candidates = await asyncio.to_thread(
-            lambda pack, openings: [window.candidates(openings) for _, window in pack], pack, looked_up.openings
-        )
+        candidates = await asyncio.to_thread(_candidates, pack, looked_up.openings)
         await _look_up_names(connection, scope, candidates, looked_up)
         for (place, _), found in zip(pack, candidates, strict=True):
             for key in found.keys() & looked_up.names.keys():
@@ -97,6 +95,10 @@ def _packs(text_windows: Iterator[TextWindow]) -> Iterator[list[TextWindow]]:
             pack, length = [], 0
     if pack:
         yield pack
+
+
+def _candidates(pack: Sequence[TextWindow], openings: Collection[str]) -> list[dict[str, tuple[Span, ...]]]:
+    return [window.candidates(openings) for _, window in pack]
 
 
 async def _look_up_openings(
