@@ -24,7 +24,6 @@ from lamina.stores.graph.store import CypherGraph
 from lamina.stores.index.cold.edge import ColdIndex
 from lamina.stores.index.edge.builds import EmbeddedHybridIndex, EmbeddedIndex
 from lamina.stores.index.edge.shard import QdrantEdgeIndex
-from lamina.stores.index.meilisearch.index import MeilisearchIndex
 from lamina.stores.index.ports import HybridIndex, VectorIndex, WordIndex
 from lamina.stores.postgres.generations import Generation
 
@@ -100,6 +99,8 @@ def build_hybrid_index(
             name = index_name(chosen.prefix, projection, generation)
             return _on_server(partial(QdrantIndex, chosen, name, **options))
         case MeilisearchSettings() as chosen:
+            from lamina.stores.index.meilisearch.index import MeilisearchIndex  # noqa: PLC0415 - installed where chosen
+
             name = index_name(chosen.prefix, projection, generation)
             return _on_server(partial(MeilisearchIndex, chosen, name, **options))
         case _ as other:

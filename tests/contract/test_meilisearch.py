@@ -272,8 +272,8 @@ async def test_a_search_has_a_deadline(name: str) -> None:
 
 async def test_connections_that_the_server_closed_are_opened_again(index: Opened) -> None:
     await index.apply([Change(ONE, record("tea"))])
-    for connection in index.index._server._client._transport._pool.connections:
-        await connection.aclose()
+    for connection in index.index._server._connections:
+        connection.session.close()
 
     assert [hit.memory.id for hit in await index.search(asked("tea"))] == [ONE]
 

@@ -161,7 +161,6 @@ class Wire:
         self.calls: list[Call] = []
         self.indexes: dict[str, Kept] = {}
         self.tasks: list[Task] = []
-        self.connections = 0
         self.is_busy = False
         self._said: dict[tuple[str, str], list[Said]] = {}
         self._failures: dict[str, Mapping[str, str]] = {}
@@ -317,7 +316,6 @@ def served(wire: Wire, port: int = 0) -> Iterator[str]:
 
         def process_request(self, request: Any, client_address: Any) -> None:
             connections.append(request)
-            wire.connections += 1
             super().process_request(request, client_address)
 
         def handle_error(self, request: Any, client_address: Any) -> None:

@@ -1,16 +1,19 @@
-"""Calls to a Meilisearch server.
-
-The official client blocks, and an asynchronous one of others brings a second HTTP library for the same bare calls.
-"""
+"""Calls to a Meilisearch server; this module alone imports its driver."""
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
 
-import httpx
+from meilisearch import Client
+from meilisearch.errors import MeilisearchApiError, MeilisearchCommunicationError, MeilisearchTimeoutError
+from requests import Session
+from requests.exceptions import RequestException
 
 from lamina.errors import LaminaError, Misconfigured, Unavailable
 from lamina.settings import MeilisearchSettings
@@ -18,12 +21,12 @@ from lamina.settings import MeilisearchSettings
 PART = "index"
 OLDEST_SERVER = (1, 13)
 LINES = "application/x-ndjson"
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.5
+JSON = "application/json"
 _KEY_REMEDY = "set hybrid.api_key to a key that may search, and change documents, indexes and settings"
 _CREDENTIALS = re.compile(r"//[^/@]*@")
-_UNFINISHED = {"enqueued", "processing"}
+_UNDER_WAY = {"enqueued", "processing"}
 _REFUSED = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
-_TEMPORARY = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS}
+_PASSING = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS}
 _SERVERS_FAULTS = {"internal", "system"}
 
 
@@ -35,24 +38,40 @@ class DocumentMissing(LaminaError):
     """A document that was asked for is not there."""
 
 
-class MeilisearchServer:
-    """The decoded answers of a server; each call has a deadline.
+class _Connection:
+    """The driver's transport over connections that are kept: by itself it opens one for every call.
+
+    Used in one thread at a time, for it writes the headers of a call into itself.
 
     Args:
-        settings: Its address, and how long to wait.
+        url: Of the server.
+        key: The API key, if it wants one.
+    """
+
+    def __init__(self, url: str, key: str | None) -> None:
+        self._client = Client(url, key)
+        self.session = Session()
+
+    def call(self, method: str, path: str, body: Any, content_type: str | None, timeout_s: float) -> Any:
+        """Return the decoded answer."""
+        config: Any = self._client.http.config
+        config.timeout = timeout_s
+        return self._client.http.send_request(getattr(self.session, method), path, body, content_type)
+
+
+class MeilisearchServer:
+    """A server's answers, decoded; each call has a deadline and one of a few threads, for the driver blocks.
+
+    Args:
+        settings: Where it is and how long to wait.
     """
 
     def __init__(self, settings: MeilisearchSettings) -> None:
-        key = settings.api_key
         self._settings = settings
         self._shown = _CREDENTIALS.sub("//", settings.url)
-        self._client = httpx.AsyncClient(
-            base_url=f"{settings.url.rstrip('/')}/",
-            headers={"Authorization": f"Bearer {key.get_secret_value()}"} if key else {},
-            limits=httpx.Limits(max_connections=settings.connections, max_keepalive_connections=settings.connections),
-            timeout=None,  # noqa: S113 - `ask` bounds the whole call, the wait for a connection included.
-            follow_redirects=True,
-        )
+        self._threads = ThreadPoolExecutor(settings.connections, thread_name_prefix="meilisearch")
+        self._own = threading.local()
+        self._connections: list[_Connection] = []
 
     async def version(self) -> tuple[int, int]:
         """Return the server's version.
@@ -73,35 +92,39 @@ class MeilisearchServer:
             )
         return version
 
-    async def ask(self, method: str, path: str, body: Any = None, *, timeout_s: float | None = None) -> Any:
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        timeout_s: float | None = None,
+        content_type: str | None = JSON,
+    ) -> Any:
         """Return the answer to one call.
 
         Args:
             method: ``get``, ``post``, ``patch`` or ``delete``.
             path: Below the server's URL, with its parameters.
-            body: JSON values; bytes are JSON lines.
+            body: JSON values, or bytes that are sent as they are.
             timeout_s: Seconds after which it is given up; those of a change if not given.
+            content_type: Of the body.
 
         Raises:
             Unavailable: If the server does not answer in time, fails, or lacks the index (:class:`IndexMissing`).
-            DocumentMissing: If it lacks the document.
+            Missing: If it lacks the document.
             Misconfigured: If it refuses the key or the call.
         """
         deadline_s = timeout_s or self._settings.task_timeout_s
-        is_lines = isinstance(body, bytes)
-        content: dict[str, Any] = {"content": body, "headers": {"Content-Type": LINES}} if is_lines else {"json": body}
+        content_type = None if method == "get" else content_type
+        call = partial(self._call, method, path, body, content_type, deadline_s)
         try:
             async with asyncio.timeout(deadline_s):
-                answer = await self._client.request(method, path, **content)
-            if answer.is_error:
-                raise _refusal(answer, path)
-            return answer.json()
+                return await asyncio.get_running_loop().run_in_executor(self._threads, call)
         except TimeoutError as error:
             raise Unavailable(PART, f"no answer from {self._shown} within {deadline_s:g} s") from error
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-            raise Unavailable(PART, f"{self._shown} does not answer: {type(error).__name__}") from error
 
-    async def wait_for_success(self, tasks: Sequence[int], *, ignore: Sequence[str] = ()) -> None:
+    async def succeeded(self, tasks: Sequence[int], *, ignore: Sequence[str] = ()) -> None:
         """Wait for tasks to be done.
 
         Args:
@@ -110,50 +133,74 @@ class MeilisearchServer:
 
         Raises:
             Unavailable: If one is not done in time, was cancelled, or failed by a fault of the server.
-            Misconfigured: If one failed by a fault of the request.
+            Misconfigured: If one failed by what it was asked to do.
         """
         left = tuple(tasks)
+        try:
+            async with asyncio.timeout(self._settings.task_timeout_s):
+                for pause_s in _pauses():
+                    states = await self._tasks({"uids": ",".join(map(str, left)), "limit": len(left)}) if left else []
+                    _refuse_lost(left, states)
+                    _refuse_failed(states, ignore)
+                    left = tuple(int(state["uid"]) for state in states if state["status"] in _UNDER_WAY)
+                    if not left:
+                        return
+                    await asyncio.sleep(pause_s)
+        except TimeoutError as error:
+            raise Unavailable(
+                PART, f"task {left[0]} of meilisearch is not done after {self._settings.task_timeout_s:g} s"
+            ) from error
 
-        async def are_done() -> bool:
-            nonlocal left
-            states = await self._tasks({"uids": ",".join(map(str, left)), "limit": len(left)}) if left else []
-            _refuse_lost(left, states)
-            _refuse_failed(states, ignore)
-            left = tuple(int(state["uid"]) for state in states if state["status"] in _UNFINISHED)
-            return not left
-
-        await self._wait_until(are_done, lambda: f"task {left[0]} of meilisearch is")
-
-    async def wait_for_end(self, types: Sequence[str], index: str) -> None:
-        """Wait for the tasks of these types that any process asked for before; however they end.
+    async def settled(self, types: Sequence[str], index: str) -> None:
+        """Wait for the tasks of these types that were asked for before, by whomever; however they end.
 
         Raises:
             Unavailable: If they are not done in time.
         """
-        asked = {"types": ",".join(types), "statuses": ",".join(sorted(_UNFINISHED)), "indexUids": index, "limit": 1}
-
-        async def are_done() -> bool:
-            return not await self._tasks(asked)
-
-        await self._wait_until(are_done, lambda: f"tasks of the index {index} are")
+        asked = {"types": ",".join(types), "statuses": ",".join(sorted(_UNDER_WAY)), "indexUids": index, "limit": 1}
+        try:
+            async with asyncio.timeout(self._settings.task_timeout_s):
+                for pause_s in _pauses():
+                    if not await self._tasks(asked):
+                        return
+                    await asyncio.sleep(pause_s)
+        except TimeoutError as error:
+            raise Unavailable(
+                PART, f"tasks of the index {index} are not done after {self._settings.task_timeout_s:g} s"
+            ) from error
 
     async def close(self) -> None:
-        """Release the connections."""
-        await self._client.aclose()
+        """Release the threads and their connections."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for connection in self._connections:
+            connection.session.close()
 
     async def _tasks(self, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
         found = await self.ask("get", f"tasks?{urlencode(parameters)}")
         return list(found["results"])
 
-    async def _wait_until(self, are_done: Callable[[], Awaitable[bool]], describe: Callable[[], str]) -> None:
-        pause_s = FIRST_PAUSE_S
+    def _call(self, method: str, path: str, body: Any, content_type: str | None, timeout_s: float) -> Any:
         try:
-            async with asyncio.timeout(self._settings.task_timeout_s):
-                while not await are_done():
-                    await asyncio.sleep(pause_s)
-                    pause_s = min(LONGEST_PAUSE_S, pause_s * 1.5)
-        except TimeoutError as error:
-            raise Unavailable(PART, f"{describe()} not done after {self._settings.task_timeout_s:g} s") from error
+            return self._connection().call(method, path, body, content_type, timeout_s)
+        except MeilisearchApiError as error:
+            raise _library_error(error, path) from error
+        except (MeilisearchCommunicationError, MeilisearchTimeoutError, RequestException) as error:
+            raise Unavailable(PART, f"{self._shown} does not answer: {_cause(error)}") from error
+
+    def _connection(self) -> _Connection:
+        if not hasattr(self._own, "connection"):
+            key = self._settings.api_key
+            self._own.connection = _Connection(self._settings.url.rstrip("/"), key.get_secret_value() if key else None)
+            self._connections.append(self._own.connection)
+        return self._own.connection  # type: ignore[no-any-return]
+
+
+def _pauses() -> Iterator[float]:
+    """Yield the seconds between two questions of how far a task is: 5 ms at first, half a second in the end."""
+    pause_s = 0.005
+    while True:
+        yield pause_s
+        pause_s = min(0.5, pause_s * 1.5)
 
 
 def _version(found: Any) -> tuple[int, int] | None:
@@ -164,29 +211,27 @@ def _version(found: Any) -> tuple[int, int] | None:
         return None
 
 
-def _refusal(answer: httpx.Response, path: str) -> LaminaError:
-    """Return the library's own error for an answer of the server."""
-    try:
-        found = answer.json()
-    except ValueError:
-        found = None
-    code = found.get("code") if isinstance(found, dict) else None
-    message = found.get("message") if isinstance(found, dict) else None
-    text = f"{code or f'HTTP {answer.status_code}'}: {message or answer.text or answer.reason_phrase}"
-    match code, answer.status_code:
+def _cause(error: BaseException) -> str:
+    return type(error.__cause__ or error).__name__
+
+
+def _library_error(error: MeilisearchApiError, path: str) -> LaminaError:
+    """Map an answer of the server to the library's own error."""
+    said = f"{error.code or f'HTTP {error.status_code}'}: {error.message}"
+    match error.code, error.status_code:
         case "index_not_found", _:
-            return IndexMissing(PART, f"{text} Run `lamina reindex`, or start the service again")
+            return IndexMissing(PART, f"{said} Run `lamina reindex`, or start the service again")
         case "document_not_found", _:
-            return DocumentMissing(text)
+            return DocumentMissing(said)
         case "payload_too_large", _:
-            return Misconfigured(f"meilisearch refuses a change: {text}", "lower hybrid.payload_mib")
+            return Misconfigured(f"meilisearch refuses a change: {said}", "lower hybrid.payload_mib")
         case _, status if status in _REFUSED:
-            return Misconfigured(f"meilisearch refuses the API key: {text}", _KEY_REMEDY)
-        case _, status if status in _TEMPORARY or answer.is_server_error:
-            return Unavailable(PART, text)
+            return Misconfigured(f"meilisearch refuses the API key: {said}", _KEY_REMEDY)
+        case _, status if status in _PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            return Unavailable(PART, said)
         case _:
             return Misconfigured(
-                f"meilisearch refuses {path.split('?', maxsplit=1)[0]}: {text}", "run `lamina reindex`"
+                f"meilisearch refuses {path.split('?', maxsplit=1)[0]}: {said}", "run `lamina reindex`"
             )
 
 
@@ -202,11 +247,11 @@ def _refuse_failed(states: Sequence[Mapping[str, Any]], ignore: Sequence[str]) -
         if state["status"] == "canceled":
             raise Unavailable(PART, f"task {state['uid']} ({state['type']}) of meilisearch was cancelled")
         if state["status"] == "failed" and error.get("code") not in ignore:
-            raise _failure(state, error)
+            raise _failed(state, error)
 
 
-def _failure(state: Mapping[str, Any], error: Mapping[str, Any]) -> LaminaError:
-    text = f"task {state['uid']} ({state['type']}) failed, {error.get('code')}: {error.get('message')}"
+def _failed(state: Mapping[str, Any], error: Mapping[str, Any]) -> LaminaError:
+    said = f"task {state['uid']} ({state['type']}) failed, {error.get('code')}: {error.get('message')}"
     if error.get("type") in _SERVERS_FAULTS:
-        return Unavailable(PART, text)
-    return Misconfigured(f"meilisearch: {text}", "run `lamina reindex`")
+        return Unavailable(PART, said)
+    return Misconfigured(f"meilisearch: {said}", "run `lamina reindex`")

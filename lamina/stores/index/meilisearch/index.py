@@ -13,7 +13,7 @@ from lamina.core.queries import Query
 from lamina.errors import Misconfigured
 from lamina.policies.ranking.scores import widening
 from lamina.settings import MIB, MeilisearchSettings
-from lamina.stores.index.meilisearch.client import DocumentMissing, IndexMissing, MeilisearchServer
+from lamina.stores.index.meilisearch.client import LINES, DocumentMissing, IndexMissing, MeilisearchServer
 from lamina.stores.index.meilisearch.documents import (
     BUILD,
     MAX_HITS,
@@ -122,7 +122,7 @@ class MeilisearchChunks:
         """Remove the index, if it is there."""
         if await self._exists():
             task = await self._server.ask("delete", f"indexes/{self.uid}")
-            await self._server.wait_for_success([task["taskUid"]], ignore=["index_not_found"])
+            await self._server.succeeded([task["taskUid"]], ignore=["index_not_found"])
 
     async def search(self, asked: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return the answer to each of several searches, in one call; none to none."""
@@ -139,7 +139,7 @@ class MeilisearchChunks:
         # in between misses nothing.
         tasks = await self._put(documents_of(changes, self._dimension))
         tasks.append(await self._task("post", "documents/delete", {"filter": outdated(changes)}))
-        await self._server.wait_for_success(tasks)
+        await self._server.succeeded(tasks)
 
     @asynccontextmanager
     async def _made_again_after_failure(self) -> AsyncIterator[None]:
@@ -154,16 +154,16 @@ class MeilisearchChunks:
         version = await self._server.version()
         if not await self._exists():
             task = await self._server.ask("post", "indexes", {"uid": self.uid, "primaryKey": "id"})
-            await self._server.wait_for_success([task["taskUid"]], ignore=["index_already_exists"])
+            await self._server.succeeded([task["taskUid"]], ignore=["index_already_exists"])
         # Another process may have asked for them, or this one before it gave up waiting.
-        await self._server.wait_for_end(["settingsUpdate"], self.uid)
+        await self._server.settled(["settingsUpdate"], self.uid)
         found = await self._server.ask("get", f"indexes/{self.uid}/settings")
         await self._refuse_other_vectors(dimension_of(found))
         missing = missing_settings(wanted_settings(self._settings, self._dimension, version), found)
         tasks = [await self._task("patch", "settings", missing)] if missing else []
         if self._build is not None:
             tasks += await self._put(iter([build_document(self._build, self._dimension)]))
-        await self._server.wait_for_success(tasks)
+        await self._server.succeeded(tasks)
 
     async def _refuse_other_vectors(self, found: int | None) -> None:
         if found == self._dimension:
@@ -186,10 +186,10 @@ class MeilisearchChunks:
     async def _put(self, documents: Iterator[dict[str, Any]]) -> list[int]:
         path = "documents?primaryKey=id"
         bodies = payloads(documents, self._settings.payload_mib * MIB)
-        return [await self._task("post", path, body) for body in bodies]
+        return [await self._task("post", path, body, content_type=LINES) for body in bodies]
 
-    async def _task(self, method: str, path: str, body: Any) -> int:
-        task = await self._server.ask(method, f"indexes/{self.uid}/{path}", body)
+    async def _task(self, method: str, path: str, body: Any, **options: Any) -> int:
+        task = await self._server.ask(method, f"indexes/{self.uid}/{path}", body, **options)
         return int(task["taskUid"])
 
     async def _fetch(self, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -259,7 +259,7 @@ class MeilisearchIndex:
             Unavailable: If the server is not done in time; the switch may be asked for again.
         """
         beside = self.beside(build)
-        await self._server.wait_for_end(["indexSwap"], self._live.uid)
+        await self._server.settled(["indexSwap"], self._live.uid)
         if await self._live.made_by() != build:
             await self._swap(beside)
         await beside.drop()
@@ -306,7 +306,7 @@ class MeilisearchIndex:
         await self._live.make()
         await beside.make()
         task = await self._server.ask("post", "swap-indexes", [{"indexes": [self._live.uid, beside.uid]}])
-        await self._server.wait_for_success([task["taskUid"]])
+        await self._server.succeeded([task["taskUid"]])
 
     async def _find(self, query: Query, *, by_words: bool, by_vector: bool) -> Candidates:
         """Return chunks of at least ``limit`` memories, if there are so many, with all their figures."""
