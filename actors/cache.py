@@ -134,6 +134,7 @@ class CacheShardActor:
         """Take over entries, agents and counts."""
         now = time.monotonic()
         self._shard.keep(update, now)
+        # Swept while something is written: an idle shard may keep what has expired.
         if now - self._expired_at > EXPIRY_INTERVAL_S:
             self._expired_at = now
             self._shard.expire(now)

@@ -78,7 +78,7 @@ class RemoteShard:
         try:
             return await (called.options(concurrency_group=group) if group else called).remote(*arguments)
         except RayActorError as error:
-            self._handle = None
+            self._handle = None  # It is looked up again: the actor may be gone for good.
             raise Unavailable("cache", type(error).__name__) from error
         except RayError as error:
             raise Unavailable("cache", type(error).__name__) from error

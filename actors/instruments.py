@@ -110,6 +110,7 @@ def watch(
     if meter is UNMEASURED:
         return
     loop = asyncio.get_running_loop()
+    # The task holds no reference to the owner, or the owner would never be collected.
     task = loop.create_task(_watch(part, meter, pool, tell), name=f"watch {part}")
     weakref.finalize(owner, _end, loop, task).atexit = False
 

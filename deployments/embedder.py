@@ -34,6 +34,7 @@ class EmbedderDeployment:
             raise Misconfigured(f"the model loaded is {model.identity}, expected {identity}", "set embedding.model")
         meter = replica_meter()
         self._embedder = BatchingEmbedder(model, meter=meter)
+        # The bound method holds the embedder, not this replica: the watching ends with the replica.
         watch(self, "embedder", meter, tell=self._embedder.record_calls)
         self._work = Work()
 

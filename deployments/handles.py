@@ -24,6 +24,7 @@ from lamina.errors import LaminaError, Overloaded, Unavailable
 from lamina.models.batching import mean_vector
 from lamina.projections.audit import Drift
 
+# One hop at a time would leave replicas idle while an answer travels; more hops carry fewer calls each.
 MAX_IN_FLIGHT = 4
 
 

@@ -35,6 +35,7 @@ class IndexerDeployment:
 
     async def check_health(self) -> None:
         """Start to follow the outbox, or raise the error that ended it, so that the replica is replaced."""
+        # Constructors run outside the event loop, and health checks in it.
         if self._following is None:
             self._following = asyncio.create_task(self._indexer.run())
         elif self._following.done():

@@ -72,6 +72,7 @@ class RouterDeployment:
 
         Nothing else is asked: to replace a router does not bring Postgres, or a shared actor, back.
         """
+        # A pool opens in the event loop that uses it, which the constructor does not have.
         if self._pool.closed:
             await self._pool.open()
 

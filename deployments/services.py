@@ -80,6 +80,7 @@ class KeyCheck:
         credential = self._trusted.get(digest) or await self._keys.find(key)
         if credential is None:
             raise Unauthenticated
+        # Not renewed by use, or a revoked key that is used all the time would be trusted for ever.
         self._trusted.setdefault(digest, credential)
         return credential
 

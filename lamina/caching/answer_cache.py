@@ -142,6 +142,7 @@ class AnswerCache:
     async def find(self, keys: AnswerKeys) -> tuple[SentAnswer | None, Mapping[CacheKey, Any]]:
         """Ask the workspace's shard, once, for the answer, or else for its pieces."""
         found = await self._caches.find(ShardQuery(keys.space, keys.answers(), keys.pieces()))
+        # The shard does not know ends: an entry lives for its layer's time, an answer until its first memory expires.
         if found.answer is not None and isinstance(found.answer[1], CachedAnswer):
             key, cached = found.answer
             if cached.until > time.time():
@@ -152,6 +153,7 @@ class AnswerCache:
     def keep(self, keys: AnswerKeys, answer: RenderedAnswer, pieces: Mapping[CacheKey, Any]) -> None:
         """Keep a new answer, and its graph's part unless that is one of the pieces that were found."""
         if answer.is_whole:
+            # Empty answers have a layer of their own, with its own bounds and time to live.
             for key in (keys.negative,) if answer.is_empty else (keys.turn, keys.swarm):
                 if key is not None and self._caches.has(key.layer):
                     until = time.time() + self._policy.ttl_s[key.layer]

@@ -84,6 +84,7 @@ class CachedSearch(Generic[Request, Found]):
         if not request.use_cache:
             return SentAnswer(await self._answer(request, SearchHints(shares=stamp.shares())))
         keys = self._cache.keys(request.identity, stamp)
+        # The replica's copies come before the flights: a hit starts no task.
         if (copy := self._cache.find_copy(keys)) is not None:
             return copy
         # Nobody joins a search that began before an index had caught up.
@@ -97,6 +98,8 @@ class CachedSearch(Generic[Request, Found]):
         graph = None if keys.graph is None else pieces.get(keys.graph)
         hints = SearchHints(pieces.get(keys.embedding), graph, stamp.shares())
         answer = await self._answer(request, hints)
+        # Read before the search, the stamp proves the answer at least as new as itself. Unsettled, the answer may lack
+        # writes that it stands for.
         if stamp.is_settled:
             self._cache.keep(keys, answer, pieces)
         return SentAnswer(answer, tuple(key.layer for key in keys.pieces() if key in pieces))

@@ -29,10 +29,12 @@ from lamina.stores.postgres.embedding_cache import CachedEmbedding, TextKey, tex
 
 # No model of ours reads fewer than 128 word pieces, its own two among them, and each is a character at least.
 ONE_CHUNK_CHARS = 126
+# A use is written once a day at most, so that a hit costs no write.
 USED_EVERY = timedelta(days=1)
 MAX_FIND = 256
 MAX_KEEP = 500
 MAX_WAITING = 5000
+# Far above the error of float32, far below a vector that was not normalised.
 UNIT_TOLERANCE = 0.01
 
 
@@ -229,7 +231,7 @@ class CachingEmbedder:
         try:
             kept = await self._table.find(name) if self._table is not None else None
             embedding = kept or await self._ask_model(text)
-        finally:
+        finally:  # Also after a failure, or the names of failed texts would stay.
             workspaces = self._workspaces.pop(name, set()) | {workspace}
         if is_sound(embedding, self._policy.dimension):
             if kept is None and self._table is not None:

@@ -189,6 +189,7 @@ class ResponseCache:
         question = asked.question
         embedding = await self._embed(asked) if question.has_meaning else None
         put = await self._store.put(NewResponse(asked.request, text, embedding, epoch), asked.now)
+        # Before the put returns: a filter without the agent would hide its response from the next lookup.
         await self._caches.tell(RespondingAgents(question.space, (question.agent,)))
         if put.id is not None:
             self._keep(asked, put.id, text)
@@ -244,6 +245,7 @@ class ResponseCache:
         """Give a shard without a list the agents that have responses, if they are not too many for it."""
         if not self._caches.has(Layer.AGENTS) or self._listed.get(space, time.monotonic()):
             return
+        # Noted before the reading: many lookups at once are one reading.
         self._listed.put(space, value=True, now=time.monotonic(), ttl_s=AGENTS_INTERVAL_S)
         try:
             async with time_limit(self._policy.deadline_s):
@@ -310,6 +312,7 @@ class ResponseCache:
         if text is None:
             return ResponseLookup(LookupState.MISS, token)
         state = chosen.state(asked.now, self._policy.grace)
+        # The lease is taken in Postgres, so that one caller of all replicas refreshes it.
         is_to_refresh = state is LookupState.STALE and await self._store.lease(asked.question, chosen.id, asked.now)
         if chosen.is_exact and state is LookupState.HIT and isinstance(text, str):
             self._keep(asked, chosen.id, text)

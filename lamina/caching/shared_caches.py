@@ -25,14 +25,17 @@ from lamina.core.ports import CacheShard
 from lamina.policies.caching.rendezvous import owner
 from lamina.policies.caching.shard import add_up_stats
 
+# The entries of one search travel together.
 KEEP_WINDOW_S = 0.01
 REPORT_WINDOW_S = 1.0
+# Longer than a lookup's deadline: a shard adds up all of its layers.
 STATS_DEADLINE_S = 1.0
 MAX_IN_FLIGHT = 4
 MAX_QUEUED = 256
 MAX_KEPT = 64  # An entry may have some tens of KB, and a call little time.
 MAX_WAITING = 1_000
 MAX_OWNERS = 10_000
+# For the round trip of a caller that waits to the end.
 CLAIM_MARGIN_S = 1.0
 Result = TypeVar("Result")
 
@@ -211,6 +214,7 @@ class SharedCaches:
         """Count a look-up in a layer."""
         self._tally.observe(layer, outcome, elapsed_s)
         self._unreported.observe(layer, outcome, elapsed_s)
+        # One item stands for all counts until they are reported.
         if not self._is_reporting:
             self._is_reporting = True
             self._reports.add(None)

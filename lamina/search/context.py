@@ -94,6 +94,7 @@ class ContextSearch:
             Unavailable: If no source answered at all.
         """
         answer = await self._search.search(request.search, hints)
+        # Both are read after the search: hints belong to its hits, and a profile is wanted only with an answer.
         (profile, no_profile), (facts, no_facts) = await asyncio.gather(
             self._profile(request.search.scope), self._facts(request.search, answer.hits)
         )

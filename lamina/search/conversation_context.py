@@ -27,6 +27,7 @@ class ConversationContext:
 
     async def rank(self, query: Query, rankings: Mapping[Source, Ranking]) -> Ranking:
         """Return the messages by their scores in context, best first, ties by id."""
+        # A neighbour that was not found by words has no figure.
         by_words = {hit.memory.id: hit.raw["bm25"] for hit in rankings.get(Source.SESSION_WORDS, ())}
         found = {hit.memory.id: hit.memory for ranking in rankings.values() for hit in ranking}
         if not found:

@@ -137,6 +137,7 @@ class Search:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in sorted((failures | switched_off).items()))
             names = ", ".join(tier.name.lower() for tier in request.tiers)
             raise Unavailable("search", reasons or f"nothing here serves {names}")
+        # An index that holds nothing answers, too: that proves nothing while Postgres is away.
         if failures and not any(rankings.values()):
             await self._prove_postgres(query.scope)
         degraded = failures | switched_off | without_vector
@@ -144,6 +145,7 @@ class Search:
             hits=self._fuse(rankings, request, query),
             answered={name: len(ranking) for name, ranking in rankings.items()},
             degraded=degraded,
+            # Without a vector the graph starts from fewer names, and its rankings are not worth keeping.
             graph=None if without_vector else _graph_rankings(outcomes),
             is_whole=not self._failed_of(degraded),
         )
@@ -161,6 +163,7 @@ class Search:
             has_vector=query.embedding is not None,
         )
         fused = fuse(rankings, options, self._policy)
+        # Diversity comes last: a hit below the least score must not displace one above it.
         relevant = [hit for hit in fused if hit.score >= request.min_score]
         return diversify(relevant, self._policy.diversity, enough=request.limit)[: request.limit]
 
@@ -172,6 +175,7 @@ class Search:
     async def _ask(self, wanted: Sequence[Tier], query: Query, hints: SearchHints) -> dict[Source, SourceOutcome]:
         tiers = [tier for tier in wanted if tier in self._tiers]
         known = hints.graph if Tier.GRAPH in tiers else None
+        # The rankings that a cache had stand in for the tier; other workspaces are asked all the same.
         asked = tiers if known is None else [tier for tier in tiers if tier is not Tier.GRAPH]
         answers = await asyncio.gather(*(self._ask_tier(tier, query) for tier in asked))
         return {name: outcome for answer in (*answers, known or {}) for name, outcome in answer.items()}

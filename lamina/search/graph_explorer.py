@@ -124,6 +124,7 @@ class Explorer:
         if len(start.names) + len(start.ids) != 1:
             raise InvalidInput("name", "is missing; give either the name of an entity or an id")
         ids = await self._ids(scope, start)
+        # One more than the limit shows whether links are left out.
         followed = await self._links.expand(Frontier(scope, ids, clean_kinds(kinds), limit + 1, as_of))
         seen = tuple(sorted(followed, key=lambda link: (-link.strength, link.end, link.kind)))[:limit]
         shown = await self._visible_nodes(scope, [link.end for link in seen])

@@ -93,7 +93,7 @@ class GraphSearcher:
         names = await self._reader.named(query.scope, list(candidates))
         named = {entity: 1 / len(names[key]) for key in longest_names(candidates, names) for entity in names[key]}
         near = await self._reader.nearest(query, limit=NEAREST_NAMES, min_similarity=self._limits.min_similarity)
-        found = near | named
+        found = near | named  # A name in the question counts more than one that is merely near.
         specificities = await self._specificities(list(found))
         return {id_: share * specificities[id_] for id_, share in found.items()}
 

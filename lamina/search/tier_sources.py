@@ -57,6 +57,7 @@ class TierSources:
         rankings = {source: outcome for source, outcome in outcomes.items() if not isinstance(outcome, Failure)}
         if not rankings:
             return outcomes
+        # The context needed more candidates than the query wants of each source.
         cut = {source: ranking[: query.limit] for source, ranking in rankings.items()}
         in_context = await self._in_time(self.context.source, partial(self.context.rank, query, rankings))
         return {**outcomes, **cut, self.context.source: in_context}

@@ -85,6 +85,7 @@ def answer_keys(request: RequestIdentity, stamp: Stamp, policy: AnswerPolicy, no
     ids = request.scope
     place = (ids.tenant, ids.workspace, ids.namespace)
     basis = (policy.fingerprint, policy.generation, request.kind, place, stamp.whole(now))
+    # The swarm is part of its key, not of the digest.
     for_agent = digest(*basis, ids.user, ids.session, ids.agent, request.sent)
     for_profile = digest(*basis, ids.user, ids.session, _profile_parts(stamp), request.sent)
     return AnswerKeys(

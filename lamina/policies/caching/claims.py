@@ -34,6 +34,7 @@ class Claims:
         until = self._until.get(name)
         if until is not None and until > now:
             return until
+        # A lease that has ended gives its room to the new claim.
         if until is not None or self._has_room(now):
             self._until[name] = now + lease_s
         return None

@@ -15,7 +15,7 @@ def owner(names: Collection[str], key: tuple[str, ...]) -> str:
     Source:
         Thaler, Ravishankar, IEEE/ACM Transactions on Networking 1998.
     """
-    encoded = encode_ids(key)
+    encoded = encode_ids(key)  # Once for all names.
     return max(names, key=lambda name: (hashlib.blake2b(encoded + name.encode(), digest_size=8).digest(), name))
 
 

@@ -11,7 +11,9 @@ from lamina.policies.caching.ttl_lru import TtlLru
 
 EntryPlace = tuple[Space, CacheKey]
 MAX_AGENTS = 10_000
+# Longer than Postgres takes to list the agents of a workspace.
 RECENT_S = 10.0
+# Only to let go of workspaces that are not asked for: a list that has ended still answers yes.
 LIST_TTL_S = 86_400.0
 # Memory of a name beside its characters, about.
 AGENT_BYTES = 150
@@ -142,6 +144,7 @@ class AgentList:
         latest = {agent: at for agent, at in self.added_at.items() if not added.is_all or now - at < RECENT_S}
         agents = {**latest, **dict.fromkeys(added.agents, now)}
         if len(agents) > MAX_AGENTS:
+            # Too many: such a list can say yes, but not no.
             return type(self)(dict.fromkeys(added.agents[:MAX_AGENTS], now), 0.0)
         return type(self)(agents, now + ttl_s if added.is_all else self.complete_until)
 
