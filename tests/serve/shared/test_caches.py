@@ -96,7 +96,9 @@ def test_a_killed_shard_costs_misses_only(service: Running) -> None:
             asked += 1
 
     assert not failures
-    assert layers(service)["turn_hash"]["entries"] > 0
+    while layers(service)["turn_hash"]["entries"] == 0:  # Either router answers, and one may find the new shard later.
+        assert time.monotonic() < deadline, "what is found is kept nowhere"
+        time.sleep(0.2)
 
 
 def test_health_is_open_and_metrics_count_all_replicas(service: Running) -> None:
