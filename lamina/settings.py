@@ -6,6 +6,7 @@ file, the defaults here.
 
 import os
 from collections.abc import Mapping
+from contextvars import ContextVar
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
@@ -51,6 +52,8 @@ COUNTED_BY_RAY = {
 """Resources that Ray counts by itself, with the settings for them."""
 Schedule = Annotated[str, Field(min_length=3)]
 _STORE_PREFIX = r"^[A-Za-z][A-Za-z0-9_]{0,31}$"
+# pydantic-settings has no way to hand a source to one construction.
+_file_to_load: ContextVar[Path | None] = ContextVar("file_to_load", default=None)
 
 
 class _Section(BaseModel):
@@ -838,8 +841,8 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments, then the environment, then the YAML file that `LAMINA_CONFIG` names."""
-        file = os.environ.get("LAMINA_CONFIG")
+        """Arguments, then the environment, then the YAML file that is being loaded or that `LAMINA_CONFIG` names."""
+        file = _file_to_load.get() or os.environ.get("LAMINA_CONFIG")
         if not file:
             return init_settings, env_settings
         return init_settings, env_settings, YamlConfigSettingsSource(settings_cls, yaml_file=file)
@@ -880,9 +883,9 @@ def load_settings(config: Path | None = None, **overrides: Any) -> Settings:
     if chosen is not None:
         if not chosen.is_file():
             raise Misconfigured(f"configuration file {chosen} does not exist", "name an existing file with --config")
-        os.environ["LAMINA_CONFIG"] = str(chosen.resolve())
     _refuse_unknown_variables(os.environ)
     remedy = f"correct {chosen or 'the environment'}; `lamina config check FILE` tells more"
+    loading = _file_to_load.set(chosen)
     try:
         return Settings(**overrides)
     except ValidationError as error:
@@ -891,6 +894,8 @@ def load_settings(config: Path | None = None, **overrides: Any) -> Settings:
         raise Misconfigured(" ".join(str(error).split()), remedy) from error
     except (TypeError, ValueError) as error:
         raise Misconfigured(f"configuration file {chosen} is no mapping of settings", remedy) from error
+    finally:
+        _file_to_load.reset(loading)
 
 
 def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:

@@ -40,7 +40,6 @@ def test_actors_and_drivers_reserve_what_the_settings_say_and_no_cpu(resources: 
 
 def test_on_a_cluster_all_that_serves_stays_on_the_nodes_for_serving(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAMINA_POSTGRES__URL", SERVER.url)
-    monkeypatch.setenv("LAMINA_CONFIG", "")  # Which `load_settings` sets.
 
     settings = load_settings(CLUSTER)
 

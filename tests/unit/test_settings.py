@@ -55,6 +55,15 @@ def test_the_shipped_file_loads_and_repeats_the_defaults() -> None:
     assert settings.serve.port == 8000
 
 
+def test_a_file_counts_for_one_loading_only(tmp_path: Path) -> None:
+    before = dict(os.environ)
+
+    assert load_settings(file_of(tmp_path, "search: {limit: 3}")).search.limit == 3
+
+    assert dict(os.environ) == before
+    assert Settings().search.limit == 10
+
+
 def test_the_environment_wins_over_the_file_and_arguments_over_both(
     environment: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
