@@ -113,14 +113,18 @@ class EffectiveSearch:
 
 
 def resolve_search(
-    wishes: SearchPreferences, profile: MemoryProfile | None, defaults: SearchDefaults, purpose: Purpose, now: datetime
+    preferences: SearchPreferences,
+    profile: MemoryProfile | None,
+    defaults: SearchDefaults,
+    purpose: Purpose,
+    now: datetime,
 ) -> EffectiveSearch:
     """Resolve the effective values: the request's first, then the profile's, then the defaults.
 
     A time to live is no default but a limit: of it and the request's ``since`` the later holds.
 
     Args:
-        wishes: What the request says.
+        preferences: Those of the request.
         profile: The agent's, if it has one.
         defaults: From the settings, for this purpose.
         purpose: A profile limits the number of memories in a context block, not of results.
@@ -128,37 +132,37 @@ def resolve_search(
     """
     if profile is None:
         return EffectiveSearch(
-            tiers=_first(wishes.tiers, defaults.tiers),
-            limit=_first(wishes.limit, defaults.limit),
-            min_score=_first(wishes.min_score, defaults.min_score),
-            since=wishes.since,
+            tiers=_first(preferences.tiers, defaults.tiers),
+            limit=_first(preferences.limit, defaults.limit),
+            min_score=_first(preferences.min_score, defaults.min_score),
+            since=preferences.since,
             suffix="",
         )
     chunks = profile.max_context_chunks if purpose is Purpose.CONTEXT else defaults.limit
     return EffectiveSearch(
-        tiers=_first(wishes.tiers, profile.tiers),
-        limit=_first(wishes.limit, chunks),
-        min_score=_first(wishes.min_score, profile.min_relevance),
-        since=_since(wishes, profile.ttl_days, now),
+        tiers=_first(preferences.tiers, profile.tiers),
+        limit=_first(preferences.limit, chunks),
+        min_score=_first(preferences.min_score, profile.min_relevance),
+        since=_since(preferences, profile.ttl_days, now),
         suffix=profile.prompt_suffix,
     )
 
 
-def _first(wish: Value | None, otherwise: Value) -> Value:
-    return otherwise if wish is None else wish
+def _first(preference: Value | None, otherwise: Value) -> Value:
+    return otherwise if preference is None else preference
 
 
-def _since(wishes: SearchPreferences, ttl_days: float | None, now: datetime) -> datetime | None:
-    since = None if wishes.since is None else as_utc(wishes.since, "since")
+def _since(preferences: SearchPreferences, ttl_days: float | None, now: datetime) -> datetime | None:
+    since = None if preferences.since is None else as_utc(preferences.since, "since")
     if ttl_days is None:
         return since
-    reference = now if wishes.as_of is None else as_utc(wishes.as_of, "as_of")
+    reference = now if preferences.as_of is None else as_utc(preferences.as_of, "as_of")
     born = _before(reference, timedelta(days=ttl_days))
     later = born if since is None else max(since, born)
-    if wishes.until is None or later == since:
+    if preferences.until is None or later == since:
         return later
     # A window that ended before the oldest memory the agent may see holds nothing; that is no error of the caller's.
-    return min(later, _before(as_utc(wishes.until, "until"), timedelta.resolution))
+    return min(later, _before(as_utc(preferences.until, "until"), timedelta.resolution))
 
 
 def _before(moment: datetime, age: timedelta) -> datetime:

@@ -1,6 +1,6 @@
 """Queries and answers."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -325,6 +325,13 @@ def first_expiry(moments: Iterable[datetime | None]) -> datetime | None:
 
 # Hits of one source, best first, each memory once.
 Ranking = tuple[Hit, ...]
+
+
+def best_hits(hits: Sequence[Hit], limit: int) -> Ranking:
+    """Return each memory once, at its best hit, best first, ties by id."""
+    ordered = sorted(hits, key=lambda hit: (-hit.score, hit.memory.id))
+    best = {hit.memory.id: hit for hit in reversed(ordered)}
+    return tuple(hit for hit in ordered if best[hit.memory.id] is hit)[:limit]
 
 
 @dataclass(frozen=True, slots=True)

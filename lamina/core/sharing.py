@@ -7,7 +7,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from lamina.core.memories import as_utc, clean_tags
-from lamina.core.queries import Failure, Hit, Memory, Query, Ranking
+from lamina.core.queries import Failure, Memory, Query, Ranking, best_hits
 from lamina.core.scope import DEFAULT_NAMESPACE
 from lamina.core.tiers import TIER_OF_SEGMENT, Segment, Source, Tier
 from lamina.errors import InvalidInput
@@ -126,7 +126,7 @@ class ForeignAnswers:
 
     Args:
         rankings: Hits by source, in no order, perhaps one more than once.
-        failures: What did not answer and why, as ``degraded`` names it.
+        failures: Reasons of sources that did not answer, by their names in ``degraded``.
     """
 
     rankings: Mapping[Source, Ranking]
@@ -138,7 +138,7 @@ def gather_answers(
 ) -> ForeignAnswers:
     """Return the answers to the foreign queries, in their order, as one.
 
-    What a share does not cover is dropped here as well, whatever a store answered: hits of another
+    Hits that a share does not cover are dropped here as well, whatever a store answered: those of another
     tier (a graph leads to notes), and everything that belongs to a user.
     """
     rankings: dict[Source, Ranking] = {}
@@ -172,11 +172,5 @@ def merge_rankings(
     own: Mapping[Source, Ranking], foreign: Mapping[Source, Ranking], limit: int
 ) -> dict[Source, Ranking]:
     """Return each source's own and foreign hits as one ranking by their scores, which are absolute."""
-    both = {source: _best_of_each((*own.get(source, ()), *hits), limit) for source, hits in foreign.items() if hits}
+    both = {source: best_hits((*own.get(source, ()), *hits), limit) for source, hits in foreign.items() if hits}
     return {**own, **both}
-
-
-def _best_of_each(hits: Sequence[Hit], limit: int) -> Ranking:
-    ordered = sorted(hits, key=lambda hit: (-hit.score, hit.memory.id))
-    first = {hit.memory.id: hit for hit in reversed(ordered)}
-    return tuple(hit for hit in ordered if first[hit.memory.id] is hit)[:limit]

@@ -1,8 +1,8 @@
 """Sources of search over any index of chunks; the memories of the chunks are read from Postgres."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from lamina.core.queries import Hit, Memory, Place, Query, Ranking
+from lamina.core.queries import Hit, Memory, Place, Query, Ranking, best_hits
 from lamina.core.tiers import Source
 from lamina.policies.ranking.scores import hybrid_score, keyword_scores, similarity_score
 from lamina.stores.index.ports import ChunkHit, HybridIndex, Lookup, VectorIndex, WordIndex
@@ -86,7 +86,7 @@ class NotesCold:
             for place, cosine in near.items()
             if place in memories
         ]
-        return best_of(query, hits)
+        return best_hits(hits, query.limit)
 
 
 def _rank(query: Query, memories: Mapping[Place, Memory], found: Mapping[Place, ChunkHit]) -> Ranking:
@@ -96,7 +96,7 @@ def _rank(query: Query, memories: Mapping[Place, Memory], found: Mapping[Place, 
         figures = {"bm25": found[place].bm25, "cosine": found[place].cosine}
         raw = {name: figure for name, figure in figures.items() if figure is not None}
         hits.append(Hit(memory, hybrid_score(keyword.get(place, 0.0), found[place].cosine), raw))
-    return best_of(query, hits)
+    return best_hits(hits, query.limit)
 
 
 def _keyword_scores(
@@ -105,10 +105,3 @@ def _keyword_scores(
     texts = {place: f"{memory.name or memory.title or ''} {memory.content}" for place, memory in memories.items()}
     bm25 = {place: figure for place in texts if (figure := found[place].bm25) is not None}
     return keyword_scores(bm25, texts, query.words)
-
-
-def best_of(query: Query, hits: Sequence[Hit]) -> Ranking:
-    """Return each memory once, at its best chunk, best first, ties by id; at most as many as the query asks for."""
-    ordered = sorted(hits, key=lambda hit: (-hit.score, hit.memory.id))
-    best = {hit.memory.id: hit for hit in reversed(ordered)}
-    return tuple(hit for hit in ordered if best[hit.memory.id] is hit)[: query.limit]
