@@ -1,8 +1,10 @@
 import asyncio
 import os
+import shutil
 import tempfile
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from tests.support.databases import TEMPLATE, drop_database, make_template, new_
 from tests.support.effort import IS_LONG
 from tests.support.embedders import WritesOnly
 from tests.support.schedule import FilesAndRay, needs_ray
+from tests.support.scratch import new_folder, scratch
 from tests.support.servers import GivenPostgres, UnsyncedPostgres
 
 CANCELLATIONS = 20
@@ -35,6 +38,14 @@ hypothesis.settings.load_profile("long" if IS_LONG else "short")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the tests that need Ray: the worker that has them is busy with them for longest."""
     items.sort(key=lambda item: not needs_ray(item.nodeid))
+
+
+@pytest.hookimpl(tryfirst=True)  # before the plugin that reads where its folders go
+def pytest_configure(config: pytest.Config) -> None:
+    """Put the folders of tests where they are quick; workers have theirs below that of the run."""
+    if config.option.basetemp is None and (quick := scratch()) is not None:
+        config.option.basetemp = Path(tempfile.mkdtemp(prefix="lamina-test-", dir=quick))
+        config.add_cleanup(partial(shutil.rmtree, config.option.basetemp, ignore_errors=True))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesAndRay:
@@ -69,8 +80,8 @@ def postgres() -> Iterator[EmbeddedPostgres]:
         yield server
         drop_database(server, TEMPLATE)
         return
-    with tempfile.TemporaryDirectory(prefix="lamina-test-", ignore_cleanup_errors=True) as folder:
-        server = UnsyncedPostgres(Path(folder) / "postgres", EmbeddedPostgresSettings(max_connections=200))
+    with new_folder() as folder:
+        server = UnsyncedPostgres(folder / "postgres", EmbeddedPostgresSettings(max_connections=200))
         server.start()
         make_template(server)
         yield server
@@ -80,8 +91,8 @@ def postgres() -> Iterator[EmbeddedPostgres]:
 @pytest.fixture(scope="session")
 def falkordb() -> Iterator[EmbeddedFalkorDB]:
     """A real FalkorDB of this test run; each test works as a tenant of its own."""
-    with tempfile.TemporaryDirectory(prefix="lamina-test-", ignore_cleanup_errors=True) as folder:
-        server = EmbeddedFalkorDB(Path(folder) / "graph", EmbeddedFalkorDBSettings())
+    with new_folder() as folder:
+        server = EmbeddedFalkorDB(folder / "graph", EmbeddedFalkorDBSettings())
         server.start()
         yield server
         server.stop()
@@ -171,5 +182,5 @@ async def without_vectors(database: str, tmp_path: Path) -> AsyncIterator[Applic
 @pytest.fixture
 def home() -> Iterator[Path]:
     """A directory for servers that run as another user; pytest closes its own to them now and then."""
-    with tempfile.TemporaryDirectory(prefix="lamina-test-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
+    with new_folder() as folder:
+        yield folder

@@ -2,16 +2,15 @@
 
 import asyncio
 import signal
-import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from lamina.client import AsyncClient
 from lamina.errors import LaminaError
 from tests.support.effort import IS_LONG
+from tests.support.scratch import new_folder
 from tests.support.service import Running, descendants, left_of, run_command, start
 
 TURNS = 1000 if IS_LONG else 300
@@ -112,8 +111,8 @@ class Crashed:
 
 @pytest.fixture(scope="module")
 async def crashed() -> AsyncIterator[Crashed]:
-    with tempfile.TemporaryDirectory(prefix="lamina-test-", ignore_cleanup_errors=True) as folder:
-        first = await asyncio.to_thread(start, Path(folder), **FAST_MODEL)
+    with new_folder() as folder:
+        first = await asyncio.to_thread(start, folder, **FAST_MODEL)
         pids = descendants(first.process.pid)
         try:
             acknowledged = await load(first, list(range(TURNS)))
@@ -122,7 +121,7 @@ async def crashed() -> AsyncIterator[Crashed]:
         assert code == -signal.SIGKILL
         assert len(pids) > 5
         left = await asyncio.to_thread(left_of, pids)
-        again = await asyncio.to_thread(start, Path(folder), **FAST_MODEL)
+        again = await asyncio.to_thread(start, folder, **FAST_MODEL)
         try:
             yield Crashed(acknowledged, left, first.service.key, again)
         finally:

@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from deployments.reaper import processes_of
 from lamina import sample
 from lamina.core.tiers import PROJECTIONS, TIERS
+from tests.support.scratch import new_folder
 from tests.support.service import (
     ROOT,
     Running,
@@ -30,8 +30,8 @@ from tests.support.service import (
 def service() -> Iterator[Running]:
     """One instance with the real model and the sample conversation."""
     with (
-        tempfile.TemporaryDirectory(prefix="lamina-test-", ignore_cleanup_errors=True) as folder,
-        running_service(Path(folder), "--sample") as instance,
+        new_folder() as folder,
+        running_service(folder, "--sample") as instance,
     ):
         yield instance
 

@@ -33,17 +33,13 @@ def make_template(server: EmbeddedPostgres) -> None:
 
 @contextmanager
 def new_database(server: EmbeddedPostgres, template: str = TEMPLATE) -> Iterator[str]:
-    """Give the URL of a copy of a database to which nobody is connected.
-
-    Only a server that outlives this run has it dropped: the other one is deleted with all it has.
-    """
+    """Give the URL of a copy of a database to which nobody is connected."""
     name = f"test_{uuid.uuid4().hex}"
-    outlives = isinstance(server, GivenPostgres)
     # Files are copied for half the CPU time of logged blocks, but only where a checkpoint waits for no disk.
-    _execute(server, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY {'wal_log' if outlives else 'file_copy'}")
+    strategy = "wal_log" if isinstance(server, GivenPostgres) else "file_copy"
+    _execute(server, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY {strategy}")
     yield database_url(server.url, name)
-    if outlives:
-        drop_database(server, name)
+    drop_database(server, name)
 
 
 @contextmanager

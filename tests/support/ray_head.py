@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deployments.environment import free_ports
+from lamina.embedded.child_process import die_with_parent
 from tests.support.service import descendants
 
 RAY = Path(sys.executable).with_name("ray")
@@ -40,7 +41,14 @@ def ray_head(folder: Path, variables: Mapping[str, str], *options: str) -> Itera
     command = [RAY, "start", "--head", "--block", "--disable-usage-stats", *arguments, *options]
     log = folder / "ray.log"
     with log.open("w") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=file, env=dict(variables), start_new_session=True)
+        process = subprocess.Popen(
+            command,
+            stdout=file,
+            stderr=file,
+            env=dict(variables),
+            start_new_session=True,
+            preexec_fn=die_with_parent(os.getpid(), signal.SIGTERM),  # noqa: PLW1509 - calls one system call
+        )
     try:
         _wait_until_started(log)
         yield RayHead(process, f"127.0.0.1:{port}", f"http://127.0.0.1:{dashboard}")

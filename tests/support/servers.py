@@ -6,7 +6,6 @@ UNSYNCED = """
 fsync = off
 synchronous_commit = off
 full_page_writes = off
-max_wal_size = 4GB
 """
 
 

@@ -1,11 +1,10 @@
 """One instance for the tests that need no other: two routers, a graph, and procedures that scale soon."""
 
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from tests.support.scratch import new_folder
 from tests.support.service import Running, running_service
 
 TWO_ROUTERS = {"LAMINA_SERVE__ROUTER__MIN_REPLICAS": "2", "LAMINA_SERVE__ROUTER__MAX_REPLICAS": "2"}
@@ -27,9 +26,7 @@ PATIENT = {f"LAMINA_SEARCH__{name}_DEADLINE_S": "20" for name in ("SOURCE", "TIE
 @pytest.fixture(scope="package")
 def service() -> Iterator[Running]:
     with (
-        tempfile.TemporaryDirectory(prefix="lamina-test-", ignore_cleanup_errors=True) as folder,
-        running_service(
-            Path(folder), LAMINA_EMBEDDING__KIND="hashing", **TWO_ROUTERS, **SCALES_SOON, **PATIENT
-        ) as instance,
+        new_folder() as folder,
+        running_service(folder, LAMINA_EMBEDDING__KIND="hashing", **TWO_ROUTERS, **SCALES_SOON, **PATIENT) as instance,
     ):
         yield instance
