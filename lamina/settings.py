@@ -880,9 +880,8 @@ def load_settings(config: Path | None = None, **overrides: Any) -> Settings:
     """
     named = os.environ.get("LAMINA_CONFIG")
     chosen = config or (Path(named) if named else None)
-    if chosen is not None:
-        if not chosen.is_file():
-            raise Misconfigured(f"configuration file {chosen} does not exist", "name an existing file with --config")
+    if chosen is not None and not chosen.is_file():
+        raise Misconfigured(f"configuration file {chosen} does not exist", "name an existing file with --config")
     _refuse_unknown_variables(os.environ)
     remedy = f"correct {chosen or 'the environment'}; `lamina config check FILE` tells more"
     loading = _file_to_load.set(chosen)
