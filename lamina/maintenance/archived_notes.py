@@ -10,7 +10,7 @@ from lamina.stores.postgres.archive_catalog import ArchiveCatalog
 from lamina.stores.postgres.connection import Pool
 
 if TYPE_CHECKING:
-    from lamina.maintenance.archival import ArchiveKeeper
+    from lamina.maintenance.archive_keeper import ArchiveKeeper
     from lamina.stores.archive import Archive
 
 
@@ -35,7 +35,7 @@ class ArchivedNotes:
             Misconfigured: If its libraries, or the driver of its store, are not installed.
         """
         archive = self.open_archive()
-        from lamina.maintenance.archival import ArchiveKeeper  # noqa: PLC0415 - needs the libraries
+        from lamina.maintenance.archive_keeper import ArchiveKeeper  # noqa: PLC0415 - needs the libraries
 
         return ArchiveKeeper(self.pool, archive)
 

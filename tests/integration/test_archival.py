@@ -14,7 +14,8 @@ from lamina.core.areas import Area
 from lamina.core.memories import RestoreStatus
 from lamina.core.runs import Order, Run, RunState
 from lamina.errors import Misconfigured, NotFound, Unavailable
-from lamina.maintenance.archival import ArchivalJob, ArchivalPolicy, ArchiveKeeper, erase_archived
+from lamina.maintenance.archival import ArchivalJob, ArchivalPolicy
+from lamina.maintenance.archive_keeper import ArchiveKeeper, erase_archived
 from lamina.maintenance.archived_notes import ArchivedNotes
 from lamina.models.hashing import HashingModel
 from lamina.stores.archive import Archive, ArchivedNote, ArchiveFile, UnreadableArchive, scope_folder

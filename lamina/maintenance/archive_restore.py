@@ -1,0 +1,68 @@
+"""The return of archived notes into Postgres."""
+
+import asyncio
+from collections.abc import Sequence
+from uuid import UUID
+
+from lamina.core.memories import RestoreStatus
+from lamina.maintenance.archive_cleanup import require_folder_of
+from lamina.stores.archive import Archive, ArchivedNote
+from lamina.stores.postgres.archive_catalog import ArchivedEntry, RestoreOutcome, delete_entries
+from lamina.stores.postgres.archive_transfer import (
+    restore_chunks,
+    restore_links,
+    restore_links_from,
+    restore_notes,
+    restore_versions,
+)
+from lamina.stores.postgres.connection import Connection
+from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.outbox import enqueue, enqueue_notes
+
+_DELETED_MEANWHILE = "its file does not have it: somebody was deleting it; delete it again"
+
+
+async def restore_entries(
+    connection: Connection, archive: Archive, file: str, listed: Sequence[ArchivedEntry]
+) -> list[RestoreOutcome]:
+    """Insert notes of a file into Postgres again, in the caller's transaction; the scope is locked.
+
+    Raises:
+        UnreadableArchive: If the file is damaged; nothing is changed.
+        Unavailable: If the file's folder is missing.
+    """
+    if not listed:
+        return []
+    await require_folder_of(archive, file)
+    notes = await asyncio.to_thread(archive.read, file, [entry.id for entry in listed])
+    new = await restore_notes(connection, notes)
+    back = [note for note in notes if note.id in new]
+    embedded = await restore_chunks(connection, back)
+    await restore_versions(connection, back)
+    await restore_links(connection, listed[0], [(note, link) for note in back for link in note.links])
+    await delete_entries(connection, sorted(new))
+    if back:
+        await _announce(connection, listed[0], back)
+    return [_outcome(entry.id, {note.id for note in notes}, new, embedded) for entry in listed]
+
+
+async def _announce(connection: Connection, entry: ArchivedEntry, notes: Sequence[ArchivedNote]) -> None:
+    """Link other notes to the restored ones, queue these for the projections, and raise the epoch."""
+    ids = [note.id for note in notes]
+    linked = await restore_links_from(connection, entry, notes)
+    await enqueue_notes(connection, ids)
+    await enqueue(connection, "graph", [*ids, *sorted(linked - set(ids))])
+    await bump_epoch(connection, entry.scope(), teaches=True)
+
+
+def _outcome(id_: UUID, readable: set[UUID], new: set[UUID], embedded: set[UUID]) -> RestoreOutcome:
+    if id_ not in readable:
+        return RestoreOutcome(id_, RestoreStatus.UNREADABLE, error=_DELETED_MEANWHILE)
+    if id_ not in new:
+        return RestoreOutcome(id_, RestoreStatus.EXISTED)
+    return RestoreOutcome(id_, RestoreStatus.RESTORED, lacks_vectors=id_ not in embedded)
+
+
+def restored_ids(outcomes: Sequence[RestoreOutcome]) -> list[UUID]:
+    """Return the ids of the notes that were restored."""
+    return [item.id for item in outcomes if item.status is RestoreStatus.RESTORED]
