@@ -28,7 +28,7 @@ async def context_request(body: ContextIn, scope: Scope, services: Services) -> 
     request, suffix = await _settled_request(body, scope, services, Purpose.CONTEXT)
     was_sent = "budget_tokens" in body.model_fields_set
     budget_tokens = body.budget_tokens if was_sent else services.settings.context.budget_tokens
-    context = ContextRequest(request.request, budget_tokens, suffix)
+    context = ContextRequest(request.request, budget_tokens, suffix, body.format)
     return CacheableRequest(
         request.identity, context, request.stamp, request.use_cache, request.explain, request.degraded
     )

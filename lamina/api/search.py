@@ -1,5 +1,6 @@
 """Search and context: requests and answers."""
 
+import json
 from datetime import datetime
 from typing import Any, Self
 from uuid import UUID
@@ -12,7 +13,7 @@ from lamina.core.filters import parse
 from lamina.core.memory_profiles import PREFERENCES, SearchPreferences
 from lamina.core.queries import MAX_DEPTH, MAX_LIMIT, Answer, Filters, FusedHit, FusionMethod, Normalisation
 from lamina.core.tiers import TIERS, TierName
-from lamina.policies.ranking.context_block import ContextBlock
+from lamina.policies.ranking.context_block import BlockFormat, ContextBlock
 
 
 class SearchIn(ScopeIn):
@@ -87,6 +88,9 @@ class ContextIn(SearchIn):
 
     budget_tokens: Count = Field(
         ABSENT, ge=16, le=1_000_000, description="Most estimated tokens. Default: context.budget_tokens."
+    )
+    format: BlockFormat = Field(
+        BlockFormat.TEXT, description="text: one text for a prompt; messages: a list of objects in its place."
     )
 
 
@@ -167,8 +171,13 @@ class SearchOut(BaseModel):
 class ContextOut(BaseModel):
     """A block ready for a prompt."""
 
-    text: str = Field(description="The profile in full, then the memories, best first, then the suffix.")
-    tokens: int = Field(description="Estimated tokens of the text; at most the budget.")
+    text: str = Field(
+        description="The profile in full, then the memories, best first, then the suffix; empty with format messages."
+    )
+    messages: list[dict[str, Any]] | None = Field(
+        None, description="The same parts as objects: kind, source, id, text, and what is known beside; on request."
+    )
+    tokens: int = Field(description="Estimated tokens of the text, or of the messages as JSON; at most the budget.")
     budget_tokens: int = Field(description="The budget that held.")
     results: list[ResultOut] = Field(description="The memories in the text, in their order.")
     omitted: list[str] = Field(description="What the budget left out.")
@@ -182,8 +191,10 @@ class ContextOut(BaseModel):
     @classmethod
     def from_block(cls, block: ContextBlock, budget_tokens: int, degraded: list[str], *, explain: bool) -> Self:
         """Show a context block."""
+        is_text = block.form is BlockFormat.TEXT
         return cls(
-            text=block.text,
+            text=block.text if is_text else "",
+            messages=None if is_text else json.loads(block.text or "[]"),
             tokens=block.tokens,
             budget_tokens=budget_tokens,
             results=[ResultOut.from_hit(hit, explain=explain) for hit in block.used],

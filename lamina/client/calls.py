@@ -130,7 +130,7 @@ class Calls(ABC, Generic[Answer, Done]):
         return self._post("/v1/search", self._in_scope(fields, query=query))
 
     def context(self, query: str, **fields: Any) -> Answer:
-        """Return a block ready for a prompt (`POST /v1/context`)."""
+        """Return a block ready for a prompt (`POST /v1/context`); as a list with `format="messages"`."""
         return self._post("/v1/context", self._in_scope(fields, query=query))
 
     def state(self, edges: Sequence[Json], *, idempotency_key: str | None = None, **scope: Any) -> Answer:

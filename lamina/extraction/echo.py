@@ -4,12 +4,13 @@ The block is the one that :mod:`lamina.policies.ranking.context_block` lays out.
 and ends with its
 last ``confidence:`` line before the next header, ``related:`` lines included, so that paragraphs inside a memory
 belong to it and what is said after it does not. Quoted with ``>``, listed or indented, it is the same block.
+A block in the form of messages is recognised by the first keys of its objects.
 """
 
 import re
 from itertools import pairwise
 
-from lamina.policies.ranking.block_layout import END, HEADER, PROFILE
+from lamina.policies.ranking.block_layout import END, HEADER, MESSAGES, PROFILE
 
 _INLINE = re.compile(r"\[Memory: [^\]\n|]{1,200}\| \d{4}-\d\d-\d\d\][^\n]*")
 _PARAGRAPH_END = re.compile(r"\n[ \t>]*\n|\Z")
@@ -30,9 +31,9 @@ def _spans(text: str) -> list[tuple[int, int]]:
     """Return the spans of recalled text, in order, none overlapping."""
     headers = [match.start() for match in HEADER.finditer(text)]
     memories = [_recalled_span(text, start, end) for start, end in pairwise((*headers, len(text)))]
-    profiles = [match.span() for match in PROFILE.finditer(text)]
+    others = [match.span() for pattern in (PROFILE, MESSAGES) for match in pattern.finditer(text)]
     joined: list[tuple[int, int]] = []
-    for start, end in sorted([*memories, *profiles]):
+    for start, end in sorted([*memories, *others]):
         if joined and start <= joined[-1][1]:
             joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
         else:

@@ -14,7 +14,7 @@ from lamina.core.queries import FusedHit, Ranking, SearchRequest, clean_filters,
 from lamina.core.scope import Scope
 from lamina.core.tiers import Source, Tier
 from lamina.errors import LaminaError
-from lamina.policies.ranking.context_block import ContextBlock, Extras, build_context
+from lamina.policies.ranking.context_block import BlockFormat, ContextBlock, Extras, build_context
 from lamina.search.fused_search import Search, SearchHints
 from lamina.stores.postgres.profiles import Profiles
 
@@ -29,11 +29,13 @@ class ContextRequest:
         search: The memories to look for.
         budget_tokens: Most tokens of the block.
         suffix: Text that the agent's memory profile puts at the end.
+        form: How it is written.
     """
 
     search: SearchRequest
     budget_tokens: int
     suffix: str = ""
+    form: BlockFormat = BlockFormat.TEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class ContextSearch:
         )
         extras = Extras(profile, request.suffix, facts)
         return ContextAnswer(
-            block=build_context(answer.hits, extras, budget_tokens=request.budget_tokens),
+            block=build_context(answer.hits, extras, budget_tokens=request.budget_tokens, form=request.form),
             budget_tokens=request.budget_tokens,
             degraded={**answer.degraded, **no_profile, **no_facts},
             is_whole=answer.is_whole and not (no_profile or no_facts),

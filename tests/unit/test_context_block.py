@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from lamina.core.memories import Profile
 from lamina.core.queries import FusedHit
 from lamina.core.tiers import Tier
+from lamina.policies.ranking.block_layout import as_content
 from lamina.policies.ranking.context_block import Extras, build_context, format_memory
 from lamina.text.words import estimated_tokens
 from tests.unit.builders import fused, memory
@@ -151,7 +152,7 @@ def test_the_budget_is_never_exceeded(
 
     assert block.tokens == estimated_tokens(block.text)
     assert block.tokens <= budget
-    assert "suffix" in block.omitted or block.text.endswith(suffix.strip())
+    assert "suffix" in block.omitted or block.text.endswith(as_content(suffix.strip()))
 
 
 @given(CONTENTS, DOCUMENTS, BUDGETS)

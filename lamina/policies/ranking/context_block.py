@@ -1,19 +1,26 @@
 """Lay out the context block of a prompt, within its budget of tokens."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from itertools import accumulate
+from typing import Any
 from uuid import UUID
 
 from lamina.core.memories import Profile
 from lamina.core.queries import FusedHit
-from lamina.policies.ranking.block_layout import as_content
+from lamina.policies.ranking.block_layout import as_content, as_json, as_label
 from lamina.text.words import estimated_tokens
 
 _SEPARATOR = "\n\n"
-_JOINT = estimated_tokens(_SEPARATOR)
 NO_HINTS: Mapping[UUID, tuple[str, ...]] = {}
+
+
+class BlockFormat(StrEnum):
+    """How a block is written."""
+
+    TEXT = "text"
+    MESSAGES = "messages"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +28,19 @@ class ContextBlock:
     """A block ready for a prompt.
 
     Args:
-        text: The profile in full, then the memories, best first, then the suffix.
+        text: The profile in full, then the memories, best first, then the suffix; for messages, their JSON.
         tokens: Estimated tokens of ``text``; at most the budget.
         used: The hits whose memory is in it.
         omitted: The parts that the budget left out: ``suffix``, ``profile``, or the number of memories as
             ``memories: 3``.
+        form: How it is written.
     """
 
     text: str
     tokens: int
     used: tuple[FusedHit, ...]
     omitted: tuple[str, ...]
+    form: BlockFormat = BlockFormat.TEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,68 +58,121 @@ class Extras:
     hints: Mapping[UUID, Sequence[str]] = field(default_factory=lambda: NO_HINTS)
 
 
-def build_context(hits: Sequence[FusedHit], extras: Extras, *, budget_tokens: int) -> ContextBlock:
+def build_context(
+    hits: Sequence[FusedHit], extras: Extras, *, budget_tokens: int, form: BlockFormat = BlockFormat.TEXT
+) -> ContextBlock:
     """Lay out the profile, as many of the best hits as the budget holds, and the suffix.
 
     The suffix has the first claim on the budget, then the profile, both in full or not at all.
     Memories are taken whole and in order; the first that does not fit ends the block, so that a
     worse memory never displaces a better one. Hints take the rest, the best memory's first.
     """
-    left = budget_tokens + _JOINT
-    suffix, left = _take_whole(extras.suffix.strip(), left)
-    profile, left = _take_whole(_profile_section(extras.profile), left)
-    costs = list(accumulate(_cost(format_memory(hit)) for hit in hits))
+    layout = _MESSAGES if form is BlockFormat.MESSAGES else _TEXT
+    wanted_suffix, wanted_profile = layout.suffix(extras.suffix.strip()), layout.profile(extras.profile)
+    left = budget_tokens - layout.frame_tokens + layout.joint_tokens
+    suffix, left = _take_whole(wanted_suffix, left, layout)
+    profile, left = _take_whole(wanted_profile, left, layout)
+    costs = list(accumulate(_cost(layout.memory(hit, ()), layout) for hit in hits))
     used = tuple(hits[: sum(1 for cost in costs if cost <= left)])
-    memories = _with_hints(used, extras.hints, left - (costs[len(used) - 1] if used else 0))
-    text = _SEPARATOR.join(section for section in (profile, *memories, suffix) if section)
-    missing = (*_left_out(extras, suffix, profile), *([f"memories: {len(hits) - len(used)}"] * (len(used) < len(hits))))
-    return ContextBlock(text, estimated_tokens(text), used, missing)
+    memories = _with_hints(used, extras.hints, left - (costs[len(used) - 1] if used else 0), layout)
+    text = layout.joined([section for section in (profile, *memories, suffix) if section])
+    left_out = {
+        "suffix": wanted_suffix and not suffix,
+        "profile": wanted_profile and not profile,
+        f"memories: {len(hits) - len(used)}": len(used) < len(hits),
+    }
+    omitted = tuple(name for name, is_missing in left_out.items() if is_missing)
+    return ContextBlock(text, estimated_tokens(text), used, omitted, form)
 
 
-def format_memory(hit: FusedHit, related: str = "") -> str:
+def format_memory(hit: FusedHit, hints: Sequence[str] = ()) -> str:
     """Return one memory as the block shows it: kind and date, excerpt, hints if any, confidence."""
     memory = hit.memory
     origin = memory.name or memory.title
     said_by = f"{origin}: " if origin and not memory.content.startswith(f"{origin}: ") else ""
     lines = (
-        f"[Memory: {memory.kind} | {memory.occurred_at.date().isoformat()}]",
+        f"[Memory: {as_label(memory.kind)} | {memory.occurred_at.date().isoformat()}]",
         as_content(f"{said_by}{memory.content}"),
-        related,
+        f"related: {'; '.join(map(as_label, hints))}" if hints else "",
         f"confidence: {memory.confidence:.2f}",
     )
     return "\n".join(line for line in lines if line)
 
 
-def _cost(section: str) -> int:
+class _TextLayout:
+    """Sections of plain text, each below a header."""
+
+    frame_tokens, joint_tokens = 0, estimated_tokens(_SEPARATOR)
+
+    def suffix(self, suffix: str) -> str:
+        return as_content(suffix)
+
+    def profile(self, profile: Profile | None) -> str:
+        if profile is None or not profile.document:
+            return ""
+        return f"[Profile: {as_label(profile.user)}]\n{as_json(profile.document, sort_keys=True)}"
+
+    def memory(self, hit: FusedHit, hints: Sequence[str]) -> str:
+        return format_memory(hit, hints)
+
+    def joined(self, sections: Sequence[str]) -> str:
+        return _SEPARATOR.join(sections)
+
+
+class _MessagesLayout:
+    """A JSON list of objects: text stays within the quotes of its string, whatever it is."""
+
+    frame_tokens, joint_tokens = estimated_tokens("[]"), estimated_tokens(", ")
+
+    def suffix(self, suffix: str) -> str:
+        return as_json(_message("suffix", "memory_profile", None, suffix)) if suffix else ""
+
+    def profile(self, profile: Profile | None) -> str:
+        if profile is None or not profile.document:
+            return ""
+        return as_json(_message("profile", "profile", profile.user, as_json(profile.document, sort_keys=True)))
+
+    def memory(self, hit: FusedHit, hints: Sequence[str]) -> str:
+        memory = hit.memory
+        facts = {
+            "name": memory.name,
+            "title": memory.title,
+            "occurred_at": memory.occurred_at.isoformat(),
+            "confidence": round(memory.confidence, 2),
+            "related": list(hints) or None,
+        }
+        shown = {name: value for name, value in facts.items() if value is not None}
+        return as_json(_message(memory.kind, memory.tier.name.lower(), str(memory.id), memory.content) | shown)
+
+    def joined(self, sections: Sequence[str]) -> str:
+        return f"[{', '.join(sections)}]" if sections else ""
+
+
+_TEXT, _MESSAGES = _TextLayout(), _MessagesLayout()
+_Layout = _TextLayout | _MessagesLayout
+
+
+def _message(kind: str, source: str, id_: str | None, text: str) -> dict[str, Any]:
+    return {"kind": kind, "source": source, "id": id_, "text": text}
+
+
+def _cost(section: str, layout: _Layout) -> int:
     """Return the tokens of a section and of a separator."""
-    return estimated_tokens(section) + _JOINT
+    return estimated_tokens(section) + layout.joint_tokens
 
 
-def _take_whole(section: str, left: int) -> tuple[str, int]:
+def _take_whole(section: str, left: int, layout: _Layout) -> tuple[str, int]:
     """Return the section and the tokens left after it, or no section if it does not fit."""
-    if not section or _cost(section) > left:
+    if not section or _cost(section, layout) > left:
         return "", left
-    return section, left - _cost(section)
+    return section, left - _cost(section, layout)
 
 
-def _with_hints(used: Sequence[FusedHit], hints: Mapping[UUID, Sequence[str]], left: int) -> Iterator[str]:
+def _with_hints(
+    used: Sequence[FusedHit], hints: Mapping[UUID, Sequence[str]], left: int, layout: _Layout
+) -> Iterator[str]:
     for hit in used:
-        plain = format_memory(hit)
-        facts = "; ".join(" ".join(hint.split()) for hint in hints.get(hit.memory.id, ()))
-        hinted = format_memory(hit, f"related: {facts}" if facts else "")
+        plain, hinted = layout.memory(hit, ()), layout.memory(hit, hints.get(hit.memory.id, ()))
         more = estimated_tokens(hinted) - estimated_tokens(plain)
         yield hinted if more <= left else plain
         left -= more if more <= left else 0
-
-
-def _profile_section(profile: Profile | None) -> str:
-    if profile is None or not profile.document:
-        return ""
-    return f"[Profile: {profile.user}]\n{json.dumps(profile.document, ensure_ascii=False, sort_keys=True)}"
-
-
-def _left_out(extras: Extras, suffix: str, profile: str) -> Iterator[str]:
-    if extras.suffix.strip() and not suffix:
-        yield "suffix"
-    if _profile_section(extras.profile) and not profile:
-        yield "profile"
