@@ -24,8 +24,8 @@ from lamina.stores.postgres.job_runs import JobRuns
 from lamina.wiring.jobs import Tools, build_driver, build_job_embedder, build_undo, build_worker, with_thresholds_of
 from lamina.wiring.stores import build_pool, utc_now
 
+# Retries of a partition whose worker died; each goes on at the page where the last one stopped.
 TRIES = 5
-"""Retries of a partition whose worker died; each goes on at the page where the last one stopped."""
 # Ray reuses a process for any task or actor with the same environment: a niced one must not become a replica.
 OWN_PROCESSES = {"env_vars": {"LAMINA_JOB_WORKER": "1"}}
 # Read at import, before the first task raises it: a reused process would add to it with each task, and lowering it

@@ -42,8 +42,8 @@ from lamina.stores.postgres.vectors import (
 )
 from lamina.text.words import words
 
+# Most rows of a page: they stay locked while their vectors are written, about a second.
 MAX_PAGE_TEXTS = 256
-"""Most rows of a page: they stay locked while their vectors are written, about a second."""
 TEXTS_PER_CALL = 32
 OUTDATED = "outdated"
 STEPS = (*EMBEDDED, OUTDATED)

@@ -22,10 +22,10 @@ from lamina.text.words import words
 MIN_JACCARD = 0.85
 WINDOW = timedelta(days=30)
 CLASSES_AT_ONCE = 4096
+# Candidate pairs of one lookup, which are in memory together.
 CANDIDATES_AT_ONCE = 1 << 20
-"""Candidate pairs of one lookup, which are in memory together."""
+# Candidate pairs a text above which they are not counted exactly.
 MANY_CANDIDATES = 64
-"""Candidate pairs a text above which they are not counted exactly."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 

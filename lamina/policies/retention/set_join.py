@@ -23,11 +23,11 @@ from lamina.errors import InvalidInput
 Ints = NDArray[np.int64]
 Tokens = NDArray[np.int32]
 Mask = NDArray[np.bool_]
+# Rows of the first and of the second of each pair, int64, shape (n,).
 Pairs = tuple[Ints, Ints]
-"""Rows of the first and of the second of each pair, int64, shape (n,)."""
 
+# Elements of one step, few enough to stay in the processor's cache.
 BLOCK = 1 << 18
-"""Elements of one step, few enough to stay in the processor's cache."""
 PAIRS_AT_ONCE = 1 << 21
 SHARED_BY_SMALL_SETS = 3
 MAX_SLACK_OF_SMALL_SETS = 3
@@ -525,8 +525,8 @@ class SetJoin:
         rows = rows[np.argsort(ordered.sizes[rows], kind="stable")]
         numbers = np.empty(len(first), dtype=np.int64)
         numbers[rows] = np.arange(len(rows))
+        # The class of each set, int64, shape (n,).
         self.class_of: Ints = numbers[first]
-        """The class of each set, int64, shape (n,)."""
         self._distinct = ordered.chosen(rows)
         self._members = np.argsort(self.class_of, kind="stable")
         self._member_starts = _offsets(np.bincount(self.class_of, minlength=len(rows)))

@@ -16,10 +16,10 @@ from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("builds.sql")
 
+# The last row of the outbox for a build whose memories are not enqueued yet.
 UNBOUNDED = 2**63 - 1
-"""The last row of the outbox for a build whose memories are not enqueued yet."""
+# Replicas that find a store empty within this time of each other start together.
 STARTS_APART = timedelta(minutes=1)
-"""Replicas that find a store empty within this time of each other start together."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,8 @@ Plans = Literal["custom", "generic"]
 Pooling = Literal["session", "transaction"]
 
 MAX_ATTEMPTS = 6
+# How long to wait for a connection while the server is known to be down.
 OUTAGE_TIMEOUT_S = 1.0
-"""How long to wait for a connection while the server is known to be down."""
 
 
 def scope_parameters(scope: Scope) -> dict[str, Any]:

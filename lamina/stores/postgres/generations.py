@@ -20,8 +20,8 @@ from lamina.stores.postgres.tiers import EMBEDDED
 
 QUERIES = load_queries("generations.sql")
 
+# Younger memories may lack vectors of a generation that becomes active: the next run of `reembed` embeds them.
 GRACE = timedelta(hours=1)
-"""Younger memories may lack vectors of a generation that becomes active: the next run of `reembed` embeds them."""
 Thresholds = Mapping[ThresholdName, float]
 
 
