@@ -139,6 +139,7 @@ def claim_store(url: str, projection: ProjectionName, store: str, *, is_new: boo
         if not needs_filling(previous, store, is_new=is_new, is_shared=is_shared):
             return False
         connection.execute(QUERIES["begin_filling"], parameters)
+        # A savepoint: the claim stays when the filling is rolled back.
         with connection.transaction() as filling:
             count = _enqueue_all(connection, projection)
             # A shared server that did not answer may have as much waiting for it as it would get now.
