@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 from http import HTTPStatus
 
 from fastapi import Depends, FastAPI
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deployments import problems
-from deployments.parameters import refuse_unknown
+from deployments.bodies import BodyLimit, HeadAsGet
+from deployments.parameters import refuse_ambiguous
 from deployments.routes import (
     archives,
     audits,
@@ -51,7 +51,7 @@ def build_api(services: Services) -> FastAPI:
         description=_DESCRIPTION,
         redoc_url=None,
         lifespan=_lifespan,
-        dependencies=[Depends(refuse_unknown)],
+        dependencies=[Depends(refuse_ambiguous)],
     )
     app.state.services = services
     problems.install(app)
@@ -77,6 +77,7 @@ def build_api(services: Services) -> FastAPI:
         app.include_router(router, responses=responses)
     app.include_router(health.router)
     app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
+    app.add_middleware(HeadAsGet)
     return app
 
 
@@ -85,35 +86,3 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Flush the services when the process is asked to end."""
     yield
     await app.state.services.close()
-
-
-class BodyLimit:
-    """Refuses a request whose body is larger than the limit, before it is read whole."""
-
-    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
-        self._app = app
-        self._max_bytes = max_bytes
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or answer 413."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        declared = dict(scope["headers"]).get(b"content-length", b"0")
-        if declared.isdigit() and int(declared) > self._max_bytes:
-            detail = f"the body is larger than {self._max_bytes} bytes; send it in parts"
-            await problems.problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)(scope, receive, send)
-            return
-        await self._app(scope, self._counted(receive), send)
-
-    def _counted(self, receive: Receive) -> Receive:
-        seen = 0
-
-        async def counted() -> Message:
-            nonlocal seen
-            message = await receive()
-            seen += len(message.get("body", b""))
-            # A body without a declared length that grows too long: to the application its client is gone.
-            return message if seen <= self._max_bytes else {"type": "http.disconnect"}
-
-        return counted

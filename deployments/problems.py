@@ -103,6 +103,8 @@ def field_path(location: Sequence[int | str]) -> str:
 
 async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class
+    if isinstance(error.__cause__, LaminaError):  # FastAPI wraps whatever the reading of a body raises
+        return from_error(error.__cause__)
     detail = f"{request.method} {request.url.path}: {error.detail}"
     return problem(HTTPStatus(error.status_code), detail, headers=error.headers)
 

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 
+from deployments.json_bodies import JsonRoute
 from deployments.routes.dependencies import PageLimit, PageOffset
 from deployments.services import AdminDep, ReaderDep, ServicesDep, WriterDep
 from lamina.api.archives import ArchivedNoteOut, ArchivedNotesOut, RestoredNoteOut, RestoredOut, RestoreIn
@@ -14,7 +15,7 @@ from lamina.core.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE, Scope
 from lamina.errors import NotFound
 from lamina.wiring.stores import utc_now
 
-router = APIRouter(prefix="/v1/archive", tags=["archive"])
+router = APIRouter(prefix="/v1/archive", tags=["archive"], route_class=JsonRoute)
 
 
 @router.get("/notes")

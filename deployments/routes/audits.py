@@ -4,13 +4,14 @@ import asyncio
 
 from fastapi import APIRouter
 
+from deployments.json_bodies import JsonRoute
 from deployments.services import AdminDep, Audit, ServicesDep
 from lamina.api.audits import AuditIn, AuditOut, DriftOut
 from lamina.errors import LaminaError
 from lamina.projections.audit import Drift
 from lamina.stores.postgres.outbox import Lag
 
-router = APIRouter(prefix="/v1", tags=["operations"])
+router = APIRouter(prefix="/v1", tags=["operations"], route_class=JsonRoute)
 
 
 @router.post("/audit")

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from deployments.json_bodies import JsonRoute
 from deployments.services import AdminDep, ReaderDep, Services, ServicesDep
 from lamina.api.caches import (
     CacheHealthOut,
@@ -19,7 +20,7 @@ from lamina.errors import InvalidInput
 from lamina.text.hygiene import clean_id
 from lamina.wiring.stores import utc_now
 
-router = APIRouter(tags=["caches"])
+router = APIRouter(tags=["caches"], route_class=JsonRoute)
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 OPEN_MAX_AGE_S = 1.0
 """The shards are asked once a second at most, however often a call without a key comes."""

@@ -1,22 +1,21 @@
 """Parameters that several resources take: a page, the ids of a scope, the key of a write."""
 
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Annotated
 
 from fastapi import Depends, Header, Query
 
+from deployments.services import ServicesDep
 from lamina.api.fields import Strict
 from lamina.api.scope import ScopeIn
 from lamina.core.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE
-from lamina.stores.postgres.idempotency import Once, once_for
+from lamina.stores.postgres.idempotency import Once, hash_request
 from lamina.text.hygiene import clean_id
 
 MAX_OFFSET = 1_000_000
 PageLimit = Annotated[int, Query(ge=1, le=1000, description="Most entries of the page.")]
 PageOffset = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="Entries to skip.")]
-IdempotencyKey = Annotated[
-    str | None,
-    Header(description="Your id of this write: sending it again returns the first answer and writes nothing."),
-]
 
 
 async def scope_in(
@@ -34,18 +33,41 @@ async def scope_in(
 ScopeDep = Annotated[ScopeIn, Depends(scope_in)]
 
 
-def once_for_body(tenant: str, key: str | None, body: Strict) -> Once | None:
-    """Identify a write by its key and body, so that it happens once; ``None`` without a key."""
-    # Postgres keeps a hash of this: under another class name, a key that was sent before would be refused.
-    return once_for_request(
-        tenant, key, {"request": type(body).__name__, **body.model_dump(mode="json", exclude_unset=True)}
-    )
+@dataclass(frozen=True, slots=True)
+class WriteKey:
+    """The Idempotency-Key of a request, if it has one, and how long its answer is given again."""
+
+    key: str | None
+    lifetime: timedelta
+
+    def once(self, tenant: str, body: Strict) -> Once | None:
+        """Identify a write by its key and body, so that it happens once; ``None`` without a key."""
+        # Postgres keeps a hash of this: under another class name, a key that was sent before would be refused.
+        request = {"request": type(body).__name__, **body.model_dump(mode="json", exclude_unset=True)}
+        return self.once_for_request(tenant, request, body.user if isinstance(body, ScopeIn) else None)
+
+    def once_for_request(self, tenant: str, request: object, user: str | None = None) -> Once | None:
+        """Identify a write of a person by its key and its request as JSON; ``None`` without a key."""
+        return None if self.key is None else Once(tenant, self.key, hash_request(request), self.lifetime, user)
 
 
-def once_for_request(tenant: str, key: str | None, request: object) -> Once | None:
-    """Identify a write by its key and its request as JSON; ``None`` without a key.
+async def write_key(
+    services: ServicesDep,
+    idempotency_key: Annotated[
+        str | None,
+        Header(
+            description="Your id of this write: sending it again within `write.idempotency_days` returns the first "
+            "answer and writes nothing; 409 if what it stored was deleted since."
+        ),
+    ] = None,
+) -> WriteKey:
+    """Read the Idempotency-Key.
 
     Raises:
-        InvalidInput: If the key is not 1 to 128 printable characters.
+        InvalidInput: If it is not 1 to 128 printable characters.
     """
-    return None if key is None else once_for(tenant, clean_id(key, "Idempotency-Key"), request)
+    key = None if idempotency_key is None else clean_id(idempotency_key, "Idempotency-Key")
+    return WriteKey(key, timedelta(days=services.settings.write.idempotency_days))
+
+
+WriteKeyDep = Annotated[WriteKey, Depends(write_key)]

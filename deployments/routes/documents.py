@@ -2,23 +2,23 @@
 
 import asyncio
 import hashlib
-import json
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Form, Query, Response, UploadFile
+from fastapi import APIRouter, Depends, Form, Query, Response, UploadFile
 from pydantic import Field, ValidationError
 
+from deployments.json_bodies import JsonRoute
+from deployments.parameters import refuse_repeated_fields
 from deployments.routes.batches import Batch, Refused, refuse
 from deployments.routes.dependencies import (
-    IdempotencyKey,
     PageLimit,
     PageOffset,
     ScopeDep,
-    once_for_body,
-    once_for_request,
+    WriteKey,
+    WriteKeyDep,
 )
 from deployments.services import ReaderDep, Services, ServicesDep, WriterDep
 from deployments.write_metrics import measured_write
@@ -37,6 +37,7 @@ from lamina.api.documents import (
 from lamina.api.fields import ABSENT
 from lamina.api.scope import ScopeIn
 from lamina.core.documents import Document, Upload
+from lamina.core.json_values import read_json
 from lamina.core.media_types import media_type_of
 from lamina.core.memories import Metadata
 from lamina.core.queries import Filters, clean_filters
@@ -46,7 +47,7 @@ from lamina.errors import InvalidInput
 from lamina.stores.postgres.idempotency import Once
 from lamina.text.hygiene import clean_id
 
-router = APIRouter(prefix="/v1/documents", tags=["documents"])
+router = APIRouter(prefix="/v1/documents", tags=["documents"], route_class=JsonRoute)
 _NOT_NEW: dict[int | str, dict[str, Any]] = {200: {"model": PutDocumentOut, "description": "Replaced or existed"}}
 
 
@@ -81,10 +82,7 @@ class FileIn(ScopeIn):
         )
 
     def _metadata(self) -> Metadata:
-        try:
-            found = json.loads(self.metadata)
-        except (ValueError, RecursionError) as error:
-            raise InvalidInput("metadata", "is no JSON; send a JSON object") from error
+        found = read_json(self.metadata, "metadata")
         if not isinstance(found, dict):
             raise InvalidInput("metadata", "is no JSON object")
         return found
@@ -96,37 +94,39 @@ async def put_document(
     services: ServicesDep,
     credential: WriterDep,
     response: Response,
-    idempotency_key: IdempotencyKey = None,
+    write_key: WriteKeyDep,
 ) -> PutDocumentOut:
     """Store a document in place of the one that the scope has under its key (200), or as a new one.
 
     It is split into passages, which search finds within milliseconds; the old ones leave every index.
     """
-    once = once_for_body(credential.tenant, idempotency_key, body)
+    once = write_key.once(credential.tenant, body)
     return await _put(services, body.scope(credential.tenant), body.upload(), once, response)
 
 
-@router.post("/upload", status_code=HTTPStatus.CREATED, responses=_NOT_NEW)
+@router.post(
+    "/upload", status_code=HTTPStatus.CREATED, responses=_NOT_NEW, dependencies=[Depends(refuse_repeated_fields)]
+)
 async def upload_document(
     form: Annotated[FileIn, Form(media_type="multipart/form-data")],
     services: ServicesDep,
     credential: WriterDep,
     response: Response,
-    idempotency_key: IdempotencyKey = None,
+    write_key: WriteKeyDep,
 ) -> PutDocumentOut:
     """Store a file, sent as a form."""
     upload = await form.upload()
-    once = _once_for_file(credential.tenant, idempotency_key, form, upload)
+    once = _once_for_file(credential.tenant, write_key, form, upload)
     return await _put(services, form.scope(credential.tenant), upload, once, response)
 
 
-def _once_for_file(tenant: str, key: str | None, form: FileIn, upload: Upload) -> Once | None:
-    if key is None:  # Then the file need not be hashed.
+def _once_for_file(tenant: str, write_key: WriteKey, form: FileIn, upload: Upload) -> Once | None:
+    if write_key.key is None:  # Then the file need not be hashed.
         return None
     assert isinstance(upload.content, bytes)  # noqa: S101 - a file's content
     request = form.model_dump(mode="json", exclude_unset=True, exclude={"file"})
     file = hashlib.sha256(upload.content).hexdigest()
-    return once_for_request(tenant, key, [request, upload.media_type, upload.source, file])
+    return write_key.once_for_request(tenant, [request, upload.media_type, upload.source, file], form.user)
 
 
 async def _put(
@@ -142,7 +142,7 @@ async def _put(
 
 @router.post("/batch")
 async def put_documents(
-    body: DocumentsIn, services: ServicesDep, credential: WriterDep, idempotency_key: IdempotencyKey = None
+    body: DocumentsIn, services: ServicesDep, credential: WriterDep, write_key: WriteKeyDep
 ) -> PutDocumentsOut:
     """Store many documents in one transaction; each item has a result of its own."""
     scope = body.scope(credential.tenant)
@@ -151,7 +151,7 @@ async def put_documents(
     documents = batch.accepted()
     if not documents:  # Even an empty write would raise the namespace's epoch.
         return PutDocumentsOut(results=batch.results((), DocumentItem))
-    once = once_for_body(credential.tenant, idempotency_key, body)
+    once = write_key.once(credential.tenant, body)
     with measured_write(services.meter, Tier.DOCUMENTS, len(documents)):
         recorded = await services.documents.recorder.put(scope, documents, once)
     stored = [DocumentItem.from_attributes(item) for item in recorded.documents]

@@ -6,8 +6,9 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 
+from deployments.json_bodies import JsonRoute
 from deployments.rendering import step_out
-from deployments.routes.dependencies import IdempotencyKey, ScopeDep, once_for_body
+from deployments.routes.dependencies import ScopeDep, WriteKeyDep
 from deployments.search_request import sent_of
 from deployments.services import ReaderDep, ServicesDep, WriterDep
 from lamina.api.graph import (
@@ -27,27 +28,25 @@ from lamina.ingest.graph import StatedEdge
 from lamina.policies.caching.answer_keys import RequestIdentity
 from lamina.search.graph_explorer import StartNodes, TraversalRequest
 
-router = APIRouter(prefix="/v1/graph", tags=["graph"])
+router = APIRouter(prefix="/v1/graph", tags=["graph"], route_class=JsonRoute)
 
 
 @router.post("/entities")
 async def put_entities(
-    body: EntitiesIn, services: ServicesDep, credential: WriterDep, idempotency_key: IdempotencyKey = None
+    body: EntitiesIn, services: ServicesDep, credential: WriterDep, write_key: WriteKeyDep
 ) -> PutNodesOut:
     """State entities; memories that already name them are linked to them."""
     scope = body.scope(credential.tenant)
-    once = once_for_body(credential.tenant, idempotency_key, body)
+    once = write_key.once(credential.tenant, body)
     stated = await services.graph_recorder.put_entities(scope, [item.entity() for item in body.entities], once)
     return PutNodesOut(results=[PutNodeOut.from_attributes(item) for item in stated.results])
 
 
 @router.post("/edges")
-async def put_edges(
-    body: EdgesIn, services: ServicesDep, credential: WriterDep, idempotency_key: IdempotencyKey = None
-) -> PutNodesOut:
+async def put_edges(body: EdgesIn, services: ServicesDep, credential: WriterDep, write_key: WriteKeyDep) -> PutNodesOut:
     """State how entities stand to each other; seen again, an edge becomes surer and starts to decay anew."""
     scope = body.scope(credential.tenant)
-    once = once_for_body(credential.tenant, idempotency_key, body)
+    once = write_key.once(credential.tenant, body)
     edges = [StatedEdge(item.edge(), item.source) for item in body.edges]
     stated = await services.graph_recorder.put_edges(scope, edges, once)
     return PutNodesOut(results=[PutNodeOut.from_attributes(item) for item in stated.results])

@@ -6,7 +6,8 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 
-from deployments.routes.dependencies import IdempotencyKey, once_for_body
+from deployments.json_bodies import JsonRoute
+from deployments.routes.dependencies import WriteKeyDep
 from deployments.services import AdminDep, ServicesDep
 from lamina.api.jobs import JobIn, RunOut, RunsOut, ScheduledOut, ScheduleOut
 from lamina.core.areas import Area
@@ -18,16 +19,14 @@ from lamina.maintenance.undo import request_undo
 from lamina.wiring.jobs import JOBS, refuse_parts, undo_window
 from lamina.wiring.stores import utc_now
 
-router = APIRouter(prefix="/v1", tags=["operations"])
+router = APIRouter(prefix="/v1", tags=["operations"], route_class=JsonRoute)
 BY_API = "api"
 MOST_OPEN = 50
 Limit = Annotated[int, Query(ge=1, le=200, description="Most runs.")]
 
 
 @router.post("/jobs", status_code=HTTPStatus.ACCEPTED)
-async def order(
-    body: JobIn, services: ServicesDep, credential: AdminDep, idempotency_key: IdempotencyKey = None
-) -> RunOut:
+async def order(body: JobIn, services: ServicesDep, credential: AdminDep, write_key: WriteKeyDep) -> RunOut:
     """Order a job on the key's tenant, or a part of it; the cluster runs it. Needs an admin's key."""
     if body.tenant not in {None, credential.tenant}:
         raise InvalidInput("tenant", f"is {body.tenant}, which is not the key's; leave it out")
@@ -36,7 +35,7 @@ async def order(
     area = Area(credential.tenant, body.workspace, body.namespace)
     refuse_parts(body.job, area)
     job_order = Order(body.job, area, utc_now(), is_dry_run=body.dry_run, is_forced=body.force, requested_by=BY_API)
-    added = await services.runs.add(job_order, once_for_body(credential.tenant, idempotency_key, body))
+    added = await services.runs.add(job_order, write_key.once(credential.tenant, body))
     return _run_out(await services.runs.get(added, credential.tenant))
 
 

@@ -4,6 +4,7 @@ from http import HTTPStatus
 
 from fastapi import APIRouter
 
+from deployments.json_bodies import JsonRoute
 from deployments.routes.dependencies import ScopeDep
 from deployments.search_request import defaults
 from deployments.services import ReaderDep, ServicesDep, WriterDep
@@ -13,7 +14,7 @@ from lamina.core.scope import Scope
 from lamina.errors import InvalidInput
 from lamina.wiring.stores import utc_now
 
-router = APIRouter(prefix="/v1", tags=["memory profiles"])
+router = APIRouter(prefix="/v1", tags=["memory profiles"], route_class=JsonRoute)
 
 
 @router.get("/memory-profile")

@@ -7,8 +7,9 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 
+from deployments.json_bodies import JsonRoute
 from deployments.routes.batches import read_batch
-from deployments.routes.dependencies import IdempotencyKey, PageLimit, PageOffset, ScopeDep, once_for_body
+from deployments.routes.dependencies import PageLimit, PageOffset, ScopeDep, WriteKeyDep
 from deployments.services import ReaderDep, ServicesDep, WriterDep
 from deployments.write_metrics import measured_write
 from lamina.api.batches import BatchItem, BatchOut
@@ -29,7 +30,7 @@ from lamina.core.tiers import Tier
 from lamina.errors import NotFound
 from lamina.wiring.stores import utc_now
 
-router = APIRouter(prefix="/v1/notes")
+router = APIRouter(prefix="/v1/notes", route_class=JsonRoute)
 
 
 @router.post(
@@ -43,11 +44,11 @@ async def put_note(
     services: ServicesDep,
     credential: WriterDep,
     response: Response,
-    idempotency_key: IdempotencyKey = None,
+    write_key: WriteKeyDep,
 ) -> PutResult:
     """Store one note; a note of the same text in the same scope is returned instead (200)."""
     scope = body.scope(credential.tenant)
-    once = once_for_body(credential.tenant, idempotency_key, body)
+    once = write_key.once(credential.tenant, body)
     with measured_write(services.meter, Tier.NOTES):
         recorded = await services.recorder.put_notes(scope, [body.note(utc_now())], once)
     result = PutResult.from_attributes(recorded.notes[0])
@@ -56,9 +57,7 @@ async def put_note(
 
 
 @router.post("/batch", tags=["write"])
-async def put_notes(
-    body: BatchIn, services: ServicesDep, credential: WriterDep, idempotency_key: IdempotencyKey = None
-) -> BatchOut:
+async def put_notes(body: BatchIn, services: ServicesDep, credential: WriterDep, write_key: WriteKeyDep) -> BatchOut:
     """Store many notes in one transaction; each item has a result of its own."""
     scope = body.scope(credential.tenant)
     now = utc_now()
@@ -71,7 +70,7 @@ async def put_notes(
     notes = batch.accepted()
     if not notes:  # Even an empty write would raise the namespace's epoch.
         return BatchOut(results=batch.results((), BatchItem))
-    once = once_for_body(credential.tenant, idempotency_key, body)
+    once = write_key.once(credential.tenant, body)
     with measured_write(services.meter, Tier.NOTES, len(notes)):
         recorded = await services.recorder.put_notes(scope, notes, once)
     stored = [BatchItem(status="existed" if item.existed else "created", id=item.id) for item in recorded.notes]

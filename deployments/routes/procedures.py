@@ -6,14 +6,13 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 
+from deployments.json_bodies import JsonRoute
 from deployments.routes.batches import read_batch
 from deployments.routes.dependencies import (
-    IdempotencyKey,
     PageLimit,
     PageOffset,
     ScopeDep,
-    once_for_body,
-    once_for_request,
+    WriteKeyDep,
 )
 from deployments.services import ReaderDep, ServicesDep, WriterDep
 from lamina.api.batches import BatchItem, BatchOut
@@ -37,7 +36,7 @@ from lamina.core.procedures import Procedure, clean_procedure
 from lamina.core.queries import Filters, SearchRequest, clean_filters
 from lamina.core.scope import Scope
 
-router = APIRouter(prefix="/v1/procedures", tags=["procedures"])
+router = APIRouter(prefix="/v1/procedures", tags=["procedures"], route_class=JsonRoute)
 
 
 @router.post("", status_code=HTTPStatus.CREATED, responses={200: {"model": PutProcedureOut, "description": "Existed"}})
@@ -46,11 +45,11 @@ async def put_procedure(
     services: ServicesDep,
     credential: WriterDep,
     response: Response,
-    idempotency_key: IdempotencyKey = None,
+    write_key: WriteKeyDep,
 ) -> PutProcedureOut:
     """Store one procedure; one of the same trigger and action in the same workspace is returned instead (200)."""
     scope = body.scope(credential.tenant)
-    once = once_for_body(credential.tenant, idempotency_key, body)
+    once = write_key.once(credential.tenant, body)
     recorded = await services.procedures.recorder.put(scope, [body.procedure()], once)
     result = PutProcedureOut.from_attributes(recorded.procedures[0])
     response.status_code = HTTPStatus.OK if result.existed else HTTPStatus.CREATED
@@ -59,7 +58,7 @@ async def put_procedure(
 
 @router.post("/batch")
 async def put_procedures(
-    body: ProcedureBatchIn, services: ServicesDep, credential: WriterDep, idempotency_key: IdempotencyKey = None
+    body: ProcedureBatchIn, services: ServicesDep, credential: WriterDep, write_key: WriteKeyDep
 ) -> BatchOut:
     """Store many procedures in one transaction; each item has a result of its own."""
     scope = body.scope(credential.tenant)
@@ -67,7 +66,7 @@ async def put_procedures(
     procedures = batch.accepted()
     if not procedures:  # Even an empty write would raise the namespace's epoch.
         return BatchOut(results=batch.results((), BatchItem))
-    once = once_for_body(credential.tenant, idempotency_key, body)
+    once = write_key.once(credential.tenant, body)
     recorded = await services.procedures.recorder.put(scope, procedures, once)
     stored = [BatchItem(status="existed" if item.existed else "created", id=item.id) for item in recorded.procedures]
     return BatchOut(results=batch.results(stored, BatchItem), epoch=recorded.epoch)
@@ -145,7 +144,7 @@ async def report_outcome(
     body: OutcomeIn,
     services: ServicesDep,
     credential: WriterDep,
-    idempotency_key: IdempotencyKey = None,
+    write_key: WriteKeyDep,
 ) -> ReinforcedOut:
     """Report the outcome of following a procedure; it becomes stronger or weaker.
 
@@ -153,7 +152,7 @@ async def report_outcome(
     """
     scope = Scope(credential.tenant, **({"agent": body.agent} if "agent" in body.model_fields_set else {}))
     request = {"procedure": str(id), **body.model_dump(mode="json", exclude_unset=True)}
-    once = once_for_request(credential.tenant, idempotency_key, request)
+    once = write_key.once_for_request(credential.tenant, request)
     reported = await services.procedures.recorder.report(scope, id, body.outcome(), once)
     return ReinforcedOut.from_attributes(reported)
 

@@ -2,12 +2,13 @@
 
 from fastapi import APIRouter
 
+from deployments.json_bodies import JsonRoute
 from deployments.routes.dependencies import ScopeDep
 from deployments.services import ReaderDep, ServicesDep, WriterDep
 from lamina.api.profiles import ProfileOut, ProfilePatch
 from lamina.errors import InvalidInput
 
-router = APIRouter(prefix="/v1/profile")
+router = APIRouter(prefix="/v1/profile", route_class=JsonRoute)
 
 
 @router.get("", tags=["read"])

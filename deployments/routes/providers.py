@@ -6,7 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from deployments.routes.dependencies import IdempotencyKey, once_for_body
+from deployments.json_bodies import JsonRoute
+from deployments.routes.dependencies import WriteKeyDep
 from deployments.services import ReaderDep, ServicesDep, WriterDep
 from lamina.api.providers import HitRatesOut, InferenceCallsIn, ProviderRatesOut, RecordedOut
 from lamina.stores.postgres.provider_metrics import InferenceCall
@@ -14,15 +15,15 @@ from lamina.text.hygiene import clean_id
 from lamina.wiring.stores import utc_now
 
 MAX_DAYS = 3650
-router = APIRouter(prefix="/v1/providers", tags=["providers"])
+router = APIRouter(prefix="/v1/providers", tags=["providers"], route_class=JsonRoute)
 
 
 @router.post("/cache-metrics", status_code=HTTPStatus.CREATED)
 async def record_cache_metrics(
-    body: InferenceCallsIn, services: ServicesDep, credential: WriterDep, idempotency_key: IdempotencyKey = None
+    body: InferenceCallsIn, services: ServicesDep, credential: WriterDep, write_key: WriteKeyDep
 ) -> RecordedOut:
     """Record how much of their prompts calls of models took from the provider's cache."""
-    once = once_for_body(credential.tenant, idempotency_key, body)
+    once = write_key.once(credential.tenant, body)
     calls = [InferenceCall(**item.model_dump()) for item in body.calls]
     recorded = await services.caches.providers.record(credential.tenant, calls, utc_now(), once)
     return RecordedOut(recorded=recorded)

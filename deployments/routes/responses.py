@@ -2,10 +2,11 @@
 
 from fastapi import APIRouter
 
+from deployments.json_bodies import JsonRoute
 from deployments.services import ReaderDep, ServicesDep, WriterDep
 from lamina.api.responses import LookupIn, LookupOut, PutResponseIn, PutResponseOut
 
-router = APIRouter(prefix="/v1/responses", tags=["responses"])
+router = APIRouter(prefix="/v1/responses", tags=["responses"], route_class=JsonRoute)
 
 
 @router.post("/lookup")

@@ -2,12 +2,13 @@
 
 from fastapi import APIRouter, BackgroundTasks, Response
 
+from deployments.json_bodies import JsonRoute
 from deployments.search_request import context_request, search_request
 from deployments.services import ReaderDep, Services, ServicesDep
 from lamina.api.search import ContextIn, ContextOut, SearchIn, SearchOut
 from lamina.caching.answer_cache import SentAnswer
 
-router = APIRouter(prefix="/v1", tags=["read"])
+router = APIRouter(prefix="/v1", tags=["read"], route_class=JsonRoute)
 
 
 @router.post("/search", response_model=SearchOut)

@@ -4,12 +4,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
+from deployments.json_bodies import JsonRoute
 from deployments.routes.dependencies import PageLimit, PageOffset, ScopeDep
 from deployments.services import ReaderDep, ServicesDep
 from lamina.api.sessions import ForecastOut, HistoryOut, SessionMessageOut
 from lamina.wiring.stores import utc_now
 
-router = APIRouter(prefix="/v1/sessions", tags=["read"])
+router = APIRouter(prefix="/v1/sessions", tags=["read"], route_class=JsonRoute)
 # A conversation's id may hold slashes, so that its place in a path takes several segments.
 Session = Annotated[str, Path(description="The conversation.")]
 

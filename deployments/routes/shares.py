@@ -6,7 +6,8 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 
-from deployments.routes.dependencies import IdempotencyKey, PageLimit, PageOffset, once_for_request
+from deployments.json_bodies import JsonRoute
+from deployments.routes.dependencies import PageLimit, PageOffset, WriteKeyDep
 from deployments.services import AdminDep, ReaderDep, ServicesDep
 from lamina.api.shares import ShareIn, ShareOut, SharesOut
 from lamina.core.memories import new_id
@@ -15,13 +16,11 @@ from lamina.core.sharing import clean_share
 from lamina.text.hygiene import clean_id
 from lamina.wiring.stores import utc_now
 
-router = APIRouter(prefix="/v1", tags=["share"])
+router = APIRouter(prefix="/v1", tags=["share"], route_class=JsonRoute)
 
 
 @router.post("/shares", status_code=HTTPStatus.CREATED)
-async def share(
-    body: ShareIn, services: ServicesDep, credential: AdminDep, idempotency_key: IdempotencyKey = None
-) -> ShareOut:
+async def share(body: ShareIn, services: ServicesDep, credential: AdminDep, write_key: WriteKeyDep) -> ShareOut:
     """Let another workspace search a segment of this one; it can change nothing here.
 
     Memories that belong to a user are never shared. The same share again is renewed: its expiry and
@@ -29,7 +28,7 @@ async def share(
     """
     now = utc_now()
     cleaned = clean_share(body.share(new_id(), now), now)
-    once = once_for_request(credential.tenant, idempotency_key, {"share": body.model_dump(mode="json")})
+    once = write_key.once_for_request(credential.tenant, {"share": body.model_dump(mode="json")})
     stored = await services.shares.put(credential.tenant, cleaned, once)
     return ShareOut.from_share(await services.shares.get(credential.tenant, stored), now)
 

@@ -4,11 +4,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from deployments.json_bodies import JsonRoute
 from deployments.services import AdminDep, ServicesDep
 from lamina.api.users import ReceiptOut
 from lamina.wiring.stores import utc_now
 
-router = APIRouter(prefix="/v1", tags=["operations"])
+router = APIRouter(prefix="/v1", tags=["operations"], route_class=JsonRoute)
 
 
 @router.delete("/users")

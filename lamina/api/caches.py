@@ -90,6 +90,7 @@ class ExpiredOut(BaseModel):
     responses: int = Field(description="Responses of the semantic cache.")
     embeddings: int = Field(description="Embeddings of texts that nobody looked up in a while.")
     provider_metrics: int = Field(description="Old reports of providers' hit rates.")
+    idempotency_keys: int = Field(description="Answers under an `Idempotency-Key` whose time is over.")
 
 
 class ClearedOut(BaseModel):

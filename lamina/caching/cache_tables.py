@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from lamina.policies.caching.model_responses import ResponseFigures
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.embedding_cache import EmbeddingStats, EmbeddingTable
+from lamina.stores.postgres.idempotency import IdempotencyKeys
 from lamina.stores.postgres.provider_metrics import HitRates, ProviderMetrics
 from lamina.stores.postgres.responses import Responses, count_expired
 
@@ -37,14 +38,17 @@ class CacheTables:
         pool: Connections to Postgres.
         embedding_days: Days after its last use that an embedding stays.
         provider_days: Days that a provider's figures stay.
+        answer_days: Days that an answer under an Idempotency-Key is given again.
     """
 
     pool: Pool
     responses: Responses
     embeddings: EmbeddingTable
     providers: ProviderMetrics
+    answers: IdempotencyKeys
     embedding_days: float
     provider_days: float
+    answer_days: float
 
     async def figures(self, tenant: str, workspace: str | None, now: datetime) -> TableFigures:
         """Return the sizes for a tenant, or for one of its workspaces; embeddings belong to the tenant.
@@ -71,6 +75,7 @@ class CacheTables:
             responses=self.responses.cutoff(now),
             embeddings=now - timedelta(days=self.embedding_days),
             providers=now - timedelta(days=self.provider_days),
+            answers=now - timedelta(days=self.answer_days),
         )
 
     async def purge_expired(self, now: datetime, tenant: str | None = None) -> Mapping[str, int]:
@@ -83,4 +88,5 @@ class CacheTables:
             "responses": await self.responses.purge_expired(now, tenant),
             "embeddings": await self.embeddings.purge_expired(now, self.embedding_days, tenant),
             "provider_metrics": await self.providers.purge_expired(now, self.provider_days, tenant),
+            "idempotency_keys": await self.answers.purge_expired(now, self.answer_days, tenant),
         }

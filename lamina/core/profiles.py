@@ -1,8 +1,9 @@
 """The law by which a profile takes in a patch."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
+
+from lamina.core.json_values import canonical_json
 
 
 def merge(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
@@ -33,5 +34,5 @@ def _merge_value(old: object, new: object) -> object:
 
 def _ordered_union(old: list[Any], new: list[Any]) -> list[Any]:
     """Return each item once, where it came first; items are the same if their JSON is."""
-    union = {json.dumps(item, sort_keys=True): item for item in reversed((*old, *new))}
-    return [union.pop(key) for item in (*old, *new) if (key := json.dumps(item, sort_keys=True)) in union]
+    union = {canonical_json(item): item for item in reversed((*old, *new))}
+    return [union.pop(key) for item in (*old, *new) if (key := canonical_json(item)) in union]

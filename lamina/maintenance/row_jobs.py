@@ -125,11 +125,11 @@ def _set_standings(shares: Iterable[tuple[DictRow, float]]) -> list[RowChange]:
     ]
 
 
-# Notes past their lifespan go cold (see policies.retention.lifespan); expired ones are deleted.
 SWEEP = RowPolicy("notes", "idle_notes", _sweep)
-# Idle notes lose weight, and with it their place in contexts; see policies.retention.decay.
+"""Notes past their lifespan go cold (see policies.retention.lifespan); expired ones are deleted."""
 DECAY = RowPolicy("notes", "fading_notes", _fade_notes)
-# Entities lose confidence while nothing mentions them, and have it back with the next mention.
+"""Idle notes lose weight, and with it their place in contexts; see policies.retention.decay."""
 ENTITIES = RowPolicy("entities", "fading_entities", _fade_entities)
-# Edges lose strength by their half-life, and are not followed once little is left; none is deleted.
+"""Entities lose confidence while nothing mentions them, and have it back with the next mention."""
 EDGES = RowPolicy("edges", "fading_edges", _fade_edges)
+"""Edges lose strength by their half-life, and are not followed once little is left; none is deleted."""

@@ -151,7 +151,11 @@ def build_eraser(settings: Settings, pool: Pool, embedder: Embedder, caches: Cac
     async def archived(tenant: str, user: str) -> int:
         return await archives.erase_user(tenant, user, utc_now())
 
-    elsewhere = {"responses": caches.tables.responses.erase_user, "archived": archived}
+    elsewhere = {
+        "responses": caches.tables.responses.erase_user,
+        "archived": archived,
+        "idempotency_keys": caches.tables.answers.erase_user,
+    }
     return Eraser(pool, build_memory_linker(settings, embedder, generation), elsewhere)
 
 

@@ -319,6 +319,7 @@ def _text(row: DictRow) -> str:
 
 
 TIER_ROWS = TierRows(
+    present=QUERIES["find_present_documents"],
     projected={
         "documents": ProjectionStatements(
             QUERIES["read_passage_records"],

@@ -219,3 +219,6 @@ WHERE d.updated_at < clock_timestamp() - %(grace)s::interval
 
 -- name: count_user_documents
 SELECT count(*) AS documents FROM documents WHERE tenant = %(tenant)s AND user_id = %(user_id)s
+
+-- name: find_present_documents
+SELECT id FROM documents WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s

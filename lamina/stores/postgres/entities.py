@@ -216,6 +216,7 @@ def _link(source: UUID, target: str, kind: str, strength: float, users: list[str
 
 
 TIER_ROWS = TierRows(
+    present=QUERIES["find_present_nodes"],
     projected={
         "graph": ProjectionStatements(
             QUERIES["read_graph_nodes"], QUERIES["list_graph_ids"], QUERIES["enqueue_all_graph"], _node

@@ -201,3 +201,8 @@ WHERE e.id < since.id AND e.generation <> %(generation)s
 SELECT (SELECT count(*) FROM memory_links WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS links,
        (SELECT count(*) FROM edge_evidence v JOIN edges e ON e.id = v.edge_id
         WHERE e.tenant = %(tenant)s AND v.user_id = %(user_id)s) AS evidence
+
+-- name: find_present_nodes
+SELECT id FROM entities WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s
+UNION ALL
+SELECT id FROM edges WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s

@@ -40,7 +40,8 @@ WHERE e.id = v.edge_id AND e.tenant = %(tenant)s AND v.user_id = %(user_id)s
 RETURNING e.id AS edge_id, e.from_id, e.to_id, e.workspace, e.namespace
 
 -- name: count_user_profiles
--- The profiles of a user and the responses to them, which no tier has.
+-- The profiles of a user, and the responses and answers to them, which no tier has.
 SELECT (SELECT count(*) FROM profiles WHERE tenant = %(tenant)s AND user_id = %(user_id)s)
        + (SELECT count(*) FROM profile_versions WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS profiles,
-       (SELECT count(*) FROM responses WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS responses
+       (SELECT count(*) FROM responses WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS responses,
+       (SELECT count(*) FROM idempotency_keys WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS idempotency_keys

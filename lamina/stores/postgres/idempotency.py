@@ -4,12 +4,13 @@ import hashlib
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from psycopg.types.json import Jsonb
 
 from lamina.errors import Conflict
-from lamina.stores.postgres.connection import Connection, Pool, in_transaction
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("idempotency.sql")
@@ -25,21 +26,39 @@ class Once:
         tenant: Whose key it is.
         key: The caller's Idempotency-Key.
         request_hash: SHA-256 of the request, so that a key cannot stand for two of them.
+        lifetime: How long its answer is given again.
+        user: Person of the request, with whom the answer is erased.
     """
 
     tenant: str
     key: str
     request_hash: bytes
+    lifetime: timedelta
+    user: str | None = None
 
 
-def once_for(tenant: str, key: str, request: object) -> Once:
-    """Identify a write by its key and the hash of its request as JSON."""
-    text = json.dumps(request, sort_keys=True, default=str)
-    return Once(tenant, key, hashlib.sha256(text.encode()).digest())
+def hash_request(request: object) -> bytes:
+    """Return the hash of a request as JSON."""
+    return hashlib.sha256(json.dumps(request, sort_keys=True, default=str).encode()).digest()
 
 
-async def answer_once(pool: Pool, once: Once | None, write: Callable[[Connection], Awaitable[Json]]) -> Json:
+async def _accept(connection: Connection, once: Once, response: Json) -> None:
+    """Give every stored answer again."""
+
+
+async def answer_once(
+    pool: Pool,
+    once: Once | None,
+    write: Callable[[Connection], Awaitable[Json]],
+    check: Callable[[Connection, Once, Json], Awaitable[None]] = _accept,
+) -> Json:
     """Run a write in a transaction and return its answer; a repeated key returns the stored answer and writes nothing.
+
+    Args:
+        pool: Connections to Postgres.
+        once: Identifies the write; without it, the write just runs.
+        write: Runs inside the transaction.
+        check: Raises if a stored answer no longer holds.
 
     Raises:
         Conflict: If the key was used for another request.
@@ -51,14 +70,45 @@ async def answer_once(pool: Pool, once: Once | None, write: Callable[[Connection
     async def act(connection: Connection) -> Json:
         name = {"tenant": once.tenant, "key": once.key}
         await connection.execute(QUERIES["lock_idempotency_key"], name)
-        stored = await (await connection.execute(QUERIES["find_idempotent_response"], name)).fetchone()
+        alive = name | {"cutoff": datetime.now(UTC) - once.lifetime}
+        stored = await (await connection.execute(QUERIES["find_idempotent_response"], alive)).fetchone()
         if stored is None:
             response = await write(connection)
-            row = {**name, "request_hash": once.request_hash, "response": Jsonb(response)}
-            await connection.execute(QUERIES["insert_idempotent_response"], row)
+            row = {"request_hash": once.request_hash, "response": Jsonb(response), "user_id": once.user}
+            await connection.execute(QUERIES["put_idempotent_response"], name | row)
             return response
         if bytes(stored["request_hash"]) != once.request_hash:
             raise Conflict(f"Idempotency-Key {once.key!r} was used for another request; send a new key")
+        await check(connection, once, stored["response"])
         return dict(stored["response"])
 
     return await in_transaction(pool, act)
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyKeys:
+    """Removes answers that have ended, or whose user is erased."""
+
+    pool: Pool
+
+    async def purge_expired(self, now: datetime, ttl_days: float, tenant: str | None = None) -> int:
+        """Delete the answers older than ``ttl_days``, of a tenant or of all; return how many.
+
+        Raises:
+            Unavailable: If Postgres does not answer.
+        """
+        parameters = {"cutoff": now - timedelta(days=ttl_days), "tenant": tenant}
+        async with connect(self.pool) as connection:
+            return (await connection.execute(QUERIES["purge_idempotency_keys"], parameters)).rowcount
+
+    async def erase_user(self, tenant: str, user: str) -> int:
+        """Delete the answers to a user's writes; return how many.
+
+        Raises:
+            Unavailable: If Postgres does not answer.
+        """
+        async with connect(self.pool) as connection:
+            cursor = await connection.execute(
+                QUERIES["erase_user_idempotency_keys"], {"tenant": tenant, "user_id": user}
+            )
+            return cursor.rowcount

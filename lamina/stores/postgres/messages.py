@@ -325,6 +325,7 @@ def _text(row: DictRow) -> str:
 
 
 TIER_ROWS = TierRows(
+    present=QUERIES["find_present_messages"],
     projected={
         "messages": ProjectionStatements(
             QUERIES["read_message_records"],

@@ -225,3 +225,6 @@ WHERE m.created_at < clock_timestamp() - %(grace)s::interval
 
 -- name: count_user_messages
 SELECT count(*) AS messages FROM messages WHERE tenant = %(tenant)s AND user_id = %(user_id)s
+
+-- name: find_present_messages
+SELECT id FROM messages WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s

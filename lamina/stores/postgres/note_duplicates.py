@@ -12,6 +12,7 @@ from pgvector import Vector
 from psycopg.rows import DictRow
 
 from lamina.core.areas import Area
+from lamina.core.json_values import is_same_json
 from lamina.core.memories import Note
 from lamina.core.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
@@ -48,8 +49,8 @@ class Original:
     expires_at: datetime | None = None
 
 
-# An original and the cosine of a new text to it.
 Near = tuple[Original, float]
+"""An original and the cosine of a new text to it."""
 
 
 async def put_notes(
@@ -125,7 +126,9 @@ def find_restatements(
 
 
 def _is_restatement(note: Note, original: Original, cosine: float, min_cosine: float) -> bool:
-    is_covered = original.tags.issuperset(note.tags) and (not note.metadata or note.metadata == original.metadata)
+    is_covered = original.tags.issuperset(note.tags) and (
+        not note.metadata or is_same_json(note.metadata, original.metadata)
+    )
     lasts_as_long = original.expires_at is None or (
         note.expires_at is not None and note.expires_at <= original.expires_at
     )

@@ -401,6 +401,7 @@ def _cold_record(row: DictRow) -> PlacedRecord:
 
 
 TIER_ROWS = TierRows(
+    present=QUERIES["find_present_notes"],
     projected={
         "notes": ProjectionStatements(
             QUERIES["read_note_records"], QUERIES["list_note_ids"], QUERIES["enqueue_all_notes"], note_record

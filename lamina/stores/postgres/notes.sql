@@ -381,3 +381,8 @@ SELECT (SELECT count(*) FROM notes WHERE tenant = %(tenant)s AND user_id = %(use
        (SELECT count(DISTINCT s.note_id) FROM note_sources s JOIN notes n ON n.id = s.source_id
         WHERE n.tenant = %(tenant)s AND n.user_id = %(user_id)s) AS derived,
        (SELECT count(*) FROM archived_notes WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS archived
+
+-- name: find_present_notes
+SELECT id FROM notes
+WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s AND deleted_at IS NULL
+  AND (expires_at IS NULL OR expires_at > statement_timestamp())

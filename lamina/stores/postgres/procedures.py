@@ -371,6 +371,7 @@ def _stored(row: DictRow) -> StoredProcedure:
 
 
 TIER_ROWS = TierRows(
+    present=QUERIES["find_present_procedures"],
     embedded={
         "procedures": EmbeddingStatements(
             table="procedures",
@@ -382,5 +383,5 @@ TIER_ROWS = TierRows(
             is_live="r.deleted_at IS NULL",
             is_cut=False,
         )
-    }
+    },
 )

@@ -194,3 +194,6 @@ FROM procedures p
 WHERE p.deleted_at IS NULL AND p.updated_at < clock_timestamp() - %(grace)s::interval AND p.generation <> %(generation)s
   AND NOT EXISTS (SELECT FROM procedure_embeddings o
                   WHERE o.procedure_id = p.id AND o.generation = %(generation)s AND o.text_hash = sha256_of(p.trigger))
+
+-- name: find_present_procedures
+SELECT id FROM procedures WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s AND deleted_at IS NULL

@@ -5,6 +5,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
+from lamina.core.json_values import is_same_json
 from lamina.core.memories import Metadata, Profile
 from lamina.core.profiles import merge
 from lamina.core.scope import Scope
@@ -24,7 +25,7 @@ async def patch_profile(connection: Connection, scope: Scope, patch: Metadata, n
     row = await cursor.fetchone()
     assert row is not None  # noqa: S101 - the upsert returns its row
     document = merge(row["document"], patch)
-    if document == row["document"] and row["version"] > 0:
+    if is_same_json(document, row["document"]) and row["version"] > 0:
         return Profile(scope.user or "", document, row["version"])
     version = row["version"] + 1
     values = {**parameters, "document": Jsonb(document), "patch": Jsonb(patch), "version": version}

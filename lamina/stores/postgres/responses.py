@@ -317,7 +317,7 @@ class _Deleted:
 
 
 async def count_expired(
-    pool: Pool, tenant: str, *, responses: datetime, embeddings: datetime, providers: datetime
+    pool: Pool, tenant: str, *, responses: datetime, embeddings: datetime, providers: datetime, answers: datetime
 ) -> int:
     """Count a tenant's rows of all cache tables whose time ended before these times.
 
@@ -325,6 +325,7 @@ async def count_expired(
         Unavailable: If Postgres does not answer.
     """
     parameters = {"tenant": tenant, "responses": responses, "embeddings": embeddings, "providers": providers}
+    parameters["answers"] = answers
     async with connect(pool) as connection:
         row = await (await connection.execute(QUERIES["count_expired"], parameters)).fetchone()
     return int(row["expired"]) if row else 0

@@ -208,8 +208,9 @@ UPDATE response_agents SET bytes = bytes + %(more_bytes)s
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND agent = ''
 
 -- name: count_expired
--- Expired rows of the caches' tables.
+-- Expired rows of the caches' tables, and answers under Idempotency-Keys.
 SELECT (SELECT count(*) FROM responses WHERE tenant = %(tenant)s AND expires_at <= %(responses)s)
      + (SELECT count(*) FROM embedding_cache WHERE tenant = %(tenant)s AND last_used_at <= %(embeddings)s)
      + (SELECT count(*) FROM provider_cache_metrics WHERE tenant = %(tenant)s AND recorded_at <= %(providers)s)
+     + (SELECT count(*) FROM idempotency_keys WHERE tenant = %(tenant)s AND created_at <= %(answers)s)
        AS expired

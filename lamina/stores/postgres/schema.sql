@@ -228,7 +228,8 @@ CREATE TABLE public.idempotency_keys (
     key text NOT NULL,
     request_hash bytea NOT NULL,
     response jsonb NOT NULL,
-    created_at timestamp with time zone DEFAULT now() NOT NULL
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    user_id text
 );
 CREATE TABLE public.job_changes (
     run_id uuid NOT NULL,
@@ -693,6 +694,8 @@ CREATE INDEX entity_embeddings_scope ON public.entity_embeddings USING btree (te
 CREATE INDEX entity_names_by_entity ON public.entity_names USING btree (entity_id);
 CREATE UNIQUE INDEX entity_names_one_of_each ON public.entity_names USING btree (tenant, workspace, namespace, public.sha256_of(key), entity_id);
 CREATE INDEX entity_names_openings ON public.entity_names USING btree (tenant, workspace, namespace, public.sha256_of(split_part(key, ' '::text, 1)));
+CREATE INDEX idempotency_keys_by_age ON public.idempotency_keys USING btree (tenant, created_at);
+CREATE INDEX idempotency_keys_by_user ON public.idempotency_keys USING btree (tenant, user_id) WHERE (user_id IS NOT NULL);
 CREATE INDEX job_runs_by_job ON public.job_runs USING btree (job, created_at DESC);
 CREATE INDEX job_runs_open ON public.job_runs USING btree (created_at) WHERE (state = ANY (ARRAY['queued'::text, 'running'::text, 'undoing'::text]));
 CREATE INDEX memory_links_by_source ON public.memory_links USING btree (to_id, public.sha256_of(source));

@@ -101,6 +101,7 @@ class TierRows:
     """The rows of one tier.
 
     Args:
+        present: Reads the ids, of some, of those rows of a tenant that can be read.
         projected: By projection.
         embedded: By kind, as reports and the cursors of runs name it.
         linked: If the graph leads to them.
@@ -108,6 +109,7 @@ class TierRows:
         count_user: Counts the rows of a user that are left, each kind in a column of its own.
     """
 
+    present: bytes
     projected: Mapping[ProjectionName, ProjectionStatements] = field(default_factory=dict)
     embedded: Mapping[str, EmbeddingStatements] = field(default_factory=dict)
     linked: LinkStatements | None = None

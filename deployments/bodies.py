@@ -1,0 +1,152 @@
+"""Middleware around requests: their bodies stay within a limit, packed or not, and HEAD is answered as GET."""
+
+import asyncio
+import zlib
+from http import HTTPMethod, HTTPStatus
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from deployments.problems import problem
+
+_CODINGS = ("gzip", "x-gzip", "deflate")
+_NOT_PACKED = ("", "identity")
+_GZIP_BITS, _ZLIB_BITS, _RAW_BITS = zlib.MAX_WBITS + 16, zlib.MAX_WBITS, -zlib.MAX_WBITS
+_DEFLATE = 8
+_CHECKED_BY = 31
+
+
+class _TooLargeError(Exception):
+    pass
+
+
+class _DisconnectedError(Exception):
+    pass
+
+
+class BodyLimit:
+    """Refuses a body that is larger than the limit before it is read whole, and unpacks one that is packed.
+
+    A body whose length was not declared is read here, at most up to the limit.
+    """
+
+    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
+        self._app = app
+        self._max_bytes = max_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or answer 413, 415 or 422."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        coding = ", ".join(headers.getlist("content-encoding")).strip().lower()
+        if coding not in (*_NOT_PACKED, *_CODINGS):
+            await _refuse_coding(coding)(scope, receive, send)
+            return
+        try:
+            self._refuse_declared(headers.get("content-length", "0"))
+            if coding not in _NOT_PACKED or "content-length" not in headers:
+                scope, receive = await self._with_read_body(scope, receive, coding)
+        except _TooLargeError:
+            detail = f"the body is larger than {self._max_bytes} bytes; send it in parts"
+            await problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)(scope, receive, send)
+            return
+        except _DisconnectedError:  # Nobody waits for an answer, and half a body is none.
+            return
+        except zlib.error as error:
+            reason = f"is no {coding}: {error}"
+            refusal = problem(
+                HTTPStatus.UNPROCESSABLE_ENTITY, f"body: {reason}", errors=[{"field": "body", "reason": reason}]
+            )
+            await refusal(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _refuse_declared(self, length: str) -> None:
+        if length.isdigit() and int(length) > self._max_bytes:
+            raise _TooLargeError
+
+    async def _with_read_body(self, scope: Scope, receive: Receive, coding: str) -> tuple[Scope, Receive]:
+        body = await self._read(receive)
+        if coding not in _NOT_PACKED and body:
+            # In a thread: a packed megabyte may take as long as many requests.
+            body = await asyncio.to_thread(_unpack, body, coding, self._max_bytes)
+        scope = {**scope, "headers": list(scope["headers"])}
+        headers = MutableHeaders(scope=scope)
+        del headers["content-encoding"]
+        del headers["transfer-encoding"]
+        headers["content-length"] = str(len(body))
+        unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def receive_read() -> Message:
+            return unread.pop() if unread else await receive()
+
+        return scope, receive_read
+
+    async def _read(self, receive: Receive) -> bytes:
+        parts: list[bytes] = []
+        size_bytes, is_more = 0, True
+        while is_more:
+            message = await receive()
+            if message["type"] != "http.request":
+                raise _DisconnectedError
+            parts.append(message.get("body", b""))
+            size_bytes += len(parts[-1])
+            if size_bytes > self._max_bytes:
+                raise _TooLargeError
+            is_more = message.get("more_body", False)
+        return b"".join(parts)
+
+
+def _unpack(body: bytes, coding: str, max_bytes: int) -> bytes:
+    """Return the unpacked body.
+
+    Raises:
+        _TooLargeError: If it is larger than ``max_bytes``; no more than that is ever unpacked.
+        zlib.error: If it is packed otherwise, ends too early, or goes on behind its end: a body of a million empty
+            parts would take minutes.
+    """
+    bits = _GZIP_BITS if coding != "deflate" else _ZLIB_BITS if _has_zlib_header(body) else _RAW_BITS
+    unpacker = zlib.decompressobj(bits)
+    unpacked = unpacker.decompress(body, max_bytes + 1)
+    if len(unpacked) > max_bytes:
+        raise _TooLargeError
+    if not unpacker.eof:
+        raise zlib.error("it ends too early")
+    if unpacker.unused_data:
+        raise zlib.error("it goes on behind its end")
+    return unpacked
+
+
+def _has_zlib_header(body: bytes) -> bool:
+    """Tell whether deflated data have zlib's header, as they should; some clients leave it out."""
+    return body[0] & 0x0F == _DEFLATE and int.from_bytes(body[:2], "big") % _CHECKED_BY == 0
+
+
+def _refuse_coding(coding: str) -> Response:
+    detail = f"Content-Encoding: is {coding}; send the body plain, or packed once by gzip or deflate"
+    return problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail, headers={"Accept-Encoding": "gzip, deflate"})
+
+
+class HeadAsGet:
+    """Answers HEAD as GET would be answered, without the body."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on."""
+        if scope["type"] != "http" or scope["method"] != HTTPMethod.HEAD:
+            await self._app(scope, receive, send)
+            return
+
+        async def send_head(message: Message) -> None:
+            if message["type"] == "http.response.body":
+                if message.get("more_body", False):
+                    return
+                message = {"type": "http.response.body", "body": b""}
+            await send(message)
+
+        await self._app({**scope, "method": HTTPMethod.GET.value}, receive, send_head)

@@ -1,0 +1,41 @@
+"""Read the bodies of requests as JSON that says everything once."""
+
+from collections.abc import Callable, Coroutine
+from email.message import Message
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+
+from lamina.core.json_values import read_json
+from lamina.errors import InvalidInput
+
+_CHARSETS = ("utf", "us-ascii")
+
+
+class _JsonRequest(Request):
+    async def json(self) -> Any:
+        if not hasattr(self, "_json"):
+            self._refuse_charset()
+            self._json = read_json(await self.body(), "body")
+        return self._json
+
+    def _refuse_charset(self) -> None:
+        message = Message()
+        message["Content-Type"] = self.headers.get("Content-Type", "")
+        charset = message.get_content_charset("utf-8")
+        if not charset.startswith(_CHARSETS):
+            raise InvalidInput("Content-Type", f"names the charset {charset}; send JSON in UTF-8")
+
+
+class JsonRoute(APIRoute):
+    """A route that refuses a JSON body with a key twice in one object, with NaN, or in another charset."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler over requests whose JSON is read so."""
+        handle = super().get_route_handler()
+
+        async def handle_json(request: Request) -> Response:
+            return await handle(_JsonRequest(request.scope, request.receive))
+
+        return handle_json
