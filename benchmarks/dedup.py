@@ -36,8 +36,8 @@ BANDS_FOR = 0.70
 MAX_TIME_RATIO = 1 / 3
 
 Json = dict[str, Any]
+# Places of two texts, the smaller first, shape (n, 2), each pair once.
 Pairs = NDArray[np.int64]
-"""Places of two texts, the smaller first, shape (n, 2), each pair once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,8 @@ class PairsFound:
         )
 
 
+# What Lamina found, and what the peer found.
 Measured = tuple[PairsFound, PairsFound]
-"""What Lamina found, and what the peer found."""
 
 
 def measure(

@@ -24,8 +24,8 @@ STAGED_AT_ONCE = 50_000
 _CONSONANTS, _VOWELS = "bdfgklmnprstvzhj", "aeiou"
 _SYLLABLES = [consonant + vowel for consonant in _CONSONANTS for vowel in _VOWELS]
 
+# Numbers of words, shape (n, 20), one row a text.
 Words = NDArray[np.int64]
-"""Numbers of words, shape (n, 20), one row a text."""
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 

@@ -25,10 +25,10 @@ from lamina.wiring.jobs import JOBS
 
 SIZES = "10000,100000,1000000"
 LEAST_NOTES = 100
+# Of every size, in this order: what the last one takes away the others have seen.
 ROW_JOBS: tuple[JobName, ...] = ("decay", "sweep", "entities", "edges", "dedup")
-"""Of every size, in this order: what the last one takes away the others have seen."""
+# Of notes that no other job has seen, and of fewer: they make texts, and their time is that of embeddings.
 MAKING_JOBS: tuple[JobName, ...] = ("summaries", "consolidation", "compaction")
-"""Of notes that no other job has seen, and of fewer: they make texts, and their time is that of embeddings."""
 MOST_NOTES = 10_000
 MANY_ROWS = 50_000
 LIMITS: Mapping[str, float] = {
@@ -40,8 +40,8 @@ LIMITS: Mapping[str, float] = {
 }
 
 Json = dict[str, Any]
+# What each job took, by size, the smallest first.
 Costs = Mapping[JobName, Mapping[int, Cost]]
-"""What each job took, by size, the smallest first."""
 
 
 def measure(

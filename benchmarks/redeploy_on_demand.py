@@ -9,8 +9,8 @@ from deployments import up
 from lamina.local import LocalService
 from lamina.settings import Settings
 
+# Names the environment variable that names the folder of the files.
 FOLDER = "REDEPLOYING_FOLDER"
-"""Names the environment variable that names the folder of the files."""
 WANTED, DONE = "wanted", "done"
 POLL_INTERVAL_S = 0.1
 

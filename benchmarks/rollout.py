@@ -38,17 +38,17 @@ from lamina.settings import EmbeddedFalkorDBSettings, EmbeddedPostgresSettings
 
 STATEMENTS = 100
 WRITE_EVERY = 8
+# Seconds without a bad answer, and with all replicas there, after which all is well again.
 CALM_S = 8.0
-"""Seconds without a bad answer, and with all replicas there, after which all is well again."""
+# Seconds after which a request without an answer counts as held up.
 LONG_S = 2.0
-"""Seconds after which a request without an answer counts as held up."""
 LONGEST_S = 90.0
 STEP_S = 0.1
 SEED = 20_240_601
 
 Json = dict[str, Any]
+# Given the folder by which a redeploy is asked for; returns the processes that are to be replaced.
 Act = Callable[[Path], Awaitable[Sequence[int]]]
-"""Given the folder by which a redeploy is asked for; returns the processes that are to be replaced."""
 
 
 @dataclass(frozen=True, slots=True)

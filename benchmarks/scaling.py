@@ -26,8 +26,8 @@ from benchmarks.service import Endpoint, service
 from benchmarks.timing import until_indexed
 from lamina.client import AsyncClient
 
+# Queries in hand of one replica: about a quarter of what all have in hand during the step, on two cores.
 TARGETS: Mapping[str, float] = {"graph": 0.12, "procedures": 0.08}
-"""Queries in hand of one replica: about a quarter of what all have in hand during the step, on two cores."""
 SCALED = tuple(tier.title() for tier in TARGETS)
 MOST = 3
 UPSCALE_S, DOWNSCALE_S, LOOK_BACK_S = 2, 10, 4

@@ -26,7 +26,8 @@ from lamina.ingest.graph import GraphRecorder
 from lamina.ingest.hits import HitCounter
 from lamina.ingest.turns import Recorder
 from lamina.maintenance.archived_notes import ArchivedNotes
-from lamina.maintenance.compaction import Sessions, compaction_policy
+from lamina.maintenance.compaction import compaction_policy
+from lamina.maintenance.live_sessions import Sessions
 from lamina.projections.audit import Drift
 from lamina.search.context import ContextAnswer, ContextRequest
 from lamina.search.graph_explorer import Explorer, Traversal, TraversalRequest

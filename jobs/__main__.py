@@ -1,6 +1,6 @@
-"""`python -m jobs NAME`: one run of a job, on the cluster that RAY_ADDRESS names or on this machine's processors.
+"""Run one job: `python -m jobs NAME`, also by `ray job submit -- python -m jobs NAME`.
 
-What `ray job submit -- python -m jobs NAME` runs, too.
+It runs on the cluster that RAY_ADDRESS names, or on this machine's processors.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ def main(
     Exit 3 if it stopped at a scope that would have lost too much, 4 if something could not be done.
     """
     logging.basicConfig(level=logging.WARNING)
-    # What a run fails of is told in one line; LAMINA_DEBUG shows where.
+    # The report names a failure in one line; its traceback is shown only with LAMINA_DEBUG.
     logging.getLogger(driver.__name__).disabled = not os.environ.get("LAMINA_DEBUG")
     name = job_named(job)
     settings = settings_of(config, data_dir, postgres=server_of(config, data_dir))
@@ -74,11 +74,11 @@ def main(
         return
     if undo is not None or show is not None:
         _refuse_beside(scope=scope, moment=moment, dry_run=dry_run, force=force)
-        run = asyncio.run(_known(settings, name, undo or show))
+        run = asyncio.run(_run_of(settings, name, undo or show))
     if show is None:
         with on_cluster(settings):
             order = Order(name, Area.parse(scope or []), _moment(moment, dry_run), dry_run, force)
-            run = asyncio.run(_ran(settings, order) if undo is None else _undone(settings, undo))
+            run = asyncio.run(_run_to_end(settings, order) if undo is None else _undo(settings, undo))
     for line in report(run, JOBS[run.order.job].description):
         console.print(escape(line), highlight=False, soft_wrap=True)
     raise typer.Exit(exit_code(asdict(run)))
@@ -91,7 +91,7 @@ def _refuse_beside(**others: object) -> None:
 
 
 def _moment(text: str | None, is_dry_run: bool) -> datetime:
-    """Return the moment that is asked for; one to come only shows what it would do."""
+    """Parse the moment; only a dry run may decide from one in the future."""
     now = utc_now()
     try:
         at = now if text is None else as_utc(datetime.fromisoformat(text), "moment")
@@ -119,7 +119,7 @@ async def _latest(settings: Settings, name: JobName) -> list[Run]:
         return await JobRuns(pool).latest(name)
 
 
-async def _known(settings: Settings, name: JobName, id_: UUID | None) -> Run:
+async def _run_of(settings: Settings, name: JobName, id_: UUID | None) -> Run:
     async with build_pool(settings) as pool:
         run = await JobRuns(pool).get(id_ or UUID(int=0))
     if run.order.job != name:
@@ -127,12 +127,12 @@ async def _known(settings: Settings, name: JobName, id_: UUID | None) -> Run:
     return run
 
 
-async def _ran(settings: Settings, order: Order) -> Run:
+async def _run_to_end(settings: Settings, order: Order) -> Run:
     from jobs.runner import start  # noqa: PLC0415 - Ray's flags must be set first
 
     begun: asyncio.Future[Run] = asyncio.get_running_loop().create_future()
     work = asyncio.create_task(start(settings, order, begun.set_result))
-    watching = asyncio.create_task(_watched(settings, begun))
+    watching = asyncio.create_task(_show_progress(settings, begun))
     try:
         return await work
     finally:
@@ -140,7 +140,7 @@ async def _ran(settings: Settings, order: Order) -> Run:
         await asyncio.gather(watching, return_exceptions=True)
 
 
-async def _watched(settings: Settings, begun: "asyncio.Future[Run]") -> None:
+async def _show_progress(settings: Settings, begun: "asyncio.Future[Run]") -> None:
     run = await begun
     async with build_pool(settings) as pool:
         with RunProgress(console, run.order.job) as progress:
@@ -150,7 +150,7 @@ async def _watched(settings: Settings, begun: "asyncio.Future[Run]") -> None:
                 await asyncio.sleep(POLL_S)
 
 
-async def _undone(settings: Settings, id_: UUID) -> Run:
+async def _undo(settings: Settings, id_: UUID) -> Run:
     from jobs.runner import undo, with_pool  # noqa: PLC0415 - Ray's flags must be set first
 
     await undo(settings, id_)

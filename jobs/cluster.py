@@ -1,4 +1,4 @@
-"""Where `python -m jobs` finds processors. Ray is imported inside: its flags must be in the environment first."""
+"""The Ray cluster of `python -m jobs`. Ray is imported in functions: it reads its flags when it is imported."""
 
 import logging
 import os
@@ -15,7 +15,7 @@ ROOT = str(Path(__file__).resolve().parent.parent)
 
 @contextmanager
 def on_cluster(settings: Settings) -> Iterator[None]:
-    """Join the cluster that RAY_ADDRESS names, or start Ray on this machine for as long as this lasts."""
+    """Join the cluster that RAY_ADDRESS names, or start Ray on this machine until the block ends."""
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (ROOT, os.environ.get("PYTHONPATH"))))
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -26,6 +26,7 @@ def on_cluster(settings: Settings) -> Iterator[None]:
             stack.callback(ray.shutdown)
             ray.init(namespace="lamina", log_to_driver=False, logging_level=logging.ERROR)
         else:
+            # A short name: Ray puts sockets below it, and the path of a Unix socket has at most 107 bytes.
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="lm-", ignore_cleanup_errors=True))
             stack.callback(ray.shutdown)
             _start(settings, Path(folder) / "ray")

@@ -1,18 +1,18 @@
-"""A run as a task of the cluster: what the scheduler starts."""
+"""The Ray task that the scheduler starts for each run."""
 
 from typing import Any
 from uuid import UUID
 
 import ray
 
-from jobs.runner import TRIES, go_on, of_this_process
+from jobs.runner import TRIES, process_loop, resume
 from lamina.settings import JobsSettings, Settings
 
 
 def launch(settings: Settings, run: UUID) -> "ray.ObjectRef[None]":
-    """Start what drives a run; a driver that dies is started again.
+    """Start the driver of a run; Ray starts a driver that dies again.
 
-    It ends with the process that called this, whose own successor finds the run interrupted.
+    The task ends with the calling process. The scheduler's successor finds the run interrupted and starts a new one.
     """
     task: Any = ray.remote(**driver_options(settings.jobs))(drive)
     reference: ray.ObjectRef[None] = task.remote(settings, run)
@@ -20,10 +20,11 @@ def launch(settings: Settings, run: UUID) -> "ray.ObjectRef[None]":
 
 
 def driver_options(jobs: JobsSettings) -> dict[str, Any]:
-    """Return what a driver reserves, and how often it is started again."""
+    """Return the resources and the retries of a driver."""
+    # No CPU: a driver only waits for its workers, and would otherwise take one from them.
     return {"num_cpus": 0, "resources": jobs.driver_resources, "max_retries": TRIES}
 
 
 def drive(settings: Settings, run: UUID) -> None:
-    """Bring a run to its end."""
-    of_this_process().run(go_on(settings, run))
+    """Drive a run to its end."""
+    process_loop().run(resume(settings, run))

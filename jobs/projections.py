@@ -1,4 +1,4 @@
-"""The projections of the running service, which alone may open them."""
+"""The audit of the running service's projections, which only their owners may open."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -14,16 +14,16 @@ from lamina.settings import Settings, served_tiers
 APPLICATION = "lamina"
 
 
-def audits_of(settings: Settings) -> Mapping[ProjectionName, Audit]:
-    """Return what compares each projection with Postgres, in the deployment that owns it."""
+def build_audits(settings: Settings) -> Mapping[ProjectionName, Audit]:
+    """Build the audit of each projection, a call of the deployment that owns it."""
     return {
-        projection: partial(_audited, tier.title(), projection)
+        projection: partial(_audit, tier.title(), projection)
         for tier in served_tiers(settings)
         for projection in TIERS[tier].projections
     }
 
 
-async def _audited(deployment: str, projection: ProjectionName, tenant: str) -> Drift:
+async def _audit(deployment: str, projection: ProjectionName, tenant: str) -> Drift:
     from ray import serve  # noqa: PLC0415 - takes a second of every worker, and only this job needs it
     from ray.serve.exceptions import RayServeException  # noqa: PLC0415
 

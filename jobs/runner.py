@@ -1,4 +1,4 @@
-"""Runs over the cluster: a Ray task for each partition, a bounded number at the same time."""
+"""Runs on the cluster: a Ray task for each partition, at most ``jobs.parallelism`` at the same time."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ import ray
 from ray.exceptions import RayTaskError
 
 from actors.instruments import process_meter
-from jobs.projections import audits_of
+from jobs.projections import build_audits
 from lamina.core.metrics import JOB_ENDS, JOB_ROWS, JOB_SECONDS, Meter
 from lamina.core.runs import JobName, Order, Run, RunCounts, RunState, error_line
 from lamina.errors import LaminaError
@@ -24,11 +24,12 @@ from lamina.stores.postgres.job_runs import JobRuns
 from lamina.wiring.jobs import Tools, build_driver, build_job_embedder, build_undo, build_worker, with_thresholds_of
 from lamina.wiring.stores import build_pool, utc_now
 
+# Retries of a partition whose worker died; each goes on at the page where the last one stopped.
 TRIES = 5
-"""How often a partition is begun whose worker died; it goes on where it stands."""
-# Ray gives a process to the next task or actor with the same environment: one that stands back must become no replica.
+# Ray reuses a process for any task or actor with the same environment: a niced one must not become a replica.
 OWN_PROCESSES = {"env_vars": {"LAMINA_JOB_WORKER": "1"}}
-# Ray's own processes stand back already, and one that has been given more takes none of it back without privileges.
+# Read at import, before the first task raises it: a reused process would add to it with each task, and lowering it
+# again takes privileges.
 NICENESS = os.getpriority(os.PRIO_PROCESS, 0)
 LOWEST = 19
 Result = TypeVar("Result")
@@ -36,16 +37,19 @@ Result = TypeVar("Result")
 
 def over_ray(settings: Settings) -> FanOut:
     """Return a fan-out whose workers are Ray tasks."""
-    task: Any = ray.remote(max_retries=TRIES, runtime_env=OWN_PROCESSES, **reserved(settings.jobs))(work)
+    task: Any = ray.remote(max_retries=TRIES, runtime_env=OWN_PROCESSES, **worker_options(settings.jobs))(work)
 
-    async def one(run: Run, partition: int) -> None:
-        await _cause_of(task.remote(settings, run, partition))
+    async def work_remotely(run: Run, partition: int) -> None:
+        try:
+            await task.remote(settings, run, partition)
+        except RayTaskError as error:
+            raise error.cause from error
 
-    return fan_out_over(one, settings.jobs.parallelism)
+    return fan_out_over(work_remotely, settings.jobs.parallelism)
 
 
-def reserved(limits: JobsSettings) -> dict[str, Any]:
-    """Return what a worker reserves: where it runs, and how many of them a machine bears."""
+def worker_options(limits: JobsSettings) -> dict[str, Any]:
+    """Return the resources of a worker, which decide where it runs and how many a machine runs at a time."""
     return {
         "num_cpus": limits.task_cpus,
         "memory": limits.task_memory_mb * MIB,
@@ -53,52 +57,45 @@ def reserved(limits: JobsSettings) -> dict[str, Any]:
     }
 
 
-async def _cause_of(result: Awaitable[None]) -> None:
-    try:
-        await result
-    except RayTaskError as error:
-        raise error.cause from error
-
-
 def work(settings: Settings, run: Run, partition: int) -> None:
-    """Bring one partition to its end, in a process of its own that stands back for everything else."""
+    """Work through one partition, in a process of its own with a lower priority than the service's."""
     os.setpriority(os.PRIO_PROCESS, 0, min(LOWEST, NICENESS + settings.jobs.nice))
 
     async def act(pool: Pool) -> None:
         chosen = await with_thresholds_of(settings, pool)
         await build_worker(chosen, pool, run.order.job, _tools(chosen)).work(run, partition)
 
-    of_this_process().run(with_pool(settings, act))
+    process_loop().run(with_pool(settings, act))
 
 
 @cache
-def of_this_process() -> asyncio.Runner:
-    """Return the event loop in which a process does all its work: what it keeps between tasks belongs to one."""
+def process_loop() -> asyncio.Runner:
+    """Return the process's only event loop: the clients that it keeps between tasks are bound to one."""
     return asyncio.Runner()
 
 
 def _tools(settings: Settings) -> Tools:
-    return Tools(build_job_embedder(settings), audits_of(settings))
+    return Tools(build_job_embedder(settings), build_audits(settings))
 
 
 async def with_pool(settings: Settings, act: Callable[[Pool], Awaitable[Result]]) -> Result:
-    """Return what ``act`` makes of connections, which are closed afterwards."""
+    """Return the result of ``act`` with a pool of connections, which is closed afterwards."""
     async with build_pool(settings) as pool:
         return await act(pool)
 
 
 async def start(settings: Settings, order: Order, on_begin: Callable[[Run], None] | None = None) -> Run:
-    """Bring what is ordered to its end, on the cluster; see lamina.maintenance.driver."""
+    """Drive an ordered run to its end on the cluster; see lamina.maintenance.driver."""
 
     async def act(pool: Pool) -> Run:
         driver = build_driver(settings, pool, order.job, over_ray(settings))
-        return await measured(process_meter(), order.job, RunCounts(), driver.start(order, on_begin))
+        return await with_metrics(process_meter(), order.job, RunCounts(), driver.start(order, on_begin))
 
     return await with_pool(settings, act)
 
 
-async def measured(meter: Meter, job: JobName, before: RunCounts, driving: Awaitable[Run]) -> Run:
-    """Return the run that is driven; record how it ended, how long it took and how much more it changed."""
+async def with_metrics(meter: Meter, job: JobName, before: RunCounts, driving: Awaitable[Run]) -> Run:
+    """Await a run; record its end, its duration, and the rows that it changed beyond those of ``before``."""
     began = time.monotonic()
     try:
         run = await driving
@@ -111,8 +108,8 @@ async def measured(meter: Meter, job: JobName, before: RunCounts, driving: Await
     return run
 
 
-async def go_on(settings: Settings, id_: UUID) -> None:
-    """Bring a run to its end that is queued, was interrupted, or is to be undone."""
+async def resume(settings: Settings, id_: UUID) -> None:
+    """Drive a run to its end that is queued or was interrupted, or undo it if that was requested."""
 
     async def act(pool: Pool) -> None:
         run = await JobRuns(pool).get(id_)
@@ -120,13 +117,13 @@ async def go_on(settings: Settings, id_: UUID) -> None:
             await (await _undo_of(settings, pool, run)).undo(id_, utc_now())
         else:
             driver = build_driver(settings, pool, run.order.job, over_ray(settings))
-            await measured(process_meter(), run.order.job, run.counts, driver.drive(id_))
+            await with_metrics(process_meter(), run.order.job, run.counts, driver.drive(id_))
 
     await with_pool(settings, act)
 
 
 async def _undo_of(settings: Settings, pool: Pool, run: Run) -> Undo:
-    """Build what takes a run back; if that cannot be built, the run does not wait for it."""
+    """Build the undo of a run; mark the run as failed if its job cannot be built."""
     try:
         return build_undo(settings, pool, run.order.job, _tools(settings))
     except LaminaError as error:
@@ -135,7 +132,7 @@ async def _undo_of(settings: Settings, pool: Pool, run: Run) -> Undo:
 
 
 async def undo(settings: Settings, id_: UUID) -> RunCounts:
-    """Take a run back."""
+    """Undo a run."""
 
     async def act(pool: Pool) -> RunCounts:
         run = await JobRuns(pool).get(id_)

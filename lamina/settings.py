@@ -43,13 +43,13 @@ PACKAGED_MODEL = "all-MiniLM-L6-v2"
 OFF = "off"
 IN_MEMORY = ":memory:"
 CRON_FIELDS = 5
+# Resources that Ray counts by itself, with the settings for them.
 COUNTED_BY_RAY = {
     "CPU": "num_cpus (jobs.task_cpus for jobs)",
     "GPU": "serve.embedder.gpu_fraction",
     "memory": "jobs.task_memory_mb for jobs",
     "object_store_memory": "nothing in its place",
 }
-"""Resources that Ray counts by itself, with the settings for them."""
 Schedule = Annotated[str, Field(min_length=3)]
 _STORE_PREFIX = r"^[A-Za-z][A-Za-z0-9_]{0,31}$"
 # pydantic-settings has no way to hand a source to one construction.
@@ -233,6 +233,7 @@ class NoGraphSettings(_Section):
     kind: Literal["off"] = "off"
 
 
+# Cosines whose good values depend on the model.
 ThresholdName = Literal[
     "search.min_similarity",
     "search.graph_min_similarity",
@@ -240,7 +241,6 @@ ThresholdName = Literal[
     "caches.semantic.threshold",
     "jobs.consolidation.cosine",
 ]
-"""Cosines whose good values depend on the model."""
 Cosine = Annotated[float, Field(ge=-1, le=1)]
 
 

@@ -1,4 +1,4 @@
-"""Circuit breaker: calls with a deadline, and none for a while after several failed in a row."""
+"""A circuit breaker: calls have a deadline, and after several failures in a row none goes out for a while."""
 
 import logging
 import time
@@ -15,12 +15,12 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class BreakerPolicy:
-    """When a part is left alone.
+    """The failures after which a part is not called, and for how long.
 
     Args:
-        deadline_s: Seconds after which an answer comes too late.
-        failures: Failures in a row after which the part is not asked for a while.
-        pause_s: That while, in seconds. After it one trial goes out, and the next if the first has no outcome within
+        deadline_s: Seconds after which a call counts as failed.
+        failures: Failures in a row that open the breaker.
+        pause_s: Seconds without calls. After them one trial goes out, and the next if the first has no outcome within
             another pause.
     """
 
@@ -52,6 +52,8 @@ class BreakerState:
             return True
         if now < self._refuses_until:
             return False
+        # Moved before the trial's outcome: calls that come meanwhile are refused, and a trial without an outcome, such
+        # as a cancelled one, blocks the next for one pause only.
         self._refuses_until = now + self._pause_s
         return True
 
@@ -70,7 +72,7 @@ class CircuitBreaker:
 
     Args:
         part: Name of the called part, for errors and the log.
-        policy: When it is left alone.
+        policy: When the breaker opens, and for how long.
     """
 
     def __init__(self, part: str, policy: BreakerPolicy) -> None:
@@ -84,10 +86,10 @@ class CircuitBreaker:
         return self._state.is_open
 
     async def call(self, call: Callable[[], Awaitable[Result]], deadline_s: float | None = None) -> Result:
-        """Call the part, if it is not left alone.
+        """Call the part, unless the breaker is open.
 
         Raises:
-            Overloaded: If the part is left alone.
+            Overloaded: If the breaker is open.
             Unavailable: If it does not answer in time.
             Exception: Any error that the call raises.
         """
@@ -96,7 +98,7 @@ class CircuitBreaker:
         try:
             async with deadline(self._part, deadline_s or self._deadline_s):
                 result = await call()
-        except Exception:
+        except Exception:  # Not of a cancellation: a caller that gives up says nothing about the part.
             was_open = self.is_open
             self._state.record_failure(time.monotonic())
             if self.is_open and not was_open:

@@ -1,4 +1,4 @@
-"""Many small calls as few large ones, without a delay."""
+"""Batching of small calls without a delay."""
 
 import asyncio
 from collections import deque
@@ -12,10 +12,10 @@ Result = TypeVar("Result")
 
 
 class Coalescer(Generic[Item, Result]):
-    """Send what queued while earlier calls were in flight as one call.
+    """Batches the items that queue up while earlier calls are in flight.
 
-    At low load every item goes out at once, alone; under load the batches grow by themselves.
-    A caller that gives up takes only its own answer with it: the batch it travels in goes on.
+    At low load every item is sent at once, alone; under load the batches grow by themselves. A caller that is
+    cancelled loses only its own result: its batch goes on.
 
     Args:
         call: Takes items, returns as many results in their order.
@@ -51,10 +51,11 @@ class Coalescer(Generic[Item, Result]):
         Raises:
             Overloaded: If the queue is full.
             Unavailable: If the call returned another number of results than it was given items.
-            Exception: Whatever the call raised for the batch of this item.
+            Exception: Any error that the call raised for the item's batch.
         """
         if len(self._queue) >= self._max_queued:
-            # Callers that gave up take no place.
+            # Entries of cancelled callers do not count. They are removed only here, since each removal searches the
+            # whole queue.
             self._queue = deque(entry for entry in self._queue if not entry[1].done())
         if len(self._queue) >= self._max_queued:
             raise Overloaded(self._part, f"{self._max_queued} calls are waiting")
@@ -76,6 +77,7 @@ class Coalescer(Generic[Item, Result]):
     def _take(self) -> list[tuple[Item, asyncio.Future[Result]]]:
         batch: list[tuple[Item, asyncio.Future[Result]]] = []
         weight = 0
+        # The first item goes out whatever it weighs; it would wait forever otherwise.
         while self._queue and (not batch or weight + self._weigh(self._queue[0][0]) <= self._max_items):
             entry = self._queue.popleft()
             if not entry[1].done():
@@ -84,7 +86,7 @@ class Coalescer(Generic[Item, Result]):
         return batch
 
     async def _send(self, batch: list[tuple[Item, asyncio.Future[Result]]]) -> None:
-        if not batch:
+        if not batch:  # All its callers were cancelled.
             return
         try:
             results = await self._call([item for item, _ in batch])

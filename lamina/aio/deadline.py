@@ -1,4 +1,4 @@
-"""Deadlines: every wait has one, and a late answer is said in the same words everywhere."""
+"""Deadlines, with one wording of a timeout everywhere."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,9 +9,9 @@ from lamina.errors import Unavailable
 
 @asynccontextmanager
 async def time_limit(seconds: float) -> AsyncIterator[None]:
-    """Bound a wait; its ``TimeoutError`` carries the text that a caller is shown.
+    """Bound a wait; the text of its ``TimeoutError`` is fit for a caller.
 
-    A ``TimeoutError`` that the body raises by itself, as drivers do, is given the same text.
+    A ``TimeoutError`` that the body raises itself, as drivers do, gets the same text.
     """
     try:
         async with asyncio.timeout(seconds):
@@ -22,7 +22,7 @@ async def time_limit(seconds: float) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def deadline(part: str, seconds: float) -> AsyncIterator[None]:
-    """Bound the wait for a part that the call cannot do without.
+    """Bound the wait for a part without which the call fails.
 
     Raises:
         Unavailable: If the body does not end in time.

@@ -1,4 +1,4 @@
-"""Asking parts whether they answer, without waiting long for those that do not."""
+"""Health checks of parts, each within a deadline."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,7 +11,7 @@ Probe = Callable[[], Awaitable[object]]
 
 
 async def state_of(probe: Probe, deadline_s: float) -> str:
-    """Return ``ok`` if the probe returns in time, or what is wrong."""
+    """Run a probe; return ``ok`` or the error that it raised, a timeout included."""
     try:
         async with time_limit(deadline_s):
             await probe()
@@ -21,6 +21,6 @@ async def state_of(probe: Probe, deadline_s: float) -> str:
 
 
 async def states_of(probes: Mapping[str, Probe], deadline_s: float) -> dict[str, str]:
-    """Return the state of each part by its name; all are asked at once."""
+    """Run all probes at once; return the state of each part by its name."""
     states = await asyncio.gather(*(state_of(probe, deadline_s) for probe in probes.values()))
     return dict(zip(probes, states, strict=True))

@@ -1,4 +1,4 @@
-"""Single flight: callers that want the same thing at the same time share one task."""
+"""Single flight: concurrent calls of the same name share one task."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
@@ -17,6 +17,7 @@ class SingleFlight(Generic[Name, Result]):
 
     def __init__(self) -> None:
         self._joinable: dict[Name, asyncio.Task[Result]] = {}
+        # References of our own: the event loop holds tasks weakly, and those without callers could be collected.
         self._running: set[asyncio.Task[Result]] = set()
 
     async def run(
@@ -38,6 +39,7 @@ class SingleFlight(Generic[Name, Result]):
         running = self._running_task(name)
         if running is not None:
             try:
+                # Shielded: one caller that is cancelled must not cancel the task that others wait for.
                 return await asyncio.shield(running)
             except Exception:  # noqa: BLE001 - the second try raises
                 running = self._running_task(name)
@@ -63,12 +65,12 @@ class SingleFlight(Generic[Name, Result]):
         self._running.add(task)
         if is_joinable:
             self._joinable[name] = task
-        task.add_done_callback(partial(self._landed, name))
+        task.add_done_callback(partial(self._forget, name))
         return task
 
-    def _landed(self, name: Name, task: asyncio.Task[Result]) -> None:
+    def _forget(self, name: Name, task: asyncio.Task[Result]) -> None:
         self._running.discard(task)
-        if self._joinable.get(name) is task:
+        if self._joinable.get(name) is task:  # A later task of this name may have taken the place.
             del self._joinable[name]
         if not task.cancelled():
             task.exception()  # Retrieved here, or asyncio logs an error that no caller waits for any more.

@@ -1,4 +1,4 @@
-"""Writes that nobody waits for, gathered and written together."""
+"""Write-behind: items are gathered and written in batches, without a caller that waits."""
 
 import asyncio
 import logging
@@ -13,23 +13,23 @@ Item = TypeVar("Item")
 
 
 class WriteBehind(Generic[Item]):
-    """Gathers items and writes them together, for copies whose loss nobody minds.
+    """Gathers items and writes them in batches; for copies that may be lost.
 
-    A task runs only while there is something to write; :meth:`close` ends it. Batches are written one after the
-    other, in the items' order. One that fails is dropped: the items are not the truth of anything.
+    A task runs only while there are items to write; :meth:`close` ends it. Batches are written one after the other,
+    in the order of the items. A batch that fails is dropped.
 
     Args:
         write: Writes a batch.
-        part: Name of where it is written, for the log.
+        part: Name of the store, for the log.
         window_s: Seconds for which items gather, from the first one; with 0 it is written in the loop's next turn.
-        max_items: Most items of a batch; so many are written without waiting.
+        max_items: Most items of a batch; a full batch is written at once.
         capacity: Most items that wait; beyond it the newest is dropped.
         deadline_s: Seconds after which a batch counts as failed, and after which closing gives up.
-        on_error: Told of each batch that failed.
+        on_error: Called for each batch that failed.
 
     Attributes:
-        window_s: As above; a change holds from the next batch on.
-        dropped: How many items were never tried: beyond the capacity, or after the end.
+        window_s: As above; a change applies from the next batch on.
+        dropped: Number of items that were never written: beyond the capacity, or after the end.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class WriteBehind(Generic[Item]):
         self.dropped = 0
 
     def add(self, item: Item) -> None:
-        """Take an item to be written; returns at once. Belongs into a running loop."""
+        """Queue an item; returns at once. Call it in a running event loop."""
         if self._is_closed or len(self._gathered) >= self._capacity:
             self.dropped += 1
             return
@@ -70,15 +70,16 @@ class WriteBehind(Generic[Item]):
         self._running()
 
     async def flush(self) -> None:
-        """Write everything gathered so far; a caller that gives up leaves the writing to go on."""
+        """Wait until the items queued so far are written; a cancelled caller does not stop the writing."""
         accepted = self._accepted
         while self._settled < accepted:
             if self._gathered:
                 self._is_due.set()
+            # Not awaited itself: a cancelled flush would cancel the batch that it waits for.
             await asyncio.wait([self._running()])
 
     async def close(self) -> None:
-        """Write what is left, for as long as one batch may take, and end; what comes later is dropped."""
+        """Write the rest, for at most the deadline of one batch, and end; later items are dropped."""
         self._is_closed = True
         try:
             async with asyncio.timeout(self._deadline_s):
@@ -89,7 +90,7 @@ class WriteBehind(Generic[Item]):
             self.cancel()
 
     def cancel(self) -> None:
-        """End at once: drop what waits, and cancel the batch that is being written."""
+        """End at once: drop waiting items, and cancel the batch that is being written."""
         self._is_closed = True
         self.dropped += len(self._gathered)
         self._settled += len(self._gathered)
@@ -101,10 +102,10 @@ class WriteBehind(Generic[Item]):
         """Return the task that writes the next batch, begun if there is none."""
         if self._writing is None or self._writing.done():
             self._writing = asyncio.create_task(self._write_next())
-            self._writing.add_done_callback(self._landed)
+            self._writing.add_done_callback(self._continue)
         return self._writing
 
-    def _landed(self, task: asyncio.Task[None]) -> None:
+    def _continue(self, task: asyncio.Task[None]) -> None:
         if self._gathered and not task.cancelled():
             self._running()
 

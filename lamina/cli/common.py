@@ -17,8 +17,8 @@ from lamina.errors import LaminaError, Misconfigured
 from lamina.local import find_service
 from lamina.settings import EmbeddedPostgresSettings, PostgresServerSettings, Settings, load_settings
 
+# Tries after a refused connection, without a pause: nobody wants to wait for that at a terminal.
 AT_ONCE = 1
-"""Tries after a refused connection, without a pause: nobody wants to wait for that at a terminal."""
 console = Console()
 errors = Console(stderr=True)
 

@@ -13,12 +13,10 @@ from lamina.client.calls import Call, Calls, Json
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 DEFAULT_TIMEOUT_S = 60.0
+# Tries after a refused connection: at once, then after 0.5, 1, 2 and 4 seconds, longer than a proxy takes to restart.
+# Nothing was sent then, so that this is safe for writes, too. So is asking a proxy again that does not know its
+# routes yet: no replica has seen the request.
 CONNECT_RETRIES = 5
-"""Tries after a refused connection: at once, then after 0.5, 1, 2 and 4 seconds, longer than a proxy takes to restart.
-
-Nothing was sent then, so that this is safe for writes, too. So is asking a proxy again that does not know its routes
-yet: no replica has seen the request.
-"""
 ROUTE_PAUSE_S = 0.5
 
 

@@ -13,6 +13,7 @@ from lamina.config_check.serve import SchemaCheck, check_serve, note_missing_sch
 from lamina.config_check.settings_file import read_settings
 
 _SERVE_KEYS = {"applications", "http_options", "proxy_location"}
+# A key that only one kind of file has: the owner of the file's keys, and the way to check them.
 _KEYS_OF_OTHERS: Mapping[str, tuple[str, str]] = {
     "services": ("Docker Compose", "run docker compose --file {} config --quiet"),
     "groups": ("Prometheus's rules", "run promtool check rules {}"),
@@ -23,7 +24,6 @@ _KEYS_OF_OTHERS: Mapping[str, tuple[str, str]] = {
     "providers": ("Grafana", "start it with them"),
     "datasources": ("Grafana", "start it with them"),
 }
-"""A key that only one kind of file has: the owner of the file's keys, and the way to check them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from lamina.settings import Settings, served_tiers
 # Copies of values in code that this package must not import; tests compare.
 STAMPS_POOL = 2
 DRIVEN_RUNS = 4
+# Connections that Postgres keeps for its superuser.
 RESERVED = 3
-"""Connections that Postgres keeps for its superuser."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from lamina.settings import (
     VectorSettings,
 )
 
+# Ray's names of GPUs; a test compares with the installed Ray.
 ACCELERATORS = (
     "V100", "P100", "T4", "P4", "K80", "A10G", "L4", "L40S", "A100", "H100", "H200", "H20", "B200", "B300", "GB200",
     "GB300", "RTX-PRO-6000", "A100-40G", "A100-80G", "Intel-GPU-Max-1550", "Intel-GPU-Max-1100", "Intel-GAUDI",
@@ -26,7 +27,6 @@ ACCELERATORS = (
     "AMD-Instinct-MI325X-OAM", "AMD-Instinct-MI350X-OAM", "AMD-Instinct-MI355X-OAM", "AMD-Radeon-R9-200-HD-7900",
     "AMD-Radeon-HD-7900",
 )  # fmt: skip
-"""Ray's names of GPUs; a test compares with the installed Ray."""
 # The tiers whose searchers own the index of an embedded store; the graph's store is a server wherever it runs.
 TIERS_BY_STORE: Mapping[StoreSection, tuple[TierName, ...]] = {
     section: tuple(

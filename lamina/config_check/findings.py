@@ -7,10 +7,10 @@ from typing import Literal
 
 from lamina.core.masking import is_secret, mask_secrets
 
+# Keys and positions from the top of a document.
 Place = tuple[str | int, ...]
-"""Keys and positions from the top of a document."""
+# Pydantic's name, at the end of a place, for the key of a mapping instead of its value.
 OF_KEY = "[key]"
-"""Pydantic's name, at the end of a place, for the key of a mapping instead of its value."""
 MAX_NAMES = 12
 MAX_VALUE_CHARS = 60
 _SIMILARITY_CUTOFF = 0.7

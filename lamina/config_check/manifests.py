@@ -32,8 +32,8 @@ _ENTRYPOINT_PATHS: Mapping[str, tuple[str, ...]] = {
     "RayJob": ("spec", "entrypoint"),
     "RayCronJob": ("spec", "jobTemplate", "entrypoint"),
 }
+# Data of the ConfigMaps that are checked together, by name.
 ConfigMaps = Mapping[str, Mapping[str, Any]]
-"""Data of the ConfigMaps that are checked together, by name."""
 
 
 @dataclass(frozen=True, slots=True)

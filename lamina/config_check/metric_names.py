@@ -7,22 +7,22 @@ from typing import Any
 from lamina.config_check.findings import Finding, Place, nearest_name, warning
 from lamina.core.metrics import INSTRUMENTS, InstrumentKind
 
+# Series of `/metrics` beside those of the instruments, without the prefix; a test compares with a real scrape.
 _SCRAPED = (
     "up database_bytes store_rows outbox_pending outbox_lag_seconds build_pending audit_drift audit_memories "
     "embedding_generation embedding_generations_building job_runs job_interval_seconds "
     "job_last_success_timestamp_seconds cache_bytes cache_entries cache_evictions_total cache_requests_total "
     "cache_seconds_bucket cache_seconds_count cache_seconds_sum cache_shards_unreachable"
 )
-"""Series of `/metrics` beside those of the instruments, without the prefix; a test compares with a real scrape."""
 _SUFFIXES: Mapping[InstrumentKind, tuple[str, ...]] = {
     InstrumentKind.COUNTER: ("_total",),
     InstrumentKind.GAUGE: ("",),
     InstrumentKind.HISTOGRAM: ("_bucket", "_count", "_sum"),
 }
+# Every series of Lamina's; Ray puts `ray_` before those of the instruments.
 SERIES = frozenset(f"lamina_{name}" for name in _SCRAPED.split()) | {
     f"{item.name}{suffix}" for item in INSTRUMENTS for suffix in _SUFFIXES[item.kind]
 }
-"""Every series of Lamina's; Ray puts `ray_` before those of the instruments."""
 # A name, unless it is a label that is compared.
 _NAME = re.compile(r"(?<![\w:])(?:ray_)?(lamina_\w+)(?![\w:])(?!\s*=[^=])")
 _LITERAL = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`[^`]*`')

@@ -22,10 +22,10 @@ CLUSTER_PATHS: Mapping[str, tuple[str, ...]] = {
 HEAD = "headGroupSpec"
 GPU = "nvidia.com/gpu"
 DEFAULT_GRACE_S = 30
+# The Ray that Lamina is built on; a test compares with the pinned one.
 RAY_VERSION = "2.60.0"
-"""The Ray that Lamina is built on; a test compares with the pinned one."""
+# Times that all replicas are there while new ones take the place of old ones.
 SURGE = 2
-"""Times that all replicas are there while new ones take the place of old ones."""
 _ROUNDING = 1e-9  # 1 / 0.1 replicas of a GPU are 10, also where floats make them a little less.
 
 

@@ -8,8 +8,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from lamina.config_check.findings import Finding, Place, nearest_name, warning
 
 SERVE_PREFIX = "RAY_SERVE_"
+# Variables of another application, which Ray brings along.
 SERVE_LLM_PREFIX = "RAY_SERVE_LLM_"
-"""Variables of another application, which Ray brings along."""
 PREFIX = "RAY_"
 SERVE = frozenset(
     """
@@ -83,6 +83,7 @@ CORE = frozenset(
     """.split()  # noqa: SIM905 - one a line would be pages
 )
 KNOWN = SERVE | CORE
+# Variables that every process of a serving cluster has in its environment, with the values that measured well.
 MEASURED: Mapping[str, str] = {
     "RAY_SERVE_ENABLE_HA_PROXY": "1",
     "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1",
@@ -92,7 +93,6 @@ MEASURED: Mapping[str, str] = {
     "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "5",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
-"""Variables that every process of a serving cluster has in its environment, with the values that measured well."""
 
 
 def find_misspelt(names: Iterable[str]) -> Iterator[Finding]:

@@ -14,11 +14,11 @@ from lamina.config_check.settings_file import Variables, read_settings
 from lamina.settings import Settings
 
 BUILDER = "deployments.app:build"
+# Import paths of the application; Ray takes both.
 BUILDERS = (BUILDER, BUILDER.replace(":", "."))
-"""Import paths of the application; Ray takes both."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+# Checks a whole Serve configuration against Ray's schema.
 SchemaCheck = Callable[[Mapping[str, Any]], Iterable[Finding]]
-"""Checks a whole Serve configuration against Ray's schema."""
 
 
 def note_missing_schema(_document: Mapping[str, Any]) -> Iterator[Finding]:

@@ -14,18 +14,18 @@ from lamina.config_check.model_errors import describe_errors
 from lamina.core.masking import is_secret, mask_secrets
 from lamina.settings import ENV_PREFIX, OTHER_VARIABLES, Settings
 
+# Stands for a value that a Secret or the environment will give.
 PLACEHOLDER = "from-elsewhere"
-"""Stands for a value that a Secret or the environment will give."""
+# Stands for the database's URL: it holds a password, so a file may lack it.
 DATABASE_PLACEHOLDER = f"postgresql://{PLACEHOLDER}"
-"""Stands for the database's URL: it holds a password, so a file may lack it."""
 NESTED = "__"
 # `Settings` itself would read this process's environment and the file that LAMINA_CONFIG names.
 _fields: dict[str, Any] = {name: (field.annotation, field) for name, field in Settings.model_fields.items()}
 _SettingsData: type[BaseModel] = create_model(
     "SettingsData", __config__=ConfigDict(extra="forbid", frozen=True), **_fields
 )
+# Environment variables; ``None`` where a Secret gives the value.
 Variables = Mapping[str, str | None]
-"""Environment variables; ``None`` where a Secret gives the value."""
 
 
 def read_settings(data: Any, variables: Variables | None = None) -> tuple[Settings | None, list[Finding]]:

@@ -24,8 +24,8 @@ JobName = Literal[
     "reembed",
 ]
 JOB_NAMES: tuple[JobName, ...] = get_args(JobName)
+# Where a partition stands: the ids of a unit, and ``after``, which the job reads; JSON.
 Cursor = dict[str, Any]
-"""Where a partition stands: the ids of a unit, and ``after``, which the job reads; JSON."""
 
 
 BY_SCHEDULE = "schedule"

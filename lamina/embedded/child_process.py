@@ -22,6 +22,7 @@ from lamina.errors import Misconfigured
 logger = logging.getLogger(__name__)
 STOP_TIMEOUT_S = 20.0
 _PR_SET_PDEATHSIG = 1
+# Linux allows 107 bytes, macOS 103.
 _MAX_SOCKET_PATH = 100
 
 
@@ -97,10 +98,12 @@ def die_with_parent(parent: int, number: int) -> Callable[[], None] | None:
     """Return a `preexec_fn` with which the kernel sends the child a signal when its parent ends, however it ends."""
     if not sys.platform.startswith("linux"):
         return None
+    # Looked up here: between fork and exec a child may not import, lock or allocate safely.
     prctl = CDLL(None).prctl
 
     def before_exec() -> None:
         prctl(_PR_SET_PDEATHSIG, number)
+        # The parent may have died between the fork and the call above, and the signal would never come.
         if os.getppid() != parent:
             os._exit(1)
 
@@ -123,6 +126,7 @@ def socket_directory(directory: Path, name: str) -> Path:
     Raises:
         Misconfigured: If the temporary directory makes the path of the socket too long for the system.
     """
+    # Not in the data directory itself, whose path may be longer than a socket's may be.
     digest = hashlib.sha256(str(directory).encode()).hexdigest()[:12]
     path = Path(tempfile.gettempdir()) / f"lamina-{digest}"
     if len(str(path / name)) > _MAX_SOCKET_PATH:

@@ -134,8 +134,11 @@ class EmbeddedFalkorDB(ChildServer):
                 stderr=log,
                 cwd="/",
                 env={**os.environ, "LC_ALL": "C"},  # It refuses to start in a locale that is not installed.
+                # The lock outlives this process for as long as the server does, so a second parent cannot start another
+                # one.
                 pass_fds=(lock,),
                 preexec_fn=die_with_parent(os.getpid(), signal.SIGTERM),  # noqa: PLW1509 - calls one system call
+                # As for Postgres: Ctrl-C is for the parent alone.
                 process_group=0,
             )
 
@@ -223,6 +226,7 @@ def _is_ready(path: Path) -> bool:
             client.settimeout(1)
             client.connect(str(path))
             client.sendall(b"PING\r\n")
+            # While it loads it answers -LOADING.
             return client.recv(64).startswith(b"+PONG")
     except OSError:
         return False

@@ -41,6 +41,8 @@ class EmbeddedPostgres(ChildServer):
 
     name = "postgres"
     socket_name = ".s.PGSQL.5432"
+    # SIGINT is Postgres' fast shutdown, which ends sessions; SIGTERM would wait until clients disconnect. After SIGQUIT
+    # it recovers from its log at the next start.
     gentle_signal, firm_signal = signal.SIGINT, signal.SIGQUIT
 
     def __init__(self, directory: Path, settings: EmbeddedPostgresSettings) -> None:
@@ -141,6 +143,7 @@ class EmbeddedPostgres(ChildServer):
                 time.sleep(0.05)
             else:
                 return
+        # The end of the log has the reason; its beginning may be months old.
         tail = (self.directory / "log").read_text(errors="replace")[-1000:]
         raise Misconfigured(f"postgres does not start: {tail.strip()}", f"see {self.directory / 'log'}")
 
@@ -191,6 +194,7 @@ def _stop_leftover(directory: Path) -> None:
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
     except (FileNotFoundError, ValueError):
         return
+    # After a restart of the machine the pid may be that of any program.
     if str(directory).encode() not in command:
         return
     if _has_living_parent(pid):
@@ -204,7 +208,9 @@ def _stop_leftover(directory: Path) -> None:
 
 
 def _has_living_parent(pid: int) -> bool:
+    # After the last parenthesis: the program's name, which stands in parentheses, may have spaces and parentheses.
     parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    # An orphan belongs to init, or to a subreaper such as systemd's user instance.
     return parent not in (0, 1) and b"lamina" in Path(f"/proc/{parent}/cmdline").read_bytes()
 
 

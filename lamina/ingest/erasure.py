@@ -32,8 +32,8 @@ from lamina.stores.postgres.tiers import ERASED
 from lamina.text.hygiene import clean_id
 
 PAGE = 1_000
+# Erases the data of a tenant's user outside of these tables, and returns the number of erased items.
 EraseElsewhere = Callable[[str, str], Awaitable[int]]
-"""Erases the data of a tenant's user outside of these tables, and returns the number of erased items."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,10 +23,10 @@ MAX_MENTIONS = 1_000
 MAX_KEYS = 20_000
 # A name that a text repeats all over is found at its first places.
 MAX_PLACES = 64
+# The entities of each name, by its key.
 EntitiesByName = Mapping[str, Sequence[UUID]]
-"""The entities of each name, by its key."""
+# A window, with the place of its text among all.
 TextWindow = tuple[int, WordWindow]
-"""A window, with the place of its text among all."""
 
 
 @dataclass(slots=True)

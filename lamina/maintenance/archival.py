@@ -41,8 +41,8 @@ from lamina.stores.postgres.connection import Connection, Pool, connect, in_tran
 from lamina.stores.postgres.notes import count_notes, lock_unchanged
 from lamina.stores.postgres.outbox import enqueue, enqueue_notes
 
+# Most text of a page, which is in memory at once; a single note may have more.
 MOST_BYTES = 32 * 2**20
-"""Most text of a page, which is in memory at once; a single note may have more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from lamina.stores.postgres.note_duplicates import read_merge_page
 from lamina.stores.postgres.notes import count_notes, lock_unchanged
 
 PAGE_NOTES = 20_000
+# Notes in memory: those of a page, and the newest of the window before it.
 MOST_NOTES = 100_000
-"""Notes in memory: those of a page, and the newest of the window before it."""
 
 
 @dataclass(frozen=True, slots=True)

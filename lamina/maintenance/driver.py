@@ -15,10 +15,10 @@ from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.job_runs import JobRuns, job_lock
 
 logger = logging.getLogger(__name__)
+# Has workers bring these partitions of a run to their end, a bounded number at a time.
 FanOut = Callable[[Run, Sequence[int]], Awaitable[None]]
-"""Has workers bring these partitions of a run to their end, a bounded number at a time."""
+# Time after its order in which a run is tried again while a store or model is unavailable.
 RETRIED = timedelta(days=1)
-"""Time after its order in which a run is tried again while a store or model is unavailable."""
 
 
 class Driver:

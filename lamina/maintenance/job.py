@@ -11,8 +11,8 @@ from lamina.maintenance.row_writer import RowWriter
 from lamina.stores.postgres.connection import Connection
 
 Plan = TypeVar("Plan")
+# The start of a page, in JSON of the job's own; ``None`` is the beginning of a unit.
 PageCursor = dict[str, Any] | None
-"""The start of a page, in JSON of the job's own; ``None`` is the beginning of a unit."""
 
 
 @dataclass(frozen=True, slots=True)

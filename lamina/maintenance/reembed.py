@@ -1,7 +1,10 @@
-"""Embedding again: the vectors of another model, beside those that searches read, until one switch to them."""
+"""The job that embeds memories with the configured model.
+
+Vectors of another model than the active one are built beside those that searches read, until a switch to them.
+"""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -16,10 +19,10 @@ from lamina.errors import Conflict, Unavailable
 from lamina.maintenance.job import Page, PageCursor
 from lamina.maintenance.row_writer import RowWriter
 from lamina.models.batching import mean_vector
+from lamina.policies.retention.vector_generations import GenerationTarget, choose_target
 from lamina.stores.postgres.connection import Connection, Pool
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.generations import (
-    GenerationStatus,
     Thresholds,
     begin_generation,
     list_generations,
@@ -39,12 +42,10 @@ from lamina.stores.postgres.vectors import (
 )
 from lamina.text.words import words
 
+# Most rows of a page: they stay locked while their vectors are written, about a second.
 MAX_PAGE_TEXTS = 256
-"""Rows of a page are locked while their vectors are written: about a second."""
 TEXTS_PER_CALL = 32
 OUTDATED = "outdated"
-
-
 STEPS = (*EMBEDDED, OUTDATED)
 
 
@@ -53,9 +54,9 @@ class VectorPage:
     """A page of vectors to write.
 
     Args:
-        kind: Of what.
+        kind: The kind of rows, a key of ``EMBEDDED``.
         rows: The vectors.
-        generation: Which generation; ``None`` if it is to be begun.
+        generation: Their generation; ``None`` if it does not exist yet.
     """
 
     kind: str
@@ -65,11 +66,11 @@ class VectorPage:
 
 @dataclass(frozen=True, slots=True)
 class OutdatedVectors:
-    """A page of what has vectors that nobody reads any more.
+    """A page of vectors to delete.
 
     Args:
         ids: Of memories, entities and procedures.
-        generations: Whose vectors go.
+        generations: Whose vectors are deleted.
     """
 
     ids: tuple[UUID, ...]
@@ -77,47 +78,13 @@ class OutdatedVectors:
 
 
 @dataclass(frozen=True, slots=True)
-class GenerationTarget:
-    """What a run is to fill.
-
-    Args:
-        number: The generation of the configured model, if it has one.
-        is_begun: Whether that one is being built or is the active one.
-        outdated: Generations whose vectors nobody reads any more, nor goes back to.
-    """
-
-    number: int | None = None
-    is_begun: bool = False
-    outdated: tuple[int, ...] = ()
-
-
-def choose_target(
-    known: Sequence[GenerationStatus], identity: ModelIdentity, moment: datetime, undo_window: timedelta
-) -> GenerationTarget:
-    """Return what a run of this model is to fill, and what it is to remove.
-
-    Vectors of the generation that was active before stay for a while, so that one can go back to it. Nothing is removed
-    while another generation is built.
-    """
-    own = next((generation for generation in known if generation.identity == identity), None)
-    if own is None:
-        return GenerationTarget()
-    gone = (
-        generation.number
-        for generation in known
-        if generation.retired_at is not None and moment - generation.retired_at > undo_window
-    )
-    return GenerationTarget(own.number, own.state != "retired", tuple(gone) if own.is_active else ())
-
-
-@dataclass(frozen=True, slots=True)
 class ReembedPolicy:
-    """Which model embeds, and how.
+    """The configured model, and the limits of a run.
 
     Args:
-        identity: What the embedder's vectors are.
+        identity: Of the embedder's model.
         thresholds: Cosines that belong to the model.
-        undo_window: How long the vectors of the generation before are kept after the switch.
+        undo_window: How long the vectors of the previous generation are kept after the switch.
         page_rows: Most rows of a page.
     """
 
@@ -128,16 +95,16 @@ class ReembedPolicy:
 
 
 class ReembedJob:
-    """Embeds whatever of a namespace lacks vectors of the configured model.
+    """Embeds the memories of a namespace that lack vectors of the configured model.
 
-    If that model's vectors are the ones that searches read, what lacks them is caught up: what was written while one
-    model took the other's place, or came back from the archive. If they are not, its generation is built beside the
-    active one, which searches and writes go on with; `lamina up` with the model switches once nothing is left.
+    If searches read that model's vectors, these are memories that were written during the switch to it, or that came
+    back from the archive. Otherwise the model's generation is built beside the active one, which searches and writes
+    go on using; `lamina up` with the model switches to it once no memory lacks a vector.
 
     Args:
         pool: Connections to Postgres.
         embedder: The configured model.
-        policy: Which one it is.
+        policy: Its identity, and the limits of a run.
     """
 
     def __init__(self, pool: Pool, embedder: Embedder, policy: ReembedPolicy) -> None:
@@ -147,25 +114,31 @@ class ReembedJob:
         self._page_rows = min(policy.page_rows, MAX_PAGE_TEXTS)
 
     async def decide(self, area: Area, after: PageCursor, moment: datetime) -> Page[VectorPage | OutdatedVectors]:
-        """Read and embed one page of what lacks vectors; then, of what has vectors too many."""
-        policy = self._policy
-        target = choose_target(await list_generations(self._pool), policy.identity, moment, policy.undo_window)
-        for step, last in _steps(after):
-            rows = await self._rows(area, step, last, target)
-            if rows:
-                plan = await self._plan(step, rows, target)
-                return Page(plan, self._next(step, rows), seen=len(rows), planned=len(rows))
-        return Page(VectorPage(STEPS[0]) if after is None and not target.is_begun else None)
+        """Embed one page of memories that lack vectors; after the last of them, list vectors to delete."""
+        target = await self._target(moment)
+        step, rows = await self._next_rows(area, after, target)
+        if not rows:  # The first run makes the generation even in an empty namespace, so that the switch finds it.
+            return Page(VectorPage(STEPS[0]) if after is None and not target.is_begun else None)
+        plan = await self._plan(step, rows, target)
+        return Page(plan, self._cursor_after(step, rows), seen=len(rows), planned=len(rows))
 
     async def preview(self, area: Area, after: PageCursor, moment: datetime) -> Page[None]:
-        """Count one page of what lacks vectors, or has vectors too many."""
-        policy = self._policy
-        target = choose_target(await list_generations(self._pool), policy.identity, moment, policy.undo_window)
-        for step, last in _steps(after):
-            rows = await self._rows(area, step, last, target)
+        """Count one page of memories that lack vectors, or of those with vectors to delete."""
+        step, rows = await self._next_rows(area, after, await self._target(moment))
+        return Page(None, self._cursor_after(step, rows) if rows else None, seen=len(rows), planned=len(rows))
+
+    async def _target(self, moment: datetime) -> GenerationTarget:
+        present = await list_generations(self._pool)
+        return choose_target(present, self._policy.identity, moment, self._policy.undo_window)
+
+    async def _next_rows(self, area: Area, after: PageCursor, target: GenerationTarget) -> tuple[str, list[DictRow]]:
+        """Return the next page of the first step that has one; no rows at the end."""
+        first, last = (STEPS[0], None) if after is None else (after["step"], after["id"])
+        for step in STEPS[STEPS.index(first) :]:
+            rows = await self._rows(area, step, last if step == first else None, target)
             if rows:
-                return Page(None, self._next(step, rows), seen=len(rows), planned=len(rows))
-        return Page(None)
+                return step, rows
+        return OUTDATED, []
 
     async def _rows(self, area: Area, step: str, after: str | None, target: GenerationTarget) -> list[DictRow]:
         if step != OUTDATED:
@@ -175,7 +148,7 @@ class ReembedJob:
         ids = await find_outdated(self._pool, area, target.outdated, after=after, limit=self._page_rows)
         return [{"id": id_} for id_ in ids]
 
-    def _next(self, step: str, rows: Sequence[DictRow]) -> PageCursor:
+    def _cursor_after(self, step: str, rows: Sequence[DictRow]) -> PageCursor:
         if len(rows) == self._page_rows:
             return {"step": step, "id": str(rows[-1]["id"])}
         following = STEPS[STEPS.index(step) + 1 :]
@@ -198,7 +171,7 @@ class ReembedJob:
         return found
 
     async def act(self, writer: RowWriter, area: Area, plan: VectorPage | OutdatedVectors) -> RunCounts:
-        """Write the vectors of what still says the same, or remove those that nobody reads."""
+        """Write the vectors of rows whose text is unchanged, or delete outdated vectors."""
         if isinstance(plan, OutdatedVectors):
             return RunCounts(changed=await delete_outdated(writer.connection, area, plan.ids, plan.generations))
         return RunCounts(changed=await self._write(writer.connection, area, plan))
@@ -212,21 +185,23 @@ class ReembedJob:
         ids = await write_vectors(connection, plan.kind, area, number, plan.rows)
         active = await read_active_generation(connection)
         if ids and active is not None and active.number == number:
-            await _tell(connection, area, plan.kind, sorted(ids))
+            for projection in EMBEDDING_PROJECTIONS[plan.kind]:
+                await enqueue(connection, projection, sorted(ids))
+            await bump_epoch(connection, area.scope(), teaches=True)
         return len(ids)
 
-    async def size(self, area: Area) -> int:  # noqa: ARG002 - nothing leaves a search
-        """Return 0: nothing leaves a search."""
+    async def size(self, area: Area) -> int:  # noqa: ARG002 - no row is removed
+        """Return 0: no memory is removed."""
         return 0
 
     async def undo(self, connection: Connection, run: UUID) -> RunCounts:
-        """Drop the vectors that the run's area has of the generation that is being built, those of other runs included.
+        """Delete the vectors of the generation that is being built from the run's area, also those of other runs.
 
         Raises:
-            Conflict: If searches read the generation: then there is nothing to go back to.
+            Conflict: If searches read the generation.
         """
-        known = await list_generations(self._pool)
-        own = next((one for one in known if one.identity == self._policy.identity), None)
+        present = await list_generations(self._pool)
+        own = next((one for one in present if one.identity == self._policy.identity), None)
         if own is None:
             return RunCounts()
         if own.is_active:
@@ -238,31 +213,12 @@ class ReembedJob:
         return RunCounts(seen=dropped, changed=dropped)
 
 
-def _steps(after: PageCursor) -> Iterator[tuple[str, str | None]]:
-    """Yield the steps that are left, each with the id after which it begins."""
-    first = STEPS[0] if after is None else after["step"]
-    for step in STEPS[STEPS.index(first) :]:
-        yield step, after["id"] if after is not None and step == first else None
-
-
 def _embedded(
     kind: EmbeddingStatements, rows: Sequence[DictRow], texts: Sequence[str], chunks: Sequence[tuple[Chunk, ...]]
 ) -> tuple[EmbeddedRow, ...]:
-    kept = chunks if kind.is_cut else [(_mean(text, found),) for text, found in zip(texts, chunks, strict=True)]
-    return tuple(
-        EmbeddedRow(
-            row["id"], row["guard"], found, tuple(" ".join(words(text[chunk.start : chunk.end])) for chunk in found)
-        )
-        for row, text, found in zip(rows, texts, kept, strict=True)
-    )
-
-
-def _mean(text: str, chunks: tuple[Chunk, ...]) -> Chunk:
-    return Chunk(0, len(text), mean_vector(chunks).tobytes())
-
-
-async def _tell(connection: Connection, area: Area, kind: str, ids: Sequence[UUID]) -> None:
-    """Have the projections take over what can be found from now on, and end what was answered without it."""
-    for projection in EMBEDDING_PROJECTIONS[kind]:
-        await enqueue(connection, projection, ids)
-    await bump_epoch(connection, area.scope(), teaches=True)
+    embedded = []
+    for row, text, parts in zip(rows, texts, chunks, strict=True):
+        kept = parts if kind.is_cut else (Chunk(0, len(text), mean_vector(parts).tobytes()),)
+        lexical = tuple(" ".join(words(text[chunk.start : chunk.end])) for chunk in kept)
+        embedded.append(EmbeddedRow(row["id"], row["guard"], kept, lexical))
+    return tuple(embedded)

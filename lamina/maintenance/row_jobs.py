@@ -125,11 +125,11 @@ def _set_standings(shares: Iterable[tuple[DictRow, float]]) -> list[RowChange]:
     ]
 
 
+# Notes past their lifespan go cold (see policies.retention.lifespan); expired ones are deleted.
 SWEEP = RowPolicy("notes", "idle_notes", _sweep)
-"""Notes past their lifespan go cold (see policies.retention.lifespan); expired ones are deleted."""
+# Idle notes lose weight, and with it their place in contexts; see policies.retention.decay.
 DECAY = RowPolicy("notes", "fading_notes", _fade_notes)
-"""Idle notes lose weight, and with it their place in contexts; see policies.retention.decay."""
+# Entities lose confidence while nothing mentions them, and have it back with the next mention.
 ENTITIES = RowPolicy("entities", "fading_entities", _fade_entities)
-"""Entities lose confidence while nothing mentions them, and have it back with the next mention."""
+# Edges lose strength by their half-life, and are not followed once little is left; none is deleted.
 EDGES = RowPolicy("edges", "fading_edges", _fade_edges)
-"""Edges lose strength by their half-life, and are not followed once little is left; none is deleted."""

@@ -15,8 +15,8 @@ from tests.support.service import Running, descendants, left_of, run_command, st
 
 TURNS = 1000 if IS_LONG else 300
 CLIENTS = 8
+# After a turn that was not acknowledged.
 PAUSE_S = 0.5
-"""After a turn that was not acknowledged."""
 FAST_MODEL = {"LAMINA_EMBEDDING__KIND": "hashing"}
 # Each victim by what its command line contains; all but the last come back by themselves.
 VICTIMS = (

@@ -34,9 +34,10 @@ class Case:
 
 
 QUERIES = {**aging.QUERIES, **job_changes.QUERIES, **job_runs.QUERIES}
+# Add a job here, and to `fill` what gives it something to do.
 CASES = (Case("sweep", 8), Case("decay", 12), Case("entities", 400), Case("edges", 100))
-"""Add a job here, and to `fill` what gives it something to do."""
 
+# Tables of nobody: queues, and the installation's own. A tenant's rows of the outbox are empty when it is indexed.
 LEFT_OUT = {
     "projection_stores",
     "archive_identity",
@@ -47,7 +48,7 @@ LEFT_OUT = {
     "job_partitions",
     "job_changes",
 }
-"""Tables of nobody: queues, and the installation's own. A tenant's rows of the outbox are empty when it is indexed."""
+# Tables without a tenant, whose rows belong to those of another one.
 OWNED = {
     "edge_evidence": "edge_id IN (SELECT id FROM edges WHERE tenant = %(tenant)s)",
     "entity_embeddings": "entity_id IN (SELECT id FROM entities WHERE tenant = %(tenant)s)",
@@ -56,7 +57,6 @@ OWNED = {
     "procedure_embeddings": "procedure_id IN (SELECT id FROM procedures WHERE tenant = %(tenant)s)",
     "procedure_outcomes": "procedure_id IN (SELECT id FROM procedures WHERE tenant = %(tenant)s)",
 }
-"""Tables without a tenant, whose rows belong to those of another one."""
 
 
 async def fill(app: Application) -> None:
@@ -193,8 +193,8 @@ FILLS = (
     WHERE substr(tenant, 8)::int BETWEEN %(first)s AND %(last)s
     """,
 )
+# Add the policy of a job here that reads by the scope and changes row by row.
 CANDIDATES = (SWEEP, DECAY, ENTITIES, EDGES)
-"""Add the policy of a job here that reads by the scope and changes row by row."""
 TENANT = "tenant 7"
 SCOPE: Json = {"tenant": TENANT, "workspace": "w", "namespace": "default"}
 UNITS: Json = SCOPE | {"partition": 0, "partitions": 1, "after": None, "limit": 500}

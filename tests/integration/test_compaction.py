@@ -9,11 +9,11 @@ import pytest
 
 from deployments.api import build_api
 from lamina.core.areas import Area
-from lamina.core.memories import Message, Role
 from lamina.core.ports import ModelIdentity
 from lamina.core.runs import RunCounts, RunState
 from lamina.errors import Misconfigured, Unavailable
-from lamina.maintenance.compaction import CompactionJob, LiveMessage, Sessions, compaction_policy, summary_parts
+from lamina.maintenance.compaction import CompactionJob, compaction_policy
+from lamina.maintenance.live_sessions import Sessions
 from lamina.maintenance.row_writer import RowWriter
 from lamina.policies.retention.session_budget import CompactionPolicy
 from lamina.settings import CompactionSettings, JobsSettings, SummariesSettings
@@ -402,20 +402,6 @@ async def test_a_user_learns_from_a_forecast_how_much_others_said_and_nothing_el
 
     assert (found["used_tokens"], found["would_compact"]) == (920, [3])
     assert whole["would_compact"] == [1, 2, 3]
-
-
-def test_a_summary_that_nothing_follows_is_not_summarised_again() -> None:
-    summaries = [standing(place, f"user {place}", 40, is_summary=True) for place in range(6)]
-    latest = [standing(place, None, 200) for place in range(6, 10)]
-    later = standing(5, "user 0", 40)
-
-    assert summary_parts([*summaries, *latest], POLICY) == []
-    assert [part.messages for part in summary_parts([*summaries, later, *latest], POLICY)] == [(summaries[0], later)]
-
-
-def standing(position: int, user: str | None, tokens: int, *, is_summary: bool = False) -> LiveMessage:
-    message = Message(Role.USER, "told")
-    return LiveMessage(UUID(int=position), position, message, user, None, None, b"", is_summary, NOON, tokens)
 
 
 def test_a_summary_takes_at_most_half_of_what_is_left_of_a_small_budget() -> None:

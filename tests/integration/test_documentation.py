@@ -29,8 +29,8 @@ PROGRAMS = [
     for block in blocks_of(document)
     if block.language == "python" or (block.language == "sh" and "curl " in block.text)
 ]
+# Where the documents say that the service is.
 ADDRESS = "http://127.0.0.1:8000"
-"""Where the documents say that the service is."""
 
 
 @pytest.mark.parametrize("document", WITH_EXCHANGES, ids=lambda document: document.name)

@@ -2,7 +2,6 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,14 +13,12 @@ from lamina.core.ports import Change, ModelIdentity
 from lamina.core.queries import Query
 from lamina.core.scope import Scope
 from lamina.errors import Misconfigured, Unavailable
-from lamina.maintenance.reembed import GenerationTarget, choose_target
 from lamina.models.hashing import HashingModel
 from lamina.projections.locations import index_path
 from lamina.projections.ownership import OwnedProjection, owner_check
 from lamina.settings import HashingSettings, Settings, ThresholdName
 from lamina.stores.postgres.generations import (
     Generation,
-    GenerationStatus,
     activate_generation,
     claim_generation,
     list_generations,
@@ -30,8 +27,6 @@ from lamina.wiring.stores import build_model, build_pool, model_identity, with_t
 from tests.support.application import settings_for
 
 FIRST, SECOND = HashingModel(), HashingModel(seed=2)
-NOW = datetime(2026, 5, 1, tzinfo=UTC)
-MONTH = timedelta(days=30)
 
 
 def execute(url: str, text: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -202,33 +197,3 @@ def test_another_seed_makes_another_model(tmp_path: Path) -> None:
     assert build_model(chosen, "cpu").identity == SECOND.identity
     near = float((FIRST.encode(["green boats sail"]) * SECOND.encode(["green boats sail"])).sum())
     assert near < 0.7
-
-
-def known(number: int, model: HashingModel, state: str, retired_days: float | None = None) -> GenerationStatus:
-    retired = None if retired_days is None else NOW - timedelta(days=retired_days)
-    return GenerationStatus(number, model.identity, state, retired)
-
-
-OLD = known(1, FIRST, "retired", 31)
-
-
-@pytest.mark.parametrize(
-    ("generations", "expected"),
-    [
-        ([], GenerationTarget()),
-        ([known(1, FIRST, "active")], GenerationTarget()),
-        ([known(1, SECOND, "active")], GenerationTarget(1, is_begun=True)),
-        ([known(1, FIRST, "active"), known(2, SECOND, "building")], GenerationTarget(2, is_begun=True)),
-        ([known(1, FIRST, "active"), known(2, SECOND, "retired", 5)], GenerationTarget(2)),
-        ([OLD, known(2, SECOND, "active")], GenerationTarget(2, is_begun=True, outdated=(1,))),
-        ([known(1, FIRST, "retired", 29), known(2, SECOND, "active")], GenerationTarget(2, is_begun=True)),
-        (
-            [OLD, known(2, HashingModel(seed=3), "active"), known(3, SECOND, "building")],
-            GenerationTarget(3, is_begun=True),
-        ),
-    ],
-)
-def test_a_run_fills_the_generation_of_its_model(
-    generations: list[GenerationStatus], expected: GenerationTarget
-) -> None:
-    assert choose_target(generations, SECOND.identity, NOW, MONTH) == expected

@@ -37,8 +37,8 @@ from tests.support.ray_head import RAY, RayHead, ray_head
 from tests.support.service import ROOT, command_line, descendants, environment
 
 TIMEOUT_S = 90.0
+# The niceness of a worker: Ray's processes have 15, and jobs.nice adds 10.
 LOWEST = 19
-"""The niceness of a worker: Ray's processes have 15, and jobs.nice adds 10."""
 DAY = timedelta(days=1)
 NEAR = (
     "the crane at the northern pier was inspected by the second crew as the tide came in and its bolts were open",

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+# `python -m jobs`.
 JOBS = partial(runpy.run_module, "jobs", run_name="__main__")
-"""`python -m jobs`."""
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["lamina.cli", "lamina.maintenance.report", "jobs.cluster", "jobs.runner", "ray"])
 

@@ -34,8 +34,8 @@ ONE, TWO, THREE = (UUID(int=number) for number in (1, 2, 3))
 ROOT = Path(__file__).parents[2]
 QDRANT_URL = os.environ.get("LAMINA_TEST_QDRANT_URL")
 MEILISEARCH_URL = os.environ.get("LAMINA_TEST_MEILISEARCH_URL")
+# The engine in this process, the client's own stand-in, and a server if one is configured.
 ADAPTERS = ("qdrant_edge", "qdrant_local", *(["qdrant_server"] if QDRANT_URL else []))
-"""The engine in this process, the client's own stand-in, and a server if one is configured."""
 HYBRID_ADAPTERS = (*ADAPTERS, *(["meilisearch"] if MEILISEARCH_URL else []))
 
 

@@ -198,8 +198,8 @@ def _die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+# The runs that a scheduler of this process started, in their order.
 LAUNCHED: list[UUID] = []
-"""The runs that a scheduler of this process started, in their order."""
 
 
 async def launch_here(settings: Settings, run: UUID) -> None:

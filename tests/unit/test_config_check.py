@@ -681,12 +681,12 @@ def test_variables_are_known_by_name_where_the_settings_are_out_of_sight() -> No
 def test_workers_of_jobs_reserve_what_says_where_they_run() -> None:
     import ray
 
-    from jobs.runner import reserved, work
+    from jobs.runner import work, worker_options
 
     limits = settings_of((CONFIGS / "cluster.yaml").read_text()).jobs
-    task = ray.remote(**reserved(limits))(work)
+    task = ray.remote(**worker_options(limits))(work)
 
-    assert reserved(limits) == {"num_cpus": 1.0, "memory": 0, "resources": {"lamina_batch": 1.0}}
+    assert worker_options(limits) == {"num_cpus": 1.0, "memory": 0, "resources": {"lamina_batch": 1.0}}
     assert task._default_options["resources"] == {"lamina_batch": 1.0}
 
 

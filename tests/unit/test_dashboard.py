@@ -40,14 +40,14 @@ NOW = datetime(2026, 11, 28, tzinfo=UTC)
 OWN_LABELS = {"tier", "source", "projection", "job_name", "outcome", "layer", "part", "operation", "state"}
 ADDED_BY_RAY = {"deployment", "application", "replica", "NodeAddress", "le"}
 RAY_LABELS = {*ADDED_BY_RAY, "route", "error_code", "ip", "node_ip_address"}
+# Prometheus gives these to every series, and renames a series' own.
 TARGET_LABELS = {"job", "instance"}
-"""Prometheus gives these to every series, and renames a series' own."""
 METRIC_CLASSES = {"Counter": ("{0}_total",), "Gauge": ("{0}",), "Histogram": ("{0}_bucket", "{0}_count", "{0}_sum")}
 FUNCTIONS = {"sum", "max", "min", "count", "rate", "delta", "histogram_quantile", "time", "vector", "absent"}
 FUNCTIONS |= {"max_over_time", "min_over_time", "increase", "label_replace"}
 PROMTOOL = shutil.which("promtool")
+# What PromQL means by itself; a name that looks like them is none of a metric.
 WORDS = {"by", "on", "without", "ignoring", "group_left", "group_right", "and", "or", "unless", "offset", "bool"}
-"""What PromQL means by itself; a name that looks like them is none of a metric."""
 
 
 @cache

@@ -443,7 +443,7 @@ async def test_a_run_tells_how_it_ended_and_what_it_changed_since_it_was_taken_u
     async def driven() -> Run:
         return RUN
 
-    run = await runner.measured(meter, "sweep", RunCounts(changed=4), driven())
+    run = await runner.with_metrics(meter, "sweep", RunCounts(changed=4), driven())
 
     assert run is RUN
     assert meter.labels_of(JOB_ENDS) == [{"job_name": "sweep", "outcome": "done"}]
@@ -457,7 +457,7 @@ async def test_a_run_that_raises_has_failed() -> None:
         raise Unavailable("postgres", "gone")
 
     with pytest.raises(Unavailable):
-        await runner.measured(meter, "sweep", RunCounts(), driven())
+        await runner.with_metrics(meter, "sweep", RunCounts(), driven())
 
     assert meter.labels_of(JOB_ENDS) == [{"job_name": "sweep", "outcome": "failed"}]
     assert meter.of(JOB_ROWS) == []

@@ -29,13 +29,13 @@ ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = (ROOT / "lamina/stores/postgres/schema.sql").read_text()
 NAMES = frozenset(TIERS) | frozenset(PROJECTIONS)
 MEMBERS = frozenset(tier.name for tier in Tier) | frozenset(source.name for source in Source)
+# The modules that name the tiers one by one; whatever else lists them is derived.
 RECORDS = {
     "lamina/core/tiers.py": "the record",
     "lamina/stores/postgres/tiers.py": "its rows",
     "lamina/wiring/tiers.py": "its builders",
     "lamina/settings.py": "the sizes of its deployments, and the weights of its sources",
 }
-"""The modules that name the tiers one by one; whatever else lists them is derived."""
 
 
 def test_every_tier_but_the_profile_has_a_record() -> None:

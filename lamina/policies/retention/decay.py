@@ -3,14 +3,15 @@
 import math
 from datetime import timedelta
 
+# A note that is not found loses its place in contexts (see LEAST_WEIGHT) after two weeks: 7 + 0.8 / 0.12 days.
 LOSS_PER_DAY = 0.12
 GRACE_DAYS = 7
+# Notes of less weight leave contexts.
 LEAST_WEIGHT = 0.2
-"""Notes of less weight leave contexts."""
 
 EDGE_HALF_LIFE_DAYS = 90
+# Edges of less strength are not followed; they are never deleted.
 LEAST_STRENGTH = 0.10
-"""Edges of less strength are not followed; they are never deleted."""
 
 ENTITY_GRACE_DAYS = 30
 ENTITY_HALF_LIFE_DAYS = 180

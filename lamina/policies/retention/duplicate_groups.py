@@ -21,11 +21,12 @@ from lamina.text.words import words
 
 MIN_JACCARD = 0.85
 WINDOW = timedelta(days=30)
+# One lookup of many classes costs little more than one of a single class: the arrays' overhead is shared.
 CLASSES_AT_ONCE = 4096
+# Candidate pairs of one lookup, which are in memory together.
 CANDIDATES_AT_ONCE = 1 << 20
-"""Candidate pairs of one lookup, which are in memory together."""
+# Candidate pairs a text above which they are not counted exactly.
 MANY_CANDIDATES = 64
-"""Candidate pairs a text above which they are not counted exactly."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 
@@ -178,6 +179,7 @@ class _Grouping:
     def groups(self) -> Iterator[tuple[MergeCandidate, list[MergeCandidate]]]:
         """Yield each survivor, newest first, with the notes it absorbs, newest first."""
         for place, note in enumerate(self._notes):
+            # Members of a row are settled from the newest on, so this note is left if it is the next one of its row.
             row = self._row_of[place]
             if self._is_open[row] and self._members[row][self._settled[row]] == place:
                 self._settle(row, 1)

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Literal
 
+# Messages by which the size and the pace of those to come are judged.
 LATEST_MESSAGES = 10
-"""Messages by which the size and the pace of those to come are judged."""
 LEAST_COMPACTED = 2
 _TOLERANCE = 1e-9
 BudgetState = Literal["ok", "near", "due"]

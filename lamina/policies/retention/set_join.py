@@ -23,17 +23,21 @@ from lamina.errors import InvalidInput
 Ints = NDArray[np.int64]
 Tokens = NDArray[np.int32]
 Mask = NDArray[np.bool_]
+# Rows of the first and of the second of each pair, int64, shape (n,).
 Pairs = tuple[Ints, Ints]
-"""Rows of the first and of the second of each pair, int64, shape (n,)."""
 
+# Elements of one step, few enough to stay in the processor's cache.
 BLOCK = 1 << 18
-"""Elements of one step, few enough to stay in the processor's cache."""
 PAIRS_AT_ONCE = 1 << 21
+# Sharing three rare tokens instead of one keeps the candidates of short texts few: with one, every pair that shares a
+# middling word would be a candidate.
 SHARED_BY_SMALL_SETS = 3
+# Sets of this band have prefixes of at most 3 + 3 tokens: 20 choices of three, a posting each.
 MAX_SLACK_OF_SMALL_SETS = 3
 LEFT_AT_ONCE = 64  # One bit of a uint64 mark each.
 PACKED_BITS = 62  # Of an int64, without its sign.
 ID_BITS = 31  # Of an int32 id, without its sign: two ids fit into PACKED_BITS.
+# A product such as 0.07 * 100 = 7.000000000000001 must not be rounded up to 8.
 _EPSILON = 1e-9
 _NO_CHARACTER = 0x110000  # The first number after the last code point.
 _NONE = np.empty(0, dtype=np.int64)
@@ -106,6 +110,7 @@ def shingled(texts: Sequence[str], size: int) -> TokenSets:
     points = np.frombuffer("".join(text.ljust(size) for text in texts).encode("utf-32-le", "surrogatepass"), np.int32)
     short = np.flatnonzero(lengths < size)
     if len(short):
+        # frombuffer gives a read-only array.
         points = points.copy()
         points[_ragged(starts[short] + lengths[short], size - lengths[short])] = _NO_CHARACTER
     ids = _gram_ids(_Codes(points, _alphabet(points)), size)
@@ -147,6 +152,7 @@ class _Codes:
 
     def packed(self, part: slice, size: int) -> Ints:
         """Pack each run that starts in a part into a number."""
+        # The last runs of a part reach into the next one.
         codes = self.places[self.points[part.start : part.stop + size - 1]].astype(np.int64)
         count = part.stop - part.start
         run = codes[:count].copy()
@@ -190,6 +196,8 @@ def _ids(keys: Callable[[slice], Ints], total: int, turn: int = 0) -> Tokens:
     Each key is written to the slot of its hash, and the last one there owns the slot. Keys that read another key in
     their slot try again in a further table, under another hash.
     """
+    # Texts repeat their runs, so a quarter to half as many slots as keys are enough at first. Keys that lost their slot
+    # are mostly different ones: their table has two to four slots for each.
     bits = max(1, total.bit_length() + (1 if turn else -2))
     table = np.empty(1 << bits, dtype=np.int64)
     for part in _blocks(total):
@@ -205,6 +213,7 @@ def _ids(keys: Callable[[slice], Ints], total: int, turn: int = 0) -> Tokens:
         lost_keys.append(some[losers])
     places, rest = np.concatenate(lost), np.concatenate(lost_keys)
     if len(places):
+        # Beyond the numbers of this table's slots.
         ids[places] = _ids(lambda part: rest[part], len(rest), turn + 1) + (1 << bits)
     return ids
 
@@ -263,6 +272,7 @@ def _rarest_first(sets: TokenSets) -> _Ordered:
 def _sorted_sets(sets: TokenSets, ranks: Tokens, bits: int, first: int, last: int) -> tuple[Tokens, Ints]:
     bounds = sets.offsets[first : last + 1]
     owners = np.repeat(np.arange(last - first, dtype=np.int64), np.diff(bounds))
+    # One sort of numbers orders the tokens of all these sets: the set is in the upper bits.
     packed = (owners << bits) | ranks[sets.tokens[bounds[0] : bounds[-1]]]
     packed.sort()
     packed = packed[_is_first(packed)]
@@ -337,7 +347,9 @@ def _set_hashes(sets: _Ordered, groups: Ints | None) -> Ints:
     for first, last in _runs(sets.sizes, BLOCK):
         rows = np.arange(first, last)
         mixed = _hashed(sets.tokens[sets.places(rows)].astype(np.int64), 64)
+        # A sum of hashes does not depend on the order of the tokens; the sum may overflow, which wraps.
         hashes[first:last] = np.diff(np.concatenate(([0], np.cumsum(mixed)))[_offsets(sets.sizes[rows])])
+    # Sets whose sums collide rarely have the same size, too.
     hashes ^= sets.sizes
     return hashes if groups is None else hashes ^ _hashed(groups, 64, 1)
 
@@ -377,6 +389,8 @@ def _bands(threshold: float, largest: int) -> list[_Band]:
     must share one.
     """
     shared = SHARED_BY_SMALL_SETS
+    # Two near sets of n and n tokens share 2 * n * threshold / (1 + threshold) of them: at least three from this size
+    # on.
     least = int(np.ceil(shared * (1 + threshold) / (2 * threshold)))
     most = int(min(largest, np.ceil((MAX_SLACK_OF_SMALL_SETS + 1) / max(1 - threshold, _EPSILON)) - 1))
     bands = [_Band(1, least - 1, 1), _Band(least, most, shared), _Band(max(least, most + 1), largest, 1)]
@@ -396,6 +410,8 @@ class _Postings:
         self._threshold = threshold
         self._row_bits = max(1, len(sets).bit_length())
         self._least = _least_overlap(sets.sizes, threshold)
+        # Two near sets differ in at most size - least tokens of this one: of any size - least + shared of its tokens,
+        # also of the rarest, at least `shared` are common.
         self._prefixes = np.minimum(sets.sizes, sets.sizes - self._least + band.shared)
         self._rests = sets.sizes - self._prefixes
         self._ends = np.take(sets.tokens, sets.starts + self._prefixes - 1, mode="clip")
@@ -415,10 +431,12 @@ class _Postings:
 
     def _choices(self, sets: _Ordered, rows: Ints, prefix: int, groups: Ints | None) -> Ints:
         """Build the postings of sets with prefixes of one length."""
+        # Sets that share several tokens share one choice of so many: a posting for each choice finds them by one hash.
         choices = np.array(list(combinations(range(prefix), self._band.shared)), dtype=np.int64)
         parts = []
         for part in range(0, len(rows), max(1, BLOCK // len(choices))):
             chosen = rows[part : part + max(1, BLOCK // len(choices))]
+            # With the group in the hash, sets of different groups never meet.
             keys = np.zeros((len(chosen), 1), dtype=np.int64) if groups is None else groups[chosen, None]
             for places in choices.T:
                 keys = _hashed(keys, 64, 1) ^ sets.tokens[sets.starts[chosen, None] + places]
@@ -428,6 +446,8 @@ class _Postings:
     @cached_property
     def _after(self) -> tuple[Ints, Ints]:
         """The start and end of the later postings that may belong to near, larger sets, for each posting."""
+        # A near set is at most 1 / threshold times as large; rows are in the order of sizes, so these are a range of
+        # rows.
         last = np.searchsorted(self._sizes, np.floor(self._sizes / self._threshold + _EPSILON), side="right")
         starts = np.arange(1, len(self._packed) + 1)
         is_smaller = self._sizes[self._rows] <= self._band.largest
@@ -478,6 +498,7 @@ class _Postings:
         """
         rest = self._rests[np.where(self._ends[left] <= self._ends[right], left, right)]
         needed = _least_common(self._sizes[left] + self._sizes[right], self._threshold) - rest
+        # Pairs with k shared tokens in their prefixes meet in comb(k, shared) postings.
         choices = np.array([comb(count, self._band.shared) for count in range(int(needed.max(initial=0)) + 1)])
         likely = (times >= choices[np.maximum(needed, 0)]) & (left != right)
         return left[likely], right[likely]
@@ -525,8 +546,8 @@ class SetJoin:
         rows = rows[np.argsort(ordered.sizes[rows], kind="stable")]
         numbers = np.empty(len(first), dtype=np.int64)
         numbers[rows] = np.arange(len(rows))
+        # The class of each set, int64, shape (n,).
         self.class_of: Ints = numbers[first]
-        """The class of each set, int64, shape (n,)."""
         self._distinct = ordered.chosen(rows)
         self._members = np.argsort(self.class_of, kind="stable")
         self._member_starts = _offsets(np.bincount(self.class_of, minlength=len(rows)))
@@ -582,7 +603,7 @@ class SetJoin:
         if self._class_reach is not None:
             within = self._class_reach.holds(left, right)
             left, right = left[within], right[within]
-        left, right = _in_order(left, right, len(self))
+        left, right = _unpacked(np.sort(left * len(self) + right), len(self))
         sums = self._distinct.sizes[left] + self._distinct.sizes[right]
         common = self._overlaps(left, right)
         near = common / (sums - common) >= self._threshold
@@ -603,6 +624,7 @@ class SetJoin:
         """Count the tokens of each right set that carry the mark of its left set: one bit a left set."""
         sets, marks = self._distinct, self._marks
         for bit, row in enumerate(lefts):
+            # 64 left sets are counted in one pass over the right ones.
             marks[sets.tokens[sets.starts[row] : sets.starts[row] + sets.sizes[row]]] |= np.uint64(1 << bit)
         counts = np.empty(len(rights), dtype=np.int64)
         for first, last in _runs(sets.sizes[rights], BLOCK):
@@ -613,6 +635,7 @@ class SetJoin:
             found &= np.uint64(1)
             counts[first:last] = np.add.reduceat(found, _offsets(sizes)[:-1])
         for row in lefts:
+            # Only the marked tokens: clearing the whole array would cost its size for every 64 sets.
             marks[sets.tokens[sets.starts[row] : sets.starts[row] + sets.sizes[row]]] = 0
         return counts
 
@@ -646,10 +669,6 @@ class SetJoin:
         partners = np.repeat(right, sizes[left])
         first = np.repeat(firsts, sizes[partners])
         return self._members[first], self._members[_ragged(self._member_starts[partners], sizes[partners])]
-
-
-def _in_order(left: Ints, right: Ints, total: int) -> Pairs:
-    return _unpacked(np.sort(left * total + right), total)
 
 
 def _unpacked(packed: Ints, total: int) -> Pairs:

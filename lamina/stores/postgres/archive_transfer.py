@@ -26,11 +26,11 @@ QUERIES = load_queries("archive_transfer.sql")
 
 _FLOAT32 = np.dtype("<f4")
 Json = dict[str, Any]
+# Columns of a note that the archive keeps as they are.
 _COLUMNS = (
     *("id", "tenant", "workspace", "namespace", "category", "content", "metadata", "version", "hits"),
     *("event_at", "last_hit_at", "created_at", "updated_at"),
 )
-"""Columns of a note that the archive keeps as they are."""
 
 
 async def find_candidates(

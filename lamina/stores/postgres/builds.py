@@ -16,10 +16,10 @@ from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("builds.sql")
 
+# The last row of the outbox for a build whose memories are not enqueued yet.
 UNBOUNDED = 2**63 - 1
-"""The last row of the outbox for a build whose memories are not enqueued yet."""
+# Replicas that find a store empty within this time of each other start together.
 STARTS_APART = timedelta(minutes=1)
-"""Replicas that find a store empty within this time of each other start together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +139,7 @@ def claim_store(url: str, projection: ProjectionName, store: str, *, is_new: boo
         if not needs_filling(previous, store, is_new=is_new, is_shared=is_shared):
             return False
         connection.execute(QUERIES["begin_filling"], parameters)
+        # A savepoint: the claim stays when the filling is rolled back.
         with connection.transaction() as filling:
             count = _enqueue_all(connection, projection)
             # A shared server that did not answer may have as much waiting for it as it would get now.

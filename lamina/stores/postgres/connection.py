@@ -1,4 +1,4 @@
-"""Connections to Postgres: one pool a process, transactions that retry after a deadlock."""
+"""Connections to Postgres: one pool a process, and transactions that are repeated after a deadlock."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -26,8 +26,8 @@ Plans = Literal["custom", "generic"]
 Pooling = Literal["session", "transaction"]
 
 MAX_ATTEMPTS = 6
+# How long to wait for a connection while the server is known to be down.
 OUTAGE_TIMEOUT_S = 1.0
-"""How long to wait for a connection while the server is known to be down."""
 
 
 def scope_parameters(scope: Scope) -> dict[str, Any]:
@@ -68,6 +68,7 @@ class OutageAwarePool(AsyncConnectionPool[Connection]):
         """
         timeout_s = self.timeout if timeout is None else timeout
         connection = await super().getconn(min(timeout_s, OUTAGE_TIMEOUT_S) if self.is_down else timeout_s)
+        # The pool only counts failures up, so that a connection given out is the sign that the server is back.
         self._failed_before = self._failures()
         return connection
 
@@ -108,6 +109,7 @@ def new_pool(url: str, settings: PoolSettings, *, plans: Plans = "custom", pooli
             "autocommit": True,
             "connect_timeout": 5,
             "application_name": "lamina",
+            # A prepared statement belongs to a session of the server, which PgBouncer may give to another client.
             "prepare_threshold": 5 if by_session else None,
         },
         configure=partial(_configure, plans=plans) if by_session else register_vector_async,
@@ -202,10 +204,11 @@ async def listen(url: str, channel: str, *, name: str, lock: int | None = None) 
         url, autocommit=True, connect_timeout=5, row_factory=dict_row, application_name=name
     )
     try:
+        # Before it listens: notifications that come while it waits for the lock would pile up at the server.
         if lock is not None:
             await connection.execute("SELECT pg_advisory_lock(%s)", (lock,))
         await connection.execute(f"LISTEN {channel}".encode())
-    except BaseException:
+    except BaseException:  # Also a cancellation while it waits for the lock.
         await connection.close()
         raise
     return connection

@@ -12,8 +12,8 @@ from lamina.core.queries import AllOf, AnyOf, Compare, Condition, FilterField, F
 from lamina.stores.postgres.connection import scope_parameters
 
 MARKER = "/*filters*/ true"
+# The SQL expression of each field in one statement; ours alone, never from input.
 Columns = Mapping[FilterField, str]
-"""The SQL expression of each field in one statement; ours alone, never from input."""
 
 _COMPARISONS = {Operator.GT: ">", Operator.GTE: ">=", Operator.LT: "<", Operator.LTE: "<="}
 

@@ -11,6 +11,7 @@ from psycopg.types.json import Jsonb
 
 from lamina.core.ports import ModelIdentity
 from lamina.errors import Misconfigured
+from lamina.policies.retention.vector_generations import GenerationStatus
 from lamina.settings import ThresholdName
 from lamina.stores.postgres.connection import Connection, Pool, connect, connect_directly
 from lamina.stores.postgres.epochs import unsettle_all
@@ -19,8 +20,8 @@ from lamina.stores.postgres.tiers import EMBEDDED
 
 QUERIES = load_queries("generations.sql")
 
+# Younger memories may lack vectors of a generation that becomes active: the next run of `reembed` embeds them.
 GRACE = timedelta(hours=1)
-"""Younger memories may lack vectors of a generation that becomes active: the next run of `reembed` embeds them."""
 Thresholds = Mapping[ThresholdName, float]
 
 
@@ -31,8 +32,8 @@ class Generation:
     Args:
         number: From 1.
         identity: The model that makes them.
-        began_at: When this database stored its first vector. It tells this database from any other, and from one that
-            was made anew.
+        began_at: When this database stored its first vector. It tells this database from any other, and from an
+            earlier one of the same name.
         activations: How often it became the active one, from 1.
         thresholds: Cosines of the model, by the names of the settings that they replace.
     """
@@ -48,26 +49,6 @@ class Generation:
         """Return the suffix of the names of its indexes and deployments; that of the first generation is empty."""
         place = self.number, self.activations
         return "" if place == (1, 1) else f"-{self.number}-{self.activations}"
-
-
-@dataclass(frozen=True, slots=True)
-class GenerationStatus:
-    """A generation in any state.
-
-    Args:
-        state: ``active``, ``building`` or ``retired``.
-        retired_at: When another one took its place.
-    """
-
-    number: int
-    identity: ModelIdentity
-    state: str
-    retired_at: datetime | None
-
-    @property
-    def is_active(self) -> bool:
-        """Report whether searches read it."""
-        return self.state == "active"
 
 
 def claim_generation(url: str, identity: ModelIdentity, thresholds: Thresholds | None = None) -> Generation:

@@ -25,8 +25,8 @@ QUERIES = load_queries("job_runs.sql")
 CHANNEL = "lamina_jobs"
 MOST_PROBLEMS = 100
 UNITS_PAGE = 500
+# How long a run that can no longer be undone is still listed.
 KEPT = timedelta(days=60)
-"""How long a run that can no longer be undone is still listed."""
 _LOCK_SEED = 0x6A6F6273  # "jobs"
 _UNITS = {"namespaces": QUERIES["list_job_namespaces"], "tenants": QUERIES["list_job_tenants"]}
 _COUNT_UNITS = {"namespaces": QUERIES["count_job_namespaces"], "tenants": QUERIES["count_job_tenants"]}

@@ -20,6 +20,7 @@ LEAST_VECTOR = (0, 7)
 CONNECT_TIMEOUT_S = 5
 LOOK_S = 2.0
 _LOCK = 0x6C616D696E61  # "lamina"
+# Here and not among the migrations: it has to exist before the first of them is looked up in it.
 _LEDGER = """
 CREATE TABLE IF NOT EXISTS schema_migrations (
     version integer PRIMARY KEY,
@@ -32,6 +33,7 @@ _GRANT = (
     "have its owner GRANT CREATE ON SCHEMA public TO that user, "
     "and a superuser CREATE EXTENSION vector, btree_gin and unaccent in the database"
 )
+# Parts of libpq's messages: an error of the connection has no SQLSTATE from which to tell these apart.
 _REFUSALS = (
     ("password", "correct user and password in postgres.url (LAMINA_POSTGRES__URL)"),
     ("role ", "correct the user in postgres.url, or create it"),

@@ -49,8 +49,8 @@ class Original:
     expires_at: datetime | None = None
 
 
+# An original and the cosine of a new text to it.
 Near = tuple[Original, float]
-"""An original and the cosine of a new text to it."""
 
 
 async def put_notes(

@@ -18,10 +18,10 @@ from lamina.stores.postgres.tiers import PROJECTED
 QUERIES = load_queries("outbox.sql")
 
 CHANNEL = "lamina_outbox"
+# Projections of notes: one holds warm notes, the other cold ones, and both apply every change.
 NOTE_PROJECTIONS = tuple(TIERS["notes"].projections)
-"""Projections of notes: one holds warm notes, the other cold ones, and both apply every change."""
+# A projection, and a memory that changed.
 OutboxEntry = tuple[ProjectionName, UUID]
-"""A projection, and a memory that changed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from lamina.stores.postgres.tier_rows import (
     TierRows,
 )
 
+# In the order in which they are embedded again, which the cursors of runs follow.
 TIER_ROWS: Mapping[TierName, TierRows] = {
     "sessions": messages.TIER_ROWS,
     "notes": notes.TIER_ROWS,
@@ -19,7 +20,6 @@ TIER_ROWS: Mapping[TierName, TierRows] = {
     "graph": entities.TIER_ROWS,
     "procedures": procedures.TIER_ROWS,
 }
-"""In the order in which they are embedded again, which the cursors of runs follow."""
 
 PROJECTED: Mapping[ProjectionName, ProjectionStatements] = {
     name: rows for tier in TIER_ROWS.values() for name, rows in tier.projected.items()
@@ -33,9 +33,9 @@ LINKED: Mapping[Tier, LinkStatements] = {
 ERASED: Mapping[str, ErasureStatements] = {
     kind: rows for tier in TIER_ROWS.values() for kind, rows in tier.erased.items()
 }
+# The projections that take rows of a kind over once their vectors can be searched.
 EMBEDDING_PROJECTIONS: Mapping[str, tuple[ProjectionName, ...]] = {
     kind: tuple(projection for projection, spec in TIERS[name].projections.items() if spec.is_of_generation)
     for name, rows in TIER_ROWS.items()
     for kind in rows.embedded
 }
-"""The projections that take rows of a kind over once their vectors can be searched."""
