@@ -4,13 +4,14 @@ from typing import Any
 
 import ray
 from ray import serve
+from ray._private.authentication.authentication_utils import is_token_auth_enabled
 from ray.serve import Application
 from ray.serve.config import BackpressureConfig, RequestRouterConfig
 
 from actors.scheduler import open_scheduler
 from deployments.embedder import EmbedderDeployment
 from deployments.indexer import IndexerDeployment
-from deployments.preflight import limits_of, refuse_replicas
+from deployments.preflight import limits_of, refuse_open_ray, refuse_replicas
 from deployments.router import RouterDeployment, directory_of
 from deployments.scaling import autoscaling
 from deployments.searcher import SearcherDeployment
@@ -44,9 +45,11 @@ def build(settings: Settings) -> Application:
         settings: The arguments of the Serve configuration; the environment fills what they leave out.
 
     Raises:
-        Misconfigured: If the database does not answer within `postgres.wait_s`, is newer than this release, or holds
-            vectors of another model; or if a tier over an embedded index is to have several replicas.
+        Misconfigured: If Ray asks for no token; if the database does not answer within `postgres.wait_s`, is newer than
+            this release, or holds vectors of another model; or if a tier over an embedded index is to have several
+            replicas.
     """
+    refuse_open_ray(settings, asks_for_token=is_token_auth_enabled() or not ray.is_initialized())
     refuse_replicas(settings)
     url = session_url(settings)
     if isinstance(settings.postgres, PostgresServerSettings):

@@ -35,6 +35,20 @@ def refuse_replicas(settings: Settings) -> None:
             )
 
 
+def refuse_open_ray(settings: Settings, *, asks_for_token: bool) -> None:
+    """Refuse a Ray whose ports run the code of everybody who reaches them.
+
+    Raises:
+        Misconfigured: If Ray asks for no token, and the settings do not allow it.
+    """
+    if not asks_for_token and not settings.serve.allow_ray_without_token:
+        raise Misconfigured(
+            "Ray asks for no token: who reaches its ports runs code on every node",
+            "start every node with RAY_AUTH_MODE=token and the same RAY_AUTH_TOKEN, or set "
+            "serve.allow_ray_without_token where nobody else reaches them",
+        )
+
+
 def limits_of(settings: Settings, tier: TierName) -> SearcherDeploymentSettings:
     """Return the limits of a tier's searcher."""
     limits: SearcherDeploymentSettings = getattr(settings.serve.searchers, tier)

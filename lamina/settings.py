@@ -673,6 +673,9 @@ class ServeSettings(_Section):
     ha_proxy: bool = Field(default=True, description="HAProxy as the ingress, where its binary is installed.")
     num_cpus: int | None = Field(None, ge=1, description="CPUs Ray may use on this machine; all if not set.")
     application: str = Field("deployments.up:run", description="Import path of what `lamina up` starts.")
+    allow_ray_without_token: bool = Field(
+        default=False, description="Start on a Ray that asks for no token: who reaches its ports runs code there."
+    )
     router: RouterDeploymentSettings = RouterDeploymentSettings()
     embedder: EmbedderDeploymentSettings = EmbedderDeploymentSettings()
     searchers: SearcherDeployments = SearcherDeployments()

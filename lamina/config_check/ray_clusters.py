@@ -38,7 +38,10 @@ def groups_of(cluster: Mapping[str, Any]) -> Iterator[tuple[Place, Mapping[str, 
 
 
 def check_cluster(cluster: Mapping[str, Any]) -> Iterator[Finding]:
-    """Check a cluster's version of Ray, and that all its groups have the same flags of Serve."""
+    """Check a cluster's token and version of Ray, and that all its groups have the same flags of Serve."""
+    if mapping_at(cluster, "authOptions").get("mode") != "token":
+        fault = "lets everybody who reaches Ray's ports run code"
+        yield Finding(("authOptions",), fault, "set mode: token, and the secretName of a Secret with auth_token")
     version = cluster.get("rayVersion")
     if version is not None and version != RAY_VERSION:
         yield warning(("rayVersion",), f"is {version}, but Lamina runs on {RAY_VERSION}", "write that of the image")

@@ -26,7 +26,7 @@ def variables(database: str, tmp_path: Path) -> Iterator[tuple[Path, dict[str, s
     with tempfile.TemporaryDirectory(prefix="lm-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         settings = Settings(data_dir=tmp_path)
-        own = ray_environment(settings, folder, ha_proxy=False) | {"RAY_AUTH_MODE": "disabled"}
+        own = ray_environment(settings, folder, ha_proxy=False)
         stores = {"LAMINA_POSTGRES__KIND": "server", "LAMINA_POSTGRES__URL": database, "LAMINA_GRAPH__KIND": "off"}
         model = {"LAMINA_EMBEDDING__KIND": "hashing"}
         yield folder, environment(tmp_path) | own | stores | model

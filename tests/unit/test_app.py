@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from deployments.app import _router, embedder_resources, options, replicas, reserved
-from deployments.preflight import refuse_replicas
+from deployments.preflight import refuse_open_ray, refuse_replicas
 from deployments.up import run
 from lamina.config_check.consistency import embedded_store_of
 from lamina.core.tiers import TierName
@@ -225,3 +225,11 @@ def test_an_address_of_another_machine_is_refused_before_anything_is_started(tmp
 @pytest.mark.parametrize(("texts", "tokens"), [([], 0), ([""], 1), (["abcdefgh"], 3), (["abcdefgh", "abcd"], 5)])
 def test_tokens_are_counted_by_four_characters(texts: list[str], tokens: int) -> None:
     assert tokens_of(texts) == tokens
+
+
+def test_a_ray_that_asks_for_no_token_is_refused_unless_that_is_allowed() -> None:
+    refuse_open_ray(Settings(), asks_for_token=True)
+    refuse_open_ray(Settings(serve={"allow_ray_without_token": True}), asks_for_token=False)
+
+    with pytest.raises(Misconfigured, match=r"RAY_AUTH_MODE=token .* serve\.allow_ray_without_token"):
+        refuse_open_ray(Settings(), asks_for_token=False)

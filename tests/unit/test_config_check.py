@@ -261,6 +261,10 @@ MANIFESTS = {
     r"have 2 GPUs at the most, and 4 replicas .* take 4",
     ("kuberay/job.yaml", "entrypoint: python -m jobs dedup", "entrypoint: python -m jobs dedupe"): r"RayJob lamina-dedup\."
     r"spec\.entrypoint: runs no job there is: 'dedupe'; did you mean dedup",
+    ("kuberay/job.yaml", "      mode: token", "      mode: disabled"): r"RayJob lamina-dedup\.spec\.rayClusterSpec\.authOptions: "
+    r"lets everybody who reaches Ray's ports run code; set mode: token",
+    ("kuberay/service.yaml", "    authOptions:\n      mode: token\n", "    other:\n"): r"RayService lamina\.spec\.rayClusterConfig\."
+    r"authOptions: lets everybody who reaches",
 }  # fmt: skip
 
 

@@ -278,13 +278,31 @@ def test_every_secret_comes_from_a_secret() -> None:
                 assert "secretKeyRef" in item["valueFrom"]
 
 
-def test_budget_and_network_policy_select_pods_that_there_are() -> None:
+def test_the_budget_selects_one_group() -> None:
     labels = [
         group["template"]["metadata"]["labels"]
         for group in groups(of_kind("RayService", "service.yaml")["spec"]["rayClusterConfig"])
     ]
     budget = of_kind("PodDisruptionBudget", "service.yaml")["spec"]["selector"]["matchLabels"]
-    policy = of_kind("NetworkPolicy", "service.yaml")["spec"]["podSelector"]["matchLabels"]
 
     assert sum(budget.items() <= label.items() for label in labels) == 1
-    assert all(policy.items() <= label.items() for label in labels)
+
+
+def test_no_pod_of_a_cluster_is_reached_from_everywhere() -> None:
+    policies = [
+        document["spec"]["podSelector"]["matchLabels"]
+        for path in FILES
+        for document in documents(path.name)
+        if document["kind"] == "NetworkPolicy"
+    ]
+    templates = [group["template"] for cluster in clusters() for group in groups(cluster)]
+    templates.append(of_kind("RayJob", "job.yaml")["spec"]["submitterPodTemplate"])
+
+    for template in templates:
+        assert any(policy.items() <= template["metadata"]["labels"].items() for policy in policies)
+
+
+def test_every_cluster_asks_for_a_token() -> None:
+    assert [cluster["authOptions"] for cluster in clusters()] == [
+        {"mode": "token", "secretName": "lamina-ray-token"} for _ in clusters()
+    ]
