@@ -16,7 +16,7 @@ from lamina.errors import InvalidInput, Overloaded
 from lamina.maintenance.report import report
 from lamina.maintenance.schedule import schedules
 from lamina.maintenance.undo import request_undo
-from lamina.wiring.jobs import JOBS, refuse_parts, undo_window
+from lamina.wiring.jobs import JOBS, refuse_area_within_tenant, undo_window
 from lamina.wiring.stores import utc_now
 
 router = APIRouter(prefix="/v1", tags=["operations"], route_class=JsonRoute)
@@ -33,7 +33,7 @@ async def order(body: JobIn, services: ServicesDep, credential: AdminDep, write_
     if await services.runs.count_open(credential.tenant) >= MOST_OPEN:
         raise Overloaded("jobs", f"{MOST_OPEN} runs of this tenant wait or go on; wait for their end")
     area = Area(credential.tenant, body.workspace, body.namespace)
-    refuse_parts(body.job, area)
+    refuse_area_within_tenant(body.job, area)
     job_order = Order(body.job, area, utc_now(), is_dry_run=body.dry_run, is_forced=body.force, requested_by=BY_API)
     added = await services.runs.add(job_order, write_key.once(credential.tenant, body))
     return _run_out(await services.runs.get(added, credential.tenant))

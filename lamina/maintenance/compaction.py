@@ -192,10 +192,6 @@ class CompactionJob:
         removed = len(await write_summaries(writer, area, summaries, number))
         return RunCounts(changed=removed + len(summaries), removed=removed)
 
-    async def size(self, area: Area) -> int:  # noqa: ARG002 - see the class: no share is too large
-        """Return 0: removed messages have a summary."""
-        return 0
-
     async def undo(self, connection: Connection, run: UUID) -> RunCounts:
         """Delete some of a run's summaries; the journal has brought back the messages that they replaced."""
         ids = await take_rows(connection, run, MADE, UNDO_PAGE)

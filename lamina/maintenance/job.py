@@ -51,14 +51,19 @@ class Job(Protocol[Plan]):
         """
         ...
 
+
+@runtime_checkable
+class Removes(Protocol):
+    """A job that takes rows out of every search; a unit that would lose too large a share of its rows is skipped."""
+
     async def size(self, area: Area) -> int:
-        """Count the rows of the unit, of which the removals are a share; 0 for a job that removes none."""
+        """Count the rows of the unit, of which the removals are a share."""
         ...
 
 
 @runtime_checkable
 class Previews(Protocol):
-    """A job that asks a model to decide, and can count what is due without it."""
+    """A job that asks a model to decide, and can count the due rows without it."""
 
     async def preview(self, area: Area, after: PageCursor, moment: datetime) -> Page[None]:
         """Count the page of :meth:`Job.decide`, as far as that is possible without the model."""

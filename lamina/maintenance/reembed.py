@@ -190,10 +190,6 @@ class ReembedJob:
             await bump_epoch(connection, area.scope(), teaches=True)
         return len(ids)
 
-    async def size(self, area: Area) -> int:  # noqa: ARG002 - no row is removed
-        """Return 0: no memory is removed."""
-        return 0
-
     async def undo(self, connection: Connection, run: UUID) -> RunCounts:
         """Delete the vectors of the generation that is being built from the run's area, also those of other runs.
 

@@ -71,10 +71,6 @@ class RowJob:
         removed = sum(one.id in changed and "deleted_at" in one.after for one in plan)
         return RunCounts(changed=len(changed), removed=removed)
 
-    async def size(self, area: Area) -> int:  # noqa: ARG002 - nothing is removed
-        """Return 0: nothing is removed."""
-        return 0
-
 
 def _sweep(rows: Sequence[DictRow], moment: datetime) -> list[RowChange]:
     states: dict[str, dict[str, Any]] = {

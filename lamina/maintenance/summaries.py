@@ -140,10 +140,6 @@ class SummaryJob:
                 changed += 1 + await _delete_replaced(writer, area, item)
         return RunCounts(changed=changed)
 
-    async def size(self, area: Area) -> int:  # noqa: ARG002 - nothing is removed: a summary takes another one's place
-        """Return 0: nothing is removed."""
-        return 0
-
 
 def _next_cursor(level: Level, until: datetime | None) -> PageCursor:
     if until is not None:

@@ -41,10 +41,6 @@ class CacheExpiryJob:
         purged = await self._purge(writer.moment, _tenant(area))
         return RunCounts(changed=sum(purged.values()))
 
-    async def size(self, area: Area) -> int:  # noqa: ARG002 - nothing leaves a search
-        """Return 0: nothing leaves a search."""
-        return 0
-
 
 class AuditJob:
     """Compares every projection with Postgres, and queues the rows that differ.
@@ -79,10 +75,6 @@ class AuditJob:
             await enqueue(writer.connection, projection, ids)
         await unsettle(writer.connection, _tenant(area))
         return RunCounts(changed=sum(map(len, plan.values())))
-
-    async def size(self, area: Area) -> int:  # noqa: ARG002 - nothing leaves a search
-        """Return 0: nothing leaves a search."""
-        return 0
 
 
 def _tenant(area: Area) -> str:

@@ -1,4 +1,4 @@
-"""The work on one partition of a run: unit by unit, page by page, each page applied once."""
+"""The worker on one partition of a run: it applies each page of each unit once."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -9,7 +9,7 @@ from uuid import UUID
 from lamina.core.areas import Area
 from lamina.core.runs import Cursor, Partition, Run, RunCounts, RunState, SkippedScope, error_line
 from lamina.errors import Misconfigured, Unavailable
-from lamina.maintenance.job import Job, Page, PageCursor, Previews
+from lamina.maintenance.job import Job, Page, PageCursor, Previews, Removes
 from lamina.maintenance.row_writer import RowWriter
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.job_runs import JobRuns, advance_partition, count_changes
@@ -23,12 +23,10 @@ class JobLimits:
 
     Args:
         units: ``namespaces`` or ``tenants``.
-        removes: Whether it takes rows out of every search at all.
         most_removed: Share of a unit's rows, 0..1; a unit that would lose more is skipped.
     """
 
     units: str
-    removes: bool
     most_removed: float
 
 
@@ -42,7 +40,7 @@ class Worker:
     Args:
         pool: Connections to Postgres.
         job: Decides and acts.
-        limits: When it skips a unit.
+        limits: The kind of units, and the share of a unit from which it is skipped.
     """
 
     def __init__(self, pool: Pool, job: Job[Any], limits: JobLimits) -> None:
@@ -52,9 +50,9 @@ class Worker:
         self._limits = limits
 
     async def work(self, run: Run, number: int) -> None:
-        """Work one partition to its end, from its cursor; return at once if it has ended.
+        """Work through one partition from its cursor; return at once if it has ended.
 
-        Two workers on one partition do no harm: each page is applied by the first, and the other goes on from there.
+        Two workers on one partition do no harm: the first applies a page, and the other goes on after it.
         """
         while True:
             partition = await self._runs.partition(run.id, number)
@@ -79,7 +77,7 @@ class Worker:
         await self._advance(run, at, at.cursor, RunCounts(), is_done=True)
 
     async def _skip_failed(self, run: Run, number: int, area: Area, error: Exception) -> Partition:
-        """Record the error of a unit, and go on with the next: an error of one scope must not stop the others."""
+        """Record the error of a unit, so that the others are still worked on."""
         at = await self._runs.partition(run.id, number)
         problem = f"{area}: {error_line(error)}"
         return await self._advance(run, at, _cursor(area, None), RunCounts(units=1), problems=(problem,))
@@ -97,7 +95,7 @@ class Worker:
 
     async def _work_unit(self, run: Run, at: Partition, area: Area, after: PageCursor) -> Partition:
         first = None
-        if after is None and self._limits.removes and not run.order.is_forced:
+        if after is None and isinstance(self._job, Removes) and not run.order.is_forced:
             removals, first = await self._look_ahead(run, area)
             size = await self._job.size(area) if removals else 0
             if removals > self._limits.most_removed * size:
@@ -135,7 +133,8 @@ class Worker:
             return await self._advance(run, at, cursor, replace(counts, removed=removed), problems=page.problems)
 
         async def act(connection: Connection) -> None:
-            await _moved(connection, run.id, at, cursor, counts, problems=page.problems)
+            # First: it locks the partition, so that of two workers only one applies the page.
+            await _advance_cursor(connection, run.id, at, cursor, counts, problems=page.problems)
             writer = RowWriter(connection, run.id, run.order.moment)
             acted = await self._job.act(writer, area, page.plan)
             await count_changes(connection, run.id, at, acted)
@@ -145,20 +144,20 @@ class Worker:
         return replace(at, cursor=cursor)
 
     async def _advance(
-        self, run: Run, at: Partition, cursor: Cursor | None, counts: RunCounts, **told: Any
+        self, run: Run, at: Partition, cursor: Cursor | None, counts: RunCounts, **events: Any
     ) -> Partition:
         async def act(connection: Connection) -> None:
-            await _moved(connection, run.id, at, cursor, counts, **told)
+            await _advance_cursor(connection, run.id, at, cursor, counts, **events)
             await count_changes(connection, run.id, at, counts)
 
         await in_transaction(self._pool, act)
         return replace(at, cursor=cursor)
 
 
-async def _moved(
-    connection: Connection, run: UUID, at: Partition, cursor: Cursor | None, counts: RunCounts, **told: Any
+async def _advance_cursor(
+    connection: Connection, run: UUID, at: Partition, cursor: Cursor | None, counts: RunCounts, **events: Any
 ) -> None:
-    if not await advance_partition(connection, run, at, cursor, counts, **told):
+    if not await advance_partition(connection, run, at, cursor, counts, **events):
         raise Overtaken
 
 

@@ -57,19 +57,17 @@ Build = Callable[[Settings, Pool, Tools], Job[Any]]
 
 @dataclass(frozen=True, slots=True)
 class JobKind:
-    """The properties of a job that the runner needs before it builds the job.
+    """The properties of a job that its run needs before it is built.
 
     Args:
         description: Its work, in a line.
-        build: Builds what decides and acts.
-        units: What it is cut into: ``namespaces`` or ``tenants``.
-        removes: Whether it takes rows out of every search.
+        build: Builds the job.
+        units: ``namespaces`` or ``tenants``.
     """
 
     description: str
     build: Build
     units: str = "namespaces"
-    removes: bool = False
 
 
 def _by_row(policy: RowPolicy) -> Build:
@@ -90,13 +88,13 @@ def build_summarizer(settings: Settings, embedder: Embedder) -> Summarizer:
         case "extractive":
             return ExtractiveSummarizer(embedder)
         case "language_model":
-            return _one_of_this_process(settings)
+            return _shared_summarizer(settings)
         case _ as other:
             assert_never(other)
 
 
-def _one_of_this_process(settings: Settings) -> Summarizer:
-    """Return the model's summariser: its budget and its connections are those of a process, not of a partition."""
+def _shared_summarizer(settings: Settings) -> Summarizer:
+    """Return the process's summariser: all its partitions share one budget of calls and one pool of connections."""
     key = settings.language_model.model_dump_json()
     if key not in _SUMMARIZERS:
         _SUMMARIZERS[key] = LanguageModelSummarizer(settings.language_model, utc_now)
@@ -157,18 +155,15 @@ def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> CacheExpiryJob:  # 
 JOBS: Mapping[JobName, JobKind] = {
     "sweep": JobKind("demotes warm notes past their lifespan, and takes out what has expired", _by_row(SWEEP)),
     "decay": JobKind("lets notes that nobody finds fade from contexts", _by_row(DECAY)),
-    "entities": JobKind("lowers the confidence of entities that nobody tells of", _by_row(ENTITIES)),
+    "entities": JobKind("lowers the confidence of entities that nothing mentions", _by_row(ENTITIES)),
     "edges": JobKind("lets edges decay by their half-life", _by_row(EDGES)),
-    "dedup": JobKind("merges near-duplicates", _dedup, removes=True),
+    "dedup": JobKind("merges near-duplicates", _dedup),
     "summaries": JobKind("summarises days, weeks and months of older notes", _summaries),
-    "consolidation": JobKind(
-        "makes one note of related ones, and edges of shared neighbours", _consolidation, removes=True
-    ),
+    "consolidation": JobKind("makes one note of related ones, and edges of shared neighbours", _consolidation),
     "compaction": JobKind("puts summaries in the place of older messages of full sessions", _compaction),
     "archival": JobKind(
         "moves cold notes that nobody finds to the archive",
         lambda settings, pool, _: build_archival(settings, pool),
-        removes=True,
     ),
     "reembed": JobKind("embeds what lacks vectors of the configured model", _reembed),
     "caches": JobKind("removes what has expired from the caches' tables", _upkeep, units="tenants"),
@@ -180,8 +175,8 @@ JOBS: Mapping[JobName, JobKind] = {
 }
 
 
-def refuse_parts(job: JobName, area: Area) -> None:
-    """Refuse an order of a job on a part of a tenant, if it works on whole ones.
+def refuse_area_within_tenant(job: JobName, area: Area) -> None:
+    """Refuse an area within a tenant for a job that works on whole tenants.
 
     Raises:
         InvalidInput: Naming the job.
@@ -191,16 +186,16 @@ def refuse_parts(job: JobName, area: Area) -> None:
 
 
 def build_job_embedder(settings: Settings) -> Embedder:
-    """Build an embedder of a worker's own, which loads the model at the first text: agents wait for no job."""
-    return LazyEmbedder(lambda: _loaded(settings))
+    """Build a worker's own embedder, so that no agent waits for a job; it loads the model at the first text."""
+    return LazyEmbedder(lambda: _load_model(settings))
 
 
 _MODELS: dict[str, Model] = {}
 _SUMMARIZERS: dict[str, Summarizer] = {}
 
 
-def _loaded(settings: Settings) -> Model:
-    """Return the model, which a process loads once: it works on many partitions, one after another."""
+def _load_model(settings: Settings) -> Model:
+    """Return the model; a process loads it once for all partitions that it works on."""
     key = settings.embedding.model_dump_json()
     if key not in _MODELS:
         _MODELS[key] = build_model(settings, device="cpu")
@@ -218,7 +213,7 @@ def build_worker(settings: Settings, pool: Pool, name: JobName, tools: Tools) ->
 
 
 async def with_thresholds_of(settings: Settings, pool: Pool) -> Settings:
-    """Return the settings with the cosines that belong to the model whose vectors searches read."""
+    """Return the settings with the cosines of the active generation's model."""
     active = await active_generation(pool)
     return settings if active is None else with_thresholds(settings, active)
 
@@ -258,6 +253,5 @@ def undo_window(settings: Settings) -> timedelta:
 
 
 def job_limits(settings: Settings, name: JobName) -> JobLimits:
-    """Return the size of a job's units and pages, and the share that it may remove."""
-    kind = JOBS[name]
-    return JobLimits(kind.units, kind.removes, settings.jobs.most_removed)
+    """Return the kind of a job's units, and the share of a unit that it may remove."""
+    return JobLimits(JOBS[name].units, settings.jobs.most_removed)

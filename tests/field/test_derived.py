@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from lamina.core.areas import Area
 from lamina.core.runs import Order, RunState
 from tests.support.application import Application
-from tests.support.jobs import Watched, driver_of, in_days, job_of, run_job, undo_run
+from tests.support.jobs import Watched, WatchedRemoval, driver_of, in_days, job_of, run_job, undo_run
 
 DAY = datetime(2026, 9, 7, 9, tzinfo=UTC)
 TOOLS = ("Postgres", "Redis", "Kafka")
@@ -324,7 +324,7 @@ async def test_nothing_is_consolidated_of_which_a_member_is_to_end_meanwhile(sem
     async def end() -> None:
         await patch(semantic, ids[0], ttl_s=3600)
 
-    job = Watched(job_of(semantic, "consolidation"), before_acting=end)
+    job = WatchedRemoval(job_of(semantic, "consolidation"), before_acting=end)
     order = Order("consolidation", Area(semantic.tenant), datetime.now(UTC), is_forced=True)
     await driver_of(semantic, "consolidation", job).start(order)
 

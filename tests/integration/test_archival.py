@@ -23,7 +23,7 @@ from lamina.stores.archive.files import MARK
 from lamina.stores.postgres.archive_catalog import ArchiveCatalog
 from lamina.wiring.archives import build_archive, build_archived_notes
 from tests.support.application import Application, running, settings_for
-from tests.support.jobs import Watched, driver_of, in_days, in_pages, job_of, run_job, undo_run
+from tests.support.jobs import WatchedRemoval, driver_of, in_days, in_pages, job_of, run_job, undo_run
 
 MOMENT = in_days(200)
 TABLES = {
@@ -226,7 +226,9 @@ async def test_a_note_that_is_being_made_into_another_stays_with_it(app: Applica
     async def derive() -> None:
         await add(app, "made of it meanwhile", derived_from=[str(source)])
 
-    run = await driver_of(app, "archival", Watched(job_of(app, "archival"), before_acting=derive)).start(order(app))
+    run = await driver_of(app, "archival", WatchedRemoval(job_of(app, "archival"), before_acting=derive)).start(
+        order(app)
+    )
 
     assert (run.counts.planned, run.counts.changed) == (1, 0)
     assert source in await ids_of(app)
@@ -248,7 +250,9 @@ async def test_what_was_found_or_changed_since_the_decision_stays_and_is_in_no_f
         await execute(app, "UPDATE notes SET version = version + 1 WHERE id = %(id)s", id=rewritten)
 
     # when
-    run = await driver_of(app, "archival", Watched(job_of(app, "archival"), before_acting=change)).start(order(app))
+    run = await driver_of(app, "archival", WatchedRemoval(job_of(app, "archival"), before_acting=change)).start(
+        order(app)
+    )
 
     # then
     assert (run.counts.planned, run.counts.changed) == (3, 1)

@@ -11,7 +11,7 @@ from lamina.core.areas import Area
 from lamina.core.runs import JobName, Order, Run, RunCounts
 from lamina.core.scope import Scope
 from lamina.maintenance.driver import Driver, fan_out_over
-from lamina.maintenance.job import Job, Page, PageCursor
+from lamina.maintenance.job import Job, Page, PageCursor, Removes
 from lamina.maintenance.row_writer import RowWriter
 from lamina.maintenance.worker import Worker
 from lamina.models.batching import BatchingEmbedder
@@ -102,7 +102,12 @@ class Watched:
         await self.before_acting()
         return await self.job.act(writer, area, plan)
 
+
+class WatchedRemoval(Watched):
+    """The same for a job that removes rows."""
+
     async def size(self, area: Area) -> int:
+        assert isinstance(self.job, Removes)
         return await self.job.size(area)
 
 
