@@ -22,13 +22,13 @@ from lamina.policies.caching.ttl_lru import TtlLru
 
 @dataclass(frozen=True, slots=True)
 class RenderedAnswer:
-    """An answer as it is sent, and all that decides whether and where it is kept.
+    """An answer as it is sent, with the facts that decide whether and where it is cached.
 
     Args:
         body: JSON, an object with at least one member.
         notes: Notes whose hits count each time it is sent.
-        is_empty: Whether nothing was found.
-        is_whole: Whether everything answered that was asked; otherwise it is not kept.
+        is_empty: Whether it has no result.
+        is_whole: Whether every source answered; otherwise it is not cached.
         graph: The rankings of the graph's sources, if they may be kept.
         expires_at: When the first memory in it expires; ``None`` means never.
     """
@@ -162,7 +162,7 @@ class AnswerCache:
                     cached = CachedAnswer(answer, until)
                     self._copy(keys.space, key, cached)
                     self._caches.keep(CacheEntry(keys.space, key, cached, answer.size_bytes))
-        # A piece that was found is not kept anew, or its time would never end; memories that expire are not kept, for
+        # A piece that was found is not kept again, or it would never expire; memories that expire are not kept, since
         # the graph's part has no end of its own.
         if keys.graph is not None and keys.graph not in pieces and answer.graph is not None:
             memories = [hit.memory for ranking in answer.graph.values() for hit in ranking]

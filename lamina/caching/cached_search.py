@@ -22,9 +22,9 @@ class CacheableRequest(Generic[Request]):
     """A request that caches may answer.
 
     Args:
-        identity: All that tells it from others.
-        request: It, with the agent's memory profile and the settings applied.
-        stamp: Read after it came; ``None`` if it could not be read.
+        identity: The fields that distinguish it from other requests.
+        request: The request, with the agent's memory profile and the settings applied.
+        stamp: Read after the request arrived; ``None`` if it could not be read.
         use_cache: Whether the caller lets caches answer.
         explain: Whether the caller wants every source's figures.
         degraded: Parts that could not be read for the request, with the reasons.
@@ -50,7 +50,7 @@ class SearchPort(Protocol[Request_contra, Found_co]):
         ...
 
 
-# Writes what was found as it is sent.
+# Makes the answer of what was found, in the form in which it is sent and cached.
 Render = Callable[[CacheableRequest[Request], Found], RenderedAnswer]
 
 
@@ -87,7 +87,8 @@ class CachedSearch(Generic[Request, Found]):
         # The replica's copies come before the flights: a hit starts no task.
         if (copy := self._cache.find_copy(keys)) is not None:
             return copy
-        # Nobody joins a search that began before an index had caught up.
+        # No later request joins a search that began before an index had caught up: it may lack writes that the later
+        # one's stamp covers.
         start = partial(self._find_or_search, request, stamp, keys)
         return await self._flights.run(keys.turn.digest, start, is_joinable=stamp.is_settled)
 

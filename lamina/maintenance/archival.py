@@ -86,6 +86,7 @@ class ArchivalJob:
         self._archive = archive
         self._policy = policy
         self._page_rows = page_rows
+        # Files that an undo has emptied: their deletion waits until the transaction that restored their notes is over.
         self._undone: set[str] = set()
         self._unreadable: dict[str, UnreadableArchive] = {}
 
@@ -131,6 +132,7 @@ class ArchivalJob:
             await self._clean(connection, folder, plan.excess_files)
         states = {row["id"]: (row["version"], row["hits"], row["last_hit_at"]) for row in plan.rows}
         unchanged = await lock_unchanged(connection, area.tenant, states) if states else set()
+        # Locked until the commit, so nobody changes a note between the file and its deletion.
         notes = await read_notes(connection, sorted(unchanged)) if unchanged else []
         if not notes:
             return RunCounts()

@@ -31,7 +31,8 @@ from lamina.stores.postgres.stamps import MAX_IN_FLIGHT, Stamps
 from lamina.text.paraphrase import is_same_question
 from lamina.wiring.stores import pooling, postgres_url, utc_now
 
-EMBEDDING_TTL_S = 86_400.0  # A text's embedding never changes; this only lets go of what nobody asks for.
+# A text's embedding never changes; this only drops those that no question needs any more.
+EMBEDDING_TTL_S = 86_400.0
 
 
 def enabled_layers(caches: CachesSettings) -> frozenset[Layer]:
@@ -79,14 +80,14 @@ def _began_at(generation: Generation) -> str:
 
 
 def build_shared_caches(settings: Settings, shards: Mapping[str, CacheShard]) -> SharedCaches:
-    """Build a replica's way to the shards."""
+    """Build a replica's client of the shards."""
     caches = settings.caches
     guard = BreakerPolicy(deadline_s=caches.deadline_s, failures=caches.failures, pause_s=caches.pause_s)
     return SharedCaches(shards, enabled_layers(caches), guard)
 
 
 def response_policy(settings: Settings) -> ResponsePolicy:
-    """Return when a response answers, by the settings."""
+    """Return the policy of cached responses, by the settings."""
     chosen = settings.caches.semantic
     return ResponsePolicy(
         threshold=chosen.threshold,
@@ -107,14 +108,14 @@ class CacheParts:
     """The cache stack of one replica.
 
     Args:
-        shared: Its way to the shards.
+        shared: Its client of the shards.
         answers: Serves whole answers.
         embedder: Embeds each question once.
         responses: The semantic cache of models' responses.
-        tables: What stands in Postgres.
-        clearing: Clears it all.
-        providers: What models' providers say of their own caches.
-        stamps: The connections over which answers are proven fresh.
+        tables: Counts and deletes expired rows of the caches' tables in Postgres.
+        clearing: Clears all caches.
+        providers: The figures of model providers' own caches.
+        stamps: The connections that read the stamps which prove answers fresh.
     """
 
     shared: SharedCaches
@@ -127,7 +128,7 @@ class CacheParts:
     stamps: Pool
 
     async def flush(self) -> None:
-        """Write and hand over everything that waits for it."""
+        """Write the waiting counts and entries."""
         await self.responses.flush()
         await self.embedder.flush()
         await self.shared.flush()
@@ -185,12 +186,9 @@ def build_response_cache(
         response_policy(settings),
         generation=generation.number,
         clock=utc_now,
-        is_same_question=is_same_question if settings.caches.semantic.guard else _anything_near,
+        # Without the guard the cosine alone decides.
+        is_same_question=is_same_question if settings.caches.semantic.guard else lambda _first, _second: True,
     )
-
-
-def _anything_near(first: str, second: str) -> bool:  # noqa: ARG001 - the guard's signature
-    return True
 
 
 def build_caching_embedder(
@@ -214,7 +212,7 @@ def build_caching_embedder(
 
 
 def build_stamps_pool(settings: Settings) -> Pool:
-    """Build the connections over which stamps are read: nothing slower holds them up."""
+    """Build the pool that reads stamps, of its own so that no slower query holds one up."""
     sizes = {"min_size": min(settings.pool.min_size, MAX_IN_FLIGHT), "max_size": MAX_IN_FLIGHT}
     limits = settings.pool.model_copy(update=sizes)
     return new_pool(postgres_url(settings), limits, plans="generic", pooling=pooling(settings))

@@ -156,6 +156,7 @@ def build_graph(settings: Settings) -> BuiltProjection[CypherGraph]:
 
 
 def _on_server(make: Callable[[], ServerT]) -> BuiltProjection[ServerT]:
+    # Two stores: the clients of the first belong to the event loop in which it is asked.
     is_new = is_new_store(make)
     store = make()
     return BuiltProjection(store, is_new, aclose=store.close)

@@ -148,12 +148,9 @@ def build_eraser(settings: Settings, pool: Pool, embedder: Embedder, caches: Cac
     """Build the erasure of users."""
     archives = build_archived_notes(settings, pool)
 
-    async def archived(tenant: str, user: str) -> int:
-        return await archives.erase_user(tenant, user, utc_now())
-
     elsewhere = {
         "responses": caches.tables.responses.erase_user,
-        "archived": archived,
+        "archived": lambda tenant, user: archives.erase_user(tenant, user, utc_now()),
         "idempotency_keys": caches.tables.answers.erase_user,
     }
     return Eraser(pool, build_memory_linker(settings, embedder, generation), elsewhere)

@@ -54,6 +54,7 @@ def session_url(settings: Settings) -> str:
         Misconfigured: If Postgres is embedded but `lamina up` did not start it.
     """
     match settings.postgres:
+        # Behind a pooler in transaction mode, neither notifications nor session locks work.
         case PostgresServerSettings(direct_url=str(url)):
             return url
         case _:

@@ -93,15 +93,14 @@ def build_tier(name: TierName, settings: Settings, pool: Pool, generation: Gener
         searcher=tier.searcher,
         projections={name: owned(kept.store, check(name)) for name, kept in built.items()},
         new=tuple(name for name, kept in built.items() if kept.is_new),
-        probes={name: _probe(kept.store) for name, kept in built.items()},
+        probes={
+            name: kept.store.probe if isinstance(kept.store, Reachable) else release_nothing
+            for name, kept in built.items()
+        },
         close=close,
         aclose=aclose,
         graph=tier.graph,
     )
-
-
-def _probe(store: AuditableProjection[Any]) -> Probe:
-    return store.probe if isinstance(store, Reachable) else release_nothing
 
 
 def _sources(settings: Settings, *searchers: Searcher, context: ContextRanker | None = None) -> TierSources:

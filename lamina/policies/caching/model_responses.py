@@ -22,8 +22,10 @@ from lamina.text.hygiene import MAX_JSON_DEPTH, MAX_QUERY_CHARS, clean, clean_id
 # Longest question that is compared by meaning. A model reads about as much at once. The embedding of a longer text is
 # the mean of its chunks, which tells contexts apart, but not the questions at their end.
 MAX_MEANING_CHARS = 1000
+# Room for the schemas of an agent's tools.
 MAX_VARIANT_BYTES = 65_536
 PROMPT_VERSION_CHARS = 16
+# For clocks that differ between Postgres and a replica, and for the time from a write's timestamp to its commit.
 LESSON_MARGIN = timedelta(seconds=5)
 _MICROSECOND = timedelta(microseconds=1)
 _UNIX = datetime.fromisoformat("1970-01-01T00:00:00+00:00")

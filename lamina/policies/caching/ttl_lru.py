@@ -97,4 +97,5 @@ class TtlLru(Generic[K, V]):
     def _evict(self, now: float) -> None:
         _, (_, ends_at, size_bytes) = self._entries.popitem(last=False)
         self.size_bytes -= size_bytes
+        # An entry that had expired would have gone anyway: it says nothing about the room.
         self.evictions += int(now < ends_at)

@@ -115,6 +115,7 @@ def clusters(
     if len(ids) < LEAST_MEMBERS:
         return ()
     order = sorted(range(len(ids)), key=lambda place: ids[place])
+    # By id, so that neither the centres nor ties depend on the order of the input.
     rows = np.ascontiguousarray(embeddings[order], dtype=np.float32)
     least = min_cosine - _TOLERANCE
     centres = _by_centrality(_degrees(rows, least))

@@ -109,6 +109,7 @@ class ArchiveCatalog:
 
 async def lock_folder(connection: Connection, file: str) -> None:
     """Lock the folder of a file against other writers until the transaction ends; read its rows afterwards."""
+    # One folder is one scope, and its lock is also that of all files in it.
     await connection.execute(QUERIES["lock_archive_folder"], {"folder": file.rpartition("/")[0]})
 
 

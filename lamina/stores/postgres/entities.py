@@ -93,6 +93,7 @@ async def put_entities(
     ]
     if names:
         async with connection.cursor() as many:
+            # By key, as above, against deadlocks.
             in_order = sorted(names, key=lambda row: (row["key"], row["entity_id"]))
             await many.executemany(QUERIES["insert_entity_name"], in_order)
     return put
@@ -139,6 +140,7 @@ async def put_edges(
         The outcome for each (subject key, type, object key).
     """
     put: dict[tuple[str, str, str], NodeResult] = {}
+    # By key, as entities are, against deadlocks.
     for item in sorted(evidence, key=lambda item: edge_key(item.edge)):
         row = _edge_row(scope, item, ids)
         cursor = await connection.execute(QUERIES["upsert_edge"], row)

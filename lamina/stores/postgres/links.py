@@ -64,6 +64,7 @@ async def put_mentions(connection: Connection, scope: Scope, mentions: Sequence[
     """Store mentions of entities that exist; every new source raises an entity's confidence."""
     existing = await keep_entities(connection, scope, {item.entity for item in mentions})
     valid = (item for item in mentions if item.entity in existing)
+    # In one order, so that two writers of the same entities cannot deadlock.
     in_order = sorted(valid, key=lambda item: (item.entity, item.memory, item.kind))
     if not in_order:
         return

@@ -143,7 +143,7 @@ def _raised(original: Original, note: Note) -> Original:
 
 
 def raised_importance(importance: float, other: float) -> float:
-    """Return the importance of a note that was told once more: above both, never above 1."""
+    """Return the importance of a repeated note: above both, never above 1."""
     most = max(importance, other)
     return most + RAISED_BY * (1 - most)
 
@@ -154,6 +154,7 @@ def _near_earlier(prepared: Sequence[PreparedNote], min_cosine: float) -> dict[U
     if len(whole) < 2:  # noqa: PLR2004 - a pair
         return {}
     vectors = np.stack([item.chunks[0].vector() for item in whole])
+    # Below the diagonal: each note against those before it, none against itself.
     cosines = np.tril(vectors @ vectors.T, k=-1)
     found: dict[UUID, list[Near]] = {}
     for later, earlier in np.argwhere(cosines >= min_cosine).tolist():

@@ -18,6 +18,7 @@ from lamina.text.words import words
 
 QUERIES = load_queries("note_temperature.sql")
 
+# Splitting this much takes a few milliseconds, for which the event loop may stand still; longer texts go to a thread.
 LONG_TEXT_CHARS = 5_000
 
 

@@ -118,6 +118,7 @@ async def insert_notes(
             inserted.append(item)
     await insert_chunks(connection, scope, inserted, generation)
     new = {item.id for item in inserted}
+    # Read after the inserts: a note that did not go in has been written by somebody else, perhaps a moment ago.
     ids = await ids_by_hash(connection, scope, [item.note.content_hash() for item in prepared])
     results = [NoteResult(ids[item.note.content_hash()], existed=item.id not in new) for item in prepared]
     pairs = zip(results, prepared, strict=True)
@@ -168,6 +169,7 @@ async def _note_row(connection: Connection, query: bytes, tenant: str, id_: UUID
     row = await (await connection.execute(query, parameters)).fetchone()
     if row is not None:
         return row
+    # Only for the message: a second query costs nothing where the call fails anyway.
     elsewhere = await (await connection.execute(QUERIES["find_note_elsewhere"], parameters)).fetchone()
     hint = ""
     if elsewhere is not None and elsewhere["is_archived"]:
@@ -239,7 +241,7 @@ class Deletion:
 
 
 async def delete_expired(connection: Connection, scope: Scope, hashes: Sequence[bytes], now: datetime) -> Deletion:
-    """Delete expired notes of exactly this scope with one of these texts, so that they can be stored anew."""
+    """Delete expired notes of exactly this scope with one of these texts, so that the texts can be stored again."""
     cursor = await connection.execute(QUERIES["lock_expired_notes"], scope_parameters(scope) | {"hashes": list(hashes)})
     return await delete_notes(connection, scope.tenant, [row["id"] async for row in cursor], now)
 
@@ -263,6 +265,7 @@ async def delete_notes(connection: Connection, tenant: str, ids: Sequence[UUID],
         return Deletion()
     deleted: dict[UUID, bool] = {}
     parameters = {"ids": list(ids), "tenant": tenant, "now": now}
+    # Each round deletes the notes made from those of the round before, or merged into them; chains of them are short.
     while more := await (await connection.execute(QUERIES["delete_notes"], parameters)).fetchall():
         deleted |= {row["id"]: row["is_direct"] for row in more}
     derived = [id_ for id_, is_direct in deleted.items() if not is_direct]
