@@ -16,7 +16,7 @@ POLL_INTERVAL_S = 0.1
 
 
 def run(settings: Settings, report: up.Report, on_ready: up.OnReady) -> None:
-    """Start everything, and deploy anew whenever asked, until a signal.
+    """Start everything, and deploy again at each request, until a signal.
 
     Args:
         settings: With Postgres and the graph as servers: an embedded one is started for the first application alone.
@@ -42,13 +42,13 @@ def _redeploy_when_asked(settings: Settings, folder: Path) -> None:
 
 
 def changed(settings: Settings, turn: int) -> Settings:
-    """Return settings that differ from all before in something that harms nobody."""
+    """Return settings that differ from all before in a harmless value."""
     search = settings.search.model_copy(update={"limit": settings.search.limit + turn})
     return settings.model_copy(update={"search": search, "data_dir": settings.data_dir.resolve()})
 
 
 def _redeploy(settings: Settings) -> float:
-    """Deploy the application anew and return the seconds until all of it runs."""
+    """Deploy the application again and return the seconds until all of it runs."""
     from ray import serve  # noqa: PLC0415 - Ray's flags must be in the environment first
 
     from deployments.app import build  # noqa: PLC0415

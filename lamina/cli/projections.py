@@ -1,4 +1,4 @@
-"""`lamina reindex` and `lamina audit`: build projections anew, move them, compare them with Postgres."""
+"""`lamina reindex` and `lamina audit`: rebuild projections, move them, compare them with Postgres."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -56,7 +56,7 @@ def reindex(
 
 
 def _reindex(settings: Settings, name: ProjectionName, *, is_named: bool) -> LaminaError | None:
-    """Build a projection anew; an error is returned, so that it does not hold up the others."""
+    """Rebuild a projection; return an error instead of raising it, so that it does not hold up the others."""
     try:
         generation = asyncio.run(_active_generation(settings))
         if is_kept_here(settings, postgres_url(settings), name, generation):

@@ -13,7 +13,7 @@ LEVELS = ("tenant", "workspace", "namespace")
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """A part of the data; an id that is ``None`` stands for all.
+    """A part of the data; an id that is ``None`` means all.
 
     Raises:
         InvalidInput: If a level is given without the one above it, or is no id.

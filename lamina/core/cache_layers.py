@@ -59,7 +59,7 @@ class CacheEntry:
 
 @dataclass(frozen=True, slots=True)
 class ShardQuery:
-    """Everything that one request wants to know of a shard, in one round trip.
+    """The look-ups of one request in a shard, in one round trip.
 
     Args:
         space: Whose caches.

@@ -66,7 +66,7 @@ class Tally:
             self._counts[layer] = self._counts.get(layer, LayerCounts()) + more
 
     def take(self) -> Mapping[Layer, LayerCounts]:
-        """Return the counts and begin anew."""
+        """Return the counts and reset them."""
         taken = self.read()
         self._counts = {}
         return taken

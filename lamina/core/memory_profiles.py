@@ -1,4 +1,4 @@
-"""Memory profiles: how an agent wants to remember, and how request, profile and settings combine."""
+"""Memory profiles: an agent's defaults of its requests, and their precedence over the settings."""
 
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
@@ -18,7 +18,7 @@ MAX_TTL_DAYS = 36_500.0
 
 @dataclass(frozen=True, slots=True)
 class MemoryProfile:
-    """How an agent wants to remember.
+    """An agent's defaults of its requests.
 
     Args:
         tiers: The tiers that are searched for it.

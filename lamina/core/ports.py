@@ -245,10 +245,10 @@ class Projection(Protocol[State]):
 
 @runtime_checkable
 class Rebuildable(Protocol[State]):
-    """A projection that can be built anew beside itself: searches miss nothing meanwhile."""
+    """A projection that can be rebuilt beside itself, while searches use the old store."""
 
     def beside(self, build: int) -> Projection[State]:
-        """Return the store of a build, which nobody searches yet; it is made when it takes its first changes."""
+        """Return the store of a build, which no search reads yet; its first changes create it."""
         ...
 
     async def switch(self, build: int) -> None:

@@ -46,6 +46,6 @@ class Stamp:
         return self.namespace, self.workspace
 
     def whole(self, now: datetime) -> tuple[object, ...]:
-        """Return all of it, as of a moment: a share that has expired by then counts no more."""
+        """Return all parts as of a moment, without shares that have expired by then."""
         active = (item for item in self.shared if item.share.state(now) is ShareState.ACTIVE)
         return *self.own(), *((str(item.share.id), item.epoch) for item in active)

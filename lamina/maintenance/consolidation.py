@@ -286,7 +286,7 @@ def _compare_edges(found: Sequence[InferredEdge], known: Sequence[DictRow]) -> C
 
 
 async def _withdraw_inferences(connection: Connection, ids: Sequence[UUID]) -> list[DictRow]:
-    """Delete the inferences of edges: edges without other evidence go, the strength of the others is computed anew."""
+    """Delete the inferences of edges, and edges without other evidence; recompute the strength of the others."""
     rows = await delete_inferences(connection, ids, SOURCE)
     ends = sorted({end for row in rows for end in (row["from_id"], row["to_id"])})
     await prune_evidence(connection, ends, sorted({row["id"] for row in rows}))

@@ -15,9 +15,9 @@ from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.job_runs import JobRuns, job_lock
 
 logger = logging.getLogger(__name__)
-# Has workers bring these partitions of a run to their end, a bounded number at a time.
+# Runs the workers of these partitions to their end, a bounded number at a time.
 FanOut = Callable[[Run, Sequence[int]], Awaitable[None]]
-# Time after its order in which a run is tried again while a store or model is unavailable.
+# A run whose store or model is unavailable is tried again for so long after its order.
 RETRIED = timedelta(days=1)
 
 
@@ -54,7 +54,7 @@ class Driver:
         self._clock = clock
 
     async def drive(self, id_: UUID) -> Run:
-        """Bring a queued or interrupted run to its end, from the cursors of its partitions.
+        """Drive a queued or interrupted run to its end, from the cursors of its partitions.
 
         Raises:
             NotFound: If there is no such run.
@@ -66,7 +66,7 @@ class Driver:
         return await self._runs.get(id_)
 
     async def start(self, order: Order, on_begin: Callable[[Run], None] | None = None) -> Run:
-        """Bring an order to its end: an interrupted run of the same order goes on, else a new one starts.
+        """Drive an order to its end: resume an interrupted run of the same order, or start a new one.
 
         Args:
             order: The order.

@@ -43,7 +43,7 @@ class PreparedSummary:
 
     @property
     def last(self) -> LiveMessage:
-        """Return the message at whose position it stands."""
+        """Return the message whose position it takes."""
         return self.replaced[-1]
 
     def content_hash(self) -> bytes:

@@ -38,7 +38,7 @@ class Undo:
         self._window = window
 
     async def undo(self, id_: UUID, now: datetime, tenant: str | None = None) -> RunCounts:
-        """Undo a run; an interrupted undo goes on.
+        """Undo a run, or resume its interrupted undo.
 
         Returns:
             ``seen``: rows that the run had changed; ``changed``: rows with their old values again. Others have been

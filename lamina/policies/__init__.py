@@ -1,1 +1,1 @@
-"""Pure decisions: what ranks first, what is retained, what caches keep."""
+"""Pure decisions of ranking, retention and caching."""

@@ -35,7 +35,7 @@ async def fill(
     tenants: Sequence[str],
     report_page: Callable[[int], None],
 ) -> FillReport:
-    """Have a store that nobody feeds yet take over every memory, and compare it with Postgres.
+    """Fill a store that no indexer feeds yet with every memory, and compare it with Postgres.
 
     Changes meanwhile may be missed: the service that begins to feed the store applies everything again.
 

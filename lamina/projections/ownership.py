@@ -22,7 +22,7 @@ Check = Callable[[], Awaitable[None]]
 
 
 class RebuildableProjection(AuditableProjection[Any], Rebuildable[Any], Protocol):
-    """A projection that can be fed, audited, and built anew beside itself."""
+    """A projection that can be fed, audited, and rebuilt beside itself."""
 
 
 class ServerStore(Protocol):
@@ -76,7 +76,7 @@ class OwnedProjection(OwnedBuild):
 
 @dataclass(frozen=True, slots=True)
 class OwnedRebuildable(OwnedProjection):
-    """A projection that takes changes only while it is kept here, and can be built anew beside itself."""
+    """A projection that takes changes only while it is kept here, and can be rebuilt beside itself."""
 
     store: RebuildableProjection
 
@@ -90,7 +90,7 @@ class OwnedRebuildable(OwnedProjection):
 
 
 def owned(store: AuditableProjection[Any], check: Check) -> AuditableProjection[Any]:
-    """Return the projection with the check before every change; it can be built anew if the store can."""
+    """Return the projection with the check before every change; it can be rebuilt beside itself if the store can."""
     return OwnedRebuildable(store, check) if isinstance(store, Rebuildable) else OwnedProjection(store, check)
 
 

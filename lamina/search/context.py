@@ -130,7 +130,7 @@ class ContextSearch:
 async def read_or_degrade(
     part: str, reading: Awaitable[Part], deadline_s: float
 ) -> tuple[Part | None, Mapping[str, str]]:
-    """Read a part of an answer, or return the reason why it is missing: the answer goes on without it."""
+    """Read a part of an answer, or return the reason why the answer lacks it."""
     try:
         async with time_limit(deadline_s):
             return await reading, {}

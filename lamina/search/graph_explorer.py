@@ -86,7 +86,7 @@ class Traversal:
 
 
 class NoLinks:
-    """Stands in for the graph store where none is configured."""
+    """Follows no links, in place of a graph store where none is configured."""
 
     async def expand(self, frontier: Frontier) -> Sequence[FollowedLink]:  # noqa: ARG002 - the port's signature
         """Refuse: a failure is never an empty success."""

@@ -38,7 +38,7 @@ class AnswerPolicy:
 
 @dataclass(frozen=True, slots=True)
 class RequestIdentity:
-    """All that tells a request from others.
+    """The fields that distinguish a request from others.
 
     Args:
         kind: The call; two kinds never share an answer.

@@ -188,15 +188,15 @@ class ResponsePolicy:
 
 @dataclass(frozen=True, slots=True)
 class AgentState:
-    """The counters that prove an agent's responses current, and its hits of late.
+    """The counters that prove an agent's responses current, and its recent lookups and hits.
 
     Args:
         agent_epoch: How often the agent's memory or system prompt changed.
         workspace_epoch: How often the memory of its workspace was changed without an agent.
         workspace_writes: How often it was changed at all.
         prompt_version: Of the agent's system prompt; ``None`` if no caller named one.
-        lookups: How often the agent asked, of late.
-        hits: How often a response answered.
+        lookups: Recent lookups of the agent.
+        hits: Those of them that a response answered.
     """
 
     agent_epoch: int
@@ -317,7 +317,7 @@ class ResponseLookup:
         layer: The layer that had it.
         age_s: Seconds since it was stored.
         expires_in_s: Seconds until it becomes stale; below 0 afterwards.
-        is_to_refresh: Whether this caller, and no other one now, is to make it anew.
+        is_to_refresh: Whether this caller is the one to replace it by a new one.
     """
 
     state: LookupState
@@ -380,7 +380,7 @@ class ResponseFigures:
         live: Fresh ones.
         stale: Those that answer until they are refreshed, or their grace ends.
         expired: Those that answer no more.
-        lookups: Of all agents, of late.
+        lookups: Recent ones, of all agents.
         hits: Those of them that a response answered.
     """
 

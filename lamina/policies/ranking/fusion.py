@@ -36,7 +36,7 @@ class RankingPolicy:
 
 @dataclass(frozen=True, slots=True)
 class FusionOptions:
-    """How one call wants its rankings fused.
+    """The choices of one call about the fusion of its rankings.
 
     Args:
         method: Which fusion.

@@ -25,7 +25,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DatedNote:
-    """A note that is no summary, whether or not a summary stands for it already.
+    """A note that is no summary, whether or not a summary covers it already.
 
     Args:
         user: Its owner; ``None``: everybody's.

@@ -114,7 +114,7 @@ class FalkorDBEngine:
 
 
 class FalkorDBGraph(CypherGraph):
-    """The graph store of a FalkorDB server, which can be built anew beside itself.
+    """The graph store of a FalkorDB server, which can be rebuilt beside itself.
 
     Args:
         engine: The server.
@@ -125,7 +125,7 @@ class FalkorDBGraph(CypherGraph):
         self._server = engine
 
     def beside(self, build: int) -> CypherGraph:
-        """Return the store of a build, which nobody searches yet; it is made when it takes its first changes.
+        """Return the store of a build, which no search reads yet; its first changes create it.
 
         Args:
             build: From 1; a later one is higher.
@@ -144,7 +144,7 @@ class FalkorDBGraph(CypherGraph):
 
 
 def falkordb_graph(url: str, *, connections: int, read_deadline_s: float) -> FalkorDBGraph:
-    """Return the graph store of a FalkorDB server, which is connected to at need.
+    """Return the graph store of a FalkorDB server; its first call connects.
 
     Args:
         url: ``redis://…``, ``rediss://…`` or ``unix:///path/of/socket``.

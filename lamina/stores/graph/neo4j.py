@@ -120,7 +120,7 @@ class Neo4jEngine:
 
 
 def neo4j_graph(settings: Neo4jServerSettings, *, read_deadline_s: float) -> CypherGraph:
-    """Return the graph store of a Neo4j server, which is connected to at need.
+    """Return the graph store of a Neo4j server; its first call connects.
 
     Raises:
         Misconfigured: If the URL is none of Neo4j's.

@@ -209,7 +209,7 @@ async def restore_links(
 
 
 async def restore_links_from(connection: Connection, entry: ArchivedEntry, notes: Sequence[ArchivedNote]) -> set[UUID]:
-    """Link other notes to restored ones again, unless somebody rewrote them since; return those that are linked."""
+    """Link other notes to restored ones again, unless these were rewritten since; return the linked ones."""
     links = [(UUID(from_id), note.id, strength) for note in notes for from_id, strength in note.extra["linked_from"]]
     parameters = {
         "tenant": entry.tenant,

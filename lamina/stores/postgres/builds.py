@@ -94,7 +94,7 @@ class Builds:
 
 
 def order_build(url: str, projection: ProjectionName) -> tuple[int, int]:
-    """Have the running service build a projection anew beside the old one; return its number and size.
+    """Order a build of a projection from the running service, beside the old store; return its number and size.
 
     The order is committed before the memories are read: from then on the indexer applies each change to both stores, so
     a memory that is written meanwhile is either read here or applied to both. A call that was cut off can be repeated.

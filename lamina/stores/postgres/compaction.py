@@ -1,4 +1,4 @@
-"""Sessions as compaction sees them: their live messages, and the summaries that stand for older ones."""
+"""The compaction of sessions: their live messages, and the summaries that replace older ones."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ QUERIES = load_queries("compaction.sql")
 
 @dataclass(frozen=True, slots=True)
 class SessionSummary:
-    """A message that stands for older ones of its session.
+    """A message that replaces older ones of its session.
 
     Args:
-        position: That of the last message that it stands for.
+        position: That of the last message that it replaces.
     """
 
     id: UUID
@@ -46,7 +46,7 @@ async def find_large_sessions(pool: Pool, area: Area, *, least_tokens: int, afte
 
 
 async def read_live_messages(pool: Pool, scope: Scope) -> list[DictRow]:
-    """Return the messages and summaries that no summary stands for, of all users, in the order of the session."""
+    """Return the messages and summaries that no summary has replaced, of all users, in the order of the session."""
     async with connect(pool) as connection:
         cursor = await connection.execute(QUERIES["read_live_messages"], scope_parameters(scope))
         return await cursor.fetchall()

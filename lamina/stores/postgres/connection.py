@@ -90,11 +90,10 @@ def new_pool(url: str, settings: PoolSettings, *, plans: Plans = "custom", pooli
     Args:
         url: The database.
         settings: How many connections.
-        plans: ``custom`` plans each statement anew, for its values: the best plan depends on how large the asked
-            scope is. ``generic`` does so once, for any, which saves a small statement by primary keys more time
-            than it takes.
-        pooling: What the URL's server keeps for a connection: a session, or one for each transaction, as PgBouncer
-            does in its transaction mode. There each statement is planned anew.
+        plans: ``custom`` plans each execution for its values: the best plan depends on the size of the scope.
+            ``generic`` plans a statement once: for a small one by primary keys, planning takes longer than execution.
+        pooling: ``session`` where a connection has a session of the server, ``transaction`` where it has one for each
+            transaction, as behind PgBouncer in transaction mode. There each execution is planned.
     """
     by_session = pooling == "session"
     return (OutageAwarePool if by_session else TransactionPool)(

@@ -70,7 +70,7 @@ async def read_summaries(pool: Pool, area: Area, source: str) -> list[DictRow]:
 
 
 async def read_consolidated(pool: Pool, area: Area, source: str) -> list[DictRow]:
-    """Return the notes of a job that nobody rewrote, with the ids and hashes of the notes each was made from."""
+    """Return the notes of a job that were not rewritten, with the ids and hashes of their sources."""
     async with connect(pool) as connection:
         cursor = await connection.execute(QUERIES["read_consolidated"], {**area.ids(), "source": source})
         return await cursor.fetchall()

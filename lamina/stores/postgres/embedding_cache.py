@@ -95,7 +95,7 @@ class EmbeddingTable:
         await self._execute(QUERIES["put_embeddings"], parameters)
 
     async def purge_expired(self, now: datetime, ttl_days: float, tenant: str | None = None) -> int:
-        """Delete embeddings that nobody used for ``ttl_days``, of a tenant or of all; return how many.
+        """Delete embeddings that were not used for ``ttl_days``, of a tenant or of all; return how many.
 
         Raises:
             Unavailable: If Postgres does not answer.

@@ -214,7 +214,7 @@ async def advance_partition(
     problems: Sequence[str] = (),
     is_done: bool = False,
 ) -> bool:
-    """Advance a partition, as the first statement of a page's transaction; report whether nobody else did meanwhile."""
+    """Advance a partition, as the first statement of a page's transaction; report whether no other worker did."""
     parameters = {
         "run_id": run,
         "partition": partition.number,

@@ -34,7 +34,7 @@ class KeyRole(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """The tenant and role that a valid key stands for."""
+    """The tenant and role of a valid key."""
 
     tenant: str
     role: KeyRole

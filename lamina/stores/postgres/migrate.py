@@ -122,12 +122,12 @@ def connection_refusal(message: str) -> Misconfigured:
 
 
 def is_outage(message: str) -> bool:
-    """Report whether a message of libpq tells of an outage that may pass, not of a fault that an operator must mend."""
+    """Report whether a message of libpq means an outage that may pass, not a fault that an operator must repair."""
     return not any(part in message for part, _ in _REFUSALS)
 
 
 def wait_for_server(url: str, seconds: float) -> None:
-    """Wait until the server accepts or refuses connections, or the time is over; :func:`migrate` tells the cause."""
+    """Wait until the server accepts or refuses connections, or the time is over; :func:`migrate` reports the cause."""
     deadline = time.monotonic() + seconds
     while (message := _refusal(url)) is not None and is_outage(message) and time.monotonic() < deadline:
         logger.warning("postgres does not answer yet; the start waits: %s", message)

@@ -185,7 +185,7 @@ async def delete_procedure(connection: Connection, tenant: str, id_: UUID, now: 
 async def report_outcome(
     connection: Connection, scope: Scope, id_: UUID, outcome: ProcedureOutcome, now: datetime
 ) -> ReportResult:
-    """Count an outcome and weigh the procedure anew; reports on one procedure happen one after another.
+    """Count an outcome and update the procedure's strength; reports on one procedure are serialised.
 
     Args:
         connection: In a transaction.

@@ -1,4 +1,4 @@
-"""Vectors of a generation beside those that searches read: rows that lack them, and vectors that nobody reads."""
+"""Vectors of a generation beside the active one: rows that lack them, and outdated vectors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
