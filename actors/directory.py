@@ -19,6 +19,7 @@ from lamina.core.ports import CacheShard
 from lamina.errors import Unavailable
 from lamina.policies.caching.shard import ShardLimits
 
+# Ray's own default for async actors, written down because the waiting room is bounded by it.
 MAX_CONCURRENCY = 1000
 # The group of calls that may wait long, in a thread of their own: nothing else waits for them.
 CLAIMS = "claims"
@@ -96,8 +97,10 @@ def actor_options(name: str, namespace: str, resources: Mapping[str, float]) -> 
         "lifetime": "detached",
         "get_if_exists": True,
         "max_restarts": -1,
+        # The shards and the scheduler mostly wait; a reserved CPU each would take those of the replicas.
         "num_cpus": 0,
         "resources": dict(resources),
+        # Each call would be an event in Ray's control store: thousands a second, which nobody reads.
         "enable_task_events": False,
     }
 

@@ -112,6 +112,7 @@ def watch(
     loop = asyncio.get_running_loop()
     # The task holds no reference to the owner, or the owner would never be collected.
     task = loop.create_task(_watch(part, meter, pool, tell), name=f"watch {part}")
+    # At the end of the process there is no loop any more that could cancel the task.
     weakref.finalize(owner, _end, loop, task).atexit = False
 
 

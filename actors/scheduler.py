@@ -69,6 +69,7 @@ class Scheduler:
     async def _follow(self) -> None:
         times = AsyncIOScheduler(timezone="UTC")
         for job, schedule in self._schedules.items():
+            # However late: an order that an outage or a busy loop has delayed is made once, not dropped.
             times.add_job(self.order, schedule.trigger(), args=[job], coalesce=True, misfire_grace_time=None)
         times.start()
         try:
@@ -106,6 +107,7 @@ class Scheduler:
         while True:
             try:
                 async with await listen(session_url(self._settings), CHANNEL, name="lamina scheduler") as connection:
+                    # At each connection, since orders may have come due during an outage.
                     await self._catch_up()
                     await self._listen(connection)
             except Exception as error:  # noqa: BLE001 - it has no other owner: if it ended, no job would run again
@@ -127,6 +129,7 @@ class Scheduler:
                 self._started[run.id] = asyncio.create_task(self._start(run.id))
 
     async def _is_free(self, run: Run) -> bool:
+        # Free again at once: it only tells whether a driver of another process works on the run, or has died.
         async with job_lock(session_url(self._settings), run.order) as is_free:
             return is_free
 
@@ -151,6 +154,7 @@ def open_scheduler(settings: Settings) -> "ActorHandle[Scheduler]":
     Raises:
         Misconfigured: If the schedule cannot be read.
     """
+    # Here, where the caller sees the error: in the actor's constructor it would only end the actor.
     schedules(settings.jobs.schedule)
     namespace, name = jobs_namespace(settings), f"scheduler-{jobs_edition(settings)}"
     options = actor_options(name, namespace, settings.jobs.driver_resources)

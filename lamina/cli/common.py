@@ -17,7 +17,7 @@ from lamina.errors import LaminaError, Misconfigured
 from lamina.local import find_service
 from lamina.settings import EmbeddedPostgresSettings, PostgresServerSettings, Settings, load_settings
 
-# Tries after a refused connection, without a pause: nobody wants to wait for that at a terminal.
+# One retry of a refused connection, without a pause: at a terminal, a quick error is better than seven seconds.
 AT_ONCE = 1
 console = Console()
 errors = Console(stderr=True)

@@ -13,9 +13,9 @@ from lamina.client.calls import Call, Calls, Json
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 DEFAULT_TIMEOUT_S = 60.0
-# Tries after a refused connection: at once, then after 0.5, 1, 2 and 4 seconds, longer than a proxy takes to restart.
-# Nothing was sent then, so that this is safe for writes, too. So is asking a proxy again that does not know its
-# routes yet: no replica has seen the request.
+# Retries of a refused connection: at once, then after 0.5, 1, 2 and 4 seconds, longer than a proxy takes to restart.
+# Nothing was sent then, so that this is safe for writes, too. So is a retry at a proxy that does not know its routes
+# yet: no replica has seen the request.
 CONNECT_RETRIES = 5
 ROUTE_PAUSE_S = 0.5
 
@@ -59,7 +59,7 @@ class Client(Calls[Json, None]):
         """Send a call and return its JSON answer; a `LaminaError` if there is none."""
         response = self._request(call)
         for _ in range(self._route_retries):
-            if not is_unrouted(response):
+            if not is_unrouted(response):  # httpx repeats only what did not connect.
                 break
             time.sleep(ROUTE_PAUSE_S)
             response = self._request(call)

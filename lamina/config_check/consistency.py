@@ -80,6 +80,7 @@ def _check_schedules(settings: Settings) -> Iterator[Finding]:
 def _check_accelerator(settings: Settings) -> Iterator[Finding]:
     name = settings.serve.embedder.accelerator
     if name is not None and name not in ACCELERATORS:
+        # Cloud providers write nvidia-l4 where Ray says L4.
         close = nearest_name(name.upper().rpartition("NVIDIA-")[2], ACCELERATORS)
         yield warning(
             ("serve", "embedder", "accelerator"),

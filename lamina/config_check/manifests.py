@@ -78,6 +78,7 @@ def _check_container(container: Container, config_maps: ConfigMaps) -> Iterator[
         return
     file = _settings_file(container, config_maps)
     settings, found = read_settings(file, container.variables)
+    # The faults of the file alone are reported where the file stands, in its ConfigMap.
     found_in_file = set(map(str, read_settings(file)[1]))
     yield from (finding for finding in found if str(finding) not in found_in_file)
     if settings is not None:

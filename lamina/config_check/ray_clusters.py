@@ -21,6 +21,7 @@ CLUSTER_PATHS: Mapping[str, tuple[str, ...]] = {
 }
 HEAD = "headGroupSpec"
 GPU = "nvidia.com/gpu"
+# Kubernetes' own default.
 DEFAULT_GRACE_S = 30
 # The Ray that Lamina is built on; a test compares with the pinned one.
 RAY_VERSION = "2.60.0"

@@ -13,6 +13,7 @@ from lamina.config_check.ray_variables import PREFIX, find_misspelt
 from lamina.config_check.settings_file import Variables, read_settings
 from lamina.settings import Settings
 
+# A text and not the function: this package runs where Ray is not installed.
 BUILDER = "deployments.app:build"
 # Import paths of the application; Ray takes both.
 BUILDERS = (BUILDER, BUILDER.replace(":", "."))

@@ -9,6 +9,7 @@ from lamina.core.ports import Inventory
 from lamina.core.tiers import ProjectionName
 from lamina.stores.postgres.outbox import Outbox
 
+# Vectors of this many memories are in memory at once.
 PAGE = 500
 
 

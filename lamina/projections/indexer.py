@@ -20,6 +20,7 @@ from lamina.stores.postgres.outbox import CHANNEL, Outbox
 logger = logging.getLogger(__name__)
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 5.0
+# Their sequence numbers are a parameter of every query for further rows, and a crash repeats them.
 MAX_UNFLUSHED = 4096
 CANCEL_STEP_S = 1.0
 LOOK_S = 1.0
@@ -101,8 +102,8 @@ class Indexer:
 class Follower:
     """Keeps one projection up to date; a failing one holds up no other.
 
-    While the projection is built anew, both stores take over the changes; the new one takes the old one's place
-    when it has everything that there was when the build was ordered.
+    While the projection is rebuilt, both stores take the changes; the new one replaces the old one when it has
+    everything that existed when the build was ordered.
 
     Args:
         name: Name of the projection.
@@ -156,6 +157,7 @@ class Follower:
             return count
 
     async def _step(self) -> None:
+        # Cleared before the outbox is read: a notification that comes while it is read must not be lost.
         self.wake.clear()
         async with self._turn:
             await self._apply()
@@ -186,6 +188,7 @@ class Follower:
         while batch := await self._outbox.take(self._name, self._batch_size, self._applied):
             changes = await self._outbox.changes(self._name, [id_ for _, id_ in batch])
             self._beside = await self._store_beside()
+            # First the store that searches use: a build that fails must not keep a change from it.
             await self._projection.apply(changes)
             await self._do_beside(methodcaller("apply", changes))
             self._applied += [seq for seq, _ in batch]
@@ -198,6 +201,7 @@ class Follower:
         if self._applied:
             await self._projection.flush()
             await self._do_beside(methodcaller("flush"))
+            # Only after the flush: a row that left the outbox before would be lost in a crash.
             await self._outbox.finish(self._applied)
             self._applied = []
 

@@ -129,6 +129,7 @@ class Archive:
         """
         _check_name(name)
         _check_notes(notes)
+        # Before anything is written: notes that Parquet cannot hold leave the earlier file as it is.
         data = to_parquet(notes)
         manifest = _describe(name, data, notes, now)
         self._replace(name, data, _as_json(manifest))
@@ -163,6 +164,7 @@ class Archive:
             self.remove(name)
             return None
         written = self.write(name, left, now=now)
+        # Parts are left by writes that were cut off; their notes may be those that have to go.
         self._delete([file for file in self._files_of(name) if file.endswith(PART)])
         return written
 
