@@ -189,7 +189,7 @@ class Recorder:
         sources = {f"message:{id_}" for id_ in new}
         drawn = [item for item in turn.notes if item.note.source in sources]
         notes, entries = await self._put(connection, scope, drawn, now)
-        # A turn that is sent again has no new message. It must not patch the profile, which may have later values by now.
+        # A turn that is sent again has no new message: it must not overwrite later values of the profile.
         facts = turn.profile if new and scope.user is not None else {}
         profile = await patch_profile(connection, scope, facts, now) if facts else None
         fresh = [note.id for note in notes if not note.existed]
