@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 from rich.table import Table
 
 from benchmarks.report import publish, stage, table
+from benchmarks.shingles import shingled
 from lamina.errors import Misconfigured
-from lamina.policies.retention.set_join import SetJoin, shingled
+from lamina.policies.retention.set_join import SetJoin
 
 NAMES = ("debian_descriptions", "irc_messages_50k")
 SIZE = 5

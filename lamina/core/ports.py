@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lamina.core.cache_layers import Layer, ShardAnswer, ShardQuery, Space
 from lamina.core.cache_stats import ShardStats, ShardUpdate
-from lamina.core.links import FollowedLink, Frontier, Node
+from lamina.core.links import FollowedLink, Frontier
 from lamina.core.memories import Chunk, Extraction, Message
 from lamina.core.queries import Failure, Filters, Neighbour, Query, Ranking
 from lamina.core.scope import Scope
@@ -209,25 +209,6 @@ class Links(Protocol):
         Raises:
             Unavailable: If the store does not answer.
         """
-        ...
-
-
-class GraphStore(Links, Protocol):
-    """A store that follows links fast; a projection of Postgres."""
-
-    async def apply(self, changes: "Sequence[Change[Node]]") -> None:
-        """Replace each node and all links that start from it; idempotent.
-
-        A link to a node that is not known yet makes a bare node, which its own change completes.
-        """
-        ...
-
-    async def flush(self) -> None:
-        """Return when everything applied so far survives a crash of the store."""
-        ...
-
-    async def nodes(self, after: UUID | None, limit: int, tenant: str | None = None) -> Sequence[tuple[UUID, Node]]:
-        """Return nodes with their links in the order of their ids, from the one after ``after`` on; for the audit."""
         ...
 
 

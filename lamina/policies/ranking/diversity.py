@@ -77,12 +77,6 @@ def diversify(hits: Sequence[FusedHit], policy: DiversityPolicy, *, enough: int)
     return (*kept, *moved, *hits[seen:])
 
 
-def are_near_identical(first: Memory, second: Memory, jaccard: float) -> bool:
-    """Decide whether two memories say the same in nearly the same words."""
-    one, other = _statement(first), _statement(second)
-    return _are_alike(one, other, jaccard) and one.facts == other.facts
-
-
 def _are_alike(one: _Statement, other: _Statement, jaccard: float) -> bool:
     if one.tier != other.tier or not one.words or not other.words:
         return False

@@ -7,7 +7,7 @@ absorbed: A near B near C does not make A and C one.
 
 from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from uuid import UUID
@@ -99,26 +99,6 @@ def decide_merges(
         return []
     groups = _Grouping(newest_first, min_jaccard, window).groups()
     return [_merge(note, absorbed) for note, absorbed in groups if absorbed]
-
-
-def apply_merges(notes: Iterable[MergeCandidate], merges: Iterable[Merge]) -> list[MergeCandidate]:
-    """Return the notes after the merges, in their order."""
-    by_survivor = {merge.survivor_id: merge for merge in merges}
-    absorbed = {id_ for merge in by_survivor.values() for id_ in merge.absorbed_ids}
-    return [_after(note, by_survivor.get(note.id)) for note in notes if note.id not in absorbed]
-
-
-def _after(note: MergeCandidate, merge: Merge | None) -> MergeCandidate:
-    if merge is None:
-        return note
-    return replace(
-        note,
-        hits=merge.hits,
-        importance=merge.importance,
-        last_hit_at=merge.last_hit_at,
-        confidence=merge.confidence,
-        tags=merge.tags,
-    )
 
 
 def _merge(survivor: MergeCandidate, absorbed: Sequence[MergeCandidate]) -> Merge:

@@ -9,7 +9,7 @@ Source:
     Wang, Li, Feng, SIGMOD 2012 (several shared tokens).
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -35,12 +35,9 @@ SHARED_BY_SMALL_SETS = 3
 # Sets of this band have prefixes of at most 3 + 3 tokens: 20 choices of three, a posting each.
 MAX_SLACK_OF_SMALL_SETS = 3
 LEFT_AT_ONCE = 64  # One bit of a uint64 mark each.
-PACKED_BITS = 62  # Of an int64, without its sign.
-ID_BITS = 31  # Of an int32 id, without its sign: two ids fit into PACKED_BITS.
 # A product such as 0.07 * 100 = 7.000000000000001 must not be rounded up to 8.
 _EPSILON = 1e-9
-_NO_CHARACTER = 0x110000  # The first number after the last code point.
-_NONE = np.empty(0, dtype=np.int64)
+NONE = np.empty(0, dtype=np.int64)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio: Fibonacci hashing.
 
 
@@ -83,7 +80,7 @@ class Reach:
         return near
 
 
-# Texts to tokens.
+# Values to tokens.
 
 
 def sets_of(items: Iterable[Iterable[Hashable]]) -> TokenSets:
@@ -95,33 +92,15 @@ def sets_of(items: Iterable[Iterable[Hashable]]) -> TokenSets:
         before = len(found)
         found += [ids.setdefault(value, len(ids)) for value in item]
         sizes.append(len(found) - before)
-    return TokenSets(np.array(found, dtype=np.int32), _offsets(np.array(sizes, dtype=np.int64)))
+    return TokenSets(np.array(found, dtype=np.int32), offsets_of(np.array(sizes, dtype=np.int64)))
 
 
-def shingled(texts: Sequence[str], size: int) -> TokenSets:
-    """Build the set of all runs of ``size`` characters of each text; a shorter text is one run by itself.
-
-    Cost:
-        About 0.06 s and 15 MB a million characters.
-    """
-    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
-    sizes = np.maximum(lengths, size)
-    starts = _offsets(sizes)
-    points = np.frombuffer("".join(text.ljust(size) for text in texts).encode("utf-32-le", "surrogatepass"), np.int32)
-    short = np.flatnonzero(lengths < size)
-    if len(short):
-        # frombuffer gives a read-only array.
-        points = points.copy()
-        points[_ragged(starts[short] + lengths[short], size - lengths[short])] = _NO_CHARACTER
-    ids = _gram_ids(_Codes(points, _alphabet(points)), size)
-    return TokenSets(_without_seams(ids, starts, size), _offsets(sizes - size + 1))
-
-
-def _offsets(sizes: Ints) -> Ints:
+def offsets_of(sizes: Ints) -> Ints:
+    """Return the start of each stretch of these sizes, and the end of the last."""
     return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
 
 
-def _ragged(starts: Ints, sizes: Ints) -> Ints:
+def ragged(starts: Ints, sizes: Ints) -> Ints:
     """Return the indices of several stretches, given their starts and sizes, one after the other."""
     ends = np.cumsum(sizes)
     total = int(ends[-1]) if len(ends) else 0
@@ -130,95 +109,13 @@ def _ragged(starts: Ints, sizes: Ints) -> Ints:
     return places
 
 
-def _alphabet(points: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Number the code points in use from 0, in their order."""
-    seen = np.zeros(_NO_CHARACTER + 1, dtype=np.bool_)
-    for part in _blocks(len(points)):
-        seen[points[part]] = True
-    return np.cumsum(seen, dtype=np.int32) - 1
-
-
-@dataclass(frozen=True, slots=True)
-class _Codes:
-    """A text as code points, and the place of each in the alphabet in use."""
-
-    points: NDArray[np.int32]
-    places: NDArray[np.int32]
-
-    @property
-    def width(self) -> int:
-        """The number of bits of a place."""
-        return max(1, int(self.places[-1]).bit_length())
-
-    def packed(self, part: slice, size: int) -> Ints:
-        """Pack each run that starts in a part into a number."""
-        # The last runs of a part reach into the next one.
-        codes = self.places[self.points[part.start : part.stop + size - 1]].astype(np.int64)
-        count = part.stop - part.start
-        run = codes[:count].copy()
-        for place in range(1, size):
-            run <<= self.width
-            run |= codes[place : place + count]
-        return run
-
-
-def _blocks(total: int) -> Iterator[slice]:
+def blocks(total: int) -> Iterator[slice]:
+    """Yield the slices of :data:`BLOCK` elements of an array."""
     for start in range(0, total, BLOCK):
         yield slice(start, min(total, start + BLOCK))
 
 
-def _gram_ids(codes: _Codes, size: int) -> Tokens:
-    """Number the runs of codes, equal ones the same; a long run is a pair of shorter ones."""
-    total = max(0, len(codes.points) - size + 1)
-    if size * codes.width <= PACKED_BITS:
-        return _ids(lambda part: codes.packed(part, size), total)
-    half = size // 2
-    first, second = _gram_ids(codes, half), _gram_ids(codes, size - half)[half:]
-    return _ids(lambda part: (first[part].astype(np.int64) << ID_BITS) | second[part], total)
-
-
-def _without_seams(ids: Tokens, starts: Ints, size: int) -> Tokens:
-    """Drop the runs that reach from one text into the next, in place: a copy would take as much memory again."""
-    kept = np.ones(len(ids), dtype=np.bool_)
-    for back in range(1, size):
-        kept[starts[1:-1] - back] = False
-    end = 0
-    for part in _blocks(len(ids)):
-        found = ids[part][kept[part]]
-        ids[end : end + len(found)] = found
-        end += len(found)
-    return ids[:end]
-
-
-def _ids(keys: Callable[[slice], Ints], total: int, turn: int = 0) -> Tokens:
-    """Number keys without sorting them, equal keys the same.
-
-    Each key is written to the slot of its hash, and the last one there owns the slot. Keys that read another key in
-    their slot try again in a further table, under another hash.
-    """
-    # Texts repeat their runs, so a quarter to half as many slots as keys are enough at first. Keys that lost their slot
-    # are mostly different ones: their table has two to four slots for each.
-    bits = max(1, total.bit_length() + (1 if turn else -2))
-    table = np.empty(1 << bits, dtype=np.int64)
-    for part in _blocks(total):
-        some = keys(part)
-        table[_hashed(some, bits, turn)] = some
-    ids = np.empty(total, dtype=np.int32)
-    lost, lost_keys = [_NONE], [_NONE]
-    for part in _blocks(total):
-        some = keys(part)
-        ids[part] = slots = _hashed(some, bits, turn)
-        losers = np.flatnonzero(table[slots] != some)
-        lost.append(losers + part.start)
-        lost_keys.append(some[losers])
-    places, rest = np.concatenate(lost), np.concatenate(lost_keys)
-    if len(places):
-        # Beyond the numbers of this table's slots.
-        ids[places] = _ids(lambda part: rest[part], len(rest), turn + 1) + (1 << bits)
-    return ids
-
-
-def _hashed(keys: Ints, bits: int, turn: int = 0) -> Ints:
+def hashed(keys: Ints, bits: int, turn: int = 0) -> Ints:
     """Hash keys to the upper bits of a product, every turn by another function."""
     mixed = keys.view(np.uint64) ^ np.uint64(turn * 0x632BE59BD9B4E019 & 0xFFFFFFFFFFFFFFFF)
     mixed = (mixed ^ (mixed >> np.uint64(32))) * _GOLDEN
@@ -252,7 +149,7 @@ class _Ordered:
 
     def places(self, rows: Ints) -> Ints:
         """Return the indices of the tokens of some sets, one set after the other."""
-        return _ragged(self.starts[rows], self.sizes[rows])
+        return ragged(self.starts[rows], self.sizes[rows])
 
 
 def _rarest_first(sets: TokenSets) -> _Ordered:
@@ -266,7 +163,7 @@ def _rarest_first(sets: TokenSets) -> _Ordered:
         found, sizes[first:last] = _sorted_sets(sets, ranks, bits, first, last)
         tokens[end : end + len(found)] = found
         end += len(found)
-    return _Ordered(tokens[:end], _offsets(sizes)[:-1], sizes)
+    return _Ordered(tokens[:end], offsets_of(sizes)[:-1], sizes)
 
 
 def _sorted_sets(sets: TokenSets, ranks: Tokens, bits: int, first: int, last: int) -> tuple[Tokens, Ints]:
@@ -299,7 +196,7 @@ def _repeated(values: Ints, keys: Ints) -> Ints:
 def _ranks(tokens: Tokens) -> Tokens:
     """Rank ids by ascending frequency; ids that do not occur have no rank."""
     counts = np.zeros(int(tokens.max(initial=-1)) + 1, dtype=np.int64)
-    for part in _blocks(len(tokens)):
+    for part in blocks(len(tokens)):
         np.add.at(counts, tokens[part], 1)
     present = np.flatnonzero(counts)
     ranks = np.zeros(len(counts), dtype=np.int32)
@@ -346,12 +243,12 @@ def _set_hashes(sets: _Ordered, groups: Ints | None) -> Ints:
     hashes = np.empty(len(sets), dtype=np.int64)
     for first, last in _runs(sets.sizes, BLOCK):
         rows = np.arange(first, last)
-        mixed = _hashed(sets.tokens[sets.places(rows)].astype(np.int64), 64)
+        mixed = hashed(sets.tokens[sets.places(rows)].astype(np.int64), 64)
         # A sum of hashes does not depend on the order of the tokens; the sum may overflow, which wraps.
-        hashes[first:last] = np.diff(np.concatenate(([0], np.cumsum(mixed)))[_offsets(sets.sizes[rows])])
+        hashes[first:last] = np.diff(np.concatenate(([0], np.cumsum(mixed)))[offsets_of(sets.sizes[rows])])
     # Sets whose sums collide rarely have the same size, too.
     hashes ^= sets.sizes
-    return hashes if groups is None else hashes ^ _hashed(groups, 64, 1)
+    return hashes if groups is None else hashes ^ hashed(groups, 64, 1)
 
 
 def _are_equal(sets: _Ordered, first: Ints, second: Ints) -> Mask:
@@ -418,7 +315,7 @@ class _Postings:
         self._packed = self._sorted(sets, groups)
         self._rows = self._packed & ((1 << self._row_bits) - 1)
         self._order = _order(self._rows)
-        self._of_row = _offsets(np.bincount(self._rows, minlength=len(sets)))
+        self._of_row = offsets_of(np.bincount(self._rows, minlength=len(sets)))
 
     def _sorted(self, sets: _Ordered, groups: Ints | None) -> Ints:
         """Return the postings in order, without those whose tokens no other set has."""
@@ -426,7 +323,7 @@ class _Postings:
         rows = np.flatnonzero((sets.sizes >= self._band.smallest) & (sets.sizes <= largest_partner))
         prefixes = self._prefixes[rows]
         parts = [self._choices(sets, rows[prefixes == prefix], int(prefix), groups) for prefix in np.unique(prefixes)]
-        packed = np.sort(np.concatenate([_NONE, *parts]))
+        packed = np.sort(np.concatenate([NONE, *parts]))
         return _repeated(packed, packed >> self._row_bits)
 
     def _choices(self, sets: _Ordered, rows: Ints, prefix: int, groups: Ints | None) -> Ints:
@@ -439,8 +336,8 @@ class _Postings:
             # With the group in the hash, sets of different groups never meet.
             keys = np.zeros((len(chosen), 1), dtype=np.int64) if groups is None else groups[chosen, None]
             for places in choices.T:
-                keys = _hashed(keys, 64, 1) ^ sets.tokens[sets.starts[chosen, None] + places]
-            parts.append(((_hashed(keys, 63 - self._row_bits) << self._row_bits) | chosen[:, None]).ravel())
+                keys = hashed(keys, 64, 1) ^ sets.tokens[sets.starts[chosen, None] + places]
+            parts.append(((hashed(keys, 63 - self._row_bits) << self._row_bits) | chosen[:, None]).ravel())
         return np.concatenate(parts)
 
     @cached_property
@@ -476,7 +373,7 @@ class _Postings:
     def found(self, rows: Ints, *, both_ways: bool) -> Pairs:
         """Pair the given rows with the larger rows, or all, that may be near: each pair once, ordered."""
         starts = self._of_row[rows]
-        own = self._order[_ragged(starts, self._of_row[rows + 1] - starts)]
+        own = self._order[ragged(starts, self._of_row[rows + 1] - starts)]
         ranges = [self._after, self._before] if both_ways else [self._after]
         met = [self._met(own, start[own], end[own]) for start, end in ranges]
         packed = np.concatenate(met)
@@ -488,7 +385,7 @@ class _Postings:
     def _met(self, own: Ints, starts: Ints, ends: Ints) -> Ints:
         left: Ints = np.repeat(self._rows[own], ends - starts)
         left *= len(self._sizes)
-        left += self._rows[_ragged(starts, ends - starts)]
+        left += self._rows[ragged(starts, ends - starts)]
         return left
 
     def _likely(self, left: Ints, right: Ints, times: Ints) -> Pairs:
@@ -550,7 +447,7 @@ class SetJoin:
         self.class_of: Ints = numbers[first]
         self._distinct = ordered.chosen(rows)
         self._members = np.argsort(self.class_of, kind="stable")
-        self._member_starts = _offsets(np.bincount(self.class_of, minlength=len(rows)))
+        self._member_starts = offsets_of(np.bincount(self.class_of, minlength=len(rows)))
         self._class_reach = None if reach is None else self._spans(reach)
         self._marks = np.zeros(int(self._distinct.tokens.max(initial=-1)) + 1, dtype=np.uint64)
         groups = None if self._class_reach is None else self._class_reach.groups
@@ -599,7 +496,7 @@ class SetJoin:
 
     def _near(self, rows: Ints, *, both_ways: bool) -> Pairs:
         found = [postings.found(rows, both_ways=both_ways) for postings in self._postings]
-        left, right = (np.concatenate([_NONE, *(pair[side] for pair in found)]) for side in (0, 1))
+        left, right = (np.concatenate([NONE, *(pair[side] for pair in found)]) for side in (0, 1))
         if self._class_reach is not None:
             within = self._class_reach.holds(left, right)
             left, right = left[within], right[within]
@@ -633,7 +530,7 @@ class SetJoin:
             found = marks[sets.tokens[sets.places(rows)]]
             found >>= np.repeat(bits[first:last].astype(np.uint64), sizes)
             found &= np.uint64(1)
-            counts[first:last] = np.add.reduceat(found, _offsets(sizes)[:-1])
+            counts[first:last] = np.add.reduceat(found, offsets_of(sizes)[:-1])
         for row in lefts:
             # Only the marked tokens: clearing the whole array would cost its size for every 64 sets.
             marks[sets.tokens[sets.starts[row] : sets.starts[row] + sets.sizes[row]]] = 0
@@ -660,15 +557,15 @@ class SetJoin:
         sizes = np.diff(self._member_starts)
         places = np.arange(len(self._members))
         rest = np.repeat(self._member_starts[1:], sizes) - places - 1
-        return self._members[np.repeat(places, rest)], self._members[_ragged(places + 1, rest)]
+        return self._members[np.repeat(places, rest)], self._members[ragged(places + 1, rest)]
 
     def _expanded(self, left: Ints, right: Ints) -> Pairs:
         """Pair every member of the left classes with every member of the right ones."""
         sizes = np.diff(self._member_starts)
-        firsts = _ragged(self._member_starts[left], sizes[left])
+        firsts = ragged(self._member_starts[left], sizes[left])
         partners = np.repeat(right, sizes[left])
         first = np.repeat(firsts, sizes[partners])
-        return self._members[first], self._members[_ragged(self._member_starts[partners], sizes[partners])]
+        return self._members[first], self._members[ragged(self._member_starts[partners], sizes[partners])]
 
 
 def _unpacked(packed: Ints, total: int) -> Pairs:
