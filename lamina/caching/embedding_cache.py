@@ -193,6 +193,7 @@ class CachingEmbedder:
             Unavailable: If the model does not answer.
         """
         name = text_key(scope.tenant, text)
+        # Callers of several workspaces share one flight; its end gives each workspace's shard the embedding.
         self._workspaces[name].add(scope.workspace)
         return await self._flights.run(name, partial(self._embed_once, name, text, scope.workspace))
 

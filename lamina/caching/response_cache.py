@@ -51,6 +51,7 @@ USES_WINDOW_S = 1.0
 MAX_WAITING = 64
 # Least time between two readings of a workspace's agents, for a shard that has no list and may not take one.
 AGENTS_INTERVAL_S = 1.0
+# Workspaces whose agents were read lately; one that has left is only read once more.
 _MAX_SPACES = 1000
 _OUTCOMES = {
     LookupState.HIT: LayerOutcome.HIT,
@@ -147,6 +148,7 @@ class ResponseCache:
         answer = await self._answer(asked)
         if answer.state is LookupState.MISS and wait_s > 0 and not await self._must_make(asked, wait_s):
             again = replace(asked, found=NOTHING_FOUND, now=self._clock())
+            # Without the shard's findings of before: the response is newer than they are.
             answer = await self._in_time(self._policy.deadline_s, self._exact_response(again)) or answer
         self._count(asked, answer)
         return answer

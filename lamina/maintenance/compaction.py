@@ -48,6 +48,7 @@ def compaction_policy(chosen: JobsSettings) -> CompactionPolicy:
         due=of.due,
         target=of.target,
         keep=of.keep_messages,
+        # Half: with a longer summary the session would be due again after a few messages.
         summary_tokens=max(MIN_SUMMARY_TOKENS, min(chosen.summaries.tokens, half)),
     )
 
@@ -183,6 +184,7 @@ class CompactionJob:
         """Compact the sessions whose messages are all unchanged; none after a switch to another embedding model."""
         hashes = {item.id: item.content_hash for one in plan for item in one.replaced}
         locked = await lock_live_messages(writer.connection, area, hashes)
+        # A run may outlast a switch of models, and vectors of the old one would never be found.
         active = await read_active_generation(writer.connection)
         number = 0 if active is None else active.number
         unchanged = [one for one in plan if one.generation == number and {item.id for item in one.replaced} <= locked]

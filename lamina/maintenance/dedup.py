@@ -18,6 +18,7 @@ from lamina.stores.postgres.job_changes import RowChange
 from lamina.stores.postgres.note_duplicates import read_merge_page
 from lamina.stores.postgres.notes import count_notes, lock_unchanged
 
+# Each page also reads the window before it, so small pages would read most notes many times.
 PAGE_NOTES = 20_000
 # Notes in memory: those of a page, and the newest of the window before it.
 MOST_NOTES = 100_000

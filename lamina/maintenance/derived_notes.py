@@ -39,11 +39,11 @@ class DerivedNote:
 
 @dataclass(frozen=True, slots=True)
 class PreparedDerivedNote:
-    """A derived note with its vectors and words, and its text as the graph reads it."""
+    """A derived note with its vectors, and its words, by which the names of entities are found in it."""
 
     derived: DerivedNote
     prepared: PreparedNote
-    reading: TextWords
+    words: TextWords
     generation: int
 
 
@@ -110,6 +110,7 @@ class Deriver:
         await _link(writer.connection, area, item)
         await expire_derived(writer.connection, item.derived.note.derived_from)
         await enqueue(writer.connection, "notes", [item.derived.id])
+        # An undo deletes a new note: for the journal it was deleted before.
         hidden, shown = {"deleted_at": writer.moment}, {"deleted_at": None}
         await writer.record_changes("notes", hidden, shown, [item.derived.id])
         writer.bump(scope, teaches=True)
@@ -125,8 +126,8 @@ async def _link(connection: Connection, area: Area, item: PreparedDerivedNote) -
 
 
 async def _mention(connection: Connection, area: Area, item: PreparedDerivedNote) -> None:
-    """Link the note to the entities that it names and its sources mention: it is no evidence of its own."""
-    [names] = await find_names_in(connection, area.scope(), [item.reading])
+    """Link the note to the entities that it names and its sources mention, as no evidence of its own."""
+    [names] = await find_names_in(connection, area.scope(), [item.words])
     entities = {entity for found in names.values() for entity in found}
     named = await keep_entities(connection, area.scope(), entities)
     sources = [(item.derived.id, source) for source in item.derived.note.derived_from]

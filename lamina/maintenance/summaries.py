@@ -29,6 +29,7 @@ from lamina.stores.postgres.derived_notes import find_derived, read_dated_notes,
 from lamina.stores.postgres.job_changes import RowChange
 
 SOURCE = "job:summaries"
+# Whole days, so that a busy day may make a slice larger; its texts are read only for due summaries.
 SLICE_NOTES = 2_000
 _LEVELS = tuple(Level)
 

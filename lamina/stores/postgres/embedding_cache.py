@@ -87,6 +87,7 @@ class EmbeddingTable:
         Raises:
             Unavailable: If Postgres does not answer; none is stored.
         """
+        # An upsert may not touch a row twice in one statement.
         distinct = list({item.text: item for item in items}.values())
         parameters = self._keys([item.text for item in distinct]) | {
             "embeddings": [item.embedding for item in distinct],

@@ -69,6 +69,7 @@ async def answer_once(
 
     async def act(connection: Connection) -> Json:
         name = {"tenant": once.tenant, "key": once.key}
+        # Before the look: a repetition that comes during the first call waits for its answer instead of writing twice.
         await connection.execute(QUERIES["lock_idempotency_key"], name)
         alive = name | {"cutoff": datetime.now(UTC) - once.lifetime}
         stored = await (await connection.execute(QUERIES["find_idempotent_response"], alive)).fetchone()

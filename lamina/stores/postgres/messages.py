@@ -100,6 +100,7 @@ async def append_messages(
 ) -> list[AppendedMessage]:
     """Append the messages that a session does not have yet; appends to one session happen one after another."""
     parameters = scope_parameters(scope)
+    # The lock comes before the look: of two equal turns at a time, the second finds the messages of the first.
     first = await _lock_session(connection, parameters)
     hashes = [item.message.identity(now) for item in prepared]
     placed = await _find_existing(connection, parameters, hashes)
@@ -237,6 +238,7 @@ class SessionVectors:
         if query.embedding is None or query.filters.tags:
             return ()
         rows = [row for row in await self._nearest(query) if row["cosine"] >= self._min_similarity]
+        # Backwards, so that the nearest chunk of each message is the last one written.
         best = {row["id"]: row for row in reversed(rows)}
         nearest = sorted(best.values(), key=lambda row: (-row["cosine"], row["id"]))
         return tuple(_vector_hit(row) for row in nearest[: query.limit])
@@ -246,6 +248,8 @@ class SessionVectors:
         text, values = apply_filters(QUERIES["search_message_vectors"], query.filters, CHUNK_COLUMNS)
         parameters = query_parameters(query) | values
         async with connect(self._pool) as connection:
+            # Chunks are limited, messages are wanted: a long message may take many places, and more are read until it
+            # suffices.
             for candidates in widening(query.limit):
                 cursor = await connection.execute(text, parameters | {"candidates": candidates})
                 rows = await cursor.fetchall()

@@ -160,7 +160,8 @@ def migrate(url: str, *, connect_timeout_s: int = CONNECT_TIMEOUT_S) -> list[str
         with psycopg.connect(
             url, connect_timeout=connect_timeout_s, autocommit=True, row_factory=dict_row
         ) as connection:
-            _refuse_server(connection)
+            row = connection.execute(QUERIES["read_vector_version"]).fetchone()
+            refuse_versions(connection.info.server_version, None if row is None else str(row["version"]))
             return _apply_pending(connection)
     except psycopg.errors.InsufficientPrivilege as error:
         raise Misconfigured(f"the user of postgres.url may not: {error.diag.message_primary}", _GRANT) from error
@@ -176,11 +177,6 @@ def migrate(url: str, *, connect_timeout_s: int = CONNECT_TIMEOUT_S) -> list[str
         raise Misconfigured(
             f"postgres lacks an extension: {error.diag.message_primary}", "install pgvector 0.7 or later on the server"
         ) from error
-
-
-def _refuse_server(connection: psycopg.Connection[dict[str, object]]) -> None:
-    row = connection.execute(QUERIES["read_vector_version"]).fetchone()
-    refuse_versions(connection.info.server_version, None if row is None else str(row["version"]))
 
 
 def _apply_pending(connection: psycopg.Connection[dict[str, object]]) -> list[str]:

@@ -19,11 +19,12 @@ from lamina.stores.postgres.shares import stored_share
 
 QUERIES = load_queries("stamps.sql")
 
+# Also the number of the pool's connections. Each read serves all requests that came during the one before.
 MAX_IN_FLIGHT = 2
 
 
 class Stamps:
-    """Reads stamps; those that are asked for during a read are read together afterwards, in one statement.
+    """Reads stamps; those requested during a read are read together afterwards, in one statement.
 
     Args:
         pool: Connections to Postgres.
