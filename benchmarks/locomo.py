@@ -21,6 +21,7 @@ from benchmarks.scored_searches import Hits, ScoredAnswers, ScoredQuestion, Sear
 from benchmarks.scoring import RECALL_DEPTHS, JudgedRanking, distinct, mean_recalls
 from benchmarks.timing import run_all, until_indexed
 from lamina.client import AsyncClient
+from lamina.core.tiers import TIERS
 from lamina.errors import Misconfigured
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
@@ -34,7 +35,6 @@ REFERENCES: Mapping[str, tuple[str, tuple[float, ...]]] = {
 }
 SOURCES = {"words": "session_words", "vectors": "session_vectors"}
 RANKINGS = ("words", "vectors", "sessions", "all_tiers")
-TIERS = ("sessions", "notes", "graph", "procedures", "documents")
 HALVES = ("even", "odd")
 HEADLINE_DEPTH = 10
 _SESSION = re.compile(r"session_\d+")
@@ -194,7 +194,7 @@ async def run(client: AsyncClient, options: Options) -> LocomoResult:
     stage(f"{len(asked)} questions asked over sessions")
     by_source = await rank_by_source(client, asked, sessions, alone, depth=DEEPEST)
     stage("each source's own ranking is known")
-    all_tiers = await ask_all(client, asked, SearchOptions(TIERS, options.limit, options.concurrency))
+    all_tiers = await ask_all(client, asked, SearchOptions(tuple(TIERS), options.limit, options.concurrency))
     stage(f"{len(asked)} questions asked over all tiers")
     return LocomoResult(data, written, sessions, by_source, all_tiers)
 

@@ -9,11 +9,11 @@ from typing import Generic, Self, TypeVar
 import numpy as np
 
 from lamina.client import AsyncClient
+from lamina.core.tiers import PROJECTIONS
 from lamina.errors import Unavailable
 
 INDEX_DEADLINE_S = 600.0
 POLL_INTERVAL_S = 0.25
-PROJECTIONS = ("messages", "notes", "documents", "graph")
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

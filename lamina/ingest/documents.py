@@ -17,7 +17,7 @@ from lamina.core.tiers import Tier
 from lamina.errors import InvalidInput
 from lamina.ingest.embedding import embed_in_time
 from lamina.ingest.memory_linking import MemoryLinker, MemoryText, PreparedLinks
-from lamina.ingest.parsing.parse import Limits, known_media_type, parse
+from lamina.ingest.parsing.parse import DocumentLimits, known_media_type, parse
 from lamina.ingest.parsing.passages import split
 from lamina.ingest.write_once import write_once
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
@@ -50,7 +50,7 @@ class DocumentPolicy:
         parse_deadline_s: Seconds after which a document counts as unreadable.
     """
 
-    limits: Limits
+    limits: DocumentLimits
     passage_chars: int
     parse_deadline_s: float
 

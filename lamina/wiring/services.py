@@ -23,7 +23,7 @@ from lamina.ingest.erasure import Eraser
 from lamina.ingest.graph import GraphRecorder
 from lamina.ingest.hits import HitCounter
 from lamina.ingest.memory_linking import MemoryLinker
-from lamina.ingest.parsing.parse import Limits
+from lamina.ingest.parsing.parse import DocumentLimits
 from lamina.ingest.procedures import ProcedureRecorder
 from lamina.ingest.turns import Recorder
 from lamina.policies.ranking.composite import CompositePolicy
@@ -88,7 +88,7 @@ def build_document_parts(settings: Settings, pool: Pool, embedder: Embedder, gen
         embedder,
         build_memory_linker(settings, embedder, generation),
         DocumentPolicy(
-            Limits(max_bytes=chosen.max_bytes, max_chars=chosen.max_chars),
+            DocumentLimits(max_bytes=chosen.max_bytes, max_chars=chosen.max_chars),
             passage_chars=chosen.passage_chars,
             parse_deadline_s=chosen.parse_deadline_s,
         ),

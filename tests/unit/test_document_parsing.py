@@ -5,13 +5,13 @@ import pytest
 from lamina.core.documents import Parsed
 from lamina.core.media_types import HTML, MARKDOWN, PDF, TEXT, is_known, media_type_of
 from lamina.errors import InvalidInput
-from lamina.ingest.parsing.parse import Limits, parse
+from lamina.ingest.parsing.parse import DocumentLimits, parse
 from tests.support.pdf import encrypted, pdf
 
-LIMITS = Limits(max_bytes=1_000_000, max_chars=100_000)
+LIMITS = DocumentLimits(max_bytes=1_000_000, max_chars=100_000)
 
 
-def read(content: str | bytes, media_type: str = TEXT, limits: Limits = LIMITS) -> Parsed:
+def read(content: str | bytes, media_type: str = TEXT, limits: DocumentLimits = LIMITS) -> Parsed:
     return parse(content, media_type, limits)
 
 
@@ -144,13 +144,13 @@ def test_bytes_in_a_named_charset_are_read() -> None:
 
 
 def test_a_file_or_a_text_that_is_too_large_is_refused() -> None:
-    small = Limits(max_bytes=100, max_chars=20)
+    small = DocumentLimits(max_bytes=100, max_chars=20)
 
     for content, media_type in (("é" * 60, TEXT), ("x" * 30, TEXT), ("<p>" + "x" * 30, HTML)):
         with pytest.raises(InvalidInput, match=r"at most (100|20) are accepted"):
             read(content, media_type, small)
     with pytest.raises(InvalidInput, match="more than 20 characters"):
-        read(pdf(["x" * 30]), PDF, Limits(max_bytes=10_000, max_chars=20))
+        read(pdf(["x" * 30]), PDF, DocumentLimits(max_bytes=10_000, max_chars=20))
 
 
 def test_a_pdf_whose_reader_left_is_not_read_on() -> None:

@@ -3,10 +3,10 @@ from hypothesis import strategies as st
 
 from lamina.core.documents import Document, Span, Upload, document_of, opening, passage_text
 from lamina.core.media_types import HTML, MARKDOWN, TEXT
-from lamina.ingest.parsing.parse import Limits, parse
+from lamina.ingest.parsing.parse import DocumentLimits, parse
 from lamina.ingest.parsing.passages import split
 
-LIMITS = Limits(max_bytes=10_000_000, max_chars=5_000_000)
+LIMITS = DocumentLimits(max_bytes=10_000_000, max_chars=5_000_000)
 
 
 def passages(content: str, media_type: str = TEXT, *, chars: int = 200) -> list[str]:

@@ -27,7 +27,7 @@ Stop = Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class DocumentLimits:
     """How large a document may be.
 
     Args:
@@ -51,14 +51,14 @@ class SourceDocument:
     content: str | bytes
     charset: str
     field: str
-    limits: Limits
+    limits: DocumentLimits
     is_stopped: Stop
 
 
 def parse(
     content: str | bytes,
     media_type: str,
-    limits: Limits,
+    limits: DocumentLimits,
     *,
     field_path: str = "",
     is_stopped: Stop = lambda: False,
