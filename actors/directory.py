@@ -28,8 +28,8 @@ CLAIMS = "claims"
 class RemoteShard:
     """The CacheShard port over a named actor.
 
-    Ray restarts a killed actor, empty. One that is gone for good is made anew by the next caller;
-    of several callers that do so, Ray lets one win.
+    Ray restarts a killed actor, empty. If it is gone for good, the next caller makes another one; of several callers
+    at a time, Ray lets one win.
 
     Args:
         name: The actor's name.

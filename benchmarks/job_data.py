@@ -72,26 +72,26 @@ def draw(generator: np.random.Generator, count: int, scopes: int) -> Words:
     return drawn
 
 
-def texts(told: NoteBatch) -> Iterator[list[str]]:
+def texts(batch: NoteBatch) -> Iterator[list[str]]:
     """Yield the texts, many at a time."""
     generator = np.random.default_rng(SEED)
     vocabulary = np.array([word(number) for number in range(VOCABULARY)], dtype=object)
-    for start in range(0, told.notes, STAGED_AT_ONCE):
-        count = min(STAGED_AT_ONCE, told.notes - start)
-        yield [" ".join(row) for row in vocabulary[draw(generator, count, told.scopes)].tolist()]
+    for start in range(0, batch.notes, STAGED_AT_ONCE):
+        count = min(STAGED_AT_ONCE, batch.notes - start)
+        yield [" ".join(row) for row in vocabulary[draw(generator, count, batch.scopes)].tolist()]
 
 
-def load(url: str, told: NoteBatch) -> None:
+def load(url: str, batch: NoteBatch) -> None:
     """Write notes, chunks, entities, edges and messages; the database has a generation of vectors.
 
     Cost: about two minutes for a million notes without the indexes of vectors and words.
     """
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("SET synchronous_commit = off")
-        _stage_texts(connection, told)
+        _stage_texts(connection, batch)
         _stage_vectors(connection)
         for text in _WRITES:
-            connection.execute(text, told.parameters())
+            connection.execute(text, batch.parameters())
 
 
 def settle(url: str) -> None:
@@ -125,14 +125,14 @@ def enqueue_all(url: str, workspace: str) -> None:
         connection.execute("NOTIFY lamina_outbox")
 
 
-def _stage_texts(connection: Connection, told: NoteBatch) -> None:
+def _stage_texts(connection: Connection, batch: NoteBatch) -> None:
     connection.execute(_STAGE)
     place = 0
     with connection.cursor().copy("COPY told (place, content) FROM STDIN") as copy:
-        for some in texts(told):
+        for some in texts(batch):
             copy.write("".join(f"{place + offset}\t{text}\n" for offset, text in enumerate(some)))
             place += len(some)
-    connection.execute(_NAME, told.parameters())
+    connection.execute(_NAME, batch.parameters())
 
 
 def _stage_vectors(connection: Connection) -> None:

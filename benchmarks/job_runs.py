@@ -145,11 +145,11 @@ class JobBench:
         return settings.model_copy(update={"jobs": settings.jobs.model_copy(update={"nice": 0})})
 
     def _fill(self, settings: Settings, url: str, size: int, *, is_searched: bool) -> datetime:
-        begin, told = time.monotonic(), NoteBatch(TENANT, WORKSPACE, size, self.scopes, datetime.now(UTC))
-        fill(settings, url, told, is_searched=is_searched)
+        begin, batch = time.monotonic(), NoteBatch(TENANT, WORKSPACE, size, self.scopes, datetime.now(UTC))
+        fill(settings, url, batch, is_searched=is_searched)
         without = "" if is_searched else ", without the indexes of vectors and words"
         stage(f"{size} notes written in {time.monotonic() - begin:.0f} s{without}")
-        return told.moment
+        return batch.moment
 
     def _cost(self, settings: Settings, name: str, order: Order) -> Cost:
         forget_peaks(self._workers())
@@ -185,11 +185,11 @@ class JobBench:
         return int(row[0]) if row else 0
 
 
-def fill(settings: Settings, url: str, told: NoteBatch, *, is_searched: bool) -> None:
+def fill(settings: Settings, url: str, batch: NoteBatch, *, is_searched: bool) -> None:
     """Write notes into a new database; the indexes of vectors and words come afterwards, or not at all."""
     claim_generation(url, model_identity(settings))
     indexes = drop_search_indexes(url)
-    load(url, told)
+    load(url, batch)
     if is_searched:
         make_indexes(url, indexes)
     settle(url)

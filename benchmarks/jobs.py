@@ -77,29 +77,29 @@ def _costs(place: JobBench, size: int, names: list[JobName]) -> dict[JobName, Co
     return {name: cost for group in groups if group for name, cost in place.costs(size, group).items()}
 
 
-def chosen_sizes(told: str) -> list[int]:
+def chosen_sizes(listed: str) -> list[int]:
     """Return the sizes, the smallest first.
 
     Raises:
         InvalidInput: If one is no number, or too small.
     """
     try:
-        sizes = sorted({int(size) for size in told.split(",")})
+        sizes = sorted({int(size) for size in listed.split(",")})
     except ValueError as error:
-        raise InvalidInput("sizes", f"are {told!r}; write whole numbers, separated by commas") from error
+        raise InvalidInput("sizes", f"are {listed!r}; write whole numbers, separated by commas") from error
     if sizes[0] < LEAST_NOTES:
         raise InvalidInput("sizes", f"begin with {sizes[0]}; measure at least {LEAST_NOTES} notes")
     return sizes
 
 
-def chosen_jobs(told: str) -> list[JobName]:
+def chosen_jobs(listed: str) -> list[JobName]:
     """Return the jobs that are named, all if none is, in the order in which they are measured.
 
     Raises:
         InvalidInput: If one is not measured.
     """
     there = [name for name in (*ROW_JOBS, *MAKING_JOBS) if name in JOBS]
-    wanted = {name.strip() for name in told.split(",")} if told else set(there)
+    wanted = {name.strip() for name in listed.split(",")} if listed else set(there)
     unknown = sorted(wanted - set(there))
     if unknown:
         raise InvalidInput("jobs", f"name {', '.join(unknown)}; choose from {', '.join(there)}")

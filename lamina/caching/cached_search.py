@@ -99,8 +99,8 @@ class CachedSearch(Generic[Request, Found]):
         graph = None if keys.graph is None else pieces.get(keys.graph)
         hints = SearchHints(pieces.get(keys.embedding), graph, stamp.shares())
         answer = await self._answer(request, hints)
-        # Read before the search, the stamp proves the answer at least as new as itself. Unsettled, the answer may lack
-        # writes that it stands for.
+        # The stamp was read before the search, so the answer is at least as new. While the stamp is unsettled, the
+        # answer may lack writes that it covers.
         if stamp.is_settled:
             self._cache.keep(keys, answer, pieces)
         return SentAnswer(answer, tuple(key.layer for key in keys.pieces() if key in pieces))

@@ -156,7 +156,7 @@ class ResponseCache:
     async def put(self, question: ModelQuestion, response: Any, epoch: int | None = None) -> PutOutcome:
         """Store a response in place of the one to exactly this request.
 
-        Lookups after this returns find it, unless its shard could not be told of the agent's first response: then
+        Lookups after this returns find it, unless its shard did not take the agent's first response into its list: then
         they may miss for as long as the shard's list of agents counts as complete (``agent_filter.ttl_s``).
 
         Args:

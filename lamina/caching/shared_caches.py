@@ -214,7 +214,7 @@ class SharedCaches:
         """Count a look-up in a layer."""
         self._tally.observe(layer, outcome, elapsed_s)
         self._unreported.observe(layer, outcome, elapsed_s)
-        # One item stands for all counts until they are reported.
+        # One item in the queue is enough: the report takes all counts up to its own time.
         if not self._is_reporting:
             self._is_reporting = True
             self._reports.add(None)

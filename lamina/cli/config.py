@@ -45,7 +45,7 @@ def check_serve_schema(document: Mapping[str, Any]) -> Iterable[Finding]:
     """Check a Serve configuration against the schema of the installed Ray; without one, return a note."""
     sys.path.insert(0, str(Path.cwd()))
     try:
-        module = importlib.import_module("deployments.serve_schema")  # Importing Ray takes seconds: only at need.
+        module = importlib.import_module("deployments.serve_schema")  # Importing Ray takes seconds.
     except ModuleNotFoundError:
         return note_missing_schema(document)
     found: Iterable[Finding] = module.check_serve_schema(document)

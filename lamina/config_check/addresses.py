@@ -30,7 +30,7 @@ def check_addresses(settings: Settings) -> Iterator[Finding]:
 
 
 def _check_url(place: Place, url: str, findings: Iterator[Finding]) -> Iterator[Finding]:
-    """Return the findings about a URL, unless it stands for another one."""
+    """Return the findings about a URL, unless it is a placeholder."""
     if PLACEHOLDER in url:
         return
     if _TEMPLATE.search(url):

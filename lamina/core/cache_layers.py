@@ -47,7 +47,7 @@ class CacheEntry:
     Args:
         space: Whose it is.
         key: Under what.
-        value: Anything that can travel between processes; nobody changes it.
+        value: Any picklable value; it is never changed.
         size_bytes: About how much memory it takes.
     """
 
@@ -99,7 +99,7 @@ class RespondingAgents:
     Args:
         space: Where.
         agents: Who.
-        is_all: Whether nobody else there has any; otherwise these are added to those known.
+        is_all: Whether no other agent there has any; otherwise these are added to the list.
     """
 
     space: Space

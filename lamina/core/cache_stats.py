@@ -104,7 +104,7 @@ class ShardUpdate:
     Args:
         entries: What to keep.
         agents: Who has responses.
-        counts: What its layers did since it told the last time.
+        counts: Of its layers since its last report.
     """
 
     entries: Sequence[CacheEntry] = ()

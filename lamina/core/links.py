@@ -49,7 +49,7 @@ class Node:
     """A node of the graph with the links that start from it.
 
     Args:
-        label: What it stands for.
+        label: Whether it is an entity or a memory.
         tier: Number of the tier of a memory; 4 for an entity.
         user: Whose memory it is; ``None`` for a shared one and for entities.
         name: Of an entity; a memory has none.
@@ -96,7 +96,7 @@ class FollowedLink:
     Args:
         start: The node of the frontier.
         end: The node at the other side.
-        end_label: What that stands for.
+        end_label: The kind of that node.
         end_tier: Its tier.
         is_forward: Whether the link points from ``start`` to ``end``.
     """

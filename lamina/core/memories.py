@@ -158,7 +158,7 @@ class Note:
             characters.
         metadata: The caller's data, returned untouched.
         derived_from: Notes that this one was made from; it goes when one of them goes.
-        expires_at: From when on nobody sees it, in UTC; ``None`` means never.
+        expires_at: When it leaves all reads, in UTC; ``None`` means never.
     """
 
     content: str

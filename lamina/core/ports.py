@@ -298,7 +298,7 @@ class HitStore(Protocol):
 class CacheShard(Protocol):
     """One shard of the caches that every replica and sub-agent shares, wherever it lives; nothing in it is the truth.
 
-    Every method may raise or hang: whoever calls it goes on without.
+    Every method may raise or hang; its callers must do without the answer.
     """
 
     async def find(self, probes: Sequence[ShardQuery]) -> Sequence[ShardAnswer]:

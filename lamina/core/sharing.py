@@ -36,7 +36,7 @@ class Share:
         to_workspace: Who may search them, from any of its namespaces.
         segment: Which of them.
         tags: Only memories with all of these; a memory without tags passes only where none are named.
-        label: What it is for, in the words of whoever made it.
+        label: Its purpose, in its maker's words.
         expires_at: From when on it has no effect, in UTC; ``None`` means never.
         revoked_at: When it was withdrawn, in UTC.
     """

@@ -71,7 +71,7 @@ async def _find_in_windows(
 ) -> list[EntitiesByName]:
     looked_up = _ScopeNames()
     spans: list[dict[str, list[Span]]] = [{} for _ in range(count)]
-    # The texts may be long: whatever walks over them runs in a thread.
+    # The texts may be long: all steps that walk over them run in a thread.
     packs = _packs(text_windows)
     while pack := await asyncio.to_thread(next, packs, None):
         await _look_up_openings(connection, scope, pack, looked_up)

@@ -330,7 +330,7 @@ async def _prepare_each(
         triples = zip(notes, chunks, note_words, strict=True)
         return tuple(prepare_note(id_, note, parts, found) for (id_, note), parts, found in triples)
 
-    # The chunks of long texts are split into words once more; in a thread, so that nobody else waits for it.
+    # The chunks of long texts are split into words once more; in a thread, so that other requests need not wait.
     is_long = sum(len(note.content) for _, note in notes) > LONG_TEXT_CHARS
     return await asyncio.to_thread(prepare) if is_long else prepare()
 

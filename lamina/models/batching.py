@@ -70,7 +70,7 @@ class BatchingEmbedder:
             self.record_calls()
 
     def record_calls(self) -> None:
-        """Record how many calls are in hand; from time to time, for Ray forgets a gauge that nobody sets."""
+        """Record the number of calls in hand; repeat it, since Ray drops a gauge that is not set for a while."""
         self._meter.record(EMBEDDER_CALLS, self._in_hand)
 
     async def _run(self, calls: Sequence[tuple[str, ...]]) -> list[list[tuple[Chunk, ...]]]:

@@ -14,7 +14,7 @@ class ConversationContext:
 
     Args:
         neighbourhood: Reads the messages around others.
-        candidates: How many hits each source offers, whatever the query's limit.
+        candidates: Least hits of each source, also where the query's limit is lower.
         min_similarity: A neighbour that no source found is a hit itself only from this cosine on.
     """
 

@@ -36,7 +36,7 @@ from lamina.wiring.archives import build_archival
 from lamina.wiring.caches import build_cache_tables
 from lamina.wiring.stores import build_model, model_identity, postgres_url, session_url, utc_now, with_thresholds
 
-NO_GENERATION = 0  # What expires does so whatever model made it.
+NO_GENERATION = 0  # Rows of every generation expire.
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ def model_identity(settings: Settings) -> ModelIdentity:
     """Return the configured model's identity, without its weights where its files suffice."""
     match settings.embedding:
         case SentenceTransformersSettings() as chosen:
-            from lamina.models.sentence_transformers import identity_of  # noqa: PLC0415 - imports torch at need
+            from lamina.models.sentence_transformers import identity_of  # noqa: PLC0415 - may import torch
 
             return identity_of(chosen)
         case HashingSettings(dimension=dimension, seed=seed):

@@ -30,7 +30,7 @@ def adaptive_ttl(hits: int, lookups: int, policy: TtlPolicy) -> float:
     Without evidence that is the base; an agent whose every lookup is a hit approaches twice the base.
 
     Args:
-        hits: Lookups of the agent that found a response, of late.
+        hits: Recent lookups of the agent that found a response.
         lookups: All its lookups in that time, at least as many.
         policy: The base and the bounds.
 

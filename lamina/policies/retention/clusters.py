@@ -133,7 +133,7 @@ def cluster_key(scope: Scope, user: str | None, origins: Sequence[Origin]) -> UU
 
 
 def covered(member: str, consolidated: str, *, moment: datetime | None = None) -> bool:
-    """Report whether a consolidated text states every sentence of a member, so that the member may go.
+    """Report whether a consolidated text states every sentence of a member, so that searches no longer need the member.
 
     Each sentence of the member must stand within one sentence of the text, its words and numbers in their order and
     nothing between them but articles and forms of "to be"; and that sentence must not deny, doubt or ask it. A doubtful

@@ -48,9 +48,9 @@ async def find_candidates(
     Args:
         connection: Any.
         area: A namespace.
-        most_hits: How often they were found, at most.
-        idle: For how long nobody found them, at least.
-        moment: The time of day.
+        most_hits: Most times that searches found them.
+        idle: Least time since a search last found them.
+        moment: The run's present.
         after: Only notes with a greater id.
         limit: Most notes.
 

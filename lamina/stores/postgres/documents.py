@@ -32,7 +32,7 @@ from lamina.stores.postgres.tier_rows import (
 
 QUERIES = load_queries("documents.sql")
 
-# A document has no category, belongs to no session, and nobody doubts what it says.
+# A document has no category, belongs to no session, and certainly says its text.
 COLUMNS: Columns = {
     FilterField.CATEGORY: "NULL::text",
     FilterField.OCCURRED_AT: "d.event_at",

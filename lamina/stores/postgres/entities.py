@@ -30,7 +30,7 @@ class PreparedEntity:
         entity: The entity.
         embedding: Float32 bytes of a unit vector.
         seen_at: When it was mentioned, in UTC.
-        is_asserted: Whether somebody stated it, rather than a text mentioning it.
+        is_asserted: Whether a caller stated it; otherwise a text mentions it.
     """
 
     entity: Entity
@@ -45,7 +45,7 @@ class Evidence:
 
     Args:
         edge: The edge.
-        source: Its source; the same source counts once, whoever repeats it.
+        source: Its source; the same source counts once, however often it is repeated.
         memory: The memory that says so, with which the evidence is deleted; ``None`` if it was stated.
         user: The only user who may see it; ``None`` for everybody.
         seen_at: When it was said, in UTC.

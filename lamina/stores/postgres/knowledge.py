@@ -51,7 +51,7 @@ class StoredEntity:
 
     Args:
         mentions: Number of memories that mention it and that the reader may see, counted up to 10 000.
-        is_asserted: Whether somebody stated it, rather than a text mentioning it.
+        is_asserted: Whether a caller stated it; otherwise a text mentions it.
         expires_at: When the last note that mentions it expires, if nothing else does; ``None`` means never.
     """
 

@@ -31,7 +31,7 @@ from lamina.stores.postgres.tier_rows import (
 
 QUERIES = load_queries("messages.sql")
 
-# A message has no category and no tags, and nobody doubts that it was said.
+# A message has no category and no tags, and it was certainly said.
 COLUMNS: Columns = {
     FilterField.CATEGORY: "NULL::text",
     FilterField.OCCURRED_AT: "m.occurred_at",

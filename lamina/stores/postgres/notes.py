@@ -118,7 +118,7 @@ async def insert_notes(
             inserted.append(item)
     await insert_chunks(connection, scope, inserted, generation)
     new = {item.id for item in inserted}
-    # Read after the inserts: a note that did not go in has been written by somebody else, perhaps a moment ago.
+    # Read after the inserts: a note that was not inserted may have been written by another transaction just now.
     ids = await ids_by_hash(connection, scope, [item.note.content_hash() for item in prepared])
     results = [NoteResult(ids[item.note.content_hash()], existed=item.id not in new) for item in prepared]
     pairs = zip(results, prepared, strict=True)
@@ -280,7 +280,7 @@ async def lock_unchanged(
 
     Args:
         connection: In a transaction.
-        tenant: Whose.
+        tenant: Owner of the notes.
         states: Version, hits and last hit of each note.
     """
     parameters = {

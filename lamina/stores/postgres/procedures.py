@@ -35,7 +35,7 @@ from lamina.text.words import name_key, words
 
 QUERIES = load_queries("procedures.sql")
 
-# A procedure belongs to a workspace and to nobody in it; its outcomes, not an author's doubt, weigh it.
+# A procedure belongs to a workspace and to no user; it is weighed by its outcomes, not by a confidence.
 COLUMNS: Columns = {
     FilterField.CATEGORY: "NULL::text",
     FilterField.OCCURRED_AT: "p.created_at",
