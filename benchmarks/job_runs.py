@@ -164,7 +164,7 @@ class JobBench:
             self._statements(name) - statements,
             peak_mb(self._workers()),
         )
-        stage(f"{order.job}: {cost.changed} of {cost.seen} rows changed in {elapsed_s:.1f} s{_told(run)}")
+        stage(f"{order.job}: {cost.changed} of {cost.seen} rows changed in {elapsed_s:.1f} s{_describe_problems(run)}")
         return cost
 
     def _used(self) -> dict[int, float]:
@@ -195,7 +195,7 @@ def fill(settings: Settings, url: str, batch: NoteBatch, *, is_searched: bool) -
     settle(url)
 
 
-def _told(run: Run) -> str:
+def _describe_problems(run: Run) -> str:
     """Return the reason why a run does not represent the others."""
     held = f"; {len(run.held)} namespaces left alone" if run.held else ""
     return held + "".join(f"; {problem}" for problem in run.problems[:1])
