@@ -8,7 +8,7 @@ from uuid import UUID
 
 from lamina.core.media_types import TEXT
 from lamina.core.memories import MAX_SOURCE_CHARS, Metadata, as_utc, clean_metadata, clean_tags
-from lamina.text.hygiene import clean, clean_id, clean_text, is_blank
+from lamina.text.hygiene import clean, clean_name, clean_text, is_blank
 from lamina.text.words import content_hash
 
 MAX_TITLE_CHARS = 500
@@ -52,8 +52,8 @@ def clean_upload(upload: Upload, field_path: str = "") -> Upload:
     return Upload(
         content=upload.content,
         media_type=upload.media_type,
-        key=None if upload.key is None else clean_id(upload.key, f"{prefix}key"),
-        title=None if title is None else " ".join(title.split()),
+        key=None if upload.key is None else clean_name(upload.key, f"{prefix}key"),
+        title=title,
         tags=clean_tags(upload.tags, f"{prefix}tags"),
         event_at=None if upload.event_at is None else as_utc(upload.event_at, f"{prefix}occurred_at"),
         source=clean(upload.source, f"{prefix}source", limit=MAX_SOURCE_CHARS),
@@ -83,7 +83,7 @@ class Parsed:
     """The text of a document, with its sections.
 
     Args:
-        text: Its text in NFC, with a visible character in it.
+        text: Its text, with a visible character in it.
         title: The title that it gives itself.
         sections: In order, without gaps: together they are the text.
     """
@@ -165,6 +165,7 @@ def passage_text(title: str, heading: str | None, passage: str) -> str:
     A passage found alone has lost its context; the title and the headings give it back. One that
     begins with them already is not told twice.
     """
+    title = " ".join(title.split())
     begin = " ".join(passage[: 2 * MAX_TITLE_CHARS].split()).lstrip("# ")
     innermost = heading.rsplit(" > ", maxsplit=1)[-1] if heading else ""
     if _opens(begin, title):

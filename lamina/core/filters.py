@@ -5,8 +5,10 @@
 
 import math
 import operator
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from itertools import chain
 from typing import Any, assert_never
 
 from lamina.core.memories import Category, as_utc
@@ -137,10 +139,14 @@ class _Reader:
             raise InvalidInput(path.split(".", maxsplit=1)[0], f"has more than {MAX_COMPARISONS} comparisons")
         read = _SHAPES[field].value
         if operator_ is Operator.IN:
-            return Compare(field, operator_, tuple(_text(read(item, where)) for where, item in _listed(json, path)))
+            texts = [_text(read(item, where)) for where, item in _listed(json, path)]
+            return Compare(field, operator_, _in_any_form(texts) if field is FilterField.SOURCE else tuple(texts))
         if json is None and field in _NULLABLE and operator_ is Operator.EQ:
             return Compare(field, operator_, None)
-        return Compare(field, operator_, read(json, path))
+        value = read(json, path)
+        if field is FilterField.SOURCE and len(forms := _in_any_form([_text(value)])) > 1:
+            return Compare(field, Operator.IN, forms)
+        return Compare(field, operator_, value)
 
 
 def _all_of(parts: Iterable[Condition]) -> Condition:
@@ -159,6 +165,12 @@ def _listed(json: object, path: str) -> list[tuple[str, object]]:
 def _text(value: FilterValue) -> str:
     assert isinstance(value, str)  # noqa: S101 - fields with ``in`` read texts
     return value
+
+
+def _in_any_form(sources: Iterable[str]) -> tuple[str, ...]:
+    """Return the texts as they are, composed and decomposed: a source is stored as it was sent."""
+    forms = ((text, unicodedata.normalize("NFC", text), unicodedata.normalize("NFD", text)) for text in sources)
+    return tuple(dict.fromkeys(chain.from_iterable(forms)))
 
 
 def _cut(text: str) -> str:

@@ -12,7 +12,7 @@ import uuid_utils.compat
 from numpy.typing import NDArray
 
 from lamina.errors import InvalidInput
-from lamina.text.hygiene import clean, clean_id, clean_json, clean_text
+from lamina.text.hygiene import clean, clean_id, clean_json, clean_name, clean_text, composed
 from lamina.text.words import content_hash, name_key
 
 MAX_TAGS = 64
@@ -122,7 +122,7 @@ class Message:
         moment = self.occurred_at or (None if self.ref else received_at)
         parts = (self.role, self.name or "", self.ref or "", moment.isoformat() if moment else "", self.content)
         digest = hashlib.sha256()
-        for part in parts:
+        for part in map(composed, parts):
             digest.update(len(part.encode()).to_bytes(8, "big") + part.encode())
         return digest.digest()
 
@@ -136,8 +136,8 @@ def clean_message(message: Message, field_path: str) -> Message:
     return Message(
         role=message.role,
         content=clean_text(message.content, f"{field_path}.content"),
-        name=None if message.name is None else clean_id(message.name, f"{field_path}.name"),
-        ref=None if message.ref is None else clean_id(message.ref, f"{field_path}.ref"),
+        name=None if message.name is None else clean_name(message.name, f"{field_path}.name"),
+        ref=None if message.ref is None else clean_name(message.ref, f"{field_path}.ref"),
         occurred_at=None if message.occurred_at is None else as_utc(message.occurred_at, f"{field_path}.occurred_at"),
         metadata=clean_metadata(message.metadata, f"{field_path}.metadata"),
     )
@@ -252,7 +252,7 @@ def clean_tags(tags: tuple[str, ...], field_path: str) -> tuple[str, ...]:
 
 
 def clean_metadata(metadata: Metadata, field_path: str) -> Metadata:
-    """Return the metadata with every string clean, keys included."""
+    """Return the metadata as they are, or say why they cannot be stored."""
     cleaned = clean_json(metadata, field_path)
     assert isinstance(cleaned, dict)  # noqa: S101 - a dict in is a dict out
     return cleaned

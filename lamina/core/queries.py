@@ -11,7 +11,7 @@ from lamina.core.memories import as_utc
 from lamina.core.scope import Scope
 from lamina.core.tiers import SEARCHED_TIERS, Source, Tier
 from lamina.errors import InvalidInput
-from lamina.text.hygiene import MAX_QUERY_CHARS, clean_id, clean_text
+from lamina.text.hygiene import MAX_QUERY_CHARS, clean_id, clean_text, composed
 from lamina.text.words import words
 
 MAX_LIMIT = 1000
@@ -200,7 +200,7 @@ class SearchRequest:
         Raises:
             InvalidInput: If the text is blank or unclean, or a number is out of range.
         """
-        text = clean_text(self.text, "query", limit=MAX_QUERY_CHARS)
+        text = composed(clean_text(self.text, "query", limit=MAX_QUERY_CHARS))
         if not 1 <= self.limit <= MAX_LIMIT:
             raise InvalidInput("limit", f"is {self.limit}; expected 1 to {MAX_LIMIT}")
         return Query(

@@ -34,6 +34,7 @@ from lamina.stores.postgres.documents import (
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.idempotency import Once
 from lamina.stores.postgres.outbox import enqueue_entries, outbox_entries
+from lamina.text.hygiene import composed
 from lamina.text.words import words
 
 TEXTS_PER_CALL = 32  # A query waits behind one call at most, some tenths of a second.
@@ -160,7 +161,7 @@ class DocumentRecorder:
         known = await self._documents.find(scope, [document.key for document in documents])
         hashes = {key: item.content_hash for key, item in known.items()}
         # Equal documents are not embedded again; the transaction looks once more.
-        news = [document for document in documents if hashes.get(document.key) != document.content_hash()]
+        news = [document for document in documents if hashes.get(composed(document.key)) != document.content_hash()]
         try:
             return await self._put(scope, documents, news, once)
         except _ChangedMeanwhileError:
@@ -241,7 +242,7 @@ class DocumentRecorder:
         prepared, document = batch.prepared[place], batch.documents[place]
         if prepared is not None:
             return await put_document(connection, scope, prepared, self._generation, now)
-        known = (await find_documents(connection, scope, [document.key])).get(document.key)
+        known = (await find_documents(connection, scope, [document.key])).get(composed(document.key))
         if known is None or known.content_hash != document.content_hash():
             raise _ChangedMeanwhileError
         return DocumentResult(known.id, document.key, "existed", known.version, known.passages)

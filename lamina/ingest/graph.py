@@ -17,7 +17,7 @@ from lamina.stores.postgres.connection import Connection, Pool
 from lamina.stores.postgres.entities import Evidence, NodeResult, edge_key
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.idempotency import Once
-from lamina.text.hygiene import clean_id
+from lamina.text.hygiene import clean_id, clean_name
 from lamina.text.words import name_key
 
 MAX_ALIASES = 64
@@ -105,16 +105,16 @@ def clean_entity(entity: Entity, path: str) -> Entity:
     if len(entity.aliases) > MAX_ALIASES:
         raise InvalidInput(f"{path}.aliases", f"has {len(entity.aliases)} aliases; at most {MAX_ALIASES} are accepted")
     return Entity(
-        clean_id(entity.name, f"{path}.name"),
+        clean_name(entity.name, f"{path}.name"),
         clean_id(entity.type, f"{path}.type").lower(),
-        tuple(clean_id(alias, f"{path}.aliases.{place}") for place, alias in enumerate(entity.aliases)),
+        tuple(clean_name(alias, f"{path}.aliases.{place}") for place, alias in enumerate(entity.aliases)),
         entity.confidence,
     )
 
 
 def _clean_edge(stated: StatedEdge, path: str) -> StatedEdge:
     edge = stated.edge
-    subject, object_ = clean_id(edge.subject, f"{path}.subject"), clean_id(edge.object, f"{path}.object")
+    subject, object_ = clean_name(edge.subject, f"{path}.subject"), clean_name(edge.object, f"{path}.object")
     if name_key(subject) == name_key(object_):
         raise InvalidInput(f"{path}.object", f"is {object_}, the subject itself; an edge joins two entities")
     source = clean_source(stated.source, f"{path}.source")

@@ -24,6 +24,7 @@ from lamina.stores.postgres.connection import Connection
 from lamina.stores.postgres.entities import Evidence, NodeResult, PreparedEntity, find_names, put_edges, put_entities
 from lamina.stores.postgres.links import Mention, find_unlinked, link_similar, put_mentions, remove_from_graph
 from lamina.stores.postgres.outbox import enqueue
+from lamina.text.hygiene import composed
 from lamina.text.words import content_hash, name_key
 
 MAX_UNTOLD = 50
@@ -111,6 +112,7 @@ def title_entity(title: str | None) -> Entity | None:
 
     A title of more than 128 characters is a sentence rather than a name, and no entity.
     """
+    title = " ".join(composed(title or "").split())
     if not title or len(title) > MAX_TITLE_CHARS:
         return None
     short = _TRAILING_PARENTHESIS.sub("", title)
@@ -273,7 +275,7 @@ class MemoryLinker:
 
 
 def _read(memories: Sequence[MemoryText], graph: Extraction | None) -> LinkDraft:
-    found = extract_graph([item.text for item in memories]) if graph is None else graph
+    found = extract_graph([composed(item.text) for item in memories]) if graph is None else graph
     in_edges = [Entity(name) for edge in found.edges for name in (edge.subject, edge.object)]
     distinct = {entity.key: entity for entity in (*in_edges, *found.entities, *_titles(memories))}
     words = tuple(split_words(item.text) for item in memories)

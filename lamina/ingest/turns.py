@@ -58,6 +58,7 @@ from lamina.stores.postgres.outbox import (
     outbox_entries,
 )
 from lamina.stores.postgres.profiles import patch_profile
+from lamina.text.hygiene import composed
 
 LONG_TEXT_CHARS = 5_000
 
@@ -159,7 +160,8 @@ class Recorder:
 
     async def _prepare(self, scope: Scope, messages: Sequence[Message], now: datetime) -> PreparedTurn:
         ids = [new_id() for _ in messages]
-        extraction = await self._extractor.extract(messages, ids) if self._extractor else Extraction()
+        readable = [replace(message, content=composed(message.content)) for message in messages]
+        extraction = await self._extractor.extract(readable, ids) if self._extractor else Extraction()
         # Ids before vectors: the names in the texts are embedded by the same call as the texts.
         notes = [(new_id(), note) for note in extraction.notes]
         memories = [

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from lamina.errors import Conflict
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.idempotency import Json, Once, answer_once
-from lamina.stores.postgres.tiers import TIER_ROWS
+from lamina.stores.postgres.tiers import find_missing
 
 Result = TypeVar("Result")
 
@@ -40,11 +40,7 @@ async def write_once(
 
 
 async def _refuse_gone(connection: Connection, once: Once, response: Json) -> None:
-    missing = set(_ids_in(response))
-    for rows in TIER_ROWS.values():
-        if missing:
-            cursor = await connection.execute(rows.present, {"tenant": once.tenant, "ids": sorted(missing)})
-            missing -= {row["id"] async for row in cursor}
+    missing = await find_missing(connection, once.tenant, set(_ids_in(response)))
     if missing:
         reason = f"stands for a write whose {min(missing)} was deleted or archived since"
         raise Conflict(f"Idempotency-Key {once.key!r} {reason}; send a new key to write it again")

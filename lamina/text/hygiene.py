@@ -1,4 +1,8 @@
-"""Hygiene for every input: NFC, sizes, and nothing that no store can hold."""
+"""Hygiene for every input: sizes, and nothing that no store can hold.
+
+Texts are stored as they were sent; whoever compares or reads them composes them first. Ids are compared as they are,
+and so are composed before they are stored.
+"""
 
 import math
 import unicodedata
@@ -15,19 +19,23 @@ _INVISIBLE = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp", "Cs"})
 
 
 def clean(value: str, field: str, *, limit: int = MAX_CONTENT_CHARS) -> str:
-    """Return the text in NFC, or say why it cannot be stored.
+    """Return the text as it is, or say why it cannot be stored.
 
     Raises:
-        InvalidInput: For NUL, a lone surrogate, or more than ``limit`` characters.
+        InvalidInput: For NUL, a lone surrogate, or more than ``limit`` characters in NFC.
     """
     if "\x00" in value:
         raise InvalidInput(field, "contains a NUL character; remove it")
     if _has_surrogate(value):
         raise InvalidInput(field, "contains a lone surrogate; send well-formed Unicode")
-    composed = unicodedata.normalize("NFC", value)
-    if len(composed) > limit:
-        raise InvalidInput(field, f"has {len(composed)} characters; at most {limit} are accepted")
-    return composed
+    if (characters := len(composed(value))) > limit:
+        raise InvalidInput(field, f"has {characters} characters; at most {limit} are accepted")
+    return value
+
+
+def composed(text: str) -> str:
+    """Return the text in NFC, in which texts are compared."""
+    return unicodedata.normalize("NFC", text)
 
 
 def _has_surrogate(value: str) -> bool:
@@ -39,7 +47,7 @@ def _has_surrogate(value: str) -> bool:
 
 
 def clean_text(value: str, field: str, *, limit: int = MAX_CONTENT_CHARS) -> str:
-    """Return the text in NFC; refuse one that shows nothing.
+    """Return the text as it is; refuse one that shows nothing.
 
     Raises:
         InvalidInput: As :func:`clean`, and for text without one visible character.
@@ -54,7 +62,16 @@ def clean_id(value: str, field: str) -> str:
     """Return an identifier in NFC: 1 to 128 printable characters of any script.
 
     Raises:
-        InvalidInput: For an empty or longer id, control characters, or blanks alone.
+        InvalidInput: As :func:`clean_name`.
+    """
+    return composed(clean_name(value, field))
+
+
+def clean_name(value: str, field: str) -> str:
+    """Return a name as it is: 1 to 128 printable characters of any script.
+
+    Raises:
+        InvalidInput: For an empty or longer name, control characters, or blanks alone.
     """
     text = clean_text(value, field, limit=MAX_ID_CHARS)
     if any(unicodedata.category(char) == "Cc" for char in text):
@@ -63,7 +80,7 @@ def clean_id(value: str, field: str) -> str:
 
 
 def clean_json(value: object, field: str) -> object:
-    """Return a JSON value with every string in NFC, keys included.
+    """Return a JSON value as it is, or say why it cannot be stored.
 
     Raises:
         InvalidInput: As :func:`clean`, naming the path; also for a number that JSON cannot hold,

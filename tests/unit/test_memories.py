@@ -80,14 +80,14 @@ def test_search_sees_the_speaker_before_what_is_said() -> None:
     assert HELLO.text() == "hello"
 
 
-def test_a_clean_message_is_composed_and_in_utc() -> None:
+def test_a_clean_message_is_as_it_was_sent_in_utc() -> None:
     message = Message(
         Role.TOOL, "cafe\u0301", "Zoe\u0308", "e\u0301", datetime(2026, 1, 15, 21, tzinfo=TOKYO), {"k\u0301": "e\u0301"}
     )
 
     cleaned = clean_message(message, "messages.0")
 
-    assert cleaned == Message(Role.TOOL, "caf\u00e9", "Zo\u00eb", "\u00e9", NOON, {"ḱ": "\u00e9"})
+    assert cleaned == replace(message, occurred_at=NOON)
     assert cleaned.occurred_at is not None
     assert cleaned.occurred_at.tzinfo is UTC
 
@@ -111,12 +111,12 @@ def test_an_unclean_message_is_refused_naming_the_field(message: Message, field:
     assert refused.value.field == field
 
 
-def test_a_clean_note_is_composed_in_utc_and_has_each_tag_once() -> None:
+def test_a_clean_note_is_as_it_was_sent_in_utc_and_has_each_tag_once() -> None:
     note = Note("cafe\u0301", Category.DECISION, 0, 1, ("b", "a", "b", "e\u0301", "\u00e9"), NOON.astimezone(TOKYO))
 
     cleaned = clean_note(note)
 
-    assert cleaned == Note("caf\u00e9", Category.DECISION, 0, 1, ("b", "a", "\u00e9"), NOON)
+    assert cleaned == Note("cafe\u0301", Category.DECISION, 0, 1, ("b", "a", "\u00e9"), NOON)
     assert note.content == "cafe\u0301"
 
 

@@ -108,7 +108,7 @@ def _check_size(content: str | bytes, field: str, max_bytes: int) -> None:
 
 
 def _text_of(source: SourceDocument, max_chars: int) -> str:
-    """Return the text of a document in NFC, lines ended by a line feed alone."""
+    """Return the text of a document, lines ended by a line feed alone."""
     decoded = source.content if isinstance(source.content, str) else _decoded(source.content, source)
     lines = decoded.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     return clean(lines, source.field, limit=max_chars)

@@ -17,7 +17,7 @@ from lamina.errors import InvalidInput
 from lamina.policies.caching.adaptive_ttl import TtlPolicy
 from lamina.policies.caching.cache_keys import digest
 from lamina.policies.caching.response_budget import ResponseBudget
-from lamina.text.hygiene import MAX_JSON_DEPTH, MAX_QUERY_CHARS, clean, clean_id, clean_json, clean_text
+from lamina.text.hygiene import MAX_JSON_DEPTH, MAX_QUERY_CHARS, clean, clean_id, clean_json, clean_text, composed
 
 # Longest question that is compared by meaning. A model reads about as much at once. The embedding of a longer text is
 # the mean of its chunks, which tells contexts apart, but not the questions at their end.
@@ -106,14 +106,14 @@ def clean_question(
     if system_prompt is not None and prompt_version is not None:
         raise InvalidInput("system_prompt_version", "is given beside system_prompt; send one of them")
     if system_prompt is not None:
-        cleaned = clean(system_prompt, "system_prompt")
+        cleaned = composed(clean(system_prompt, "system_prompt"))
         prompt_version = hashlib.sha256(cleaned.encode()).hexdigest()[:PROMPT_VERSION_CHARS]
     elif prompt_version is not None:
         prompt_version = clean_id(prompt_version, "system_prompt_version")
     json_text(variant, "variant", MAX_VARIANT_BYTES)  # Only to refuse it.
     return ModelQuestion(
         scope,
-        clean_text(text, "query", limit=MAX_QUERY_CHARS),
+        composed(clean_text(text, "query", limit=MAX_QUERY_CHARS)),
         prompt_version,
         None if model is None else clean_id(model, "model"),
         clean_json(variant, "variant"),

@@ -312,6 +312,6 @@ def _utc(moment: datetime) -> datetime:
 
 def _json(value: Json, note: ArchivedNote) -> str:
     try:
-        return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+        return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:
         raise InvalidInput("notes", f"note {note.id} has a value that is not JSON: {error}") from error

@@ -66,9 +66,9 @@ INSERT INTO notes (
 SELECT id, tenant, workspace, namespace, user_id, agent_id, session_id, swarm_id, category, content, content_hash,
        importance, confidence, tags, metadata, source, version, hits, event_at, last_hit_at, created_at, updated_at,
        'cold', temperature_changed_at, weight
-FROM jsonb_to_recordset(%(rows)s::jsonb) AS r (
+FROM json_to_recordset(%(rows)s::json) AS r (
     id uuid, tenant text, workspace text, namespace text, user_id text, agent_id text, session_id text, swarm_id text,
-    category text, content text, content_hash bytea, importance float8, confidence float8, tags text[], metadata jsonb,
+    category text, content text, content_hash bytea, importance float8, confidence float8, tags text[], metadata json,
     source text, version integer, hits bigint, event_at timestamptz, last_hit_at timestamptz, created_at timestamptz,
     updated_at timestamptz, temperature_changed_at timestamptz, weight float8
 )
@@ -79,9 +79,9 @@ RETURNING id
 -- name: restore_versions
 INSERT INTO note_versions (note_id, version, content, category, importance, confidence, tags, metadata, written_at)
 SELECT note_id, version, content, category, importance, confidence, tags, metadata, written_at
-FROM jsonb_to_recordset(%(rows)s::jsonb) AS r (
+FROM json_to_recordset(%(rows)s::json) AS r (
     note_id uuid, version integer, content text, category text, importance float8, confidence float8, tags text[],
-    metadata jsonb, written_at timestamptz
+    metadata json, written_at timestamptz
 )
 
 -- name: restore_chunks
@@ -101,7 +101,7 @@ INSERT INTO memory_links (
 )
 SELECT l.from_id, l.to_id, l.kind, 2, %(tenant)s, %(workspace)s, %(namespace)s, l.user_id, l.source, l.strength,
        l.seen_at
-FROM jsonb_to_recordset(%(rows)s::jsonb) AS l (
+FROM json_to_recordset(%(rows)s::json) AS l (
     from_id uuid, to_id uuid, kind text, user_id text, source text, strength float8, seen_at timestamptz
 )
 WHERE CASE WHEN l.kind = 'similar'

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from psycopg.rows import DictRow
-from psycopg.types.json import Jsonb
+from psycopg.types.json import Json
 
 from lamina.core.areas import Area
 from lamina.core.scope import Scope
@@ -101,7 +101,7 @@ async def insert_summaries(
         "positions": [one.position for one in summaries],
         "contents": [one.content for one in summaries],
         "hashes": [one.content_hash for one in summaries],
-        "metadata": [Jsonb(one.metadata) for one in summaries],
+        "metadata": [Json(one.metadata) for one in summaries],
         "times": [one.occurred_at for one in summaries],
     }
     await connection.execute(QUERIES["insert_summaries"], parameters)

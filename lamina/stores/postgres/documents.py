@@ -7,7 +7,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from psycopg.rows import DictRow
-from psycopg.types.json import Jsonb
+from psycopg.types.json import Json
 
 from lamina.core.documents import Document, Span, StoredDocument, StoredPassage, passage_text
 from lamina.core.memories import Chunk
@@ -29,6 +29,7 @@ from lamina.stores.postgres.tier_rows import (
     TierRows,
     VectorTable,
 )
+from lamina.text.hygiene import composed
 
 QUERIES = load_queries("documents.sql")
 
@@ -103,8 +104,9 @@ class DocumentResult:
 
 
 async def find_documents(connection: Connection, scope: Scope, keys: Sequence[str]) -> dict[str, DocumentState]:
-    """Return the documents that a scope has under these keys."""
-    cursor = await connection.execute(QUERIES["find_documents"], scope_parameters(scope) | {"keys": list(keys)})
+    """Return the documents that a scope has under these keys, by their composed keys."""
+    parameters = scope_parameters(scope) | {"keys": [composed(key) for key in keys]}
+    cursor = await connection.execute(QUERIES["find_documents"], parameters)
     return {
         row["key"]: DocumentState(row["id"], bytes(row["content_hash"]), row["version"], row["passages"])
         async for row in cursor
@@ -119,7 +121,7 @@ async def put_document(
     row = scope_parameters(scope) | _columns(document, now) | {"id": prepared.id}
     written = await (await connection.execute(QUERIES["put_document"], row)).fetchone()
     if written is None:
-        existing = (await find_documents(connection, scope, [document.key]))[document.key]
+        existing = (await find_documents(connection, scope, [document.key]))[composed(document.key)]
         return DocumentResult(existing.id, document.key, "existed", existing.version, existing.passages)
     deleted = await _delete_passages(connection, written["id"])
     await _insert_passages(connection, scope, written["id"], prepared, generation)
@@ -135,15 +137,17 @@ async def put_document(
 
 
 def _columns(document: Document, now: datetime) -> dict[str, Any]:
+    key = composed(document.key)
     return {
-        "key": document.key,
+        "key": key,
+        "sent_key": None if document.key == key else document.key,
         "title": document.title,
         "media_type": document.media_type,
         "content": document.content,
         "content_hash": document.content_hash(),
         "characters": len(document.content),
         "tags": list(document.tags),
-        "metadata": Jsonb(document.metadata),
+        "metadata": Json(document.metadata),
         "source": document.source,
         "event_at": document.event_at or now,
         "now": now,
@@ -211,7 +215,7 @@ class Documents:
         self._pool = pool
 
     async def find(self, scope: Scope, keys: Sequence[str]) -> dict[str, DocumentState]:
-        """Return the documents that a scope has under these keys."""
+        """Return the documents that a scope has under these keys, by their composed keys."""
         async with connect(self._pool) as connection:
             return await find_documents(connection, scope, keys)
 

@@ -8,14 +8,16 @@ WHERE d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(
 -- name: put_document
 -- A document of the same key is replaced as a whole; an equal one stays as it is and returns no row.
 INSERT INTO documents (
-    id, tenant, workspace, namespace, user_id, agent_id, key, title, media_type, content, content_hash, characters,
-    tags, metadata, source, event_at, created_at, updated_at
+    id, tenant, workspace, namespace, user_id, agent_id, key, sent_key, title, media_type, content, content_hash,
+    characters, tags, metadata, source, event_at, created_at, updated_at
 ) VALUES (
-    %(id)s, %(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s, %(agent_id)s, %(key)s, %(title)s, %(media_type)s,
-    %(content)s, %(content_hash)s, %(characters)s, %(tags)s, %(metadata)s, %(source)s, %(event_at)s, %(now)s, %(now)s
+    %(id)s, %(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s, %(agent_id)s, %(key)s, %(sent_key)s, %(title)s,
+    %(media_type)s, %(content)s, %(content_hash)s, %(characters)s, %(tags)s, %(metadata)s, %(source)s, %(event_at)s,
+    %(now)s, %(now)s
 )
 ON CONFLICT (tenant, workspace, namespace, user_id, key) DO UPDATE
-SET agent_id = excluded.agent_id, title = excluded.title, media_type = excluded.media_type,
+SET agent_id = excluded.agent_id, sent_key = excluded.sent_key, title = excluded.title,
+    media_type = excluded.media_type,
     content = excluded.content, content_hash = excluded.content_hash, characters = excluded.characters,
     tags = excluded.tags, metadata = excluded.metadata, source = excluded.source, event_at = excluded.event_at,
     version = documents.version + 1, updated_at = excluded.updated_at
@@ -50,16 +52,16 @@ FOR UPDATE
 DELETE FROM documents WHERE id = %(id)s AND tenant = %(tenant)s
 
 -- name: get_document
-SELECT d.id, d.workspace, d.namespace, d.user_id, d.agent_id, d.key, d.title, d.media_type, d.characters, d.tags,
-       d.metadata, d.source, d.version, d.event_at, d.created_at, d.updated_at,
+SELECT d.id, d.workspace, d.namespace, d.user_id, d.agent_id, coalesce(d.sent_key, d.key) AS key, d.title,
+       d.media_type, d.characters, d.tags, d.metadata, d.source, d.version, d.event_at, d.created_at, d.updated_at,
        CASE WHEN %(with_content)s THEN d.content END AS content,
        (SELECT count(*) FROM passages p WHERE p.document_id = d.id) AS passages
 FROM documents d
 WHERE d.id = %(id)s AND d.tenant = %(tenant)s
 
 -- name: list_documents
-SELECT d.id, d.workspace, d.namespace, d.user_id, d.agent_id, d.key, d.title, d.media_type, d.characters, d.tags,
-       d.metadata, d.source, d.version, d.event_at, d.created_at, d.updated_at,
+SELECT d.id, d.workspace, d.namespace, d.user_id, d.agent_id, coalesce(d.sent_key, d.key) AS key, d.title,
+       d.media_type, d.characters, d.tags, d.metadata, d.source, d.version, d.event_at, d.created_at, d.updated_at,
        NULL AS content, (SELECT count(*) FROM passages p WHERE p.document_id = d.id) AS passages
 FROM documents d
 WHERE d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(namespace)s
@@ -78,7 +80,8 @@ ORDER BY p.position
 LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: fetch_documents
-SELECT p.id, wanted.chunk, p.position, p.content, p.heading, p.page, d.id AS document_id, d.title, d.key,
+SELECT p.id, wanted.chunk, p.position, p.content, p.heading, p.page, d.id AS document_id, d.title,
+       coalesce(d.sent_key, d.key) AS key,
        d.media_type, d.user_id, d.agent_id, d.tags, d.metadata, d.source, d.event_at
 FROM unnest(%(ids)s::uuid[], %(chunks)s::integer[]) AS wanted (id, chunk)
 JOIN passages p ON p.id = wanted.id
@@ -149,7 +152,8 @@ SELECT 'documents', id FROM passages ORDER BY id
 
 -- name: read_linked_passages
 -- Each with the cosine of its chunk nearest to the query.
-SELECT p.id, p.position, p.content, p.heading, p.page, d.id AS document_id, d.title, d.key, d.media_type, d.user_id,
+SELECT p.id, p.position, p.content, p.heading, p.page, d.id AS document_id, d.title,
+       coalesce(d.sent_key, d.key) AS key, d.media_type, d.user_id,
        d.agent_id, d.tags, d.metadata, d.source, d.event_at,
        coalesce((SELECT 1 - min(c.embedding <=> %(embedding)s::vector)
                  FROM passage_chunks c WHERE c.passage_id = p.id AND c.generation = %(generation)s), 0)::float8 AS cosine

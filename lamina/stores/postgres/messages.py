@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pgvector import Vector
 from psycopg.rows import DictRow
-from psycopg.types.json import Jsonb
+from psycopg.types.json import Json
 
 from lamina.core.memories import Chunk, Message, Role
 from lamina.core.ports import Record
@@ -143,7 +143,7 @@ def _row(
         "ref": message.ref,
         "content": message.content,
         "content_hash": digest,
-        "metadata": Jsonb(message.metadata),
+        "metadata": Json(message.metadata),
         "occurred_at": message.occurred_at or now,
     }
 

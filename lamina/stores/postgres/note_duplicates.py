@@ -18,6 +18,7 @@ from lamina.core.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.notes import NoteResult, PreparedNote, ids_by_hash, insert_notes
 from lamina.stores.postgres.queries import load_queries
+from lamina.text.hygiene import composed
 from lamina.text.paraphrase import is_same_statement
 
 QUERIES = load_queries("note_duplicates.sql")
@@ -132,7 +133,12 @@ def _is_restatement(note: Note, original: Original, cosine: float, min_cosine: f
     lasts_as_long = original.expires_at is None or (
         note.expires_at is not None and note.expires_at <= original.expires_at
     )
-    return cosine >= min_cosine and is_covered and lasts_as_long and is_same_statement(note.content, original.content)
+    return (
+        cosine >= min_cosine
+        and is_covered
+        and lasts_as_long
+        and is_same_statement(composed(note.content), composed(original.content))
+    )
 
 
 def _raised(original: Original, note: Note) -> Original:

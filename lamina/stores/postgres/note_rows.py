@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from psycopg.rows import DictRow
-from psycopg.types.json import Jsonb
+from psycopg.types.json import Json
 
 from lamina.core.memories import Category, Note, NoteVersion, StoredNote
 from lamina.core.ports import Record
@@ -110,7 +110,7 @@ def note_columns(note: Note, now: datetime) -> dict[str, Any]:
         "importance": note.importance,
         "confidence": note.confidence,
         "tags": list(note.tags),
-        "metadata": Jsonb(note.metadata),
+        "metadata": Json(note.metadata),
         "event_at": note.event_at or now,
         "expires_at": note.expires_at,
         "now": now,

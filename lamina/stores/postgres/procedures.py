@@ -10,7 +10,7 @@ from uuid import UUID
 import psycopg
 from pgvector import Vector
 from psycopg.rows import DictRow
-from psycopg.types.json import Jsonb
+from psycopg.types.json import Json
 
 from lamina.core.memories import new_id
 from lamina.core.procedures import Procedure, ProcedureOutcome, StoredProcedure
@@ -125,7 +125,7 @@ def _columns(procedure: Procedure, now: datetime) -> dict[str, Any]:
         "action": procedure.action,
         "content_hash": procedure.content_hash(),
         "tags": list(procedure.tags),
-        "metadata": Jsonb(procedure.metadata),
+        "metadata": Json(procedure.metadata),
         "now": now,
     }
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from psycopg.types.json import Jsonb
+from psycopg.types.json import Json
 
 from lamina.core.json_values import is_same_json
 from lamina.core.memories import Metadata, Profile
@@ -28,7 +28,7 @@ async def patch_profile(connection: Connection, scope: Scope, patch: Metadata, n
     if is_same_json(document, row["document"]) and row["version"] > 0:
         return Profile(scope.user or "", document, row["version"])
     version = row["version"] + 1
-    values = {**parameters, "document": Jsonb(document), "patch": Jsonb(patch), "version": version}
+    values = {**parameters, "document": Json(document), "patch": Json(patch), "version": version}
     await connection.execute(QUERIES["put_profile"], values)
     await connection.execute(QUERIES["insert_profile_version"], values)
     return Profile(scope.user or "", document, version, now)

@@ -110,12 +110,13 @@ CREATE TABLE public.documents (
     content_hash bytea NOT NULL,
     characters integer NOT NULL,
     tags text[] DEFAULT '{}'::text[] NOT NULL,
-    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    metadata json DEFAULT '{}'::jsonb NOT NULL,
     source text NOT NULL,
     version integer DEFAULT 1 NOT NULL,
     event_at timestamp with time zone NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
-    updated_at timestamp with time zone DEFAULT now() NOT NULL
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    sent_key text
 );
 CREATE TABLE public.edge_evidence (
     edge_id uuid NOT NULL,
@@ -326,7 +327,7 @@ CREATE TABLE public.messages (
     ref text,
     content text NOT NULL,
     content_hash bytea NOT NULL,
-    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    metadata json DEFAULT '{}'::jsonb NOT NULL,
     occurred_at timestamp with time zone NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     is_summary boolean DEFAULT false NOT NULL,
@@ -358,7 +359,7 @@ CREATE TABLE public.note_versions (
     importance double precision NOT NULL,
     confidence double precision NOT NULL,
     tags text[] NOT NULL,
-    metadata jsonb NOT NULL,
+    metadata json NOT NULL,
     written_at timestamp with time zone NOT NULL
 );
 CREATE TABLE public.notes (
@@ -376,7 +377,7 @@ CREATE TABLE public.notes (
     importance double precision NOT NULL,
     confidence double precision NOT NULL,
     tags text[] DEFAULT '{}'::text[] NOT NULL,
-    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    metadata json DEFAULT '{}'::jsonb NOT NULL,
     source text NOT NULL,
     version integer DEFAULT 1 NOT NULL,
     hits bigint DEFAULT 1 NOT NULL,
@@ -467,7 +468,7 @@ CREATE TABLE public.procedures (
     action text NOT NULL,
     content_hash bytea NOT NULL,
     tags text[] DEFAULT '{}'::text[] NOT NULL,
-    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    metadata json DEFAULT '{}'::jsonb NOT NULL,
     source text NOT NULL,
     strength double precision DEFAULT 0.5 NOT NULL,
     successes bigint DEFAULT 0 NOT NULL,
@@ -487,8 +488,8 @@ CREATE TABLE public.profile_versions (
     namespace text NOT NULL,
     user_id text NOT NULL,
     version integer NOT NULL,
-    patch jsonb NOT NULL,
-    document jsonb NOT NULL,
+    patch json NOT NULL,
+    document json NOT NULL,
     written_at timestamp with time zone DEFAULT now() NOT NULL
 );
 CREATE TABLE public.profiles (
@@ -496,7 +497,7 @@ CREATE TABLE public.profiles (
     workspace text NOT NULL,
     namespace text NOT NULL,
     user_id text NOT NULL,
-    document jsonb NOT NULL,
+    document json NOT NULL,
     version integer NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL
 );

@@ -1,9 +1,11 @@
 """The rows of every tier, under the names that the statements of all tiers ask by."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from uuid import UUID
 
 from lamina.core.tiers import TIERS, ProjectionName, Tier, TierName
 from lamina.stores.postgres import documents, entities, messages, notes, procedures
+from lamina.stores.postgres.connection import Connection
 from lamina.stores.postgres.tier_rows import (
     EmbeddingStatements,
     ErasureStatements,
@@ -39,3 +41,12 @@ EMBEDDING_PROJECTIONS: Mapping[str, tuple[ProjectionName, ...]] = {
     for name, rows in TIER_ROWS.items()
     for kind in rows.embedded
 }
+
+
+async def find_missing(connection: Connection, tenant: str, ids: Collection[UUID]) -> set[UUID]:
+    """Return those of the ids under which no memory of the tenant can be read."""
+    missing = set(ids)
+    for rows in TIER_ROWS.values():
+        cursor = await connection.execute(rows.present, {"tenant": tenant, "ids": sorted(missing)})
+        missing -= {row["id"] async for row in cursor}
+    return missing
