@@ -7,8 +7,8 @@ _NAME = re.compile(
     re.IGNORECASE,
 )
 # To the last @ before a space: a password may hold @ and / that should have been written as %40 and %2F.
-_USER_INFO = re.compile(r"//[^\s'\"]*@")
-_PARAMETER = re.compile(r"\b(\w*(?:passw|pwd|secret|token|key)\w*=)[^&\s'\"]+", re.IGNORECASE)
+_USER_INFO = re.compile(r"(?<!/)//[^\s'\"]{0,256}@")
+_PARAMETER = re.compile(r"\b(?=\w{0,64}?(?:passw|pwd|secret|token|key))(\w++=)[^&\s'\"]++", re.IGNORECASE)
 
 
 def is_secret(name: object) -> bool:

@@ -1,7 +1,7 @@
 """Extract edges by rules: the words between two names name the relation. English only."""
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -21,7 +21,7 @@ _RELATIVE = (
 _ROLE = "director|founder|co-founder|author|ceo|cto|cfo|head|chair|president|owner|producer|composer|member|capital"
 _LEAD = (
     r"(?:,? who)?(?:['’](?:s|m|ve|re)| is| am| are| was| has| have| had| been| also| now|"
-    r" currently| recently| just| still| later| first| then| already)*"
+    r" currently| recently| just| still| later| first| then| already){0,8}"
 )
 _THE = r"(?: the| a| an| my| our)?"
 
@@ -70,6 +70,7 @@ _HAS_RELATIVE = re.compile(
     rf"(?:['’]s| has an?)(?: \w+)? (?P<role>{_RELATIVE})(?:,| is| was| named| called)? ", re.IGNORECASE
 )
 _IS_RELATIVE_OF = re.compile(rf"(?:,| (?:is|was))(?: the| an?)? (?P<role>{_RELATIVE}) of ", re.IGNORECASE)
+_BEHIND = re.compile(rf"['’]s (?P<role>{_RELATIVE})\b", re.IGNORECASE)
 _IS = re.compile(r" (?:is|was) $", re.IGNORECASE)
 _MINE = re.compile(rf"\b(?P<who>my) (?P<role>{_RELATIVE})(?:,| is| was| named| called)? $", re.IGNORECASE)
 _SPEAKER = re.compile(r"(?<![\w'’.])I(?=['’ ])")
@@ -173,7 +174,9 @@ def _subjects(sentence: str, named: Sequence[Mention], speaker: str | None) -> l
         Mention(match.start(), match.end(), speaker, "person", is_sure=True) for match in _SPEAKER.finditer(sentence)
     ]
     implied = [Mention(0, 0, speaker, "person", is_sure=True)] if _IMPLIED.match(sentence) else []
-    free = [item for item in spoken if not any(mention.start <= item.start < mention.end for mention in named)]
+    ends = [mention.end for mention in named]
+    after = ((item, bisect_right(ends, item.start)) for item in spoken)
+    free = [item for item, place in after if place == len(named) or item.start < named[place].start]
     return implied + sorted([*named, *free], key=lambda mention: mention.start)
 
 
@@ -225,6 +228,6 @@ def _relatives(sentence: str, named: Sequence[Mention], speaker: str | None) -> 
         if speaker and (match := _MINE.search(sentence[max(0, mention.start - 40) : mention.start])):
             yield Edge(speaker, f"has_{match['role'].lower()}", mention.name, confidence=CONFIDENCE)
     for left, right in pairwise(named):
-        behind = re.match(rf"['’]s (?P<role>{_RELATIVE})\b", sentence[right.end :], re.IGNORECASE)
+        behind = _BEHIND.match(sentence, right.end)
         if behind and _IS.fullmatch(sentence[left.end : right.start]):
             yield Edge(right.name, f"has_{behind['role'].lower()}", left.name, confidence=CONFIDENCE)

@@ -123,11 +123,11 @@ def name_candidates(text: str) -> dict[str, tuple[Span, ...]]:
     common word that the text never capitalises ("I hope" does not speak of Hope). All of them are held at once,
     up to 16 a word: for texts that are short. Of a long one, look at :func:`windows`.
     """
-    spans: dict[str, tuple[Span, ...]] = {}
+    spans: dict[str, list[Span]] = {}
     for window in windows(split_words(text)):
         for key, where in window.candidates().items():
-            spans[key] = (*spans.get(key, ()), *where)
-    return spans
+            spans.setdefault(key, []).extend(where)
+    return {key: tuple(where) for key, where in spans.items()}
 
 
 def find_places(text: TextWords, keys: Collection[str], limit: int | None = None) -> dict[str, tuple[Span, ...]]:

@@ -124,7 +124,7 @@ _NO_NUMBERS = listed("one ones once first second zero")
 # What says something at words: C++ and C#, 2+2 and 2*2, 3 > 5 and 3 < 5, 1/2, &str, a grade of A-;
 # not "#" of a tag, "men/women".
 _SYMBOLS = regex.compile(
-    r"(?<=\w)[#*^\p{Sm}]++|[*^\p{Sm}]++(?=\w)|(?<=\w\s)[*^\p{Sm}]++(?=\s[\w−-])|(?<=\b\p{L})-(?![\w-])"
+    r"(?<=\w)[#*^\p{Sm}]++|(?<![*^\p{Sm}])[*^\p{Sm}]++(?=\w)|(?<=\w\s)[*^\p{Sm}]++(?=\s[\w−-])|(?<=\b\p{L})-(?![\w-])"
     r"|(?<=\w)@(?=\w)|(?<=\d\s?)[/%](?=\s?\d)|(?<!\w)&(?=\w)|\p{Sc}(?=\p{L})"
 )
 _SPELLED = "_"

@@ -4,7 +4,9 @@ import re
 
 # The dot of an initial ("George W. Bush") or of a short title ("Dr. Lee") ends nothing.
 _SENTENCE_END = re.compile(
-    r"(?<=[.!?])(?<!\b[A-HJ-Z]\.)(?<!\b(?:Mr|Ms|Dr|St|Mt)\.)(?<!\bMrs\.)(?<!\bProf\.)(?<!\b[ei]\.[ge]\.)\s+|\s*\n\s*"
+    r"(?<=[.!?])(?<!\b[A-HJ-Z]\.)(?<!\b(?:Mr|Ms|Dr|St|Mt)\.)(?<!\bMrs\.)(?<!\bProf\.)(?<!\b[ei]\.[ge]\.)\s++"
+    # Each run of blanks is tried once, from its start: from each of its blanks the work would be quadratic.
+    r"|(?<!\s)[^\S\n]*+\n\s*+"
 )
 
 

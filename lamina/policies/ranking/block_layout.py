@@ -18,7 +18,7 @@ _GAP, _STRING = r"[\s>]*+", r'"(?:[^"\\]++|\\.)*+"'
 _VALUE = rf"(?:{_STRING}|[\w.+-]++|\[{_GAP}(?:{_STRING}{_GAP},?{_GAP})*+\])"
 _ENTRY = rf"{_GAP},{_GAP}{_STRING}{_GAP}:{_GAP}{_VALUE}"
 _OBJECT = rf'\{{{_GAP}"kind"{_GAP}:{_GAP}{_STRING}{_GAP},{_GAP}"source"{_GAP}:{_GAP}{_STRING}(?:{_ENTRY})++{_GAP}\}}'
-MESSAGES = re.compile(rf"\[?{_GAP}{_OBJECT}(?:{_GAP},{_GAP}{_OBJECT})*+{_GAP}\]?", re.DOTALL)
+MESSAGES = re.compile(rf"(?:\[{_GAP})?{_OBJECT}(?:{_GAP},{_GAP}{_OBJECT})*+{_GAP}\]?", re.DOTALL)
 # All that str.splitlines() takes for the end of a line, beside \n.
 _BREAKS = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 # Nothing of it is seen; the blank of braille is a symbol by its category.
@@ -34,7 +34,7 @@ _COLON = re.compile(
 )
 _CLOSING = regex.compile(r"\p{Pe}")
 # A bracket that closes before the colon makes no header: [a link](https://…).
-_LAYOUT = re.compile(r"\[[^:\]]*:|(?:confidence|related):")
+_LAYOUT = re.compile(r"\[[^:\]]{0,96}:|(?:confidence|related):")
 _HEAD_CHARS = 96
 # Letters of other alphabets that look like those of the block's own words.
 _LATIN = str.maketrans("аɑαеҽіιӏҍсϲԁɗоοонп𝚛ґгтτ", "aaaeeiiliccddooonnrrrtt")

@@ -1,0 +1,233 @@
+"""Every pattern of the packages, and texts that would hold up one whose work grows faster than the text.
+
+Another library would not spare the test: of 150 patterns google-re2 (1.1) takes 104, the others look around or hold
+what they matched, and over 300 000 characters of chat those 104 take 5.1 s with it and 1.7 s with re and regex.
+
+Run as a program, in a process of its own: a pattern that hangs is ended with it. Prints a line before each trial, and
+at the end a JSON list of the trials that took too long.
+"""
+
+import ast
+import importlib
+import json
+import pkgutil
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any, NamedTuple
+
+import regex
+
+PACKAGES = ("lamina", "deployments", "actors", "jobs")
+# They read the files of operators, on the operators' own machine.
+NO_USERS_TEXT = ("lamina.config_check",)
+FUNCTIONS = frozenset({"compile", "search", "match", "fullmatch", "findall", "finditer", "sub", "subn", "split"})
+SHORT, LONG = 12_000, 1_000_000
+"""Characters of a trial: quadratic work shows in twelve thousand; a pattern's worst text is tried in full length."""
+SHORT_S, LONG_S = 0.12, 1.5
+_UNITS = (
+    *" \n\t.,;:-_'\"’“”«»`()[]{}<>@#/\\*|=+&%$€?!0aAзЯ猫กé😀\u0301\u200b",
+    *(
+        "a ",
+        "A ",
+        "Aa ",
+        "a.",
+        "a@",
+        "a-",
+        "a'",
+        "1.",
+        "1,",
+        "1-",
+        " \n",
+        "\n ",
+        "\n\n",
+        ". ",
+        "a\n",
+        "? ",
+        "() ",
+        "[]",
+        "I ",
+        "the ",
+    ),
+    *(
+        "http://",
+        "www.",
+        "a/",
+        '\\"',
+        "|a",
+        "- ",
+        "> ",
+        "[a](",
+        "Mr. ",
+        "e.g.",
+        "2026-01-",
+        "data:",
+        "x=",
+        "'s ",
+        "<a ",
+        "&a",
+        "\u2028",
+        "\r\n",
+    ),
+)
+_PREFIXED = (
+    ("x", " "),
+    ('"', "a"),
+    ("“", "a "),
+    ("[Memory: ", "x"),
+    ("`", "a"),
+    ("<", "a "),
+    ("{", " "),
+    ("a", "\n "),
+    ("http://", "a"),
+)
+
+
+class Named(NamedTuple):
+    """A pattern and where it stands."""
+
+    place: str
+    pattern: Any
+
+
+class Slow(NamedTuple):
+    """A trial that took too long, in CPU seconds."""
+
+    place: str
+    pattern: str
+    text: str
+    chars: int
+    seconds: float
+
+
+def all_patterns() -> list[Named]:
+    """Import every module of the packages; return what they compile on the way, and what functions compile inline."""
+    found: dict[tuple[str, int, bool], Named] = {}
+
+    def keep(place: str, pattern: Any) -> None:
+        if isinstance(pattern.pattern, str) and not place.startswith(NO_USERS_TEXT):
+            found.setdefault((pattern.pattern, pattern.flags, isinstance(pattern, re.Pattern)), Named(place, pattern))
+
+    for library in (re, regex):
+        _watch(library, keep)
+    for module in _modules():
+        for place, pattern in _inline(module):
+            keep(place, pattern)
+    return sorted(found.values(), key=lambda item: item.place)
+
+
+def _watch(library: Any, keep: Callable[[str, Any], None]) -> None:
+    """Have the library tell each pattern that one of the packages compiles."""
+    plain = library.compile
+
+    def compile_and_keep(pattern: Any, *arguments: Any, **options: Any) -> Any:
+        compiled = plain(pattern, *arguments, **options)
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_code.co_filename == __file__:
+            frame = frame.f_back
+        name = str(frame.f_globals.get("__name__", "")) if frame is not None else ""
+        if frame is not None and name.partition(".")[0] in PACKAGES:
+            keep(f"{name}:{frame.f_lineno}", compiled)
+        return compiled
+
+    library.compile = compile_and_keep
+
+
+def _modules() -> Iterator[ModuleType]:
+    for package in PACKAGES:
+        root = importlib.import_module(package)
+        yield root
+        for found in pkgutil.walk_packages(root.__path__, f"{package}."):
+            if not found.name.endswith("__main__"):
+                yield importlib.import_module(found.name)
+
+
+def _inline(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """Yield the patterns that stand in calls of re and regex, where module and call alone say what they are."""
+    if module.__file__ is None:
+        return
+    for node in ast.walk(ast.parse(Path(module.__file__).read_text())):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
+            continue
+        owner = node.func.value
+        if not (isinstance(owner, ast.Name) and owner.id in ("re", "regex") and node.func.attr in FUNCTIONS):
+            continue
+        place = f"{module.__name__}:{node.lineno}"
+        try:
+            written = eval(compile(ast.Expression(node.args[0]), place, "eval"), vars(module))  # noqa: S307 - our code
+        except NameError:  # Made of a function's argument: compiled at import, and seen there.
+            continue
+        library = re if owner.id == "re" else regex
+        if isinstance(written, str):
+            yield place, library.compile(written)
+
+
+def texts_for(pattern: str, chars: int) -> Iterator[tuple[str, str]]:
+    """Yield (description, text): repeated units, repeats of the pattern's own words, and what nearly matches."""
+    literals = list(re.findall(r"[\w@/:'’-]{2,}", re.sub(r"\\[a-zA-Z]|\(\?P?<\w+>", " ", pattern)))[:12]
+    for unit in dict.fromkeys((*_UNITS, *literals, *(f"{word} " for word in literals))):
+        yield repr(unit), _repeated(unit, chars)
+    for start, unit in (
+        *_PREFIXED,
+        *((word, " ") for word in literals[:4]),
+        *((f"{word} ", "Aa ") for word in literals[:4]),
+    ):
+        yield f"{start!r} + {unit!r}", start + _repeated(unit, chars)
+    nearly = " ".join(literals)
+    yield "its words", _repeated(f"{nearly} ", chars)
+    yield "its words, and blanks", _repeated(nearly + " " * 200, chars)
+    yield "lines of letters", _repeated("a" * 70 + "\n", chars)
+
+
+def _repeated(unit: str, chars: int) -> str:
+    return (unit * (chars // len(unit) + 1))[:chars]
+
+
+def slow_trials(named: Named) -> list[Slow]:
+    """Try a pattern with every short text, and with its worst one in full length."""
+    pattern = named.pattern
+    taken: list[tuple[float, int]] = []
+    for place, (description, text) in enumerate(texts_for(pattern.pattern, SHORT)):
+        seconds = _cpu_seconds(pattern, text, 3 * SHORT_S)
+        if seconds > SHORT_S:
+            return [Slow(named.place, pattern.pattern, description, SHORT, round(seconds, 2))]
+        taken.append((seconds, place))
+    _, worst = max(taken)
+    description, text = next(islice(texts_for(pattern.pattern, LONG), worst, None))
+    seconds = _cpu_seconds(pattern, text, 3 * LONG_S)
+    return [Slow(named.place, pattern.pattern, description, LONG, round(seconds, 2))] if seconds > LONG_S else []
+
+
+def _cpu_seconds(pattern: Any, text: str, limit_s: float) -> float:
+    begin = time.process_time()
+    signal.setitimer(signal.ITIMER_VIRTUAL, limit_s)
+    try:
+        for _ in pattern.finditer(text):
+            pass
+    except TimeoutError:
+        return limit_s
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    return time.process_time() - begin
+
+
+def _give_up(number: int, frame: FrameType | None) -> None:
+    raise TimeoutError
+
+
+def main() -> None:
+    signal.signal(signal.SIGVTALRM, _give_up)
+    slow = []
+    for named in all_patterns():
+        print(named.place, named.pattern.pattern[:100].replace("\n", " "), flush=True)  # noqa: T201 - the program's answer
+        slow += slow_trials(named)
+    print(json.dumps([trial._asdict() for trial in slow]))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
