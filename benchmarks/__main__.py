@@ -5,7 +5,7 @@ import sys
 import typer
 from rich.markup import escape
 
-from benchmarks import agent_runs, cache, dedup, freshness, jobs, latency, retrieval, rollout, scaling
+from benchmarks import agent_runs, cache, dedup, freshness, hostile, jobs, latency, retrieval, rollout, scaling
 from benchmarks.report import errors
 from lamina.errors import LaminaError
 
@@ -24,6 +24,7 @@ app.command("dedup")(dedup.measure)
 app.command("jobs")(jobs.measure)
 app.command("scaling")(scaling.measure)
 app.command("rollout")(rollout.measure)
+app.command("hostile")(hostile.measure)
 
 
 def main() -> None:
