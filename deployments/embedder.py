@@ -8,6 +8,7 @@ from deployments.scaling import Work
 from lamina.core.memories import Chunk
 from lamina.core.ports import ModelIdentity
 from lamina.errors import Misconfigured, Unavailable
+from lamina.ingest.embedding import Embed
 from lamina.models.batching import BatchingEmbedder, tokens_of
 from lamina.settings import Settings
 from lamina.wiring.stores import build_model
@@ -40,11 +41,15 @@ class EmbedderDeployment:
 
     async def embed_calls(self, calls: Sequence[tuple[str, ...]]) -> list[Sequence[tuple[Chunk, ...]]]:
         """Return the embedded chunks of each text of each call."""
-        return await asyncio.gather(*(self._embed(texts) for texts in calls))
+        return await asyncio.gather(*(self._embed(self._embedder.embed_chunks, texts) for texts in calls))
 
-    async def _embed(self, texts: tuple[str, ...]) -> Sequence[tuple[Chunk, ...]]:
+    async def embed_questions(self, calls: Sequence[tuple[str, ...]]) -> list[Sequence[tuple[Chunk, ...]]]:
+        """Return the same for questions, which go before all that is written."""
+        return await asyncio.gather(*(self._embed(self._embedder.embed_questions, texts) for texts in calls))
+
+    async def _embed(self, embed: Embed, texts: tuple[str, ...]) -> Sequence[tuple[Chunk, ...]]:
         with self._work.counted(tokens_of(texts)):
-            return await self._embedder.embed_chunks(texts)
+            return await embed(texts)
 
     async def ping(self) -> None:
         """Return at once."""

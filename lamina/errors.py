@@ -26,6 +26,15 @@ class InvalidInput(LaminaError):
         return f"{self.field}: {self.reason}"
 
 
+class TooLarge(InvalidInput):
+    """The request would take more of the machine than one may; send it in parts.
+
+    Args:
+        field: Path of the field that is too large.
+        reason: What it would take, and the largest size that is accepted.
+    """
+
+
 class Unauthenticated(LaminaError):
     """No key, or a key that is unknown or revoked; send a valid one."""
 

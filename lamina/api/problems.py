@@ -14,12 +14,14 @@ from lamina.errors import (
     Misconfigured,
     NotFound,
     Overloaded,
+    TooLarge,
     Unauthenticated,
     Unavailable,
 )
 
 STATUS_OF: Mapping[type[LaminaError], HTTPStatus] = {
     InvalidInput: HTTPStatus.UNPROCESSABLE_ENTITY,
+    TooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     Unauthenticated: HTTPStatus.UNAUTHORIZED,
     Forbidden: HTTPStatus.FORBIDDEN,
     NotFound: HTTPStatus.NOT_FOUND,

@@ -15,6 +15,7 @@ from lamina.errors import (
     LaminaError,
     NotFound,
     Overloaded,
+    TooLarge,
     Unauthenticated,
     Unavailable,
 )
@@ -77,7 +78,7 @@ def _nearest(response: httpx.Response, body: Mapping[str, Any]) -> LaminaError:
         403: Forbidden("unknown", detail),
         404: NotFound("such thing:", detail),
         409: Conflict(detail),
-        413: InvalidInput("request", detail),
+        413: TooLarge("request", detail),
         422: _invalid(body, detail),
         429: Overloaded("lamina", detail, wait),
     }

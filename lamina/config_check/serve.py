@@ -101,14 +101,16 @@ def _merge(args: Any, settings_file: Any) -> Any:
 
 def _check_request_timeout(document: Mapping[str, Any], settings: Settings) -> Iterator[Finding]:
     timeout = value_at(document, "http_options", "request_timeout_s")
-    longest = max(settings.write.embed_deadline_s, settings.caches.semantic.max_wait_s)
+    writing_s = settings.write.embed_deadline_s + settings.write.embed_budget_s
+    longest = max(writing_s, settings.caches.semantic.max_wait_s)
     place = ("http_options", "request_timeout_s")
     if timeout is None:
         yield warning(place, "is missing: requests may last for ever", f"write one above {longest:g}")
     elif isinstance(timeout, int | float) and timeout < longest:
         yield warning(
             place,
-            f"is {timeout:g}, less than write.embed_deadline_s or caches.semantic.max_wait_s ({longest:g})",
+            f"is {timeout:g}, less than write.embed_deadline_s and write.embed_budget_s take together, or "
+            f"caches.semantic.max_wait_s ({longest:g})",
             "raise it: what still may come would be cut off",
         )
 

@@ -21,6 +21,7 @@ from lamina.extraction.model_answers import SCHEMA, Answer, SpokenMessage, build
 from lamina.models.chat import ChatModel, TokensSpent
 from lamina.settings import LanguageModelSettings
 from lamina.text.hygiene import is_blank
+from lamina.text.opaque import without_opaque
 
 TRIES = 2
 logger = logging.getLogger(__name__)
@@ -116,6 +117,7 @@ def merge_extractions(extractions: Sequence[Extraction]) -> Extraction:
 
 def _spoken(messages: Sequence[Message], ids: Sequence[UUID]) -> Iterator[SpokenMessage]:
     for message, id_ in zip(messages, ids, strict=True):
-        cleaned = replace(message, content=without_recalled(message.content).strip())
+        # Bytes would fill the call, and cost tokens.
+        cleaned = replace(message, content=without_opaque(without_recalled(message.content)).strip())
         if message.role in rules.SPOKEN and not is_blank(cleaned.content):
             yield SpokenMessage(id_, cleaned)

@@ -17,6 +17,7 @@ from lamina.core.profiles import merge
 from lamina.extraction.echo import without_recalled
 from lamina.extraction.edges import extract_graph
 from lamina.text.dates import event_time
+from lamina.text.opaque import without_opaque
 from lamina.text.sentences import sentences
 
 _RULES: tuple[tuple[Category, float, re.Pattern[str]], ...] = tuple(
@@ -82,7 +83,8 @@ def extract_by_rules(messages: Sequence[Message], ids: Sequence[UUID]) -> Extrac
         notes += _notes(found, message, id_)
         if message.role is Role.USER:
             profile = merge(profile, _facts(found))
-    graph = extract_graph([message.content for message, _ in spoken], [message.name for message, _ in spoken])
+    texts = [without_opaque(message.content) for message, _ in spoken]
+    graph = extract_graph(texts, [message.name for message, _ in spoken])
     return replace(graph, notes=tuple({note.content_hash(): note for note in notes}.values()), profile=profile)
 
 

@@ -15,7 +15,7 @@ from lamina.core.ports import Clock, Embedder
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.errors import InvalidInput
-from lamina.ingest.embedding import embed_in_time
+from lamina.ingest.embedding import EmbeddingBudget, embed_in_time
 from lamina.ingest.memory_linking import MemoryLinker, MemoryText, PreparedLinks
 from lamina.ingest.parsing.parse import DocumentLimits, known_media_type, parse
 from lamina.ingest.parsing.passages import split
@@ -110,6 +110,7 @@ class DocumentRecorder:
         generation: The active generation of vectors.
         clock: The time of day.
         embed_deadline_s: Seconds after which a write gives up on the embedder's answer to one call.
+        budget: Most time of the embedder for one request.
     """
 
     def __init__(
@@ -122,6 +123,7 @@ class DocumentRecorder:
         generation: int,
         clock: Clock,
         embed_deadline_s: float,
+        budget: EmbeddingBudget,
     ) -> None:
         self._pool = pool
         self._documents = Documents(pool)
@@ -131,6 +133,7 @@ class DocumentRecorder:
         self._generation = generation
         self._clock = clock
         self._embed_deadline_s = embed_deadline_s
+        self._budget = budget
         self._parsers = asyncio.Semaphore(PARSERS)
 
     async def read(self, upload: Upload, field_path: str = "") -> Document:
@@ -156,12 +159,15 @@ class DocumentRecorder:
         """Store documents, each in place of the scope's one of its key; return the results in their order.
 
         Raises:
+            TooLarge: If the documents would take more of the embedder than one request may.
             Unavailable: If the embedder or Postgres does not answer; none is stored.
         """
         known = await self._documents.find(scope, [document.key for document in documents])
         hashes = {key: item.content_hash for key, item in known.items()}
         # Equal documents are not embedded again; the transaction looks once more.
         news = [document for document in documents if hashes.get(composed(document.key)) != document.content_hash()]
+        field = "content" if len(documents) == 1 else "documents"
+        await self._budget.check([document.content for document in news], field)
         try:
             return await self._put(scope, documents, news, once)
         except _ChangedMeanwhileError:

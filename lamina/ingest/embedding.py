@@ -1,12 +1,69 @@
-"""Embed texts within a deadline, as every write needs them."""
+"""Embed texts within a deadline and a budget, as every write needs them."""
 
+import asyncio
+import re
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
 from lamina.aio.deadline import deadline
 from lamina.core.memories import Chunk
-from lamina.errors import Unavailable
+from lamina.errors import TooLarge, Unavailable
+from lamina.text.opaque import without_opaque
 
 Embed = Callable[[Sequence[str]], Awaitable[Sequence[tuple[Chunk, ...]]]]
+
+LETTERS_PER_TOKEN = 4
+_LETTERS = re.compile(r"[A-Za-z]++|\s++")
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingBudget:
+    """How much of the embedding model's time one request may take.
+
+    Args:
+        cpu_s: Seconds of the model.
+        tokens_per_s: What the model embeds in one.
+        setting: Name of the setting that says so.
+    """
+
+    cpu_s: float
+    tokens_per_s: float
+    setting: str
+
+    async def check(self, texts: Sequence[str], field: str) -> None:
+        """Return if the texts fit; called before anything is read or written.
+
+        Raises:
+            TooLarge: Naming the field, what it would take, and the largest size accepted.
+        """
+        most = int(self.cpu_s * self.tokens_per_s)
+        chars = sum(map(len, texts))
+        if chars <= most:  # No character is more than a token.
+            return
+        distinct = list(dict.fromkeys(texts))
+        tokens = await asyncio.to_thread(lambda: sum(map(tokens_to_embed, distinct)))
+        if tokens > most:
+            raise TooLarge(
+                field,
+                f"is about {tokens} tokens, {tokens / self.tokens_per_s:.0f} s of the embedding model; at most {most} "
+                f"are accepted ({most * LETTERS_PER_TOKEN} letters of English, {most} characters of Chinese); send it "
+                f"in parts, or raise {self.setting}",
+            )
+
+    def seconds(self, texts: Sequence[str]) -> float:
+        """Return the seconds that the model takes for the texts at most; never more than the budget."""
+        return min(self.cpu_s, sum(map(len, texts)) / self.tokens_per_s)
+
+
+def tokens_to_embed(text: str) -> int:
+    """Estimate the tokens of a text that are embedded: four letters of English, or any other visible character.
+
+    What is no language is not embedded, and counts nothing.
+    """
+    language = without_opaque(text)
+    others = len(_LETTERS.sub("", language))
+    blanks = len(language) - len("".join(language.split()))
+    return others + (len(language) - others - blanks) // LETTERS_PER_TOKEN
 
 
 async def embed_in_time(embed: Embed, texts: Sequence[str], deadline_s: float) -> Sequence[tuple[Chunk, ...]]:

@@ -25,6 +25,7 @@ from lamina.stores.postgres.entities import Evidence, NodeResult, PreparedEntity
 from lamina.stores.postgres.links import Mention, find_unlinked, link_similar, put_mentions, remove_from_graph
 from lamina.stores.postgres.outbox import enqueue
 from lamina.text.hygiene import composed
+from lamina.text.opaque import without_opaque
 from lamina.text.words import content_hash, name_key
 
 MAX_UNTOLD = 50
@@ -33,7 +34,7 @@ MAX_TITLE_CHARS = 128
 # The names of a workspace come again in turn after turn.
 NAME_CACHE = 8192
 TITLE_TYPE = "title"
-_TRAILING_PARENTHESIS = re.compile(r"\s*\([^()]*\)\s*$")
+_TRAILING_PARENTHESIS = re.compile(r"(?<!\s)\s*+\([^()]*+\)\s*+$")
 _OWN_SOURCES = ("api", "message:")
 
 
@@ -275,10 +276,11 @@ class MemoryLinker:
 
 
 def _read(memories: Sequence[MemoryText], graph: Extraction | None) -> LinkDraft:
-    found = extract_graph([composed(item.text) for item in memories]) if graph is None else graph
+    texts = [composed(without_opaque(item.text)) for item in memories]
+    found = extract_graph(texts) if graph is None else graph
     in_edges = [Entity(name) for edge in found.edges for name in (edge.subject, edge.object)]
     distinct = {entity.key: entity for entity in (*in_edges, *found.entities, *_titles(memories))}
-    words = tuple(split_words(item.text) for item in memories)
+    words = tuple(map(split_words, texts))
     sourced = _with_sources(memories)
     return LinkDraft(sourced, words, tuple(_evidence(sourced, words, found.edges)), tuple(distinct.values()))
 

@@ -28,7 +28,7 @@ from lamina.core.ports import Clock, Extractor, TextEmbedder
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.errors import InvalidInput
-from lamina.ingest.embedding import embed_in_time
+from lamina.ingest.embedding import EmbeddingBudget, embed_in_time
 from lamina.ingest.memory_linking import LinkDraft, MemoryLinker, MemoryText, PreparedLinks
 from lamina.ingest.write_once import write_once
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
@@ -115,7 +115,8 @@ class Recorder:
         extractor: Draws notes and profile facts from messages; ``None`` draws nothing.
         generation: The active generation of vectors.
         clock: The time of day.
-        embed_deadline_s: Seconds after which a write gives up on the embedder.
+        embed_deadline_s: Seconds after which a write gives up on the embedder, beside those that its texts take.
+        budget: Most time of the embedder for one request.
         near_duplicate: Cosine from which a note that says nothing new raises the old one.
     """
 
@@ -129,6 +130,7 @@ class Recorder:
         generation: int,
         clock: Clock,
         embed_deadline_s: float,
+        budget: EmbeddingBudget,
         near_duplicate: float,
     ) -> None:
         self._pool = pool
@@ -138,6 +140,7 @@ class Recorder:
         self._generation = generation
         self._clock = clock
         self._embed_deadline_s = embed_deadline_s
+        self._budget = budget
         self._near_duplicate = near_duplicate
 
     async def record_turn(self, scope: Scope, messages: Sequence[Message], once: Once | None = None) -> RecordedTurn:
@@ -145,6 +148,7 @@ class Recorder:
 
         Raises:
             InvalidInput: For a turn without a session, without messages or with an unclean one.
+            TooLarge: If the messages would take more of the embedder than one request may.
             Unavailable: If the embedder or Postgres does not answer; nothing is written.
         """
         if scope.session is None:
@@ -152,6 +156,7 @@ class Recorder:
         if not 1 <= len(messages) <= MAX_MESSAGES:
             raise InvalidInput("messages", f"has {len(messages)} messages; expected 1 to {MAX_MESSAGES}")
         cleaned = [clean_message(message, f"messages.{place}") for place, message in enumerate(messages)]
+        await self._budget.check([message.content for message in cleaned], "messages")
         now = self._clock()
         turn = await self._prepare(scope, cleaned, now)
         return await write_once(
@@ -180,7 +185,8 @@ class Recorder:
         """Embed the texts and the new names in them by one call; return the chunks of the texts, and the links."""
         texts = [item.text for item in draft.memories]
         embed = partial(self._embedder.embed_texts, scope)
-        chunks = await embed_in_time(embed, [*texts, *draft.new_names()], self._embed_deadline_s)
+        wanted = [*texts, *draft.new_names()]
+        chunks = await embed_in_time(embed, wanted, self._embed_deadline_s + self._budget.seconds(wanted))
         return chunks[: len(texts)], self._linker.complete(draft, chunks[len(texts) :])
 
     async def _write_turn(
@@ -220,10 +226,13 @@ class Recorder:
 
         Raises:
             InvalidInput: For an unclean note; none is stored.
+            TooLarge: If the notes would take more of the embedder than one request may.
             Unavailable: If the embedder or Postgres does not answer; none is stored.
         """
         now = self._clock()
-        prepared, links = await self._prepare_notes(scope, [(new_id(), clean_note(note)) for note in notes], now)
+        cleaned = [clean_note(note) for note in notes]
+        await self._budget.check([note.content for note in cleaned], "content" if len(cleaned) == 1 else "notes")
+        prepared, links = await self._prepare_notes(scope, [(new_id(), note) for note in cleaned], now)
 
         async def write(connection: Connection) -> RecordedNotes:
             put, entries = await self._put(connection, scope, prepared, now)
@@ -258,6 +267,7 @@ class Recorder:
         clean_changes = {name: getattr(checked, name) for name in changes}
         now = self._clock()
         new_texts = [(id_, checked)] if "content" in changes else []
+        await self._budget.check([note.content for _, note in new_texts], "content")
         prepared, links = await self._prepare_notes(Scope(tenant), new_texts, now)
 
         async def act(connection: Connection) -> StoredNote:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lamina.aio.coalescing import Coalescer
 from lamina.core.memories import Chunk
 from lamina.core.metrics import (
     EMBEDDER_BATCH,
@@ -21,20 +20,24 @@ from lamina.core.metrics import (
 )
 from lamina.core.ports import Model
 from lamina.errors import Unavailable
+from lamina.models.lanes import ModelLanes
+from lamina.text.opaque import language_spans
 
-CHARS_PER_UNIT = 400
 CHARS_PER_TOKEN = 4
+SHORT_CHARS = 2_000
+BEGINNING_CHARS = 100
+Spans = Sequence[tuple[int, int]]
 
 
 class BatchingEmbedder:
-    """Runs a blocking model in a thread, one batch at a time.
+    """Runs a blocking model in a thread, one batch at a time; questions go before everything else.
 
     Texts that arrive while a batch runs make up the next one. A failing batch fails alone.
 
     Args:
         model: The model.
-        max_items: Most texts of one batch; a long text counts by its length.
-        max_queued: Most calls that wait.
+        max_items: Most chunks of one batch.
+        max_queued: Most calls that wait in each of the two queues.
         meter: Records each batch, and how many calls wait or are in one.
     """
 
@@ -42,29 +45,32 @@ class BatchingEmbedder:
         self._model = model
         self._meter = meter
         self._in_hand = 0
-        self._calls: Coalescer[tuple[str, ...], list[tuple[Chunk, ...]]] = Coalescer(
-            self._run,
-            part="embedder",
-            max_items=max_items,
-            max_in_flight=1,
-            max_queued=max_queued,
-            weigh=lambda texts: sum(1 + len(text) // CHARS_PER_UNIT for text in texts),
-        )
+        self._cutting = asyncio.Semaphore(1)
+        self._lanes = ModelLanes(self._encode, max_items=max_items, max_queued=max_queued)
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one unit row a text: float32, shape (n, d); a long text's chunks are averaged."""
+        """Return one unit row a question: float32, shape (n, d); a long text's chunks are averaged."""
         if not texts:
             return np.zeros((0, self._model.identity.dimension), dtype=np.float32)
-        return np.stack([mean_vector(chunks) for chunks in await self.embed_chunks(texts)])
+        return np.stack([mean_vector(chunks) for chunks in await self.embed_questions(texts)])
+
+    async def embed_questions(self, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
+        """Return the embedded chunks of each text, in order, before all that is written."""
+        return await self._embed(texts, is_question=True)
 
     async def embed_chunks(self, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
-        """Return the embedded chunks of each text, in order."""
+        """Return the embedded chunks of each text, in order; questions go before them."""
+        return await self._embed(texts, is_question=False)
+
+    async def _embed(self, texts: Sequence[str], *, is_question: bool) -> Sequence[tuple[Chunk, ...]]:
         if not texts:
             return []
         self._in_hand += 1
         self.record_calls()
         try:
-            return await self._calls.submit(tuple(texts))
+            spans = await self._cut(texts)
+            pieces = _distinct_pieces(texts, spans)
+            return _as_chunks(texts, spans, pieces, await self._lanes.submit(pieces, is_question=is_question))
         finally:
             self._in_hand -= 1
             self.record_calls()
@@ -73,10 +79,18 @@ class BatchingEmbedder:
         """Record the number of calls in hand; repeat it, since Ray drops a gauge that is not set for a while."""
         self._meter.record(EMBEDDER_CALLS, self._in_hand)
 
-    async def _run(self, calls: Sequence[tuple[str, ...]]) -> list[list[tuple[Chunk, ...]]]:
-        texts = [text for call in calls for text in call]
-        chunks = iter(await asyncio.to_thread(embed_chunks, self._model, texts, self._meter))
-        return [[next(chunks) for _ in call] for call in calls]
+    async def _cut(self, texts: Sequence[str]) -> list[Spans]:
+        """Cut the texts into chunks; long ones in a thread, one call after the other."""
+        if sum(map(len, texts)) <= SHORT_CHARS:
+            return [chunk_spans(self._model, text) for text in texts]
+        async with self._cutting:
+            return await asyncio.to_thread(lambda: [chunk_spans(self._model, text) for text in texts])
+
+    async def _encode(self, pieces: Sequence[str]) -> list[bytes]:
+        distinct = list(dict.fromkeys(pieces))
+        rows = await asyncio.to_thread(encode_pieces, self._model, distinct, self._meter)
+        vector_of = dict(zip(distinct, rows, strict=True))
+        return [vector_of[piece] for piece in pieces]
 
 
 def embed_chunks(model: Model, texts: Sequence[str], meter: Meter = UNMEASURED) -> list[tuple[Chunk, ...]]:
@@ -85,19 +99,51 @@ def embed_chunks(model: Model, texts: Sequence[str], meter: Meter = UNMEASURED) 
     Raises:
         Unavailable: If the model returns another number or length of vectors than asked for.
     """
-    spans = [model.spans(text) for text in texts]
-    pieces = [text[start:end] for text, found in zip(texts, spans, strict=True) for start, end in found]
-    # Passages and turns repeat titles and greetings.
-    distinct = list(dict.fromkeys(pieces))
+    spans = [chunk_spans(model, text) for text in texts]
+    pieces = _distinct_pieces(texts, spans)
+    return _as_chunks(texts, spans, pieces, encode_pieces(model, pieces, meter))
+
+
+def chunk_spans(model: Model, text: str) -> Spans:
+    """Return the (start, end) of a text's chunks, in order, at least one.
+
+    What is no language is left out (:mod:`lamina.text.opaque`); of a text that has nothing else, the beginning stands
+    for all, so that every memory has a vector.
+    """
+    language = language_spans(text)
+    if language == [(0, len(text))]:
+        return model.spans(text)
+    found = [(begin + start, begin + end) for begin, stop in language for start, end in model.spans(text[begin:stop])]
+    return found or [(0, min(len(text), BEGINNING_CHARS))]
+
+
+def encode_pieces(model: Model, pieces: Sequence[str], meter: Meter = UNMEASURED) -> list[bytes]:
+    """Return the vector of each chunk's text.
+
+    Raises:
+        Unavailable: If the model returns another number or length of vectors than asked for.
+    """
     with timed(meter, EMBEDDER_SECONDS, EMBEDDER_FAILURES):
-        encoded = model.encode(distinct)
-    meter.record(EMBEDDER_BATCH, len(distinct))
-    meter.record(EMBEDDER_TEXTS, len(distinct))
-    meter.record(EMBEDDER_TOKENS, tokens_of(distinct))
-    rows = checked(encoded, len(distinct), model.identity.dimension)
-    row_of = {piece: rows[place].tobytes() for place, piece in enumerate(distinct)}
+        encoded = model.encode(pieces)
+    meter.record(EMBEDDER_BATCH, len(pieces))
+    meter.record(EMBEDDER_TEXTS, len(pieces))
+    meter.record(EMBEDDER_TOKENS, tokens_of(pieces))
+    return [row.tobytes() for row in checked(encoded, len(pieces), model.identity.dimension)]
+
+
+def _distinct_pieces(texts: Sequence[str], spans: Sequence[Spans]) -> list[str]:
+    # Passages and turns repeat titles and greetings.
+    return list(
+        dict.fromkeys(text[start:end] for text, found in zip(texts, spans, strict=True) for start, end in found)
+    )
+
+
+def _as_chunks(
+    texts: Sequence[str], spans: Sequence[Spans], pieces: Sequence[str], vectors: Sequence[bytes]
+) -> list[tuple[Chunk, ...]]:
+    vector_of = dict(zip(pieces, vectors, strict=True))
     return [
-        tuple(Chunk(start, end, row_of[text[start:end]]) for start, end in found)
+        tuple(Chunk(start, end, vector_of[text[start:end]]) for start, end in found)
         for text, found in zip(texts, spans, strict=True)
     ]
 

@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 from lamina.core.ports import ModelIdentity
 from lamina.errors import Misconfigured
 from lamina.settings import PACKAGED_MODEL, SentenceTransformersSettings
+from lamina.text.parts import parts
 
+PART_CHARS = 20_000
+"""The splitter's time grows with the square of a text's length, and no other thread runs meanwhile."""
 _FILL = 0.6  # Chunks close at this share of the model's length, so that sentences can end.
 
 
@@ -48,7 +51,11 @@ class SentenceTransformerModel:
         """Cut a long text at its sentences and paragraphs, by the model's own word pieces."""
         if self._is_short(text):
             return [(0, len(text))]
-        return [(start, start + len(chunk)) for start, chunk in self._splitter.chunk_indices(text)]
+        return [
+            (begin + start, begin + start + len(chunk))
+            for begin, end in parts(text, 0, len(text), PART_CHARS)
+            for start, chunk in self._splitter.chunk_indices(text[begin:end])
+        ]
 
     def _is_short(self, text: str) -> bool:
         # A word piece is at least one character: such a text cannot be too long.

@@ -19,6 +19,7 @@ from lamina.core.tiers import TIERS, Modality, ProjectionName, Tier
 from lamina.extraction.language_model import LanguageModelExtractor
 from lamina.extraction.rules import RuleExtractor
 from lamina.ingest.documents import DocumentPolicy, DocumentRecorder
+from lamina.ingest.embedding import EmbeddingBudget
 from lamina.ingest.erasure import Eraser
 from lamina.ingest.graph import GraphRecorder
 from lamina.ingest.hits import HitCounter
@@ -95,6 +96,7 @@ def build_document_parts(settings: Settings, pool: Pool, embedder: Embedder, gen
         generation=generation,
         clock=utc_now,
         embed_deadline_s=settings.write.embed_deadline_s,
+        budget=EmbeddingBudget(chosen.embed_budget_s, settings.embedding.tokens_per_s, "documents.embed_budget_s"),
     )
     return DocumentParts(Documents(pool), recorder)
 
@@ -230,6 +232,7 @@ def build_recorder(
         generation=generation,
         clock=utc_now,
         embed_deadline_s=settings.write.embed_deadline_s,
+        budget=EmbeddingBudget(settings.write.embed_budget_s, settings.embedding.tokens_per_s, "write.embed_budget_s"),
         near_duplicate=settings.write.near_duplicate,
     )
 

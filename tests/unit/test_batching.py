@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from lamina.core.memories import Chunk
 from lamina.core.ports import ModelIdentity
 from lamina.errors import Overloaded, Unavailable
-from lamina.models.batching import CHARS_PER_UNIT, BatchingEmbedder, checked, embed_chunks, mean_vector
+from lamina.models.batching import BatchingEmbedder, checked, embed_chunks, mean_vector
 from lamina.models.hashing import HashingModel
+from lamina.models.lanes import ModelLanes
 
 SPAN = 10
 
@@ -175,18 +176,103 @@ async def test_texts_that_arrive_while_a_batch_runs_make_up_the_next_one_each_wi
     assert [int(np.argmax(row)) for row in rows] == [ord(letter) % 26 for letter in "abcb"]
 
 
-async def test_a_long_text_takes_the_place_of_several() -> None:
+def a_long_text(chunks: int) -> str:
+    return "".join(f"{chr(ord('a') + place % 26)}{place:09}" for place in range(chunks))
+
+
+async def test_a_long_text_is_embedded_slice_by_slice_in_turn_with_others() -> None:
     model = Letters()
     embedder = BatchingEmbedder(model, max_items=4)
     model.go.clear()
 
-    long = "x" * (CHARS_PER_UNIT * 3)
+    long = a_long_text(10)
     calls = [asyncio.create_task(embedder.embed_chunks([text])) for text in ("first", long, "b", "c", "d")]
     await asyncio.to_thread(model.running.wait, 5)
     model.go.set()
-    await asyncio.gather(*calls)
+    _, (chunks,), *_ = await asyncio.gather(*calls)
 
-    assert [batch[-1] for batch in model.batches] == ["first", "x" * SPAN, "d"]
+    assert [len(batch) for batch in model.batches] == [1, 4, 4, 4, 1]
+    assert model.batches[2][:3] == ["b", "c", "d"]
+    assert [(chunk.start, chunk.end) for chunk in chunks] == model.spans(long)
+    assert chunks == embed_chunks(Letters(), [long])[0]
+
+
+async def test_a_question_waits_for_one_batch_of_a_long_text_at_most() -> None:
+    model = Letters()
+    embedder = BatchingEmbedder(model, max_items=4)
+    model.go.clear()
+
+    book = asyncio.create_task(embedder.embed_chunks([a_long_text(40), a_long_text(4)]))
+    await asyncio.to_thread(model.running.wait, 5)
+    question = asyncio.create_task(embedder.embed(["who?"]))
+    await asyncio.sleep(0)
+    model.go.set()
+    await question
+    batches_before_the_answer = len(model.batches)
+    await book
+
+    assert model.batches[1] == ["who?"]
+    assert batches_before_the_answer < 5
+    assert len(model.batches) == 11
+
+
+async def test_questions_that_never_end_do_not_starve_what_is_written() -> None:
+    model = Letters()
+    embedder = BatchingEmbedder(model, max_items=1)
+    model.go.clear()
+
+    questions = [asyncio.create_task(embedder.embed([f"{number}?"])) for number in range(30)]
+    write = asyncio.create_task(embedder.embed_chunks(["a note", "another"]))
+    await asyncio.to_thread(model.running.wait, 5)
+    model.go.set()
+    await asyncio.gather(write, *questions)
+
+    order = [text for (text,) in model.batches]
+    assert order.index("a note") < 8
+    assert order.index("another") < 14
+
+
+async def test_a_caller_that_gives_up_takes_nobody_with_it() -> None:
+    model = Letters()
+    embedder = BatchingEmbedder(model, max_items=2)
+    model.go.clear()
+
+    book = asyncio.create_task(embedder.embed_chunks([a_long_text(30)]))
+    note = asyncio.create_task(embedder.embed_chunks(["tea"]))
+    await asyncio.to_thread(model.running.wait, 5)
+    book.cancel()
+    model.go.set()
+    (chunks,) = await note
+
+    assert len(chunks) == 1
+    assert len(model.batches) == 2
+
+
+@pytest.mark.parametrize(("seconds_per_char", "least", "most"), [(1e-6, 100_000, 10**7), (1e-3, 2_000, 2_000)])
+def test_the_size_of_a_batch_follows_the_speed_of_the_model(seconds_per_char: float, least: int, most: int) -> None:
+    async def never(texts: Sequence[str]) -> Sequence[bytes]:
+        raise AssertionError
+
+    lanes = ModelLanes(never, max_items=64, max_queued=8)
+    for _ in range(20):
+        lanes._follow_speed(lanes._chars, lanes._chars * seconds_per_char)
+    lanes._follow_speed(10, 0.02)
+
+    assert least <= lanes._chars <= most
+
+
+async def test_what_is_no_language_is_neither_cut_nor_embedded() -> None:
+    model = Letters()
+    image = f"data:image/png;base64,{'iVBORw0KGgo' * 5_000}"
+    (around, alone, short) = await BatchingEmbedder(model).embed_chunks(
+        [f"Look at this. {image} Is it the barometer?", image[30:], image[:40]]
+    )
+
+    assert sum(map(len, model.batches)) < 20
+    assert around[0].start == 0
+    assert around[-1].end == len(image) + 35
+    assert [(chunk.start, chunk.end) for chunk in alone] == [(0, 100)]
+    assert short[-1].end == 40
 
 
 async def test_a_failing_batch_fails_alone() -> None:

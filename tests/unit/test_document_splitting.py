@@ -45,10 +45,21 @@ def test_every_marker_of_a_long_document_is_in_a_passage() -> None:
 
 
 def test_a_long_text_without_a_gap_is_cut_all_the_same() -> None:
-    found = passages("x" * 50_000)
+    text = "我们决定在星期五发布新版本因为没有人找到气压计" * 2_000
 
-    assert "".join(found) == "x" * 50_000
+    found = passages(text)
+
+    assert "".join(found) == text
     assert max(map(len, found)) == 200
+
+
+def test_what_is_no_language_is_one_passage() -> None:
+    text = f"One sentence.\n\n{'iVBORw0KGgo' * 5_000}\n\nAnother sentence."
+
+    found = passages(text)
+
+    assert "".join(found) == text
+    assert len(found) == 3
 
 
 def test_blanks_before_between_and_behind_belong_to_passages_too() -> None:

@@ -11,6 +11,7 @@ from lamina.errors import (
     Misconfigured,
     NotFound,
     Overloaded,
+    TooLarge,
     Unauthenticated,
     Unavailable,
 )
@@ -18,6 +19,7 @@ from lamina.errors import (
 EXAMPLES: list[LaminaError] = [
     LaminaError("something"),
     InvalidInput("messages.0.content", "is blank; send at least one visible character"),
+    TooLarge("messages", "is about 9 tokens; at most 5 are accepted; send it in parts"),
     Unauthenticated(),
     Forbidden("reader", "writer"),
     NotFound("note", "123"),

@@ -8,6 +8,8 @@ from typing import Any
 from lamina.core.documents import Parsed, Section, Span
 from lamina.core.media_types import MARKDOWN
 from lamina.text.hygiene import is_blank
+from lamina.text.opaque import language_spans
+from lamina.text.parts import parts
 
 _PART_CHARS = 20_000  # The splitter's time grows with the square of a text's length.
 
@@ -37,17 +39,19 @@ def _spans(text: str, section: Section, splitter: Any) -> Iterator[Span]:
 
 
 def _parts(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Cut a long section where it is parted best: between paragraphs, lines, words."""
-    while end - start > _PART_CHARS:
-        cut = _last_gap(text, start + _PART_CHARS // 2, start + _PART_CHARS)
-        yield start, cut
-        start = cut
-    yield start, end
+    """Cut a long section where it is parted best; the first character of what is no language stands for a passage."""
+    place = start
+    for begin, stop in language_spans(text[start:end]):
+        yield from _first_visible(text, place, start + begin)
+        yield from parts(text, start + begin, start + stop, _PART_CHARS)
+        place = start + stop
+    yield from _first_visible(text, place, end)
 
 
-def _last_gap(text: str, first: int, last: int) -> int:
-    gaps = (text.rfind(gap, first, last) + len(gap) for gap in ("\n\n", "\n", ". ", " "))
-    return next((cut for cut in gaps if cut > first), last)
+def _first_visible(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    blanks = len(text[start:end]) - len(text[start:end].lstrip())
+    if start + blanks < end:
+        yield start + blanks, start + blanks + 1
 
 
 @cache

@@ -156,7 +156,7 @@ def raised_importance(importance: float, other: float) -> float:
 
 def _near_earlier(prepared: Sequence[PreparedNote], min_cosine: float) -> dict[UUID, list[Near]]:
     """Return, for each note of one chunk, the near ones before it in the batch, nearest first."""
-    whole = [item for item in prepared if len(item.chunks) == 1]
+    whole = [item for item in prepared if item.is_one_chunk()]
     if len(whole) < 2:  # noqa: PLR2004 - a pair
         return {}
     vectors = np.stack([item.chunks[0].vector() for item in whole])
@@ -185,7 +185,7 @@ def _original(item: PreparedNote) -> Original:
 async def _nearest(
     connection: Connection, scope: Scope, prepared: Sequence[PreparedNote], generation: int, min_cosine: float
 ) -> dict[UUID, list[Near]]:
-    whole = [item for item in prepared if len(item.chunks) == 1]
+    whole = [item for item in prepared if item.is_one_chunk()]
     if not whole:
         return {}
     parameters = {

@@ -71,6 +71,10 @@ class PreparedNote:
     chunks: tuple[Chunk, ...]
     words: tuple[str, ...]
 
+    def is_one_chunk(self) -> bool:
+        """Report whether a single vector stands for all of the text."""
+        return [(chunk.start, chunk.end) for chunk in self.chunks] == [(0, len(self.note.content))]
+
 
 def prepare_note(id_: UUID, note: Note, chunks: tuple[Chunk, ...], note_words: str | None = None) -> PreparedNote:
     """Split the words of a note's chunks; a long note takes milliseconds.

@@ -1,0 +1,17 @@
+"""Cut long texts where they part best."""
+
+from collections.abc import Iterator
+
+
+def parts(text: str, start: int, end: int, most_chars: int) -> Iterator[tuple[int, int]]:
+    """Yield stretches of at most so many characters, cut between paragraphs, lines, sentences or words if it can be."""
+    while end - start > most_chars:
+        cut = _last_gap(text, start + most_chars // 2, start + most_chars)
+        yield start, cut
+        start = cut
+    yield start, end
+
+
+def _last_gap(text: str, first: int, last: int) -> int:
+    gaps = (text.rfind(gap, first, last) + len(gap) for gap in ("\n\n", "\n", ". ", " "))
+    return next((cut for cut in gaps if cut > first), last)

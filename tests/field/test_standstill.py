@@ -1,0 +1,196 @@
+"""Field cases 76 to 78: no text holds up the others."""
+
+import asyncio
+import base64
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from lamina.core.memories import Message, Role, new_id
+from lamina.extraction.name_matching import name_candidates
+from lamina.extraction.rules import extract_by_rules
+from lamina.models.hashing import HashingModel
+from lamina.settings import HashingSettings
+from lamina.text.sentences import sentences
+from tests.support.application import Application, running, settings_for
+
+DEADLINE_S = 900
+"""Far beyond the half minute of CPU that the trials take: a pattern that hangs ends with its process."""
+
+
+def test_every_pattern_is_linear_in_the_text() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.patterns"], capture_output=True, text=True, timeout=DEADLINE_S, check=True
+    )
+
+    *tried, slow = done.stdout.strip().split("\n")
+    assert len(tried) > 100
+    assert json.loads(slow) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One.  Two.\n\n Three", ["One.", "Two.", "Three"]),
+        ("Dr. Lee came.\tHe sat", ["Dr. Lee came.", "He sat"]),
+        ("Dr.\nLee", ["Dr.", "Lee"]),
+        ("a \t\n  b", ["a", "b"]),
+        ("x" + " " * 1000 + "y. z", ["x" + " " * 1000 + "y.", "z"]),
+    ],
+)
+def test_sentences_end_where_they_did(text: str, expected: list[str]) -> None:
+    assert sentences(text) == expected
+
+
+@pytest.mark.parametrize(
+    "unit", ["I met Ann, ", "Ann's ", "My boss Ann is Bob's wife, ", "I ", "猫", "a@b.c ", "\n", "Ann "]
+)
+def test_extraction_takes_ten_times_as_long_for_ten_times_the_text(unit: str) -> None:
+    def seconds(chars: int) -> float:
+        text = unit * (chars // len(unit))
+        begin = time.process_time()
+        extract_by_rules([Message(Role.USER, text, name="Bob")], [new_id()])
+        name_candidates(text)
+        return time.process_time() - begin
+
+    # Quadratic work takes a hundred times as long; a short run is never exact.
+    assert seconds(60_000) < max(0.5, 40 * seconds(6_000))
+
+
+@pytest.mark.parametrize("blanks", [100_000, 900_000])
+async def test_blanks_within_a_message_hold_up_nobody(application: Application, blanks: int) -> None:
+    client = application.client()
+    text = "x" + " " * blanks + "We decided to ship on Fridays."
+
+    begin = time.process_time()
+    stored = await client.post("/v1/turns", json={"session": "s", "messages": [{"content": text}]})
+    seconds = time.process_time() - begin
+    kept = await client.get("/v1/sessions/s/messages")
+
+    assert stored.status_code == 200, stored.text
+    assert seconds < 5
+    assert kept.json()["messages"][0]["content"] == text
+
+
+IMAGE = f"data:image/png;base64,{base64.b64encode(random.Random(77).randbytes(150_000)).decode()}"  # noqa: S311
+AROUND = "Look at this picture of the barometer.", "Nobody found the spare key behind it."
+
+
+async def test_a_data_url_is_stored_whole_without_a_thousand_vectors(semantic: Application) -> None:
+    client = semantic.client()
+    text = f"{AROUND[0]}\n{IMAGE}\n{AROUND[1]}"
+
+    begin = time.process_time()
+    turn = await client.post("/v1/turns", json={"session": "s", "messages": [{"content": text}, {"content": IMAGE}]})
+    note = await client.post("/v1/notes", json={"content": f"Of the attic. {text}"})
+    document = await client.post("/v1/documents", json={"key": "d", "content": text, "media_type": "text/plain"})
+    seconds = time.process_time() - begin
+    await semantic.indexed()
+
+    assert [turn.status_code, note.status_code, document.status_code] == [200, 201, 201], document.text
+    assert seconds < 15  # Each of the four would take half a minute.
+    kept = (await client.get("/v1/sessions/s/messages")).json()["messages"]
+    assert [message["content"] for message in kept] == [text, IMAGE]
+    assert (await client.get(f"/v1/notes/{note.json()['id']}")).json()["content"] == f"Of the attic. {text}"
+    assert (await client.get(f"/v1/documents/{document.json()['id']}")).json()["content"] == text
+    assert document.json()["passages"] <= 4
+    assert await _chunks(semantic) <= 10
+    found = (await client.post("/v1/search", json={"query": "where is the spare key?"})).json()["results"]
+    assert {"sessions", "notes", "documents"} <= {hit["tier"] for hit in found if "spare key" in hit["content"]}
+
+
+async def _chunks(app: Application) -> int:
+    """Count the vectors of the test's tenant."""
+    tables = "message_chunks", "note_chunks", "passage_chunks"
+    count = " + ".join(f"(SELECT count(*) FROM {table} WHERE tenant = %(tenant)s)" for table in tables)  # noqa: S608
+    async with app.pool.connection() as connection:
+        row = await (await connection.execute(f"SELECT {count} AS chunks", {"tenant": app.tenant})).fetchone()
+    assert row is not None
+    return int(row["chunks"])
+
+
+async def test_two_pictures_with_the_same_words_are_two_notes(semantic: Application) -> None:
+    client = semantic.client()
+    other = base64.b64encode(random.Random(78).randbytes(3_000)).decode()  # noqa: S311
+
+    first = await client.post("/v1/notes", json={"content": f"{AROUND[0]} {IMAGE[:4_000]}"})
+    second = await client.post("/v1/notes", json={"content": f"{AROUND[0]} {IMAGE[:30]}{other}"})
+
+    assert (first.status_code, second.status_code) == (201, 201)
+    assert second.json()["merged"] is False
+
+
+LONG = "The ship leaves on Friday. " * 2_000
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("/v1/turns", {"session": "s", "messages": [{"content": LONG}]}, "messages"),
+        ("/v1/notes", {"content": LONG}, "content"),
+        ("/v1/documents", {"key": "d", "content": LONG, "media_type": "text/plain"}, "content"),
+    ],
+)
+async def test_what_takes_more_of_the_model_than_one_request_may_is_refused_before_anything_is_stored(
+    database: str, tmp_path: Path, path: str, body: dict[str, Any], field: str
+) -> None:
+    limits = {"embed_budget_s": 5}
+    embedding = HashingSettings(tokens_per_s=1_000)
+    settings = settings_for(database, tmp_path, write=limits, documents=limits, embedding=embedding)
+    model = HashingModel()
+    async with running(settings, database, model) as app:
+        client = app.client()
+        answer = await client.post(path, json=body)
+        fits = await client.post("/v1/notes", json={"content": LONG[:18_000]})
+        no_language = await client.post("/v1/notes", json={"content": f"A picture: {IMAGE}"})
+        left = [
+            (await client.get("/v1/sessions/s/messages")).json()["messages"],
+            (await client.get("/v1/documents")).json()["documents"],
+        ]
+
+    assert answer.status_code == 413
+    assert answer.json()["errors"][0]["field"] == field
+    assert "at most 5000 are accepted (20000 letters of English, 5000 characters of Chinese)" in answer.json()["detail"]
+    assert "embed_budget_s" in answer.json()["detail"]
+    assert (fits.status_code, no_language.status_code) == (201, 201)
+    assert left == [[], []]
+
+
+class Slow(HashingModel):
+    """Takes twenty milliseconds a chunk."""
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        time.sleep(0.02 * len(texts))
+        return super().encode(texts)
+
+
+async def test_a_search_gets_its_vector_while_a_long_text_and_documents_are_embedded(
+    database: str, tmp_path: Path
+) -> None:
+    settings = settings_for(
+        database, tmp_path, search={"embed_deadline_s": 1.5}, caches={"turn_hash": {"enabled": False}}
+    )
+    book = " ".join(f"word{number}" for number in range(30_000))
+    async with running(settings, database, Slow()) as app:
+        client = app.client()
+        writes = [
+            asyncio.create_task(client.post("/v1/notes", json={"content": book})),
+            asyncio.create_task(client.post("/v1/documents", json={"key": "d", "content": book[:60_000]})),
+        ]
+        await asyncio.sleep(1)
+        answers = [(await client.post("/v1/search", json={"query": f"question {n}"})).json() for n in range(5)]
+        were_busy = not any(write.done() for write in writes)
+        stored = [(await write).status_code for write in writes]
+
+    assert were_busy
+    assert [answer["degraded"] for answer in answers] == [["graph"]] * 5
+    assert stored == [201, 201]
