@@ -5,7 +5,19 @@ import sys
 import typer
 from rich.markup import escape
 
-from benchmarks import agent_runs, cache, dedup, freshness, hostile, jobs, latency, retrieval, rollout, scaling
+from benchmarks import (
+    agent_runs,
+    cache,
+    dedup,
+    extraction,
+    freshness,
+    hostile,
+    jobs,
+    latency,
+    retrieval,
+    rollout,
+    scaling,
+)
 from benchmarks.report import errors
 from lamina.errors import LaminaError
 
@@ -21,6 +33,7 @@ app.command("latency")(latency.measure)
 app.command("cache")(cache.measure)
 app.command("procedures")(agent_runs.measure)
 app.command("dedup")(dedup.measure)
+app.command("extraction")(extraction.measure)
 app.command("jobs")(jobs.measure)
 app.command("scaling")(scaling.measure)
 app.command("rollout")(rollout.measure)

@@ -11,6 +11,7 @@ import numpy as np
 import uuid_utils.compat
 from numpy.typing import NDArray
 
+from lamina.core.profiles import ProfileStatement, TimedDocument, state
 from lamina.errors import InvalidInput
 from lamina.text.hygiene import clean, clean_id, clean_json, clean_name, clean_text, composed
 from lamina.text.words import content_hash, name_key
@@ -364,12 +365,18 @@ class Extraction:
 
     Args:
         notes: What is worth keeping.
-        profile: A patch for the user's profile.
+        statements: What the user states of themself.
         entities: Who and what is mentioned.
         edges: How these stand to each other; entities that only an edge names are implied.
     """
 
     notes: tuple[Note, ...] = ()
-    profile: Metadata = field(default_factory=dict)
+    statements: tuple[ProfileStatement, ...] = ()
     entities: tuple[Entity, ...] = ()
     edges: tuple[Edge, ...] = ()
+
+    @property
+    def profile(self) -> Metadata:
+        """Return the profile that the statements make by themselves."""
+        latest = datetime.max.replace(tzinfo=UTC)
+        return dict(state(TimedDocument({}), self.statements, latest).document)

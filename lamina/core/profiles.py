@@ -1,9 +1,144 @@
-"""The law by which a profile takes in a patch."""
+"""The law by which a profile takes in what is stated about its user: the statement that was made last holds.
 
-from collections.abc import Mapping
+The order of arrival does not count: an import of the past changes no field that was stated later, and brings back no
+value that was withdrawn since. Of two statements of one time, the one that arrives later holds.
+"""
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from lamina.core.json_values import canonical_json
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileStatement:
+    """A change of a profile that somebody stated.
+
+    Args:
+        patch: As :func:`merge` takes it.
+        withdrawn: Values that hold no longer, by field; a field of another value stays as it is.
+        stated_at: When it was said; ``None`` if the time is that of its arrival.
+        source: Of which memory it was drawn.
+    """
+
+    patch: Mapping[str, Any] = field(default_factory=dict)
+    withdrawn: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    stated_at: datetime | None = None
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldTimes:
+    """The times of the statements about one field, in ISO 8601, UTC, to the microsecond: they compare as text.
+
+    Args:
+        whole: When the field was stated, or deleted; empty if never.
+        values: When each single value was stated, or withdrawn: an item of a list, or a value that ended.
+    """
+
+    whole: str = ""
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TimedDocument:
+    """A profile's document, and when its fields were stated.
+
+    Args:
+        document: As callers read it.
+        times: By field; a field that was withdrawn or deleted has times, too.
+    """
+
+    document: Mapping[str, Any]
+    times: Mapping[str, FieldTimes] = field(default_factory=dict)
+
+    def since(self, moment: datetime) -> "TimedDocument":
+        """Return it with this time for the fields that have none: those that an older release wrote."""
+        unknown = {key: value for key, value in self.document.items() if key not in self.times}
+        at = timestamp(moment)
+        filled = {
+            key: FieldTimes(values={value_key(item): at for item in value})
+            if isinstance(value, list)
+            else FieldTimes(at)
+            for key, value in unknown.items()
+        }
+        return replace(self, times={**self.times, **filled})
+
+
+def timestamp(moment: datetime) -> str:
+    """Return a moment as text that sorts by time."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def value_key(value: object) -> str:
+    """Return the identity of a value in the times of a field; texts that differ in case are one."""
+    text = unicodedata.normalize("NFKC", " ".join(value.split())).casefold() if isinstance(value, str) else value
+    return canonical_json(text)
+
+
+def state(profile: TimedDocument, statements: Sequence[ProfileStatement], now: datetime) -> TimedDocument:
+    """Return the profile after the statements, in whatever order they come; no argument changes.
+
+    Args:
+        profile: As it was, every field with a time.
+        statements: Those of one time count in this order. Nothing is stated later than it arrives.
+        now: The time of arrival; where the clock that wrote last was ahead, its time.
+    """
+    arrival = max(
+        [timestamp(now), *(at for times in profile.times.values() for at in (times.whole, *times.values.values()))]
+    )
+    timed = [(timestamp(min(item.stated_at, now)) if item.stated_at else arrival, item) for item in statements]
+    for at, statement in sorted(timed, key=lambda pair: pair[0]):
+        for key, values in statement.withdrawn.items():
+            profile = _withdraw(profile, key, values, at)
+        for key, value in statement.patch.items():
+            take = _add_items if isinstance(value, list) else _assign
+            profile = take(profile, key, value, at)
+    return profile
+
+
+def _withdraw(profile: TimedDocument, key: str, values: Sequence[str], at: str) -> TimedDocument:
+    times = profile.times.get(key, FieldTimes())
+    ended = {found for value in values if times.values.get(found := value_key(value), "") <= at}
+    match profile.document.get(key):
+        case list() as items:
+            left: object = [item for item in items if value_key(item) not in ended] or None
+        case value:
+            left = None if value_key(value) in ended and times.whole <= at else value
+    return _with_field(profile, key, left, replace(times, values={**times.values, **dict.fromkeys(sorted(ended), at)}))
+
+
+def _add_items(profile: TimedDocument, key: str, items: list[Any], at: str) -> TimedDocument:
+    times = profile.times.get(key, FieldTimes())
+    old = profile.document.get(key)
+    current = [item for item in items if times.values.get(value_key(item), "") <= at]
+    if at < times.whole or (items and not current):
+        return profile
+    whole = times.whole if old is None or isinstance(old, list) else at
+    values = {**times.values, **{value_key(item): at for item in current}}
+    return _with_field(profile, key, _merge_value(old, current), FieldTimes(whole, values))
+
+
+def _assign(profile: TimedDocument, key: str, value: object, at: str) -> TimedDocument:
+    times = profile.times.get(key, FieldTimes())
+    old = profile.document.get(key)
+    later = [item for item in old if times.values.get(value_key(item), "") > at] if isinstance(old, list) else []
+    if at < times.whole or (later and value is not None):
+        return profile
+    has_ended = times.values.get(value_key(value), "") > at
+    new = (later or None) if value is None or has_ended else _merge_value(old, value)
+    return _with_field(profile, key, new, replace(times, whole=at))
+
+
+def _with_field(profile: TimedDocument, key: str, value: object, times: FieldTimes) -> TimedDocument:
+    """Return the profile with another value of a field, ``None`` for none."""
+    document = {name: item for name, item in profile.document.items() if name != key or value is not None}
+    if value is not None:
+        document[key] = value
+    return TimedDocument(document, {**profile.times, key: times})
 
 
 def merge(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:

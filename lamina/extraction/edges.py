@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from lamina.core.memories import Edge, Entity, Extraction
 from lamina.extraction.entities import Mention, as_entity, find_mentions, merge_equal_entities
-from lamina.text.sentences import sentences
+from lamina.extraction.speech import Statement, statements
 from lamina.text.words import name_key
 
 CONFIDENCE = 0.7
@@ -52,7 +52,7 @@ _RELATIONS: tuple[_Relation, ...] = (
     _Relation(_between("married(?: to)?|engaged to"), "married_to"),
     _Relation(_between("(?:lives?|living|based|resides?) in"), "lives_in"),
     _Relation(_between("(?:used to live|lived) in"), "lived_in"),
-    _Relation(_between("(?:moved|moving|moves)(?: back)? to"), "moved_to"),
+    _Relation(_between("(?:moved|moves)(?: back)? to"), "moved_to"),
     _Relation(_between("born in"), "born_in"),
     _Relation(_between("(?:co-?)?founded(?! by)"), "founded"),
     _Relation(_between("(?:co-?)?founded by"), "founded", is_reversed=True),
@@ -71,6 +71,8 @@ _HAS_RELATIVE = re.compile(
 )
 _IS_RELATIVE_OF = re.compile(rf"(?:,| (?:is|was))(?: the| an?)? (?P<role>{_RELATIVE}) of ", re.IGNORECASE)
 _BEHIND = re.compile(rf"['’]s (?P<role>{_RELATIVE})\b", re.IGNORECASE)
+# "Ann met Bob's brother" does not say that she met Bob.
+_OF_SOMEBODY = re.compile(r"['’]s \w")
 _IS = re.compile(r" (?:is|was) $", re.IGNORECASE)
 _MINE = re.compile(rf"\b(?P<who>my) (?P<role>{_RELATIVE})(?:,| is| was| named| called)? $", re.IGNORECASE)
 _SPEAKER = re.compile(r"(?<![\w'’.])I(?=['’ ])")
@@ -124,12 +126,13 @@ def speaker_name(speaker: str | None) -> str | None:
 def _edges(text: str, found: Sequence[Mention], speaker: str | None) -> Iterator[Edge]:
     """Yield the edges of each sentence; places of mentions count from the sentence's start."""
     starts = [mention.start for mention in found]
-    end = 0
-    for sentence in sentences(text):
-        start = text.index(sentence, end)
-        end = start + len(sentence)
-        inside = found[bisect_left(starts, start) : bisect_left(starts, end)]
-        moved = [replace(mention, start=mention.start - start, end=mention.end - start) for mention in inside]
+    for sentence in statements(text):
+        end = sentence.start + len(sentence.text)
+        inside = found[bisect_left(starts, sentence.start) : bisect_left(starts, end)]
+        moved = [
+            replace(mention, start=mention.start - sentence.start, end=mention.end - sentence.start)
+            for mention in inside
+        ]
         yield from edges_of_sentence(sentence, moved, speaker)
 
 
@@ -147,33 +150,41 @@ def _with_implied_types(entities: Sequence[Entity], stated: Sequence[Edge]) -> t
     )
 
 
-def edges_of_sentence(sentence: str, named: Sequence[Mention], speaker: str | None) -> tuple[Edge, ...]:
+def edges_of_sentence(sentence: Statement, named: Sequence[Mention], speaker: str | None) -> tuple[Edge, ...]:
     """Return the edges that one sentence states between names; the speaker stands for "I".
 
     The speaker is also the subject of a sentence that opens with its verb ("left Initech, joined Hooli"), and a
-    subject goes on over a comma or an "and". A question states nothing.
+    subject goes on over a comma or an "and".
 
     Args:
         sentence: One sentence.
         named: The names in it, in order, none inside another; their places count from its start.
         speaker: Who says it.
     """
-    # A question states nothing.
-    if sentence.rstrip().endswith("?"):
-        return ()
-    found = [*_relations(sentence, _subjects(sentence, named, speaker))]
-    found += _relatives(sentence, named, speaker)
+    subjects = _subjects(sentence, named, speaker)
+    found: list[Edge] = []
+    for part in sentence.told:
+        found += _relations(sentence.masked, [mention for mention in subjects if _is_in(mention, part)])
+    for part in sentence.own:
+        found += _relatives(sentence.masked, [mention for mention in named if _is_in(mention, part)], speaker)
     return tuple(dict.fromkeys(found))
 
 
-def _subjects(sentence: str, named: Sequence[Mention], speaker: str | None) -> list[Mention]:
+def _is_in(mention: Mention, part: tuple[int, int]) -> bool:
+    return part[0] <= mention.start and mention.end <= part[1]
+
+
+def _subjects(sentence: Statement, named: Sequence[Mention], speaker: str | None) -> list[Mention]:
     """Return the names, and the places where the speaker says "I", in order."""
     if speaker is None:
         return list(named)
     spoken = [
-        Mention(match.start(), match.end(), speaker, "person", is_sure=True) for match in _SPEAKER.finditer(sentence)
+        Mention(match.start(), match.end(), speaker, "person", is_sure=True)
+        for match in _SPEAKER.finditer(sentence.masked)
+        if any(start <= match.start() < end for start, end in sentence.own)
     ]
-    implied = [Mention(0, 0, speaker, "person", is_sure=True)] if _IMPLIED.match(sentence) else []
+    opens_itself = any(start == 0 < end for start, end in sentence.own) and _IMPLIED.match(sentence.masked)
+    implied = [Mention(0, 0, speaker, "person", is_sure=True)] if opens_itself else []
     ends = [mention.end for mention in named]
     after = ((item, bisect_right(ends, item.start)) for item in spoken)
     free = [item for item, place in after if place == len(named) or item.start < named[place].start]
@@ -189,7 +200,7 @@ def _relations(sentence: str, names: Sequence[Mention]) -> Iterator[Edge]:
             edge = _edge_between(_continuation(gap), subject, right)
         else:
             subject = left if edge is not None and edge.subject == left.name else None
-        if edge is not None:
+        if edge is not None and edge.subject != edge.object and not _OF_SOMEBODY.match(sentence, right.end):
             yield edge
 
 

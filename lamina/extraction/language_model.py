@@ -5,14 +5,12 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 from uuid import UUID
 
 from pydantic import ValidationError
 
 from lamina.core.memories import Extraction, Message
 from lamina.core.ports import Clock
-from lamina.core.profiles import merge
 from lamina.errors import Unavailable
 from lamina.extraction import rules
 from lamina.extraction.echo import without_recalled
@@ -105,14 +103,12 @@ class LanguageModelExtractor:
 
 
 def merge_extractions(extractions: Sequence[Extraction]) -> Extraction:
-    """Return one extraction, each note, entity and edge once, later facts over earlier ones."""
-    profile: dict[str, Any] = {}
-    for extraction in extractions:
-        profile = merge(profile, extraction.profile)
+    """Return one extraction, each note, entity and edge once."""
+    statements = tuple(statement for extraction in extractions for statement in extraction.statements)
     notes = {note.content_hash(): note for extraction in extractions for note in extraction.notes}
     edges = {(edge.subject, edge.type, edge.object): edge for extraction in extractions for edge in extraction.edges}
     entities = merge_equal_entities([entity for extraction in extractions for entity in extraction.entities])
-    return Extraction(tuple(notes.values()), profile, entities, tuple(edges.values()))
+    return Extraction(tuple(notes.values()), statements, entities, tuple(edges.values()))
 
 
 def _spoken(messages: Sequence[Message], ids: Sequence[UUID]) -> Iterator[SpokenMessage]:

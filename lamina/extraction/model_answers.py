@@ -11,7 +11,7 @@ from uuid import UUID
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from lamina.core.memories import Category, Edge, Entity, Extraction, Message, Note, Role, clean_note
-from lamina.core.profiles import merge
+from lamina.core.profiles import ProfileStatement
 from lamina.errors import InvalidInput
 from lamina.extraction.edges import speaker_name
 from lamina.extraction.entities import MAX_NAME_CHARS, merge_equal_entities
@@ -141,14 +141,11 @@ def supported_extraction(answer: Answer, spoken: Sequence[SpokenMessage]) -> Ext
     Left out are notes and facts of no message, facts that another than the user states, names that stand in no
     message, and edges between others than these names. Numbers are clamped to 0..1; unknown categories are notes.
     """
-    profile: dict[str, Any] = {}
-    for fact in _facts(answer.facts, spoken):
-        profile = merge(profile, fact)
     entities = _entities(answer.entities, spoken)
     known = {entity.key: entity.name for entity in entities}
     notes = {note.content_hash(): note for note in _notes(answer.notes, spoken)}
     edges = {(edge.subject, edge.type, edge.object): edge for edge in _edges(answer.edges, known)}
-    return Extraction(tuple(notes.values()), profile, entities, tuple(edges.values()))
+    return Extraction(tuple(notes.values()), tuple(_facts(answer.facts, spoken)), entities, tuple(edges.values()))
 
 
 def _notes(answers: Sequence[NoteAnswer], spoken: Sequence[SpokenMessage]) -> Iterator[Note]:
@@ -177,14 +174,16 @@ def _event(answer: NoteAnswer, said_at: datetime | None) -> datetime | None:
     return event_time(answer.content, said_at) or said_at
 
 
-def _facts(answers: Sequence[FactAnswer], spoken: Sequence[SpokenMessage]) -> Iterator[dict[str, Any]]:
+def _facts(answers: Sequence[FactAnswer], spoken: Sequence[SpokenMessage]) -> Iterator[ProfileStatement]:
     for answer in answers:
         key = "_".join(words(answer.key.replace("_", " ")))
         is_own = 0 <= answer.message < len(spoken) and spoken[answer.message].message.role is Role.USER
         if is_own and key:
             with suppress(InvalidInput):  # a blank or broken fact is none
                 value = clean_text(answer.value.strip(), "value", limit=MAX_NOTE_CHARS)
-                yield {clean_id(key, "key"): [value] if answer.many else value}
+                patch = {clean_id(key, "key"): [value] if answer.many else value}
+                said = spoken[answer.message]
+                yield ProfileStatement(patch, stated_at=said.message.occurred_at, source=f"message:{said.id}")
 
 
 def _entities(answers: Sequence[EntityAnswer], spoken: Sequence[SpokenMessage]) -> tuple[Entity, ...]:

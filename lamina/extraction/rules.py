@@ -9,50 +9,67 @@ import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 from uuid import UUID
 
 from lamina.core.memories import Category, Extraction, Message, Note, Role
-from lamina.core.profiles import merge
+from lamina.core.profiles import ProfileStatement
 from lamina.extraction.echo import without_recalled
-from lamina.extraction.edges import extract_graph
+from lamina.extraction.edges import extract_graph, speaker_name
+from lamina.extraction.facts import Fact, facts_of
+from lamina.extraction.speech import Statement, statements
 from lamina.text.dates import event_time
 from lamina.text.opaque import without_opaque
-from lamina.text.sentences import sentences
 
-_RULES: tuple[tuple[Category, float, re.Pattern[str]], ...] = tuple(
+_HAVE = r"(?:'ve| have|ve)?(?: (?:just|finally|already|now|also|recently|all|both|successfully))*+"
+_OFTEN = r"(?: (?:really|usually|always|never|don't|do not|dont|still|also|actually|absolutely|mostly|no longer|now))*+"
+_Rule = tuple[Category, float, re.Pattern[str]]
+_RULES: tuple[_Rule, ...] = tuple(
     (category, importance, re.compile(pattern, re.IGNORECASE))
     for category, importance, pattern in (
         (
             Category.DECISION,
             0.8,
-            r"\b(?:we|i)(?:'ve| have)? (?:decided|chose|agreed|settled on|picked|opted)\b|\blet's go with\b|\bthe decision is\b|\bwe(?:'ll| will) use\b",
+            rf"\b(?:we|i){_HAVE} (?:decided|chose|agreed|settled on|picked(?! up)|opted)\b|\blet's go with\b|\bthe decision is\b|\bwe(?:'ll| will) use\b",
         ),
         (
             Category.OUTCOME,
             0.7,
-            r"\b(?:it|that|this) (?:worked|failed|fixed|broke)\b|\b(?:we|i) (?:shipped|fixed|finished|launched|deployed|released|solved|won|lost|passed|completed)\b|\bturned out\b|\bresulted in\b",
+            rf"\b(?:it|that|this) (?:worked|failed|fixed|broke)\b|\b(?:we|i){_HAVE} (?:shipped|fixed|finished|launched|deployed|released|solved|won|lost|passed|completed)\b|\bturned out\b|\bresulted in\b",
         ),
         (
             Category.STRATEGY,
             0.7,
-            r"\b(?:we|i) (?:plan|intend|aim) to\b|\b(?:next time|from now on)\b|\bwe should (?:always|never)\b|\b(?:always|never) (?:use|run|deploy|commit|ask|merge)\b|\bthe (?:plan|strategy|approach) is\b",
+            r"\b(?:we|i) (?:plan|intend|aim) to\b|\b(?:next time|from now on)\b|\bwe should (?:always|never)\b(?! have\b)|\b(?:always|never) (?:use|run|deploy|commit|ask|merge)\b|\bthe (?:plan|strategy|approach) is\b",
         ),
         (
             Category.NOTE,
             0.6,
-            r"^(?:please )?(?:remember|note|keep in mind|don't forget)\b|\bmy name is\b|\bi(?:'m| am) (?:allergic|vegetarian|vegan|based|from|working|learning)\b|\bi (?:really |usually |always |never |don't |do not )?(?:like|love|hate|prefer|enjoy|want|need|use|own|have|live|work|eat|drink)\b|\bmy (?:favou?rite|birthday|email|phone|address|wife|husband|partner|son|daughter|dog|cat|team|boss|job)\b",
+            r"^(?:please )?(?:remember|note|keep in mind|don't forget)\b(?! (?:where|when|what|who|how|why|if|whether)\b)",
+        ),
+        (
+            Category.NOTE,
+            0.6,
+            rf"\bmy name(?: is|'s)\b(?! not\b)|\bi(?:'m| am|m) (?:allergic|vegetarian|vegan|based|from|working|learning)\b|\bi{_OFTEN} (?:like|love|hate|prefer|enjoy|want|need|use|own|have|live|work|eat|drink)\b(?! (?:(?:it|that|this|you)(?:[.,!;:)]|$| (?:so|too|all|and|but|already)\b)|(?:to (?:know|ask)|you to|help|been|your|an? (?:question|idea|problem|request)|no idea|some help|more info|more information)\b))|\bmy (?:favou?rite|birthday|email|phone|address|wife|husband|partner|son|daughter|dog|cat|team|boss|job)\b(?! (?:says?|said|thinks?|told|tells?|claims?|claimed|asks?|asked|wrote|writes|believes?)\b)",
         ),
     )
 )
-_FACTS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("name", re.compile(r"\b(?i:my name is) (?P<value>[^\W\d_][\w'’-]*(?: [A-Z][\w'’-]*)?)")),
-    ("name", re.compile(r"\bcall me (?P<value>[A-Z][\w'’-]*)")),
-    ("location", re.compile(r"\bI(?:'m| am)? (?:live|based|living) in (?P<value>[A-Z][\w'’-]*(?: [A-Z][\w'’-]*)*)")),
-    ("timezone", re.compile(r"\bmy time ?zone is (?P<value>[\w/+:-]+)", re.IGNORECASE)),
-    ("employer", re.compile(r"\bI work (?:at|for) (?P<value>[A-Z][\w&'’-]*(?: [A-Z][\w&'’-]*)*)")),
+_OF_ONESELF = _RULES[-1]
+# Behind one of these words a clause says what is meant, not that it is so.
+_DEPENDS = re.compile(
+    r"\b(?:what|which|when|whenever|where|wherever|who|whom|whose|how(?! much)|until|till|before|than)\b", re.IGNORECASE
 )
-_PREFERENCE = re.compile(r"\bI prefer (?P<value>[^.!?,;]+)", re.IGNORECASE)
+# "The love we have", "people we lost"; but "in the end we chose", "last week I finished".
+_RELATIVE = re.compile(
+    r"(?:^|\s)(?:the|an?|this|those|these|some|any|every|all|of|people|things?|\w+thing|every\w+)(?: [\w'-]+){0,3} $",
+    re.IGNORECASE,
+)
+_TELLS_WHEN = re.compile(
+    r"\W*(?:in|on|at|after|during|by|last|this|next|over|for|with|since|from|as of|all|the (?:other|next|same|first)|every|"
+    r"a (?:few|couple|week|month|year|day|while)|and|so|but|then)\b",
+    re.IGNORECASE,
+)
+_PERSON = re.compile(r"(?:i|we)\b", re.IGNORECASE)
+_COMMA = re.compile(r"[,:(]| (?:and|but) ")
 SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
 MAX_NOTE_CHARS = 600
 LONG_TEXT_CHARS = 5_000
@@ -77,48 +94,67 @@ def extract_by_rules(messages: Sequence[Message], ids: Sequence[UUID]) -> Extrac
     pairs = [(message, id_) for message, id_ in zip(messages, ids, strict=True) if message.role in SPOKEN]
     spoken = [(replace(message, content=without_recalled(message.content)), id_) for message, id_ in pairs]
     notes: list[Note] = []
-    profile: dict[str, Any] = {}
+    facts: list[ProfileStatement] = []
     for message, id_ in spoken:
-        found = sentences(message.content)
-        notes += _notes(found, message, id_)
-        if message.role is Role.USER:
-            profile = merge(profile, _facts(found))
+        for sentence in statements(message.content):
+            found = list(facts_of(sentence))
+            notes += _notes(sentence, found, message, id_)
+            if message.role is Role.USER:
+                facts += (
+                    ProfileStatement(fact.patch, fact.withdrawn, message.occurred_at, f"message:{id_}")
+                    for fact in found
+                )
     texts = [without_opaque(message.content) for message, _ in spoken]
     graph = extract_graph(texts, [message.name for message, _ in spoken])
-    return replace(graph, notes=tuple({note.content_hash(): note for note in notes}.values()), profile=profile)
+    unique = {note.content_hash(): note for note in notes}
+    return replace(graph, notes=tuple(unique.values()), statements=tuple(facts))
 
 
-def _notes(found: Sequence[str], message: Message, id_: UUID) -> Iterator[Note]:
-    for sentence in found:
-        rule = _matching_rule(sentence)
-        if rule is not None:
-            category, importance = rule
-            yield Note(
-                content=sentence,
-                category=category,
-                importance=importance,
-                confidence=CONFIDENCE,
-                event_at=event_time(sentence, message.occurred_at) or message.occurred_at,
-                source=f"message:{id_}",
-                metadata={"speaker": message.name} if message.name else {},
-            )
+def _notes(sentence: Statement, facts: Sequence[Fact], message: Message, id_: UUID) -> Iterator[Note]:
+    rule = _matching_rule(sentence, facts)
+    # A model that speaks of itself teaches nothing; somebody who is named is a person.
+    is_of_model = message.role is Role.ASSISTANT and speaker_name(message.name) is None
+    if rule is None or (is_of_model and rule is _OF_ONESELF):
+        return
+    category, importance, _ = rule
+    yield Note(
+        content=sentence.text,
+        category=category,
+        importance=importance,
+        confidence=CONFIDENCE,
+        event_at=event_time(sentence.text, message.occurred_at) or message.occurred_at,
+        source=f"message:{id_}",
+        metadata={"speaker": message.name} if message.name else {},
+    )
 
 
-def _matching_rule(sentence: str) -> tuple[Category, float] | None:
-    # A question states nothing, and what is longer than a note is no single statement.
-    if sentence.endswith("?") or len(sentence) > MAX_NOTE_CHARS:
+def _matching_rule(sentence: Statement, facts: Sequence[Fact]) -> _Rule | None:
+    # What is longer than a note is no single statement.
+    if len(sentence.text) > MAX_NOTE_CHARS:
         return None
-    return next(((category, weight) for category, weight, pattern in _RULES if pattern.search(sentence)), None)
+    stated = next((rule for rule in _RULES if _is_stated(sentence, rule[2])), None)
+    return _OF_ONESELF if stated is None and any(map(_is_worth_a_note, facts)) else stated
 
 
-def _facts(found: Sequence[str]) -> dict[str, Any]:
-    facts: dict[str, Any] = {}
-    for sentence in found:
-        if sentence.endswith("?"):
-            continue
-        for key, pattern in _FACTS:
-            if match := pattern.search(sentence):
-                facts[key] = match["value"].strip()
-        if match := _PREFERENCE.search(sentence):
-            facts.setdefault("preferences", []).append(match["value"].strip())
-    return facts
+def _is_worth_a_note(fact: Fact) -> bool:
+    """Report whether a fact is kept as a note, too: the story behind the profile's value."""
+    return not fact.is_past and not fact.patch.keys() & {"name", "timezone"}
+
+
+def _is_stated(sentence: Statement, pattern: re.Pattern[str]) -> bool:
+    return any(
+        start <= match.start()
+        and match.end() <= end
+        and not _is_dependent(sentence.masked[start : match.start()], match)
+        for match in pattern.finditer(sentence.masked)
+        for start, end in sentence.own
+    )
+
+
+def _is_dependent(before: str, match: re.Match[str]) -> bool:
+    """Report whether the clause of a match only says which thing is meant, or when: "the house where I live"."""
+    if not _PERSON.match(match.group()):
+        return False
+    clause = _COMMA.split(before)[-1]
+    is_relative = _RELATIVE.search(clause) and not _TELLS_WHEN.match(clause)
+    return bool(is_relative or _DEPENDS.search(clause))

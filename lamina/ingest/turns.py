@@ -25,6 +25,7 @@ from lamina.core.memories import (
     new_id,
 )
 from lamina.core.ports import Clock, Extractor, TextEmbedder
+from lamina.core.profiles import ProfileStatement
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.errors import InvalidInput
@@ -57,7 +58,7 @@ from lamina.stores.postgres.outbox import (
     note_entries,
     outbox_entries,
 )
-from lamina.stores.postgres.profiles import patch_profile
+from lamina.stores.postgres.profiles import add_statements, patch_profile
 from lamina.text.hygiene import composed
 
 LONG_TEXT_CHARS = 5_000
@@ -69,7 +70,7 @@ class PreparedTurn:
 
     messages: tuple[PreparedMessage, ...]
     notes: tuple[PreparedNote, ...]
-    profile: Metadata
+    statements: tuple[ProfileStatement, ...]
     links: PreparedLinks
 
 
@@ -178,7 +179,7 @@ class Recorder:
         prepared = tuple(map(PreparedMessage, ids, messages, chunks))
         note_words = [found.joined for found in links.words[len(ids) :]]
         return PreparedTurn(
-            prepared, await _prepare_each(notes, chunks[len(ids) :], note_words), extraction.profile, links
+            prepared, await _prepare_each(notes, chunks[len(ids) :], note_words), extraction.statements, links
         )
 
     async def _embed(self, scope: Scope, draft: LinkDraft) -> tuple[Sequence[tuple[Chunk, ...]], PreparedLinks]:
@@ -198,15 +199,15 @@ class Recorder:
         drawn = [item for item in turn.notes if item.note.source in sources]
         notes, entries = await self._put(connection, scope, drawn, now)
         # A turn that is sent again has no new message: it must not overwrite later values of the profile.
-        facts = turn.profile if new and scope.user is not None else {}
-        profile = await patch_profile(connection, scope, facts, now) if facts else None
+        facts = [item for item in turn.statements if item.source in sources] if scope.user is not None else []
+        profile = await add_statements(connection, scope, facts, now) if facts else None
         fresh = [note.id for note in notes if not note.existed]
         nodes = await self._linker.write(connection, scope, turn.links, new.union(fresh))
         entries = [*outbox_entries("messages", sorted(new)), *entries, *outbox_entries("graph", nodes)]
         await enqueue_entries(connection, entries)
         # Last: it locks the row of the namespace until the commit.
         epoch = await bump_epoch(connection, scope, teaches=bool(fresh) or _is_changed(profile))
-        return RecordedTurn(tuple(appended), tuple(notes), profile.version if profile else None, epoch)
+        return RecordedTurn(tuple(appended), tuple(notes), (profile.version or None) if profile else None, epoch)
 
     async def _put(
         self, connection: Connection, scope: Scope, notes: Sequence[PreparedNote], now: datetime

@@ -1,37 +1,65 @@
-"""Tier 3: one JSON document a user, with its version and its history."""
+"""Tier 3: one JSON document a user, with the times of its fields, its version and its history."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from psycopg.types.json import Json
+from psycopg.types.json import Json, Jsonb
+from pydantic import TypeAdapter
 
 from lamina.core.json_values import is_same_json
 from lamina.core.memories import Metadata, Profile
-from lamina.core.profiles import merge
+from lamina.core.profiles import FieldTimes, ProfileStatement, TimedDocument, state
 from lamina.core.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("profiles.sql")
+_TIMES = TypeAdapter(dict[str, FieldTimes])
+_STATEMENTS = TypeAdapter(list[ProfileStatement])
 
 
 async def patch_profile(connection: Connection, scope: Scope, patch: Metadata, now: datetime) -> Profile:
-    """Merge a patch into the user's profile, and store both in its history.
+    """Merge a patch into the user's profile, over everything stated before, and store both in its history.
 
-    A patch that changes nothing writes nothing: the version stays.
+    A patch that changes nothing writes no version, but for the first.
     """
+    return await _write(connection, scope, [ProfileStatement(patch)], patch, now)
+
+
+async def add_statements(
+    connection: Connection, scope: Scope, statements: Sequence[ProfileStatement], now: datetime
+) -> Profile:
+    """Take the statements into the user's profile by their times, and store both in its history.
+
+    Statements that change nothing write no version. Their times are stored even so: a value that was stated again
+    outlives an import from the time between.
+    """
+    return await _write(connection, scope, statements, _STATEMENTS.dump_python(list(statements), mode="json"), now)
+
+
+async def _write(
+    connection: Connection,
+    scope: Scope,
+    statements: Sequence[ProfileStatement],
+    patch: Metadata | list[Metadata],
+    now: datetime,
+) -> Profile:
     parameters: dict[str, Any] = {**scope_parameters(scope), "now": now}
     cursor = await connection.execute(QUERIES["lock_profile"], parameters)
     row = await cursor.fetchone()
     assert row is not None  # noqa: S101 - the upsert returns its row
-    document = merge(row["document"], patch)
-    if is_same_json(document, row["document"]) and row["version"] > 0:
-        return Profile(scope.user or "", document, row["version"])
-    version = row["version"] + 1
-    values = {**parameters, "document": Json(document), "patch": Json(patch), "version": version}
+    old = TimedDocument(row["document"], _TIMES.validate_python(row["field_times"])).since(row["updated_at"])
+    new = state(old, statements, now)
+    document, version = dict(new.document), row["version"]
+    times = {"field_times": Jsonb(_TIMES.dump_python(dict(new.times), mode="json"))}
+    if is_same_json(document, row["document"]) and (version > 0 or isinstance(patch, list)):
+        await connection.execute(QUERIES["put_field_times"], {**parameters, **times})
+        return Profile(scope.user or "", document, version)
+    values = {**parameters, **times, "document": Json(document), "patch": Json(patch), "version": version + 1}
     await connection.execute(QUERIES["put_profile"], values)
     await connection.execute(QUERIES["insert_profile_version"], values)
-    return Profile(scope.user or "", document, version, now)
+    return Profile(scope.user or "", document, version + 1, now)
 
 
 class Profiles:

@@ -2,10 +2,15 @@
 INSERT INTO profiles (tenant, workspace, namespace, user_id, document, version)
 VALUES (%(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s, '{}', 0)
 ON CONFLICT (tenant, workspace, namespace, user_id) DO UPDATE SET version = profiles.version
-RETURNING document, version
+RETURNING document, version, field_times, updated_at
 
 -- name: put_profile
-UPDATE profiles SET document = %(document)s, version = %(version)s, updated_at = %(now)s
+UPDATE profiles SET document = %(document)s, field_times = %(field_times)s, version = %(version)s,
+    updated_at = %(now)s
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND user_id = %(user_id)s
+
+-- name: put_field_times
+UPDATE profiles SET field_times = %(field_times)s
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND user_id = %(user_id)s
 
 -- name: insert_profile_version

@@ -499,7 +499,8 @@ CREATE TABLE public.profiles (
     user_id text NOT NULL,
     document json NOT NULL,
     version integer NOT NULL,
-    updated_at timestamp with time zone DEFAULT now() NOT NULL
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    field_times jsonb DEFAULT '{}'::jsonb NOT NULL
 );
 CREATE TABLE public.projection_stores (
     projection text NOT NULL,

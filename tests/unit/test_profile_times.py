@@ -1,0 +1,97 @@
+from datetime import UTC, datetime, timedelta
+from itertools import permutations
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lamina.core.profiles import ProfileStatement, TimedDocument, merge, state
+
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+VALUES = st.sampled_from(["tea", "Tea", "coffee"])
+STATEMENTS = st.one_of(
+    st.builds(lambda value: {"patch": {"home": value}}, VALUES),
+    st.builds(lambda value: {"patch": {"likes": [value]}}, VALUES),
+    st.builds(lambda key, value: {"withdrawn": {key: [value]}}, st.sampled_from(["home", "likes"]), VALUES),
+    st.just({"patch": {"likes": None}}),
+    st.just({"patch": {"home": None}}),
+)
+
+
+def said(days_ago: int | None, **change: Any) -> ProfileStatement:
+    return ProfileStatement(**change, stated_at=None if days_ago is None else NOW - days_ago * DAY)
+
+
+def after(*statements: ProfileStatement, document: dict[str, Any] | None = None) -> dict[str, Any]:
+    profile = TimedDocument(document or {}).since(NOW - 10 * DAY)
+    for statement in statements:
+        profile = state(profile, [statement], NOW)
+    return dict(profile.document)
+
+
+@pytest.mark.parametrize(
+    ("statements", "expected"),
+    [
+        pytest.param([said(2, patch={"a": "x"}), said(5, patch={"a": "y"})], {"a": "x"}, id="an import of the past"),
+        pytest.param([said(5, patch={"a": "x"}), said(2, patch={"a": "y"})], {"a": "y"}, id="in the order of time"),
+        pytest.param([said(2, patch={"a": "x"}), said(2, patch={"a": "y"})], {"a": "y"}, id="the same time"),
+        pytest.param([said(None, patch={"a": "x"}), said(1, patch={"a": "y"})], {"a": "x"}, id="no time is arrival"),
+        pytest.param([said(-9, patch={"a": "x"}), said(None, patch={"a": "y"})], {"a": "y"}, id="a time to come"),
+        pytest.param([said(1, withdrawn={"a": ["X"]}), said(2, patch={"a": "x"})], {}, id="withdrawn since"),
+        pytest.param([said(2, withdrawn={"a": ["x"]}), said(1, patch={"a": "x"})], {"a": "x"}, id="stated again"),
+        pytest.param([said(2, patch={"a": "x"}), said(1, withdrawn={"a": ["y"]})], {"a": "x"}, id="another value"),
+        pytest.param([said(1, patch={"a": None}), said(2, patch={"a": "x"})], {}, id="deleted since"),
+        pytest.param([said(2, patch={"a": ["x"]}), said(5, patch={"a": ["y"]})], {"a": ["x", "y"]}, id="both items"),
+        pytest.param([said(2, withdrawn={"a": ["x"]}), said(5, patch={"a": ["x", "y"]})], {"a": ["y"]}, id="one item"),
+        pytest.param([said(2, patch={"a": ["x"]}), said(1, withdrawn={"a": ["x"]})], {}, id="the last item"),
+        pytest.param([said(1, patch={"a": ["x"]}), said(2, patch={"a": None})], {"a": ["x"]}, id="items said since"),
+    ],
+)
+def test_the_later_statement_holds(statements: list[ProfileStatement], expected: dict[str, Any]) -> None:
+    assert after(*statements) == expected
+
+
+def test_a_value_that_an_older_release_stored_has_the_time_of_its_profile() -> None:
+    assert after(said(11, patch={"a": "y"}), document={"a": "x"}) == {"a": "x"}
+    assert after(said(9, patch={"a": "y"}), document={"a": "x"}) == {"a": "y"}
+    assert after(said(11, withdrawn={"a": ["x"]}), document={"a": ["x"]}) == {"a": ["x"]}
+    assert after(said(11, patch={"a": ["y"]}), document={"a": ["x"]}) == {"a": ["x", "y"]}
+
+
+def test_a_statement_of_now_holds_over_a_writer_whose_clock_was_ahead() -> None:
+    ahead = state(TimedDocument({}), [said(None, patch={"a": "x"})], NOW + DAY)
+
+    assert state(ahead, [said(None, patch={"a": None})], NOW).document == {}
+
+
+def test_a_value_that_is_stated_again_outlives_an_import_from_between() -> None:
+    assert after(*(said(days, patch={"a": value}) for days, value in [(9, "x"), (1, "x"), (5, "y")])) == {"a": "x"}
+
+
+@given(st.lists(STATEMENTS, min_size=1, max_size=4))
+def test_the_order_of_arrival_does_not_count(changes: list[dict[str, Any]]) -> None:
+    statements = [said(place, **change) for place, change in enumerate(changes)]
+    outcomes = [after(*order) for order in permutations(statements)]
+    as_sets = [
+        {key: sorted(value) if isinstance(value, list) else value for key, value in document.items()}
+        for document in (*outcomes, dict(state(TimedDocument({}), statements, NOW).document))
+    ]
+
+    assert all(document == as_sets[0] for document in as_sets)
+
+
+@given(
+    st.lists(
+        st.dictionaries(st.sampled_from("abc"), st.sampled_from([None, 1, True, "x", ["x"], ["y"], {"k": 1}])),
+        max_size=5,
+    )
+)
+def test_statements_in_the_order_of_arrival_are_patches(patches: list[dict[str, Any]]) -> None:
+    document: dict[str, Any] = {}
+    for patch in patches:
+        document = merge(document, patch)
+
+    assert after(*(said(None, patch=patch) for patch in patches)) == document

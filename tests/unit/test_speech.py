@@ -1,0 +1,106 @@
+import pytest
+
+from lamina.extraction.speech import MASK, statements
+
+
+def readable(masked: str) -> str:
+    return masked.replace(MASK, "").strip()
+
+
+def own(text: str) -> list[str]:
+    """Return what the speaker of a text states, part by part."""
+    return [part for said in statements(text) for start, end in said.own if (part := readable(said.masked[start:end]))]
+
+
+def told(text: str) -> list[str]:
+    return [part for said in statements(text) for start, end in said.told if (part := readable(said.masked[start:end]))]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I live in Rome.",
+        "Well, I live in Rome, as you know.",
+        "Correction: I live in Rome.",
+        "Here's the thing: I live in Rome.",
+        "I don’t live in Rome.",
+        "Will joined Hooli.",
+        "I like the play “Cats”.",
+        "The parents' house and the kids' toys are mine.",
+        "Here's a pic from a recent game.",
+        "I want 'em to feel good.",
+        "I decided to write a story for my son.",
+    ],
+)
+def test_a_plain_sentence_is_stated(text: str) -> None:
+    assert own(text) == [text.replace("’", "'")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Do I live in Rome?",
+        "where do i live",
+        "Will Bob join Hooli",
+        "If I live in Rome, I eat pizza.",
+        "It is not true that I live in Rome.",
+        "Write a story: I live in Rome. I work at Hooli.",
+        "Pretend you are Bob. I live in Rome. I work at Hooli.",
+        "Translate this into French. I live in Rome.",
+        "> I live in Rome.\n> I work at Hooli.",
+        "-----Original Message-----\nI live in Rome.",
+        "From: Bob\nI live in Rome.",
+        "```\nI live in Rome\n```",
+        "`I live in Rome`",
+        "'I don't live in Rome'",
+        "„Ich wohne in Rom, I live in Rome“",
+        "♪ I live in Rome ♪",
+        "My name is {{name}}.",
+        "In my novel I live in Rome.",
+        "I live in Rome, she said.",
+        "Bob wrote: I live in Rome",
+    ],
+)
+def test_what_is_asked_supposed_denied_invented_or_quoted_is_not_stated(text: str) -> None:
+    assert [
+        part for part in own(text) if "live" in part or "name" in part or "Bob" in part.replace("Bob wrote", "")
+    ] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "stated"),
+    [
+        ("I live in Rome; if I lived in Oslo I would ski.", ["I live in Rome"]),
+        ("I live in Rome, where can I buy good bread?", ["I live in Rome"]),
+        ("I live in Rome. Is it far?", ["I live in Rome."]),
+        ("I live in Rome but my wife says she lives in Oslo.", ["I live in Rome but my wife"]),
+        ("I live in Rome.\n\n> I live in Oslo.", ["I live in Rome."]),
+        ("On Tue, Bob wrote:\n> I live in Oslo\n\nI live in Rome.", ["On Tue, Bob", "I live in Rome."]),
+    ],
+)
+def test_a_statement_ends_where_another_mood_begins(text: str, stated: list[str]) -> None:
+    assert own(text) == stated
+
+
+def test_hearsay_is_stated_of_others_but_not_by_the_speaker() -> None:
+    assert told("Bob said that Eve works at Hooli.") == ["Bob said that Eve works at Hooli."]
+    assert own("Bob said that Eve works at Hooli.") == ["Bob"]
+
+
+def test_places_are_those_of_the_text() -> None:
+    text = "  I’m here.  `code` He said “I live in Rome, mostly” twice.\n"
+
+    for said in statements(text):
+        assert text[said.start : said.start + len(said.text)] == said.text
+        assert len(said.masked) == len(said.text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        unit * (200_000 // len(unit))
+        for unit in ["'a ", '"', "“a", "`", "```", " ", "\n>", "if ", "on a wrote:", "{{", "I live, ", "-- ", "♪"]
+    ],
+)
+def test_the_work_grows_with_the_text(text: str) -> None:
+    assert sum(len(said.text) for said in statements(text)) <= len(text)
