@@ -25,7 +25,7 @@ _MAY_PRECEDE = (
     "month|year|spring|summer|autumn|fall|winter)|in (?:19|20)\\d\\d|yesterday|good (?:morning|evening|afternoon)|morning|"
     "lol|haha|i think|i believe|finally|instead|again|me|intro|info|everyone|all|there|team"
 )
-_LEAD = regex.compile(rf"[\s,:!.(]*+(?:(?:{_MAY_PRECEDE})(?!['\w])[\s,:!.]*+)*+", regex.IGNORECASE)
+_LEAD = regex.compile(rf"\G[\s,:!.(]*+(?:(?:{_MAY_PRECEDE})(?!['\w])[\s,:!.]*+)*+", regex.IGNORECASE)
 _CLAUSE_START = regex.compile(
     r"[,:.!]\s|\(|\s(?=(?:and|but|so|because|since|although|though|while|then|or|now)\s)", regex.IGNORECASE
 )
@@ -81,7 +81,7 @@ _CLUBS = listed(
     "mastodon bluesky twitch patreon"
 )
 _NOT_YET = regex.compile(
-    r"[^,;]{0,40}?\b(?:next (?:\w+)|soon|tomorrow|(?:some|one) ?day|starting (?:in|on|from)|in my (?:dreams?|head|mind|heart))\b",
+    r"^[^,;]{0,40}?\b(?:next (?:\w+)|soon|tomorrow|(?:some|one) ?day|starting (?:in|on|from)|in my (?:dreams?|head|mind|heart))\b",
     regex.IGNORECASE,
 )
 _JUST_WENT = regex.compile(
@@ -127,11 +127,13 @@ class Fact:
         patch: As a profile's patch.
         withdrawn: Values that hold no longer, by field.
         is_past: Whether it only tells how it was ("I used to live in Graz").
+        outcome: In plain words, how it is after a change: a question asks for "work", the change says "joined".
     """
 
     patch: Mapping[str, Any] = field(default_factory=dict)
     withdrawn: Mapping[str, Sequence[str]] = field(default_factory=dict)
     is_past: bool = False
+    outcome: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,15 +143,17 @@ class _Rule:
     Args:
         key: The field of the profile.
         ends: Whether the value holds no longer.
+        outcome: Of the fact, with a place for the value.
     """
 
     key: str
     pattern: "regex.Pattern[str]"
     ends: bool = False
+    outcome: str = ""
 
 
-def _rule(key: str, words: str, value: str, *, ends: bool = False) -> _Rule:
-    return _Rule(key, regex.compile(rf"(?i:{words}){value}"), ends=ends)
+def _rule(key: str, words: str, value: str, *, ends: bool = False, outcome: str = "") -> _Rule:
+    return _Rule(key, regex.compile(rf"(?i:{words}){value}"), ends, outcome)
 
 
 _HAVE = f"i(?:'ve| have|ve)?{_ADVERBS}"
@@ -164,7 +168,12 @@ _RULES = (
     _rule("location", f"(?:{_AM}|we) (?:live|living|reside|based|located)(?: and work)?{_ADVERBS} in ", _PLACE),
     _rule("location", f"(?:{_AM}|we) (?:live|living|based)(?: and work)? in ", _LOWER),
     _rule("location", "i(?:'ve| have) (?:lived|been living|been based) in ", _PLACE + _AGO),
-    _rule("location", f"{_HAVE} (?:moved|relocated)(?: back| over)?(?: from [^,.;]{{1,40}}?)? to ", _PLACE),
+    _rule(
+        "location",
+        f"{_HAVE} (?:moved|relocated)(?: back| over)?(?: from [^,.;]{{1,40}}?)? to ",
+        _PLACE,
+        outcome="I live in {} now.",
+    ),
     _rule("location", f"{_AM_NOT} (?:live|living|based) in ", _PLACE, ends=True),
     _rule("location", f"{_HAVE} moved (?:away from|out of|from) ", _PLACE, ends=True),
     _rule("employer", f"{_AM} (?:work|working|employed){_ADVERBS}{_WORK} (?:at|for|by) (?:the )?", _NAMED),
@@ -174,8 +183,11 @@ _RULES = (
         f"{_HAVE} (?:started(?: working| work| (?:my|a) (?:new )?job)?{_WITH}|got (?:a|the|my) (?:new )?job{_WITH}|"
         f"(?:was|got|been) hired{_WITH}|joined) (?:the )?",
         _NAMED,
+        outcome="I work at {} now.",
     ),
-    _rule("employer", f"{_HAVE} (?:left|quit) (?:[^,.;]{{1,40}}?)(?: to join| for) ", _NAMED),
+    _rule(
+        "employer", f"{_HAVE} (?:left|quit) (?:[^,.;]{{1,40}}?)(?: to join| for) ", _NAMED, outcome="I work at {} now."
+    ),
     _rule(
         "employer",
         f"{_HAVE} (?:(?:left|quit)|(?:left|quit|lost) (?:my|the) (?:job|position|role){_WITH}|resigned from|retired from|(?:got|was|been) "
@@ -250,7 +262,7 @@ def _read(rule: _Rule, match: "regex.Match[str]", text: str) -> Fact | None:
         return None
     if rule.ends:
         return Fact(withdrawn={rule.key: [value]}, is_past="used to" in match.group().casefold())
-    return Fact({rule.key: value})
+    return Fact({rule.key: value}, outcome=rule.outcome.format(value))
 
 
 def _first_word(value: str) -> str:
@@ -311,7 +323,9 @@ def _preference(rule: _Rule, match: "regex.Match[str]", text: str) -> Fact | Non
         return Fact({"preferences": [phrase]})
     instead = _INSTEAD.match(match.string, start + len(phrase))
     added = _phrase(text[slice(*instead.span("phrase"))], instead["phrase"]) if instead else ""
-    return Fact({"preferences": [added]} if added else {}, {"preferences": [phrase]})
+    if not added:
+        return Fact(withdrawn={"preferences": [phrase]})
+    return Fact({"preferences": [added]}, {"preferences": [phrase]}, outcome=f"I prefer {added} now.")
 
 
 def _phrase(written: str, masked: str) -> str:

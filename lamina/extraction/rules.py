@@ -64,7 +64,7 @@ _RELATIVE = re.compile(
     re.IGNORECASE,
 )
 _TELLS_WHEN = re.compile(
-    r"\W*(?:in|on|at|after|during|by|last|this|next|over|for|with|since|from|as of|all|the (?:other|next|same|first)|every|"
+    r"^\W*+(?:in|on|at|after|during|by|last|this|next|over|for|with|since|from|as of|all|the (?:other|next|same|first)|every|"
     r"a (?:few|couple|week|month|year|day|while)|and|so|but|then)\b",
     re.IGNORECASE,
 )
@@ -118,7 +118,7 @@ def _notes(sentence: Statement, facts: Sequence[Fact], message: Message, id_: UU
         return
     category, importance, _ = rule
     yield Note(
-        content=sentence.text,
+        content=" ".join([sentence.text, *(fact.outcome for fact in facts if fact.outcome)]),
         category=category,
         importance=importance,
         confidence=CONFIDENCE,

@@ -62,9 +62,7 @@ def test_a_plain_sentence_is_stated(text: str) -> None:
     ],
 )
 def test_what_is_asked_supposed_denied_invented_or_quoted_is_not_stated(text: str) -> None:
-    assert [
-        part for part in own(text) if "live" in part or "name" in part or "Bob" in part.replace("Bob wrote", "")
-    ] == []
+    assert not {"live", "name", "join"} & {word for part in own(text) for word in part.split()}
 
 
 @pytest.mark.parametrize(
@@ -75,7 +73,7 @@ def test_what_is_asked_supposed_denied_invented_or_quoted_is_not_stated(text: st
         ("I live in Rome. Is it far?", ["I live in Rome."]),
         ("I live in Rome but my wife says she lives in Oslo.", ["I live in Rome but my wife"]),
         ("I live in Rome.\n\n> I live in Oslo.", ["I live in Rome."]),
-        ("On Tue, Bob wrote:\n> I live in Oslo\n\nI live in Rome.", ["On Tue, Bob", "I live in Rome."]),
+        ("On Tue, Bob wrote:\n> I live in Oslo\n\nI live in Rome.", ["I live in Rome."]),
     ],
 )
 def test_a_statement_ends_where_another_mood_begins(text: str, stated: list[str]) -> None:
@@ -99,7 +97,7 @@ def test_places_are_those_of_the_text() -> None:
     "text",
     [
         unit * (200_000 // len(unit))
-        for unit in ["'a ", '"', "“a", "`", "```", " ", "\n>", "if ", "on a wrote:", "{{", "I live, ", "-- ", "♪"]
+        for unit in ["'a ", '"', "“a", "`", "```", "\n>", "if ", "on a wrote:", "{{", "I live, ", "-- ", "♪"]
     ],
 )
 def test_the_work_grows_with_the_text(text: str) -> None:
