@@ -15,6 +15,7 @@ from lamina.api.graph import (
     EdgesIn,
     EntitiesIn,
     EntityOut,
+    NamesakeOut,
     NeighbourOut,
     NeighboursOut,
     PutNodeOut,
@@ -73,7 +74,8 @@ async def neighbours(
         for link, shown in ((link, found.shown[link.end]) for link in found.links)
     ]
     entity = EntityOut.from_attributes(found.entity, found.entity.entity) if found.entity else None
-    return NeighboursOut(entity=entity, neighbours=links, is_capped=found.is_capped)
+    namesakes = [NamesakeOut.from_attributes(other, other.entity) for other in found.namesakes]
+    return NeighboursOut(entity=entity, namesakes=namesakes, neighbours=links, is_capped=found.is_capped)
 
 
 @router.post("/traverse", response_model=TraverseOut)

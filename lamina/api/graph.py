@@ -90,10 +90,24 @@ class NeighbourOut(Output):
     content: str = Field(description="Its name, or the beginning of its text.")
 
 
+class NamesakeOut(Output):
+    """Another entity of the same name."""
+
+    id: UUID = Field(description="Id of the entity, by which it can be asked for.")
+    name: str = Field(description="As it was first written.")
+    type: str = Field(description="What it is.")
+
+
 class NeighboursOut(BaseModel):
     """The direct links of an entity or a memory."""
 
-    entity: EntityOut | None = Field(description="The entity that was asked; none if a memory was.")
+    entity: EntityOut | None = Field(
+        description="The entity that was asked: of several, the one whose own name it is, or else the oldest."
+        " None if a memory was asked."
+    )
+    namesakes: list[NamesakeOut] = Field(
+        default_factory=list, description="Other entities that are known by the name, too."
+    )
     neighbours: list[NeighbourOut] = Field(description="The strongest first.")
     is_capped: bool = Field(description="Whether there are more than were asked for.")
 

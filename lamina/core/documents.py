@@ -79,6 +79,21 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
+class Table:
+    """A table in a document's text.
+
+    Args:
+        start: First character in the text, from 0.
+        end: One past the last character.
+        body: Where the rows after its head begin.
+    """
+
+    start: int
+    end: int
+    body: int
+
+
+@dataclass(frozen=True, slots=True)
 class Parsed:
     """The text of a document, with its sections.
 
@@ -86,11 +101,15 @@ class Parsed:
         text: Its text, with a visible character in it.
         title: The title that it gives itself.
         sections: In order, without gaps: together they are the text.
+        tables: Those with a head, in order.
+        metadata: The keys and values that it gives itself.
     """
 
     text: str
     title: str | None
     sections: tuple[Section, ...]
+    tables: tuple[Table, ...] = ()
+    metadata: Metadata = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +121,14 @@ class Span:
         end: One past the last character.
         heading: The headings above it, joined by `` > ``.
         page: Number of the page it begins on, from 1, where there are pages.
+        table_head: The head of the table whose rows it begins with, if it is a later passage of one.
     """
 
     start: int
     end: int
     heading: str | None = None
     page: int | None = None
+    table_head: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +155,17 @@ class Document:
         """Return the hash of everything that replacing it would change."""
         moment = self.event_at.isoformat() if self.event_at else None
         facts = (self.title, self.media_type, self.content, self.tags, moment, self.source, self.metadata)
-        cuts = [(span.start, span.end) for span in self.passages]
+        cuts = [(span.start, span.end, *filter(None, [span.table_head])) for span in self.passages]
         return hashlib.sha256(json.dumps((facts, cuts), sort_keys=True).encode()).digest()
 
     def texts(self) -> tuple[str, ...]:
         """Return the text of each passage that is embedded and indexed."""
-        return tuple(
-            passage_text(self.title, span.heading, self.content[span.start : span.end]) for span in self.passages
-        )
+        return tuple(passage_text(self.title, span.heading, self.passage(span)) for span in self.passages)
+
+    def passage(self, span: Span) -> str:
+        """Return a passage as it is shown: rows of a table after its head."""
+        content = self.content[span.start : span.end]
+        return content if span.table_head is None else f"{span.table_head}\n{content}"
 
 
 def document_of(upload: Upload, parsed: Parsed, passages: tuple[Span, ...], media_type: str) -> Document:
@@ -155,7 +179,7 @@ def document_of(upload: Upload, parsed: Parsed, passages: tuple[Span, ...], medi
         tags=upload.tags,
         event_at=upload.event_at,
         source=upload.source,
-        metadata=upload.metadata,
+        metadata=clean_metadata(parsed.metadata, "content") | upload.metadata,
     )
 
 

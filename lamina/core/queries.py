@@ -12,7 +12,8 @@ from lamina.core.scope import Scope
 from lamina.core.tiers import SEARCHED_TIERS, Source, Tier
 from lamina.errors import InvalidInput
 from lamina.text.hygiene import MAX_QUERY_CHARS, clean_id, clean_text, composed
-from lamina.text.words import words
+from lamina.text.questions import find_question
+from lamina.text.words import question_words
 
 MAX_LIMIT = 1000
 MAX_DEPTH = 3
@@ -145,8 +146,8 @@ class Query:
     """One search, ready for every source.
 
     Args:
-        text: What is asked.
-        words: Its words, as every keyword index holds them.
+        text: What is asked, without what is pasted around it.
+        words: The words by which keyword indexes are asked.
         scope: Where to look; ``user`` adds that user's memories to the shared ones, ``session``
             narrows the messages.
         limit: How many hits each source returns.
@@ -200,12 +201,12 @@ class SearchRequest:
         Raises:
             InvalidInput: If the text is blank or unclean, or a number is out of range.
         """
-        text = composed(clean_text(self.text, "query", limit=MAX_QUERY_CHARS))
+        text = find_question(composed(clean_text(self.text, "query", limit=MAX_QUERY_CHARS)))
         if not 1 <= self.limit <= MAX_LIMIT:
             raise InvalidInput("limit", f"is {self.limit}; expected 1 to {MAX_LIMIT}")
         return Query(
             text=text,
-            words=tuple(words(text)),
+            words=tuple(question_words(text)),
             scope=self.scope,
             limit=max(self.per_source, self.limit),
             filters=clean_filters(self.filters),

@@ -7,7 +7,7 @@ from itertools import islice
 import regex
 
 from lamina.text.english import FUNCTION_WORDS, SENTENCE_STARTERS
-from lamina.text.words import words
+from lamina.text.words import name_words
 
 MAX_NAME_WORDS = 8
 WINDOW_WORDS = 2_000
@@ -28,7 +28,7 @@ class TextWords:
     """The words of a text, in the least room.
 
     Args:
-        joined: The words of :func:`lamina.text.words.words` in order, joined by blanks.
+        joined: The words of :func:`lamina.text.words.name_words` in order, joined by blanks.
         common: Those that are no name by themselves.
     """
 
@@ -77,8 +77,8 @@ class WordWindow:
 
 def split_words(text: str) -> TextWords:
     """Return the words of a text, for :func:`windows`; a text of a million characters takes about a second."""
-    found = words(text)
-    capitalised = set(words(" ".join(_CAPITALISED.findall(text))))
+    found = name_words(text)
+    capitalised = set(name_words(" ".join(_CAPITALISED.findall(text))))
     common = (
         word for word in set(found) if word in FUNCTION_WORDS or (word in SENTENCE_STARTERS and word not in capitalised)
     )

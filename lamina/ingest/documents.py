@@ -35,7 +35,7 @@ from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.idempotency import Once
 from lamina.stores.postgres.outbox import enqueue_entries, outbox_entries
 from lamina.text.hygiene import composed
-from lamina.text.words import words
+from lamina.text.words import index_words
 
 TEXTS_PER_CALL = 32  # A query waits behind one call at most, some tenths of a second.
 PARSERS = 2
@@ -265,7 +265,7 @@ def _prepare(
 ) -> PreparedDocument:
     passages = (
         PreparedPassage(
-            id_, span, text, chunks, tuple(" ".join(words(text[chunk.start : chunk.end])) for chunk in chunks)
+            id_, span, text, chunks, tuple(" ".join(index_words(text[chunk.start : chunk.end])) for chunk in chunks)
         )
         for id_, span, text, chunks in zip(ids, document.passages, texts, embedded, strict=True)
     )
@@ -275,5 +275,5 @@ def _prepare(
 def _passage_texts(document: Document, ids: Sequence[UUID], scope: Scope, now: datetime) -> Iterator[MemoryText]:
     seen_at = document.event_at or now
     for id_, span in zip(ids, document.passages, strict=True):
-        text = document.content[span.start : span.end]
+        text = document.passage(span)
         yield MemoryText(id_, Tier.DOCUMENTS, text, document.source, scope.user, seen_at, document.title)

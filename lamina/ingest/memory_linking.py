@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -15,13 +16,24 @@ from lamina.core.memories import Chunk, Edge, Entity, Extraction
 from lamina.core.ports import Embedder
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
+from lamina.errors import InvalidInput
 from lamina.extraction.edges import extract_graph
 from lamina.extraction.name_matching import TextWords, find_places, split_words
 from lamina.ingest.embedding import embed_in_time
 from lamina.ingest.name_lookup import EntitiesByName, find_names_in, find_these_names_in
 from lamina.models.batching import mean_vector
 from lamina.stores.postgres.connection import Connection
-from lamina.stores.postgres.entities import Evidence, NodeResult, PreparedEntity, find_names, put_edges, put_entities
+from lamina.stores.postgres.entities import (
+    Evidence,
+    NodeResult,
+    PreparedEntity,
+    edge_key,
+    find_alias_holders,
+    find_names,
+    put_edges,
+    put_entities,
+    touch_entities,
+)
 from lamina.stores.postgres.links import Mention, find_unlinked, link_similar, put_mentions, remove_from_graph
 from lamina.stores.postgres.outbox import enqueue
 from lamina.text.hygiene import composed
@@ -194,13 +206,16 @@ class MemoryLinker:
             return []
         memories = [item for item, _ in pairs]
         # Entities before edges, as every writer of the graph locks them.
-        put = await put_entities(connection, scope, links.entities, self._generation)
-        await self._mention(connection, scope, memories, [found for _, found in pairs])
-        ids = {key: item.id for key, item in put.items()}
-        evidence = [item for item in links.evidence if item.memory in new]
-        edges = await put_edges(connection, scope, evidence, ids)
         titles = {entity.key for entity in _titles(memories)}
-        older = await self._mention_in_older(connection, scope, links.entities, put, titles)
+        # Of several entities with an alias, a text does not say which one it means.
+        aliased = await _find_aliased(connection, scope, links.entities, but=titles, most_holders=1)
+        named = [item for item in links.entities if item.entity.key not in aliased]
+        put = await put_entities(connection, scope, named, self._generation)
+        await self._mention(connection, scope, memories, [found for _, found in pairs])
+        ids = {key: item.id for key, item in put.items()} | aliased
+        evidence = [item for item in links.evidence if item.memory in new and not _joins_one(item.edge, ids)]
+        edges = await put_edges(connection, scope, evidence, ids)
+        older = await self._mention_in_older(connection, scope, named, put, titles)
         for tier in sorted({item.tier for item in memories}):
             ids_of_tier = [item.memory for item in memories if item.tier is tier]
             await link_similar(connection, tier, ids_of_tier, self._generation)
@@ -221,9 +236,22 @@ class MemoryLinker:
     async def assert_edges(
         self, connection: Connection, scope: Scope, entities: Sequence[PreparedEntity], evidence: Sequence[Evidence]
     ) -> dict[tuple[str, str, str], NodeResult]:
-        """Store edges that callers state, with the entities that they name."""
-        put = await self.assert_entities(connection, scope, entities)
-        ids = {key: item.id for key, item in put.items()}
+        """Store edges that callers state, with the entities that they name.
+
+        A name that is an alias alone stands for the entity of the alias, the oldest if there are several.
+
+        Raises:
+            InvalidInput: For an edge between two names of one entity.
+        """
+        aliased = await _find_aliased(connection, scope, entities)
+        named = [item for item in entities if item.entity.key not in aliased]
+        put = await self.assert_entities(connection, scope, named)
+        ids = {key: item.id for key, item in put.items()} | aliased
+        for place, item in enumerate(evidence):
+            if _joins_one(item.edge, ids):
+                reason = f"is {item.edge.object}, another name of the subject {item.edge.subject}"
+                raise InvalidInput(f"edges.{place}.object", f"{reason}; an edge joins two entities")
+        await enqueue(connection, "graph", sorted(set(aliased.values())))
         return await put_edges(connection, scope, evidence, ids)
 
     async def forget(self, connection: Connection, memories: Sequence[UUID]) -> list[UUID]:
@@ -273,6 +301,36 @@ class MemoryLinker:
         mentions = [mention for item, named in zip(older, names, strict=True) for mention in _mentions(item, named)]
         await put_mentions(connection, scope, mentions)
         return {item.memory for item in mentions}
+
+
+async def _find_aliased(
+    connection: Connection,
+    scope: Scope,
+    entities: Sequence[PreparedEntity],
+    *,
+    but: Collection[str] = (),
+    most_holders: int = sys.maxsize,
+) -> dict[str, UUID]:
+    """Return the known entity that each name is an alias of, and record that it was seen.
+
+    Args:
+        connection: Inside the transaction.
+        scope: Where they belong.
+        entities: With the names.
+        but: Keys of names that stand for themselves.
+        most_holders: A name that is an alias of more entities is left out.
+    """
+    seen_at = {item.entity.key: item.seen_at for item in entities if item.entity.key not in but}
+    holders = await find_alias_holders(connection, scope, sorted(seen_at)) if seen_at else {}
+    aliased = {key: ids[0] for key, ids in holders.items() if len(ids) <= most_holders}
+    await touch_entities(connection, {id_: seen_at[key] for key, id_ in aliased.items()})
+    return aliased
+
+
+def _joins_one(edge: Edge, ids: Mapping[str, UUID]) -> bool:
+    """Report whether both ends of an edge are one entity by now."""
+    subject, _, object_ = edge_key(edge)
+    return ids[subject] == ids[object_]
 
 
 def _read(memories: Sequence[MemoryText], graph: Extraction | None) -> LinkDraft:

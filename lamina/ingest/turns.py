@@ -177,10 +177,7 @@ class Recorder:
         draft = await self._linker.draft(memories, extraction)
         chunks, links = await self._embed(scope, draft)
         prepared = tuple(map(PreparedMessage, ids, messages, chunks))
-        note_words = [found.joined for found in links.words[len(ids) :]]
-        return PreparedTurn(
-            prepared, await _prepare_each(notes, chunks[len(ids) :], note_words), extraction.statements, links
-        )
+        return PreparedTurn(prepared, await _prepare_each(notes, chunks[len(ids) :]), extraction.statements, links)
 
     async def _embed(self, scope: Scope, draft: LinkDraft) -> tuple[Sequence[tuple[Chunk, ...]], PreparedLinks]:
         """Embed the texts and the new names in them by one call; return the chunks of the texts, and the links."""
@@ -251,7 +248,7 @@ class Recorder:
         """Read and embed explicit notes; the rules read them, so that no token is spent."""
         draft = await self._linker.draft([_note_text(id_, note, scope, now) for id_, note in notes])
         chunks, links = await self._embed(scope, draft)
-        return await _prepare_each(notes, chunks, [found.joined for found in links.words]), links
+        return await _prepare_each(notes, chunks), links
 
     async def change_note(self, tenant: str, id_: UUID, changes: dict[str, Any]) -> StoredNote:
         """Write the next version of a note.
@@ -337,13 +334,12 @@ class Recorder:
 
 
 async def _prepare_each(
-    notes: Sequence[tuple[UUID, Note]], chunks: Sequence[tuple[Chunk, ...]], note_words: Sequence[str]
+    notes: Sequence[tuple[UUID, Note]], chunks: Sequence[tuple[Chunk, ...]]
 ) -> tuple[PreparedNote, ...]:
     def prepare() -> tuple[PreparedNote, ...]:
-        triples = zip(notes, chunks, note_words, strict=True)
-        return tuple(prepare_note(id_, note, parts, found) for (id_, note), parts, found in triples)
+        return tuple(prepare_note(id_, note, parts) for (id_, note), parts in zip(notes, chunks, strict=True))
 
-    # The chunks of long texts are split into words once more; in a thread, so that other requests need not wait.
+    # In a thread, so that other requests need not wait for the words of long texts.
     is_long = sum(len(note.content) for _, note in notes) > LONG_TEXT_CHARS
     return await asyncio.to_thread(prepare) if is_long else prepare()
 

@@ -40,7 +40,7 @@ from lamina.stores.postgres.vectors import (
     read_unembedded,
     write_vectors,
 )
-from lamina.text.words import words
+from lamina.text.words import index_words
 
 # Most rows of a page: they stay locked while their vectors are written, about a second.
 MAX_PAGE_TEXTS = 256
@@ -215,6 +215,6 @@ def _embedded(
     embedded = []
     for row, text, parts in zip(rows, texts, chunks, strict=True):
         kept = parts if kind.is_cut else (Chunk(0, len(text), mean_vector(parts).tobytes()),)
-        lexical = tuple(" ".join(words(text[chunk.start : chunk.end])) for chunk in kept)
+        lexical = tuple(" ".join(index_words(text[chunk.start : chunk.end])) for chunk in kept)
         embedded.append(EmbeddedRow(row["id"], row["guard"], kept, lexical))
     return tuple(embedded)

@@ -12,10 +12,11 @@ import psycopg
 from psycopg_pool import AsyncConnectionPool
 
 from lamina.core.ports import Projection, Rebuildable
-from lamina.core.tiers import ProjectionName
-from lamina.stores.postgres.builds import Builds
+from lamina.core.tiers import PROJECTIONS, ProjectionName
+from lamina.stores.postgres.builds import Builds, order_outdated
 from lamina.stores.postgres.connection import Connection, listen
 from lamina.stores.postgres.outbox import CHANNEL, Outbox
+from lamina.stores.postgres.stale_words import StaleWords
 
 logger = logging.getLogger(__name__)
 FIRST_PAUSE_S = 0.05
@@ -44,6 +45,7 @@ class Indexer:
         batch_size: Most rows applied at once.
         poll_interval_s: Longest sleep without a notification.
         flush_interval_s: How long applied changes wait to be flushed together.
+        stale_words: The texts whose words an earlier release indexed otherwise.
     """
 
     def __init__(
@@ -53,12 +55,15 @@ class Indexer:
         builds: Builds,
         projections: Mapping[ProjectionName, Projection[Any]],
         *,
+        stale_words: StaleWords,
         batch_size: int,
         poll_interval_s: float,
         flush_interval_s: float,
     ) -> None:
         self._url = url
         self._poll_interval_s = poll_interval_s
+        self._stale_words = stale_words
+        self._of_words = [name for name in projections if PROJECTIONS[name].store == "hybrid"]
         self._followers = [
             Follower(name, outbox, builds, projection, batch_size=batch_size, flush_interval_s=flush_interval_s)
             for name, projection in projections.items()
@@ -82,9 +87,31 @@ class Indexer:
         counts = await asyncio.gather(*(follower.drain() for follower in self._followers))
         return sum(counts)
 
+    async def renew(self) -> bool:
+        """Bring what an earlier release indexed up to the words of this one; report whether nothing is left.
+
+        Stores are built anew beside those that searches use; texts in Postgres are indexed anew page by page.
+        """
+        is_ordered = await asyncio.to_thread(order_outdated, self._url, self._of_words)
+        while await self._stale_words.renew():
+            pass
+        return is_ordered
+
+    async def _keep_renewing(self) -> None:
+        """Renew until nothing is left, through outages."""
+        is_done = False
+        while not is_done:
+            try:
+                is_done = await self.renew()
+            except Exception as error:  # noqa: BLE001 - what is left stays marked
+                logger.warning("indexer: the words of an earlier release are not renewed yet: %s", error)
+            if not is_done:
+                await asyncio.sleep(LONGEST_PAUSE_S)
+
     async def _follow(self, connection: Connection) -> None:
         """Follow each projection by a task of its own, and end them all with the connection."""
         tasks = [asyncio.create_task(follower.run()) for follower in self._followers]
+        tasks.append(asyncio.create_task(self._keep_renewing()))
         try:
             await self._wake_when_notified(connection)
         finally:

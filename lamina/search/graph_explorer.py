@@ -62,9 +62,18 @@ class ShownNode:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """The direct links of a node, the strongest first."""
+    """The direct links of a node, the strongest first.
+
+    Args:
+        entity: The entity that was asked for; ``None`` for a memory.
+        namesakes: Other entities that are known by the name that was asked for.
+        links: Its links.
+        shown: The nodes at their other ends.
+        is_capped: Whether there are more.
+    """
 
     entity: StoredEntity | None
+    namesakes: tuple[StoredEntity, ...]
     links: tuple[FollowedLink, ...]
     shown: Mapping[UUID, ShownNode]
     is_capped: bool
@@ -116,6 +125,8 @@ class Explorer:
     ) -> Neighbours:
         """Return the links of one entity or memory, in both directions.
 
+        Of several entities of a name it is the one that has it as its own, or else the oldest.
+
         Raises:
             InvalidInput: If neither a name nor an id is given, or both.
             NotFound: If the scope has no such entity.
@@ -123,14 +134,16 @@ class Explorer:
         """
         if len(start.names) + len(start.ids) != 1:
             raise InvalidInput("name", "is missing; give either the name of an entity or an id")
-        ids = await self._ids(scope, start)
+        named = await self._named(scope, start.names)
+        known = [entity for of_name in named for entity in of_name]
+        ids = (known[0].id,) if known else await self._ids(scope, start)
         # One more than the limit shows whether links are left out.
         followed = await self._links.expand(Frontier(scope, ids, clean_kinds(kinds), limit + 1, as_of))
         seen = tuple(sorted(followed, key=lambda link: (-link.strength, link.end, link.kind)))[:limit]
         shown = await self._visible_nodes(scope, [link.end for link in seen])
-        entity = (await self._reader.entities(scope, _ALL, ids)).get(ids[0])
+        entity = known[0] if known else (await self._reader.entities(scope, _ALL, ids)).get(ids[0])
         visible = tuple(link for link in seen if link.end in shown)
-        return Neighbours(entity, visible, shown, len(followed) > limit)
+        return Neighbours(entity, tuple(known[1:]), visible, shown, len(followed) > limit)
 
     async def traverse(self, request: TraversalRequest) -> Traversal:
         """Follow links from the start; a node's score is its best path's product of strengths.
@@ -166,18 +179,33 @@ class Explorer:
         return hints
 
     async def _ids(self, scope: Scope, start: StartNodes) -> tuple[UUID, ...]:
-        keys = [name_key(clean_id(name, "name")) for name in start.names]
-        found = await self._reader.named(scope, keys)
-        visible = await self._reader.entities(scope, _ALL, sorted({id_ for ids in found.values() for id_ in ids}))
-        for name, key in zip(start.names, keys, strict=True):
-            if not any(id_ in visible for id_ in found.get(key, ())):
-                raise NotFound("entity", name)
-        named = [id_ for key in keys for id_ in found[key] if id_ in visible]
+        named = [
+            entity.id
+            for name, of_name in zip(start.names, await self._named(scope, start.names), strict=True)
+            for entity in _owners(name, of_name)
+        ]
         shown = await self._visible_nodes(scope, start.ids)
         for id_ in start.ids:
             if id_ not in shown:
                 raise NotFound("entity or memory", str(id_))
         return tuple(dict.fromkeys((*named, *start.ids)))
+
+    async def _named(self, scope: Scope, names: Sequence[str]) -> list[list[StoredEntity]]:
+        """Return the entities of each name: first the one that has it as its own, then by age.
+
+        Raises:
+            NotFound: If the scope has none of a name.
+        """
+        keys = [name_key(clean_id(name, "name")) for name in names]
+        found = await self._reader.named(scope, keys)
+        visible = await self._reader.entities(scope, _ALL, sorted({id_ for ids in found.values() for id_ in ids}))
+        named = []
+        for name, key in zip(names, keys, strict=True):
+            of_name = [visible[id_] for id_ in found.get(key, ()) if id_ in visible]
+            if not of_name:
+                raise NotFound("entity", name)
+            named.append(sorted(of_name, key=lambda item: (item.entity.key != key, item.id)))
+        return named
 
     async def _visible_nodes(self, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, ShownNode]:
         """Return the nodes that the scope's user may see; an id is looked for in every tier."""
@@ -193,6 +221,11 @@ class Explorer:
             memory = item.memory
             shown[id_] = ShownNode(memory.tier, memory.content[:EXCERPT_CHARS], memory.expires_at)
         return shown
+
+
+def _owners(name: str, known: Sequence[StoredEntity]) -> Sequence[StoredEntity]:
+    """Return the entity that has the name as its own, or else all that have it as an alias."""
+    return known[:1] if known[0].entity.key == name_key(name) else known
 
 
 async def _by_strength(_: Sequence[FollowedLink]) -> LinkWeight:

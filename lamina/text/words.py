@@ -1,21 +1,35 @@
 """The words that every keyword index shares, and the keys and sizes made of them.
 
-All engines index the words of :func:`words`, not the raw text, so that Postgres, Qdrant and
-the near-duplicate jobs agree on what a word is in any script.
+All engines index the words of :func:`index_words`, not the raw text, and are asked for those of
+:func:`question_words`, so that Postgres, Qdrant and Meilisearch agree on what a word is in any script.
 """
 
 import hashlib
 import math
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import regex
 
+from lamina.text.folding import UNSEEN, fold
+
+WORDS_VERSION = 2
+"""Raised with every change of :func:`index_words`: indexes of an earlier version are built anew."""
 # Han, kana, bopomofo and hangul write words without (reliable) spaces; their runs become bigrams.
 # Combining marks belong to the letter before them: vowel signs do not end a word.
 _CJK = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\p{Hangul}\u30fc"
 _LETTER = rf"[[\p{{L}}\p{{M}}\p{{N}}_]--[{_CJK}]]"
+# Thai, Lao, Khmer, Burmese and their relatives write words without spaces, too; a letter has its vowels around it.
+_SYLLABIC = r"\p{Line_Break=Complex_Context}\p{Javanese}\p{Balinese}"
+_CHARACTER = regex.compile(r"\X")
+_UNSPACED_RUN = regex.compile(rf"(?P<cjk>[{_CJK}]{{2,}})|[{_SYLLABIC}]+")
+_SYLLABIC_RUN = regex.compile(rf"[{_SYLLABIC}]+")
+_SPACED_PART = regex.compile(rf"(?V1)[[\p{{L}}\p{{M}}\p{{N}}_]--[{_SYLLABIC}]]+")
+_LONE_HAN = regex.compile(
+    r"(?<=[\p{Hiragana}\p{Katakana}])\p{Han}(?!\p{Han})|(?<!\p{Han})\p{Han}(?=[\p{Hiragana}\p{Katakana}])"
+)
 _RUN = regex.compile(rf"(?V1)(?P<cjk>[{_CJK}]+)|{_LETTER}+(?:['\u2019]{_LETTER}+)*")
 _SPACE = re.compile(r"\s+")
 _CHARS_PER_TOKEN = 4
@@ -27,8 +41,92 @@ def words(text: str) -> list[str]:
     >>> words("The Café's 成語しり")
     ['the', "café's", '成語', '語し', 'しり']
     """
-    folded = unicodedata.normalize("NFKC", text).casefold()
+    return _words_of(unicodedata.normalize("NFKC", text).casefold())
+
+
+def index_words(text: str) -> list[str]:
+    """Return the words under which an index holds a text: first those of its folded form in order, then more.
+
+    Runs of a script without spaces are also held by their single characters, and those of South-East Asia by pairs of
+    characters, so that a word within such a run is found. A word with an invisible mark in it is held whole and
+    in its parts.
+
+    >>> index_words("黑猫 Zu\u00adcker")
+    ['黑猫', 'zucker', '黑', '猫', 'zu', 'cker']
+    """
+    folded = fold(text)
+    return _words_of(folded) + parts_of_words(text, folded)
+
+
+def parts_of_words(text: str, folded: str) -> list[str]:
+    """Return the parts of words under which an index holds a text beside its words.
+
+    Args:
+        text: The text.
+        folded: Its folded form.
+    """
+    parts = [part for run in _UNSPACED_RUN.finditer(folded) for part in _parts_of_run(run)]
+    parts += [part.group() for word in _words_of(folded) if _is_mixed(word) for part in _SPACED_PART.finditer(word)]
+    if UNSEEN.search(text):
+        whole = set(_words_of(folded))
+        parts += [word for word in _words_of(fold(UNSEEN.sub(" ", text))) if word not in whole]
+    return parts
+
+
+def question_words(text: str) -> list[str]:
+    """Return the words by which an index is asked for a text: never a whole run of a script of South-East Asia.
+
+    >>> question_words("แมว"), question_words("猫が")
+    (['แม', 'มว'], ['猫が', '猫'])
+    """
+    folded = fold(text)
+    found = [asked for word in _words_of(folded) for asked in _asked(word)]
+    # In Japanese, an ideograph between kana is mostly a word.
+    return found + [match.group() for match in _LONE_HAN.finditer(folded)]
+
+
+def _asked(word: str) -> Iterator[str]:
+    if not _SYLLABIC_RUN.search(word):
+        yield word
+        return
+    for run in _SYLLABIC_RUN.finditer(word):
+        yield from _pairs(_characters(run.group()))
+    yield from (part.group() for part in _SPACED_PART.finditer(word))
+
+
+def _is_mixed(word: str) -> bool:
+    """Report whether a word has letters of a script without spaces and others."""
+    return _SYLLABIC_RUN.search(word) is not None and _SYLLABIC_RUN.fullmatch(word) is None
+
+
+def name_words(text: str) -> list[str]:
+    """Return the folded words of a text in order, of which the keys of names are made."""
+    return _words_of(fold(text))
+
+
+def _words_of(folded: str) -> list[str]:
     return [word for run in _RUN.finditer(folded) for word in _words_of_run(run)]
+
+
+def _parts_of_run(run: "regex.Match[str]") -> Iterator[str]:
+    """Yield the single characters of a run, and its pairs where they are not its words already."""
+    characters = _characters(run.group())
+    if run.group("cjk") is None and len(characters) > 1:
+        yield from _pairs(characters)
+    if len(characters) > 1:
+        yield from characters
+
+
+def _characters(run: str) -> list[str]:
+    return _CHARACTER.findall(run)
+
+
+def _pairs(characters: Sequence[str]) -> Iterator[str]:
+    """Yield what stands next to each other; one that stands alone."""
+    if len(characters) == 1:
+        yield characters[0]
+    for first, second in pairwise(characters):
+        yield first + second
 
 
 def _words_of_run(run: "regex.Match[str]") -> Iterator[str]:
@@ -41,12 +139,13 @@ def _words_of_run(run: "regex.Match[str]") -> Iterator[str]:
 
 
 def name_key(name: str) -> str:
-    """Return the key of a name: names that differ in case, width or composition have the same.
+    """Return the key of a name: spellings that :func:`lamina.text.folding.fold` does not tell apart have the same.
 
     >>> name_key("  ZOË  Müller-Lüdenscheidt") == name_key("zoe\u0308 müller lüdenscheidt")
     True
     """
-    return " ".join(words(name)) or _SPACE.sub(" ", unicodedata.normalize("NFKC", name).casefold()).strip()
+    folded = fold(name)
+    return " ".join(_words_of(folded)) or _SPACE.sub(" ", folded).strip() or name
 
 
 def content_hash(text: str) -> bytes:

@@ -55,6 +55,7 @@ from lamina.stores.postgres.outbox import Outbox
 from lamina.stores.postgres.procedures import Procedures
 from lamina.stores.postgres.profiles import Profiles
 from lamina.stores.postgres.shares import Shares
+from lamina.stores.postgres.stale_words import StaleWords
 from lamina.wiring.archives import build_archived_notes
 from lamina.wiring.caches import CacheParts
 from lamina.wiring.stores import build_procedure_reads, session_url, utc_now
@@ -244,6 +245,7 @@ def build_indexer(settings: Settings, pool: Pool, projections: Mapping[Projectio
         Outbox(pool, tuple(projections)),
         Builds(pool),
         projections,
+        stale_words=StaleWords(pool),
         batch_size=settings.indexer.batch_size,
         poll_interval_s=settings.indexer.poll_interval_s,
         flush_interval_s=settings.indexer.flush_interval_s,

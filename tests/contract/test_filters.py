@@ -18,7 +18,7 @@ from lamina.core.memories import Category, Message, Note, Role
 from lamina.core.queries import AllOf, AnyOf, Compare, Condition, Failure, FilterField, Filters, Memory, Negation, Query
 from lamina.core.scope import Scope
 from lamina.core.tiers import Source, Tier, TierName
-from lamina.text.words import words
+from lamina.text.words import question_words
 from tests.support.application import Application, fused_search, index_of
 from tests.support.filtered import compares, nested
 
@@ -74,7 +74,7 @@ class Corpus:
     def query(self, filters: Filters) -> Query:
         (row,) = self.app.model.encode([ASKED])
         generation = fused_search(self.app)._generation
-        return Query(ASKED, tuple(words(ASKED)), self.scope, 100, filters, row.tobytes(), generation)
+        return Query(ASKED, tuple(question_words(ASKED)), self.scope, 100, filters, row.tobytes(), generation)
 
     async def searched(self, wire: dict[str, Any]) -> set[UUID]:
         """What the HTTP search of this tier finds."""

@@ -30,6 +30,7 @@ from tests.support.indexes import (
     place,
     record,
 )
+from tests.support.spellings import SPELLINGS
 
 
 @pytest.fixture(params=HYBRID_ADAPTERS)
@@ -235,6 +236,15 @@ async def test_words_of_any_script_are_found(index: Any, text: str) -> None:
     await index.apply([Change(ONE, record(text)), Change(TWO, record("green tea"))])
 
     assert (await found(index, text))["words"] == [(ONE, 0)]
+
+
+@pytest.mark.parametrize(("text", "question"), SPELLINGS)
+async def test_a_word_is_found_within_unspaced_text_and_in_other_spellings(
+    index: Any, text: str, question: str
+) -> None:
+    await index.apply([Change(ONE, record(text)), Change(TWO, record("green tea")), Change(THREE, record("紅茶 ชา"))])
+
+    assert (await found(index, question))["words"] == [(ONE, 0)]
 
 
 async def test_strange_ids_are_distinct_and_nothing_is_dropped(index: Any) -> None:

@@ -37,6 +37,7 @@ from tests.support.indexes import (
     record,
 )
 from tests.support.meilisearch import Opened
+from tests.support.spellings import SPELLINGS
 
 __test__ = MEILISEARCH_URL is not None
 ONE_STORE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -184,6 +185,7 @@ async def test_signs_of_meilisearchs_own_language_are_words_like_others(index: O
         ("고양이가 마당에서 잔다", "고양이가"),
         ("order 84-213-77 was late", "what about order 84-213-77?"),
         ("Grüße aus Köln", "köln"),
+        *SPELLINGS,
     ],
 )
 async def test_words_of_many_scripts_are_found_by_a_question(index: Opened, kept: str, question: str) -> None:

@@ -18,7 +18,7 @@ from lamina.core.scope import Scope
 from lamina.core.tiers import TIER_OF, TIERS, Source, Tier
 from lamina.ingest.procedures import ProcedureRecorder
 from lamina.models.hashing import HashingModel
-from lamina.text.words import words
+from lamina.text.words import question_words
 from tests.support.application import Application, fused_search, index_of, running, settings_for
 from tests.support.jobs import area_of, in_days, run_job
 
@@ -125,7 +125,7 @@ class Stage:
     def _query(self, text: str, limit: int, filters: Filters, ids: dict[str, Any]) -> Query:
         (row,) = self.app.model.encode([text])
         generation = fused_search(self.app)._generation
-        return Query(text, tuple(words(text)), self.scope(ids), limit, filters, row.tobytes(), generation)
+        return Query(text, tuple(question_words(text)), self.scope(ids), limit, filters, row.tobytes(), generation)
 
 
 def contents(ranking: Ranking) -> list[str]:

@@ -25,7 +25,7 @@ from lamina.stores.index.edge.builds import EmbeddedHybridIndex, EmbeddedIndex
 from lamina.stores.index.edge.shard import QdrantEdgeIndex
 from lamina.stores.index.meilisearch.index import MeilisearchIndex
 from lamina.stores.index.qdrant.index import QdrantIndex
-from lamina.text.words import words
+from lamina.text.words import question_words
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 MODEL = HashingModel(64)
@@ -124,7 +124,9 @@ def gone(scope: Scope = ACME) -> PlacedRecord:
 def asked(text: str, scope: Scope = ACME, limit: int = 10, filters: Filters | None = None) -> Query:
     """Return a question."""
     (row,) = MODEL.encode([text])
-    return Query(text, tuple(words(text)), scope, limit, filters or Filters(min_confidence=0), row.tobytes(), 1)
+    return Query(
+        text, tuple(question_words(text)), scope, limit, filters or Filters(min_confidence=0), row.tobytes(), 1
+    )
 
 
 async def found(index: Any, text: str, scope: Scope = ACME) -> dict[str, list[tuple[UUID, int]]]:

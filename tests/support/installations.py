@@ -217,6 +217,7 @@ async def opened(
             for projection in parts.projections:
                 is_new = projection in parts.new
                 await asyncio.to_thread(claim_projection, app.settings, url, projection, None, is_new=is_new)
+        await app.indexer.renew()
         await app.indexed()
         yield app
 

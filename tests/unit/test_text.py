@@ -5,8 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.errors import InvalidInput
+from lamina.text.folding import fold
 from lamina.text.hygiene import MAX_CONTENT_CHARS, clean, clean_id, clean_json, clean_text, is_blank
-from lamina.text.words import content_hash, estimated_tokens, words
+from lamina.text.words import content_hash, estimated_tokens, index_words, name_key, question_words, words
+from tests.support.spellings import SPELLINGS, SPELLINGS_OF_NAMES
 
 DECOMPOSED, COMPOSED = "cafe\u0301", "caf\u00e9"
 DEEPEST = 900  # The JSON parser still reads it.
@@ -233,3 +235,31 @@ def test_joining_two_texts_costs_no_more_than_both_and_the_break(first: str, sec
     joined = estimated_tokens(f"{first}\n\n{second}")
 
     assert joined == estimated_tokens(first) + estimated_tokens(second) + 2
+
+
+@given(st.text())
+def test_folding_twice_changes_nothing_more(text: str) -> None:
+    assert fold(fold(text)) == fold(text)
+
+
+@pytest.mark.parametrize(("text", "question"), SPELLINGS)
+def test_an_index_holds_every_word_that_it_is_asked_for(text: str, question: str) -> None:
+    assert set(question_words(question)) <= set(index_words(text))
+
+
+@given(st.text())
+def test_a_text_is_found_by_itself_and_by_each_of_its_words(text: str) -> None:
+    held = set(index_words(text))
+
+    assert set(question_words(text)) <= held
+    assert set(words(fold(text))) <= held
+
+
+@pytest.mark.parametrize(("one", "other"), SPELLINGS_OF_NAMES)
+def test_spellings_of_one_name_have_one_key(one: str, other: str) -> None:
+    assert name_key(one) == name_key(other)
+
+
+@pytest.mark.parametrize(("one", "other"), [("Rosa", "Rosä"), ("Kos", "Koş"), ("Ада", "Ася"), ("C", "C++ 17")])
+def test_different_names_have_different_keys(one: str, other: str) -> None:
+    assert name_key(one) != name_key(other)

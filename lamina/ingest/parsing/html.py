@@ -34,11 +34,13 @@ class Page:
         title: Of its head.
         text: Blocks on lines of their own, headings and paragraphs after a blank line.
         headings: (start, end, level) of each heading in the text.
+        tables: (start, end, start of its body) of each outermost table that has a head.
     """
 
     title: str | None
     text: str
     headings: tuple[tuple[int, int, int], ...]
+    tables: tuple[tuple[int, int, int], ...] = ()
 
 
 def read_html(source: str) -> Page:
@@ -48,7 +50,7 @@ def read_html(source: str) -> Page:
     for node, is_entered in _walk(tree.root):
         writer.take(node, is_entered=is_entered)
     title = tree.css_first("head > title")
-    return Page(title.text() if title else None, writer.text(), tuple(writer.headings))
+    return Page(title.text() if title else None, writer.text(), tuple(writer.headings), tuple(writer.tables))
 
 
 def nesting(source: str) -> int:
@@ -79,6 +81,12 @@ def _children(node: Any) -> Iterator[Any]:
         child = child.next
 
 
+def _is_head_row(row: Any) -> bool:
+    """Report whether a row of a table stands in its head, or has headings of columns alone."""
+    cells = [child.tag for child in _children(row) if child.tag in _CELLS]
+    return row.parent.tag == "thead" or (len(cells) > 1 and set(cells) == {"th"})
+
+
 @dataclass(slots=True)
 class _Writer:
     """Collects the text of a page in order."""
@@ -89,6 +97,11 @@ class _Writer:
     tail: str = _LINE
     begun: int = 0
     preformatted: int = 0
+    tables: list[tuple[int, int, int]] = field(default_factory=list)
+    table_depth: int = 0
+    table_start: int = 0
+    table_body: int | None = None
+    is_head: bool = True
 
     def take(self, node: Any, *, is_entered: bool) -> None:
         tag = node.tag
@@ -103,6 +116,7 @@ class _Writer:
                 self._add(_CELL)
         elif tag in _BLOCKS:
             self._bound(tag, is_entered=is_entered)
+            self._mark_table(node, is_entered=is_entered)
 
     def text(self) -> str:
         return "".join(self.parts).rstrip()
@@ -114,6 +128,19 @@ class _Writer:
         self._break(blank=tag in _HEADINGS or tag == "p")
         if tag in _HEADINGS and is_entered:
             self.begun = self.length
+
+    def _mark_table(self, node: Any, *, is_entered: bool) -> None:
+        """Note where the outermost table begins, where its rows of headings end, and where it ends itself."""
+        if node.tag == "table":
+            self.table_depth += 1 if is_entered else -1
+            if is_entered and self.table_depth == 1:
+                self.table_start, self.table_body, self.is_head = self.length, None, True
+            elif not is_entered and self.table_depth == 0 and self.table_body is not None:
+                self.tables.append((self.table_start, self.length, self.table_body))
+        elif node.tag == "tr" and self.table_depth == 1 and not is_entered and self.is_head:
+            self.is_head = _is_head_row(node)
+            if self.is_head:
+                self.table_body = self.length
 
     def _write(self, text: str) -> None:
         shown = text if self.preformatted else _SPACE.sub(" ", text)

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from lamina.core.documents import MAX_TITLE_CHARS, Parsed, Section
+from lamina.core.documents import MAX_TITLE_CHARS, Parsed, Section, Table
 from lamina.core.media_types import HTML, MARKDOWN, PDF, TEXT
 from lamina.errors import InvalidInput
 from lamina.text.hygiene import clean, is_blank
@@ -49,7 +49,7 @@ class SourceDocument:
     """
 
     content: str | bytes
-    charset: str
+    charset: str | None
     field: str
     limits: DocumentLimits
     is_stopped: Stop
@@ -67,7 +67,7 @@ def parse(
 
     Args:
         content: Its text, or the bytes of its file.
-        media_type: Its format, perhaps with a charset; UTF-8 is assumed.
+        media_type: Its format, perhaps with a charset; without one, its own declaration counts, or its bytes tell.
         limits: How large it may be.
         field_path: Path of the document in the caller's request.
         is_stopped: Asked between the pages of a PDF; parsing ends where it says so.
@@ -86,8 +86,8 @@ def parse(
     return parsed
 
 
-def known_media_type(media_type: str, field: str) -> tuple[str, str]:
-    """Return the media type and the charset of a document that can be parsed.
+def known_media_type(media_type: str, field: str) -> tuple[str, str | None]:
+    """Return the media type of a document that can be parsed, and the charset that is named with it, if any.
 
     Raises:
         InvalidInput: For any other media type.
@@ -98,7 +98,8 @@ def known_media_type(media_type: str, field: str) -> tuple[str, str]:
     kind = _ALIASES.get(kind, kind)
     if kind not in _PARSERS or not media_type.strip().lower().startswith(header.get_content_type()):
         raise InvalidInput(field, f"is {media_type[:100]!r}; expected one of {', '.join(_PARSERS)}")
-    return kind, str(header.get_content_charset() or "utf-8")
+    charset = header.get_content_charset()
+    return kind, None if charset is None else str(charset)
 
 
 def _check_size(content: str | bytes, field: str, max_bytes: int) -> None:
@@ -107,23 +108,20 @@ def _check_size(content: str | bytes, field: str, max_bytes: int) -> None:
         raise InvalidInput(field, f"has {size} bytes; at most {max_bytes} are accepted, send it in parts")
 
 
-def _text_of(source: SourceDocument, max_chars: int) -> str:
+def _text_of(source: SourceDocument, max_chars: int, *, is_markup: bool = False) -> str:
     """Return the text of a document, lines ended by a line feed alone."""
-    decoded = source.content if isinstance(source.content, str) else _decoded(source.content, source)
+    decoded = source.content if isinstance(source.content, str) else _decoded(source.content, source, is_markup)
     lines = decoded.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     return clean(lines, source.field, limit=max_chars)
 
 
-def _decoded(content: bytes, source: SourceDocument) -> str:
+def _decoded(content: bytes, source: SourceDocument, is_markup: bool) -> str:
+    from lamina.ingest.parsing.charsets import UnreadableError, decode  # noqa: PLC0415 - only writers of files need it
+
     try:
-        return content.decode(source.charset)
-    except LookupError as error:
-        raise InvalidInput(source.field, f"has the unknown charset {source.charset!r}; convert it to UTF-8") from error
-    except ValueError as error:
-        raise InvalidInput(
-            source.field,
-            f"is not {source.charset}: {_first_line(error)}; convert it to UTF-8, or name its charset in media_type",
-        ) from error
+        return decode(content, source.charset, is_markup=is_markup)
+    except UnreadableError as error:
+        raise InvalidInput(source.field, str(error)) from error
 
 
 def _parse_text(source: SourceDocument) -> Parsed:
@@ -132,10 +130,18 @@ def _parse_text(source: SourceDocument) -> Parsed:
 
 
 def _parse_markdown(source: SourceDocument) -> Parsed:
-    text = _text_of(source, source.limits.max_chars)
-    headings = list(_headings(text))
-    title = next((heading.text for heading in headings if heading.level == 1), None)
-    return Parsed(text, as_title(title), _sections(text, headings))
+    from lamina.ingest.parsing.front_matter import find_front_matter  # noqa: PLC0415 - only writers of Markdown need it
+
+    whole = _text_of(source, source.limits.max_chars)
+    front = find_front_matter(whole)
+    # Front matter that cannot be read is text, but makes no heading.
+    text, begin = (whole, front.end) if front.values is None else (whole[front.end :].lstrip("\n"), 0)
+    headings, tables = _blocks(text, begin)
+    first = next((heading.text for heading in headings if heading.level == 1), None)
+    values = front.values or {}
+    title = values.get("title")
+    named = as_title(str(title)) if isinstance(title, str | int | float) else None
+    return Parsed(text, named or as_title(first), _sections(text, headings), tables, values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,16 +157,22 @@ class Heading:
 def _markdown() -> Any:
     from markdown_it import MarkdownIt  # noqa: PLC0415 - only writers of Markdown need it
 
-    return MarkdownIt("commonmark").disable("inline")
+    return MarkdownIt("commonmark").enable("table").disable("inline")
 
 
-def _headings(text: str) -> Iterator[Heading]:
-    """Yield the headings of a Markdown text; a line like one in a block of code is none."""
-    starts = _line_starts(text)
-    tokens = _markdown().parse(text)
-    for token, inside in pairwise(tokens):
-        if token.type == "heading_open" and token.map and token.level == 0:
-            yield Heading(starts[token.map[0]], int(token.tag[1]), " ".join(inside.content.split()))
+def _blocks(text: str, begin: int) -> tuple[list[Heading], tuple[Table, ...]]:
+    """Return the headings and tables of a Markdown text from a place on; those in a block of code are none."""
+    starts = [begin + start for start in _line_starts(text[begin:])]
+    headings, tables = [], []
+    for token, inside in pairwise(_markdown().parse(text[begin:])):
+        if not token.map or token.level:
+            continue
+        first, last = starts[token.map[0]], min(starts[token.map[1]], len(text))
+        if token.type == "heading_open":
+            headings.append(Heading(first, int(token.tag[1]), " ".join(inside.content.split())))
+        elif token.type == "table_open":
+            tables.append(Table(first, last, starts[token.map[0] + 2]))  # Its head, and the line under it.
+    return headings, tuple(tables)
 
 
 def _line_starts(text: str) -> list[int]:
@@ -185,25 +197,28 @@ def _sections(text: str, headings: Sequence[Heading]) -> tuple[Section, ...]:
 def _parse_html(source: SourceDocument) -> Parsed:
     from lamina.ingest.parsing.html import nesting, read_html  # noqa: PLC0415 - only writers of HTML need it
 
-    markup = _text_of(source, source.limits.max_bytes)
+    markup = _text_of(source, source.limits.max_bytes, is_markup=True)
     if (depth := nesting(markup)) > MAX_NESTING:
         raise InvalidInput(source.field, f"nests {depth} tags; at most {MAX_NESTING} are read, close what is open")
     page = read_html(markup)
     text = clean(page.text, source.field, limit=source.limits.max_chars)
     headings = [Heading(start, level, text[start:end].strip()) for start, end, level in page.headings]
     first = next((heading.text for heading in headings if heading.level == 1), None)
-    return Parsed(text, as_title(page.title) or as_title(first), _sections(text, headings))
+    tables = tuple(Table(*places) for places in page.tables)
+    return Parsed(text, as_title(page.title) or as_title(first), _sections(text, headings), tables)
 
 
 def _parse_pdf(source: SourceDocument) -> Parsed:
     from pypdf import PdfReader  # noqa: PLC0415 - only writers of PDF need it
+
+    from lamina.ingest.parsing.line_ends import join_broken_words  # noqa: PLC0415 - the same
 
     if isinstance(source.content, str):
         raise InvalidInput(source.field, f"is text, but {PDF} is binary; send it as content_base64")
     try:
         reader = PdfReader(io.BytesIO(source.content))
         _check_readable(reader, source.field)
-        pages = list(_pages(reader, source))
+        pages = join_broken_words(list(_pages(reader, source)))
         title = as_title(_printable(str(reader.metadata.title or ""))) if reader.metadata else None
     except InvalidInput:
         raise

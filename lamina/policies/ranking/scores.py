@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from lamina.text.words import words
+from lamina.text.words import index_words
 
 Key = TypeVar("Key")
 
@@ -19,7 +19,7 @@ def similarity_score(similarity: float) -> float:
 def coverage(query_words: Collection[str], text: str) -> float:
     """Return the share of the distinct query words that the text contains, 0..1."""
     wanted = set(query_words)
-    return len(wanted.intersection(words(text))) / len(wanted) if wanted else 0.0
+    return len(wanted.intersection(index_words(text))) / len(wanted) if wanted else 0.0
 
 
 def keyword_scores(raw: Mapping[Key, float], texts: Mapping[Key, str], query_words: Sequence[str]) -> dict[Key, float]:

@@ -8,7 +8,7 @@ from qdrant_edge import Bm25, Bm25Config
 
 from lamina.core.queries import Query
 from lamina.stores.index.ports import ChunkHit, chunk_place, cosine_of
-from lamina.text.words import words
+from lamina.text.words import index_words
 
 DENSE, WORDS = "dense", "words"
 _BM25: Any = Bm25(Bm25Config())
@@ -26,7 +26,7 @@ class WordWeights:
 
 def weights_of_text(text: str) -> WordWeights:
     """Return the weights of the words of a text that is indexed."""
-    return _weights(_BM25.embed_document(" ".join(words(text))))
+    return _weights(_BM25.embed_document(" ".join(index_words(text))))
 
 
 def weights_of_question(asked: Sequence[str]) -> WordWeights:

@@ -13,6 +13,7 @@ from lamina.stores.postgres.connection import Pool, connect, connect_directly
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.outbox import enqueue_everything
 from lamina.stores.postgres.queries import load_queries
+from lamina.text.words import WORDS_VERSION
 
 QUERIES = load_queries("builds.sql")
 
@@ -114,6 +115,29 @@ def order_build(url: str, projection: ProjectionName) -> tuple[int, int]:
     return int(row["build"]), count
 
 
+def order_outdated(url: str, projections: Sequence[ProjectionName]) -> bool:
+    """Order builds of those projections whose stores hold the words of an earlier release.
+
+    To be called by the process that applies changes: one of that release would build with the words that it knows.
+
+    Returns:
+        Whether none is left: one that is being built already has to be built once more afterwards.
+    """
+    parameters = {"projections": list(projections), "words_version": WORDS_VERSION}
+    with connect_directly(url) as connection:
+        outdated = connection.execute(QUERIES["find_outdated_words"], parameters).fetchall()
+    is_done = True
+    for row in outdated:
+        try:
+            order_build(url, row["projection"])
+        except Misconfigured:
+            is_done = False
+            continue
+        with connect_directly(url) as connection:
+            connection.execute(QUERIES["mark_words"], parameters | {"projection": row["projection"]})
+    return is_done
+
+
 def claim_store(url: str, projection: ProjectionName, store: str, *, is_new: bool, is_shared: bool) -> bool:
     """Keep a projection in a store from now on; enqueue everything if the store may have missed changes.
 
@@ -129,7 +153,7 @@ def claim_store(url: str, projection: ProjectionName, store: str, *, is_new: boo
     Returns:
         Whether everything was enqueued.
     """
-    parameters = {"projection": projection, "store": store, "apart": STARTS_APART}
+    parameters = {"projection": projection, "store": store, "apart": STARTS_APART, "words_version": WORDS_VERSION}
     with connect_directly(url) as connection, connection.transaction():
         connection.execute(QUERIES["make_store"], parameters)
         row = connection.execute(QUERIES["lock_store"], parameters).fetchone()

@@ -11,6 +11,14 @@ WHERE projection = %(projection)s AND building_until < %(unbounded)s
 UPDATE projection_stores SET building_until = NULL
 WHERE projection = %(projection)s AND build = %(build)s
 
+-- name: find_outdated_words
+SELECT projection FROM projection_stores
+WHERE projection = ANY(%(projections)s) AND words_version < %(words_version)s
+ORDER BY projection
+
+-- name: mark_words
+UPDATE projection_stores SET words_version = %(words_version)s WHERE projection = %(projection)s
+
 -- name: list_builds
 SELECT s.projection, s.build, s.ordered_at, count(o.seq) AS pending
 FROM projection_stores s
@@ -35,7 +43,7 @@ WHERE known.building_until IS NULL OR known.building_until = excluded.building_u
 RETURNING build
 
 -- name: make_store
-INSERT INTO projection_stores (projection) VALUES (%(projection)s)
+INSERT INTO projection_stores (projection, words_version) VALUES (%(projection)s, %(words_version)s)
 ON CONFLICT DO NOTHING
 
 -- name: lock_store
@@ -49,7 +57,8 @@ FOR UPDATE
 UPDATE projection_stores SET store = %(store)s WHERE projection = %(projection)s
 
 -- name: begin_filling
-UPDATE projection_stores SET filled_at = clock_timestamp() WHERE projection = %(projection)s
+UPDATE projection_stores SET filled_at = clock_timestamp(), words_version = %(words_version)s
+WHERE projection = %(projection)s
 
 -- name: bound_build
 UPDATE projection_stores SET building_until = (SELECT last_value FROM outbox_seq_seq)

@@ -185,7 +185,7 @@ def _passage_columns(passage: PreparedPassage, document: Document) -> dict[str, 
     span = passage.span
     return {
         "id": passage.id,
-        "content": document.content[span.start : span.end],
+        "content": document.passage(span),
         "heading": span.heading,
         "page": span.page,
         "text_start": span.start,

@@ -125,6 +125,24 @@ async def find_names(connection: Connection, scope: Scope, keys: Sequence[str]) 
     return found
 
 
+async def find_alias_holders(connection: Connection, scope: Scope, keys: Sequence[str]) -> dict[str, tuple[UUID, ...]]:
+    """Return the stated entities that have each name as an alias, the oldest first, unless it is an entity's own name.
+
+    They are locked against deletion until the transaction ends.
+    """
+    found: dict[str, tuple[UUID, ...]] = {}
+    wanted = {**scope_parameters(scope), "keys": list(keys)}
+    async for row in await connection.execute(QUERIES["find_alias_holders"], wanted):
+        found[row["key"]] = (*found.get(row["key"], ()), row["id"])
+    return found
+
+
+async def touch_entities(connection: Connection, seen: Mapping[UUID, datetime]) -> None:
+    """Record that entities were mentioned again, each at its moment."""
+    for id_, seen_at in sorted(seen.items()):
+        await connection.execute(QUERIES["touch_entity"], {"id": id_, "seen_at": seen_at})
+
+
 async def put_edges(
     connection: Connection, scope: Scope, evidence: Sequence[Evidence], ids: Mapping[str, UUID]
 ) -> dict[tuple[str, str, str], NodeResult]:

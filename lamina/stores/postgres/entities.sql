@@ -30,6 +30,27 @@ WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namesp
   AND sha256_of(key) = ANY(ARRAY(SELECT sha256_of(wanted) FROM unnest(%(keys)s::text[]) AS wanted))
 ORDER BY key, entity_id
 
+-- name: find_alias_holders
+-- The stated entities that have a name as an alias, the oldest first, where no entity has it as its own name. They are
+-- locked against deletion until the transaction ends. Titles do not count: a private document may have them.
+SELECT n.key, e.id
+FROM entity_names n
+JOIN entities e ON e.id = n.entity_id
+WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s
+  AND sha256_of(n.key) = ANY(ARRAY(SELECT sha256_of(wanted) FROM unnest(%(keys)s::text[]) AS wanted))
+  AND e.is_asserted
+  AND NOT EXISTS (
+      SELECT FROM entities o
+      WHERE o.tenant = n.tenant AND o.workspace = n.workspace AND o.namespace = n.namespace
+        AND sha256_of(o.key) = sha256_of(n.key))
+ORDER BY n.key, e.id
+FOR KEY SHARE OF e
+
+-- name: touch_entity
+UPDATE entities
+SET first_seen_at = least(first_seen_at, %(seen_at)s), last_seen_at = greatest(last_seen_at, %(seen_at)s), standing = 1
+WHERE id = %(id)s
+
 -- name: upsert_edge
 -- An edge that is seen again starts to decay anew. Its strength and confidence come from its evidence (weigh_edges).
 INSERT INTO edges AS e (

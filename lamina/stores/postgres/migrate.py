@@ -11,6 +11,7 @@ from psycopg.rows import dict_row
 
 from lamina.errors import Misconfigured
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.stale_words import rekey_entities
 
 QUERIES = load_queries("migrate.sql")
 
@@ -187,6 +188,7 @@ def _apply_pending(connection: psycopg.Connection[dict[str, object]]) -> list[st
         todo = pending(migrations(), {int(str(row["version"])): str(row["checksum"]) for row in rows})
         for migration in todo:
             _apply(connection, migration)
+        rekey_entities(connection)  # Before anything is written under a key of this release.
     finally:
         connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
     return [migration.name for migration in todo]

@@ -14,7 +14,7 @@ from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.outbox import enqueue_notes
 from lamina.stores.postgres.queries import load_queries
-from lamina.text.words import words
+from lamina.text.words import index_words
 
 QUERIES = load_queries("note_temperature.sql")
 
@@ -115,4 +115,4 @@ async def _write_words(connection: Connection, chunks: Sequence[DictRow]) -> Non
 
 
 def _join_words(texts: Sequence[str]) -> list[str]:
-    return [" ".join(words(text)) for text in texts]
+    return [" ".join(index_words(text)) for text in texts]

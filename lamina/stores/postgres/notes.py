@@ -41,7 +41,7 @@ from lamina.stores.postgres.tier_rows import (
     TierRows,
     VectorTable,
 )
-from lamina.text.words import words
+from lamina.text.words import index_words
 
 QUERIES = load_queries("notes.sql")
 
@@ -76,19 +76,10 @@ class PreparedNote:
         return [(chunk.start, chunk.end) for chunk in self.chunks] == [(0, len(self.note.content))]
 
 
-def prepare_note(id_: UUID, note: Note, chunks: tuple[Chunk, ...], note_words: str | None = None) -> PreparedNote:
-    """Split the words of a note's chunks; a long note takes milliseconds.
-
-    Args:
-        id_: Id of the note.
-        note: The note.
-        chunks: Of its text.
-        note_words: The words of the whole text, joined by spaces, if they are known: a single chunk needs no others.
-    """
-    if note_words is not None and [(chunk.start, chunk.end) for chunk in chunks] == [(0, len(note.content))]:
-        return PreparedNote(id_, note, chunks, (note_words,))
+def prepare_note(id_: UUID, note: Note, chunks: tuple[Chunk, ...]) -> PreparedNote:
+    """Split the words of a note's chunks; a long note takes milliseconds."""
     texts = (note.content[chunk.start : chunk.end] for chunk in chunks)
-    return PreparedNote(id_, note, chunks, tuple(" ".join(words(text)) for text in texts))
+    return PreparedNote(id_, note, chunks, tuple(" ".join(index_words(text)) for text in texts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from lamina.stores.postgres.connection import Connection, Pool, connect, scope_p
 from lamina.stores.postgres.filters import Columns, apply_filters, query_parameters
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tier_rows import EmbeddingStatements, TierRows, VectorTable
-from lamina.text.words import name_key, words
+from lamina.text.words import index_words, name_key
 
 QUERIES = load_queries("procedures.sql")
 
@@ -134,7 +134,7 @@ def _index_columns(item: PreparedProcedure, generation: int) -> dict[str, Any]:
     trigger = item.procedure.trigger
     return {
         "trigger_key": index_key(name_key(trigger)),
-        "words": " ".join(words(trigger)),
+        "words": " ".join(index_words(trigger)),
         "generation": generation,
         "embedding": item.embedding,
     }
@@ -287,7 +287,7 @@ class Procedures:
 
         A query without a vector is matched by prefix and words alone.
         """
-        key = " ".join(query.words) or name_key(query.text)
+        key = name_key(query.text)
         text, values = apply_filters(QUERIES["search_procedures"], query.filters, COLUMNS)
         async with connect(self._pool) as connection:
             cursor = await connection.execute(text, query_parameters(query) | values | _match_parameters(query, key))
@@ -319,7 +319,8 @@ def _match_parameters(query: Query, key: str) -> dict[str, Any]:
     return {
         "key": indexed,
         "key_prefixes": list(key_prefixes(indexed)),
-        "words": " ".join(list(dict.fromkeys(query.words))[:MAX_ASKED_WORDS]),
+        # As those of triggers, with which they are compared.
+        "words": " ".join(list(dict.fromkeys(index_words(query.text)))[:MAX_ASKED_WORDS]),
         "candidates": max(LEAST_CANDIDATES, CANDIDATES_PER_HIT * query.limit),
     }
 

@@ -508,7 +508,8 @@ CREATE TABLE public.projection_stores (
     filled_at timestamp with time zone,
     build integer DEFAULT 0 NOT NULL,
     building_until bigint,
-    ordered_at timestamp with time zone
+    ordered_at timestamp with time zone,
+    words_version smallint DEFAULT 1 NOT NULL
 );
 CREATE TABLE public.provider_cache_metrics (
     id uuid NOT NULL,
@@ -587,6 +588,10 @@ CREATE TABLE public.shares (
     expires_at timestamp with time zone,
     revoked_at timestamp with time zone,
     CONSTRAINT shares_segment_check CHECK ((segment = ANY (ARRAY['notes'::text, 'graph'::text, 'procedures'::text, 'documents'::text])))
+);
+CREATE TABLE public.stale_words (
+    relation text NOT NULL,
+    id uuid NOT NULL
 );
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_hash_key UNIQUE (hash);
@@ -676,6 +681,8 @@ ALTER TABLE ONLY public.sessions
     ADD CONSTRAINT sessions_pkey PRIMARY KEY (tenant, workspace, namespace, session_id);
 ALTER TABLE ONLY public.shares
     ADD CONSTRAINT shares_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.stale_words
+    ADD CONSTRAINT stale_words_pkey PRIMARY KEY (relation, id);
 CREATE INDEX api_keys_of_tenant ON public.api_keys USING btree (tenant);
 CREATE INDEX archived_notes_by_file ON public.archived_notes USING btree (file);
 CREATE INDEX archived_notes_by_run ON public.archived_notes USING btree (run_id) WHERE (run_id IS NOT NULL);

@@ -23,6 +23,8 @@ from lamina.stores.index.meilisearch.filters import (
     token,
 )
 from lamina.stores.index.ports import KEYWORD_FIELDS, STATE_FIELD, chunk_id, chunk_payload
+from lamina.text.folding import fold
+from lamina.text.words import parts_of_words
 
 EMBEDDER = "lamina"
 MAX_HITS = 10_000
@@ -109,10 +111,16 @@ def documents_of(changes: Iterable[Change[Record]], dimension: int | None) -> It
 def _chunks(id_: UUID, record: Record, dimension: int | None) -> Iterator[dict[str, Any]]:
     shared = _fields(id_, record)
     for chunk, text in enumerate(record.texts):
-        document = {"id": str(chunk_id(id_, chunk)), **shared, "chunk": chunk, "text": text}
+        document = {"id": str(chunk_id(id_, chunk)), **shared, "chunk": chunk, "text": _searched_text(text)}
         yield (
             document if dimension is None else {**document, "_vectors": {EMBEDDER: floats_of(record.embeddings[chunk])}}
         )
+
+
+def _searched_text(text: str) -> str:
+    """Return the text as questions are asked of it, and after it the parts of words that Meilisearch does not cut."""
+    folded = fold(text)
+    return " ".join((folded, *parts_of_words(text, folded)))
 
 
 def _fields(id_: UUID, record: Record) -> dict[str, Any]:

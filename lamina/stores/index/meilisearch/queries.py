@@ -21,13 +21,14 @@ from lamina.stores.index.meilisearch.documents import EMBEDDER, floats_of, place
 from lamina.stores.index.meilisearch.filters import DIALECT, Expression
 from lamina.stores.index.ports import ChunkHit
 from lamina.text.english import FUNCTION_WORDS
-from lamina.text.words import words
+from lamina.text.folding import fold
+from lamina.text.words import name_words, question_words
 
 # Meilisearch looks at the first ten words of a question.
 MAX_TERMS = 10
 _QUOTES = re.compile('["\u201c\u201d\u201e\u201f\u00ab\u00bb\uff02]')
 _DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
-_WITHOUT_SPACES = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\p{Hangul}\p{Thai}]")
+_WITHOUT_SPACES = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\p{Hangul}]")
 Hit = Mapping[str, Any]
 SearchBody = dict[str, Any]
 
@@ -38,8 +39,8 @@ def search_terms(text: str) -> list[str]:
     It reads quoted words as a phrase, and a word after a dash as unwanted: both marks are left out.
     """
     parts = dict.fromkeys(part.lstrip(_DASHES) for part in _QUOTES.sub(" ", text).split())
-    terms = [part for part in parts if words(part)]
-    content_terms = [part for part in terms if not FUNCTION_WORDS.issuperset(words(part))]
+    terms = [part for part in parts if name_words(part)]
+    content_terms = [part for part in terms if not FUNCTION_WORDS.issuperset(name_words(part))]
     return (content_terms or terms)[:MAX_TERMS]
 
 
@@ -85,7 +86,7 @@ class IndexQuestion:
     def _by_both(self) -> SearchBody:
         if not self.terms:
             return self._by_vector(1.0)
-        return {**self._by_vector(self.semantic_ratio), "q": " ".join(self.terms), "matchingStrategy": "all"}
+        return {**self._by_vector(self.semantic_ratio), "q": fold(" ".join(self.terms)), "matchingStrategy": "all"}
 
     def _by_vector(self, ratio: float) -> SearchBody:
         by_meaning = {"vector": self.vector, "hybrid": {"embedder": EMBEDDER, "semanticRatio": ratio}}
@@ -107,7 +108,11 @@ def index_question(
 
 def _by_term(term: str) -> SearchBody:
     # A run of a script without spaces is many words, of which the rarest one is enough.
-    return {"q": term, "matchingStrategy": "frequency" if _WITHOUT_SPACES.search(term) else "all"}
+    if _WITHOUT_SPACES.search(term):
+        return {"q": fold(term), "matchingStrategy": "frequency"}
+    # Of the other scripts without spaces it knows some words of some: pairs of characters stand in the index, too.
+    asked = question_words(term)
+    return {"q": fold(term) if asked == name_words(term) else " ".join(asked), "matchingStrategy": "all"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,138 @@
+"""Field cases 86 and 87: questions within pasted text, and long answers."""
+
+import base64
+import json
+import random
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.application import Application
+
+QUESTION = "Which supplier delivers the coffee for our Lisbon office every month?"
+ANSWER = "The coffee for the Lisbon office comes monthly from Cafés Negrita, our supplier since 2024."
+_RANDOM = random.Random(7)  # noqa: S311 - data
+PASTED = {
+    "log": "".join(
+        f"2026-11-{place % 28 + 1:02} 12:{place % 60:02}:00,{place:03} INFO  [worker-{place % 7}] acme.Pool - "
+        f"Connection {place} closed by the remote host after {place * 3} ms\n"
+        for place in range(120)
+    ),
+    "plain log": "".join(f"connection {place} closed by the remote host\n" for place in range(300)),
+    "trace": "Traceback (most recent call last):\n"
+    + "".join(
+        f'  File "/srv/app/mod{place}.py", line {place}, in handle\n    return self.process(request, timeout={place})\n'
+        for place in range(140)
+    )
+    + "\nDuring handling of the above exception, another exception occurred:\n\nValueError: no float: 'abc'\n",
+    "java": "".join(f"\tat org.acme.web.Filter{place}.doFilter(Filter{place}.java:9)\n" for place in range(250)),
+    "json": json.dumps(
+        [{"id": place, "question": "What is your name?", "text": "the quick fox"} for place in range(180)], indent=1
+    ),
+    "one line of json": json.dumps([{"id": place, "text": "the quick brown fox"} for place in range(320)]),
+    "base64": base64.b64encode(_RANDOM.randbytes(9_000)).decode(),
+    "code": "".join(
+        f"def handle_{place}(request, timeout={place}):\n    # Return the answer of the shard.\n    return {place}\n"
+        for place in range(130)
+    ),
+}
+PLACES = {
+    "behind": lambda pasted: f"{pasted}\n\n{QUESTION}",
+    "before": lambda pasted: f"{QUESTION}\n\n{pasted}",
+    "on the last line": lambda pasted: f"{pasted.rstrip()} {QUESTION}",
+    "within": lambda pasted: f"{pasted}\n{QUESTION}\n{pasted}",
+    "without a question mark": lambda pasted: f"{pasted}\n\nTell me {QUESTION[0].lower()}{QUESTION[1:-1]}",
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("kind", PASTED)
+async def test_a_question_beside_pasted_text_finds_what_it_asks_for(
+    semantic: Application, kind: str, place: str
+) -> None:
+    client = semantic.client()
+    distractors = [
+        "Connection pools of the workers are closed by the remote host after an hour.",
+        "Handlers return the answer of the shard, or raise a ValueError.",
+        "The quick brown fox jumps over the lazy dog.",
+        "Traceback files of the most recent call are kept for a week in the log folder.",
+        *(f"Meeting {number} was about the roadmap of team {number}." for number in range(20)),
+    ]
+    await client.post("/v1/notes/batch", json={"notes": [*distractors, ANSWER]})
+    await client.post(
+        "/v1/turns", json={"session": "s", "messages": [{"content": text} for text in [*distractors, ANSWER]]}
+    )
+    await semantic.indexed()
+    query = PLACES[place](PASTED[kind])
+    assert len(query) > 10_000
+
+    for tier in ("notes", "sessions"):
+        answer = await client.post("/v1/search", json={"query": query, "tiers": [tier]})
+        assert answer.json()["results"][0]["content"] == ANSWER, tier
+
+
+async def test_a_question_about_the_pasted_text_itself_still_finds_by_that(semantic: Application) -> None:
+    client = semantic.client()
+    told = "Connections closed by the remote host: raise the keep-alive of the load balancer to 90 s."
+    await client.post("/v1/notes/batch", json={"notes": [told, ANSWER]})
+    await semantic.indexed()
+
+    answer = await client.post("/v1/search", json={"query": f"{PASTED['plain log']}\nWhat is it?", "tiers": ["notes"]})
+
+    assert answer.json()["results"][0]["content"] == told
+
+
+@pytest.mark.parametrize("fusion", ["rrf", "weighted", "composite"])
+async def test_as_many_are_found_as_are_asked_for_where_so_many_fit(application: Application, fusion: str) -> None:
+    client = application.client()
+    await write_many(client, 600)
+    await application.indexed()
+
+    for limit in (1, 10, 100, 250):
+        for tiers in (["sessions"], ["notes"], ["sessions", "notes"]):
+            found = await results(client, limit=limit, tiers=tiers, fusion=fusion)
+            assert len(found) == limit, (tiers, limit)
+            assert len({hit["id"] for hit in found}) == limit
+
+
+async def test_a_long_answer_after_a_short_one_is_not_the_cached_short_one(application: Application) -> None:
+    client = application.client()
+    await write_many(client, 600)
+    await application.indexed()
+
+    counts = [len(await results(client, limit=limit, tiers=["sessions"])) for limit in (5, 100, 5, 300, 100)]
+
+    assert counts == [5, 100, 5, 300, 100]
+
+
+async def test_a_long_answer_keeps_its_length_under_filters(application: Application) -> None:
+    client = application.client()
+    await write_many(client, 600)
+    await application.indexed()
+
+    of_session = await results(client, limit=100, tiers=["sessions"], session="s-1")
+    of_user = await results(client, limit=100, tiers=["notes"], filters={"tags": {"contains": "odd"}})
+
+    assert (len(of_session), len(of_user)) == (100, 100)
+
+
+async def write_many(client: httpx.AsyncClient, count: int) -> None:
+    """Write messages in three sessions, and notes of two tags, that all fit one question."""
+    for start in range(0, count, 200):
+        texts = [f"the harbour crane number {place} lifts containers" for place in range(start, start + 200)]
+        body = {"session": f"s-{start // 200}", "messages": [{"content": text} for text in texts]}
+        assert (await client.post("/v1/turns", json=body)).is_success
+        notes = [
+            {"content": f"note: {text}", "tags": ["odd" if place % 2 else "even"]} for place, text in enumerate(texts)
+        ]
+        for half in (notes[:100], notes[100:]):
+            assert (await client.post("/v1/notes/batch", json={"notes": half})).is_success
+
+
+async def results(client: httpx.AsyncClient, **fields: Any) -> list[dict[str, Any]]:
+    body = {"query": "harbour crane lifts containers", **fields}
+    answer = await client.post("/v1/search", json=body)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["degraded"] == []
+    return list(answer.json()["results"])
