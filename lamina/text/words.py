@@ -85,6 +85,12 @@ def question_words(text: str) -> list[str]:
     return found + [match.group() for match in _LONE_HAN.finditer(folded)]
 
 
+def compared_words(text: str) -> list[str]:
+    """Return the words of a question that is compared word by word with an indexed text, as many as that has."""
+    runs = _UNSPACED_RUN.finditer(fold(text))
+    return question_words(text) + [character for run in runs for character in _characters(run.group())]
+
+
 def _asked(word: str) -> Iterator[str]:
     if not _SYLLABIC_RUN.search(word):
         yield word

@@ -31,7 +31,7 @@ from lamina.stores.postgres.connection import Connection, Pool, connect, scope_p
 from lamina.stores.postgres.filters import Columns, apply_filters, query_parameters
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tier_rows import EmbeddingStatements, TierRows, VectorTable
-from lamina.text.words import index_words, name_key
+from lamina.text.words import compared_words, index_words, name_key
 
 QUERIES = load_queries("procedures.sql")
 
@@ -319,8 +319,7 @@ def _match_parameters(query: Query, key: str) -> dict[str, Any]:
     return {
         "key": indexed,
         "key_prefixes": list(key_prefixes(indexed)),
-        # As those of triggers, with which they are compared.
-        "words": " ".join(list(dict.fromkeys(index_words(query.text)))[:MAX_ASKED_WORDS]),
+        "words": " ".join(list(dict.fromkeys(compared_words(query.text)))[:MAX_ASKED_WORDS]),
         "candidates": max(LEAST_CANDIDATES, CANDIDATES_PER_HIT * query.limit),
     }
 
