@@ -3,9 +3,11 @@
 import base64
 import json
 import random
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 
 from tests.support.application import Application
@@ -94,6 +96,27 @@ async def test_as_many_are_found_as_are_asked_for_where_so_many_fit(application:
             found = await results(client, limit=limit, tiers=tiers, fusion=fusion)
             assert len(found) == limit, (tiers, limit)
             assert len({hit["id"] for hit in found}) == limit
+
+
+async def test_every_source_is_asked_as_deep_however_alike_the_messages_are(unshared: Application) -> None:
+    client = unshared.client()
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    for start in range(0, 2_400, 200):
+        said = [
+            {"content": "the harbour crane lifts containers", "occurred_at": str(began + timedelta(minutes=place))}
+            for place in range(start, start + 200)
+        ]
+        assert (await client.post("/v1/turns", json={"session": f"s-{start}", "messages": said})).is_success
+    await unshared.indexed()
+    with psycopg.connect(unshared.url, autocommit=True) as connection:
+        connection.execute("ANALYZE")  # As autovacuum does soon: from then on the index of vectors is used.
+
+    for limit in (100, 500):
+        body = {"query": "harbour crane lifts containers", "limit": limit, "explain": True, "tiers": ["sessions"]}
+        found = (await client.post("/v1/search", json=body)).json()
+
+        assert len(found["results"]) == limit
+        assert found["sources"] == {"session_vectors": limit, "session_words": limit, "session_context": limit}
 
 
 async def test_a_long_answer_after_a_short_one_is_not_the_cached_short_one(application: Application) -> None:
