@@ -15,7 +15,7 @@ _OPTIONAL = regex.compile(
     r"[\p{Default_Ignorable_Code_Point}\u0640\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8"
     r"\u06ea-\u06ed\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7]+"
 )
-_DOTTED = regex.compile(r"(?<=[ij]\p{M}*)\u0307")
+_DOTTED = regex.compile(r"[ij]\p{M}++")
 _DOT = "\u0307"
 # Turkish has a dotted and a dotless i in both cases; in other languages' keyboards and lower-casing they become one.
 _LETTERS = {
@@ -47,5 +47,5 @@ def fold(text: str) -> str:
     composed = unicodedata.normalize("NFKC", text).casefold()
     folded = _OPTIONAL.sub("", composed).translate(_FOLDED)
     if _DOT in folded:
-        folded = _DOTTED.sub("", unicodedata.normalize("NFKD", folded))
+        folded = _DOTTED.sub(lambda letter: letter.group().replace(_DOT, ""), unicodedata.normalize("NFKD", folded))
     return unicodedata.normalize("NFKC", folded)

@@ -29,7 +29,7 @@ _WORDLIKE = regex.compile(
     rf"""|\d{{1,4}})(?:['\u2019-][\p{{L}}\p{{M}}]++)*+[)\p{{Pf}}"'*.,;:!?\u061f\u060c\uff1f\u3002%]*+"""
 )
 _STAMPED = regex.compile(
-    r"\W*(?:\d{4}-\d\d-\d\d|\d\d:\d\d|\d\d/\w{2,3}/\d|[A-Z][a-z]{2} +\d+ +\d\d:"
+    r"\W*+(?:\d{4}-\d\d-\d\d|\d\d:\d\d|\d\d/\w{2,3}/\d|[A-Z][a-z]{2} +\d+ +\d\d:"
     r"|(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL)\b"
     r"|at \S+\(|File \"|Traceback |Caused by:|During handling of |The above exception "
     r"|\.{3} \d+ more|[\w.]*(?:Error|Exception|Warning)\b)"

@@ -56,7 +56,7 @@ def decode(content: bytes, named: str | None, *, is_markup: bool = False) -> str
 
 def _declared_charset(content: bytes) -> str | None:
     """Return the charset that a page declares; it is not UTF-16 where the declaration can be read."""
-    label = re.search(rb"""<meta[^>]+charset\s*=\s*["']?\s*([\w-]+)""", content[:4096], re.IGNORECASE)
+    label = re.search(rb"""<meta[^>]{1,500}charset\s*=\s*["']?\s*([\w-]+)""", content[:4096], re.IGNORECASE)
     declared = html_body_declared_encoding(content)
     if declared is None and label is not None and _is_refused(label.group(1).decode()):
         return label.group(1).decode()
