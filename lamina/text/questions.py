@@ -25,17 +25,17 @@ _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Line_Break=Complex_Context}"
 _UNSPACED_LETTER = regex.compile(rf"[{_UNSPACED}]")
 # A word as people write it in a sentence, with the marks around it; neither camelCase nor snake_case nor a path.
 _WORDLIKE = regex.compile(
-    rf"""[(\p{{Pi}}"'*]*+(?:[{_UNSPACED}][{_UNSPACED}\p{{N}}\u3000-\u303f\u30fb\uff00-\uff0f\uff1a-\uff20]*+|\p{{L}}[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}]*+|\p{{Lu}}{{1,6}}"""
+    rf"""(?<!\S)[(\p{{Pi}}"'*]*+(?:[{_UNSPACED}][{_UNSPACED}\p{{N}}\u3000-\u303f\u30fb\uff00-\uff0f\uff1a-\uff20]*+|\p{{L}}[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}]*+|\p{{Lu}}{{1,6}}"""
     rf"""|\d{{1,4}})(?:['\u2019-][\p{{L}}\p{{M}}]++)*+[)\p{{Pf}}"'*.,;:!?\u061f\u060c\uff1f\u3002%]*+"""
 )
 _STAMPED = regex.compile(
-    r"\W*+(?:\d{4}-\d\d-\d\d|\d\d:\d\d|\d\d/\w{2,3}/\d|[A-Z][a-z]{2} +\d+ +\d\d:"
+    r"\A\W*+(?:\d{4}-\d\d-\d\d|\d\d:\d\d|\d\d/\w{2,3}/\d|[A-Z][a-z]{2} +\d+ +\d\d:"
     r"|(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL)\b"
     r"|at \S+\(|File \"|Traceback |Caused by:|During handling of |The above exception "
     r"|\.{3} \d+ more|[\w.]*(?:Error|Exception|Warning)\b)"
 )
-_MARKED = regex.compile(r"""\s*(?:["'`{}\[\]<>|#@$%&+=~\\/;)]|//|--|\*/|/\*)""")
-_CODE_END = regex.compile(r"[{};\\(\[|&>=,]\s*$")
+_MARKED = regex.compile(r"""\A\s*+(?:["'`{}\[\]<>|#@$%&+=~\\/;)]|//|--|\*/|/\*)""")
+_CODE_END = regex.compile(r"[{};\\(\[|&>=,]\s*+$")
 # Anchored at the beginning of a token: linear.
 _NUMBERS = regex.compile(r"(?<![0-9A-Za-z])(?=[A-Fa-f]*\d)[0-9A-Fa-f]++|\d++")
 
