@@ -142,7 +142,7 @@ class PassageOut(Output):
 
     id: UUID = Field(description="Id of the passage, as search returns it.")
     position: int = Field(description="Which of the document's passages it is, from 1.")
-    content: str = Field(description="Its text.")
+    content: str = Field(description="Its text; rows of a long table after its head.")
     start: int = Field(description="First character in the document's text, from 0.")
     end: int = Field(description="One past the last character.")
     heading: str | None = Field(description="The headings above it, outermost first.")
