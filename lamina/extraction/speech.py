@@ -7,6 +7,7 @@ one is believed. Every pattern reads a text once, in time that grows with its le
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from lamina.text.sentences import sentences
@@ -198,6 +199,8 @@ def _is_speech(quoted: str) -> bool:
     return len(quoted.split(maxsplit=_MAX_TITLE_WORDS)) > _MAX_TITLE_WORDS or bool(_FIRST_PERSON.search(quoted))
 
 
+# The rules of notes and those of edges read the same sentences, one after the other.
+@lru_cache(maxsize=256)
 def _stated_parts(sentence: str) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
     """Return the parts that the speaker states, and those that are stated by anybody."""
     own: list[Span] = []
