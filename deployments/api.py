@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
+from typing import Any
 
 from fastapi import Depends, FastAPI
 
@@ -42,10 +43,7 @@ what is worth knowing; after the turn it hands the turn to `/v1/turns`."""
 
 def build_api(services: Services) -> FastAPI:
     """Build the application with all routes."""
-    responses: dict[int | str, dict[str, object]] = {
-        code: {"model": ProblemOut, "description": HTTPStatus(code).phrase} for code in (401, 403, 422, 503)
-    }
-    app = FastAPI(
+    app = _Application(
         title="Lamina",
         version=__version__,
         description=_DESCRIPTION,
@@ -61,6 +59,7 @@ def build_api(services: Services) -> FastAPI:
         search.router,
         profiles.router,
         sessions.router,
+        sessions.messages,
         graph.router,
         procedures.router,
         shares.router,
@@ -74,11 +73,35 @@ def build_api(services: Services) -> FastAPI:
         providers.router,
         caches.router,
     ):
-        app.include_router(router, responses=responses)
-    app.include_router(health.router)
+        app.include_router(router, responses=_problems(401, 403, 404, 409, 413, 415, 422, 503))
+    app.include_router(health.router, responses=_problems(413, 415, 422))
     app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
     app.add_middleware(HeadAsGet)
     return app
+
+
+class _Application(FastAPI):
+    """Documents errors under the media type that they have."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the OpenAPI document."""
+        if self.openapi_schema is None:
+            for calls in super().openapi()["paths"].values():
+                for call in calls.values():
+                    _name_media_type_of_problems(call["responses"])
+        assert self.openapi_schema is not None  # noqa: S101 - made above
+        return self.openapi_schema
+
+
+def _problems(*codes: int) -> dict[int | str, dict[str, Any]]:
+    return {code: {"model": ProblemOut, "description": HTTPStatus(code).phrase} for code in codes}
+
+
+def _name_media_type_of_problems(responses: dict[str, Any]) -> None:
+    for response in responses.values():
+        content = response.get("content", {})
+        if content.get("application/json", {}).get("schema", {}).get("$ref", "").endswith("/ProblemOut"):
+            content[problems.MEDIA_TYPE] = content.pop("application/json")
 
 
 @asynccontextmanager

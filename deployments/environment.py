@@ -12,6 +12,7 @@ import socket
 from itertools import islice
 from pathlib import Path
 
+from deployments.restarts import CALLBACK, write_haproxy
 from lamina.errors import Misconfigured
 from lamina.settings import Settings
 
@@ -45,6 +46,7 @@ def ray_environment(settings: Settings, folder: Path, *, ha_proxy: bool) -> dict
         "RAY_USAGE_STATS_ENABLED": "0",
         "SERVE_SOCKET_REUSE_PORT_ENABLED": "0",
         INSTANCE: str(folder),
+        "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": CALLBACK,
         # Ray's agents would overwrite their environment with their titles, and the reaper would not find them.
         "SPT_NOENV": "1",
         **_authentication(),
@@ -121,6 +123,7 @@ def _ha_proxy(folder: Path) -> dict[str, str]:
     metrics, stats, fallback_http, fallback_grpc = free_ports(4)
     return {
         "RAY_SERVE_ENABLE_HA_PROXY": "1",
+        "RAY_SERVE_HAPROXY_BINARY_PATH": str(write_haproxy(folder)),
         "RAY_SERVE_HAPROXY_NBTHREAD": "1",
         "RAY_SERVE_HAPROXY_CONFIG_FILE_LOC": str(folder / "haproxy.cfg"),
         "RAY_SERVE_HAPROXY_SOCKET_PATH": str(folder / "admin.sock"),

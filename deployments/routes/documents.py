@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
@@ -34,7 +33,8 @@ from lamina.api.documents import (
     PutDocumentOut,
     PutDocumentsOut,
 )
-from lamina.api.fields import ABSENT
+from lamina.api.fields import ABSENT, Moment
+from lamina.api.problems import ProblemOut
 from lamina.api.scope import ScopeIn
 from lamina.core.documents import Document, Upload
 from lamina.core.json_values import read_json
@@ -59,7 +59,7 @@ class FileIn(ScopeIn):
     key: str = Field(ABSENT, description="Your own id: the same key replaces the document. Default: hash of its text.")
     title: str = Field(ABSENT, description="Default: the title that it gives itself.")
     tags: list[str] = Field(default_factory=list, description="Labels, each compared whole; may be repeated.")
-    occurred_at: datetime = Field(ABSENT, description="When what it tells of happened. Default: now.")
+    occurred_at: Moment = Field(ABSENT, description="When what it tells of happened. Default: now.")
     source: str = Field(ABSENT, description="Where it comes from. Default: the file's name.")
     metadata: str = Field("{}", description="Your data, as a JSON object.")
 
@@ -173,8 +173,8 @@ async def list_documents(
     ids: ScopeDep,
     key: Annotated[str | None, Query(description="Only the one that you named so.")] = None,
     tag: Annotated[list[str] | None, Query(description="Only documents with all of these tags.")] = None,
-    since: Annotated[datetime | None, Query(description="Only events at or after this time.")] = None,
-    until: Annotated[datetime | None, Query(description="Only events before this time.")] = None,
+    since: Annotated[Moment | None, Query(description="Only events at or after this time.")] = None,
+    until: Annotated[Moment | None, Query(description="Only events before this time.")] = None,
     limit: PageLimit = 100,
     offset: PageOffset = 0,
 ) -> DocumentsOut:
@@ -214,7 +214,11 @@ async def list_passages(
     return PassagesOut(passages=[PassageOut.from_attributes(passage) for passage in found])
 
 
-@router.delete("/{id}", status_code=HTTPStatus.NO_CONTENT)
+@router.delete(
+    "/{id}",
+    status_code=HTTPStatus.NO_CONTENT,
+    responses={409: {"model": ProblemOut, "description": "It is a passage of a document"}},
+)
 async def delete_document(id: UUID, services: ServicesDep, credential: WriterDep) -> None:
     """Delete a document with all its passages; no search returns them from now on."""
     await services.documents.recorder.delete(credential.tenant, id)

@@ -1,6 +1,6 @@
 """The knowledge graph: state entities and edges, look at neighbours, follow links."""
 
-from datetime import datetime
+from http import HTTPStatus
 from typing import Annotated
 from uuid import UUID
 
@@ -11,6 +11,7 @@ from deployments.rendering import step_out
 from deployments.routes.dependencies import ScopeDep, WriteKeyDep
 from deployments.search_request import sent_of
 from deployments.services import ReaderDep, ServicesDep, WriterDep
+from lamina.api.fields import Moment
 from lamina.api.graph import (
     EdgesIn,
     EntitiesIn,
@@ -62,7 +63,7 @@ async def neighbours(
     id: Annotated[UUID | None, Query(description="Id of an entity or a memory, instead of a name.")] = None,
     kind: Annotated[list[str] | None, Query(description="Only these kinds of link; all if not given.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="Most neighbours.")] = 50,
-    as_of: Annotated[datetime | None, Query(description="Only what was seen until then.")] = None,
+    as_of: Annotated[Moment | None, Query(description="Only what was seen until then.")] = None,
 ) -> NeighboursOut:
     """Return the links of an entity or a memory in both directions, the strongest first."""
     start = StartNodes((name,) if name is not None else (), (id,) if id is not None else ())
@@ -91,3 +92,15 @@ async def traverse(body: TraverseIn, services: ServicesDep, credential: ReaderDe
     identity = RequestIdentity("traverse", scope, sent_of(body))
     sent = await services.traversal.traverse(CacheableRequest(identity, walk, stamp))
     return Response(sent.body(), media_type="application/json")
+
+
+@router.delete("/entities/{id}", status_code=HTTPStatus.NO_CONTENT)
+async def delete_entity(id: UUID, services: ServicesDep, credential: WriterDep) -> None:
+    """Delete an entity with its edges; the memories that mention it stay."""
+    await services.graph_recorder.delete_entity(credential.tenant, id)
+
+
+@router.delete("/edges/{id}", status_code=HTTPStatus.NO_CONTENT)
+async def retract_edge(id: UUID, services: ServicesDep, credential: WriterDep) -> None:
+    """Retract an edge, whoever stated it; stated again, it is a new one."""
+    await services.graph_recorder.retract_edge(credential.tenant, id)

@@ -1,6 +1,5 @@
 """Notes: store, read, change and delete them."""
 
-from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
@@ -13,6 +12,7 @@ from deployments.routes.dependencies import PageLimit, PageOffset, ScopeDep, Wri
 from deployments.services import ReaderDep, ServicesDep, WriterDep
 from deployments.write_metrics import measured_write
 from lamina.api.batches import BatchItem, BatchOut
+from lamina.api.fields import Moment
 from lamina.api.notes import (
     BatchIn,
     NoteFields,
@@ -84,8 +84,8 @@ async def list_notes(
     ids: ScopeDep,
     category: Annotated[Category | None, Query(description="Only this category.")] = None,
     tag: Annotated[list[str] | None, Query(description="Only notes with all of these tags.")] = None,
-    since: Annotated[datetime | None, Query(description="Only events at or after this time.")] = None,
-    until: Annotated[datetime | None, Query(description="Only events before this time.")] = None,
+    since: Annotated[Moment | None, Query(description="Only events at or after this time.")] = None,
+    until: Annotated[Moment | None, Query(description="Only events before this time.")] = None,
     limit: PageLimit = 100,
     offset: PageOffset = 0,
 ) -> NotesOut:

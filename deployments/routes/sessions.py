@@ -1,16 +1,19 @@
 """Sessions: their messages, and how full they are."""
 
+from http import HTTPStatus
 from typing import Annotated
+from uuid import UUID
 
 from fastapi import APIRouter, Path, Query
 
 from deployments.json_bodies import JsonRoute
 from deployments.routes.dependencies import PageLimit, PageOffset, ScopeDep
-from deployments.services import ReaderDep, ServicesDep
+from deployments.services import ReaderDep, ServicesDep, WriterDep
 from lamina.api.sessions import ForecastOut, HistoryOut, SessionMessageOut
 from lamina.wiring.stores import utc_now
 
 router = APIRouter(prefix="/v1/sessions", tags=["read"], route_class=JsonRoute)
+messages = APIRouter(prefix="/v1/messages", route_class=JsonRoute)
 # A conversation's id may hold slashes, so that its place in a path takes several segments.
 Session = Annotated[str, Path(description="The conversation.")]
 
@@ -31,6 +34,12 @@ async def session_messages(
         scope, limit=limit, offset=offset, include_compacted=include_compacted
     )
     return HistoryOut(messages=[SessionMessageOut.from_attributes(item, item.message) for item in found])
+
+
+@messages.delete("/{id}", tags=["write"], status_code=HTTPStatus.NO_CONTENT)
+async def delete_message(id: UUID, services: ServicesDep, credential: WriterDep) -> None:
+    """Delete a message; notes that were drawn from it and summaries of it stay."""
+    await services.recorder.delete_message(credential.tenant, id)
 
 
 @router.get("/{session:path}/forecast")

@@ -2,13 +2,13 @@
 
 from pydantic import BaseModel, Field
 
-from lamina.api.fields import Strict
+from lamina.api.fields import Flag, Strict
 
 
 class AuditIn(Strict):
     """Whether to repair drift."""
 
-    repair: bool = Field(default=False, description="Have what differs taken over from Postgres again.")
+    repair: Flag = Field(default=False, description="Have what differs taken over from Postgres again.")
 
 
 class DriftOut(BaseModel):

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from lamina.api.fields import ABSENT, Output, Strict
+from lamina.api.fields import ABSENT, Moment, Output, Strict
 from lamina.api.scope import ScopeIn
 from lamina.core.documents import DEFAULT_MEDIA_TYPE, Upload
 from lamina.errors import InvalidInput
@@ -28,7 +28,7 @@ class DocumentFields(Strict):
     key: str = Field(ABSENT, description="Your own id: the same key replaces the document. Default: hash of its text.")
     title: str = Field(ABSENT, description="Default: the title that it gives itself.")
     tags: list[str] = Field(default_factory=list, description="Labels, each compared whole.")
-    occurred_at: datetime = Field(
+    occurred_at: Moment = Field(
         ABSENT,
         description="When what it tells of happened, ISO 8601; without an offset it is UTC. Default: now.",
     )

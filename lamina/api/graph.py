@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from lamina.api.fields import ABSENT, Count, Fraction, Output, Strict
+from lamina.api.fields import ABSENT, Count, Flag, Fraction, Moment, Output, Strict
 from lamina.api.scope import ScopeIn
 from lamina.core.memories import MAX_ENTITIES, Edge, Entity, as_utc
 from lamina.core.queries import MAX_DEPTH, MAX_LIMIT
@@ -123,9 +123,9 @@ class TraverseIn(ScopeIn):
     kinds: list[str] = Field(
         default_factory=list, max_length=64, description="Kinds of link that may be followed; none allows all."
     )
-    as_of: datetime = Field(ABSENT, description="Follow only what was seen until then.")
+    as_of: Moment = Field(ABSENT, description="Follow only what was seen until then.")
     limit: Count = Field(50, ge=1, le=MAX_LIMIT, description="Most nodes to return.")
-    cache: bool = Field(default=True, description="Let the cache of walks answer; false walks anew.")
+    cache: Flag = Field(default=True, description="Let the cache of walks answer; false walks anew.")
 
     def moment(self) -> datetime | None:
         """Return the moment in UTC, if one was sent."""

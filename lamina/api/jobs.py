@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from lamina.api.fields import Output, Strict
+from lamina.api.fields import Flag, Output, Strict
 from lamina.core.runs import JobName, Run, RunState
 
 
@@ -18,8 +18,8 @@ class JobIn(Strict):
     tenant: str | None = Field(None, description="May be named, and then is the key's own.")
     workspace: str | None = Field(None, description="Only this project; all of the tenant's if not given.")
     namespace: str | None = Field(None, description="Only this subdivision of the workspace.")
-    dry_run: bool = Field(default=False, description="Only tell what it would do.")
-    force: bool = Field(default=False, description="Remove more of a scope than `jobs.most_removed`.")
+    dry_run: Flag = Field(default=False, description="Only tell what it would do.")
+    force: Flag = Field(default=False, description="Remove more of a scope than `jobs.most_removed`.")
 
 
 class CountsOut(Output):

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from lamina.api.fields import ABSENT, MAX_BATCH, Fraction, Output, Strict
+from lamina.api.fields import ABSENT, MAX_BATCH, Fraction, Moment, Output, Strict
 from lamina.api.scope import ScopeIn
 from lamina.core.memories import MAX_TTL_S, Category, Note, StoredNote, clean_expiry
 from lamina.errors import InvalidInput
@@ -32,7 +32,7 @@ class NoteFields(Strict):
     importance: Fraction = Field(0.5, description="How much it matters, 0 to 1.")
     confidence: Fraction = Field(1.0, description="How sure it is, 0 to 1.")
     tags: list[str] = Field(default_factory=list, description="Labels, each compared whole.")
-    event_at: datetime = Field(
+    event_at: Moment = Field(
         ABSENT, description="When it happened, ISO 8601; without an offset it is UTC. Default: now."
     )
     source: str = Field("api", description="Where it comes from, at most 1 024 characters.")
@@ -43,7 +43,7 @@ class NoteFields(Strict):
         description="Notes that this one was made from, as a summary is: it is deleted with any of them.",
     )
     ttl_s: TimeToLive = Field(ABSENT, description="Seconds after which nobody sees it any more.")
-    expires_at: datetime = Field(
+    expires_at: Moment = Field(
         ABSENT,
         description="When nobody sees it any more, instead of ttl_s; without an offset it is UTC. Default: never.",
     )
@@ -94,10 +94,10 @@ class NotePatch(Strict):
     importance: Fraction = Field(ABSENT, description="New importance, 0 to 1.")
     confidence: Fraction = Field(ABSENT, description="New confidence, 0 to 1.")
     tags: list[str] = Field(ABSENT, description="New tags, in place of all old ones.")
-    event_at: datetime = Field(ABSENT, description="New time of the event.")
+    event_at: Moment = Field(ABSENT, description="New time of the event.")
     metadata: dict[str, Any] = Field(ABSENT, description="New metadata, in place of the old.")
     ttl_s: TimeToLive = Field(ABSENT, description="Seconds from now after which nobody sees it any more.")
-    expires_at: datetime | None = Field(
+    expires_at: Moment | None = Field(
         None, description="When nobody sees it any more, instead of ttl_s; null keeps it for ever."
     )
 

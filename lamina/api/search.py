@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from lamina.api.fields import ABSENT, Count, Fraction, Output
+from lamina.api.fields import ABSENT, Count, Flag, Fraction, Moment, Output
 from lamina.api.scope import ScopeIn
 from lamina.core.filters import parse
 from lamina.core.memory_profiles import PREFERENCES, SearchPreferences
@@ -25,12 +25,12 @@ class SearchIn(ScopeIn):
         list(TIERS), min_length=1, description="Tiers to search. Default: the agent's memory profile, then all."
     )
     tags: list[str] = Field(default_factory=list, description="Only memories with all of these tags.")
-    since: datetime = Field(ABSENT, description="Only what happened at or after this time.")
-    until: datetime = Field(ABSENT, description="Only what happened before this time.")
+    since: Moment = Field(ABSENT, description="Only what happened at or after this time.")
+    until: Moment = Field(ABSENT, description="Only what happened before this time.")
     min_confidence: Fraction = Field(
         ABSENT, description="Only memories at least this sure. Default: search.min_confidence."
     )
-    as_of: datetime = Field(
+    as_of: Moment = Field(
         ABSENT, description="Search as if it were this time: later memories do not exist. Default: now."
     )
     min_score: Fraction = Field(
@@ -62,8 +62,8 @@ class SearchIn(ScopeIn):
             '{"not": {"occurred_at": {"lt": "2026-03-01T10:00Z"}}}]}.'
         ),
     )
-    explain: bool = Field(default=False, description="Show each source's rank and raw figures with every result.")
-    cache: bool = Field(default=True, description="Let the caches answer; false searches anew and keeps nothing.")
+    explain: Flag = Field(default=False, description="Show each source's rank and raw figures with every result.")
+    cache: Flag = Field(default=True, description="Let the caches answer; false searches anew and keeps nothing.")
 
     def all_filters(self, default_confidence: float) -> Filters:
         """Return every filter of the request, with the configured confidence where none was sent.

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from lamina.api.fields import ABSENT, Output, Strict
+from lamina.api.fields import ABSENT, Moment, Output, Strict
 from lamina.core.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE
 from lamina.core.sharing import Share, ShareState
 from lamina.core.tiers import Segment
@@ -21,7 +21,7 @@ class ShareIn(Strict):
     to_workspace: str = Field(description="Project of the same tenant that may search them.")
     segment: Segment = Field(description="notes, graph, procedures or documents.")
     tags: list[str] = Field(default_factory=list, description="Only memories with all of these tags.")
-    expires_at: datetime = Field(
+    expires_at: Moment = Field(
         ABSENT, description="When it ends, ISO 8601; without an offset it is UTC. Default: never."
     )
     label: str = Field("", description="What it is for.")

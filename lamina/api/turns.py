@@ -1,12 +1,11 @@
 """Turns of a conversation: messages to store, and the answer."""
 
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from pydantic import Field
 
-from lamina.api.fields import ABSENT, Output, Strict
+from lamina.api.fields import ABSENT, Moment, Output, Strict
 from lamina.api.notes import PutResult
 from lamina.api.scope import ScopeIn
 from lamina.core.memories import MAX_MESSAGES, Message, Role
@@ -19,7 +18,7 @@ class MessageIn(Strict):
     content: str = Field(description="What is said.")
     name: str = Field(ABSENT, description="The speaker's name; search sees it.")
     ref: str = Field(ABSENT, description="Your own id of the message; delivering it again changes nothing.")
-    occurred_at: datetime = Field(
+    occurred_at: Moment = Field(
         ABSENT, description="When it was said, ISO 8601; without an offset it is UTC. Default: now."
     )
     metadata: dict[str, Any] = Field(default_factory=dict, description="Your data, returned untouched.")

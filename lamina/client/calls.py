@@ -113,6 +113,22 @@ class Calls(ABC, Generic[Answer, Done]):
         """Return the passages of a document (`GET /v1/documents/{id}/passages`)."""
         return self._get(f"/v1/documents/{id_}/passages", page)
 
+    def delete_message(self, id_: UUID | str) -> Done:
+        """Delete a message (`DELETE /v1/messages/{id}`)."""
+        return self._finish(Call("DELETE", f"/v1/messages/{id_}"))
+
+    def delete_procedure(self, id_: UUID | str) -> Done:
+        """Delete a procedure (`DELETE /v1/procedures/{id}`)."""
+        return self._finish(Call("DELETE", f"/v1/procedures/{id_}"))
+
+    def delete_entity(self, id_: UUID | str) -> Done:
+        """Delete an entity with its edges (`DELETE /v1/graph/entities/{id}`)."""
+        return self._finish(Call("DELETE", f"/v1/graph/entities/{id_}"))
+
+    def retract_edge(self, id_: UUID | str) -> Done:
+        """Retract an edge (`DELETE /v1/graph/edges/{id}`)."""
+        return self._finish(Call("DELETE", f"/v1/graph/edges/{id_}"))
+
     def delete_document(self, id_: UUID | str) -> Done:
         """Delete a document with all its passages (`DELETE /v1/documents/{id}`)."""
         return self._finish(Call("DELETE", f"/v1/documents/{id_}"))

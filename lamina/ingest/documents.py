@@ -179,6 +179,7 @@ class DocumentRecorder:
 
         Raises:
             NotFound: If the tenant has no such document.
+            Conflict: If it is a passage of one.
         """
 
         async def act(connection: Connection) -> None:

@@ -1,7 +1,8 @@
 """Write entities and edges that callers state, rather than texts that mention them."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from pydantic import TypeAdapter
 
@@ -13,14 +14,18 @@ from lamina.errors import InvalidInput
 from lamina.extraction.entities import merge_equal_entities
 from lamina.ingest.memory_linking import MemoryLinker
 from lamina.ingest.write_once import write_once
-from lamina.stores.postgres.connection import Connection, Pool
+from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.entities import Evidence, NodeResult, edge_key
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.idempotency import Once
+from lamina.stores.postgres.links import delete_edge, delete_entity
+from lamina.stores.postgres.outbox import enqueue
 from lamina.text.hygiene import clean_id, clean_name
 from lamina.text.words import name_key
 
 MAX_ALIASES = 64
+Deletion = Callable[[Connection, str, UUID], Awaitable[tuple[Scope, list[UUID]]]]
+"""Deletes something of a tenant; returns where it was, and the nodes that changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,30 @@ class GraphRecorder:
             return RecordedNodes(results, await bump_epoch(connection, scope, teaches=True))
 
         return await write_once(self._pool, once, _NODES, write)
+
+    async def delete_entity(self, tenant: str, id_: UUID) -> None:
+        """Delete an entity with its edges; the memories that mention it stay.
+
+        Raises:
+            NotFound: If the tenant has no such entity.
+        """
+        await self._delete(delete_entity, tenant, id_)
+
+    async def retract_edge(self, tenant: str, id_: UUID) -> None:
+        """Delete an edge, whoever stated it; an entity that rests on it alone goes with it.
+
+        Raises:
+            NotFound: If the tenant has no such edge.
+        """
+        await self._delete(delete_edge, tenant, id_)
+
+    async def _delete(self, delete: Deletion, tenant: str, id_: UUID) -> None:
+        async def act(connection: Connection) -> None:
+            scope, changed = await delete(connection, tenant, id_)
+            await enqueue(connection, "graph", sorted({id_, *changed}))
+            await bump_epoch(connection, scope, teaches=True)
+
+        await in_transaction(self._pool, act)
 
 
 def clean_entity(entity: Entity, path: str) -> Entity:

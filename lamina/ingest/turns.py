@@ -35,7 +35,7 @@ from lamina.ingest.write_once import write_once
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.idempotency import Once
-from lamina.stores.postgres.messages import AppendedMessage, PreparedMessage, append_messages
+from lamina.stores.postgres.messages import AppendedMessage, PreparedMessage, append_messages, delete_message
 from lamina.stores.postgres.note_duplicates import put_notes
 from lamina.stores.postgres.note_temperature import warm_up
 from lamina.stores.postgres.notes import (
@@ -304,6 +304,21 @@ class Recorder:
         async def act(connection: Connection) -> None:
             scope, deletion = await delete_note(connection, tenant, id_, now)
             await enqueue_entries(connection, await self._unlink(connection, deletion))
+            await bump_epoch(connection, scope, teaches=True)
+
+        await in_transaction(self._pool, act)
+
+    async def delete_message(self, tenant: str, id_: UUID) -> None:
+        """Delete a message; what was drawn from it or summarises it stays.
+
+        Raises:
+            NotFound: If the tenant has no such message.
+        """
+
+        async def act(connection: Connection) -> None:
+            scope = await delete_message(connection, tenant, id_)
+            nodes = await self._linker.forget(connection, [id_])
+            await enqueue_entries(connection, [*outbox_entries("messages", [id_]), *outbox_entries("graph", nodes)])
             await bump_epoch(connection, scope, teaches=True)
 
         await in_transaction(self._pool, act)

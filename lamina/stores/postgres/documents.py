@@ -15,7 +15,7 @@ from lamina.core.ports import Record
 from lamina.core.queries import FilterField, Filters, Memory, Place, Query
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
-from lamina.errors import NotFound
+from lamina.errors import Conflict, NotFound
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.filters import Columns, apply_filters, place_parameters, query_parameters
 from lamina.stores.postgres.messages import chunk_parameters
@@ -198,10 +198,14 @@ async def delete_document(connection: Connection, tenant: str, id_: UUID) -> tup
 
     Raises:
         NotFound: If the tenant has no such document.
+        Conflict: If it is a passage of one.
     """
     name = {"id": id_, "tenant": tenant}
     row = await (await connection.execute(QUERIES["lock_document"], name)).fetchone()
     if row is None:
+        whole = await (await connection.execute(QUERIES["find_document_of_passage"], name)).fetchone()
+        if whole is not None:
+            raise Conflict(f"{id_} is a passage of document {whole['id']}; delete or replace the document as a whole")
         raise NotFound("document", str(id_))
     deleted = await _delete_passages(connection, id_)
     await connection.execute(QUERIES["delete_document"], name)

@@ -226,3 +226,6 @@ SELECT count(*) AS documents FROM documents WHERE tenant = %(tenant)s AND user_i
 
 -- name: find_present_documents
 SELECT id FROM documents WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s
+
+-- name: find_document_of_passage
+SELECT d.id FROM passages p JOIN documents d ON d.id = p.document_id WHERE p.id = %(id)s AND d.tenant = %(tenant)s

@@ -11,6 +11,7 @@ from lamina.core.areas import Area
 from lamina.core.links import LinkKind
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
+from lamina.errors import NotFound
 from lamina.stores.postgres.connection import Connection, scope_parameters
 from lamina.stores.postgres.entities import keep_entities, weigh_edges
 from lamina.stores.postgres.queries import load_queries
@@ -167,6 +168,39 @@ async def prune_evidence(connection: Connection, entities: Sequence[UUID], edges
     await weigh_edges(connection, edges)
     await connection.execute(QUERIES["delete_unfounded_edges"], {"ids": edges})
     await connection.execute(QUERIES["delete_unmentioned_entities"], {"ids": entities})
+
+
+async def delete_entity(connection: Connection, tenant: str, id_: UUID) -> tuple[Scope, list[UUID]]:
+    """Delete an entity with its edges and mentions; return where it was, and the other nodes that changed.
+
+    Raises:
+        NotFound: If the tenant has no such entity.
+    """
+    cursor = await connection.execute(QUERIES["find_entity_and_neighbours"], {"id": id_, "tenant": tenant})
+    row = await cursor.fetchone()
+    if row is None:
+        raise NotFound("entity", str(id_))
+    neighbours = sorted(set(row["neighbours"]))
+    await connection.execute(QUERIES["lock_entities"], {"ids": [id_, *neighbours]})
+    links = await delete_links(connection, [id_])
+    await connection.execute(QUERIES["delete_entity"], {"id": id_})
+    await prune_evidence(connection, neighbours, [])
+    return Scope(tenant, row["workspace"], row["namespace"]), [*(link["from_id"] for link in links), *neighbours]
+
+
+async def delete_edge(connection: Connection, tenant: str, id_: UUID) -> tuple[Scope, list[UUID]]:
+    """Delete an edge with all its evidence; return where it was, and the nodes that changed.
+
+    Raises:
+        NotFound: If the tenant has no such edge.
+    """
+    cursor = await connection.execute(QUERIES["delete_edge_evidence"], {"id": id_, "tenant": tenant})
+    row = await cursor.fetchone()
+    if row is None:
+        raise NotFound("edge", str(id_))
+    ends = [row["from_id"], row["to_id"]]
+    await prune_evidence(connection, ends, [id_])
+    return Scope(tenant, row["workspace"], row["namespace"]), ends
 
 
 async def find_unlinked(connection: Connection, scope: Scope, keys: Sequence[str], limit: int) -> list[UnlinkedMemory]:

