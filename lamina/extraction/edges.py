@@ -23,6 +23,7 @@ _LEAD = (
     r"(?:,? who)?(?:['’](?:s|m|ve|re)| is| am| are| was| has| have| had| been| also| now|"
     r" currently| recently| just| still| later| first| then| already){0,8}"
 )
+_NOT_PAST = r"(?! (?:was|were|had)\b)"
 _THE = r"(?: the| a| an| my| our)?"
 
 
@@ -40,17 +41,18 @@ class _Relation:
     is_reversed: bool = False
 
 
-def _between(middle: str) -> re.Pattern[str]:
-    return re.compile(rf"{_LEAD} (?:{middle}){_THE} ", re.IGNORECASE)
+def _between(middle: str, *, now: bool = False) -> re.Pattern[str]:
+    """Return the pattern of the words between two names; those of ``now`` are not about the past."""
+    return re.compile(rf"{_NOT_PAST if now else ''}{_LEAD} (?:{middle}){_THE} ", re.IGNORECASE)
 
 
 _RELATIONS: tuple[_Relation, ...] = (
-    _Relation(_between("(?:works?|working) (?:at|for)|employed (?:at|by)"), "works_at"),
+    _Relation(_between("(?:works?|working) (?:at|for)|employed (?:at|by)", now=True), "works_at"),
     _Relation(_between("(?:used to work|worked) (?:at|for)"), "worked_at"),
     _Relation(_between("join(?:s|ed)?"), "joined"),
     _Relation(_between("left|leaves|quit|quits|resigned from"), "left"),
     _Relation(_between("married(?: to)?|engaged to"), "married_to"),
-    _Relation(_between("(?:lives?|living|based|resides?) in"), "lives_in"),
+    _Relation(_between("(?:lives?|living|based|resides?) in", now=True), "lives_in"),
     _Relation(_between("(?:used to live|lived) in"), "lived_in"),
     _Relation(_between("(?:moved|moves)(?: back)? to"), "moved_to"),
     _Relation(_between("born in"), "born_in"),

@@ -25,7 +25,9 @@ _MAY_PRECEDE = (
     "month|year|spring|summer|autumn|fall|winter)|in (?:19|20)\\d\\d|yesterday|good (?:morning|evening|afternoon)|morning|"
     "lol|haha|i think|i believe|finally|instead|again|me|intro|info|everyone|all|there|team"
 )
-_LEAD = regex.compile(rf"\G[\s,:!.(]*+(?:(?:{_MAY_PRECEDE})(?!['\w])[\s,:!.]*+)*+", regex.IGNORECASE)
+_LEAD = regex.compile(
+    rf"\G[\s,:!.()*•·#–—-]*+(?:\d{{1,2}}[.)]?\s)?+(?:(?:{_MAY_PRECEDE})(?!['\w])[\s,:!.]*+)*+", regex.IGNORECASE
+)
 _CLAUSE_START = regex.compile(
     r"[,:.!]\s|\(|\s(?=(?:and|but|so|because|since|although|though|while|then|or|now)\s)", regex.IGNORECASE
 )
@@ -97,12 +99,12 @@ _ENDS_NAME = regex.compile(r"\s*(?:$|[,.!;)(]|(?:please|instead|from now on|for 
 _PHRASE_END = regex.compile(
     r"\s(?:(?:and|or) (?=(?:(?i:i|i'm|i've|i'd|you|he|she|we|they|it|it's|that|that's|this|my|his|her|our|their|the \w+ \w+s|"
     r"so|then|also|please|do|don't|can|could|am|was|have|hate|love|like|need|want|work|live|use|never|always|would|will)|"
-    r"\p{Lu}\w+ (?:is|was|has|\p{Ll}+s))\b)|(?i:but|because|cause|cuz|since|as (?=(?:i|it|my|they|we|he|she|you)\b)|when|"
+    r"\p{Lu}\w+ (?:is|was|has|\p{Ll}+s))\b)|(?i:but|even(?= (?:though|if|when)\b)|because|cause|cuz|since|as (?=(?:i|it|my|they|we|he|she|you)\b)|when|"
     r"whenever|while|if|unless|so|although|though|whereas|which|who|until|except)\b|[-–—]+\s)"
 )
 _PHRASE_TAIL = regex.compile(
     r"\s(?:now|nowadays|these days|lately|any ?more|any longer|please|thanks|thank you|instead|too|as well|actually|generally|"
-    r"usually|lol|btw|though|honestly|tbh|overall|for sure|of course|\p{So}+|:\)|xd|haha)$",
+    r"usually|lol|btw|though|honestly|tbh|overall|for sure|of course|\p{So}+|:\)|xd|haha|tho)$",
     regex.IGNORECASE,
 )
 _POINTS_ELSEWHERE = regex.compile(

@@ -34,7 +34,7 @@ _RULES: tuple[_Rule, ...] = tuple(
         (
             Category.OUTCOME,
             0.7,
-            rf"\b(?:it|that|this) (?:worked|failed|fixed|broke)\b|\b(?:we|i){_HAVE} (?:shipped|fixed|finished|launched|deployed|released|solved|won|lost|passed|completed)\b|\bturned out\b|\bresulted in\b",
+            rf"(?<!get )(?<!getting )(?<!got )\b(?:it|that|this) (?:worked|failed|fixed|broke)\b|\b(?:we|i){_HAVE} (?:shipped|fixed|finished|launched|deployed|released|solved|won|lost|passed|completed)\b|\bturned out\b|\bresulted in\b",
         ),
         (
             Category.STRATEGY,
@@ -49,7 +49,7 @@ _RULES: tuple[_Rule, ...] = tuple(
         (
             Category.NOTE,
             0.6,
-            rf"\bmy name(?: is|'s)\b(?! not\b)|\bi(?:'m| am|m) (?:allergic|vegetarian|vegan|based|from|working|learning)\b|\bi{_OFTEN} (?:like|love|hate|prefer|enjoy|want|need|use|own|have|live|work|eat|drink)\b(?! (?:(?:it|that|this|you)(?:[.,!;:)]|$| (?:so|too|all|and|but|already)\b)|(?:to (?:know|ask)|you to|help|been|your|an? (?:question|idea|problem|request)|no idea|some help|more info|more information)\b))|\bmy (?:favou?rite|birthday|email|phone|address|wife|husband|partner|son|daughter|dog|cat|team|boss|job)\b(?! (?:says?|said|thinks?|told|tells?|claims?|claimed|asks?|asked|wrote|writes|believes?)\b)",
+            rf"\bmy name(?: is|'s)\b(?! not\b)|\bi(?:'m| am|m) (?:allergic|vegetarian|vegan|based|from|working|learning)\b|\bi{_OFTEN} (?:like|love|hate|prefer|enjoy|want|need|use|own|have|live|work|eat|drink)\b(?! (?:(?:it|that|this|you)(?:[.,!;:)]|$| (?:so|too|all|and|but|already)\b)|(?:to (?:know|ask)|you to|help|been|ever|never|not|heard|your|an? (?:question|idea|problem|request)|no idea|some help|more info|more information)\b))|\bmy (?:favou?rite|birthday|email|phone|address|wife|husband|partner|son|daughter|dog|cat|team|boss|job)\b(?! (?:says?|said|thinks?|told|tells?|claims?|claimed|asks?|asked|wrote|writes|believes?)\b)",
         ),
     )
 )

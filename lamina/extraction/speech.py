@@ -7,6 +7,7 @@ one is believed. Every pattern reads a text once, in time that grows with its le
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from lamina.text.sentences import sentences
@@ -65,11 +66,14 @@ _FRAME = re.compile(
     r"(?:data|text|input|sentence|message|user|case)s?)\b|^chapter (?:\d|[ivx]+\b|one\b)",
     re.IGNORECASE,
 )
+_IN_JEST = re.compile(r"\b(?:(?:just|only|was|am|i'm) (?:kidding|joking)|jk)\b", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"\{\{|\$\{|\[[A-Z_ ]{2,30}\]|<[a-z_]{2,30}>|_{3}|\bTODO\b|\bFIXME\b")
 _INVENTED = re.compile(
     r"\b(?:in|from) (?:my|the|this|that|an?|our|his|her|their|your) (?:\w+ )?(?:story|tale|poem|novel|novella|screenplay|"
     r"dreams?|nightmare|scenario|role-?play|simulation|dialogue|template|example)\b"
     r"|^in (?:my|the|this|that|an?|our) (?:\w+ )?(?:game|film|movie|series|show|book|play|script|comic|song)\b"
+    r"|^in (?:english|french|spanish|german|italian|portuguese|dutch|russian|japanese|chinese|korean|arabic|hindi|latin)\b"
+    r"|\b(?:the|this|that|my) (?:phrase|sentence|expression|quote|string|wording) (?:i|my|we)\b"
     rf"|^in it\b|\b(?:the|that|this|his|her) (?:{_FICTION}|hero|heroine|protagonist|narrator|sign|slogan)s? (?:\w+ )?"
     r"(?:says?|goes|go|opens?|begins?|starts?|reads)\b",
     re.IGNORECASE,
@@ -83,7 +87,7 @@ _UNREAL = re.compile(
     rf"n't {_DENIED}\b|\b(?:(?:not|hardly|never) {_DENIED}|if|unless|supposing|suppose|assuming|assume|provided|in case|"
     r"whether|let's say|wish(?:es|ed|ing)?|hope[sd]?|hoping|dream(?:s|ed|t|ing)? (?:of|that|about|i|we)|wonder(?:s|ed|ing)?|"
     r"doubt(?:s|ed)?|pretend(?:s|ed|ing)?|imagin(?:e|es|ed|ing)|untrue|false|wrong that|(?:a|the) (?:lie|myth|rumou?r|joke)|"
-    r"nobody|no one|neither|once(?= (?:i|we) )|had i|were i|should i|as if|as though|impossible|unlikely|perhaps|maybe|possibly|probably|"
+    r"nobody|no one|neither|once(?= (?:i|we) )|had i|were i|should i|as if|as though|impossible|unlikely|not that|legend has it|hypothetically|for the sake of argument|for instance|e\.g\.|perhaps|maybe|possibly|probably|"
     r"like(?= (?:i|my|we) ))(?!\w)",
     re.IGNORECASE,
 )
@@ -142,11 +146,11 @@ class Statement:
 def statements(text: str) -> Iterator[Statement]:
     """Yield the sentences of a text, in order.
 
-    An invented frame ("Write a story …", "Pretend that …") holds until the text ends.
+    An invented frame ("Write a story …", "Pretend that …") holds until the text ends; a jest is one from the start.
     """
     masked = _masked(text)
     end = 0
-    is_invented = False
+    is_invented = _IN_JEST.search(masked) is not None
     for sentence in sentences(masked):
         start = masked.index(sentence, end)
         end = start + len(sentence)
@@ -195,6 +199,8 @@ def _is_speech(quoted: str) -> bool:
     return len(quoted.split(maxsplit=_MAX_TITLE_WORDS)) > _MAX_TITLE_WORDS or bool(_FIRST_PERSON.search(quoted))
 
 
+# The rules of notes and those of edges read the same sentences, one after the other.
+@lru_cache(maxsize=256)
 def _stated_parts(sentence: str) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
     """Return the parts that the speaker states, and those that are stated by anybody."""
     own: list[Span] = []

@@ -80,6 +80,7 @@ def advance(
         best = better.get(link.end) or walk.nodes.get(link.end)
         if there.score >= least and (best is None or there.score > best.score):
             better[link.end] = there
+    # A seed has only its id until a link leads back to it.
     labelled = {link.end: link for link in followed}
     nodes = {
         **{id_: _labelled(node, labelled.get(id_)) for id_, node in walk.nodes.items()},

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from lamina.core.queries import FusedHit, Hit, Memory, Placement, Ranking
+from lamina.core.queries import FusedHit, Memory, Placement, Ranking
 from lamina.core.tiers import SOURCES, TIER_OF, Source, Tier
 
 Key = tuple[Tier, UUID]
@@ -24,7 +24,7 @@ def place_memories(rankings: Mapping[Source, Ranking]) -> list[PlacedMemory]:
     placements = _placements(rankings)
     ranked = [(rank, source, hit) for source in rankings for rank, hit in enumerate(rankings[source])]
     ranked.sort(key=lambda entry: entry[:2], reverse=True)  # The best comes last, and stays.
-    memories = {_key(hit): hit.memory for _, _, hit in ranked}
+    memories = {(hit.memory.tier, hit.memory.id): hit.memory for _, _, hit in ranked}
     return [PlacedMemory(memory, placements[key]) for key, memory in memories.items()]
 
 
@@ -57,13 +57,10 @@ def best_first(found: Iterable[PlacedMemory], score: Callable[[PlacedMemory], fl
     return tuple(FusedHit(item.memory, min(1.0, figure), item.placements) for figure, item in scored)
 
 
-def _key(hit: Hit) -> Key:
-    return hit.memory.tier, hit.memory.id
-
-
 def _placements(rankings: Mapping[Source, Ranking]) -> dict[Key, dict[Source, Placement]]:
     placements: defaultdict[Key, dict[Source, Placement]] = defaultdict(dict)
+    # By name, so that an explanation lists the sources in the same order whichever answered first.
     for source in sorted(rankings):
         for rank, hit in enumerate(rankings[source], start=1):
-            placements[_key(hit)][source] = Placement(rank, hit.score, hit.raw)
+            placements[hit.memory.tier, hit.memory.id][source] = Placement(rank, hit.score, hit.raw)
     return placements

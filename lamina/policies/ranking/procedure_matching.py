@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from uuid import UUID
 
 from lamina.core.procedures import StoredProcedure
 from lamina.policies.ranking.scores import hybrid_score, similarity_score
@@ -90,6 +89,7 @@ class ProcedureCandidate:
 
     def contains_all(self) -> bool:
         """Report whether one side has every word of the other."""
+        # The stop words of a text may leave it without any word, which every other text has.
         return 0 < self.shared_words >= min(self.trigger_words, self.asked_words)
 
 
@@ -126,11 +126,8 @@ def rank_matches(
     """
     found = {candidate.stored.id: _match(question, candidate, policy) for candidate in candidates}
     matches = [match for match in found.values() if match is not None]
-    return tuple(sorted(matches, key=_best_first)[:limit])
-
-
-def _best_first(match: ProcedureMatch) -> tuple[int, float, float, UUID]:
-    return _ORDER[match.stage], -match.score, -match.stored.strength, match.stored.id
+    matches.sort(key=lambda one: (_ORDER[one.stage], -one.score, -one.stored.strength, one.stored.id))
+    return tuple(matches[:limit])
 
 
 def _match(question: str, candidate: ProcedureCandidate, policy: MatchPolicy) -> ProcedureMatch | None:

@@ -85,6 +85,7 @@ class _ReciprocalRank:
         """Return the weighted sum in units of a first rank; ranks beyond the depth stay below every other."""
         shares = [(rank, weight * (self.rrf_k + 1) / (self.rrf_k + rank)) for rank, weight in ranks]
         head = math.fsum(share for rank, share in shares if rank <= self.depth)
+        # So small that deep ranks in all sources together do not reach a rank within the depth in the lightest one.
         below = min(1 / (len(TIER_OF) + 1), min(possible) / math.fsum(possible))
         return head or below * math.fsum(share for _, share in shares)
 

@@ -85,13 +85,14 @@ def _fused(
 ) -> tuple[FusedHit, ...]:
     def score(item: PlacedMemory) -> float:
         scaled = _best_of_each(item, scale_of)
+        # Taken out: for a memory of another tier a path is a bonus, and a missing one no reason to count less.
         by_graph = scaled.pop(Modality.GRAPH, 0.0)
         of_graph = policy.tier_weights.get(Tier.GRAPH, 1.0)
         if item.memory.tier is Tier.GRAPH:
             return of_graph * by_graph
         possible = _modalities(item, answered, has_vector=has_vector)
         attainable = math.fsum(policy.weights[modality] for modality in possible)
-        if not attainable:
+        if not attainable:  # All modalities that could have recognised it have weight 0.
             return of_graph * by_graph
         own = math.fsum(policy.weights[modality] * scaled.get(modality, 0.0) for modality in possible) / attainable
         bonus = policy.weights[Modality.GRAPH] * by_graph / attainable
@@ -144,5 +145,6 @@ def _best_of_each(item: PlacedMemory, scale_of: Callable[[_Group], _Scale]) -> d
 def _between(values: Sequence[float], floor: float, full_figure: float) -> _Scale:
     worst, best = min(values), max(values)
     low = worst if worst < best else floor
+    # The last keeps the divisor above 0 where all figures equal the floor and full_figure is no higher.
     high = max(best, full_figure, low + math.ulp(low))
     return lambda value: min(1.0, max(0.0, (value - low) / (high - low)))

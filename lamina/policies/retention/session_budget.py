@@ -10,6 +10,7 @@ from typing import Literal
 # Messages by which the size and the pace of those to come are judged.
 LATEST_MESSAGES = 10
 LEAST_COMPACTED = 2
+# 0.7 * 10 is 7 in floats, 0.07 * 100 a little more: a session at a share must count as there.
 _TOLERANCE = 1e-9
 BudgetState = Literal["ok", "near", "due"]
 

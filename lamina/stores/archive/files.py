@@ -114,9 +114,6 @@ class Archive:
     def __init__(self, url: str, *, options: Mapping[str, Any] = _NO_OPTIONS) -> None:
         self._store, root = _open_store(url, options)
         self._root = root.rstrip("/")
-        # One name, or all that a driver answers to.
-        protocol: str | tuple[str, ...] = self._store.protocol
-        self._protocols = (protocol,) if isinstance(protocol, str) else protocol
 
     def write(self, name: str, notes: Sequence[ArchivedNote], *, now: datetime) -> ArchiveFile:
         """Write a file of notes and then its manifest, in place of an earlier file of this name.
@@ -315,10 +312,15 @@ class Archive:
         with _translate_errors(file):
             if isinstance(self._store, LocalFileSystem):
                 _replace_on_disk(Path(path), data)
-            elif _PUTS_ATOMICALLY.isdisjoint(self._protocols):
+            elif _PUTS_ATOMICALLY.isdisjoint(self._protocols()):
                 _replace_by_moving(self._store, path, data)
             else:
                 self._store.pipe_file(path, data)
+
+    def _protocols(self) -> tuple[str, ...]:
+        # One name, or all that a driver answers to.
+        names: str | tuple[str, ...] = self._store.protocol
+        return (names,) if isinstance(names, str) else tuple(names)
 
     def _read(self, file: str) -> bytes | None:
         with _translate_errors(file):
