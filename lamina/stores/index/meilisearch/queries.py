@@ -86,7 +86,7 @@ class IndexQuestion:
     def _by_both(self) -> SearchBody:
         if not self.terms:
             return self._by_vector(1.0)
-        return {**self._by_vector(self.semantic_ratio), "q": fold(" ".join(self.terms)), "matchingStrategy": "all"}
+        return {**self._by_vector(self.semantic_ratio), "q": _folded(" ".join(self.terms)), "matchingStrategy": "all"}
 
     def _by_vector(self, ratio: float) -> SearchBody:
         by_meaning = {"vector": self.vector, "hybrid": {"embedder": EMBEDDER, "semanticRatio": ratio}}
@@ -109,10 +109,16 @@ def index_question(
 def _by_term(term: str) -> SearchBody:
     # A run of a script without spaces is many words, of which the rarest one is enough.
     if _WITHOUT_SPACES.search(term):
-        return {"q": fold(term), "matchingStrategy": "frequency"}
+        return {"q": _folded(term), "matchingStrategy": "frequency"}
     # Of the other scripts without spaces it knows some words of some: pairs of characters stand in the index, too.
     asked = question_words(term)
-    return {"q": fold(term) if asked == name_words(term) else " ".join(asked), "matchingStrategy": "all"}
+    return {"q": _folded(term) if asked == name_words(term) else " ".join(asked), "matchingStrategy": "all"}
+
+
+def _folded(text: str) -> str:
+    """Return the text as the index holds it; Meilisearch itself does not tell cases apart."""
+    folded = fold(text)
+    return text if folded == text.casefold() else folded
 
 
 @dataclass(frozen=True, slots=True)
