@@ -8,6 +8,7 @@ import random
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from string import ascii_lowercase
 from typing import Any
 
 MIB = 1024 * 1024
@@ -70,13 +71,17 @@ def _texts() -> Iterator[tuple[str, str]]:
     yield "a million dots", "." * 1_000_000
     yield "a million quotes", '"' * 1_000_000
     yield "a million open brackets", "[" * 1_000_000
-    yield "10^5 distinct words", " ".join(f"{_RANDOM.randrange(36**6):x}" for _ in range(100_000))
+    yield "10^5 distinct words", " ".join("".join(_RANDOM.choices(ascii_lowercase, k=6)) for _ in range(100_000))
     yield "30 000 names", " ".join(f"Ann{number} met Bob{number}." for number in range(15_000))
     yield "20 000 headers of a block", "[Memory: note | 2026-01-15]\n" * 20_000
     yield "20 000 objects of a block", '{"kind": "note", "source": "notes", "id": ' * 20_000
-    yield "a million characters of English", (SENTENCE * 13_000)[:1_000_000]
+    yield "a million characters of English", _english(1_000_000)
     yield "100 000 characters of Thai", ("สวัสดีครับผมชอบกินข้าวมันไก่กับเพื่อน" * 3_000)[:100_000]
-    yield "50 000 characters of Chinese", ("我们决定在星期五发布新版本因为没有人找到气压计。" * 3_000)[:50_000]
+    yield (
+        "50 000 characters of Chinese",
+        "".join(_RANDOM.choices("我们决定在星期五发布新版本因为没有人找到气压计。", k=50_000)),
+    )
+    yield "300 000 characters of English", _english(300_000)
     yield "a lone ideograph", "猫"
     yield "10 000 emoji", "".join(chr(0x1F300 + number % 700) for number in range(10_000))
     yield "stacked combining marks", ("e" + "\u0301" * 500) * 500
@@ -89,14 +94,14 @@ def _texts() -> Iterator[tuple[str, str]]:
 
 
 def _notes() -> Iterator[tuple[str, str]]:
-    yield "100 000 characters of English", (SENTENCE * 1_300)[:100_000]
+    yield "100 000 characters of English", _english(100_000)
     yield "100 000 opening and closing tags", "<b>a</b>" * 12_500
     yield "50 000 quoted lines", "> quoted\n" * 50_000
     yield "50 000 links of markdown", "[a](http://b.c) " * 50_000
 
 
 def _queries() -> Iterator[tuple[str, str]]:
-    yield "100 000 characters of English", (SENTENCE * 1_300)[:100_000]
+    yield "100 000 characters of English", _english(100_000)
     yield "99 990 blanks and a word", " " * 99_990 + "barometer"
     yield "50 000 ideographs", "猫" * 50_000
     yield "50 000 quotes and brackets", '"(' * 25_000 + "x"
@@ -129,7 +134,7 @@ def _documents() -> Iterator[HostileInput]:
         ("overlong UTF-8", "text/plain", b"\xc0\xaf\xe0\x80\xaf" * 1_000),
         ("a bomb in a ZIP", "application/pdf", _zip_bomb()),
         ("a PDF that ends at once", "application/pdf", b"%PDF-1.7\n1 0 obj\n<<" + b"/A " * 100_000),
-        ("10 MB of text", "text/plain", (SENTENCE * 130_000)[: 10 * MIB].encode()),
+        ("10 MB of text", "text/plain", _english(10 * MIB).encode()),
     ):
         encoded = base64.b64encode(content).decode()
         body = {"key": name, "content": encoded, "media_type": media_type, "encoding": "base64"}
@@ -148,9 +153,8 @@ def _shapes() -> Iterator[HostileInput]:
     yield _sent("batch: 1 000 notes", "/v1/notes/batch", {"notes": [f"The box {n} is blue." for n in range(1_000)]})
     yield _sent("batch: 10^5 notes", "/v1/notes/batch", {"notes": ["x"] * 100_000})
     yield _sent("turn: 10^5 messages", "/v1/turns", {"session": "s", "messages": [{"content": "x"}] * 100_000})
-    yield _sent(
-        "turn: 256 long messages", "/v1/turns", {"session": "s", "messages": [{"content": SENTENCE * 400}] * 256}
-    )
+    long = [{"content": f"{number}: {SENTENCE * 12}"} for number in range(256)]
+    yield _sent("turn: 256 long messages", "/v1/turns", {"session": "s", "messages": long})
     filters: Any = {"category": {"in": ["note"]}}
     for _ in range(200):
         filters = {"not": filters}
@@ -185,6 +189,12 @@ def _bodies() -> Iterator[HostileInput]:
     yield HostileInput("body: 100 MB packed by gzip", path, bomb, {**_JSON, "Content-Encoding": "gzip"})
     packed = gzip.compress(json.dumps({"content": f"packed {SENTENCE}"}).encode())
     yield HostileInput("body: a note packed by gzip", path, packed, {**_JSON, "Content-Encoding": "gzip"})
+
+
+def _english(chars: int) -> str:
+    """Return sentences none of which is said twice: equal chunks would be embedded once."""
+    count = chars // len(SENTENCE) + 1
+    return " ".join(f"{SENTENCE}This was number {number}." for number in range(count))[:chars]
 
 
 def _zip_bomb() -> bytes:

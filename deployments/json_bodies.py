@@ -1,5 +1,6 @@
 """Read the bodies of requests as JSON that says everything once."""
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from email.message import Message
 from typing import Any
@@ -10,6 +11,7 @@ from fastapi.routing import APIRoute
 from lamina.core.json_values import read_json
 from lamina.errors import InvalidInput
 
+LONG_BODY_BYTES = 50_000
 _CHARSETS = ("utf", "us-ascii")
 
 
@@ -17,7 +19,10 @@ class _JsonRequest(Request):
     async def json(self) -> Any:
         if not hasattr(self, "_json"):
             self._refuse_charset()
-            self._json = read_json(await self.body(), "body")
+            body = await self.body()
+            # In a thread: a body of the largest size takes seconds, and no other request waits for it.
+            is_long = len(body) > LONG_BODY_BYTES
+            self._json = await asyncio.to_thread(read_json, body, "body") if is_long else read_json(body, "body")
         return self._json
 
     def _refuse_charset(self) -> None:

@@ -1,5 +1,6 @@
 """The HTTP ingress and fusion as a deployment."""
 
+import gc
 from collections.abc import Mapping
 from typing import Any
 
@@ -65,7 +66,11 @@ class RouterDeployment:
 
     def __serve_build_asgi_app__(self) -> FastAPI:
         """Return the HTTP application; called once by Serve after the constructor."""
-        return build_api(self._services)
+        api = build_api(self._services)
+        # What was imported and built so far stays: a full collection would walk through all of it each time, and hold
+        # every request up for a tenth of a second.
+        gc.freeze()
+        return api
 
     async def check_health(self) -> None:
         """Return if this process can work: its loop turns and its pool is open, or can be opened.

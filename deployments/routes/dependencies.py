@@ -10,6 +10,7 @@ from deployments.services import ServicesDep
 from lamina.api.fields import Strict
 from lamina.api.scope import ScopeIn
 from lamina.core.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE
+from lamina.errors import InvalidInput
 from lamina.stores.postgres.idempotency import Once, hash_request
 from lamina.text.hygiene import clean_id
 
@@ -42,8 +43,14 @@ class WriteKey:
 
     def once(self, tenant: str, body: Strict) -> Once | None:
         """Identify a write by its key and body, so that it happens once; ``None`` without a key."""
+        if self.key is None:
+            return None
         # Postgres keeps a hash of this: under another class name, a key that was sent before would be refused.
-        request = {"request": type(body).__name__, **body.model_dump(mode="json", exclude_unset=True)}
+        try:
+            sent = body.model_dump(mode="json", exclude_unset=True)
+        except ValueError as error:  # Pydantic's own limit, some 250 levels.
+            raise InvalidInput("body", "is nested too deeply") from error
+        request = {"request": type(body).__name__, **sent}
         return self.once_for_request(tenant, request, body.user if isinstance(body, ScopeIn) else None)
 
     def once_for_request(self, tenant: str, request: object, user: str | None = None) -> Once | None:

@@ -31,7 +31,7 @@ class MessageIn(Strict):
 class TurnIn(ScopeIn):
     """The messages of one turn of a session."""
 
-    messages: list[MessageIn] = Field(description=f"1 to {MAX_MESSAGES} messages, in order.")
+    messages: list[MessageIn] = Field(max_length=MAX_MESSAGES, description=f"1 to {MAX_MESSAGES} messages, in order.")
 
 
 class StoredMessage(Output):

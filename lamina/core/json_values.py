@@ -1,6 +1,7 @@
 """JSON values: reading them without ambiguity, and their equality, in which types count."""
 
 import json
+from collections import Counter
 from typing import Any, NoReturn
 
 from lamina.errors import InvalidInput
@@ -24,8 +25,7 @@ def read_json(text: str | bytes, field: str) -> Any:
     def read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for key in keys if keys.count(key) > 1)
+            twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
             raise InvalidInput(field, f"names {twice!r} twice in one object; send it once")
         return found
 

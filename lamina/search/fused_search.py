@@ -30,6 +30,7 @@ from lamina.search.query_embedding import embed_query
 from lamina.search.tier_sources import SourceOutcome
 
 SHARES = "shares"
+LONG_TEXT_CHARS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,10 @@ class Search:
         self._meter.record(SEARCH_SECONDS, time.monotonic() - began)
 
     async def _search(self, request: SearchRequest, hints: SearchHints) -> Answer:
-        query, without_vector = await self._embed(replace(request.query(), generation=self._generation), hints)
+        # The words of a long question take a tenth of a second; nobody else waits for them.
+        is_long = len(request.text) > LONG_TEXT_CHARS
+        asked = await asyncio.to_thread(request.query) if is_long else request.query()
+        query, without_vector = await self._embed(replace(asked, generation=self._generation), hints)
         outcomes, foreign = await asyncio.gather(
             self._ask(request.tiers, query, hints), self._ask_others(request.tiers, query, hints)
         )

@@ -7,6 +7,8 @@ and so are composed before they are stored.
 import math
 import unicodedata
 
+import regex
+
 from lamina.errors import InvalidInput
 
 MAX_ID_CHARS = 128
@@ -15,7 +17,7 @@ MAX_QUERY_CHARS = 100_000
 MAX_JSON_DEPTH = 64
 
 # Controls, formats such as zero-width marks, blanks and line ends of every script, surrogates.
-_INVISIBLE = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp", "Cs"})
+_VISIBLE = regex.compile(r"(?V1)[^\p{Cc}\p{Cf}\p{Z}\p{Cs}]")
 
 
 def clean(value: str, field: str, *, limit: int = MAX_CONTENT_CHARS) -> str:
@@ -110,4 +112,4 @@ def _clean_json(value: object, field: str, depth: int) -> object:
 
 def is_blank(text: str) -> bool:
     """Tell whether no character of the text is visible: spaces, zero-width marks, controls."""
-    return all(unicodedata.category(char) in _INVISIBLE for char in text)
+    return _VISIBLE.search(text) is None

@@ -1,9 +1,10 @@
 """Where sentences end."""
 
-import re
+import regex
 
 # The dot of an initial ("George W. Bush") or of a short title ("Dr. Lee") ends nothing.
-_SENTENCE_END = re.compile(
+# Of regex, not of re: it lets other threads run while it searches a long text.
+_SENTENCE_END = regex.compile(
     r"(?<=[.!?])(?<!\b[A-HJ-Z]\.)(?<!\b(?:Mr|Ms|Dr|St|Mt)\.)(?<!\bMrs\.)(?<!\bProf\.)(?<!\b[ei]\.[ge]\.)\s++"
     # Each run of blanks is tried once, from its start: from each of its blanks the work would be quadratic.
     r"|(?<!\s)[^\S\n]*+\n\s*+"

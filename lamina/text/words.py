@@ -9,6 +9,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 import regex
@@ -144,6 +145,7 @@ def _words_of_run(run: "regex.Match[str]") -> Iterator[str]:
         yield text[start : start + 2]
 
 
+@lru_cache(maxsize=8192)  # Every passage of a document has its title.
 def name_key(name: str) -> str:
     """Return the key of a name: spellings that :func:`lamina.text.folding.fold` does not tell apart have the same.
 

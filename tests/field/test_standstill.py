@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from lamina.core.json_values import read_json
 from lamina.core.memories import Message, Role, new_id
+from lamina.errors import InvalidInput
 from lamina.extraction.name_matching import name_candidates
 from lamina.extraction.rules import extract_by_rules
 from lamina.models.hashing import HashingModel
@@ -194,3 +196,46 @@ async def test_a_search_gets_its_vector_while_a_long_text_and_documents_are_embe
     assert were_busy
     assert [answer["degraded"] for answer in answers] == [["graph"]] * 5
     assert stored == [201, 201]
+
+
+def nested(levels: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize("levels", [65, 240, 400, 900])
+@pytest.mark.parametrize("headers", [{}, {"Idempotency-Key": "k"}])
+async def test_metadata_that_are_nested_too_deeply_are_refused(
+    application: Application, levels: int, headers: dict[str, str]
+) -> None:
+    body = {"content": "x", "metadata": nested(levels)}
+
+    answer = await application.client().post("/v1/notes", json=body, headers=headers)
+
+    assert answer.status_code == 422, answer.text
+    assert "nested" in answer.json()["detail"]
+
+
+async def test_a_hundred_thousand_messages_are_refused_before_they_are_read(application: Application) -> None:
+    client = application.client()
+    content = json.dumps({"session": "s", "messages": [{"content": "x"}] * 100_000})
+
+    begin = time.process_time()
+    answer = await client.post("/v1/turns", content=content, headers={"Content-Type": "application/json"})
+    seconds = time.process_time() - begin
+
+    assert answer.status_code == 422
+    assert "256" in answer.json()["detail"]
+    assert seconds < 1.5
+
+
+def test_a_key_that_stands_twice_is_found_among_a_hundred_thousand() -> None:
+    pairs = ", ".join(f'"k{number}": 1' for number in range(100_000))
+
+    begin = time.process_time()
+    with pytest.raises(InvalidInput, match="names 'k99999' twice"):
+        read_json(f'{{{pairs}, "k99999": 2}}', "body")
+
+    assert time.process_time() - begin < 2
