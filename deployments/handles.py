@@ -95,11 +95,15 @@ class EmbedderHandle(RemoteDeployment):
         try:
             found: Sequence[Sequence[tuple[Chunk, ...]]] = await self.call("embed_questions", calls)
         except Unavailable as error:
-            # A replica of the version before, which knows one queue.
-            if not isinstance(error.__cause__, RayTaskError) or not isinstance(error.__cause__.cause, AttributeError):
+            # A replica of the version before has one queue, and Serve says so of its methods.
+            if not _is_of_serve(error.__cause__):
                 raise
             found = await self.call("embed_calls", calls)
         return found
+
+
+def _is_of_serve(cause: BaseException | None) -> bool:
+    return isinstance(cause.cause if isinstance(cause, RayTaskError) else cause, RayServeException)
 
 
 class TierHandle(RemoteDeployment):

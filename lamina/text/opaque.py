@@ -35,8 +35,10 @@ _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
 _BROKEN = re.compile("[\ufffd\x01-\x08\x0e-\x1f\x7f-\x9f]")
 _LONG_RUN = re.compile(r"\S{24,}")
 _HEX_GROUP = re.compile(r"(?:0x|\\x)?(?:[0-9a-fA-F]{2}|[0-9a-fA-F]{4}|[0-9a-fA-F]{8}|[0-9a-fA-F]{16}),?")
-# Base 64 has letters of both cases and digits; bytes in hexadecimal fill more of a line than a hash of a commit.
-_ENCODED_LINE = re.compile(r"(?=[^\n]*[a-z])(?=[^\n]*[A-Z])(?=[^\n]*\d)[A-Za-z0-9+/=_-]{40,}|[0-9a-fA-F]{56,}")
+_ENCODED_LINE = re.compile(r"[A-Za-z0-9+/=_-]{40,}+")
+# Bytes in hexadecimal fill more of a line than the hash of a commit.
+_HEX_LINE = re.compile(r"[0-9a-fA-F]{56,}+")
+_DIGITS = frozenset("0123456789")
 _LEAST_GROUPS = 6
 
 
@@ -145,7 +147,7 @@ def _dumps(text: str) -> Iterator[Span]:
 
 def _is_dump(line: str) -> bool:
     stripped = line.strip(" \t\r>\"'+,;")
-    if _ENCODED_LINE.fullmatch(stripped):
+    if _HEX_LINE.fullmatch(stripped) or (_ENCODED_LINE.fullmatch(stripped) and _is_mixed(stripped)):
         return True
     groups = [group for group in stripped.split() if _HEX_GROUP.fullmatch(group)]
     shown = sum(map(len, groups))
@@ -153,3 +155,8 @@ def _is_dump(line: str) -> bool:
     return (
         len(groups) >= _LEAST_GROUPS and shown >= 0.5 * len(stripped.replace(" ", "")) and lettered >= 0.1 * len(groups)
     )
+
+
+def _is_mixed(line: str) -> bool:
+    """Report whether a line has letters of both cases and digits, as base 64 has."""
+    return line.lower() != line != line.upper() and not _DIGITS.isdisjoint(line)

@@ -1,0 +1,114 @@
+import asyncio
+import time
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from ray.exceptions import RayTaskError
+from ray.serve.exceptions import RayServeException
+
+from deployments.embedder import EmbedderDeployment
+from deployments.handles import EmbedderHandle
+from lamina.core.memories import Chunk
+from lamina.errors import Unavailable
+from lamina.models.batching import BatchingEmbedder
+from lamina.models.hashing import HashingModel
+from lamina.settings import HashingSettings, Settings
+
+Calls = Sequence[tuple[str, ...]]
+BOOK = " ".join(f"word{number}" for number in range(20_000))
+
+
+class Slow(HashingModel):
+    """Takes ten milliseconds a chunk, and notes what it embeds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.texts += texts
+        time.sleep(0.01 * len(texts))
+        return super().encode(texts)
+
+
+class Replicas:
+    """A handle of several replicas in this process, each call going to the next one."""
+
+    def __init__(self, count: int) -> None:
+        self.models = [Slow() for _ in range(count)]
+        self.replicas = [self._replica(model) for model in self.models]
+        self.turn = 0
+
+    @staticmethod
+    def _replica(model: Slow) -> EmbedderDeployment:
+        replica = EmbedderDeployment(Settings(embedding=HashingSettings()), "cpu", model.identity)
+        replica._embedder = BatchingEmbedder(model)
+        return replica
+
+    def __getattr__(self, method: str) -> Any:
+        async def remote(*arguments: Any) -> Any:
+            self.turn += 1
+            return await getattr(self.replicas[self.turn % len(self.replicas)], method)(*arguments)
+
+        return SimpleNamespace(remote=remote)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+async def test_questions_are_answered_while_every_replica_embeds_a_book(count: int) -> None:
+    replicas = Replicas(count)
+    handle = EmbedderHandle(replicas)  # type: ignore[arg-type]
+
+    books = [asyncio.create_task(handle.embed_chunks([f"{number} {BOOK}"])) for number in range(2 * count)]
+    await asyncio.sleep(0.2)
+    rows = await asyncio.wait_for(asyncio.gather(*(handle.embed([f"question {n}"]) for n in range(6))), 20)
+    were_busy = not any(book.done() for book in books)
+    chunks = await asyncio.gather(*books)
+
+    assert were_busy
+    assert [row.shape for row in rows] == [(1, 384)] * 6
+    assert all(len(found) > 50 for (found,) in chunks)
+
+
+async def test_a_short_write_waits_for_no_book_of_another() -> None:
+    handle = EmbedderHandle(Replicas(1))  # type: ignore[arg-type]
+
+    book = asyncio.create_task(handle.embed_chunks([BOOK]))
+    note = asyncio.create_task(handle.embed_chunks(["tea"]))
+    await note
+    was_busy = not book.done()
+    await book
+
+    assert was_busy
+
+
+class Older:
+    """A replica of the version before, which has no queue for questions."""
+
+    def __init__(self, fault: Exception) -> None:
+        self.fault = fault
+
+    async def _embed_questions(self, calls: Calls) -> None:
+        raise RayTaskError("embed_questions", "its traceback", self.fault)
+
+    async def _embed_calls(self, calls: Calls) -> list[list[tuple[Chunk, ...]]]:
+        return [[(Chunk(0, len(text), np.ones(2, dtype=np.float32).tobytes()),) for text in texts] for texts in calls]
+
+    def __getattr__(self, name: str) -> Any:
+        return SimpleNamespace(remote=object.__getattribute__(self, f"_{name}"))
+
+
+async def test_a_replica_of_the_version_before_answers_questions_too() -> None:
+    unknown = RayServeException("Tried to call a method 'embed_questions' that does not exist.")
+
+    rows = await EmbedderHandle(Older(unknown)).embed(["who?"])  # type: ignore[arg-type]
+
+    assert rows.shape == (1, 2)
+
+
+async def test_another_fault_of_a_replica_is_told_as_it_is() -> None:
+    with pytest.raises(Unavailable, match="ValueError"):
+        await EmbedderHandle(Older(ValueError("a bug"))).embed(["who?"])  # type: ignore[arg-type]
