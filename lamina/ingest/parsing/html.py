@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import regex
 from selectolax.lexbor import LexborHTMLParser
 
 _DROPPED = frozenset(
@@ -20,8 +21,9 @@ _CELLS = frozenset(("td", "th"))
 _KEEPS_SPACE = frozenset(("pre", "textarea"))
 _SPACE = re.compile(r"[ \t\n\f\r]+")
 # Tags that nest; those that HTML closes by itself do not.
-_NESTING = re.compile(
-    r"<(/?)(?!(?:p|li|dt|dd|tr|td|th|option|br|hr|img|input|meta|link|wbr|col|source)\b)[a-z]", re.IGNORECASE
+# Of regex, not of re: other threads run while it searches.
+_NESTING = regex.compile(
+    r"<(/?)(?!(?:p|li|dt|dd|tr|td|th|option|br|hr|img|input|meta|link|wbr|col|source)\b)[a-z]", regex.IGNORECASE
 )
 _TEXT, _LINE, _CELL = "-text", "\n", " | "
 

@@ -19,6 +19,7 @@ from lamina.stores.postgres.tiers import LINKED
 
 QUERIES = load_queries("links.sql")
 
+MENTIONS_AT_ONCE = 500
 SIMILAR_FAN_OUT = 3
 MIN_SIMILARITY = 0.5
 MAX_UNLINKED = 500
@@ -67,8 +68,12 @@ async def put_mentions(connection: Connection, scope: Scope, mentions: Sequence[
     valid = (item for item in mentions if item.entity in existing)
     # In one order, so that two writers of the same entities cannot deadlock.
     in_order = sorted(valid, key=lambda item: (item.entity, item.memory, item.kind))
-    if not in_order:
-        return
+    # In parts: the arrays of a long document take the time of many requests to write.
+    for start in range(0, len(in_order), MENTIONS_AT_ONCE):
+        await _put_some(connection, scope, in_order[start : start + MENTIONS_AT_ONCE])
+
+
+async def _put_some(connection: Connection, scope: Scope, in_order: Sequence[Mention]) -> None:
     await connection.execute(
         QUERIES["raise_entity_confidence"],
         {
