@@ -11,7 +11,7 @@ RETURNING next_position
 -- name: find_messages
 SELECT id, content_hash, position FROM messages
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
-  AND content_hash = ANY(%(hashes)s)
+  AND user_id IS NOT DISTINCT FROM %(user_id)s AND content_hash = ANY(%(hashes)s)
 
 -- name: insert_message
 INSERT INTO messages (
@@ -39,12 +39,14 @@ FROM (
     (SELECT * FROM messages
      WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
        AND session_id = %(session_id)s AND NOT is_summary AND (%(include_compacted)s OR compacted_at IS NULL)
+       AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s)
      ORDER BY position
      LIMIT %(offset)s + %(limit)s)
     UNION ALL
     (SELECT * FROM messages
      WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
        AND session_id = %(session_id)s AND is_summary AND (%(include_compacted)s OR compacted_at IS NULL)
+       AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s)
      ORDER BY position
      LIMIT %(offset)s + %(limit)s)
 ) AS both_kinds
