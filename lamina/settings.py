@@ -475,6 +475,7 @@ class DocumentsSettings(_Section):
     max_bytes: int = Field(20_000_000, ge=1, description="Largest file accepted, in bytes.")
     max_chars: int = Field(2_000_000, ge=1, description="Most characters of text in one document.")
     parse_deadline_s: float = Field(30.0, gt=0, description="Seconds after which a document counts as unreadable.")
+    parse_memory_mib: int = Field(1024, ge=256, description="Most memory that reading one document takes, in MiB.")
     embed_budget_s: float = Field(
         1200.0,
         gt=0,

@@ -132,7 +132,7 @@ def _once_for_file(tenant: str, write_key: WriteKey, form: FileIn, upload: Uploa
 async def _put(
     services: Services, scope: Scope, upload: Upload, once: Once | None, response: Response
 ) -> PutDocumentOut:
-    document = await services.documents.recorder.read(upload)
+    document = await services.documents.recorder.read(scope.tenant, upload)
     with measured_write(services.meter, Tier.DOCUMENTS):
         stored = await services.documents.recorder.put(scope, [document], once)
     result = PutDocumentOut.from_attributes(stored.documents[0])
@@ -146,7 +146,9 @@ async def put_documents(
 ) -> PutDocumentsOut:
     """Store many documents in one transaction; each item has a result of its own."""
     scope = body.scope(credential.tenant)
-    reading = (_read_document(services, item, f"documents.{place}") for place, item in enumerate(body.documents))
+    reading = (
+        _read_document(services, scope.tenant, item, f"documents.{place}") for place, item in enumerate(body.documents)
+    )
     batch = Batch(await asyncio.gather(*reading))
     documents = batch.accepted()
     if not documents:  # Even an empty write would raise the namespace's epoch.
@@ -158,10 +160,10 @@ async def put_documents(
     return PutDocumentsOut(results=batch.results(stored, DocumentItem), epoch=recorded.epoch)
 
 
-async def _read_document(services: Services, item: Any, path: str) -> Document | Refused:
+async def _read_document(services: Services, tenant: str, item: Any, path: str) -> Document | Refused:
     try:
         upload = DocumentFields.model_validate(item).upload(path)
-        return await services.documents.recorder.read(upload, path)
+        return await services.documents.recorder.read(tenant, upload, path)
     except (ValidationError, InvalidInput) as error:
         return refuse(error, path)
 

@@ -1,11 +1,12 @@
 """Write documents: parse, split, embed, then one transaction."""
 
 import asyncio
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
+from weakref import WeakValueDictionary
 
 from pydantic import TypeAdapter
 
@@ -17,8 +18,8 @@ from lamina.core.tiers import Tier
 from lamina.errors import InvalidInput
 from lamina.ingest.embedding import EmbeddingBudget, embed_in_time
 from lamina.ingest.memory_linking import MemoryLinker, MemoryText, PreparedLinks
-from lamina.ingest.parsing.parse import DocumentLimits, known_media_type, parse
-from lamina.ingest.parsing.passages import split
+from lamina.ingest.parsing.parse import known_media_type
+from lamina.ingest.parsing.processes import ReadDocument, ReadingLimits, ReadingOrder, reader_processes
 from lamina.ingest.write_once import write_once
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.documents import (
@@ -46,12 +47,12 @@ class DocumentPolicy:
     """How documents are read and cut.
 
     Args:
-        limits: How large one may be.
+        limits: What the reading of one may take.
         passage_chars: Most characters of a passage.
         parse_deadline_s: Seconds after which a document counts as unreadable.
     """
 
-    limits: DocumentLimits
+    limits: ReadingLimits
     passage_chars: int
     parse_deadline_s: float
 
@@ -134,26 +135,43 @@ class DocumentRecorder:
         self._clock = clock
         self._embed_deadline_s = embed_deadline_s
         self._budget = budget
-        self._parsers = asyncio.Semaphore(PARSERS)
+        self._processes = reader_processes(policy.limits)
+        # Threads of their own, which only wait for a process: those of other writes stay free.
+        self._threads = ThreadPoolExecutor(PARSERS, thread_name_prefix="document")
+        self._places = asyncio.Semaphore(PARSERS)
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def read(self, upload: Upload, field_path: str = "") -> Document:
-        """Parse an upload and cut it into passages; nothing is written.
+    async def read(self, tenant: str, upload: Upload, field_path: str = "") -> Document:
+        """Parse an upload and cut it into passages; nothing is written. A tenant's uploads are read one by one.
 
         Raises:
             InvalidInput: Naming the field under ``field_path``: an unclean one, an unknown media
-                type, or content that is too large, broken, encrypted or without text.
+                type, or content that is too large, broken, encrypted, without text, or takes too long to read.
         """
         cleaned = clean_upload(upload, field_path)
-        stop = threading.Event()
-        async with self._parsers:
-            reading = asyncio.to_thread(_read, cleaned, field_path, self._policy, stop.is_set)
-            try:
-                return await asyncio.wait_for(reading, self._policy.parse_deadline_s)
-            except TimeoutError as error:
-                reason = f"was not read within {self._policy.parse_deadline_s} s; send it in parts, or its text"
-                raise InvalidInput(f"{field_path}.content" if field_path else "content", reason) from error
-            finally:
-                stop.set()
+        kind, _ = known_media_type(upload.media_type, f"{field_path}.media_type" if field_path else "media_type")
+        order = ReadingOrder(cleaned.content, cleaned.media_type, field_path, self._policy.passage_chars)
+        async with self._turns.setdefault(tenant, asyncio.Lock()), self._places:
+            found = await self._read(order)
+        return document_of(cleaned, found.parsed, found.passages, kind)
+
+    async def _read(self, order: ReadingOrder) -> ReadDocument:
+        process = self._processes.take()
+        try:
+            reading = asyncio.get_running_loop().run_in_executor(self._threads, process.read, order)
+            found = await asyncio.wait_for(reading, self._policy.parse_deadline_s)
+        except TimeoutError as error:
+            process.kill()
+            reason = f"was not read within {self._policy.parse_deadline_s} s; send it in parts, or its text"
+            raise InvalidInput(order.field, reason) from error
+        except InvalidInput:
+            self._processes.give_back(process)
+            raise
+        except BaseException:
+            process.kill()
+            raise
+        self._processes.give_back(process)
+        return found
 
     async def put(self, scope: Scope, documents: Sequence[Document], once: Once | None = None) -> RecordedDocuments:
         """Store documents, each in place of the scope's one of its key; return the results in their order.
@@ -253,12 +271,6 @@ class DocumentRecorder:
         if known is None or known.content_hash != document.content_hash():
             raise _ChangedMeanwhileError
         return DocumentResult(known.id, document.key, "existed", known.version, known.passages)
-
-
-def _read(upload: Upload, field_path: str, policy: DocumentPolicy, is_stopped: Callable[[], bool]) -> Document:
-    parsed = parse(upload.content, upload.media_type, policy.limits, field_path=field_path, is_stopped=is_stopped)
-    kind, _ = known_media_type(upload.media_type, "media_type")
-    return document_of(upload, parsed, split(parsed, kind, passage_chars=policy.passage_chars), kind)
 
 
 def _prepare(

@@ -25,6 +25,7 @@ from lamina.ingest.graph import GraphRecorder
 from lamina.ingest.hits import HitCounter
 from lamina.ingest.memory_linking import MemoryLinker
 from lamina.ingest.parsing.parse import DocumentLimits
+from lamina.ingest.parsing.processes import ReadingLimits
 from lamina.ingest.procedures import ProcedureRecorder
 from lamina.ingest.turns import Recorder
 from lamina.policies.ranking.composite import CompositePolicy
@@ -90,7 +91,11 @@ def build_document_parts(settings: Settings, pool: Pool, embedder: Embedder, gen
         embedder,
         build_memory_linker(settings, embedder, generation),
         DocumentPolicy(
-            DocumentLimits(max_bytes=chosen.max_bytes, max_chars=chosen.max_chars),
+            ReadingLimits(
+                DocumentLimits(max_bytes=chosen.max_bytes, max_chars=chosen.max_chars),
+                cpu_s=chosen.parse_deadline_s,
+                memory_bytes=chosen.parse_memory_mib * 1024**2,
+            ),
             passage_chars=chosen.passage_chars,
             parse_deadline_s=chosen.parse_deadline_s,
         ),
