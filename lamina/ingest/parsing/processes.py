@@ -4,6 +4,7 @@ A process has limits of processor time and memory, can write no file, and knows 
 ones wait for the next document, because a start takes as long as the reading of many.
 """
 
+import atexit
 import os
 import pickle
 import resource
@@ -159,11 +160,18 @@ class ReaderProcesses:
         """Keep a process that is done with its document."""
         self._idle.append(process)
 
+    def close(self) -> None:
+        """End all that wait."""
+        while self._idle:
+            self._idle.pop().kill()
+
 
 @cache
 def reader_processes(limits: ReadingLimits) -> ReaderProcesses:
     """Return the processes with these limits that all of this process shares."""
-    return ReaderProcesses(limits)
+    processes = ReaderProcesses(limits)
+    atexit.register(processes.close)
+    return processes
 
 
 def _send(stream: IO[bytes] | BinaryIO, message: bytes) -> None:
