@@ -637,8 +637,6 @@ ALTER TABLE ONLY public.message_chunks
     ADD CONSTRAINT message_chunks_pkey PRIMARY KEY (message_id, generation, chunk);
 ALTER TABLE ONLY public.messages
     ADD CONSTRAINT messages_pkey PRIMARY KEY (id);
-ALTER TABLE ONLY public.messages
-    ADD CONSTRAINT messages_tenant_workspace_namespace_session_id_content_hash_key UNIQUE (tenant, workspace, namespace, session_id, content_hash);
 ALTER TABLE ONLY public.note_chunks
     ADD CONSTRAINT note_chunks_pkey PRIMARY KEY (note_id, generation, chunk);
 ALTER TABLE ONLY public.note_sources
@@ -713,6 +711,7 @@ CREATE INDEX message_chunks_embedding ON public.message_chunks USING hnsw (embed
 CREATE INDEX message_chunks_scope ON public.message_chunks USING btree (tenant, workspace, namespace, session_id);
 CREATE INDEX messages_by_id ON public.messages USING btree (tenant, workspace, namespace, id);
 CREATE UNIQUE INDEX messages_one_at_each_position ON public.messages USING btree (tenant, workspace, namespace, session_id, "position") WHERE (NOT is_summary);
+CREATE UNIQUE INDEX messages_one_of_each ON public.messages USING btree (tenant, workspace, namespace, session_id, content_hash, user_id) NULLS NOT DISTINCT;
 CREATE INDEX messages_summaries ON public.messages USING btree (tenant, workspace, namespace, session_id, "position") WHERE is_summary;
 CREATE INDEX note_chunks_embedding ON public.note_chunks USING hnsw (embedding public.vector_cosine_ops) WITH (m='16', ef_construction='64') WHERE (tsv IS NOT NULL);
 CREATE INDEX note_chunks_words ON public.note_chunks USING gin (tenant, workspace, namespace, tsv) WHERE (tsv IS NOT NULL);
