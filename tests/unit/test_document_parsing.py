@@ -153,13 +153,6 @@ def test_a_file_or_a_text_that_is_too_large_is_refused() -> None:
         read(pdf(["x" * 30]), PDF, DocumentLimits(max_bytes=10_000, max_chars=20))
 
 
-def test_a_pdf_whose_reader_left_is_not_read_on() -> None:
-    pages = iter([False, True])
-
-    with pytest.raises(InvalidInput, match="takes too long"):
-        parse(pdf(["one"], ["two"]), PDF, LIMITS, is_stopped=lambda: next(pages))
-
-
 def test_a_field_is_named_by_its_path() -> None:
     with pytest.raises(InvalidInput) as refused:
         parse("", TEXT, LIMITS, field_path="documents.3")

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 HEADING_JOIN = " > "
 _ALIASES = {"text/x-markdown": MARKDOWN, "application/xhtml+xml": HTML, "application/x-pdf": PDF}
 MAX_NESTING = 4_000  # Ten times what large pages have.
-Stop = Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +44,12 @@ class SourceDocument:
 
     Args:
         field: Path of the caller's field that holds the content.
-        is_stopped: Tells that nobody waits any more.
     """
 
     content: str | bytes
     charset: str | None
     field: str
     limits: DocumentLimits
-    is_stopped: Stop
 
 
 def parse(
@@ -61,7 +58,6 @@ def parse(
     limits: DocumentLimits,
     *,
     field_path: str = "",
-    is_stopped: Stop = lambda: False,
 ) -> Parsed:
     """Return the text of a document, with its title and sections.
 
@@ -70,7 +66,6 @@ def parse(
         media_type: Its format, perhaps with a charset; without one, its own declaration counts, or its bytes tell.
         limits: How large it may be.
         field_path: Path of the document in the caller's request.
-        is_stopped: Asked between the pages of a PDF; parsing ends where it says so.
 
     Raises:
         InvalidInput: For an unknown media type, a document that is too large, broken, encrypted or
@@ -80,7 +75,7 @@ def parse(
     kind, charset = known_media_type(media_type, f"{prefix}media_type")
     field = f"{prefix}content" if isinstance(content, str) else f"{prefix}content_base64"
     _check_size(content, field, limits.max_bytes)
-    parsed = _PARSERS[kind](SourceDocument(content, charset, field, limits, is_stopped))
+    parsed = _PARSERS[kind](SourceDocument(content, charset, field, limits))
     if is_blank(parsed.text):
         raise InvalidInput(field, f"has no text in it{_REMEDIES.get(kind, '')}")
     return parsed
@@ -241,8 +236,6 @@ def _pages(reader: "PdfReader", source: SourceDocument) -> Iterator[str]:
     """Yield the text of each page, ended by a blank line."""
     size = 0
     for page in reader.pages:
-        if source.is_stopped():
-            raise InvalidInput(source.field, "takes too long to read; send it in parts, or its text")
         text = unicodedata.normalize("NFC", _printable(page.extract_text())).strip()
         size += len(text) + 2
         if size > source.limits.max_chars:
