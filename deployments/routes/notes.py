@@ -73,7 +73,12 @@ async def put_notes(body: BatchIn, services: ServicesDep, credential: WriterDep,
     once = write_key.once(credential.tenant, body)
     with measured_write(services.meter, Tier.NOTES, len(notes)):
         recorded = await services.recorder.put_notes(scope, notes, once)
-    stored = [BatchItem(status="existed" if item.existed else "created", id=item.id) for item in recorded.notes]
+    stored = [
+        BatchItem(
+            status="existed" if item.existed else "created", id=item.id, merged=item.merged, difference=item.difference
+        )
+        for item in recorded.notes
+    ]
     return BatchOut(results=batch.results(stored, BatchItem), epoch=recorded.epoch)
 
 

@@ -5,12 +5,18 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
+from lamina.text.paraphrase import Difference
+
 
 class BatchItem(BaseModel):
     """The result of one item of a batch."""
 
     status: Literal["created", "existed", "invalid"] = Field(description="What became of it.")
     id: UUID | None = Field(None, description="Id of the note; none for an invalid item.")
+    merged: bool = Field(default=False, description="Whether an existing note says the same in other words.")
+    difference: Difference | None = Field(
+        None, description="How a merged text differs from that note: spelling, forms, synonyms or wording."
+    )
     error: str | None = Field(None, description="What is wrong with an invalid item, naming its field.")
 
 

@@ -10,6 +10,7 @@ from lamina.api.fields import ABSENT, MAX_BATCH, Fraction, Moment, Output, Stric
 from lamina.api.scope import ScopeIn
 from lamina.core.memories import MAX_TTL_S, Category, Note, StoredNote, clean_expiry
 from lamina.errors import InvalidInput
+from lamina.text.paraphrase import Difference
 
 TimeToLive = Annotated[float, Field(strict=True, gt=0, le=MAX_TTL_S)]
 
@@ -17,10 +18,13 @@ TimeToLive = Annotated[float, Field(strict=True, gt=0, le=MAX_TTL_S)]
 class PutResult(Output):
     """The result of storing a note."""
 
-    id: UUID = Field(description="Id of the note, or of the equal note that was there before.")
+    id: UUID = Field(description="Id of the note, or of the one that was there before and says the same.")
     existed: bool = Field(description="Whether the scope already had a note of this text.")
     merged: bool = Field(
         default=False, description="Whether it had one that says the same in other words; that one now matters more."
+    )
+    difference: Difference | None = Field(
+        None, description="How a merged text differs from that note: spelling, forms, synonyms or wording."
     )
 
 

@@ -18,6 +18,7 @@ from lamina.text.english import FUNCTION_WORDS, SENTENCE_STARTERS
 from lamina.text.hygiene import is_blank
 from lamina.text.numbers import depends_on_moment, figures
 from lamina.text.paraphrase import is_same_statement
+from lamina.text.segments import segments
 from lamina.text.sentences import sentences
 from lamina.text.words import estimated_tokens, words
 
@@ -192,7 +193,7 @@ def _quotable_sentences(sources: Sequence[SourceText], most_tokens: int) -> list
     for source in ordered:
         for text, day in _dated_sentences(source, longest):
             item = _sentence(text, day, source.importance, len(found))
-            found.setdefault((*(words(text) or [text]), item.anchor), item)
+            found.setdefault((*([one.lower() for one in segments(text)] or [text]), item.anchor), item)
     # Single words without a figure are left out, unless there is nothing else.
     whole = [item for item in found.values() if item.figures or len(words(item.text)) > 1] or list(found.values())
     most = heapq.nlargest(MAX_SENTENCES, whole, key=lambda item: (len(item.figures), item.importance, -item.place))

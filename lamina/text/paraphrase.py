@@ -1,97 +1,37 @@
 """Decide whether two texts that are near by meaning say the same.
 
 Vectors put "lives in Graz" next to "lives in Linz", and "a clinic in Mercer County" next to "a clinic in Macoupin
-County". So both texts must agree in everything that changes the meaning. What is in doubt is not the same. The word
-lists are English; in other languages numbers, names and some negations still count.
+County"; of words that their model does not know they see nothing at all. So the decision is about what differs between
+the texts, in any script. Case, composition, width, the digits' script, punctuation and white space change nothing in
+any language. Any other difference counts, unless both texts are English and every word of it is understood: it adds
+nothing, has the same meaning, or, in questions, leaves the threshold to decide. What is in doubt is not the same.
 """
 
 import re
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 from os.path import commonprefix
+from typing import TypeVar
 
 import regex
 
+from lamina.text.contrasts import OPPOSITES, SIDES, Side
 from lamina.text.english import FUNCTION_WORDS, NEGATIONS, NUMBER_WORDS, SENTENCE_STARTERS, listed
+from lamina.text.english_reading import english_words, is_english, is_understood, leftovers, statement_words
+from lamina.text.segments import are_spelled_alike, plainly_written, segments
+from lamina.text.vocabulary import is_english_word, meaning_of
 from lamina.text.words import words
 
 MAX_QUESTION_CHARS = 2_000
+# Left of a Turkish capital letter in small letters.
+_DOT_ABOVE = "\u0307"
+_SHORT_CHARS = 10_000
 
-# Words that turn a statement about without a "not", by the side they stand on.
-_QUESTION_CONTRASTS = """
-before | after | during
-with | without
-more | less fewer
-increase increases increased increasing rise rises rose raise raised higher up \
-| decrease decreases decreased decreasing reduce reduces reduced reducing fall falls fell lower lowered down
-buy buys buying bought purchase purchased purchases | sell sells selling sold
-open opens opened opening | close closes closed closing
-start starts started starting begin begins began | stop stops stopped stopping end ends ended quit
-enable enables enabled enabling | off disable disables disabled disabling
-import imports imported importing | export exports exported exporting
-advantage advantages | disadvantage disadvantages
-male males | female females
-he him his himself | she her hers herself | they them their
-same similar similarity similarities similarly | differ differs different difference differences differently
-""".strip().splitlines()
-_STATEMENT_CONTRASTS = """
-like likes liked love loves loved enjoy enjoys prefer prefers adore adores fond \
-| dislike dislikes hate hates hated detest detests avoid avoids
-unable | capable
-always | never rarely seldom | sometimes occasionally | usually often
-all every everybody everyone | some few | none nobody
-accept accepts accepted approve approves approved allow allows allowed \
-| reject rejects rejected deny denies denied forbid forbids forbidden refuse refused
-win won wins | lose lost loses
-pass passed passes succeed succeeded succeeds | fail failed fails broke broken
-join joined joins hired | left leave leaves resigned fired
-arrive arrived arrives | depart departed departs
-good better best | bad worse worst
-first | last | next
-early earlier | late later
-morning | noon afternoon | evening | night
-yesterday | today | tomorrow
-north | south | east | west
-old older | new newer | young younger
-big large bigger larger | small smaller | medium
-hot warm | cold cool
-high | low
-fast quick | slow
-left-hand | right-hand
-min minimum | max maximum
-black | white | red | blue | green | yellow | orange | purple | brown | grey gray | pink
-mother mom mum | father dad | sister | brother | wife | husband | son | daughter | aunt | uncle
-day days daily | week weeks weekly | month months monthly | year years yearly annual | hour hours hourly \
-| minute minutes | second seconds
-married | single divorced
-public | private
-mandatory required must | optional
-safe | unsafe dangerous
-possible | impossible
-true | false
-single | double
-vegetarian | vegan
-spring | summer | autumn | winter
-upgrade upgraded | downgrade downgraded
-add added adds | remove removed removes
-""".strip().splitlines()
-Side = tuple[int, int]
-"""A contrast and the side of it that a word stands on; a word may stand in several contrasts."""
-
-
-def _sides_of_words() -> dict[str, frozenset[Side]]:
-    sides: dict[str, frozenset[Side]] = {}
-    for contrast, listing in enumerate((*_QUESTION_CONTRASTS, *_STATEMENT_CONTRASTS)):
-        for side, same_side in enumerate(listing.split("|")):
-            for word in same_side.split():
-                sides[word] = sides.get(word, frozenset()) | {(contrast, side)}
-    return sides
-
-
-_SIDES = _sides_of_words()
 _FILLERS = FUNCTION_WORDS | listed("very truly absolutely definitely currently please due always")
-_COMMON = _FILLERS | SENTENCE_STARTERS | frozenset(_SIDES)
+_COMMON = _FILLERS | SENTENCE_STARTERS | frozenset(SIDES)
 
 _POSSESSIVE = re.compile(r"['’]s$")
 _NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
@@ -143,6 +83,10 @@ _AMERICA = listed("us america american americans")
 # What a name may end with and still be the same one's: India, Indian; Turkey, Turkish.
 _NAME_ENDINGS = listed("s n ns an ian ans ians ish ese i is ey y e a ia ic") | {""}
 _LEAST_NAME_STEM = 4
+# The same of other words, after their stems: decorat, decoration; develop, development.
+_DERIVED = listed("ion ation ment nes ness") | {""}
+# Small words that turn the meaning around, so that one more or less of them is another question.
+_PARTICLES = listed("off out down under below above before after without never until unless except against less least")
 _ENDINGS = ("ings", "ing", "edly", "ies", "ied", "ers", "er", "ed", "es", "s", "ly")
 _LAST_LETTERS = "eyi"
 _LEAST_STEM = 3
@@ -159,41 +103,94 @@ _PREFIXES = ("un", "non", "dis", "il", "ir", "im", "in", "anti", "mis")
 _LEAST_PREFIXED = 4
 _QUESTION_WORDS = listed("who when where why how which what")
 _ASK_ONE_THING = listed("who when where why how")
+_SUBJECT = re.compile(r"\W*(?:I|you|he|she|it|we|they|my|your|his|her|its|our|their|the|this|these)\b", re.IGNORECASE)
 _OWNERS = listed("my your his her our their")
+# Of so few words with content one more is a large share.
+_FEW_WORDS = 2
 _JOINS = listed("and or vs versus nor")
 _DIRECTIONS = listed("to from into than against over for by before after of with in on about")
+
+
+class Difference(StrEnum):
+    """A difference between two texts that say the same."""
+
+    SPELLING = "spelling"
+    """Case, composition, width, the digits' script, punctuation or white space."""
+    FORMS = "forms"
+    """Contractions, numbers in words, words that add nothing as "the" and "really"."""
+    SYNONYMS = "synonyms"
+    WORDING = "wording"
+    """Other words of a question that ask the same."""
+
+
+Features = TypeVar("Features")
+
+
+def _cached(read: Callable[[str], Features]) -> Callable[[str], Features]:
+    """Keep the features of texts, for a batch of notes compares each with many; those of few long ones fill as much."""
+    of_short, of_long = lru_cache(maxsize=4096)(read), lru_cache(maxsize=4)(read)
+    return lambda text: of_short(text) if len(text) <= _SHORT_CHARS else of_long(text)
 
 
 def is_same_statement(first: str, second: str) -> bool:
     """Tell whether one of two statements, near by meaning, is enough, because the other says the same.
 
-    They must have the same numbers, negations and names in the same order, stand on the same side of every contrast
-    that a closed list knows (likes, dislikes; before, after; red, blue), and neither may have content that the other
-    lacks while lacking none itself: "vegetarian" is not "vegetarian, plays basketball".
-
     Args:
         first: A statement.
         second: Another; the order does not matter.
     """
+    return difference_of_statements(first, second) is not None
+
+
+def difference_of_statements(first: str, second: str) -> Difference | None:
+    """Return the difference between two statements that say the same; ``None`` if they may say different things.
+
+    English ones must have the same words in the same order but for contractions, words that add nothing, and words of
+    one meaning that a closed list knows; and the same numbers, negations and names, on the same side of every contrast.
+    Two questions are the same if they also ask the same (:func:`is_same_question`), and neither has content that the
+    other lacks while lacking none itself.
+    """
+    written = first == second or _compare_as_written(first, second)
+    if written is not None:
+        return Difference.SPELLING if written else None
+    if not _share_features(_statement(first), _statement(second)):
+        return None
+    one, other = _english(first), _english(second)
+    if not _are_understood(one, other):
+        return None
+    if statement_words(one) == statement_words(other):
+        kept = [[word for word in found if meaning_of(word) == word] for found in (one, other)]
+        return Difference.FORMS if statement_words(kept[0]) == statement_words(kept[1]) else Difference.SYNONYMS
+    is_asked = _is_question(first) and _is_question(second)
+    return Difference.WORDING if is_asked and _ask_and_say_the_same(first, second) else None
+
+
+def _ask_and_say_the_same(first: str, second: str) -> bool:
     one, other = _statement(first), _statement(second)
+    return (
+        (one.content == other.content or sorted(one.content) != sorted(other.content))
+        and not set(one.content) < set(other.content)
+        and not set(one.content) > set(other.content)
+        and is_same_question(first, second)
+    )
+
+
+def _share_features(one: "_Statement", other: "_Statement") -> bool:
     return (
         one.numbers == other.numbers
         and one.denials == other.denials
         and one.sides == other.sides
         and one.names_beside(other) == other.names_beside(one)
-        and (one.content == other.content or sorted(one.content) != sorted(other.content))
-        and not set(one.content) < set(other.content)
-        and not set(one.content) > set(other.content)
     )
 
 
 def is_same_question(first: str, second: str) -> bool:
     """Tell whether two questions, near by meaning, may be given the same answer.
 
-    Both must have the same numbers, symbols and names, both deny or neither, and neither may put another word in the
-    place of one of the other's, say the opposite, the same words in another order, or ask where or why instead of how.
-    Longer than 2 000 characters is another question: it costs an answer, not a wrong one. Another word without a
-    capital, in a question worded otherwise throughout, is left to the threshold.
+    English ones must have the same numbers, symbols and names, both deny or neither, and neither may have a word that
+    is no common English one and the other lacks, put one word in the place of another, say the opposite, the same words
+    in another order, or ask where or why instead of how. Longer than 2 000 characters is another question: it costs an
+    answer, not a wrong one. More than one other word, or one more, is left to the threshold.
 
     Args:
         first: A question.
@@ -207,8 +204,17 @@ def is_same_question(first: str, second: str) -> bool:
         return True
     if max(len(first), len(second)) > MAX_QUESTION_CHARS:
         return False
+    written = _compare_as_written(first, second)
+    if written is not None:
+        return written
+    if _tells(first) or _tells(second):
+        return is_same_statement(first, second)
     one, other = _question(first), _question(second)
-    if not one.terms or not other.terms or _differ_in_marks(one, other):
+    if (
+        not _are_understood(one.words, other.words)
+        or _differ_in_marks(one, other)
+        or _differ_in_acronyms(_SPELT_US.sub(_US, first), _SPELT_US.sub(_US, second))
+    ):
         return False
     return one.terms == other.terms or not (
         one.denies != other.denies
@@ -218,23 +224,62 @@ def is_same_question(first: str, second: str) -> bool:
         or _negates_a_word(one, other)
         or _negates_a_word(other, one)
         or _swap_words(one, other)
-        or _replace_one(one.stems, other.stems)
+        or _change_content(one.words, other.words)
         or _ask_otherwise(one.question_words, other.question_words)
     )
+
+
+def _tells(text: str) -> bool:
+    """Tell whether a text says something rather than ask it."""
+    return "?" not in text and _SUBJECT.match(text) is not None
+
+
+def _compare_as_written(first: str, second: str) -> bool | None:
+    """Compare two texts in any language by their segments; ``None`` if only a reader of their language can tell."""
+    one, other = _segments(first), _segments(second)
+    if are_spelled_alike(one, other):
+        return bool(one or other) and not _differ_in_acronyms(first, second)
+    if not one or not other:
+        return False
+    are_keys = len(one) == len(other) and all(a.lower() == b.lower() for a, b in zip(one, other, strict=True))
+    return False if are_keys else None
+
+
+def _are_understood(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Tell whether two texts are English, and every word that only one of them has, in no form, is a common one."""
+    mine, theirs = leftovers([_stem(word) for word in one], [_stem(word) for word in other])
+    changed = {*mine, *theirs}
+    strange = [word for word in (*one, *other) if _stem(word) in changed and not is_understood(word)]
+    return is_english(one, other) and all(_is_in_form(word, one, other) for word in strange)
+
+
+def _is_in_form(word: str, one: Sequence[str], other: Sequence[str]) -> bool:
+    return _has_form_in(word, other if word in one else one)
 
 
 def statement_kinds(texts: Sequence[str]) -> list[Hashable]:
     """Return for each statement the features that all statements of the same meaning share; others need no comparison.
 
-    Names count as far as no text writes them small: one that does makes a name of one text a word of another.
+    A question and the same words without its mark are of two kinds. Names of questions count as far as no text writes
+    them small: one that does makes a name of one text a word of another.
     """
-    small: set[str] = set()
-    kinds = []
-    for text in texts:
-        found = _statement(text)
-        small |= found.small
-        kinds.append(((found.numbers, found.denials, found.sides), found.names))
-    return [(rest, tuple(name for name in names if name not in small)) for rest, names in kinds]
+    small = {word for text in texts if _is_question(text) for word in _statement(text).small}
+    return [_question_kind(text, small) if _is_question(text) else _wording(text) for text in texts]
+
+
+def _question_kind(text: str, small: AbstractSet[str]) -> Hashable:
+    found = _statement(text)
+    names = tuple(name for name in found.names if name not in small)
+    return found.numbers, found.denials, found.sides, names
+
+
+def _wording(text: str) -> Hashable:
+    """Return the words of a statement so that those of one meaning, and any of one spelling, have the same."""
+    return tuple(word.lower().upper().replace(_DOT_ABOVE, "") for word in statement_words(_english(text)))
+
+
+def _is_question(text: str) -> bool:
+    return text.rstrip().endswith(("?", "\uff1f"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,19 +305,29 @@ class _Statement:
         return [name for name in self.names if name not in other.small]
 
 
-# A batch of notes compares each text with many others.
-@lru_cache(maxsize=4096)
-def _statement(text: str) -> _Statement:
+@_cached
+def _statement(written: str) -> _Statement:
+    text = plainly_written(written)
     found = _plain_words(text)
     digits = (number.lstrip("0") or "0" for number in _NUMBER.findall(_THOUSANDS.sub("", text)))
     return _Statement(
         numbers=(*digits, *(str(NUMBER_WORDS[word]) for word in found if word in NUMBER_WORDS)),
         denials=_count_denials(found),
-        sides=_sides(found),
+        sides=_sides(found, SIDES),
         names=tuple(_capitalised_names(text)),
         small=frozenset(_plain_words(" ".join(word for word in text.split() if word.islower()))),
         content=tuple(word for word in found if word not in _FILLERS),
     )
+
+
+@_cached
+def _segments(text: str) -> tuple[str, ...]:
+    return segments(text)
+
+
+@_cached
+def _english(text: str) -> tuple[str, ...]:
+    return english_words(_segments(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,26 +335,24 @@ class _Question:
     """The features of a question that its answer depends on.
 
     Args:
+        words: The words as English ones, contractions written out.
         terms: The words and the symbols, which are spelled as words so that they count like one.
         stems: The terms without their endings.
         symbols: The symbols alone, sorted.
         priced: The numbers at a sign of a currency or of percent, each with the sign.
         measured: The same, and those at a word for such a sign.
-        acronyms: Of US, IT and the like those in capitals, and never small, unless everything is in capitals.
-        small: Of the same those written small, and never in capitals.
         names: The words with a capital, or with digits and letters, that open no sentence.
         joined: The stems without function words, in order; those that "and" or "or" joins are one, sorted.
         directed: The same one by one, with the words that give them a direction.
     """
 
+    words: tuple[str, ...]
     terms: tuple[str, ...]
     stems: tuple[str, ...]
     symbols: tuple[str, ...]
     numbers: frozenset[float]
     priced: frozenset[tuple[float, str]]
     measured: frozenset[tuple[float, str]]
-    acronyms: frozenset[str]
-    small: frozenset[str]
     names: frozenset[str]
     sides: frozenset[Side]
     denies: bool
@@ -311,27 +364,24 @@ class _Question:
 # A lookup compares one question with a few near ones.
 @lru_cache(maxsize=256)
 def _question(question: str) -> _Question:
-    text = _SPELT_US.sub(_US, question)
+    text = _SPELT_US.sub(_US, plainly_written(question))
     terms = _plain_words(_SYMBOLS.sub(_spelled, text))
     stems = [_stem(term) for term in terms]
     amounts = list(_amounts(_LIST_NUMBER.sub("", _GROUPING.sub("", text))))
     units = [(number, unit) for number, found in amounts for unit in found]
     counted = (float(NUMBER_WORDS[term]) for term in terms if term in NUMBER_WORDS and term not in _NO_NUMBERS)
-    cased = [match[0] for match in _CASED.finditer(text) if match[0].lower() in _ACRONYMS]
-    capitals = frozenset(() if text == text.upper() else (word.lower() for word in cased if word.isupper()))
-    small = frozenset(word for word in cased if word.islower())
     pairs = list(zip(terms, stems, strict=True))
+    read = _english(_LIST_NUMBER.sub("", text))
     return _Question(
+        words=read,
         terms=tuple(terms),
         stems=tuple(stems),
         symbols=tuple(sorted(term for term in terms if term.startswith(_SPELLED))),
         numbers=frozenset((*(number for number, _ in amounts), *counted)),
         priced=frozenset((number, unit) for number, unit in units if unit not in _UNITS),
         measured=frozenset((number, _UNITS.get(unit, unit)) for number, unit in units),
-        acronyms=capitals - small,
-        small=small - capitals,
         names=frozenset(_question_names(text)),
-        sides=_sides(terms),
+        sides=_sides(read, OPPOSITES),
         # "or not" denies nothing.
         denies=_count_denials(_NO_DENIALS.sub(" ", " ".join(terms)).split()) > 0,
         question_words=tuple(term for term in terms if term in _QUESTION_WORDS),
@@ -353,9 +403,9 @@ def _joined(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, ...]]:
     return groups
 
 
-def _sides(found: Iterable[str]) -> frozenset[Side]:
+def _sides(found: Iterable[str], listed_sides: Mapping[str, frozenset[Side]]) -> frozenset[Side]:
     plain = " ".join(found).replace("with no ", "without ")
-    return frozenset(side for word in plain.split() for side in _SIDES.get(word, ()))
+    return frozenset(side for word in plain.split() for side in listed_sides.get(word, ()))
 
 
 def _plain_words(text: str) -> list[str]:
@@ -398,6 +448,24 @@ def _stem(word: str) -> str:
     return stem[:-1] if len(stem) > _LEAST_STEM and stem[-1] in _LAST_LETTERS else stem
 
 
+_NO_CONTENT = frozenset(map(_stem, FUNCTION_WORDS)) | frozenset(
+    map(_stem, listed("really actually exactly truly simply please currently basically literally possibly will might"))
+)
+# Words that change little where they are added.
+_LIGHT = frozenset(
+    map(
+        _stem,
+        listed(
+            """
+            different major basic possible people person country world think know explain include included provide
+            provided like lot day days exist read buy follow thing things happen great common useful thank help going
+            want way get make become best good kind type use using advantages disadvantages dollars euros rupees
+            """
+        ),
+    )
+)
+
+
 def _question_names(text: str) -> Iterator[str]:
     for match in _WITH_CAPITAL.finditer(text):
         name = match[0].lower()
@@ -415,20 +483,32 @@ def _opens_sentence(text: str, start: int) -> bool:
 
 
 def _differ_in_marks(one: _Question, other: _Question) -> bool:
-    """Compare the marks that the words of two questions need not show: numbers, units, symbols, acronyms."""
+    """Compare the marks that the words of two questions need not show: numbers, units, symbols."""
     return (
         one.numbers != other.numbers
         or one.symbols != other.symbols
         or not (one.priced <= other.measured and other.priced <= one.measured)
-        or not one.acronyms.isdisjoint(other.small)
-        or not other.acronyms.isdisjoint(one.small)
     )
+
+
+def _differ_in_acronyms(first: str, second: str) -> bool:
+    """Tell whether a text writes small what the other has in capitals: US and us, IT and it."""
+    (capitals, small), (other_capitals, other_small) = _acronyms(first), _acronyms(second)
+    return not (capitals.isdisjoint(other_small) and other_capitals.isdisjoint(small))
+
+
+def _acronyms(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return which of US, IT and the like stand in capitals and never small, and the reverse; all capitals say none."""
+    cased = [match[0] for match in _CASED.finditer(text) if match[0].lower() in _ACRONYMS]
+    capitals = frozenset(() if text == text.upper() else (word.lower() for word in cased if word.isupper()))
+    small = frozenset(word for word in cased if word.islower())
+    return capitals - small, small - capitals
 
 
 def _are_opposed(one: _Question, other: _Question) -> bool:
     """Tell whether two questions take different sides of a contrast; one that takes both sides opposes neither."""
     mine = {contrast for contrast, _ in one.sides - other.sides}
-    return any(contrast in mine and contrast < len(_QUESTION_CONTRASTS) for contrast, _ in other.sides - one.sides)
+    return any(contrast in mine for contrast, _ in other.sides - one.sides)
 
 
 def _lacks_a_name(one: _Question, other: _Question) -> bool:
@@ -481,19 +561,37 @@ def _exchange_two(first: Sequence[str], second: Sequence[str]) -> bool:
     return exchanged and not _DIRECTIONS.isdisjoint(first[one:two])
 
 
-def _replace_one(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Tell whether one word with a meaning of its own stands in the place of another: given, received; my, your.
+def _change_content(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Tell whether words of two questions stand for each other, or one more changes much.
 
-    Not of numbers, which are compared as such: two, 2.
+    One for another are: given, received; my, your. Of few words, another one counts: the best phone, the best gaming
+    phone; and anywhere one as "off". Numbers are compared as such: two, 2.
     """
-    places = _differing_places(first, second)
-    if len(places) != 1:
-        return False
-    pair = (first[places[0]], second[places[0]])
-    has_no_meaning = any(
-        word in FUNCTION_WORDS or word in NUMBER_WORDS or _PLAIN_NUMBER.fullmatch(word) for word in pair
-    )
-    return _OWNERS.issuperset(pair) or not has_no_meaning
+    stems = [
+        [_US.lower() if word in _AMERICA else _stem(meaning_of(word)) for word in found] for found in (first, second)
+    ]
+    left = leftovers(*stems)
+    changed = {word for found in left for word in found}
+    if not _PARTICLES.isdisjoint(changed) or (all(len(found) == 1 for found in left) and changed <= _OWNERS):
+        return True
+    mine, theirs = ([word for word in found if _has_content(word)] for found in left)
+    if mine and theirs:
+        return not (len(mine) == len(theirs) == 1 and _are_derived(mine[0], theirs[0]))
+    shared = set(stems[0]).intersection(stems[1])
+    adds = not shared.union(_LIGHT).issuperset((*mine, *theirs))
+    return adds and sum(map(_has_content, shared)) <= _FEW_WORDS
+
+
+def _has_content(stem: str) -> bool:
+    return stem[0].isalpha() and stem not in _NO_CONTENT
+
+
+def _are_derived(first: str, second: str) -> bool:
+    """Tell whether two words have one stem with endings that change no meaning: decorate, decoration."""
+    stem = commonprefix((first, second))  # noqa: RUF071 - by characters, not as paths
+    endings = {first.removeprefix(stem), second.removeprefix(stem)}
+    is_name = not (is_english_word(first) or is_english_word(second))
+    return len(stem) >= _LEAST_NAME_STEM and (endings <= _DERIVED or (is_name and endings <= _NAME_ENDINGS))
 
 
 def _differing_places(first: Sequence[str], second: Sequence[str]) -> list[int]:

@@ -30,7 +30,7 @@ async def test_a_note_in_other_words_raises_the_first_one_and_is_not_added(seman
 
     (content, importance), *others = (await stored(semantic)).items()
     assert (first["existed"], first["merged"]) == (False, False)
-    assert second == {"id": first["id"], "existed": True, "merged": True}
+    assert second == {"id": first["id"], "existed": True, "merged": True, "difference": "synonyms"}
     assert (content, others) == ("The deploy failed because of DNS", [])
     assert importance > 0.6
 

@@ -272,8 +272,36 @@ def test_many_texts_that_differ_in_a_number_are_not_compared_with_each_other(mon
     assert comparisons(told_many(template.format(number) for number in range(5_000)), monkeypatch) == 0
 
 
-def test_many_texts_that_one_survivor_takes_in_are_compared_with_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_texts_that_differ_in_a_name_are_not_compared_with_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     template = "the customer {} said that the order came and that all of it was fine and gave thanks to us for help"
     notes = told_many(template.format("".join(chr(97 + int(digit)) for digit in str(n))) for n in range(5_000))
+
+    assert comparisons(notes, monkeypatch) == 0
+
+
+def test_many_texts_that_one_survivor_takes_in_are_compared_with_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [
+        "the",
+        "customer",
+        "said",
+        "that",
+        "the",
+        "order",
+        "came",
+        "and",
+        "that",
+        "all",
+        "of",
+        "it",
+        "was",
+        "fine",
+        "and",
+        "gave",
+        "thanks",
+    ]
+    spelled = (
+        " ".join(word.upper() if n >> place & 1 else word for place, word in enumerate(found)) for n in range(5_000)
+    )
+    notes = told_many(spelled)
 
     assert 0 < comparisons(notes, monkeypatch) < 2 * len(notes)

@@ -1,9 +1,18 @@
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.paraphrase_pairs import TextPair, read_pairs
 from lamina.text import paraphrase
-from lamina.text.paraphrase import is_same_question, is_same_statement
+from lamina.text.paraphrase import (
+    Difference,
+    difference_of_statements,
+    is_same_question,
+    is_same_statement,
+    statement_kinds,
+)
 
 SAME = [
     ("How do I get into Harvard?", "How can I get into Harvard?"),
@@ -248,3 +257,68 @@ def test_a_text_is_the_same_statement_as_itself(text: str) -> None:
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_the_order_of_two_statements_does_not_matter(first: str, second: str) -> None:
     same(first, second)
+
+
+PAIRS = read_pairs()
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=[f"{pair.language} {pair.kind}: {pair.second}" for pair in PAIRS])
+def test_a_pair_of_any_language_is_told_by_what_differs(pair: TextPair) -> None:
+    assert same(pair.first, pair.second) == pair.is_same
+    assert is_same_question(pair.first, pair.second) == is_same_question(pair.second, pair.first) == pair.is_same
+
+
+@pytest.mark.parametrize("pair", [pair for pair in PAIRS if pair.is_same], ids=lambda pair: pair.second)
+def test_statements_that_say_the_same_are_of_one_kind(pair: TextPair) -> None:
+    one, other = statement_kinds([text.strip("?\uff1f") for text in (pair.first, pair.second)])
+
+    assert one == other
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "difference"),
+    [
+        ("I like green tea.", "i like  green tea", Difference.SPELLING),
+        ("I'm allergic to nuts", "I am really allergic to nuts", Difference.FORMS),
+        ("I have two dogs", "I have 2 dogs", Difference.FORMS),
+        ("I like green tea", "I enjoy green tea", Difference.SYNONYMS),
+        ("How do I lose weight?", "How can I lose weight?", Difference.WORDING),
+        ("I like green tea", "I like black tea", None),
+    ],
+)
+def test_the_difference_between_statements_of_one_meaning_has_a_name(
+    first: str, second: str, difference: Difference | None
+) -> None:
+    assert difference_of_statements(first, second) == difference_of_statements(second, first) == difference
+
+
+SENTENCES = st.sampled_from(sorted({text for pair in PAIRS for text in (pair.first, pair.second)}))
+STRANGE = st.sampled_from(["kqzvw", "😀", "ถั่ว", "花", "Erdnüsse", "9f3ab1c", "орехи", "🇩🇪", "\ue000", ":("])
+
+
+@given(SENTENCES, STRANGE, st.integers(min_value=0))
+def test_a_word_that_is_not_understood_always_differs(text: str, strange: str, place: int) -> None:
+    found = text.split(" ")
+    at = place % (len(found) + 1)
+    longer = " ".join([*found[:at], strange, *found[at:]])
+
+    assert not same(text, longer)
+    assert not is_same_question(text, longer)
+    assert not is_same_question(longer, text)
+
+
+@given(SENTENCES, SENTENCES)
+def test_sentences_of_two_languages_or_facts_are_compared_both_ways_alike(first: str, second: str) -> None:
+    assert same(first, second) == same(second, first)
+    assert is_same_question(first, second) == is_same_question(second, first)
+
+
+@pytest.mark.parametrize("unit", ["I like green tea and Ann. ", "ฉันแพ้ถั่ว", "Ab.", "n't ", "u.s.", "1k ", "have ed "])
+def test_long_statements_are_compared_in_time_that_grows_with_their_length(unit: str) -> None:
+    def seconds(length: int) -> float:
+        text = unit * (length // len(unit))
+        begin = time.process_time()
+        assert not is_same_statement(f"{text} alpha", f"{text} beta")
+        return time.process_time() - begin
+
+    assert seconds(200_000) < 12 * seconds(50_000) + 0.5

@@ -19,7 +19,7 @@ from lamina.stores.postgres.connection import Connection, Pool, connect, scope_p
 from lamina.stores.postgres.notes import NoteResult, PreparedNote, ids_by_hash, insert_notes
 from lamina.stores.postgres.queries import load_queries
 from lamina.text.hygiene import composed
-from lamina.text.paraphrase import is_same_statement
+from lamina.text.paraphrase import Difference, difference_of_statements
 
 QUERIES = load_queries("note_duplicates.sql")
 
@@ -48,6 +48,14 @@ class Original:
     metadata: Mapping[str, Any]
     is_stored: bool
     expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Restatement:
+    """The original that a new note repeats, with its importance afterwards, and how the texts differ."""
+
+    original: Original
+    difference: Difference
 
 
 # An original and the cosine of a new text to it.
@@ -88,24 +96,26 @@ async def put_notes(
         repeated = await asyncio.to_thread(find_restatements, fresh, stored, min_cosine=min_cosine)
     else:
         repeated = find_restatements(fresh, stored, min_cosine=min_cosine)
-    present = await _raise(connection, [item for item in repeated.values() if item.is_stored], now)
-    merged = {id_: item for id_, item in repeated.items() if item.id in present or not item.is_stored}
-    raised = {item.id: item.importance for item in merged.values()}
+    originals = [item.original for item in repeated.values()]
+    present = await _raise(connection, [item for item in originals if item.is_stored], now)
+    absent = {item.id for item in originals if item.is_stored} - present
+    merged = {id_: item for id_, item in repeated.items() if item.original.id not in absent}
+    raised = {item.original.id: item.original.importance for item in merged.values()}
     rest = [_with_importance(item, raised) for item in prepared if item.id not in merged]
     results = await insert_notes(connection, scope, rest, generation, now)
     put = {item.id: result for item, result in zip(rest, results, strict=True)}
     return [put[item.id] if item.id in put else _merged(merged[item.id], put) for item in prepared]
 
 
-def _merged(original: Original, put: Mapping[UUID, NoteResult]) -> NoteResult:
+def _merged(item: Restatement, put: Mapping[UUID, NoteResult]) -> NoteResult:
     """Return the result of a note that was not stored; its new original may turn out to have been stored before."""
-    id_ = put[original.id].id if original.id in put else original.id
-    return NoteResult(id_, existed=True, merged=True)
+    id_ = put[item.original.id].id if item.original.id in put else item.original.id
+    return NoteResult(id_, existed=True, merged=True, difference=item.difference)
 
 
 def find_restatements(
     prepared: Sequence[PreparedNote], stored: Mapping[UUID, Sequence[Near]], *, min_cosine: float
-) -> dict[UUID, Original]:
+) -> dict[UUID, Restatement]:
     """Return, for each note that repeats an original, that original with its importance afterwards.
 
     Args:
@@ -114,31 +124,31 @@ def find_restatements(
         min_cosine: The least cosine of near-duplicates.
     """
     originals: dict[UUID, Original] = {}
-    again: dict[UUID, UUID] = {}
+    again: dict[UUID, tuple[UUID, Difference]] = {}
     earlier = _near_earlier(prepared, min_cosine)
     for item in prepared:
         new = [(near, cosine) for near, cosine in earlier.get(item.id, ()) if near.id not in again]
         near = [*stored.get(item.id, ()), *new[:CANDIDATES]]
-        match = next((near for near, cosine in near if _is_restatement(item.note, near, cosine, min_cosine)), None)
-        if match is not None:
-            again[item.id] = match.id
-            originals[match.id] = _raised(originals.get(match.id, match), item.note)
-    return {id_: originals[original] for id_, original in again.items()}
+        for match, cosine in near:
+            difference = _difference(item.note, match, cosine, min_cosine)
+            if difference is not None:
+                again[item.id] = match.id, difference
+                originals[match.id] = _raised(originals.get(match.id, match), item.note)
+                break
+    return {id_: Restatement(originals[original], difference) for id_, (original, difference) in again.items()}
 
 
-def _is_restatement(note: Note, original: Original, cosine: float, min_cosine: float) -> bool:
+def _difference(note: Note, original: Original, cosine: float, min_cosine: float) -> Difference | None:
+    """Return the difference between a note and an original that it repeats; ``None`` if it is to be stored."""
     is_covered = original.tags.issuperset(note.tags) and (
         not note.metadata or is_same_json(note.metadata, original.metadata)
     )
     lasts_as_long = original.expires_at is None or (
         note.expires_at is not None and note.expires_at <= original.expires_at
     )
-    return (
-        cosine >= min_cosine
-        and is_covered
-        and lasts_as_long
-        and is_same_statement(composed(note.content), composed(original.content))
-    )
+    if cosine < min_cosine or not is_covered or not lasts_as_long:
+        return None
+    return difference_of_statements(composed(note.content), composed(original.content))
 
 
 def _raised(original: Original, note: Note) -> Original:

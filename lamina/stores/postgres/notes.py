@@ -41,6 +41,7 @@ from lamina.stores.postgres.tier_rows import (
     TierRows,
     VectorTable,
 )
+from lamina.text.paraphrase import Difference
 from lamina.text.words import index_words
 
 QUERIES = load_queries("notes.sql")
@@ -90,11 +91,13 @@ class NoteResult:
         id: Its id, or that of the equal note that the scope has.
         existed: Whether the scope had it before.
         merged: Whether the scope had it in other words, so that this text was not stored.
+        difference: Between a merged text and the note that says the same.
     """
 
     id: UUID
     existed: bool
     merged: bool = False
+    difference: Difference | None = None
 
 
 async def insert_notes(
