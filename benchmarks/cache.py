@@ -13,7 +13,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from benchmarks.cache_quality import measure_quality, quality_tables
+from benchmarks.cache_quality import measure_pairs_by_hand, measure_quality, pairs_by_hand_table, quality_tables
 from benchmarks.generated_sentences import Wording
 from benchmarks.memory_structures import measure_structures, structures_table
 from benchmarks.options import KeyOption, UrlOption
@@ -62,7 +62,7 @@ def measure(
     pairs: Annotated[
         Path | None, typer.Option(help="Folder of labelled question pairs; without it quality is not measured.")
     ] = None,
-    sample: Annotated[int | None, typer.Option(min=100, help="Only so many of the pairs.")] = None,
+    sample: Annotated[int, typer.Option(min=100, help="So many of the pairs; all are 80 854.")] = 20_000,
     requests: Annotated[int, typer.Option(min=100, help="Requests of the swarms.")] = 4_000,
     turns: Annotated[int, typer.Option(min=1, help="Writes, each followed by a read, of two clients.")] = 1_000,
     url: UrlOption = None,
@@ -74,6 +74,9 @@ def measure(
     structures = measure_structures()
     tables = [_layers_table(layers), _swarms_table(swarms, coherence), structures_table(structures)]
     figures: Json = {**layers, "swarms": swarms, **coherence, "structures": structures}
+    by_hand = measure_pairs_by_hand()
+    tables.append(pairs_by_hand_table(by_hand))
+    figures["guard"] = by_hand
     if pairs is not None:
         quality = measure_quality(pairs, sample=sample)
         tables += quality_tables(quality)

@@ -94,7 +94,20 @@ def test_the_pairs_of_a_folder_are_measured_all_and_held_out(tmp_path: Path, mon
     held_out = sum(cache_quality._is_held_out(row["text_a"], row["text_b"]) for row in rows)
     assert (figures["pairs"], figures["held_out"]["pairs"]) == (50, held_out)
     assert (figures["precision_at_095"], figures["guarded_recall_at_095"]) == (0.5, 0)
+    assert figures["false_hits_per_thousand"] == figures["false_merges_per_thousand"] == 0
+    assert figures["kept_of_right_hits"] == 0
+    assert [shown.row_count for shown in quality_tables(figures)] == [4, 4, 4]
     assert measure_quality(tmp_path, sample=20)["pairs"] == 20
+
+
+def test_the_guard_makes_no_mistake_on_the_pairs_by_hand() -> None:
+    figures = cache_quality.measure_pairs_by_hand()
+
+    assert figures["pairs"] > 250
+    assert figures["languages"] > 30
+    assert figures["false_hits_per_thousand"] == figures["false_merges_per_thousand"] == 0
+    assert figures["right_hits"] == figures["right_merges"] == 1
+    assert cache_quality.pairs_by_hand_table(figures).row_count == 2
 
 
 def test_a_folder_without_pairs_is_refused(tmp_path: Path) -> None:
