@@ -20,7 +20,7 @@ _HALVES = ("am", "pm")
 # "one" is mostly no number: "this one", "no one".
 _WRITTEN_NUMBERS = {word: (str(number),) for word, number in NUMBER_WORDS.items() if word != "one"}
 _WITH_UNIT = re.compile(
-    r"(\d+(?:[.,:]\d+)*)(am|pm|k|kg|g|mg|km|cm|mm|m|mph|h|hrs?|mins?|s|secs?|ms|gb|mb|tb|kb|eur|usd|px)"
+    r"\A(\d++(?:[.,:]\d++)*+)(am|pm|k|kg|g|mg|km|cm|mm|m|mph|h|hrs?|mins?|s|secs?|ms|gb|mb|tb|kb|eur|usd|px)\Z"
 )
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d+)?")
 _MARKS = regex.compile(r"[#*^@/%&\p{Sm}\p{Sc}−-]+")
@@ -103,7 +103,7 @@ def _parts(word: str) -> Sequence[str]:
 
 
 def _number_parts(word: str) -> Sequence[str]:
-    measured = _WITH_UNIT.fullmatch(word)
+    measured = _WITH_UNIT.match(word)
     number, unit = measured.groups() if measured else (word, "")
     if _GROUPED.fullmatch(number):
         number = number.replace(",", "")

@@ -70,7 +70,8 @@ _SYMBOLS = regex.compile(
 _SPELLED = "_"
 # What is meant by a function word in capitals, where not everything is; not what is often stressed: not, all, you.
 _ACRONYMS = listed("us it who up be am me in or and can")
-_CASED = regex.compile(r"(?<![\w'’])(?:\p{Lu}{2,}|\p{Ll}{2,})(?![\w'’])")
+# Not of "9 AM".
+_CASED = regex.compile(r"(?<![\w'’])(?<!\d\s?)(?:\p{Lu}{2,}|\p{Ll}{2,})(?![\w'’])")
 # A word with a capital anywhere, as in iPhone, or with digits and letters.
 _WITH_CAPITAL = regex.compile(
     r"(?<![\p{L}\p{M}\p{N}])(?:\p{Ll}*+\p{Lu}[\p{L}\p{M}\p{N}]*+|\p{L}*+\p{N}++\p{L}[\p{L}\p{N}]*+)"
@@ -103,7 +104,9 @@ _PREFIXES = ("un", "non", "dis", "il", "ir", "im", "in", "anti", "mis")
 _LEAST_PREFIXED = 4
 _QUESTION_WORDS = listed("who when where why how which what")
 _ASK_ONE_THING = listed("who when where why how")
-_SUBJECT = re.compile(r"\W*(?:I|you|he|she|it|we|they|my|your|his|her|its|our|their|the|this|these)\b", re.IGNORECASE)
+_SUBJECT = re.compile(
+    r"\A\W*+(?:I|you|he|she|it|we|they|my|your|his|her|its|our|their|the|this|these)\b", re.IGNORECASE
+)
 _OWNERS = listed("my your his her our their")
 # Of so few words with content one more is a large share.
 _FEW_WORDS = 2

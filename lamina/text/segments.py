@@ -28,13 +28,13 @@ _EMOJI = (
 _SYMBOL = (
     # What says something at words: C++ and C#, 2+2 and 2*2, 3 > 5 and 3 < 5, 10-12, &str, a grade of A-;
     # not "#" of a tag, "men/women".
-    r"(?<=\w)[#*^\p{Sm}]++|(?<![*^\p{Sm}])[*^\p{Sm}]++(?=\w)|(?<=\w\s)[*^\p{Sm}]++(?=\s[\w−-])|(?<=\b\p{L})-(?![\w-])"
-    r"|(?<=\w)@(?=\w)|(?<=\d\s?)[/%](?=\s?\d)|(?<!\w)&(?=\w)|(?<=\d)[-–—−](?=\d)|(?<!\w)[-−](?=\p{Sc}\d)|[\p{Sc}\p{So}\p{Co}\p{Cn}%‰]"
+    r"[\p{Sc}\p{So}\p{Co}\p{Cn}%‰]|(?<=\w)[#*^\p{Sm}]++|(?<![*^\p{Sm}])[*^\p{Sm}]++(?=\w)|(?<=\w\s)[*^\p{Sm}]++(?=\s[\w−-])|(?<=\b\p{L})-(?![\w-])"
+    r"|(?<=\w)@(?=\w)|(?<=\d\s?)[/%](?=\s?\d)|(?<!\w)&(?=\w)|(?<=\d)[-–—−](?=\d)|(?<!\w)[-−](?=\p{Sc}\d)"
 )
 _SEGMENT = regex.compile(
     rf"(?V1)(?P<emoji>{_EMOJI}(?:\u200d{_EMOJI})*+)"
     r"|(?P<emoticon>(?<!\S)[:;=]['-]?[()\[\]/\\|DPp*](?![^\s\p{P}]))"
-    r"|(?P<number>(?:(?<![\w%)\]−–-])[−-](?=\p{Nd}))?\p{Nd}+(?:[.,:/]\p{Nd}+)*+"
+    r"|(?P<number>(?:(?<![\w%)\]−–-])[−-](?=\p{Nd}))?\p{Nd}++(?:[.,:/]\p{Nd}++)*+"
     rf"(?!{_LETTER}))"
     rf"|(?P<unspaced>[{_UNSPACED}]\p{{M}}*+)"
     rf"|(?P<word>{_LETTER}+(?:'{_LETTER}+)*)"
