@@ -54,8 +54,8 @@ async def test_a_note_with_a_second_to_live_is_gone_after_two_though_nothing_swe
     assert (await found(application))["results"] == []
     context = (await application.client().post("/v1/context", json={"query": TEXT})).json()
     assert "4711" not in context["text"]
-    for method in ("PATCH", "DELETE"):
-        answer = await application.client().request(method, f"/v1/notes/{id_}", json={"importance": 1.0})
+    for method, body in (("PATCH", {"importance": 1.0}), ("DELETE", None)):
+        answer = await application.client().request(method, f"/v1/notes/{id_}", json=body)
         assert answer.status_code == 404
 
 
