@@ -328,8 +328,8 @@ class Cluster:
 def cluster() -> Iterator[Cluster]:
     with tempfile.TemporaryDirectory(prefix="lm-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "f" * 64}
-        flags = {**token, "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(ROOT)}
+        # Without a token: a fork has Ray from its parent, which read the variables long ago.
+        flags = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(ROOT)}
         (folder / "data").mkdir()
         variables = {**environment(folder / "data"), **flags, "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
         with ray_head(folder, variables, "--num-cpus", "2") as head:
