@@ -102,10 +102,10 @@ class Stage:
     ) -> list[UUID]:
         """Store each text as a document; return the ids of their passages."""
         parts = self.app.services.documents
-        read = [await parts.recorder.read(Upload(text, tags=tags, event_at=at)) for text in texts]
-        put = (await parts.recorder.put(self.scope(ids), read)).documents
-        tenant = self.scope(ids).tenant
-        passages = [await parts.reads.passages(tenant, item.id, limit=1000, offset=0) for item in put]
+        scope = self.scope(ids)
+        read = [await parts.recorder.read(scope.tenant, Upload(text, tags=tags, event_at=at)) for text in texts]
+        put = (await parts.recorder.put(scope, read)).documents
+        passages = [await parts.reads.passages(scope.tenant, item.id, limit=1000, offset=0) for item in put]
         return [passage.id for of_document in passages for passage in of_document]
 
     def _procedure_recorder(self, at: datetime) -> ProcedureRecorder:
