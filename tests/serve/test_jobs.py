@@ -42,7 +42,7 @@ LOWEST = 19
 DAY = timedelta(days=1)
 NEAR = (
     "the crane at the northern pier was inspected by the second crew as the tide came in and its bolts were open",
-    "the crane at the northern pier was inspected by the second crew as the tide came in and the bolts were open",
+    "The crane at the northern pier was inspected by the second crew, as the tide came in and its bolts were open.",
     "somebody painted the boat house",
 )
 
