@@ -152,7 +152,7 @@ async def test_a_message_and_the_note_drawn_from_it_are_one_source(application: 
 
     first = await send(application, "/v1/turns", turn("I work at Initech since May."))
     sources = await edge_sources(application)
-    await send(application, "/v1/turns", turn("As I said, I work at Initech now."))
+    await send(application, "/v1/turns", turn("I work at Initech now, in Graz."))
 
     assert first["notes"]
     assert len(sources) == 1
