@@ -15,10 +15,11 @@ KILLS = 5 if IS_LONG else 1
 CLIENTS = 6
 CALM_S = 6.0 if IS_LONG else 4.0
 """Between two kills; a router or a proxy is back after about three seconds."""
+HA_PROXY = ("true", "false") if IS_LONG else ("true",)
 VICTIMS = ("ServeReplica:lamina:Router", "ServeController", "ProxyActor", "HAProxyManager")
 
 
-@pytest.fixture(scope="module", params=["true", "false"], ids=["haproxy", "python"])
+@pytest.fixture(scope="module", params=HA_PROXY, ids=HA_PROXY)
 async def instance(request: pytest.FixtureRequest) -> AsyncIterator[Running]:
     chosen = {"LAMINA_EMBEDDING__KIND": "hashing", "LAMINA_SERVE__HA_PROXY": request.param}
     with new_folder() as folder:
