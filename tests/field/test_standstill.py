@@ -25,7 +25,7 @@ from lamina.settings import HashingSettings
 from lamina.text.sentences import sentences
 from tests.support.application import Application, running, settings_for
 
-DEADLINE_S = 600
+DEADLINE_S = 900
 """Far beyond the half minute of CPU that the trials take: a pattern that hangs ends with its process."""
 
 

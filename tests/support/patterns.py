@@ -30,6 +30,7 @@ FUNCTIONS = frozenset({"compile", "search", "match", "fullmatch", "findall", "fi
 SHORT, LONG = 12_000, 1_000_000
 """Characters of a trial: quadratic work shows in twelve thousand; a pattern's worst text is tried in full length."""
 SHORT_S, LONG_S = 0.12, 1.5
+TRIALS = 3
 _UNITS = (
     *" \n\t.,;:-_'\"’“”«»`()[]{}<>@#/\\*|=+&%$€?!0aAзЯ猫กé😀\u0301\u200b",
     *(
@@ -193,14 +194,24 @@ def slow_trials(named: Named) -> list[Slow]:
     pattern = named.pattern
     taken: list[tuple[float, int]] = []
     for place, (description, text) in enumerate(texts_for(pattern.pattern, SHORT)):
-        seconds = _cpu_seconds(pattern, text, 3 * SHORT_S)
+        seconds = _least_cpu_seconds(pattern, text, SHORT_S)
         if seconds > SHORT_S:
             return [Slow(named.place, pattern.pattern, description, SHORT, round(seconds, 2))]
         taken.append((seconds, place))
     _, worst = max(taken)
     description, text = next(islice(texts_for(pattern.pattern, LONG), worst, None))
-    seconds = _cpu_seconds(pattern, text, 3 * LONG_S)
+    seconds = _least_cpu_seconds(pattern, text, LONG_S)
     return [Slow(named.place, pattern.pattern, description, LONG, round(seconds, 2))] if seconds > LONG_S else []
+
+
+def _least_cpu_seconds(pattern: Any, text: str, enough_s: float) -> float:
+    """Return the processor time of a trial; one that seems slow is repeated, for a busy machine makes all of them so."""
+    least = enough_s * 3
+    for _ in range(TRIALS):
+        least = min(least, _cpu_seconds(pattern, text, 3 * enough_s))
+        if least <= enough_s:
+            break
+    return least
 
 
 def _cpu_seconds(pattern: Any, text: str, limit_s: float) -> float:
