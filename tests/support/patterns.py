@@ -205,7 +205,7 @@ def slow_trials(named: Named) -> list[Slow]:
 
 
 def _least_cpu_seconds(pattern: Any, text: str, enough_s: float) -> float:
-    """Return the processor time of a trial; one that seems slow is repeated, for a busy machine makes all of them so."""
+    """Return the processor time of a trial; one that seems slow is repeated, for a busy machine makes all so."""
     least = enough_s * 3
     for _ in range(TRIALS):
         least = min(least, _cpu_seconds(pattern, text, 3 * enough_s))
