@@ -108,10 +108,10 @@ def notes_of(place: str) -> list[dict[str, Any]]:
     found = []
     for group, age in enumerate(AGES_DAYS):
         thing, at = THINGS[group], (MOMENT - timedelta(days=age)).isoformat()
-        for article in ("its", "the"):  # near-duplicates
+        for pause in ("", ","):  # near-duplicates
             content = (
-                f"The {thing} at the northern pier of {place} was inspected by the second crew before the tide "
-                f"came in and they found {article} bolts loose"
+                f"The {thing} at the northern pier of {place} was inspected by the second crew{pause} before the tide "
+                f"came in and they found its bolts loose"
             )
             found.append({"content": content, "event_at": at})
         for colour in ("green", "white", "black"):  # related
