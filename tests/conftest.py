@@ -1,10 +1,7 @@
 import asyncio
 import os
-import shutil
-import tempfile
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +23,7 @@ from tests.support.databases import TEMPLATE, drop_database, make_template, new_
 from tests.support.effort import IS_LONG
 from tests.support.embedders import WritesOnly
 from tests.support.schedule import FilesAndRay, needs_ray
-from tests.support.scratch import new_folder, scratch
+from tests.support.scratch import new_folder
 from tests.support.servers import GivenPostgres, UnsyncedPostgres
 
 CANCELLATIONS = 20
@@ -38,14 +35,6 @@ hypothesis.settings.load_profile("long" if IS_LONG else "short")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the tests that need Ray: the worker that has them is busy with them for longest."""
     items.sort(key=lambda item: not needs_ray(item.nodeid))
-
-
-@pytest.hookimpl(tryfirst=True)  # before the plugin that reads where its folders go
-def pytest_configure(config: pytest.Config) -> None:
-    """Put the folders of tests where they are quick; workers have theirs below that of the run."""
-    if config.option.basetemp is None and (quick := scratch()) is not None:
-        config.option.basetemp = Path(tempfile.mkdtemp(prefix="lamina-test-", dir=quick))
-        config.add_cleanup(partial(shutil.rmtree, config.option.basetemp, ignore_errors=True))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesAndRay:
