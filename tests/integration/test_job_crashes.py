@@ -52,7 +52,7 @@ VARIES: Mapping[str, set[str]] = {
 SETTINGS: Mapping[str, dict[str, Any]] = {
     "compaction": {"jobs": {"compaction": {"budget_tokens": 256}, "summaries": {"tokens": 40}}},
     # It would take 12 of 45 notes from one namespace, which is held back, and 16 of 71 from the other one.
-    "dedup": {"jobs": {"most_removed": 0.25}},
+    "dedup": {"jobs": {"most_removed": 0.1}},
     "consolidation": {"jobs": {"most_removed": 0.9}},
     "archival": {"jobs": {"most_removed": 0.9}},
     "reembed": {"embedding": {"kind": "hashing", "seed": 2}},
