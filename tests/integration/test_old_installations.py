@@ -211,7 +211,7 @@ async def test_a_request_that_is_sent_again_is_answered_as_the_first_time(old: R
         "POST", "/v1/notes", sent["tenant"], json=sent["body"], headers={"Idempotency-Key": sent["key"]}
     )
 
-    assert answer == sent["answer"]
+    assert sent["answer"].items() <= answer.items()  # Later releases say more.
 
 
 async def test_a_run_of_a_job_is_taken_back_by_its_journal(old: Reopened) -> None:
