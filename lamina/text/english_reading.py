@@ -115,7 +115,7 @@ def _number_parts(word: str) -> Sequence[str]:
 def statement_words(found: Sequence[str]) -> tuple[str, ...]:
     """Return the words of a statement that carry its meaning, in order, those of one meaning as one."""
     kept = [word for word in found if word not in STATEMENT_FILLERS]
-    nexts = [*kept[1:], ""]
+    nexts = [*kept, ""][1:]
     return tuple(
         meaning_of(word)
         for word, after in zip(kept, nexts, strict=True)

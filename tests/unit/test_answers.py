@@ -11,6 +11,7 @@ from lamina.errors import (
     Misconfigured,
     NotFound,
     Overloaded,
+    TooLarge,
     Unauthenticated,
     Unavailable,
 )
@@ -46,7 +47,7 @@ def test_a_readiness_report_is_an_answer_whatever_it_says() -> None:
         (403, Forbidden),
         (404, NotFound),
         (409, Conflict),
-        (413, InvalidInput),
+        (413, TooLarge),
         (422, InvalidInput),
         (429, Overloaded),
         (500, Unavailable),

@@ -10,7 +10,7 @@ from lamina.ingest.parsing.parse import DocumentLimits
 from lamina.ingest.parsing.processes import ReaderProcess, ReadingLimits, ReadingOrder
 
 LIMITS = ReadingLimits(DocumentLimits(max_bytes=50_000_000, max_chars=50_000_000), cpu_s=1, memory_bytes=512 * 1024**2)
-SLOW = ReadingOrder("- " * 500_000 + "x", MARKDOWN, "documents.2", 800)
+SLOW = ReadingOrder("- " * 3_000_000 + "x", MARKDOWN, "documents.2", 800)
 LARGE = ReadingOrder("<p>" + "word " * 9_000_000, HTML, "", 800)
 SMALL = ReadingOrder("---\ntitle: Tea\nyear: 2024\n---\n# Kinds\n\nGreen.\n\n## Black\n\nAssam.", MARKDOWN, "", 800)
 
