@@ -1,4 +1,4 @@
-"""Sentences with labels: how much of what the rules extract is right, and how much of what is right they extract.
+"""Measure precision and recall of the extraction rules on labelled sentences.
 
 A claim is one field of the profile at the end, one item of its preferences, one note of a category in an item, or one
 typed relation. Every claim that no label has is false, wherever it comes from. Values are equal if their keys are:
@@ -69,7 +69,7 @@ def read_items(path: Path) -> list[Json]:
 
 
 def judge(item: Json) -> Judged:
-    """Compare what the rules extract from an item's messages with its labels."""
+    """Compare the extractions from an item's messages with its labels."""
     messages = [_message(said) for said in item["messages"]]
     found = Counter(_found_claims(extract_by_rules(messages, [new_id() for _ in messages])))
     expected = Counter(_expected_claims(item))

@@ -25,7 +25,7 @@ DEADLINE_S = 540.0
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One input and what came of it.
+    """An input with its answer.
 
     Args:
         name: Of the input.

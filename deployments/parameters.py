@@ -1,4 +1,4 @@
-"""Refuse what a call does not document or what it could read in two ways, so that it never does more than was meant."""
+"""Refuse undocumented and repeated parameters, so that a call never does more than its sender meant."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _NO_BODY = (b"", b"{}")
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """What a call takes.
+    """Parameters and body of a call.
 
     Args:
         parameters: The parameters of its query, and whether each may be repeated.
@@ -67,14 +67,7 @@ def _calls(app: FastAPI) -> Mapping[tuple[str, str], _Call]:
     found: Mapping[tuple[str, str], _Call] | None = getattr(app.state, "calls", None)
     if found is None:
         found = app.state.calls = {
-            (method.upper(), path): _Call(
-                {
-                    item["name"]: _is_list(item["schema"])
-                    for item in call.get("parameters", ())
-                    if item["in"] == "query"
-                },
-                "requestBody" in call,
-            )
+            (method.upper(), path): _read_call(call)
             for path, calls in app.openapi()["paths"].items()
             for method, call in calls.items()
             if method.upper() in HTTPMethod.__members__
@@ -82,7 +75,7 @@ def _calls(app: FastAPI) -> Mapping[tuple[str, str], _Call]:
     return found
 
 
-def _call(documented: Mapping[str, Any]) -> _Call:
+def _read_call(documented: Mapping[str, Any]) -> _Call:
     query = [item for item in documented.get("parameters", ()) if item["in"] == "query"]
     return _Call({item["name"]: _is_list(item["schema"]) for item in query}, "requestBody" in documented)
 

@@ -102,5 +102,5 @@ async def delete_entity(id: UUID, services: ServicesDep, credential: WriterDep) 
 
 @router.delete("/edges/{id}", status_code=HTTPStatus.NO_CONTENT)
 async def retract_edge(id: UUID, services: ServicesDep, credential: WriterDep) -> None:
-    """Retract an edge, whoever stated it; stated again, it is a new one."""
+    """Retract an edge with all its evidence; stated again, it is a new edge."""
     await services.graph_recorder.retract_edge(credential.tenant, id)

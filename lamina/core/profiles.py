@@ -1,4 +1,4 @@
-"""The law by which a profile takes in what is stated about its user: the statement that was made last holds.
+"""Merge statements about a user into the profile: of two, the one that was made later holds.
 
 The order of arrival does not count: an import of the past changes no field that was stated later, and brings back no
 value that was withdrawn since. Of two statements of one time, the one that arrives later holds.

@@ -1,4 +1,4 @@
-"""Read what users state of themselves: name, place, time zone, employer and preferences, and their changes.
+"""Read the name, place, time zone, employer and preferences that users state, and their changes.
 
 English only. A clause counts if it begins with its subject: "I live in Graz" does, "where I live in Graz" does not.
 """
@@ -51,7 +51,6 @@ _NAMED = rf"(?P<value>{_CAPITALISED}(?: {_LINK}(?!I\b){_CAPITALISED}){{0,6}}+)"
 _PLACE = rf"(?P<value>(?:the )?{_CAPITALISED}(?: {_LINK}(?!I\b){_CAPITALISED}){{0,6}}+)"
 _LOWER = r"(?P<lower>[\p{Ll}\p{M}'’-]+(?: [\p{Ll}\p{M}'’-]+)?+)"
 _PHRASE = r"(?P<phrase>[^.!?,;:()–—]+)"
-_NO_MORE = "(?i: any ?more| any longer)?+"
 _AGO = r"(?= (?:for|since|ever since|all my life))"
 _WORK = r"(?: (?:full[- ]time|part[- ]time|remotely|as an? [\w -]{1,40}?|in [\w ]{1,30}?))?"
 
@@ -331,7 +330,7 @@ def _preference(rule: _Rule, match: "regex.Match[str]", text: str) -> Fact | Non
 
 
 def _phrase(written: str, masked: str) -> str:
-    """Return a phrase up to the end of its clause, without what is said by the way."""
+    """Return a phrase up to the end of its clause, without remarks in between."""
     end = _PHRASE_END.search(masked)
     phrase = written[: end.start() if end else None].strip()
     while tail := _PHRASE_TAIL.search(phrase):

@@ -1,4 +1,4 @@
-"""Tell what a speaker states from what is only said: quoted, asked, supposed, denied, wished, invented.
+"""Find the statements of a speaker: without quotations, questions, conditions, denials, wishes and fiction.
 
 English only, by closed lists of words. In doubt it is no statement: a fact that is missed can be said again, a false
 one is believed. Every pattern reads a text once, in time that grows with its length.
