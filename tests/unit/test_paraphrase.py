@@ -322,3 +322,8 @@ def test_long_statements_are_compared_in_time_that_grows_with_their_length(unit:
         return time.process_time() - begin
 
     assert seconds(200_000) < 12 * seconds(50_000) + 0.5
+
+
+def test_a_statement_without_content_is_compared_too() -> None:
+    assert not is_same_statement("the really", "the really crane")
+    assert difference_of_statements("the really", "really, the") is not None
