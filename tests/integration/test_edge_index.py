@@ -6,10 +6,12 @@ import shutil
 import signal
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
 import pytest
+from qdrant_edge import UpdateOperation
 
 from deployments.searcher import SearcherDeployment
 from lamina.core.memories import Note
@@ -19,6 +21,7 @@ from lamina.errors import Misconfigured
 from lamina.models.hashing import HashingModel
 from lamina.projections.locations import index_path
 from lamina.stores.index.edge.builds import EmbeddedHybridIndex
+from lamina.stores.index.edge.filters import INDEXES
 from lamina.stores.index.edge.shard import QdrantEdgeIndex
 from lamina.stores.index.ports import ChunkHit
 from lamina.stores.postgres.generations import claim_generation
@@ -56,6 +59,11 @@ def found(index: QdrantEdgeIndex, text: str, scope: Scope = ACME) -> dict[str, l
         "words": [item.place for item in index.by_words(query)],
         "vectors": [item.place for item in index.by_vector(query)],
     }
+
+
+def indexed_fields(index: QdrantEdgeIndex) -> set[str]:
+    """The fields that the shard has an index of."""
+    return set(index._shard.info().payload_schema)
 
 
 @pytest.fixture
@@ -309,4 +317,32 @@ async def test_a_search_that_runs_during_a_switch_ends_on_the_old_files(path: Pa
     assert [item.place for item in await searching] == [(ONE, 0)]
     assert index.current is not old
     assert "notes" not in {item.name for item in path.parent.iterdir()}
+    index.close()
+
+
+def test_a_shard_indexes_the_fields_of_filters_when_it_has_grown(path: Path) -> None:
+    index = QdrantEdgeIndex(path, dimension=64, chunks_to_index=3)
+    index.apply([Change(ONE, record("green tea", "black tea"))])
+    before = indexed_fields(index)
+    index.apply([Change(TWO, record("white tea", user="ann"))])
+    after = indexed_fields(index)
+    index.close()
+    reopened = QdrantEdgeIndex(path, dimension=64)
+
+    assert before == set()
+    assert after == indexed_fields(reopened) == set(INDEXES)
+    assert found(reopened, "white tea", replace(ACME, user="ben"))["words"] == [(ONE, 0), (ONE, 1)]
+    reopened.close()
+
+
+def test_indexes_that_a_crash_left_out_are_made_with_the_next_change(path: Path) -> None:
+    index = QdrantEdgeIndex(path, dimension=64)
+    index.apply([Change(ONE, record("green tea"))])
+    index._shard.update(UpdateOperation.create_field_index("tenant", INDEXES["tenant"]))
+    index.close()
+
+    index = QdrantEdgeIndex(path, dimension=64, chunks_to_index=2)
+    index.apply([Change(TWO, record("white tea"))])
+
+    assert indexed_fields(index) == set(INDEXES)
     index.close()

@@ -36,7 +36,8 @@ QDRANT_URL = os.environ.get("LAMINA_TEST_QDRANT_URL")
 MEILISEARCH_URL = os.environ.get("LAMINA_TEST_MEILISEARCH_URL")
 # The engine in this process, the client's own stand-in, and a server if one is configured.
 ADAPTERS = ("qdrant_edge", "qdrant_local", *(["qdrant_server"] if QDRANT_URL else []))
-HYBRID_ADAPTERS = (*ADAPTERS, *(["meilisearch"] if MEILISEARCH_URL else []))
+# A shard indexes its fields when it grows: filters must find the same before and after.
+HYBRID_ADAPTERS = (*ADAPTERS, "qdrant_edge_indexed", *(["meilisearch"] if MEILISEARCH_URL else []))
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,9 @@ class Place:
     def index(self, **options: Any) -> Any:
         """Open the hybrid index that lies here, or make it."""
         chosen: dict[str, Any] = {"dimension": 64, **options}
-        if self.adapter == "qdrant_edge":
+        if self.adapter == "qdrant_edge_indexed":
+            chosen["chunks_to_index"] = 0
+        if self.adapter.startswith("qdrant_edge"):
             return EmbeddedHybridIndex(self.path, _opening(QdrantEdgeIndex, chosen))
         if self.adapter == "meilisearch":
             return MeilisearchIndex(meilisearch_server(), self._name(), **chosen)

@@ -94,10 +94,16 @@ def _comparison(compare: Compare, dialect: Dialect[Expression]) -> Expression:
 
 
 def outdated_chunks(changes: Sequence[Change[Record]], dialect: Dialect[Expression]) -> Expression:
-    """Return the condition of the chunks that changed memories no longer have: all of a deleted one."""
+    """Return the condition of the chunks that changed memories no longer have: all of a deleted one.
 
-    def beyond_the_last(change: Change[Record]) -> Expression:
-        first = len(change.record.texts) if change.record else 0
-        return dialect.all_of([dialect.equals("memory", str(change.id)), dialect.between("chunk", {"gte": first})])
-
-    return dialect.any_of([beyond_the_last(change) for change in changes])
+    Memories of as many chunks share a part of it, for an engine may try each part on each chunk it holds.
+    """
+    of_length: dict[int, list[str]] = {}
+    for change in changes:
+        of_length.setdefault(len(change.record.texts) if change.record else 0, []).append(str(change.id))
+    return dialect.any_of(
+        [
+            dialect.all_of([dialect.one_of("memory", ids), dialect.between("chunk", {"gte": length})])
+            for length, ids in of_length.items()
+        ]
+    )

@@ -60,6 +60,9 @@ logger = logging.getLogger(__name__)
 MARKER = "lamina.json"
 FORMAT = 3
 SCROLL_PAGE = 1000
+# Indexes of the filters' fields map 60 MB and take .2 s of a processor, empty as they may be. Over 100 chunks without
+# them, a search by words takes .9 ms in place of .1, over 1 000 it takes 20. Most cold collections are small.
+CHUNKS_TO_INDEX = 128
 
 
 class QdrantEdgeIndex:
@@ -73,16 +76,27 @@ class QdrantEdgeIndex:
         dimension: Length of the dense vectors; ``None`` for an index of words alone.
         by_session: Whether a query's session narrows it; messages belong to one, notes outlive it.
         search_threads: Threads of the search pool.
+        chunks_to_index: How many chunks it holds when the fields that filters ask for are indexed.
 
     Raises:
         Misconfigured: If another process has it open, or it was made for other vectors or by a later release.
     """
 
-    def __init__(self, path: Path, *, dimension: int | None, by_session: bool = False, search_threads: int = 1) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        dimension: int | None,
+        by_session: bool = False,
+        search_threads: int = 1,
+        chunks_to_index: int = CHUNKS_TO_INDEX,
+    ) -> None:
         self._dimension = dimension
         self._by_session = by_session
         self._lock = threading.Lock()
         self._shard = _open(path, dimension, search_threads)
+        self._chunks_to_index = chunks_to_index
+        self._fields_to_index = INDEXES.keys() - self._shard.info().payload_schema.keys()
         # Not by its files: a process may have ended between making them and asking for what belongs in them.
         self.is_new = self.count() == 0
 
@@ -100,6 +114,8 @@ class QdrantEdgeIndex:
             if points:
                 self._shard.update(UpdateOperation.upsert_points(points))
             self._shard.update(UpdateOperation.delete_points_by_filter(outdated_chunks(changes, DIALECT)))
+            if self._fields_to_index and self.count() >= self._chunks_to_index:
+                self._index_fields()
 
     def flush(self) -> None:
         """Write everything applied so far to disk; takes some 20 ms."""
@@ -146,6 +162,12 @@ class QdrantEdgeIndex:
     def close(self) -> None:
         """Release the shard for other processes."""
         self._shard.close()
+
+    def _index_fields(self) -> None:
+        """Index the fields that filters ask for; what a crash leaves out is made by the next change."""
+        for field in sorted(self._fields_to_index):
+            self._shard.update(UpdateOperation.create_field_index(field, INDEXES[field]))
+        self._fields_to_index = set()
 
     def _query(self, query: Query, nearest: Any, params: SearchParams | None) -> list[ScoredPoint]:
         """Return chunks of at least ``limit`` memories, if there are so many."""
@@ -252,8 +274,6 @@ def _create(path: Path, dimension: int | None, search_threads: int, description:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix="new-", ignore_cleanup_errors=True) as folder:
         shard = EdgeShard.create(folder, _config(dimension, search_threads))
-        for field, index in INDEXES.items():
-            shard.update(UpdateOperation.create_field_index(field, index))
         shard.flush()
         shard.close()
         Path(folder, MARKER).write_text(json.dumps(description))
