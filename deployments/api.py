@@ -1,11 +1,14 @@
 """The HTTP application, over services that may run anywhere."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
+from fastapi.openapi.utils import get_openapi
+from starlette.routing import BaseRoute
 
 from deployments import problems
 from deployments.bodies import BodyLimit, HeadAsGet
@@ -37,6 +40,7 @@ from lamina import __version__
 from lamina.api.problems import ProblemOut
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
+_TITLE = "Lamina"
 _DESCRIPTION = """Tiered memory for swarms of agents. Before an agent calls its model it asks `/v1/context`
 what is worth knowing; after the turn it hands the turn to `/v1/turns`."""
 
@@ -44,15 +48,24 @@ what is worth knowing; after the turn it hands the turn to `/v1/turns`."""
 def build_api(services: Services) -> FastAPI:
     """Build the application with all routes."""
     app = _Application(
-        title="Lamina",
+        title=_TITLE,
         version=__version__,
         description=_DESCRIPTION,
         redoc_url=None,
         lifespan=_lifespan,
-        dependencies=[Depends(refuse_ambiguous)],
+        routes=[*_routes()],
     )
     app.state.services = services
     problems.install(app)
+    app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
+    app.add_middleware(HeadAsGet)
+    return app
+
+
+@cache
+def _routes() -> Sequence[BaseRoute]:
+    """Return the routes, which know no services; their models are read once a process, which takes half a second."""
+    every = APIRouter(dependencies=[Depends(refuse_ambiguous)])
     for router in (
         turns.router,
         notes.router,
@@ -73,24 +86,25 @@ def build_api(services: Services) -> FastAPI:
         providers.router,
         caches.router,
     ):
-        app.include_router(router, responses=_problems(401, 403, 404, 409, 413, 415, 422, 503))
-    app.include_router(health.router, responses=_problems(413, 415, 422))
-    app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
-    app.add_middleware(HeadAsGet)
-    return app
+        every.include_router(router, responses=_problems(401, 403, 404, 409, 413, 415, 422, 503))
+    every.include_router(health.router, responses=_problems(413, 415, 422))
+    return every.routes
 
 
 class _Application(FastAPI):
-    """Documents errors under the media type that they have."""
-
     def openapi(self) -> dict[str, Any]:
         """Return the OpenAPI document."""
-        if self.openapi_schema is None:
-            for calls in super().openapi()["paths"].values():
-                for call in calls.values():
-                    _name_media_type_of_problems(call["responses"])
-        assert self.openapi_schema is not None  # noqa: S101 - made above
-        return self.openapi_schema
+        return _document()
+
+
+@cache
+def _document() -> dict[str, Any]:
+    """Return the OpenAPI document, in which errors stand under the media type that they have."""
+    document = get_openapi(title=_TITLE, version=__version__, description=_DESCRIPTION, routes=_routes())
+    for calls in document["paths"].values():
+        for call in calls.values():
+            _name_media_type_of_problems(call["responses"])
+    return document
 
 
 def _problems(*codes: int) -> dict[int | str, dict[str, Any]]:
