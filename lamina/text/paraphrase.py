@@ -37,9 +37,9 @@ _POSSESSIVE = re.compile(r"['’]s$")
 _NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?:\D|$))")
 _CAPITALISED = regex.compile(r"\p{Lu}[\p{L}\p{M}\p{N}_]*(?:[-'’.][\p{L}\p{N}][\p{L}\p{M}\p{N}_]*)*")
-_OPENS = re.compile(r"[.!?:\n]\W*$")
 # Enough to see the mark before quotes and brackets that open a sentence.
 _LEAD_CHARS = 8
+_OPENS = re.compile(rf"[.!?:\n]\W{{0,{_LEAD_CHARS - 1}}}$")
 
 _UNITS = {
     **dict.fromkeys(("percent", "per cent"), "%"),
