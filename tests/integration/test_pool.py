@@ -4,7 +4,7 @@ import pytest
 
 from lamina.errors import Unavailable
 from lamina.settings import PoolSettings
-from lamina.stores.postgres.connection import Pool, connect, in_transaction, new_pool
+from lamina.stores.postgres.connection import Pool, connect, connect_directly, in_transaction, new_pool
 
 NOBODY = "postgresql://nobody@127.0.0.1:1/nowhere"
 PATIENCE_S = 2.5
@@ -49,3 +49,38 @@ async def test_a_pool_whose_connections_are_all_in_use_is_waited_for_as_long_as_
 
     assert min(waits) > 1.5
     assert row == {"one": 1}
+
+
+LAST_STATEMENTS = (
+    "SELECT pid, query FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
+
+
+async def test_a_connection_is_given_out_without_a_statement(database: str) -> None:
+    pool = pool_of(database)
+    async with connect(pool) as connection:
+        await connection.execute("SELECT 1 AS asked")
+
+    async with connect(pool):
+        with connect_directly(database) as observer:
+            (seen,) = observer.execute(LAST_STATEMENTS).fetchall()
+    await pool.close()
+
+    assert seen["query"] == "SELECT 1 AS asked"
+
+
+async def test_a_connection_that_the_server_closed_is_not_given_out(database: str) -> None:
+    pool = pool_of(database)
+    async with connect(pool) as connection:
+        ended = connection.info.backend_pid
+    with connect_directly(database) as operator:
+        operator.execute("SELECT pg_terminate_backend(%s, 5000)", [ended])
+
+    async with connect(pool) as connection:
+        cursor = await connection.execute("SELECT 1 AS one")
+        row = await cursor.fetchone()
+        used = connection.info.backend_pid
+    await pool.close()
+
+    assert row == {"one": 1}
+    assert used != ended
