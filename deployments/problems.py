@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 
 from lamina.api.problems import STATUS_OF
 from lamina.core.metrics import REFUSALS
-from lamina.errors import InvalidInput, LaminaError, Overloaded, Unauthenticated, Unavailable
+from lamina.errors import InvalidInput, LaminaError, OutsideBounds, Overloaded, Unauthenticated, Unavailable
 
 logger = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
@@ -67,7 +67,9 @@ def install(app: FastAPI) -> None:
 
 def from_error(error: LaminaError) -> JSONResponse:
     """Return the response for an error of the library."""
-    errors = [{"field": error.field, "reason": error.reason}] if isinstance(error, InvalidInput) else None
+    errors = (
+        [{"field": error.field, "reason": error.reason}] if isinstance(error, InvalidInput | OutsideBounds) else None
+    )
     return problem(status_of(error), str(error), errors=errors, fields=vars(error), headers=_headers(error))
 
 

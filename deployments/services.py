@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
@@ -10,17 +11,20 @@ from cachetools import TTLCache
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from deployments.access import access_of
 from deployments.metrics.families import store_parts
 from deployments.metrics.scrape import Scrape
 from deployments.rendering import render_context, render_search, render_traversal
 from lamina.aio.deadline import time_limit
 from lamina.aio.probing import Probe, states_of
+from lamina.aio.write_behind import WriteBehind
 from lamina.caching.cached_search import CachedSearch, CachedTraversal
 from lamina.core.metrics import UNMEASURED, Meter
 from lamina.core.ports import CacheShard, Embedder, Links, TierSearcher
+from lamina.core.principals import VERBS_OF, Principal, lowest_role
 from lamina.core.queries import Answer, SearchRequest
 from lamina.core.tiers import ProjectionName, Tier
-from lamina.errors import Forbidden, LaminaError, Unauthenticated
+from lamina.errors import Forbidden, LaminaError, OutsideBounds, Unauthenticated
 from lamina.ingest.erasure import Eraser
 from lamina.ingest.graph import GraphRecorder
 from lamina.ingest.hits import HitCounter
@@ -35,7 +39,8 @@ from lamina.settings import Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.job_runs import JobRuns
-from lamina.stores.postgres.keys import Credential, KeyRole, Keys, hash_key
+from lamina.stores.postgres.keys import Keys, hash_key
+from lamina.stores.postgres.owners import Owners
 from lamina.stores.postgres.shares import Shares
 from lamina.wiring.archives import build_archived_notes
 from lamina.wiring.caches import CacheParts, build_caches
@@ -53,37 +58,64 @@ from lamina.wiring.services import (
     build_recorder,
     build_search,
 )
+from lamina.wiring.stores import utc_now
 
 MAX_CACHED_KEYS = 10_000
 PROBE_DEADLINE_S = 2.0
 # Name of the probe that every process of the service has.
 POSTGRES = "postgres"
+USE_INTERVAL_S = 60.0
+"""How exactly it is known when a key was last used."""
+USE_WINDOW_S = 2.0
 StoreStates = Callable[[], Awaitable[Mapping[str, str]]]
 Audit = Callable[[str], Awaitable[Drift]]
 
 
 class KeyCheck:
-    """Checks API keys; a valid one is trusted for some seconds before it is checked again."""
+    """Checks API keys; a valid one is trusted for some seconds before it is checked again.
+
+    Args:
+        keys: Where keys are kept.
+        trust_s: Seconds for which a key is trusted; a revocation takes effect after them at the latest.
+    """
 
     def __init__(self, keys: Keys, *, trust_s: float) -> None:
         self._keys = keys
-        self._trusted: TTLCache[bytes, Credential] = TTLCache(MAX_CACHED_KEYS, trust_s)
+        self._trusted: TTLCache[bytes, Principal] = TTLCache(MAX_CACHED_KEYS, trust_s)
+        self._noted: TTLCache[UUID, None] = TTLCache(MAX_CACHED_KEYS, USE_INTERVAL_S)
+        self._uses: WriteBehind[tuple[UUID, datetime]] = WriteBehind(
+            self._write_uses, part="key uses", window_s=USE_WINDOW_S
+        )
 
-    async def check(self, key: str | None) -> Credential:
-        """Return the credential of a key.
+    async def check(self, key: str | None) -> Principal:
+        """Return the principal of a key.
 
         Raises:
-            Unauthenticated: If it is missing, unknown or revoked.
+            Unauthenticated: If it is missing, unknown, revoked or expired.
         """
         if not key:
             raise Unauthenticated
-        digest = hash_key(key)
-        credential = self._trusted.get(digest) or await self._keys.find(key)
-        if credential is None:
+        digest, now = hash_key(key), utc_now()
+        principal = self._trusted.get(digest) or await self._keys.find(key)
+        if principal is None or principal.has_expired(now):
             raise Unauthenticated
         # Not renewed by use, or a revoked key that is used all the time would be trusted for ever.
-        self._trusted.setdefault(digest, credential)
-        return credential
+        self._trusted.setdefault(digest, principal)
+        if principal.key_id not in self._noted:
+            self._noted[principal.key_id] = None
+            self._uses.add((principal.key_id, now))
+        return principal
+
+    async def flush(self) -> None:
+        """Write the uses that wait."""
+        await self._uses.flush()
+
+    async def close(self) -> None:
+        """Write the uses that wait, and end."""
+        await self._uses.close()
+
+    async def _write_uses(self, uses: Sequence[tuple[UUID, datetime]]) -> None:
+        await self._keys.note_uses(dict(uses))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +143,7 @@ class Services:
     key_check: KeyCheck
     hits: HitCounter
     shares: Shares
+    owners: Owners
     probes: Mapping[str, Probe]
     stores: Sequence[StoreStates]
     audits: Mapping[ProjectionName, Audit]
@@ -139,6 +172,7 @@ class Services:
     async def close(self) -> None:
         """Write the counts and entries that are still in memory."""
         await self.metrics.close()
+        await self.key_check.close()
         await self.hits.close()
         await self.caches.close()
 
@@ -193,6 +227,7 @@ def build_services(
         key_check=KeyCheck(reads.keys, trust_s=settings.write.key_cache_s),
         hits=build_hit_counter(settings, pool),
         shares=shares,
+        owners=Owners(pool),
         probes=probes,
         stores=stores,
         audits=audits,
@@ -225,21 +260,27 @@ ServicesDep = Annotated[Services, Depends(services_of)]
 _bearer = HTTPBearer(auto_error=False, description="An API key from `lamina keys create`.")
 
 
-def needs(role: KeyRole) -> Callable[..., Awaitable[Credential]]:
-    """Return a dependency that lets keys of this role and the roles above it pass."""
+async def principal_of(
+    request: Request,
+    services: ServicesDep,
+    header: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
+) -> Principal:
+    """Return the key that sends the request, once it may call the route.
 
-    async def check(
-        services: ServicesDep,
-        header: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
-    ) -> Credential:
-        credential = await services.key_check.check(header.credentials if header else None)
-        if not credential.role.includes(role):
-            raise Forbidden(credential.role, role)
-        return credential
+    Raises:
+        Unauthenticated: If it is not valid.
+        Forbidden: If its role is too low.
+        OutsideBounds: If it lacks the verb.
+    """
+    principal = await services.key_check.check(header.credentials if header else None)
+    verb = access_of(request.scope["route"].endpoint).verb
+    assert verb is not None  # noqa: S101 - an open route asks for no principal
+    if verb not in VERBS_OF[principal.role]:
+        raise Forbidden(principal.role, lowest_role(verb))
+    if verb not in principal.allowed_verbs():
+        allowed = ", ".join(sorted(principal.allowed_verbs()))
+        raise OutsideBounds("verbs", f"are {allowed} for this key; this call needs {verb.value}")
+    return principal
 
-    return check
 
-
-ReaderDep = Annotated[Credential, Depends(needs(KeyRole.READER))]
-WriterDep = Annotated[Credential, Depends(needs(KeyRole.WRITER))]
-AdminDep = Annotated[Credential, Depends(needs(KeyRole.ADMIN))]
+PrincipalDep = Annotated[Principal, Depends(principal_of)]

@@ -59,6 +59,23 @@ class Forbidden(LaminaError):
         return f"this key has the role {self.role}; this call needs {self.needed}"
 
 
+class OutsideBounds(LaminaError):
+    """The key is valid but bound to other ids or to fewer verbs; name others, or use another key.
+
+    Args:
+        field: The field of the request or of the key that reaches too far.
+        reason: How it does, and what would do.
+    """
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(field, reason)
+        self.field = field
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.reason}"
+
+
 class NotFound(LaminaError):
     """Nothing with this id is visible to the caller.
 

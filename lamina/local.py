@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
+from lamina.core.principals import KeyRole
 from lamina.errors import Misconfigured
-from lamina.stores.postgres.keys import KeyRole, create_key, key_is_valid
+from lamina.stores.postgres.keys import create_key, key_is_valid
 
 LOCAL_TENANT = "local"
 _KEY_FILE = "local.key"
@@ -98,7 +99,7 @@ def ensure_local_key(data_dir: Path, url: str) -> str:
     file = data_dir / _KEY_FILE
     if file.exists() and key_is_valid(url, file.read_text().strip()):
         return file.read_text().strip()
-    key = create_key(url, tenant=LOCAL_TENANT, role=KeyRole.ADMIN, label="local")
+    key = create_key(url, tenant=LOCAL_TENANT, role=KeyRole.ADMIN, name="local")
     file.touch(mode=0o600)
     file.chmod(0o600)
     file.write_text(key)

@@ -454,7 +454,11 @@ class WriteSettings(_Section):
         "`embedding.tokens_per_s`; larger requests are answered 413, and nothing of them is stored.",
     )
     key_cache_s: float = Field(
-        5.0, ge=0, description="Seconds for which a checked API key is trusted without another check."
+        3.0,
+        ge=0,
+        le=5,
+        description="Seconds for which a checked API key is trusted without another check; a revocation takes effect "
+        "on every replica after them.",
     )
     idempotency_days: float = Field(
         7.0,

@@ -4,9 +4,12 @@ import asyncio
 
 from fastapi import APIRouter
 
+from deployments.access import WHOLE_TENANT, Access
+from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
-from deployments.services import AdminDep, Audit, ServicesDep
+from deployments.services import Audit, PrincipalDep, ServicesDep
 from lamina.api.audits import AuditIn, AuditOut, DriftOut
+from lamina.core.principals import Verb
 from lamina.errors import LaminaError
 from lamina.projections.audit import Drift
 from lamina.stores.postgres.outbox import Lag
@@ -15,19 +18,20 @@ router = APIRouter(prefix="/v1", tags=["operations"], route_class=JsonRoute)
 
 
 @router.post("/audit")
-async def audit(body: AuditIn, services: ServicesDep, credential: AdminDep) -> AuditOut:
+@allow(Access(Verb.MAINTAIN, WHOLE_TENANT))
+async def audit(body: AuditIn, services: ServicesDep, principal: PrincipalDep) -> AuditOut:
     """Compare every projection with Postgres, memory by memory, and repair drift on request.
 
     A memory that is still in the outbox shows as drift; audit when nothing is pending.
     """
     lag = await services.reads.outbox.lag()
-    compared = await asyncio.gather(*(_compare(audit, credential.tenant) for audit in services.audits.values()))
+    compared = await asyncio.gather(*(_compare(audit, principal.tenant) for audit in services.audits.values()))
     results = dict(zip(services.audits, compared, strict=True))
     drifts = {name: drift for name, drift in results.items() if isinstance(drift, Drift)}
     failed = {name: reason for name, reason in results.items() if isinstance(reason, str)}
     if body.repair:
         for projection, drift in drifts.items():
-            await services.reads.outbox.enqueue(projection, credential.tenant, drift.ids())
+            await services.reads.outbox.enqueue(projection, principal.tenant, drift.ids())
     projections = {name: _drift_out(drift, lag[name], is_repaired=body.repair) for name, drift in drifts.items()}
     consistent = not failed and not any(drift.ids() for drift in drifts.values())
     return AuditOut(consistent=consistent, projections=projections, failed=failed)

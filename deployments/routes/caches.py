@@ -4,8 +4,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from deployments.access import OPEN, OWN_AGENT_OF_WORKSPACE, WHOLE_TENANT, Access
+from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
-from deployments.services import AdminDep, ReaderDep, Services, ServicesDep
+from deployments.services import PrincipalDep, Services, ServicesDep
 from lamina.api.caches import (
     CacheHealthOut,
     CacheStatsOut,
@@ -16,6 +18,7 @@ from lamina.api.caches import (
 from lamina.caching.shared_caches import CacheFigures
 from lamina.core.cache_layers import Layer
 from lamina.core.cache_stats import LayerCounts
+from lamina.core.principals import Verb
 from lamina.errors import InvalidInput
 from lamina.text.hygiene import clean_id
 from lamina.wiring.stores import utc_now
@@ -27,16 +30,17 @@ OPEN_MAX_AGE_S = 1.0
 
 
 @router.get("/cache/stats")
+@allow(Access(Verb.READ, WHOLE_TENANT))
 async def stats(
     services: ServicesDep,
-    credential: ReaderDep,
+    principal: PrincipalDep,
     workspace: Annotated[
         str | None, Query(description="Only this workspace's responses and providers; without it all of the tenant's.")
     ] = None,
 ) -> CacheStatsOut:
     """Return counts and size of every layer, sizes of the tenant's tables, and its providers' hit rates of a week."""
     health = _cache_health(services, await services.caches.shared.figures())
-    tables = await services.caches.tables.figures(credential.tenant, _clean(workspace, "workspace"), utc_now())
+    tables = await services.caches.tables.figures(principal.tenant, _clean(workspace, "workspace"), utc_now())
     # The semantic layer lives in Postgres alone, so that no shard knows its size.
     semantic = health.layers[Layer.SEMANTIC.value].model_copy(
         update={"entries": tables.responses.entries, "bytes": tables.responses.size_bytes}
@@ -46,6 +50,7 @@ async def stats(
 
 
 @router.get("/cache/health")
+@allow(OPEN)
 async def health(services: ServicesDep) -> CacheHealthOut:
     """Return counts and sizes of this replica and the shards; asks no database, and needs no key."""
     return _cache_health(services, await services.caches.shared.figures(OPEN_MAX_AGE_S))
@@ -66,15 +71,17 @@ def _cache_health(services: Services, figures: CacheFigures) -> CacheHealthOut:
 
 
 @router.delete("/cache/stats/expired")
-async def purge_expired(services: ServicesDep, credential: AdminDep) -> ExpiredOut:
+@allow(Access(Verb.MAINTAIN, WHOLE_TENANT))
+async def purge_expired(services: ServicesDep, principal: PrincipalDep) -> ExpiredOut:
     """Remove the tenant's expired rows from the caches' tables. Needs an admin's key."""
-    return ExpiredOut(**await services.caches.tables.purge_expired(utc_now(), credential.tenant))
+    return ExpiredOut(**await services.caches.tables.purge_expired(utc_now(), principal.tenant))
 
 
 @router.delete("/cache")
+@allow(Access(Verb.MAINTAIN, OWN_AGENT_OF_WORKSPACE))
 async def clear(
     services: ServicesDep,
-    credential: AdminDep,
+    principal: PrincipalDep,
     workspace: Annotated[str | None, Query(description="This workspace's caches.")] = None,
     agent: Annotated[str | None, Query(description="Only this agent's responses there.")] = None,
     everything: Annotated[bool, Query(description="The whole tenant's caches, instead of a workspace's.")] = False,
@@ -90,11 +97,12 @@ async def clear(
         raise InvalidInput("workspace", "is missing; name one, or send everything=true to clear the whole tenant")
     if where is not None and everything:
         raise InvalidInput("everything", f"is true beside workspace {where}; send one of the two")
-    cleared = await services.caches.clearing.clear(credential.tenant, where, whose)
+    cleared = await services.caches.clearing.clear(principal.tenant, where, whose)
     return ClearedOut(cleared=dict(cleared))
 
 
 @router.get("/metrics", responses={200: {"content": {"text/plain": {}}, "description": "Prometheus's text format"}})
+@allow(OPEN)
 async def metrics(services: ServicesDep) -> Response:
     """Return the metrics of all replicas, shards and stores for Prometheus; needs no key."""
     return Response(await services.metrics.text(), media_type=METRICS_TYPE)

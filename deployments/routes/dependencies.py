@@ -1,16 +1,18 @@
 """Parameters that several resources take: a page, the ids of a scope, the key of a write."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Annotated
 
-from fastapi import Depends, Header, Query
+from fastapi import Depends, Header, Query, Request
 
 from deployments.services import ServicesDep
 from lamina.api.fields import Strict
 from lamina.api.scope import ScopeIn
+from lamina.core.principals import Bounds
 from lamina.core.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE
 from lamina.errors import InvalidInput
+from lamina.policies.caching.cache_keys import digest
 from lamina.stores.postgres.idempotency import Once, hash_request
 from lamina.text.hygiene import clean_id
 
@@ -20,6 +22,7 @@ PageOffset = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="Entries to s
 
 
 async def scope_in(
+    request: Request,
     workspace: Annotated[str, Query(description="Project.")] = DEFAULT_WORKSPACE,
     namespace: Annotated[str, Query(description="Subdivision of the workspace.")] = DEFAULT_NAMESPACE,
     user: Annotated[str | None, Query(description="Person.")] = None,
@@ -28,10 +31,45 @@ async def scope_in(
 ) -> ScopeIn:
     """Read the ids of a request without a body."""
     ids = {"workspace": workspace, "namespace": namespace, "user": user, "agent": agent, "swarm": swarm}
-    return ScopeIn(**{name: id_ for name, id_ in ids.items() if id_ is not None})
+    # Only those that are sent: a key's bounds fill the others in.
+    return ScopeIn(**{name: id_ for name, id_ in ids.items() if id_ is not None and name in request.query_params})
 
 
 ScopeDep = Annotated[ScopeIn, Depends(scope_in)]
+
+
+class PlaceIn(Strict):
+    """The place that a request without a body names."""
+
+    workspace: str = DEFAULT_WORKSPACE
+    namespace: str = DEFAULT_NAMESPACE
+
+
+class WorkspaceIn(Strict):
+    """The workspace that a request without a body names."""
+
+    workspace: str = DEFAULT_WORKSPACE
+
+
+async def place_in(
+    request: Request,
+    workspace: Annotated[str, Query(description="Project.")] = DEFAULT_WORKSPACE,
+    namespace: Annotated[str, Query(description="Subdivision of the workspace.")] = DEFAULT_NAMESPACE,
+) -> PlaceIn:
+    """Read the workspace and namespace of a request without a body."""
+    ids = {"workspace": workspace, "namespace": namespace}
+    return PlaceIn(**{name: id_ for name, id_ in ids.items() if name in request.query_params})
+
+
+async def workspace_in(
+    request: Request, workspace: Annotated[str, Query(description="Project.")] = DEFAULT_WORKSPACE
+) -> WorkspaceIn:
+    """Read the workspace of a request without a body."""
+    return WorkspaceIn(workspace=workspace) if "workspace" in request.query_params else WorkspaceIn()
+
+
+PlaceDep = Annotated[PlaceIn, Depends(place_in)]
+WorkspaceDep = Annotated[WorkspaceIn, Depends(workspace_in)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +78,10 @@ class WriteKey:
 
     key: str | None
     lifetime: timedelta
+
+    def of_bounds(self, bounds: Bounds) -> "WriteKey":
+        """Return the key as one of all keys with the same bounds: others neither meet it nor get its answers."""
+        return self if self.key is None else replace(self, key=digest(bounds.lists(), self.key).hex())
 
     def once(self, tenant: str, body: Strict) -> Once | None:
         """Identify a write by its key and body, so that it happens once; ``None`` without a key."""

@@ -9,6 +9,8 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Form, Query, Response, UploadFile
 from pydantic import Field, ValidationError
 
+from deployments.access import MEMORIES, OWN_MEMORIES, Access
+from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.parameters import refuse_repeated_fields
 from deployments.routes.batches import Batch, Refused, refuse
@@ -19,7 +21,7 @@ from deployments.routes.dependencies import (
     WriteKey,
     WriteKeyDep,
 )
-from deployments.services import ReaderDep, Services, ServicesDep, WriterDep
+from deployments.services import PrincipalDep, Services, ServicesDep
 from deployments.write_metrics import measured_write
 from lamina.api.documents import (
     DocumentFields,
@@ -40,11 +42,13 @@ from lamina.core.documents import Document, Upload
 from lamina.core.json_values import read_json
 from lamina.core.media_types import media_type_of
 from lamina.core.memories import Metadata
+from lamina.core.principals import Verb
 from lamina.core.queries import Filters, clean_filters
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.errors import InvalidInput
 from lamina.stores.postgres.idempotency import Once
+from lamina.stores.postgres.owners import OwnedKind
 from lamina.text.hygiene import clean_id
 
 router = APIRouter(prefix="/v1/documents", tags=["documents"], route_class=JsonRoute)
@@ -89,10 +93,11 @@ class FileIn(ScopeIn):
 
 
 @router.post("", status_code=HTTPStatus.CREATED, responses=_NOT_NEW)
+@allow(Access(Verb.WRITE, OWN_MEMORIES))
 async def put_document(
     body: DocumentIn,
     services: ServicesDep,
-    credential: WriterDep,
+    principal: PrincipalDep,
     response: Response,
     write_key: WriteKeyDep,
 ) -> PutDocumentOut:
@@ -100,24 +105,25 @@ async def put_document(
 
     It is split into passages, which search finds within milliseconds; the old ones leave every index.
     """
-    once = write_key.once(credential.tenant, body)
-    return await _put(services, body.scope(credential.tenant), body.upload(), once, response)
+    once = write_key.once(principal.tenant, body)
+    return await _put(services, body.scope(principal.tenant), body.upload(), once, response)
 
 
 @router.post(
     "/upload", status_code=HTTPStatus.CREATED, responses=_NOT_NEW, dependencies=[Depends(refuse_repeated_fields)]
 )
+@allow(Access(Verb.WRITE, OWN_MEMORIES))
 async def upload_document(
     form: Annotated[FileIn, Form(media_type="multipart/form-data")],
     services: ServicesDep,
-    credential: WriterDep,
+    principal: PrincipalDep,
     response: Response,
     write_key: WriteKeyDep,
 ) -> PutDocumentOut:
     """Store a file, sent as a form."""
     upload = await form.upload()
-    once = _once_for_file(credential.tenant, write_key, form, upload)
-    return await _put(services, form.scope(credential.tenant), upload, once, response)
+    once = _once_for_file(principal.tenant, write_key, form, upload)
+    return await _put(services, form.scope(principal.tenant), upload, once, response)
 
 
 def _once_for_file(tenant: str, write_key: WriteKey, form: FileIn, upload: Upload) -> Once | None:
@@ -141,11 +147,12 @@ async def _put(
 
 
 @router.post("/batch")
+@allow(Access(Verb.WRITE, OWN_MEMORIES))
 async def put_documents(
-    body: DocumentsIn, services: ServicesDep, credential: WriterDep, write_key: WriteKeyDep
+    body: DocumentsIn, services: ServicesDep, principal: PrincipalDep, write_key: WriteKeyDep
 ) -> PutDocumentsOut:
     """Store many documents in one transaction; each item has a result of its own."""
-    scope = body.scope(credential.tenant)
+    scope = body.scope(principal.tenant)
     reading = (
         _read_document(services, scope.tenant, item, f"documents.{place}") for place, item in enumerate(body.documents)
     )
@@ -153,7 +160,7 @@ async def put_documents(
     documents = batch.accepted()
     if not documents:  # Even an empty write would raise the namespace's epoch.
         return PutDocumentsOut(results=batch.results((), DocumentItem))
-    once = write_key.once(credential.tenant, body)
+    once = write_key.once(principal.tenant, body)
     with measured_write(services.meter, Tier.DOCUMENTS, len(documents)):
         recorded = await services.documents.recorder.put(scope, documents, once)
     stored = [DocumentItem.from_attributes(item) for item in recorded.documents]
@@ -169,9 +176,10 @@ async def _read_document(services: Services, tenant: str, item: Any, path: str) 
 
 
 @router.get("")
+@allow(Access(Verb.READ, MEMORIES))
 async def list_documents(
     services: ServicesDep,
-    credential: ReaderDep,
+    principal: PrincipalDep,
     ids: ScopeDep,
     key: Annotated[str | None, Query(description="Only the one that you named so.")] = None,
     tag: Annotated[list[str] | None, Query(description="Only documents with all of these tags.")] = None,
@@ -183,7 +191,7 @@ async def list_documents(
     """List the documents of a scope, the latest event first."""
     filters = clean_filters(Filters(tuple(tag or ()), since, until, 0.0))
     clean_key = None if key is None else clean_id(key, "key")
-    scope = ids.scope(credential.tenant)
+    scope = ids.scope(principal.tenant)
     found = await services.documents.reads.page(scope, filters, clean_key, limit=limit, offset=offset)
     return DocumentsOut(
         documents=[DocumentOut.from_attributes(document, occurred_at=document.event_at) for document in found]
@@ -191,28 +199,30 @@ async def list_documents(
 
 
 @router.get("/{id}")
+@allow(Access(Verb.READ, MEMORIES, of=OwnedKind.DOCUMENT))
 async def get_document(
     id: UUID,
     services: ServicesDep,
-    credential: ReaderDep,
+    principal: PrincipalDep,
     *,
     content: Annotated[bool, Query(description="Whether its text is wanted.")] = True,
 ) -> DocumentOut:
     """Return one document, whole."""
-    found = await services.documents.reads.get(credential.tenant, id, with_content=content)
+    found = await services.documents.reads.get(principal.tenant, id, with_content=content)
     return DocumentOut.from_attributes(found, occurred_at=found.event_at)
 
 
 @router.get("/{id}/passages")
+@allow(Access(Verb.READ, MEMORIES, of=OwnedKind.DOCUMENT))
 async def list_passages(
     id: UUID,
     services: ServicesDep,
-    credential: ReaderDep,
+    principal: PrincipalDep,
     limit: PageLimit = 100,
     offset: PageOffset = 0,
 ) -> PassagesOut:
     """Return a document's passages in order."""
-    found = await services.documents.reads.passages(credential.tenant, id, limit=limit, offset=offset)
+    found = await services.documents.reads.passages(principal.tenant, id, limit=limit, offset=offset)
     return PassagesOut(passages=[PassageOut.from_attributes(passage) for passage in found])
 
 
@@ -221,6 +231,7 @@ async def list_passages(
     status_code=HTTPStatus.NO_CONTENT,
     responses={409: {"model": ProblemOut, "description": "It is a passage of a document"}},
 )
-async def delete_document(id: UUID, services: ServicesDep, credential: WriterDep) -> None:
+@allow(Access(Verb.DELETE, OWN_MEMORIES, of=OwnedKind.DOCUMENT))
+async def delete_document(id: UUID, services: ServicesDep, principal: PrincipalDep) -> None:
     """Delete a document with all its passages; no search returns them from now on."""
-    await services.documents.recorder.delete(credential.tenant, id)
+    await services.documents.recorder.delete(principal.tenant, id)

@@ -6,11 +6,13 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 
+from deployments.access import MEMORIES, OWN_MEMORIES, OWN_PLACE, WHOLE_PLACE, Access
+from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.rendering import step_out
 from deployments.routes.dependencies import ScopeDep, WriteKeyDep
 from deployments.search_request import sent_of
-from deployments.services import ReaderDep, ServicesDep, WriterDep
+from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.fields import Moment
 from lamina.api.graph import (
     EdgesIn,
@@ -26,38 +28,45 @@ from lamina.api.graph import (
 )
 from lamina.caching.cached_search import CacheableRequest
 from lamina.core.memories import as_utc
+from lamina.core.principals import Verb
 from lamina.ingest.graph import StatedEdge
 from lamina.policies.caching.answer_keys import RequestIdentity
 from lamina.search.graph_explorer import StartNodes, TraversalRequest
+from lamina.stores.postgres.owners import OwnedKind
 
 router = APIRouter(prefix="/v1/graph", tags=["graph"], route_class=JsonRoute)
 
 
 @router.post("/entities")
+@allow(Access(Verb.WRITE, OWN_PLACE))
 async def put_entities(
-    body: EntitiesIn, services: ServicesDep, credential: WriterDep, write_key: WriteKeyDep
+    body: EntitiesIn, services: ServicesDep, principal: PrincipalDep, write_key: WriteKeyDep
 ) -> PutNodesOut:
     """State entities; memories that already name them are linked to them."""
-    scope = body.scope(credential.tenant)
-    once = write_key.once(credential.tenant, body)
+    scope = body.scope(principal.tenant)
+    once = write_key.once(principal.tenant, body)
     stated = await services.graph_recorder.put_entities(scope, [item.entity() for item in body.entities], once)
     return PutNodesOut(results=[PutNodeOut.from_attributes(item) for item in stated.results])
 
 
 @router.post("/edges")
-async def put_edges(body: EdgesIn, services: ServicesDep, credential: WriterDep, write_key: WriteKeyDep) -> PutNodesOut:
+@allow(Access(Verb.WRITE, OWN_MEMORIES))
+async def put_edges(
+    body: EdgesIn, services: ServicesDep, principal: PrincipalDep, write_key: WriteKeyDep
+) -> PutNodesOut:
     """State how entities stand to each other; seen again, an edge becomes surer and starts to decay anew."""
-    scope = body.scope(credential.tenant)
-    once = write_key.once(credential.tenant, body)
+    scope = body.scope(principal.tenant)
+    once = write_key.once(principal.tenant, body)
     edges = [StatedEdge(item.edge(), item.source) for item in body.edges]
     stated = await services.graph_recorder.put_edges(scope, edges, once)
     return PutNodesOut(results=[PutNodeOut.from_attributes(item) for item in stated.results])
 
 
 @router.get("/neighbours")
+@allow(Access(Verb.READ, MEMORIES))
 async def neighbours(
     services: ServicesDep,
-    credential: ReaderDep,
+    principal: PrincipalDep,
     ids: ScopeDep,
     name: Annotated[str | None, Query(description="Name of an entity.")] = None,
     id: Annotated[UUID | None, Query(description="Id of an entity or a memory, instead of a name.")] = None,
@@ -67,7 +76,7 @@ async def neighbours(
 ) -> NeighboursOut:
     """Return the links of an entity or a memory in both directions, the strongest first."""
     start = StartNodes((name,) if name is not None else (), (id,) if id is not None else ())
-    scope = ids.scope(credential.tenant)
+    scope = ids.scope(principal.tenant)
     moment = None if as_of is None else as_utc(as_of, "as_of")
     found = await services.explorer.neighbours(scope, start, kinds=tuple(kind or ()), limit=limit, as_of=moment)
     links = [
@@ -80,12 +89,13 @@ async def neighbours(
 
 
 @router.post("/traverse", response_model=TraverseOut)
-async def traverse(body: TraverseIn, services: ServicesDep, credential: ReaderDep) -> Response:
+@allow(Access(Verb.READ, MEMORIES))
+async def traverse(body: TraverseIn, services: ServicesDep, principal: PrincipalDep) -> Response:
     """Follow links from some entities or memories, up to three steps.
 
     The score of a path is the product of its strengths, that of a node the best of its paths.
     """
-    scope = body.scope(credential.tenant)
+    scope = body.scope(principal.tenant)
     start = StartNodes(tuple(body.names), tuple(body.ids))
     walk = TraversalRequest(scope, start, body.depth, tuple(body.kinds), body.limit, body.moment())
     stamp = await services.caches.answers.read_stamp(scope) if body.cache else None
@@ -95,12 +105,14 @@ async def traverse(body: TraverseIn, services: ServicesDep, credential: ReaderDe
 
 
 @router.delete("/entities/{id}", status_code=HTTPStatus.NO_CONTENT)
-async def delete_entity(id: UUID, services: ServicesDep, credential: WriterDep) -> None:
+@allow(Access(Verb.DELETE, WHOLE_PLACE, of=OwnedKind.ENTITY))
+async def delete_entity(id: UUID, services: ServicesDep, principal: PrincipalDep) -> None:
     """Delete an entity with its edges; the memories that mention it stay."""
-    await services.graph_recorder.delete_entity(credential.tenant, id)
+    await services.graph_recorder.delete_entity(principal.tenant, id)
 
 
 @router.delete("/edges/{id}", status_code=HTTPStatus.NO_CONTENT)
-async def retract_edge(id: UUID, services: ServicesDep, credential: WriterDep) -> None:
+@allow(Access(Verb.DELETE, WHOLE_PLACE, of=OwnedKind.EDGE))
+async def retract_edge(id: UUID, services: ServicesDep, principal: PrincipalDep) -> None:
     """Retract an edge with all its evidence; stated again, it is a new edge."""
-    await services.graph_recorder.retract_edge(credential.tenant, id)
+    await services.graph_recorder.retract_edge(principal.tenant, id)

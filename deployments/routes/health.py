@@ -5,6 +5,8 @@ from http import HTTPStatus
 
 from fastapi import APIRouter, Response
 
+from deployments.access import OPEN
+from deployments.guard import allow
 from deployments.services import POSTGRES, PROBE_DEADLINE_S, Services, ServicesDep
 from lamina import __version__
 from lamina.aio.probing import OK
@@ -15,12 +17,14 @@ router = APIRouter(tags=["health"])
 
 
 @router.get("/livez")
+@allow(OPEN)
 async def livez() -> dict[str, str]:
     """Report that the process answers; asks nobody else."""
     return {"status": "ok"}
 
 
 @router.get("/readyz", responses={503: {"model": ReadyOut, "description": "A part does not answer"}})
+@allow(OPEN)
 async def readyz(services: ServicesDep, response: Response) -> ReadyOut:
     """Report whether every part answers, and how far the projections are behind."""
     parts, stores = await asyncio.gather(services.readiness(), services.store_states())

@@ -6,16 +6,20 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 
+from deployments.access import EVERYWHERE, WHOLE_PLACE, WHOLE_TENANT, Access
+from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.routes.dependencies import WriteKeyDep
-from deployments.services import AdminDep, ServicesDep
+from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.jobs import JobIn, RunOut, RunsOut, ScheduledOut, ScheduleOut
 from lamina.core.areas import Area
+from lamina.core.principals import Verb
 from lamina.core.runs import BY_SCHEDULE, JOB_NAMES, JobName, Order, Run
 from lamina.errors import InvalidInput, Overloaded
 from lamina.maintenance.report import report
 from lamina.maintenance.schedule import schedules
 from lamina.maintenance.undo import request_undo
+from lamina.stores.postgres.owners import OwnedKind
 from lamina.wiring.jobs import JOBS, refuse_area_within_tenant, undo_window
 from lamina.wiring.stores import utc_now
 
@@ -26,33 +30,36 @@ Limit = Annotated[int, Query(ge=1, le=200, description="Most runs.")]
 
 
 @router.post("/jobs", status_code=HTTPStatus.ACCEPTED)
-async def order(body: JobIn, services: ServicesDep, credential: AdminDep, write_key: WriteKeyDep) -> RunOut:
+@allow(Access(Verb.MAINTAIN, WHOLE_PLACE))
+async def order(body: JobIn, services: ServicesDep, principal: PrincipalDep, write_key: WriteKeyDep) -> RunOut:
     """Order a job on the key's tenant, or a part of it; the cluster runs it. Needs an admin's key."""
-    if body.tenant not in {None, credential.tenant}:
+    if body.tenant not in {None, principal.tenant}:
         raise InvalidInput("tenant", f"is {body.tenant}, which is not the key's; leave it out")
-    if await services.runs.count_open(credential.tenant) >= MOST_OPEN:
+    if await services.runs.count_open(principal.tenant) >= MOST_OPEN:
         raise Overloaded("jobs", f"{MOST_OPEN} runs of this tenant wait or go on; wait for their end")
-    area = Area(credential.tenant, body.workspace, body.namespace)
+    area = Area(principal.tenant, body.workspace, body.namespace)
     refuse_area_within_tenant(body.job, area)
     job_order = Order(body.job, area, utc_now(), is_dry_run=body.dry_run, is_forced=body.force, requested_by=BY_API)
-    added = await services.runs.add(job_order, write_key.once(credential.tenant, body))
-    return _run_out(await services.runs.get(added, credential.tenant))
+    added = await services.runs.add(job_order, write_key.once(principal.tenant, body))
+    return _run_out(await services.runs.get(added, principal.tenant))
 
 
 @router.get("/jobs")
+@allow(Access(Verb.MAINTAIN, WHOLE_TENANT))
 async def list_runs(
     services: ServicesDep,
-    credential: AdminDep,
+    principal: PrincipalDep,
     job: Annotated[JobName | None, Query(description="Only this job's.")] = None,
     limit: Limit = 20,
 ) -> RunsOut:
     """List the latest runs on the key's tenant. Needs an admin's key."""
-    runs = await services.runs.latest(job, credential.tenant, limit=limit)
+    runs = await services.runs.latest(job, principal.tenant, limit=limit)
     return RunsOut(runs=[_run_out(run) for run in runs])
 
 
 @router.get("/jobs/schedule")
-async def show_schedule(services: ServicesDep, credential: AdminDep) -> ScheduleOut:  # noqa: ARG001 - the schedule is everybody's
+@allow(Access(Verb.MAINTAIN, EVERYWHERE))
+async def show_schedule(services: ServicesDep, principal: PrincipalDep) -> ScheduleOut:  # noqa: ARG001 - the schedule is everybody's
     """Return when each job runs by itself. Needs an admin's key."""
     chosen = services.settings.jobs
     due = schedules(chosen.schedule) if chosen.is_scheduled else {}
@@ -73,16 +80,18 @@ async def show_schedule(services: ServicesDep, credential: AdminDep) -> Schedule
 
 
 @router.get("/jobs/{id}")
-async def show_run(id: UUID, services: ServicesDep, credential: AdminDep) -> RunOut:
+@allow(Access(Verb.MAINTAIN, WHOLE_PLACE, of=OwnedKind.RUN))
+async def show_run(id: UUID, services: ServicesDep, principal: PrincipalDep) -> RunOut:
     """Report on a run: its progress, or its result. Needs an admin's key."""
-    return _run_out(await services.runs.get(id, credential.tenant))
+    return _run_out(await services.runs.get(id, principal.tenant))
 
 
 @router.post("/jobs/{id}/undo", status_code=HTTPStatus.ACCEPTED)
-async def undo(id: UUID, services: ServicesDep, credential: AdminDep) -> RunOut:
+@allow(Access(Verb.MAINTAIN, WHOLE_PLACE, of=OwnedKind.RUN))
+async def undo(id: UUID, services: ServicesDep, principal: PrincipalDep) -> RunOut:
     """Give every row that nobody changed since the run its values of before. Needs an admin's key."""
-    await request_undo(services.runs, id, utc_now(), undo_window(services.settings), credential.tenant)
-    return _run_out(await services.runs.get(id, credential.tenant))
+    await request_undo(services.runs, id, utc_now(), undo_window(services.settings), principal.tenant)
+    return _run_out(await services.runs.get(id, principal.tenant))
 
 
 def _run_out(run: Run) -> RunOut:

@@ -4,12 +4,15 @@ from http import HTTPStatus
 
 from fastapi import APIRouter
 
+from deployments.access import AGENT_OF_WORKSPACE, OWN_AGENT_OF_WORKSPACE, Access
+from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.routes.dependencies import ScopeDep
 from deployments.search_request import defaults
-from deployments.services import ReaderDep, ServicesDep, WriterDep
+from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.memory_profiles import MemoryProfileIn, MemoryProfileOut
 from lamina.core.memory_profiles import MemoryProfile, Purpose
+from lamina.core.principals import Verb
 from lamina.core.scope import Scope
 from lamina.errors import InvalidInput
 from lamina.wiring.stores import utc_now
@@ -18,9 +21,10 @@ router = APIRouter(prefix="/v1", tags=["memory profiles"], route_class=JsonRoute
 
 
 @router.get("/memory-profile")
-async def get_memory_profile(services: ServicesDep, credential: ReaderDep, ids: ScopeDep) -> MemoryProfileOut:
+@allow(Access(Verb.READ, AGENT_OF_WORKSPACE))
+async def get_memory_profile(services: ServicesDep, principal: PrincipalDep, ids: ScopeDep) -> MemoryProfileOut:
     """Return how an agent remembers in a workspace; the defaults, never written, if it has no profile."""
-    scope = ids.scope(credential.tenant)
+    scope = ids.scope(principal.tenant)
     profile = await services.reads.memory_profiles.get(scope)
     if profile is None:
         configured = defaults(services, Purpose.CONTEXT)
@@ -29,18 +33,20 @@ async def get_memory_profile(services: ServicesDep, credential: ReaderDep, ids: 
 
 
 @router.put("/memory-profile")
-async def put_memory_profile(body: MemoryProfileIn, services: ServicesDep, credential: WriterDep) -> MemoryProfileOut:
+@allow(Access(Verb.WRITE, OWN_AGENT_OF_WORKSPACE))
+async def put_memory_profile(body: MemoryProfileIn, services: ServicesDep, principal: PrincipalDep) -> MemoryProfileOut:
     """Set how an agent remembers in a workspace; searches and contexts that name it follow from now on."""
-    scope = body.scope(credential.tenant)
+    scope = body.scope(principal.tenant)
     profile = body.profile(defaults(services, Purpose.CONTEXT))
     stored = await services.reads.memory_profiles.put(scope, profile, utc_now())
     return MemoryProfileOut.from_profile(_agent(scope), stored)
 
 
 @router.delete("/memory-profile", status_code=HTTPStatus.NO_CONTENT)
-async def delete_memory_profile(services: ServicesDep, credential: WriterDep, ids: ScopeDep) -> None:
+@allow(Access(Verb.DELETE, OWN_AGENT_OF_WORKSPACE))
+async def delete_memory_profile(services: ServicesDep, principal: PrincipalDep, ids: ScopeDep) -> None:
     """Give an agent the defaults again."""
-    await services.reads.memory_profiles.delete(ids.scope(credential.tenant))
+    await services.reads.memory_profiles.delete(ids.scope(principal.tenant))
 
 
 def _agent(scope: Scope) -> str:

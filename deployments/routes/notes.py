@@ -6,10 +6,12 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 
+from deployments.access import MEMORIES, OWN_MEMORIES, Access
+from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.routes.batches import read_batch
 from deployments.routes.dependencies import PageLimit, PageOffset, ScopeDep, WriteKeyDep
-from deployments.services import ReaderDep, ServicesDep, WriterDep
+from deployments.services import PrincipalDep, ServicesDep
 from deployments.write_metrics import measured_write
 from lamina.api.batches import BatchItem, BatchOut
 from lamina.api.fields import Moment
@@ -25,9 +27,11 @@ from lamina.api.notes import (
     PutResult,
 )
 from lamina.core.memories import Category, Note, clean_note
+from lamina.core.principals import Verb
 from lamina.core.queries import Filters, clean_filters
 from lamina.core.tiers import Tier
 from lamina.errors import NotFound
+from lamina.stores.postgres.owners import OwnedKind
 from lamina.wiring.stores import utc_now
 
 router = APIRouter(prefix="/v1/notes", route_class=JsonRoute)
@@ -39,16 +43,17 @@ router = APIRouter(prefix="/v1/notes", route_class=JsonRoute)
     status_code=HTTPStatus.CREATED,
     responses={200: {"model": PutResult, "description": "Existed"}},
 )
+@allow(Access(Verb.WRITE, OWN_MEMORIES))
 async def put_note(
     body: NoteIn,
     services: ServicesDep,
-    credential: WriterDep,
+    principal: PrincipalDep,
     response: Response,
     write_key: WriteKeyDep,
 ) -> PutResult:
     """Store one note; a note of the same text in the same scope is returned instead (200)."""
-    scope = body.scope(credential.tenant)
-    once = write_key.once(credential.tenant, body)
+    scope = body.scope(principal.tenant)
+    once = write_key.once(principal.tenant, body)
     with measured_write(services.meter, Tier.NOTES):
         recorded = await services.recorder.put_notes(scope, [body.note(utc_now())], once)
     result = PutResult.from_attributes(recorded.notes[0])
@@ -57,9 +62,10 @@ async def put_note(
 
 
 @router.post("/batch", tags=["write"])
-async def put_notes(body: BatchIn, services: ServicesDep, credential: WriterDep, write_key: WriteKeyDep) -> BatchOut:
+@allow(Access(Verb.WRITE, OWN_MEMORIES))
+async def put_notes(body: BatchIn, services: ServicesDep, principal: PrincipalDep, write_key: WriteKeyDep) -> BatchOut:
     """Store many notes in one transaction; each item has a result of its own."""
-    scope = body.scope(credential.tenant)
+    scope = body.scope(principal.tenant)
     now = utc_now()
 
     def read(item: Any, path: str) -> Note:
@@ -70,7 +76,7 @@ async def put_notes(body: BatchIn, services: ServicesDep, credential: WriterDep,
     notes = batch.accepted()
     if not notes:  # Even an empty write would raise the namespace's epoch.
         return BatchOut(results=batch.results((), BatchItem))
-    once = write_key.once(credential.tenant, body)
+    once = write_key.once(principal.tenant, body)
     with measured_write(services.meter, Tier.NOTES, len(notes)):
         recorded = await services.recorder.put_notes(scope, notes, once)
     stored = [
@@ -83,9 +89,10 @@ async def put_notes(body: BatchIn, services: ServicesDep, credential: WriterDep,
 
 
 @router.get("", tags=["read"])
+@allow(Access(Verb.READ, MEMORIES))
 async def list_notes(
     services: ServicesDep,
-    credential: ReaderDep,
+    principal: PrincipalDep,
     ids: ScopeDep,
     category: Annotated[Category | None, Query(description="Only this category.")] = None,
     tag: Annotated[list[str] | None, Query(description="Only notes with all of these tags.")] = None,
@@ -96,35 +103,39 @@ async def list_notes(
 ) -> NotesOut:
     """List the notes of a scope, the latest event first."""
     filters = clean_filters(Filters(tuple(tag or ()), since, until, 0.0))
-    scope = ids.scope(credential.tenant)
+    scope = ids.scope(principal.tenant)
     found = await services.reads.notes.page(scope, filters, category, limit=limit, offset=offset)
     return NotesOut(notes=[NoteOut.from_stored(note) for note in found])
 
 
 @router.get("/{id}", tags=["read"])
-async def get_note(id: UUID, services: ServicesDep, credential: ReaderDep) -> NoteOut:
+@allow(Access(Verb.READ, MEMORIES, of=OwnedKind.NOTE))
+async def get_note(id: UUID, services: ServicesDep, principal: PrincipalDep) -> NoteOut:
     """Return one note, whole."""
-    return NoteOut.from_stored(await services.reads.notes.get(credential.tenant, id))
+    return NoteOut.from_stored(await services.reads.notes.get(principal.tenant, id))
 
 
 @router.get("/{id}/versions", tags=["read"])
-async def note_versions(id: UUID, services: ServicesDep, credential: ReaderDep) -> NoteVersionsOut:
+@allow(Access(Verb.READ, MEMORIES, of=OwnedKind.NOTE))
+async def note_versions(id: UUID, services: ServicesDep, principal: PrincipalDep) -> NoteVersionsOut:
     """Return every state the note was in, oldest first."""
-    versions = await services.reads.notes.history(credential.tenant, id)
+    versions = await services.reads.notes.history(principal.tenant, id)
     return NoteVersionsOut(versions=[NoteVersionOut.from_attributes(version) for version in versions])
 
 
 @router.patch("/{id}", tags=["write"])
-async def change_note(id: UUID, body: NotePatch, services: ServicesDep, credential: WriterDep) -> NoteOut:
+@allow(Access(Verb.WRITE, OWN_MEMORIES, of=OwnedKind.NOTE))
+async def change_note(id: UUID, body: NotePatch, services: ServicesDep, principal: PrincipalDep) -> NoteOut:
     """Change fields of a note; the state before is kept as a version."""
-    return NoteOut.from_stored(await services.recorder.change_note(credential.tenant, id, body.changes(utc_now())))
+    return NoteOut.from_stored(await services.recorder.change_note(principal.tenant, id, body.changes(utc_now())))
 
 
 @router.delete("/{id}", tags=["write"], status_code=HTTPStatus.NO_CONTENT)
-async def delete_note(id: UUID, services: ServicesDep, credential: WriterDep) -> None:
+@allow(Access(Verb.DELETE, OWN_MEMORIES, of=OwnedKind.NOTE))
+async def delete_note(id: UUID, services: ServicesDep, principal: PrincipalDep) -> None:
     """Delete a note, archived or not; no search returns it from now on."""
     try:
-        await services.recorder.delete_note(credential.tenant, id)
+        await services.recorder.delete_note(principal.tenant, id)
     except NotFound:
-        if not await services.archives.erase(credential.tenant, id, utc_now()):
+        if not await services.archives.erase(principal.tenant, id, utc_now()):
             raise

@@ -6,6 +6,8 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 
+from deployments.access import OWN_PLACE, PLACE, Access
+from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.routes.batches import read_batch
 from deployments.routes.dependencies import (
@@ -14,7 +16,7 @@ from deployments.routes.dependencies import (
     ScopeDep,
     WriteKeyDep,
 )
-from deployments.services import ReaderDep, ServicesDep, WriterDep
+from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.batches import BatchItem, BatchOut
 from lamina.api.procedures import (
     MatchesOut,
@@ -32,24 +34,27 @@ from lamina.api.procedures import (
     PutProcedureOut,
     ReinforcedOut,
 )
+from lamina.core.principals import Verb
 from lamina.core.procedures import Procedure, clean_procedure
 from lamina.core.queries import Filters, SearchRequest, clean_filters
 from lamina.core.scope import Scope
+from lamina.stores.postgres.owners import OwnedKind
 
 router = APIRouter(prefix="/v1/procedures", tags=["procedures"], route_class=JsonRoute)
 
 
 @router.post("", status_code=HTTPStatus.CREATED, responses={200: {"model": PutProcedureOut, "description": "Existed"}})
+@allow(Access(Verb.WRITE, OWN_PLACE))
 async def put_procedure(
     body: ProcedureIn,
     services: ServicesDep,
-    credential: WriterDep,
+    principal: PrincipalDep,
     response: Response,
     write_key: WriteKeyDep,
 ) -> PutProcedureOut:
     """Store one procedure; one of the same trigger and action in the same workspace is returned instead (200)."""
-    scope = body.scope(credential.tenant)
-    once = write_key.once(credential.tenant, body)
+    scope = body.scope(principal.tenant)
+    once = write_key.once(principal.tenant, body)
     recorded = await services.procedures.recorder.put(scope, [body.procedure()], once)
     result = PutProcedureOut.from_attributes(recorded.procedures[0])
     response.status_code = HTTPStatus.OK if result.existed else HTTPStatus.CREATED
@@ -57,16 +62,17 @@ async def put_procedure(
 
 
 @router.post("/batch")
+@allow(Access(Verb.WRITE, OWN_PLACE))
 async def put_procedures(
-    body: ProcedureBatchIn, services: ServicesDep, credential: WriterDep, write_key: WriteKeyDep
+    body: ProcedureBatchIn, services: ServicesDep, principal: PrincipalDep, write_key: WriteKeyDep
 ) -> BatchOut:
     """Store many procedures in one transaction; each item has a result of its own."""
-    scope = body.scope(credential.tenant)
+    scope = body.scope(principal.tenant)
     batch = read_batch("procedures", body.procedures, _read_procedure)
     procedures = batch.accepted()
     if not procedures:  # Even an empty write would raise the namespace's epoch.
         return BatchOut(results=batch.results((), BatchItem))
-    once = write_key.once(credential.tenant, body)
+    once = write_key.once(principal.tenant, body)
     recorded = await services.procedures.recorder.put(scope, procedures, once)
     stored = [BatchItem(status="existed" if item.existed else "created", id=item.id) for item in recorded.procedures]
     return BatchOut(results=batch.results(stored, BatchItem), epoch=recorded.epoch)
@@ -77,9 +83,10 @@ def _read_procedure(item: Any, path: str) -> Procedure:
 
 
 @router.get("")
+@allow(Access(Verb.READ, PLACE))
 async def list_procedures(
     services: ServicesDep,
-    credential: ReaderDep,
+    principal: PrincipalDep,
     ids: ScopeDep,
     tag: Annotated[list[str] | None, Query(description="Only procedures with all of these tags.")] = None,
     limit: PageLimit = 100,
@@ -87,13 +94,14 @@ async def list_procedures(
 ) -> ProceduresOut:
     """List the procedures of a workspace, the latest first."""
     filters = clean_filters(Filters(tuple(tag or ()), min_confidence=0.0))
-    scope = ids.scope(credential.tenant)
+    scope = ids.scope(principal.tenant)
     found = await services.procedures.reads.page(scope, filters, limit=limit, offset=offset)
     return ProceduresOut(procedures=[ProcedureOut.from_stored(item) for item in found])
 
 
 @router.post("/match")
-async def match_procedures(body: MatchIn, services: ServicesDep, credential: ReaderDep) -> MatchesOut:
+@allow(Access(Verb.READ, PLACE))
+async def match_procedures(body: MatchIn, services: ServicesDep, principal: PrincipalDep) -> MatchesOut:
     """Return the procedures that a situation calls for: by prefix, then by keyword, then by meaning.
 
     Within a stage closer triggers come first, and of about equally close ones the one that worked.
@@ -101,7 +109,7 @@ async def match_procedures(body: MatchIn, services: ServicesDep, credential: Rea
     limits = services.settings.search
     request = SearchRequest(
         text=body.query,
-        scope=body.scope(credential.tenant),
+        scope=body.scope(principal.tenant),
         limit=body.limit if "limit" in body.model_fields_set else limits.limit,
         per_source=limits.per_source,
         filters=body.all_filters(),
@@ -116,55 +124,60 @@ async def match_procedures(body: MatchIn, services: ServicesDep, credential: Rea
 
 
 @router.get("/{id}")
-async def get_procedure(id: UUID, services: ServicesDep, credential: ReaderDep) -> ProcedureOut:
+@allow(Access(Verb.READ, PLACE, of=OwnedKind.PROCEDURE))
+async def get_procedure(id: UUID, services: ServicesDep, principal: PrincipalDep) -> ProcedureOut:
     """Return one procedure."""
-    return ProcedureOut.from_stored(await services.procedures.reads.get(credential.tenant, id))
+    return ProcedureOut.from_stored(await services.procedures.reads.get(principal.tenant, id))
 
 
 @router.patch("/{id}")
+@allow(Access(Verb.WRITE, OWN_PLACE, of=OwnedKind.PROCEDURE))
 async def change_procedure(
     id: UUID,
     body: ProcedurePatch,
     services: ServicesDep,
-    credential: WriterDep,
+    principal: PrincipalDep,
 ) -> ProcedureOut:
     """Change fields of a procedure; its outcomes stay."""
-    return ProcedureOut.from_stored(await services.procedures.recorder.change(credential.tenant, id, body.changes()))
+    return ProcedureOut.from_stored(await services.procedures.recorder.change(principal.tenant, id, body.changes()))
 
 
 @router.delete("/{id}", status_code=HTTPStatus.NO_CONTENT)
-async def delete_procedure(id: UUID, services: ServicesDep, credential: WriterDep) -> None:
+@allow(Access(Verb.DELETE, OWN_PLACE, of=OwnedKind.PROCEDURE))
+async def delete_procedure(id: UUID, services: ServicesDep, principal: PrincipalDep) -> None:
     """Delete a procedure; nothing matches it from now on."""
-    await services.procedures.recorder.delete(credential.tenant, id)
+    await services.procedures.recorder.delete(principal.tenant, id)
 
 
 @router.post("/{id}/outcomes")
+@allow(Access(Verb.WRITE, OWN_PLACE, of=OwnedKind.PROCEDURE))
 async def report_outcome(
     id: UUID,
     body: OutcomeIn,
     services: ServicesDep,
-    credential: WriterDep,
+    principal: PrincipalDep,
     write_key: WriteKeyDep,
 ) -> ReinforcedOut:
     """Report the outcome of following a procedure; it becomes stronger or weaker.
 
     A run counts once: reporting it again changes nothing, and with the other result it is refused (409).
     """
-    scope = Scope(credential.tenant, **({"agent": body.agent} if "agent" in body.model_fields_set else {}))
+    scope = Scope(principal.tenant, **({"agent": body.agent} if "agent" in body.model_fields_set else {}))
     request = {"procedure": str(id), **body.model_dump(mode="json", exclude_unset=True)}
-    once = write_key.once_for_request(credential.tenant, request)
+    once = write_key.once_for_request(principal.tenant, request)
     reported = await services.procedures.recorder.report(scope, id, body.outcome(), once)
     return ReinforcedOut.from_attributes(reported)
 
 
 @router.get("/{id}/outcomes")
+@allow(Access(Verb.READ, PLACE, of=OwnedKind.PROCEDURE))
 async def list_outcomes(
     id: UUID,
     services: ServicesDep,
-    credential: ReaderDep,
+    principal: PrincipalDep,
     limit: PageLimit = 100,
     offset: PageOffset = 0,
 ) -> OutcomesOut:
     """List the outcomes of a procedure, the latest first."""
-    found = await services.procedures.reads.outcomes(credential.tenant, id, limit=limit, offset=offset)
+    found = await services.procedures.reads.outcomes(principal.tenant, id, limit=limit, offset=offset)
     return OutcomesOut(outcomes=[OutcomeOut.from_attributes(item, item.outcome) for item in found])

@@ -2,26 +2,31 @@
 
 from fastapi import APIRouter
 
+from deployments.access import MEMORIES, OWN_MEMORIES, Access
+from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.routes.dependencies import ScopeDep
-from deployments.services import ReaderDep, ServicesDep, WriterDep
+from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.profiles import ProfileOut, ProfilePatch
+from lamina.core.principals import Verb
 from lamina.errors import InvalidInput
 
 router = APIRouter(prefix="/v1/profile", route_class=JsonRoute)
 
 
 @router.get("", tags=["read"])
-async def get_profile(services: ServicesDep, credential: ReaderDep, ids: ScopeDep) -> ProfileOut:
+@allow(Access(Verb.READ, MEMORIES))
+async def get_profile(services: ServicesDep, principal: PrincipalDep, ids: ScopeDep) -> ProfileOut:
     """Return a user's profile; one that was never written is empty, with version 0."""
-    scope = ids.scope(credential.tenant)
+    scope = ids.scope(principal.tenant)
     if scope.user is None:
         raise InvalidInput("user", "is missing; a profile belongs to a user")
     return ProfileOut.from_attributes(await services.reads.profiles.get(scope))
 
 
 @router.patch("", tags=["write"])
-async def patch_profile(body: ProfilePatch, services: ServicesDep, credential: WriterDep) -> ProfileOut:
+@allow(Access(Verb.WRITE, OWN_MEMORIES))
+async def patch_profile(body: ProfilePatch, services: ServicesDep, principal: PrincipalDep) -> ProfileOut:
     """Merge a patch into a user's profile."""
-    profile = await services.recorder.patch_profile(body.scope(credential.tenant), body.patch)
+    profile = await services.recorder.patch_profile(body.scope(principal.tenant), body.patch)
     return ProfileOut.from_attributes(profile)

@@ -2,25 +2,30 @@
 
 from fastapi import APIRouter
 
+from deployments.access import OWN_MEMORIES, Access
+from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
-from deployments.services import ReaderDep, ServicesDep, WriterDep
+from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.responses import LookupIn, LookupOut, PutResponseIn, PutResponseOut
+from lamina.core.principals import Verb
 
 router = APIRouter(prefix="/v1/responses", tags=["responses"], route_class=JsonRoute)
 
 
 @router.post("/lookup")
-async def look_up_response(body: LookupIn, services: ServicesDep, credential: ReaderDep) -> LookupOut:
+@allow(Access(Verb.READ, OWN_MEMORIES))
+async def look_up_response(body: LookupIn, services: ServicesDep, principal: PrincipalDep) -> LookupOut:
     """Return the response to the same question, or to one that means the same, if the agent's memory is as it was.
 
     It never fails because a cache does: that is a miss.
     """
-    found = await services.caches.responses.lookup(body.question(credential.tenant), wait_s=body.wait_s)
+    found = await services.caches.responses.lookup(body.question(principal.tenant), wait_s=body.wait_s)
     return LookupOut.from_attributes(found, refresh=found.is_to_refresh)
 
 
 @router.post("")
-async def put_response(body: PutResponseIn, services: ServicesDep, credential: WriterDep) -> PutResponseOut:
+@allow(Access(Verb.WRITE, OWN_MEMORIES))
+async def put_response(body: PutResponseIn, services: ServicesDep, principal: PrincipalDep) -> PutResponseOut:
     """Keep a response for the same question, in place of the one that was there."""
-    put = await services.caches.responses.put(body.question(credential.tenant), body.response, body.epoch)
+    put = await services.caches.responses.put(body.question(principal.tenant), body.response, body.epoch)
     return PutResponseOut.from_attributes(put, stored=put.refusal is None, reason=put.refusal)

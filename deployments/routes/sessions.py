@@ -6,10 +6,14 @@ from uuid import UUID
 
 from fastapi import APIRouter, Path, Query
 
+from deployments.access import ALL_USERS, MEMORIES, OWN_MEMORIES, Access
+from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.routes.dependencies import PageLimit, PageOffset, ScopeDep
-from deployments.services import ReaderDep, ServicesDep, WriterDep
+from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.sessions import ForecastOut, HistoryOut, SessionMessageOut
+from lamina.core.principals import Verb
+from lamina.stores.postgres.owners import OwnedKind
 from lamina.wiring.stores import utc_now
 
 router = APIRouter(prefix="/v1/sessions", tags=["read"], route_class=JsonRoute)
@@ -19,17 +23,18 @@ Session = Annotated[str, Path(description="The conversation.")]
 
 
 @router.get("/{session:path}/messages")
+@allow(Access(Verb.READ, MEMORIES))
 async def session_messages(
     session: Session,
     services: ServicesDep,
-    credential: ReaderDep,
+    principal: PrincipalDep,
     ids: ScopeDep,
     limit: PageLimit = 100,
     offset: PageOffset = 0,
     include_compacted: Annotated[bool, Query(description="Also those that a summary stands for.")] = False,
 ) -> HistoryOut:
     """Return a session's messages in order."""
-    scope = ids.scope(credential.tenant).narrowed(session=session)
+    scope = ids.scope(principal.tenant).narrowed(session=session)
     found = await services.reads.messages.history(
         scope, limit=limit, offset=offset, include_compacted=include_compacted
     )
@@ -37,14 +42,16 @@ async def session_messages(
 
 
 @messages.delete("/{id}", tags=["write"], status_code=HTTPStatus.NO_CONTENT)
-async def delete_message(id: UUID, services: ServicesDep, credential: WriterDep) -> None:
+@allow(Access(Verb.DELETE, OWN_MEMORIES, of=OwnedKind.MESSAGE))
+async def delete_message(id: UUID, services: ServicesDep, principal: PrincipalDep) -> None:
     """Delete a message; notes that were drawn from it and summaries of it stay."""
-    await services.recorder.delete_message(credential.tenant, id)
+    await services.recorder.delete_message(principal.tenant, id)
 
 
 @router.get("/{session:path}/forecast")
-async def forecast(session: Session, services: ServicesDep, credential: ReaderDep, ids: ScopeDep) -> ForecastOut:
+@allow(Access(Verb.READ, ALL_USERS))
+async def forecast(session: Session, services: ServicesDep, principal: PrincipalDep, ids: ScopeDep) -> ForecastOut:
     """Return how full a session is, and when its older messages become a summary."""
-    scope = ids.scope(credential.tenant).narrowed(session=session)
+    scope = ids.scope(principal.tenant).narrowed(session=session)
     found = await services.sessions.forecast(scope, utc_now())
     return ForecastOut.from_attributes(found, found.forecast, would_compact=list(found.forecast.compacts))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lamina.stores.postgres.keys import KeyRole
+from lamina.core.principals import KeyRole
 from tests.support.application import Application
 
 JSON = {"Content-Type": "application/json"}

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from deployments.api import build_api
-from lamina.stores.postgres.keys import KeyRole
+from lamina.core.principals import KeyRole
 from lamina.wiring.archives import build_archived_notes
 from tests.support.application import Application
 from tests.support.jobs import in_days, run_job

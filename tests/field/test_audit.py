@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from lamina.core.ports import Change
-from lamina.stores.postgres.keys import KeyRole
+from lamina.core.principals import KeyRole
 from tests.support.application import Application
 
 Json = dict[str, Any]

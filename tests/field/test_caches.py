@@ -18,10 +18,10 @@ from lamina.caching.shared_caches import CacheFigures
 from lamina.core.cache_layers import CacheEntry, CacheKey, Layer, RespondingAgents, ShardAnswer, ShardQuery, Space
 from lamina.core.cache_stats import ShardStats, ShardUpdate
 from lamina.core.ports import CacheShard
+from lamina.core.principals import KeyRole
 from lamina.models.hashing import HashingModel
 from lamina.policies.caching.cache_keys import digest
 from lamina.settings import Settings
-from lamina.stores.postgres.keys import KeyRole
 from lamina.stores.postgres.outbox import enqueue_all
 from lamina.wiring.caches import shard_limits
 from tests.support.application import Application, another_router, running, settings_for

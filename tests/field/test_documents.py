@@ -173,7 +173,7 @@ async def test_another_tenants_key_sees_and_changes_nothing(application: Applica
 
 
 async def test_a_reader_cannot_write(application: Application) -> None:
-    from lamina.stores.postgres.keys import KeyRole
+    from lamina.core.principals import KeyRole
 
     reader = application.client(application.new_key(application.tenant, KeyRole.READER))
 

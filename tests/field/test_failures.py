@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cachetools import TTLCache
 from numpy.typing import NDArray
 
 from lamina.embedded import EmbeddedPostgres
@@ -116,9 +117,10 @@ async def fragile(own_postgres: EmbeddedPostgres, tmp_path: Path) -> AsyncIterat
     url = own_postgres.start()
     migrate(url)
     pool = {"min_size": 1, "max_size": 4, "timeout_s": 1}
-    trusting = {"key_cache_s": 60}  # Or the check of the key alone would answer 503.
-    settings = settings_for(url, tmp_path, pool=pool, search=DEADLINES, write=trusting)
+    settings = settings_for(url, tmp_path, pool=pool, search=DEADLINES)
     async with running(settings, url, HashingModel()) as app:
+        # For longer than a setting allows: or the check of the key alone would answer 503.
+        app.services.key_check._trusted = TTLCache(100, 60)
         yield app
     own_postgres.stop()
 

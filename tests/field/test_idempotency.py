@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lamina.stores.postgres.keys import KeyRole
+from lamina.core.principals import KeyRole
 from tests.support.application import Application
 from tests.support.jobs import in_days, run_job
 

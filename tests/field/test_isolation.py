@@ -6,7 +6,8 @@ import psycopg
 import pytest
 from psycopg.sql import SQL, Identifier
 
-from lamina.stores.postgres.keys import KeyRole, list_keys, revoke_key
+from lamina.core.principals import KeyRole
+from lamina.stores.postgres.keys import list_keys, revoke_key
 from tests.support.application import Application
 
 TABLES = ("notes", "messages", "sessions", "profiles", "epochs", "note_chunks", "message_chunks")

@@ -14,7 +14,7 @@ import requests
 import schemathesis
 from schemathesis.checks import load_all_checks
 
-from lamina.stores.postgres.keys import KeyRole
+from lamina.core.principals import KeyRole
 from tests.support.application import Application
 from tests.support.effort import IS_LONG
 

@@ -11,10 +11,10 @@ import psycopg
 import pytest
 
 from lamina.client import AsyncClient
+from lamina.core.principals import KeyRole
 from lamina.errors import Conflict, NotFound
 from lamina.models.batching import BatchingEmbedder
 from lamina.models.hashing import HashingModel
-from lamina.stores.postgres.keys import KeyRole
 from tests.support.application import Application, running, settings_for
 from tests.support.embedders import Down, Switchable
 

@@ -7,7 +7,7 @@ import httpx
 import psycopg
 import pytest
 
-from lamina.stores.postgres.keys import KeyRole
+from lamina.core.principals import KeyRole
 from lamina.stores.postgres.provider_metrics import ProviderMetrics
 from tests.support.application import Application
 

@@ -12,11 +12,11 @@ import pytest
 from deployments.api import build_api
 from deployments.rendering import render_context
 from lamina.caching.cached_search import CachedSearch
+from lamina.core.principals import KeyRole
 from lamina.core.queries import Filters
 from lamina.core.scope import Scope
 from lamina.models.hashing import HashingModel
 from lamina.settings import NoGraphSettings
-from lamina.stores.postgres.keys import KeyRole
 from lamina.wiring.services import build_context_search
 from tests.support.application import Application, fused_search, running, settings_for
 

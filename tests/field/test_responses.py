@@ -21,6 +21,7 @@ from lamina.caching.shared_caches import SharedCaches
 from lamina.core.cache_layers import Layer, RespondingAgents, ShardQuery
 from lamina.core.cache_stats import LayerCounts
 from lamina.core.memories import Message, Note, Role
+from lamina.core.principals import KeyRole
 from lamina.core.scope import Scope
 from lamina.errors import InvalidInput, Unavailable
 from lamina.models.batching import BatchingEmbedder
@@ -38,7 +39,6 @@ from lamina.policies.caching.model_responses import (
 from lamina.policies.caching.response_budget import ResponseBudget
 from lamina.stores.postgres.connection import connect
 from lamina.stores.postgres.epochs import bump_epoch
-from lamina.stores.postgres.keys import KeyRole
 from lamina.stores.postgres.responses import Responses
 from lamina.wiring.caches import build_shared_caches, response_policy, shard_limits
 from tests.support.application import Application

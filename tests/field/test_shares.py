@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from lamina.core.ports import ShareLookup as SharesPort
+from lamina.core.principals import KeyRole
 from lamina.core.queries import Failure, Query, Ranking
 from lamina.core.scope import Scope
 from lamina.core.sharing import Share
@@ -20,7 +21,6 @@ from lamina.core.stamps import Stamp
 from lamina.core.tiers import Segment, Source, Tier
 from lamina.errors import Unavailable
 from lamina.models.hashing import HashingModel
-from lamina.stores.postgres.keys import KeyRole
 from tests.support.application import Application, fused_search, running, settings_for
 
 ASKED = "the anchor is rusty"

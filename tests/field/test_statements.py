@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lamina.stores.postgres.keys import KeyRole
+from lamina.core.principals import KeyRole
 from tests.support.application import Application
 
 MARCH, OLD = "2026-03-01T10:00:00Z", "2021-06-01T10:00:00Z"

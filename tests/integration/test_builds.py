@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from lamina.cli.commands import app as cli
 from lamina.core.memories import Message, Note, Role
+from lamina.core.principals import KeyRole
 from lamina.core.scope import Scope
 from lamina.errors import Misconfigured, Unavailable
 from lamina.models.hashing import HashingModel
@@ -21,7 +22,6 @@ from lamina.projections.ownership import claim_projection
 from lamina.settings import IN_MEMORY, Neo4jServerSettings, QdrantEdgeSettings, QdrantServerSettings
 from lamina.stores.postgres import builds
 from lamina.stores.postgres.builds import STARTS_APART, Builds, claim_store, order_build
-from lamina.stores.postgres.keys import KeyRole
 from lamina.stores.postgres.notes import QUERIES
 from lamina.wiring.stores import build_pool
 from tests.support.application import Application, running, settings_for

@@ -8,7 +8,7 @@ import pytest
 
 from lamina.client import AsyncClient, Client
 from lamina.client.calls import Call, Calls
-from lamina.stores.postgres.keys import KeyRole
+from lamina.core.principals import KeyRole
 from tests.support.application import Application
 
 ID = UUID(int=7)

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import pytest
 import uvicorn
 
-from lamina.stores.postgres.keys import KeyRole
+from lamina.core.principals import KeyRole
 from tests.support.application import Application
 from tests.support.examples import Exchange, blocks_of, difference, exchanges_of, filled, links_of
 

@@ -181,7 +181,7 @@ async def test_a_tenant_may_have_only_so_many_runs_open(application: Application
     order = Order("decay", Area(application.tenant), datetime.now(UTC))
     for _ in range(50):
         await runs.add(order)
-    from lamina.stores.postgres.keys import KeyRole
+    from lamina.core.principals import KeyRole
 
     admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
     answer = await admin.post("/v1/jobs", json={"job": "decay"})

@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from lamina.core.areas import Area
+from lamina.core.principals import KeyRole
 from lamina.core.runs import BY_SCHEDULE, JOB_NAMES, Order, RunState
 from lamina.stores.postgres.job_runs import JobRuns
-from lamina.stores.postgres.keys import KeyRole
 from lamina.wiring.jobs import JOBS
 from lamina.wiring.stores import utc_now
 from tests.support.application import Application

@@ -14,6 +14,7 @@ import pytest
 from lamina import sample
 from lamina.cli.projections import fill_store
 from lamina.core.ports import Model
+from lamina.core.principals import KeyRole
 from lamina.core.tiers import TierName
 from lamina.embedded import EmbeddedFalkorDB
 from lamina.projections.filling import FillReport
@@ -28,7 +29,6 @@ from lamina.settings import (
 )
 from lamina.stores.graph.store import CypherGraph
 from lamina.stores.postgres.generations import claim_generation
-from lamina.stores.postgres.keys import KeyRole
 from lamina.wiring import projections
 from tests.support.application import Application, running, settings_for
 from tests.support.bolt import bolt_graph, bolt_server

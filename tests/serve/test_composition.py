@@ -14,20 +14,21 @@ from ray import serve
 from deployments.app import build
 from deployments.indexer import IndexerDeployment
 from deployments.searcher import SearcherDeployment
+from lamina.core.principals import KeyRole
 from lamina.core.tiers import TIERS
 from lamina.embedded import EmbeddedFalkorDB
 from lamina.errors import Misconfigured
 from lamina.models.hashing import HashingModel
 from lamina.settings import EmbeddedPostgresSettings, FalkorDBServerSettings, Settings
 from lamina.stores.postgres.generations import claim_generation
-from lamina.stores.postgres.keys import KeyRole, create_key
+from lamina.stores.postgres.keys import create_key
 from tests.support.application import running, settings_for
 
 
 @pytest.fixture
 async def client(database: str, falkordb: EmbeddedFalkorDB, tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
     """An HTTP client of the router, whose parts it reaches through deployment handles."""
-    key = create_key(database, tenant="acme", role=KeyRole.WRITER, label="test")
+    key = create_key(database, tenant="acme", role=KeyRole.WRITER, name="test")
     settings = settings_for(database, tmp_path, graph=FalkorDBServerSettings(url=falkordb.url))
     handle = serve.run(build(settings), name="lamina", _local_testing_mode=True)
     router: Any = handle._init_router()._user_callable_wrapper.user_callable  # type: ignore[attr-defined]

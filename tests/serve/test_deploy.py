@@ -12,8 +12,9 @@ import pytest
 import yaml
 
 from deployments.environment import free_port, ray_environment
+from lamina.core.principals import KeyRole
 from lamina.settings import Settings
-from lamina.stores.postgres.keys import KeyRole, create_key
+from lamina.stores.postgres.keys import create_key
 from lamina.stores.postgres.migrate import migrate
 from tests.support.ray_head import ray_head
 from tests.support.service import ROOT, environment
@@ -41,7 +42,7 @@ def test_the_configuration_file_deploys_on_a_cluster(
     config["applications"][0]["args"]["data_dir"] = str(tmp_path / "data")
     (tmp_path / "serve.yaml").write_text(yaml.safe_dump(config))
     migrate(database)
-    key = create_key(database, tenant="acme", role=KeyRole.WRITER, label="test")
+    key = create_key(database, tenant="acme", role=KeyRole.WRITER, name="test")
 
     with ray_head(folder, surroundings) as head:
         _deploy(tmp_path / "serve.yaml", head.dashboard, surroundings)

@@ -17,6 +17,7 @@ from deployments.services import ServiceParts, Services, build_services
 from lamina.aio.probing import states_of
 from lamina.core.metrics import UNMEASURED, Meter
 from lamina.core.ports import CacheShard, Embedder, Model
+from lamina.core.principals import KeyRole
 from lamina.core.tiers import TIERS, TierName
 from lamina.models.batching import BatchingEmbedder
 from lamina.projections.audit import audit
@@ -25,7 +26,7 @@ from lamina.search.fused_search import Search
 from lamina.settings import HashingSettings, NoGraphSettings, PostgresServerSettings, Settings, served_tiers
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import claim_generation
-from lamina.stores.postgres.keys import KeyRole, create_key
+from lamina.stores.postgres.keys import create_key
 from lamina.wiring.caches import shard_limits
 from lamina.wiring.services import build_indexer, build_reads
 from lamina.wiring.stores import build_pool
@@ -67,7 +68,7 @@ class Application:
 
     def new_key(self, tenant: str, role: KeyRole = KeyRole.WRITER) -> str:
         """Return a new key of a tenant."""
-        return create_key(self.url, tenant=tenant, role=role, label="test")
+        return create_key(self.url, tenant=tenant, role=role, name="test")
 
     async def indexed(self) -> None:
         """Apply everything that is in the outbox."""
@@ -135,7 +136,7 @@ async def running(
     probes = {"postgres": reads.outbox.lag}
     stores = [partial(states_of, parts.probes, 1.0) for parts in tiers.values()]
     services = build_services(settings, parts_of_it, reads, probes=probes, stores=stores, audits=audits, meter=meter)
-    key = create_key(url, tenant="acme", role=KeyRole.WRITER, label="test")
+    key = create_key(url, tenant="acme", role=KeyRole.WRITER, name="test")
     application = Application(url, settings, model, pool, tiers, indexer, services, build_api(services), "acme", key)
     following = asyncio.create_task(indexer.run()) if follow else None
     try:

@@ -15,11 +15,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from lamina.core.principals import KeyRole
 from lamina.core.runs import JobName, Run
 from lamina.local import ensure_local_key
 from lamina.models.sentence_transformers import SentenceTransformerModel
 from lamina.settings import SentenceTransformersSettings
-from lamina.stores.postgres.keys import KeyRole, create_key, list_keys, revoke_key
+from lamina.stores.postgres.keys import create_key, list_keys, revoke_key
 from tests.support.application import Application
 from tests.support.compaction import chatter
 from tests.support.installations import (
@@ -398,10 +399,10 @@ async def fill(url: str, data_dir: Path, graph_url: str, manifest: Manifest) -> 
     }
     async with opened(url, data_dir, graph_url, model, **chosen) as app:
         manifest.keys = {
-            FIRST: create_key(url, tenant=FIRST, role=KeyRole.ADMIN, label="admin"),
+            FIRST: create_key(url, tenant=FIRST, role=KeyRole.ADMIN, name="admin"),
             SECOND: ensure_local_key(data_dir, url),
         }
-        manifest.revoked_key = create_key(url, tenant=FIRST, role=KeyRole.WRITER, label="revoked")
+        manifest.revoked_key = create_key(url, tenant=FIRST, role=KeyRole.WRITER, name="revoked")
         revoke_key(url, list_keys(url)[-1].id)
         harbour, garden = (Teller(tenant_of(app, name, key), manifest) for name, key in manifest.keys.items())
         await tell_of_the_harbour(harbour)

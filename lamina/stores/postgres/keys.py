@@ -2,14 +2,20 @@
 
 import hashlib
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
+from hmac import compare_digest
+from typing import Any
 from uuid import UUID
 
+import psycopg
+from psycopg.rows import DictRow
+
 from lamina.core.memories import new_id
-from lamina.errors import NotFound
-from lamina.stores.postgres.connection import Pool, connect, connect_directly
+from lamina.core.principals import Bounds, KeyInfo, KeyRole, Principal, Verb, refuse_wider
+from lamina.errors import Conflict, NotFound
+from lamina.stores.postgres.connection import Connection, Pool, connect, connect_directly, in_transaction
 from lamina.stores.postgres.queries import load_queries
 from lamina.text.hygiene import clean_id
 
@@ -17,40 +23,16 @@ QUERIES = load_queries("keys.sql")
 
 PREFIX = "lamina_"
 SECRET_BYTES = 32
-
-
-class KeyRole(StrEnum):
-    """Role of a key; each includes the ones before it."""
-
-    READER = "reader"
-    WRITER = "writer"
-    ADMIN = "admin"
-
-    def includes(self, needed: "KeyRole") -> bool:
-        """Report whether this role grants the needed one."""
-        order = list(KeyRole)
-        return order.index(self) >= order.index(needed)
+MAX_KEYS = 10_000
+"""Most valid keys of a tenant that can be made over the API."""
 
 
 @dataclass(frozen=True, slots=True)
-class Credential:
-    """The tenant and role of a valid key."""
+class NewSecret:
+    """A key with its secret, which cannot be shown again."""
 
-    tenant: str
-    role: KeyRole
-
-
-@dataclass(frozen=True, slots=True)
-class KeyInfo:
-    """A key as `lamina keys list` shows it; the secret is not kept."""
-
-    id: UUID
-    tenant: str
-    role: str
-    label: str
-    hint: str
-    created_at: datetime
-    revoked_at: datetime | None
+    key: str
+    info: KeyInfo
 
 
 def hash_key(key: str) -> bytes:
@@ -58,54 +40,232 @@ def hash_key(key: str) -> bytes:
     return hashlib.sha256(key.encode(errors="replace")).digest()
 
 
+def _hash_narrowed(key: str) -> bytes:
+    """Return the hash of a key that is bound, has verbs or an end.
+
+    It is another one, so that a replica of a release that knows no bounds does not find the key, and refuses it.
+    """
+    return hashlib.sha256(b"narrowed\0" + key.encode(errors="replace")).digest()
+
+
+def _principal(row: Mapping[str, Any]) -> Principal:
+    lists = {name: frozenset(row[name] or ()) for name in ("workspaces", "namespaces", "users", "agents")}
+    verbs = frozenset(map(Verb, row["verbs"] or ()))
+    return Principal(row["id"], row["tenant"], KeyRole(row["role"]), verbs, Bounds(**lists), row["expires_at"])
+
+
+def _key_info(row: Mapping[str, Any]) -> KeyInfo:
+    principal = _principal(row)
+    return KeyInfo(
+        id=principal.key_id,
+        tenant=principal.tenant,
+        role=principal.role,
+        verbs=tuple(verb for verb in Verb if verb in principal.verbs),
+        bounds=principal.bounds,
+        expires_at=principal.expires_at,
+        **{name: row[name] for name in ("name", "hint", "created_at", "rotated_at", "last_used_at", "revoked_at")},
+    )
+
+
+def _secret_of(principal: Principal) -> tuple[str, dict[str, object]]:
+    """Return a new key and what is stored of it."""
+    key = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
+    hashed = hash_key(key) if principal.is_whole else _hash_narrowed(key)
+    return key, {"hint": key[: len(PREFIX) + 4], "hash": hashed}
+
+
+def _row_of(principal: Principal, name: str) -> dict[str, object]:
+    return {
+        "id": principal.key_id,
+        "tenant": principal.tenant,
+        "role": principal.role.value,
+        "name": clean_id(name, "name"),
+        "verbs": sorted(principal.verbs) or None,
+        "expires_at": principal.expires_at,
+        **{field: ids or None for field, ids in principal.bounds.lists().items()},
+    }
+
+
 class Keys:
-    """Looks keys up for the service."""
+    """Looks keys up for the service, and keeps them for admins.
+
+    Args:
+        pool: Connections to Postgres.
+    """
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def find(self, key: str) -> Credential | None:
-        """Return the credential of a key; ``None`` if it is unknown or revoked."""
+    async def find(self, key: str) -> Principal | None:
+        """Return the principal of a key; ``None`` if it is unknown, revoked or expired."""
+        hashes = [hash_key(key), _hash_narrowed(key)]
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["find_key"], {"hash": hash_key(key)})
+            cursor = await connection.execute(QUERIES["find_key"], {"hashes": hashes})
             row = await cursor.fetchone()
-        return Credential(row["tenant"], KeyRole(row["role"])) if row else None
+        if row is None:
+            return None
+        principal = _principal(row)
+        expected = hashes[0] if principal.is_whole else hashes[1]
+        return principal if compare_digest(bytes(row["hash"]), expected) else None
+
+    async def note_uses(self, uses: Mapping[UUID, datetime]) -> None:
+        """Write when keys were used, each once a minute at most."""
+        async with connect(self._pool) as connection:
+            parameters = {"ids": list(uses), "moments": list(uses.values())}
+            await connection.execute(QUERIES["note_key_uses"], parameters)
+
+    async def create(self, maker: Principal, wanted: Principal, name: str) -> NewSecret:
+        """Store a new key that reaches no further than the one that makes it.
+
+        Raises:
+            OutsideBounds: If it would.
+            Conflict: If the tenant has the most keys that it may have.
+        """
+        refuse_wider(wanted, maker)
+        key, stored = _secret_of(wanted)
+        row = {**_row_of(wanted, name), **stored}
+
+        async def write(connection: Connection) -> KeyInfo:
+            counted = await (await connection.execute(QUERIES["count_keys"], {"tenant": wanted.tenant})).fetchone()
+            if counted is not None and counted["keys"] >= MAX_KEYS:
+                raise Conflict(f"this tenant has {MAX_KEYS} valid keys; revoke some first")
+            return await _one_key(connection, "insert_key", row)
+
+        return NewSecret(key, await in_transaction(self._pool, write))
+
+    async def page(self, viewer: Principal, *, limit: int, offset: int) -> list[KeyInfo]:
+        """Return the keys that an admin's key sees, oldest first: those of its tenant, within its bounds."""
+        async with connect(self._pool) as connection:
+            cursor = await connection.execute(QUERIES["list_keys"], _visible_to(viewer, None, limit, offset))
+            return [_key_info(row) async for row in cursor]
+
+    async def get(self, viewer: Principal, id_: UUID) -> KeyInfo:
+        """Return a key that an admin's key sees.
+
+        Raises:
+            NotFound: If there is none.
+        """
+        async with connect(self._pool) as connection:
+            cursor = await connection.execute(QUERIES["list_keys"], _visible_to(viewer, id_, 1, 0))
+            row = await cursor.fetchone()
+        if row is None:
+            raise NotFound("key", str(id_))
+        return _key_info(row)
+
+    async def rotate(self, maker: Principal, id_: UUID) -> NewSecret:
+        """Give a key another secret; the one before opens nothing any more.
+
+        Raises:
+            NotFound: If the admin's key sees no such key.
+            OutsideBounds: If it reaches further than the admin's key.
+            Conflict: If it is revoked.
+        """
+        info = await self.get(maker, id_)
+        refuse_wider(info.principal(), maker)
+        key, stored = _secret_of(info.principal())
+
+        async def write(connection: Connection) -> KeyInfo:
+            locked = await _one_key(connection, "lock_key", {"id": id_})
+            if locked.revoked_at is not None:
+                raise Conflict(f"key {id_} is revoked; make a new one")
+            return await _one_key(connection, "rotate_key", {"id": id_, **stored})
+
+        return NewSecret(key, await in_transaction(self._pool, write))
+
+    async def revoke(self, viewer: Principal, id_: UUID, *, even_last: bool) -> None:
+        """Make a key invalid; revoking it again changes nothing.
+
+        Raises:
+            NotFound: If the admin's key sees no such key.
+            Conflict: If it is the tenant's last key that can make any other, unless ``even_last``.
+        """
+        info = await self.get(viewer, id_)
+
+        async def write(connection: Connection) -> None:
+            cursor = await connection.execute(QUERIES["lock_admins"], {"tenant": info.tenant})
+            _refuse_last([row["id"] async for row in cursor], info, even_last=even_last)
+            await connection.execute(QUERIES["revoke_key"], {"id": id_})
+
+        await in_transaction(self._pool, write)
 
 
-def create_key(url: str, *, tenant: str, role: KeyRole, label: str) -> str:
+async def _one_key(connection: Connection, query: str, parameters: Mapping[str, object]) -> KeyInfo:
+    row = await (await connection.execute(QUERIES[query], parameters)).fetchone()
+    if row is None:
+        raise NotFound("key", str(parameters["id"]))
+    return _key_info(row)
+
+
+def _visible_to(viewer: Principal, id_: UUID | None, limit: int, offset: int) -> dict[str, object]:
+    return {"tenant": viewer.tenant, "id": id_, "limit": limit, "offset": offset, **viewer.bounds.lists()}
+
+
+def _refuse_last(admins: list[UUID], info: KeyInfo, *, even_last: bool) -> None:
+    if admins == [info.id] and not even_last:
+        raise Conflict(
+            f"key {info.id} is the last one that can make any key of tenant {info.tenant}; make another one first, or "
+            "send last=true (lamina keys revoke --last)"
+        )
+
+
+def create_key(url: str, *, tenant: str, role: KeyRole, name: str) -> str:
+    """Store a new key of a whole tenant and return it; it cannot be shown again."""
+    return store_key(url, Principal(new_id(), clean_id(tenant, "tenant"), role), name)
+
+
+def store_key(url: str, wanted: Principal, name: str) -> str:
     """Store a new key and return it; it cannot be shown again."""
-    key = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
-    row = {
-        "id": new_id(),
-        "tenant": clean_id(tenant, "tenant"),
-        "role": role.value,
-        "label": clean_id(label, "label"),
-        "hint": key[: len(PREFIX) + 4],
-        "hash": hash_key(key),
-    }
+    key, stored = _secret_of(wanted)
     with connect_directly(url) as connection:
-        connection.execute(QUERIES["insert_key"], row)
+        connection.execute(QUERIES["insert_key"], {**_row_of(wanted, name), **stored})
     return key
 
 
 def key_is_valid(url: str, key: str) -> bool:
-    """Report whether the key exists and is not revoked."""
+    """Report whether the key exists and is neither revoked nor expired."""
+    hashes = [hash_key(key), _hash_narrowed(key)]
     with connect_directly(url) as connection:
-        return connection.execute(QUERIES["find_key"], {"hash": hash_key(key)}).fetchone() is not None
+        return connection.execute(QUERIES["find_key"], {"hashes": hashes}).fetchone() is not None
 
 
 def list_keys(url: str) -> list[KeyInfo]:
-    """Return all keys, oldest first."""
+    """Return all keys of all tenants, oldest first."""
     with connect_directly(url) as connection:
-        return [KeyInfo(**row) for row in connection.execute(QUERIES["list_keys"])]
+        return [_key_info(row) for row in connection.execute(QUERIES["list_all_keys"])]
 
 
-def revoke_key(url: str, id_: UUID) -> None:
-    """Make a key invalid from now on; services notice within their key cache's lifetime.
+def rotate_key(url: str, id_: UUID) -> str:
+    """Give a key another secret and return it; the one before opens nothing any more.
 
     Raises:
         NotFound: If there is no such key.
+        Conflict: If it is revoked.
     """
-    with connect_directly(url) as connection:
-        if connection.execute(QUERIES["revoke_key"], {"id": id_}).fetchone() is None:
-            raise NotFound("key", str(id_))
+    with connect_directly(url) as connection, connection.transaction():
+        info = _locked(connection, id_)
+        if info.revoked_at is not None:
+            raise Conflict(f"key {id_} is revoked; make a new one")
+        key, stored = _secret_of(info.principal())
+        connection.execute(QUERIES["rotate_key"], {"id": id_, **stored})
+    return key
+
+
+def revoke_key(url: str, id_: UUID, *, even_last: bool = True) -> None:
+    """Make a key invalid; services notice within their key cache's lifetime.
+
+    Raises:
+        NotFound: If there is no such key.
+        Conflict: If it is the tenant's last key that can make any other, unless ``even_last``.
+    """
+    with connect_directly(url) as connection, connection.transaction():
+        info = _locked(connection, id_)
+        admins = connection.execute(QUERIES["lock_admins"], {"tenant": info.tenant}).fetchall()
+        _refuse_last([row["id"] for row in admins], info, even_last=even_last)
+        connection.execute(QUERIES["revoke_key"], {"id": id_})
+
+
+def _locked(connection: psycopg.Connection[DictRow], id_: UUID) -> KeyInfo:
+    row = connection.execute(QUERIES["lock_key"], {"id": id_}).fetchone()
+    if row is None:
+        raise NotFound("key", str(id_))
+    return _key_info(row)

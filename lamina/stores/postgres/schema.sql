@@ -61,6 +61,14 @@ CREATE TABLE public.api_keys (
     hash bytea NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     revoked_at timestamp with time zone,
+    verbs text[],
+    workspaces text[],
+    namespaces text[],
+    users text[],
+    agents text[],
+    expires_at timestamp with time zone,
+    rotated_at timestamp with time zone,
+    last_used_at timestamp with time zone,
     CONSTRAINT api_keys_role_check CHECK ((role = ANY (ARRAY['reader'::text, 'writer'::text, 'admin'::text])))
 );
 CREATE TABLE public.archive_folders (

@@ -1,0 +1,46 @@
+"""Whose stored things are, by their ids: asked for keys that are bound to a part of a tenant."""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from uuid import UUID
+
+from lamina.core.principals import Owner
+from lamina.stores.postgres.connection import Pool, connect
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("owners.sql")
+
+
+class OwnedKind(StrEnum):
+    """Kind of a thing that is named by its id, as errors spell it."""
+
+    NOTE = "note"
+    ARCHIVED_NOTE = "archived note"
+    MESSAGE = "message"
+    DOCUMENT = "document"
+    PROCEDURE = "procedure"
+    ENTITY = "entity"
+    EDGE = "edge"
+    SHARE = "share"
+    RUN = "run"
+
+
+class Owners:
+    """Reads whose things are.
+
+    Args:
+        pool: Connections to Postgres.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def find(self, tenant: str, kind: OwnedKind, ids: Sequence[UUID]) -> Mapping[UUID, Owner]:
+        """Return the owners of the tenant's things by id; those that are not there are missing."""
+        query = QUERIES[f"find_{kind.value.replace(' ', '_')}_owners"]
+        async with connect(self._pool) as connection:
+            cursor = await connection.execute(query, {"tenant": tenant, "ids": list(ids)})
+            return {
+                row["id"]: Owner(row["id"], row["workspace"], row["namespace"], row["user_id"], row["agent_id"])
+                async for row in cursor
+            }

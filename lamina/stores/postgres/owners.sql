@@ -1,0 +1,36 @@
+-- Whose each thing of a kind is, by its id; rows that are deleted but still there are found, too.
+
+-- name: find_note_owners
+SELECT id, workspace, namespace, user_id, agent_id FROM notes WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
+UNION ALL
+SELECT id, workspace, namespace, user_id, NULL FROM archived_notes WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
+
+-- name: find_archived_note_owners
+SELECT id, workspace, namespace, user_id, NULL AS agent_id
+FROM archived_notes WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
+
+-- name: find_message_owners
+SELECT id, workspace, namespace, user_id, agent_id FROM messages WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
+
+-- name: find_document_owners
+SELECT id, workspace, namespace, user_id, agent_id FROM documents WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
+
+-- name: find_procedure_owners
+SELECT id, workspace, namespace, NULL AS user_id, agent_id
+FROM procedures WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
+
+-- name: find_entity_owners
+SELECT id, workspace, namespace, NULL AS user_id, NULL AS agent_id
+FROM entities WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
+
+-- name: find_edge_owners
+SELECT id, workspace, namespace, NULL AS user_id, NULL AS agent_id
+FROM edges WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
+
+-- name: find_share_owners
+SELECT id, from_workspace AS workspace, from_namespace AS namespace, NULL AS user_id, NULL AS agent_id
+FROM shares WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
+
+-- name: find_run_owners
+SELECT id, workspace, namespace, NULL AS user_id, NULL AS agent_id
+FROM job_runs WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
