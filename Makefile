@@ -54,8 +54,9 @@ format: install ## Format and sort.
 schema: install ## Write schema.sql anew from the migrations.
 	$(BIN)/python -m tests.support.schema
 
-docs: install ## Write docs/configuration.md anew from the settings.
+docs: install ## Write docs/configuration.md anew from the settings, docs/access.md from the routes.
 	$(BIN)/python -m tests.support.configuration
+	$(BIN)/python -m tests.support.access
 
 clean: ## Remove what make made; the data in .lamina stay.
 	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,10 +1,10 @@
 """Declare what each route does and what a bound key may reach by it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
 from lamina.core.principals import BoundRule, KeyRole, Rules, ScopeField, Verb, lowest_role
@@ -84,13 +84,13 @@ def access_of(endpoint: Callable[..., Any]) -> Access:
     return found
 
 
-def accesses(app: FastAPI) -> dict[tuple[str, str], Access]:
+def accesses(routers: Iterable[APIRouter]) -> dict[tuple[str, str], Access]:
     """Return the access of every route by its method and path.
 
     Raises:
         Misconfigured: If a route declares none.
     """
-    routes = [route for route in app.routes if isinstance(route, APIRoute)]
+    routes = [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
     return {
         (method, route.path): access_of(route.endpoint) for route in routes for method in sorted(route.methods or ())
     }

@@ -11,6 +11,7 @@ from fastapi.openapi.utils import get_openapi
 from starlette.routing import BaseRoute
 
 from deployments import problems
+from deployments.access import accesses
 from deployments.bodies import BodyLimit, HeadAsGet
 from deployments.parameters import refuse_ambiguous
 from deployments.routes import (
@@ -41,6 +42,28 @@ from lamina import __version__
 from lamina.api.problems import ProblemOut
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
+ROUTERS = (
+    turns.router,
+    notes.router,
+    search.router,
+    profiles.router,
+    sessions.router,
+    sessions.messages,
+    graph.router,
+    procedures.router,
+    shares.router,
+    memory_profiles.router,
+    documents.router,
+    audits.router,
+    jobs.router,
+    archives.router,
+    users.router,
+    keys.router,
+    response_routes.router,
+    providers.router,
+    caches.router,
+)
+ALL_ROUTERS = (*ROUTERS, health.router)
 _TITLE = "Lamina"
 _DESCRIPTION = """Tiered memory for swarms of agents. Before an agent calls its model it asks `/v1/context`
 what is worth knowing; after the turn it hands the turn to `/v1/turns`."""
@@ -67,27 +90,8 @@ def build_api(services: Services) -> FastAPI:
 def _routes() -> Sequence[BaseRoute]:
     """Return the routes, which know no services; their models are read once a process, which takes half a second."""
     every = APIRouter(dependencies=[Depends(refuse_ambiguous)])
-    for router in (
-        turns.router,
-        notes.router,
-        search.router,
-        profiles.router,
-        sessions.router,
-        sessions.messages,
-        graph.router,
-        procedures.router,
-        shares.router,
-        memory_profiles.router,
-        documents.router,
-        audits.router,
-        jobs.router,
-        archives.router,
-        users.router,
-        keys.router,
-        response_routes.router,
-        providers.router,
-        caches.router,
-    ):
+    accesses(ALL_ROUTERS)  # The application does not start with a route that every key could call.
+    for router in ROUTERS:
         every.include_router(router, responses=_problems(401, 403, 404, 409, 413, 415, 422, 503))
     every.include_router(health.router, responses=_problems(413, 415, 422))
     return every.routes

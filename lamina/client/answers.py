@@ -52,21 +52,25 @@ def _json(response: httpx.Response) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
-# Of two classes with one status the wider one; 429 comes from proxies alone, and 500 stands for no class.
-_CLASSES: Mapping[int, type[LaminaError]] = {
-    status.value: kind for kind, status in STATUS_OF.items() if status is not HTTPStatus.INTERNAL_SERVER_ERROR
-} | {HTTPStatus.TOO_MANY_REQUESTS.value: Overloaded}
+def _classes(status: int) -> list[type[LaminaError]]:
+    """Return the classes of a status, the wider ones first; 429 comes from proxies alone, 500 stands for no class."""
+    match status:
+        case HTTPStatus.TOO_MANY_REQUESTS:
+            return [Overloaded]
+        case HTTPStatus.INTERNAL_SERVER_ERROR:
+            return []
+    return [kind for kind, its_status in reversed(list(STATUS_OF.items())) if its_status == status]
 
 
 def _error(response: httpx.Response, body: Mapping[str, Any]) -> LaminaError:
     """Return the error that the service raised, or the one nearest to a proxy's answer."""
     if is_unrouted(response):
         return Unavailable("lamina", "what answers there is no Lamina, or a proxy that has just started; check the URL")
-    kind = _CLASSES.get(response.status_code)
     fields = body.get("fields")
-    if kind is not None and isinstance(fields, dict):
-        with suppress(TypeError):
-            return kind(**fields)
+    if isinstance(fields, dict):
+        for kind in _classes(response.status_code):
+            with suppress(TypeError):
+                return kind(**fields)
     return _nearest(response, body)
 
 

@@ -226,6 +226,22 @@ class Calls(ABC, Generic[Answer, Done]):
         """Return when each job runs by itself (`GET /v1/jobs/schedule`); needs an admin key."""
         return self._get("/v1/jobs/schedule")
 
+    def make_key(self, name: str, role: str, **narrowing: Any) -> Answer:
+        """Make a key, whose secret is in this answer alone (`POST /v1/keys`); needs an admin key."""
+        return self._post("/v1/keys", {**narrowing, "name": name, "role": role})
+
+    def keys(self, *, limit: int = 100, offset: int = 0) -> Answer:
+        """List the tenant's keys, without their secrets (`GET /v1/keys`); needs an admin key."""
+        return self._get("/v1/keys", {"limit": limit, "offset": offset})
+
+    def rotate_key(self, id_: UUID | str) -> Answer:
+        """Give a key another secret (`POST /v1/keys/{id}/rotate`); needs an admin key."""
+        return self.send(Call("POST", f"/v1/keys/{id_}/rotate"))
+
+    def revoke_key(self, id_: UUID | str, *, last: bool = False) -> Done:
+        """Make a key invalid (`DELETE /v1/keys/{id}`); needs an admin key."""
+        return self._finish(Call("DELETE", f"/v1/keys/{id_}", params={"last": "true"} if last else {}))
+
     def ready(self) -> Answer:
         """Return the state of every part, ready or not (`GET /readyz`)."""
         return self._get("/readyz")
