@@ -1,7 +1,7 @@
 """The principal of a request: the key that sends it, and how far that key reaches."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Self
@@ -235,6 +235,15 @@ def clean_verbs(role: KeyRole, verbs: Iterable[Verb]) -> frozenset[Verb]:
                 f"is {verb.value}, which a {role.value} may not; it takes the role {lowest_role(verb)}",
             )
     return frozenset(verbs)
+
+
+def within_maker(wanted: Principal, maker: Principal) -> Principal:
+    """Return a key to make with the narrowing of its maker where it names none of its own."""
+    lists = {
+        field.name: getattr(wanted.bounds, field.name) or getattr(maker.bounds, field.name) for field in fields(Bounds)
+    }
+    verbs = wanted.verbs or (VERBS_OF[wanted.role] & maker.verbs)
+    return replace(wanted, verbs=verbs, bounds=Bounds(**lists), expires_at=wanted.expires_at or maker.expires_at)
 
 
 def refuse_wider(wanted: Principal, maker: Principal) -> None:

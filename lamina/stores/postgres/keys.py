@@ -13,7 +13,7 @@ import psycopg
 from psycopg.rows import DictRow
 
 from lamina.core.memories import new_id
-from lamina.core.principals import Bounds, KeyInfo, KeyRole, Principal, Verb, refuse_wider
+from lamina.core.principals import Bounds, KeyInfo, KeyRole, Principal, Verb, refuse_wider, within_maker
 from lamina.errors import Conflict, NotFound
 from lamina.stores.postgres.connection import Connection, Pool, connect, connect_directly, in_transaction
 from lamina.stores.postgres.queries import load_queries
@@ -115,12 +115,13 @@ class Keys:
             await connection.execute(QUERIES["note_key_uses"], parameters)
 
     async def create(self, maker: Principal, wanted: Principal, name: str) -> NewSecret:
-        """Store a new key that reaches no further than the one that makes it.
+        """Store a new key that reaches no further than the one that makes it, whose narrowing it takes over.
 
         Raises:
-            OutsideBounds: If it would.
+            OutsideBounds: If it names what reaches further.
             Conflict: If the tenant has the most keys that it may have.
         """
+        wanted = within_maker(wanted, maker)
         refuse_wider(wanted, maker)
         key, stored = _secret_of(wanted)
         row = {**_row_of(wanted, name), **stored}
