@@ -41,7 +41,6 @@ from deployments.services import Services
 from lamina import __version__
 from lamina.api.problems import ProblemOut
 
-MAX_BODY_BYTES = 32 * 1024 * 1024
 ROUTERS = (
     turns.router,
     notes.router,
@@ -81,7 +80,7 @@ def build_api(services: Services) -> FastAPI:
     )
     app.state.services = services
     problems.install(app)
-    app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
+    app.add_middleware(BodyLimit, routes=[route for router in ALL_ROUTERS for route in router.routes])
     app.add_middleware(HeadAsGet)
     return app
 

@@ -2,19 +2,38 @@
 
 import asyncio
 import zlib
+from collections.abc import Mapping, Sequence
 from http import HTTPMethod, HTTPStatus
+from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
+from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deployments.problems import problem
 
+MAX_BODY_BYTES = 256 * 1024
+"""Of a route that declares no other limit."""
+_MIB = 1024 * 1024
+_LIMIT = "x-max-body-bytes"
 _CODINGS = ("gzip", "x-gzip", "deflate")
 _NOT_PACKED = ("", "identity")
 _GZIP_BITS, _ZLIB_BITS, _RAW_BITS = zlib.MAX_WBITS + 16, zlib.MAX_WBITS, -zlib.MAX_WBITS
 _DEFLATE = 8
 _CHECKED_BY = 31
+
+
+def body_of(mib: int) -> dict[str, Any]:
+    """Return the limit of a route's body as ``openapi_extra``, with which the route declares and documents it."""
+    return {_LIMIT: mib * _MIB}
+
+
+def body_limit(routes: Sequence[BaseRoute], scope: Scope) -> int:
+    """Return the most bytes that the body of a request may have, by its route."""
+    route = next((route for route in routes if route.matches(scope)[0] is Match.FULL), None)
+    declared: Mapping[str, Any] = getattr(route, "openapi_extra", None) or {}
+    return int(declared.get(_LIMIT, MAX_BODY_BYTES))
 
 
 class _TooLargeError(Exception):
@@ -26,14 +45,18 @@ class _DisconnectedError(Exception):
 
 
 class BodyLimit:
-    """Refuses a body that is larger than the limit before it is read whole, and unpacks one that is packed.
+    """Refuses a body that is larger than its route needs before it is read whole, and unpacks one that is packed.
 
     A body whose length was not declared is read here, at most up to the limit.
+
+    Args:
+        app: Answers the requests.
+        routes: Declare their limits, all of them before the first request.
     """
 
-    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, routes: Sequence[BaseRoute]) -> None:
         self._app = app
-        self._max_bytes = max_bytes
+        self._routes = routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer 413, 415 or 422."""
@@ -45,12 +68,18 @@ class BodyLimit:
         if coding not in (*_NOT_PACKED, *_CODINGS):
             await _refuse_coding(coding)(scope, receive, send)
             return
+        length = headers.get("content-length", "0")
+        # Most requests have no body, or a short one of known length: they need no look at the routes.
+        is_read_here = coding not in _NOT_PACKED or "content-length" not in headers
+        is_short = not is_read_here and length.isdigit() and int(length) <= MAX_BODY_BYTES
+        max_bytes = MAX_BODY_BYTES if is_short else body_limit(self._routes, scope)
         try:
-            self._refuse_declared(headers.get("content-length", "0"))
-            if coding not in _NOT_PACKED or "content-length" not in headers:
-                scope, receive = await self._with_read_body(scope, receive, coding)
+            _refuse_declared(length, max_bytes)
+            if is_read_here:
+                scope, receive = await _with_read_body(scope, receive, coding, max_bytes)
         except _TooLargeError:
-            detail = f"the body is larger than {self._max_bytes} bytes; send it in parts"
+            call = f"{scope['method']} {scope['path']}"
+            detail = f"the body is larger than {max_bytes} bytes, the most that {call} takes; send it in parts"
             await problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)(scope, receive, send)
             return
         except _DisconnectedError:  # Nobody waits for an answer, and half a body is none.
@@ -64,40 +93,43 @@ class BodyLimit:
             return
         await self._app(scope, receive, send)
 
-    def _refuse_declared(self, length: str) -> None:
-        if length.isdigit() and int(length) > self._max_bytes:
+
+def _refuse_declared(length: str, max_bytes: int) -> None:
+    if length.isdigit() and int(length) > max_bytes:
+        raise _TooLargeError
+
+
+async def _with_read_body(scope: Scope, receive: Receive, coding: str, max_bytes: int) -> tuple[Scope, Receive]:
+    body = await _read(receive, max_bytes)
+    if coding not in _NOT_PACKED and body:
+        # In a thread: a packed megabyte may take as long as many requests.
+        body = await asyncio.to_thread(_unpack, body, coding, max_bytes)
+    scope = {**scope, "headers": list(scope["headers"])}
+    headers = MutableHeaders(scope=scope)
+    del headers["content-encoding"]
+    del headers["transfer-encoding"]
+    headers["content-length"] = str(len(body))
+    unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive_read() -> Message:
+        return unread.pop() if unread else await receive()
+
+    return scope, receive_read
+
+
+async def _read(receive: Receive, max_bytes: int) -> bytes:
+    parts: list[bytes] = []
+    size_bytes, is_more = 0, True
+    while is_more:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise _DisconnectedError
+        parts.append(message.get("body", b""))
+        size_bytes += len(parts[-1])
+        if size_bytes > max_bytes:
             raise _TooLargeError
-
-    async def _with_read_body(self, scope: Scope, receive: Receive, coding: str) -> tuple[Scope, Receive]:
-        body = await self._read(receive)
-        if coding not in _NOT_PACKED and body:
-            # In a thread: a packed megabyte may take as long as many requests.
-            body = await asyncio.to_thread(_unpack, body, coding, self._max_bytes)
-        scope = {**scope, "headers": list(scope["headers"])}
-        headers = MutableHeaders(scope=scope)
-        del headers["content-encoding"]
-        del headers["transfer-encoding"]
-        headers["content-length"] = str(len(body))
-        unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-        async def receive_read() -> Message:
-            return unread.pop() if unread else await receive()
-
-        return scope, receive_read
-
-    async def _read(self, receive: Receive) -> bytes:
-        parts: list[bytes] = []
-        size_bytes, is_more = 0, True
-        while is_more:
-            message = await receive()
-            if message["type"] != "http.request":
-                raise _DisconnectedError
-            parts.append(message.get("body", b""))
-            size_bytes += len(parts[-1])
-            if size_bytes > self._max_bytes:
-                raise _TooLargeError
-            is_more = message.get("more_body", False)
-        return b"".join(parts)
+        is_more = message.get("more_body", False)
+    return b"".join(parts)
 
 
 def _unpack(body: bytes, coding: str, max_bytes: int) -> bytes:

@@ -1,6 +1,7 @@
 """Deployment handles as the library's ports.
 
-Calls that queue while others are in flight travel together: one hop carries up to 32 of them.
+Calls that queue while others are in flight travel together: one hop carries up to 32 of them. If it fails, they travel
+again one by one: no tenant's call fails by another one's, or is told of it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -74,13 +75,14 @@ class EmbedderHandle(RemoteDeployment):
         super().__init__(handle, "embedder")
         # Each has its own: no hop with a question waits for one with a book.
         self._questions: Coalescer[tuple[str, ...], Sequence[tuple[Chunk, ...]]] = Coalescer(
-            self._embed_questions, part="embedder", max_in_flight=MAX_IN_FLIGHT
+            self._embed_questions, part="embedder", max_in_flight=MAX_IN_FLIGHT, is_sent_singly=True
         )
         self._calls: Coalescer[tuple[str, ...], Sequence[tuple[Chunk, ...]]] = Coalescer(
             partial(self.call, "embed_calls"),
             part="embedder",
             max_in_flight=MAX_WRITES_IN_FLIGHT,
             weigh=lambda texts: 1 + sum(map(len, texts)) // CHARS_PER_CALL,
+            is_sent_singly=True,
         )
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -117,7 +119,7 @@ class TierHandle(RemoteDeployment):
     def __init__(self, handle: DeploymentHandle[Any], part: str) -> None:
         super().__init__(handle, part)
         self._queries: Coalescer[Query, Mapping[Source, Ranking | Failure]] = Coalescer(
-            partial(self.call, "search_many"), part=part, max_in_flight=MAX_IN_FLIGHT
+            partial(self.call, "search_many"), part=part, max_in_flight=MAX_IN_FLIGHT, is_sent_singly=True
         )
 
     async def search(self, query: Query) -> Mapping[Source, Ranking | Failure]:

@@ -13,11 +13,15 @@ from starlette.exceptions import HTTPException
 from lamina.api.problems import STATUS_OF
 from lamina.core.metrics import REFUSALS
 from lamina.errors import InvalidInput, LaminaError, OutsideBounds, Overloaded, Unauthenticated, Unavailable
+from lamina.text.hygiene import shorten
 
 logger = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
 
 _PLACES = ("body", "query", "path", "header")
+MOST_ERRORS, MOST_IN_LINE = 20, 3
+# Characters of an answer's texts: whatever was sent, it is some ten kilobytes at most.
+_TEXT_CHARS, _FIELD_CHARS, _REASON_CHARS = 1_000, 120, 200
 
 
 def status_of(error: LaminaError) -> HTTPStatus:
@@ -92,9 +96,32 @@ async def _on_lamina_error(request: Request, error: Exception) -> JSONResponse:
 
 async def _on_validation_error(request: Request, error: Exception) -> JSONResponse:  # noqa: ARG001
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class
-    errors = [{"field": field_path(item["loc"]), "reason": item["msg"].lower()} for item in error.errors()]
-    detail = "; ".join(f"{item['field']}: {item['reason']}" for item in errors)
+    found = error.errors()
+    errors = [_describe_error(item) for item in found[:MOST_ERRORS]]
+    detail = f"{errors[0]['field']}: {errors[0]['reason']}"
+    if len(found) > 1:
+        detail = f"{detail}; and {len(found) - 1} more"
     return problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, errors=errors)
+
+
+def _describe_error(error: Mapping[str, Any]) -> dict[str, str]:
+    """Return the field and the reason of one error of validation; both may repeat names of any length."""
+    return {
+        "field": shorten(field_path(error["loc"]), _FIELD_CHARS),
+        "reason": shorten(error["msg"].lower(), _REASON_CHARS),
+    }
+
+
+def describe_errors(errors: Sequence[Mapping[str, Any]], path: str) -> str:
+    """Return errors of validation in one line, at most three of them.
+
+    Args:
+        errors: As pydantic has them.
+        path: Where that which was validated stands in the request.
+    """
+    shown = [_describe_error({**error, "loc": (path, *error["loc"])}) for error in errors[:MOST_IN_LINE]]
+    line = "; ".join(f"{item['field']}: {item['reason']}" for item in shown)
+    return line if len(errors) <= MOST_IN_LINE else f"{line}; and {len(errors) - MOST_IN_LINE} more"
 
 
 def field_path(location: Sequence[int | str]) -> str:
@@ -119,4 +146,4 @@ async def _on_any_error(request: Request, error: Exception) -> JSONResponse:
 
 
 def _printable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
+    return shorten(text, _TEXT_CHARS).encode("utf-8", "replace").decode()

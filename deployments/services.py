@@ -40,6 +40,7 @@ from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.job_runs import JobRuns
 from lamina.stores.postgres.keys import Keys, hash_key
+from lamina.stores.postgres.metadata import StoredMetadata
 from lamina.stores.postgres.owners import Owners
 from lamina.stores.postgres.shares import Shares
 from lamina.wiring.archives import build_archived_notes
@@ -211,7 +212,7 @@ def build_services(
     caches = build_caches(settings, pool, embedder, parts.generation, parts.shards)
     shares = Shares(pool)
     explorer = build_explorer(settings, pool, parts.links, generation)
-    search = build_search(settings, caches.embedder, parts.tiers, generation, shares, meter)
+    search = build_search(settings, caches.embedder, parts.tiers, generation, shares, StoredMetadata(pool), meter)
     context = build_context_search(settings, search, reads.profiles, None if parts.links is None else explorer)
     return Services(
         settings=settings,

@@ -453,6 +453,12 @@ class WriteSettings(_Section):
         description="Most seconds of the embedding model that one request's messages or notes may take, by "
         "`embedding.tokens_per_s`; larger requests are answered 413, and nothing of them is stored.",
     )
+    max_metadata_bytes: int = Field(
+        65_536,
+        ge=1,
+        le=MIB,
+        description="Largest metadata of a memory, and largest patch of a profile, as JSON, in bytes.",
+    )
     key_cache_s: float = Field(
         3.0,
         ge=0,

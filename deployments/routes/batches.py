@@ -6,11 +6,13 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
-from deployments.problems import field_path
+from deployments.problems import describe_errors
 from lamina.api.batches import BatchItem
 from lamina.api.documents import DocumentItem
 from lamina.errors import InvalidInput
+from lamina.text.hygiene import shorten
 
+MOST_REASON_CHARS = 500
 Item = TypeVar("Item")
 Result = TypeVar("Result", BatchItem, DocumentItem)
 
@@ -61,5 +63,5 @@ def read_batch(field: str, items: Sequence[Any], read: Callable[[Any, str], Item
 def refuse(error: ValidationError | InvalidInput, path: str) -> Refused:
     """Describe the errors of the item at a path, by field."""
     if isinstance(error, InvalidInput):
-        return Refused(str(error))
-    return Refused("; ".join(f"{field_path((path, *part['loc']))}: {part['msg'].lower()}" for part in error.errors()))
+        return Refused(shorten(str(error), MOST_REASON_CHARS))
+    return Refused(describe_errors(error.errors(include_url=False, include_input=False), path))

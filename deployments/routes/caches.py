@@ -15,6 +15,7 @@ from lamina.api.caches import (
     ExpiredOut,
     LayerOut,
 )
+from lamina.api.fields import Id
 from lamina.caching.shared_caches import CacheFigures
 from lamina.core.cache_layers import Layer
 from lamina.core.cache_stats import LayerCounts
@@ -35,7 +36,7 @@ async def stats(
     services: ServicesDep,
     principal: PrincipalDep,
     workspace: Annotated[
-        str | None, Query(description="Only this workspace's responses and providers; without it all of the tenant's.")
+        Id | None, Query(description="Only this workspace's responses and providers; without it all of the tenant's.")
     ] = None,
 ) -> CacheStatsOut:
     """Return counts and size of every layer, sizes of the tenant's tables, and its providers' hit rates of a week."""
@@ -82,8 +83,8 @@ async def purge_expired(services: ServicesDep, principal: PrincipalDep) -> Expir
 async def clear(
     services: ServicesDep,
     principal: PrincipalDep,
-    workspace: Annotated[str | None, Query(description="This workspace's caches.")] = None,
-    agent: Annotated[str | None, Query(description="Only this agent's responses there.")] = None,
+    workspace: Annotated[Id | None, Query(description="This workspace's caches.")] = None,
+    agent: Annotated[Id | None, Query(description="Only this agent's responses there.")] = None,
     everything: Annotated[bool, Query(description="The whole tenant's caches, instead of a workspace's.")] = False,
 ) -> ClearedOut:
     """Clear a workspace's caches or the tenant's, from the inside out; or the responses of one agent.

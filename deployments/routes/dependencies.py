@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Depends, Header, Query, Request
 
 from deployments.services import ServicesDep
-from lamina.api.fields import Strict
+from lamina.api.fields import Id, Strict
 from lamina.api.scope import ScopeIn
 from lamina.core.principals import Bounds
 from lamina.core.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE
@@ -23,11 +23,11 @@ PageOffset = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="Entries to s
 
 async def scope_in(
     request: Request,
-    workspace: Annotated[str, Query(description="Project.")] = DEFAULT_WORKSPACE,
-    namespace: Annotated[str, Query(description="Subdivision of the workspace.")] = DEFAULT_NAMESPACE,
-    user: Annotated[str | None, Query(description="Person.")] = None,
-    agent: Annotated[str | None, Query(description="Agent.")] = None,
-    swarm: Annotated[str | None, Query(description="Group of agents.")] = None,
+    workspace: Annotated[Id, Query(description="Project.")] = DEFAULT_WORKSPACE,
+    namespace: Annotated[Id, Query(description="Subdivision of the workspace.")] = DEFAULT_NAMESPACE,
+    user: Annotated[Id | None, Query(description="Person.")] = None,
+    agent: Annotated[Id | None, Query(description="Agent.")] = None,
+    swarm: Annotated[Id | None, Query(description="Group of agents.")] = None,
 ) -> ScopeIn:
     """Read the ids of a request without a body."""
     ids = {"workspace": workspace, "namespace": namespace, "user": user, "agent": agent, "swarm": swarm}
@@ -53,8 +53,8 @@ class WorkspaceIn(Strict):
 
 async def place_in(
     request: Request,
-    workspace: Annotated[str, Query(description="Project.")] = DEFAULT_WORKSPACE,
-    namespace: Annotated[str, Query(description="Subdivision of the workspace.")] = DEFAULT_NAMESPACE,
+    workspace: Annotated[Id, Query(description="Project.")] = DEFAULT_WORKSPACE,
+    namespace: Annotated[Id, Query(description="Subdivision of the workspace.")] = DEFAULT_NAMESPACE,
 ) -> PlaceIn:
     """Read the workspace and namespace of a request without a body."""
     ids = {"workspace": workspace, "namespace": namespace}
@@ -62,7 +62,7 @@ async def place_in(
 
 
 async def workspace_in(
-    request: Request, workspace: Annotated[str, Query(description="Project.")] = DEFAULT_WORKSPACE
+    request: Request, workspace: Annotated[Id, Query(description="Project.")] = DEFAULT_WORKSPACE
 ) -> WorkspaceIn:
     """Read the workspace of a request without a body."""
     return WorkspaceIn(workspace=workspace) if "workspace" in request.query_params else WorkspaceIn()
@@ -103,10 +103,11 @@ class WriteKey:
 async def write_key(
     services: ServicesDep,
     idempotency_key: Annotated[
-        str | None,
+        Id | None,
         Header(
+            alias="Idempotency-Key",
             description="Your id of this write: sending it again within `write.idempotency_days` returns the first "
-            "answer and writes nothing; 409 if what it stored was deleted since."
+            "answer and writes nothing; 409 if what it stored was deleted since.",
         ),
     ] = None,
 ) -> WriteKey:

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, Form, Query, Response, UploadFile
 from pydantic import Field, ValidationError
 
 from deployments.access import MEMORIES, OWN_MEMORIES, Access
+from deployments.bodies import body_of
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.parameters import refuse_repeated_fields
@@ -35,7 +36,7 @@ from lamina.api.documents import (
     PutDocumentOut,
     PutDocumentsOut,
 )
-from lamina.api.fields import ABSENT, Moment
+from lamina.api.fields import ABSENT, Id, MediaType, Moment, SourceName, Tags, Title
 from lamina.api.problems import ProblemOut
 from lamina.api.scope import ScopeIn
 from lamina.core.documents import Document, Upload
@@ -55,17 +56,21 @@ router = APIRouter(prefix="/v1/documents", tags=["documents"], route_class=JsonR
 _NOT_NEW: dict[int | str, dict[str, Any]] = {200: {"model": PutDocumentOut, "description": "Replaced or existed"}}
 
 
+MAX_METADATA_CHARS = 1024 * 1024
+"""Of a form's field, as JSON with whatever blanks and escapes."""
+
+
 class FileIn(ScopeIn):
     """A file to store, as a form."""
 
     file: UploadFile = Field(description="The file.")
-    media_type: str = Field(ABSENT, description="What it is written in. Default: what the file or its name says.")
-    key: str = Field(ABSENT, description="Your own id: the same key replaces the document. Default: hash of its text.")
-    title: str = Field(ABSENT, description="Default: the title that it gives itself.")
-    tags: list[str] = Field(default_factory=list, description="Labels, each compared whole; may be repeated.")
+    media_type: MediaType = Field(ABSENT, description="What it is written in. Default: what the file or its name says.")
+    key: Id = Field(ABSENT, description="Your own id: the same key replaces the document. Default: hash of its text.")
+    title: Title = Field(ABSENT, description="Default: the title that it gives itself.")
+    tags: Tags = Field(default_factory=list, description="Labels, each compared whole; may be repeated.")
     occurred_at: Moment = Field(ABSENT, description="When what it tells of happened. Default: now.")
-    source: str = Field(ABSENT, description="Where it comes from. Default: the file's name.")
-    metadata: str = Field("{}", description="Your data, as a JSON object.")
+    source: SourceName = Field(ABSENT, description="Where it comes from. Default: the file's name.")
+    metadata: str = Field("{}", max_length=MAX_METADATA_CHARS, description="Your data, as a JSON object.")
 
     async def upload(self) -> Upload:
         """Return the document as the library knows it.
@@ -92,7 +97,7 @@ class FileIn(ScopeIn):
         return found
 
 
-@router.post("", status_code=HTTPStatus.CREATED, responses=_NOT_NEW)
+@router.post("", status_code=HTTPStatus.CREATED, responses=_NOT_NEW, openapi_extra=body_of(mib=32))
 @allow(Access(Verb.WRITE, OWN_MEMORIES))
 async def put_document(
     body: DocumentIn,
@@ -110,7 +115,11 @@ async def put_document(
 
 
 @router.post(
-    "/upload", status_code=HTTPStatus.CREATED, responses=_NOT_NEW, dependencies=[Depends(refuse_repeated_fields)]
+    "/upload",
+    status_code=HTTPStatus.CREATED,
+    responses=_NOT_NEW,
+    dependencies=[Depends(refuse_repeated_fields)],
+    openapi_extra=body_of(mib=32),
 )
 @allow(Access(Verb.WRITE, OWN_MEMORIES))
 async def upload_document(
@@ -146,7 +155,7 @@ async def _put(
     return result
 
 
-@router.post("/batch")
+@router.post("/batch", openapi_extra=body_of(mib=32))
 @allow(Access(Verb.WRITE, OWN_MEMORIES))
 async def put_documents(
     body: DocumentsIn, services: ServicesDep, principal: PrincipalDep, write_key: WriteKeyDep
@@ -181,8 +190,8 @@ async def list_documents(
     services: ServicesDep,
     principal: PrincipalDep,
     ids: ScopeDep,
-    key: Annotated[str | None, Query(description="Only the one that you named so.")] = None,
-    tag: Annotated[list[str] | None, Query(description="Only documents with all of these tags.")] = None,
+    key: Annotated[Id | None, Query(description="Only the one that you named so.")] = None,
+    tag: Annotated[Tags | None, Query(description="Only documents with all of these tags.")] = None,
     since: Annotated[Moment | None, Query(description="Only events at or after this time.")] = None,
     until: Annotated[Moment | None, Query(description="Only events before this time.")] = None,
     limit: PageLimit = 100,

@@ -7,13 +7,14 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Response
 
 from deployments.access import MEMORIES, OWN_MEMORIES, OWN_PLACE, WHOLE_PLACE, Access
+from deployments.bodies import body_of
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.rendering import step_out
 from deployments.routes.dependencies import ScopeDep, WriteKeyDep
 from deployments.search_request import sent_of
 from deployments.services import PrincipalDep, ServicesDep
-from lamina.api.fields import Moment
+from lamina.api.fields import Id, Moment, Tags
 from lamina.api.graph import (
     EdgesIn,
     EntitiesIn,
@@ -37,7 +38,7 @@ from lamina.stores.postgres.owners import OwnedKind
 router = APIRouter(prefix="/v1/graph", tags=["graph"], route_class=JsonRoute)
 
 
-@router.post("/entities")
+@router.post("/entities", openapi_extra=body_of(mib=8))
 @allow(Access(Verb.WRITE, OWN_PLACE))
 async def put_entities(
     body: EntitiesIn, services: ServicesDep, principal: PrincipalDep, write_key: WriteKeyDep
@@ -49,7 +50,7 @@ async def put_entities(
     return PutNodesOut(results=[PutNodeOut.from_attributes(item) for item in stated.results])
 
 
-@router.post("/edges")
+@router.post("/edges", openapi_extra=body_of(mib=8))
 @allow(Access(Verb.WRITE, OWN_MEMORIES))
 async def put_edges(
     body: EdgesIn, services: ServicesDep, principal: PrincipalDep, write_key: WriteKeyDep
@@ -68,9 +69,9 @@ async def neighbours(
     services: ServicesDep,
     principal: PrincipalDep,
     ids: ScopeDep,
-    name: Annotated[str | None, Query(description="Name of an entity.")] = None,
+    name: Annotated[Id | None, Query(description="Name of an entity.")] = None,
     id: Annotated[UUID | None, Query(description="Id of an entity or a memory, instead of a name.")] = None,
-    kind: Annotated[list[str] | None, Query(description="Only these kinds of link; all if not given.")] = None,
+    kind: Annotated[Tags | None, Query(description="Only these kinds of link; all if not given.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="Most neighbours.")] = 50,
     as_of: Annotated[Moment | None, Query(description="Only what was seen until then.")] = None,
 ) -> NeighboursOut:
@@ -88,7 +89,7 @@ async def neighbours(
     return NeighboursOut(entity=entity, namesakes=namesakes, neighbours=links, is_capped=found.is_capped)
 
 
-@router.post("/traverse", response_model=TraverseOut)
+@router.post("/traverse", response_model=TraverseOut, openapi_extra=body_of(mib=2))
 @allow(Access(Verb.READ, MEMORIES))
 async def traverse(body: TraverseIn, services: ServicesDep, principal: PrincipalDep) -> Response:
     """Follow links from some entities or memories, up to three steps.

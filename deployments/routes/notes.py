@@ -7,6 +7,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Response
 
 from deployments.access import MEMORIES, OWN_MEMORIES, Access
+from deployments.bodies import body_of
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.routes.batches import read_batch
@@ -14,7 +15,7 @@ from deployments.routes.dependencies import PageLimit, PageOffset, ScopeDep, Wri
 from deployments.services import PrincipalDep, ServicesDep
 from deployments.write_metrics import measured_write
 from lamina.api.batches import BatchItem, BatchOut
-from lamina.api.fields import Moment
+from lamina.api.fields import Moment, Tags
 from lamina.api.notes import (
     BatchIn,
     NoteFields,
@@ -42,6 +43,7 @@ router = APIRouter(prefix="/v1/notes", route_class=JsonRoute)
     tags=["write"],
     status_code=HTTPStatus.CREATED,
     responses={200: {"model": PutResult, "description": "Existed"}},
+    openapi_extra=body_of(mib=16),
 )
 @allow(Access(Verb.WRITE, OWN_MEMORIES))
 async def put_note(
@@ -61,7 +63,7 @@ async def put_note(
     return result
 
 
-@router.post("/batch", tags=["write"])
+@router.post("/batch", tags=["write"], openapi_extra=body_of(mib=32))
 @allow(Access(Verb.WRITE, OWN_MEMORIES))
 async def put_notes(body: BatchIn, services: ServicesDep, principal: PrincipalDep, write_key: WriteKeyDep) -> BatchOut:
     """Store many notes in one transaction; each item has a result of its own."""
@@ -70,7 +72,7 @@ async def put_notes(body: BatchIn, services: ServicesDep, principal: PrincipalDe
 
     def read(item: Any, path: str) -> Note:
         fields = NoteFields.model_validate({"content": item} if isinstance(item, str) else item)
-        return clean_note(fields.note(now, path), path)
+        return clean_note(fields.note(now, path), path, limit=services.recorder.metadata_limit)
 
     batch = read_batch("notes", body.notes, read)
     notes = batch.accepted()
@@ -95,7 +97,7 @@ async def list_notes(
     principal: PrincipalDep,
     ids: ScopeDep,
     category: Annotated[Category | None, Query(description="Only this category.")] = None,
-    tag: Annotated[list[str] | None, Query(description="Only notes with all of these tags.")] = None,
+    tag: Annotated[Tags | None, Query(description="Only notes with all of these tags.")] = None,
     since: Annotated[Moment | None, Query(description="Only events at or after this time.")] = None,
     until: Annotated[Moment | None, Query(description="Only events before this time.")] = None,
     limit: PageLimit = 100,
@@ -123,7 +125,7 @@ async def note_versions(id: UUID, services: ServicesDep, principal: PrincipalDep
     return NoteVersionsOut(versions=[NoteVersionOut.from_attributes(version) for version in versions])
 
 
-@router.patch("/{id}", tags=["write"])
+@router.patch("/{id}", tags=["write"], openapi_extra=body_of(mib=16))
 @allow(Access(Verb.WRITE, OWN_MEMORIES, of=OwnedKind.NOTE))
 async def change_note(id: UUID, body: NotePatch, services: ServicesDep, principal: PrincipalDep) -> NoteOut:
     """Change fields of a note; the state before is kept as a version."""

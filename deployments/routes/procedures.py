@@ -7,6 +7,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Response
 
 from deployments.access import OWN_PLACE, PLACE, Access
+from deployments.bodies import body_of
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.routes.batches import read_batch
@@ -18,6 +19,7 @@ from deployments.routes.dependencies import (
 )
 from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.batches import BatchItem, BatchOut
+from lamina.api.fields import Tags
 from lamina.api.procedures import (
     MatchesOut,
     MatchIn,
@@ -43,7 +45,12 @@ from lamina.stores.postgres.owners import OwnedKind
 router = APIRouter(prefix="/v1/procedures", tags=["procedures"], route_class=JsonRoute)
 
 
-@router.post("", status_code=HTTPStatus.CREATED, responses={200: {"model": PutProcedureOut, "description": "Existed"}})
+@router.post(
+    "",
+    status_code=HTTPStatus.CREATED,
+    responses={200: {"model": PutProcedureOut, "description": "Existed"}},
+    openapi_extra=body_of(mib=4),
+)
 @allow(Access(Verb.WRITE, OWN_PLACE))
 async def put_procedure(
     body: ProcedureIn,
@@ -61,14 +68,19 @@ async def put_procedure(
     return result
 
 
-@router.post("/batch")
+@router.post("/batch", openapi_extra=body_of(mib=32))
 @allow(Access(Verb.WRITE, OWN_PLACE))
 async def put_procedures(
     body: ProcedureBatchIn, services: ServicesDep, principal: PrincipalDep, write_key: WriteKeyDep
 ) -> BatchOut:
     """Store many procedures in one transaction; each item has a result of its own."""
     scope = body.scope(principal.tenant)
-    batch = read_batch("procedures", body.procedures, _read_procedure)
+    limit = services.procedures.recorder.metadata_limit
+
+    def read(item: Any, path: str) -> Procedure:
+        return clean_procedure(ProcedureFields.model_validate(item).procedure(), path, limit=limit)
+
+    batch = read_batch("procedures", body.procedures, read)
     procedures = batch.accepted()
     if not procedures:  # Even an empty write would raise the namespace's epoch.
         return BatchOut(results=batch.results((), BatchItem))
@@ -78,17 +90,13 @@ async def put_procedures(
     return BatchOut(results=batch.results(stored, BatchItem), epoch=recorded.epoch)
 
 
-def _read_procedure(item: Any, path: str) -> Procedure:
-    return clean_procedure(ProcedureFields.model_validate(item).procedure(), path)
-
-
 @router.get("")
 @allow(Access(Verb.READ, PLACE))
 async def list_procedures(
     services: ServicesDep,
     principal: PrincipalDep,
     ids: ScopeDep,
-    tag: Annotated[list[str] | None, Query(description="Only procedures with all of these tags.")] = None,
+    tag: Annotated[Tags | None, Query(description="Only procedures with all of these tags.")] = None,
     limit: PageLimit = 100,
     offset: PageOffset = 0,
 ) -> ProceduresOut:
@@ -99,7 +107,7 @@ async def list_procedures(
     return ProceduresOut(procedures=[ProcedureOut.from_stored(item) for item in found])
 
 
-@router.post("/match")
+@router.post("/match", openapi_extra=body_of(mib=2))
 @allow(Access(Verb.READ, PLACE))
 async def match_procedures(body: MatchIn, services: ServicesDep, principal: PrincipalDep) -> MatchesOut:
     """Return the procedures that a situation calls for: by prefix, then by keyword, then by meaning.
@@ -130,7 +138,7 @@ async def get_procedure(id: UUID, services: ServicesDep, principal: PrincipalDep
     return ProcedureOut.from_stored(await services.procedures.reads.get(principal.tenant, id))
 
 
-@router.patch("/{id}")
+@router.patch("/{id}", openapi_extra=body_of(mib=4))
 @allow(Access(Verb.WRITE, OWN_PLACE, of=OwnedKind.PROCEDURE))
 async def change_procedure(
     id: UUID,

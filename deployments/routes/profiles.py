@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 
 from deployments.access import MEMORIES, OWN_MEMORIES, Access
+from deployments.bodies import body_of
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.routes.dependencies import ScopeDep
@@ -24,7 +25,7 @@ async def get_profile(services: ServicesDep, principal: PrincipalDep, ids: Scope
     return ProfileOut.from_attributes(await services.reads.profiles.get(scope))
 
 
-@router.patch("", tags=["write"])
+@router.patch("", tags=["write"], openapi_extra=body_of(mib=1))
 @allow(Access(Verb.WRITE, OWN_MEMORIES))
 async def patch_profile(body: ProfilePatch, services: ServicesDep, principal: PrincipalDep) -> ProfileOut:
     """Merge a patch into a user's profile."""

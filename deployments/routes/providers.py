@@ -7,10 +7,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from deployments.access import OWN_AGENT_OF_WORKSPACE, WHOLE_WORKSPACE, Access
+from deployments.bodies import body_of
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.routes.dependencies import WriteKeyDep
 from deployments.services import PrincipalDep, ServicesDep
+from lamina.api.fields import Id
 from lamina.api.providers import HitRatesOut, InferenceCallsIn, ProviderRatesOut, RecordedOut
 from lamina.core.principals import Verb
 from lamina.stores.postgres.provider_metrics import InferenceCall
@@ -21,7 +23,7 @@ MAX_DAYS = 3650
 router = APIRouter(prefix="/v1/providers", tags=["providers"], route_class=JsonRoute)
 
 
-@router.post("/cache-metrics", status_code=HTTPStatus.CREATED)
+@router.post("/cache-metrics", status_code=HTTPStatus.CREATED, openapi_extra=body_of(mib=8))
 @allow(Access(Verb.WRITE, OWN_AGENT_OF_WORKSPACE, items="calls"))
 async def record_cache_metrics(
     body: InferenceCallsIn, services: ServicesDep, principal: PrincipalDep, write_key: WriteKeyDep
@@ -39,7 +41,7 @@ async def list_cache_metrics(
     services: ServicesDep,
     principal: PrincipalDep,
     days: Annotated[int, Query(ge=1, le=MAX_DAYS, description="Over how many days until now.")] = 7,
-    workspace: Annotated[str | None, Query(description="Project. Default: all of them.")] = None,
+    workspace: Annotated[Id | None, Query(description="Project. Default: all of them.")] = None,
 ) -> ProviderRatesOut:
     """Return how much each provider and model took from the provider's cache, the highest mean rate first."""
     project = None if workspace is None else clean_id(workspace, "workspace")

@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 
 from deployments.access import OWN_MEMORIES, Access
+from deployments.bodies import body_of
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.services import PrincipalDep, ServicesDep
@@ -12,7 +13,7 @@ from lamina.core.principals import Verb
 router = APIRouter(prefix="/v1/responses", tags=["responses"], route_class=JsonRoute)
 
 
-@router.post("/lookup")
+@router.post("/lookup", openapi_extra=body_of(mib=16))
 @allow(Access(Verb.READ, OWN_MEMORIES))
 async def look_up_response(body: LookupIn, services: ServicesDep, principal: PrincipalDep) -> LookupOut:
     """Return the response to the same question, or to one that means the same, if the agent's memory is as it was.
@@ -23,7 +24,7 @@ async def look_up_response(body: LookupIn, services: ServicesDep, principal: Pri
     return LookupOut.from_attributes(found, refresh=found.is_to_refresh)
 
 
-@router.post("")
+@router.post("", openapi_extra=body_of(mib=32))
 @allow(Access(Verb.WRITE, OWN_MEMORIES))
 async def put_response(body: PutResponseIn, services: ServicesDep, principal: PrincipalDep) -> PutResponseOut:
     """Keep a response for the same question, in place of the one that was there."""

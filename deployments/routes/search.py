@@ -3,6 +3,7 @@
 from fastapi import APIRouter, BackgroundTasks, Response
 
 from deployments.access import MEMORIES, Access
+from deployments.bodies import body_of
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.search_request import context_request, search_request
@@ -14,7 +15,7 @@ from lamina.core.principals import Verb
 router = APIRouter(prefix="/v1", tags=["read"], route_class=JsonRoute)
 
 
-@router.post("/search", response_model=SearchOut)
+@router.post("/search", response_model=SearchOut, openapi_extra=body_of(mib=2))
 @allow(Access(Verb.READ, MEMORIES))
 async def search(
     body: SearchIn, services: ServicesDep, principal: PrincipalDep, afterwards: BackgroundTasks
@@ -27,7 +28,7 @@ async def search(
     return _respond(await services.search.search(request), services, afterwards)
 
 
-@router.post("/context", response_model=ContextOut)
+@router.post("/context", response_model=ContextOut, openapi_extra=body_of(mib=2))
 @allow(Access(Verb.READ, MEMORIES))
 async def context(
     body: ContextIn, services: ServicesDep, principal: PrincipalDep, afterwards: BackgroundTasks

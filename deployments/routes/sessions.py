@@ -11,6 +11,7 @@ from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.routes.dependencies import PageLimit, PageOffset, ScopeDep
 from deployments.services import PrincipalDep, ServicesDep
+from lamina.api.fields import Id
 from lamina.api.sessions import ForecastOut, HistoryOut, SessionMessageOut
 from lamina.core.principals import Verb
 from lamina.stores.postgres.owners import OwnedKind
@@ -19,7 +20,7 @@ from lamina.wiring.stores import utc_now
 router = APIRouter(prefix="/v1/sessions", tags=["read"], route_class=JsonRoute)
 messages = APIRouter(prefix="/v1/messages", route_class=JsonRoute)
 # A conversation's id may hold slashes, so that its place in a path takes several segments.
-Session = Annotated[str, Path(description="The conversation.")]
+Session = Annotated[Id, Path(description="The conversation.")]
 
 
 @router.get("/{session:path}/messages")

@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 
 from deployments.access import OWN_MEMORIES, Access
+from deployments.bodies import body_of
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.routes.dependencies import WriteKeyDep
@@ -15,7 +16,7 @@ from lamina.core.tiers import Tier
 router = APIRouter(prefix="/v1", tags=["write"], route_class=JsonRoute)
 
 
-@router.post("/turns")
+@router.post("/turns", openapi_extra=body_of(mib=32))
 @allow(Access(Verb.WRITE, OWN_MEMORIES))
 async def record_turn(body: TurnIn, services: ServicesDep, principal: PrincipalDep, write_key: WriteKeyDep) -> TurnOut:
     """Hand over the messages of a turn; they are durable when the answer comes.

@@ -24,6 +24,8 @@ class Coalescer(Generic[Item, Result]):
         max_in_flight: Most calls at the same time.
         max_queued: Most items that wait; beyond it the newest is refused.
         weigh: Cost of an item in units of ``max_items``; 1 each by default.
+        is_sent_singly: Whether a batch that fails is sent again item by item, so that nobody fails by what another
+            one asked, nor learns of it.
     """
 
     def __init__(
@@ -35,7 +37,9 @@ class Coalescer(Generic[Item, Result]):
         max_in_flight: int = 2,
         max_queued: int = 1024,
         weigh: Callable[[Item], int] = lambda _: 1,
+        is_sent_singly: bool = False,
     ) -> None:
+        self._is_sent_singly = is_sent_singly
         self._call = call
         self._part = part
         self._max_items = max_items
@@ -51,7 +55,8 @@ class Coalescer(Generic[Item, Result]):
         Raises:
             Overloaded: If the queue is full.
             Unavailable: If the call returned another number of results than it was given items.
-            Exception: Any error that the call raised for the item's batch.
+            Exception: Any error that the call raised for the item's batch; where batches that fail are sent singly,
+                for the item alone, but for an :class:`Overloaded`.
         """
         if len(self._queue) >= self._max_queued:
             # Entries of cancelled callers do not count. They are removed only here, since each removal searches the
@@ -86,16 +91,29 @@ class Coalescer(Generic[Item, Result]):
         return batch
 
     async def _send(self, batch: list[tuple[Item, asyncio.Future[Result]]]) -> None:
-        if not batch:  # All its callers were cancelled.
+        waiting = [entry for entry in batch if not entry[1].done()]
+        if not waiting:  # All its callers were cancelled.
             return
         try:
-            results = await self._call([item for item, _ in batch])
-            self._settle(batch, results)
+            results = await self._call([item for item, _ in waiting])
+            self._settle(waiting, results)
+        except asyncio.CancelledError:
+            _fail(waiting, Unavailable(self._part, "the process is stopping"))
+            raise
+        except Exception as error:  # noqa: BLE001 - every waiter must learn of it
+            # A full queue is nobody's fault among them.
+            if self._is_sent_singly and len(waiting) > 1 and not isinstance(error, Overloaded):
+                await self._send_each(waiting)
+            else:
+                _fail(waiting, error)
+
+    async def _send_each(self, batch: list[tuple[Item, asyncio.Future[Result]]]) -> None:
+        try:
+            for entry in batch:
+                await self._send([entry])
         except asyncio.CancelledError:
             _fail(batch, Unavailable(self._part, "the process is stopping"))
             raise
-        except Exception as error:  # noqa: BLE001 - every waiter must learn of it
-            _fail(batch, error)
 
     def _settle(self, batch: list[tuple[Item, asyncio.Future[Result]]], results: Sequence[Result]) -> None:
         if len(results) != len(batch):

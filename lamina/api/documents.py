@@ -3,36 +3,39 @@
 import base64
 import binascii
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from lamina.api.fields import ABSENT, Moment, Output, Strict
+from lamina.api.fields import ABSENT, Id, MediaType, Moment, Output, SourceName, Strict, Tags, Title
 from lamina.api.scope import ScopeIn
 from lamina.core.documents import DEFAULT_MEDIA_TYPE, Upload
 from lamina.errors import InvalidInput
 
 MAX_DOCUMENTS = 256
+# Above what `documents.max_bytes` lets through by default; the route's limit of a body holds it in any case.
+MAX_FILE_CHARS = 32 * 1024 * 1024
+FileText = Annotated[str, Field(max_length=MAX_FILE_CHARS)]
 
 
 class DocumentFields(Strict):
     """The fields of a document."""
 
-    content: str = Field(ABSENT, description="Its text.")
-    content_base64: str = Field(ABSENT, description="The bytes of its file in base64, instead of `content`.")
-    media_type: str = Field(
+    content: FileText = Field(ABSENT, description="Its text.")
+    content_base64: FileText = Field(ABSENT, description="The bytes of its file in base64, instead of `content`.")
+    media_type: MediaType = Field(
         DEFAULT_MEDIA_TYPE,
         description="text/plain, text/markdown, text/html or application/pdf, perhaps with a charset.",
     )
-    key: str = Field(ABSENT, description="Your own id: the same key replaces the document. Default: hash of its text.")
-    title: str = Field(ABSENT, description="Default: the title that it gives itself.")
-    tags: list[str] = Field(default_factory=list, description="Labels, each compared whole.")
+    key: Id = Field(ABSENT, description="Your own id: the same key replaces the document. Default: hash of its text.")
+    title: Title = Field(ABSENT, description="Default: the title that it gives itself.")
+    tags: Tags = Field(default_factory=list, description="Labels, each compared whole.")
     occurred_at: Moment = Field(
         ABSENT,
         description="When what it tells of happened, ISO 8601; without an offset it is UTC. Default: now.",
     )
-    source: str = Field("api", description="Where it comes from.")
+    source: SourceName = Field("api", description="Where it comes from.")
     metadata: dict[str, Any] = Field(default_factory=dict, description="Your data, returned untouched.")
 
     def upload(self, field_path: str = "") -> Upload:

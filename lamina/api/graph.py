@@ -1,24 +1,26 @@
 """The knowledge graph: requests and answers."""
 
 from datetime import datetime
+from typing import Annotated
 from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from lamina.api.fields import ABSENT, Count, Flag, Fraction, Moment, Output, Strict
+from lamina.api.fields import ABSENT, Count, Flag, Fraction, Id, Moment, Output, SourceName, Strict
 from lamina.api.scope import ScopeIn
-from lamina.core.memories import MAX_ENTITIES, Edge, Entity, as_utc
+from lamina.core.memories import MAX_ALIASES, MAX_ENTITIES, Edge, Entity, as_utc
 from lamina.core.queries import MAX_DEPTH, MAX_LIMIT
 
 MAX_ITEMS = 500
+Aliases = Annotated[list[Id], Field(max_length=MAX_ALIASES)]
 
 
 class EntityFields(Strict):
     """A person, place, thing or idea."""
 
-    name: str = Field(description="Its name; names that differ in case, width or composition are one entity.")
-    type: str = Field("thing", description="What it is: person, organisation, place, thing, or a word of your own.")
-    aliases: list[str] = Field(default_factory=list, description="Other names.")
+    name: Id = Field(description="Its name; names that differ in case, width or composition are one entity.")
+    type: Id = Field("thing", description="What it is: person, organisation, place, thing, or a word of your own.")
+    aliases: Aliases = Field(default_factory=list, description="Other names.")
     confidence: Fraction = Field(1.0, description="How sure it is, 0 to 1.")
 
     def entity(self) -> Entity:
@@ -35,12 +37,12 @@ class EntitiesIn(ScopeIn):
 class EdgeFields(Strict):
     """A directed statement between two entities."""
 
-    subject: str = Field(description="Name of the entity it starts from.")
-    type: str = Field(description="How they stand, in lower case with underscores: works_at, married_to.")
-    object: str = Field(description="Name of the entity it points to.")
+    subject: Id = Field(description="Name of the entity it starts from.")
+    type: Id = Field(description="How they stand, in lower case with underscores: works_at, married_to.")
+    object: Id = Field(description="Name of the entity it points to.")
     strength: Fraction = Field(0.8, description="How much following it carries over, 0 to 1.")
     confidence: Fraction = Field(0.9, description="How sure this source is of it, 0 to 1.")
-    source: str = Field("api", description="Where it is from, at most 1 024 characters; one source counts once.")
+    source: SourceName = Field("api", description="Where it is from, at most 1 024 characters; one source counts once.")
 
     def edge(self) -> Edge:
         """Return the edge to store."""
@@ -115,12 +117,12 @@ class NeighboursOut(BaseModel):
 class TraverseIn(ScopeIn):
     """The starts of a traversal and its limits."""
 
-    names: list[str] = Field(default_factory=list, max_length=MAX_ITEMS, description="Names of entities to start from.")
+    names: list[Id] = Field(default_factory=list, max_length=MAX_ITEMS, description="Names of entities to start from.")
     ids: list[UUID] = Field(
         default_factory=list, max_length=MAX_ITEMS, description="Entities or memories to start from."
     )
     depth: Count = Field(2, ge=1, le=MAX_DEPTH, description="How many links to follow, 1 to 3.")
-    kinds: list[str] = Field(
+    kinds: list[Id] = Field(
         default_factory=list, max_length=64, description="Kinds of link that may be followed; none allows all."
     )
     as_of: Moment = Field(ABSENT, description="Follow only what was seen until then.")

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from lamina.api.fields import Flag, Output, Strict
+from lamina.api.fields import Flag, Id, Output, Strict
 from lamina.core.runs import JobName, Run, RunState
 
 
@@ -15,9 +15,9 @@ class JobIn(Strict):
     """A job to run; the tenant is the key's."""
 
     job: JobName = Field(description="Which job.")
-    tenant: str | None = Field(None, description="May be named, and then is the key's own.")
-    workspace: str | None = Field(None, description="Only this project; all of the tenant's if not given.")
-    namespace: str | None = Field(None, description="Only this subdivision of the workspace.")
+    tenant: Id | None = Field(None, description="May be named, and then is the key's own.")
+    workspace: Id | None = Field(None, description="Only this project; all of the tenant's if not given.")
+    namespace: Id | None = Field(None, description="Only this subdivision of the workspace.")
     dry_run: Flag = Field(default=False, description="Only tell what it would do.")
     force: Flag = Field(default=False, description="Remove more of a scope than `jobs.most_removed`.")
 

@@ -6,16 +6,16 @@ from uuid import UUID
 
 from pydantic import Field
 
-from lamina.api.fields import ABSENT, Moment, Output, Strict
+from lamina.api.fields import ABSENT, Id, Moment, Output, Strict
 from lamina.core.principals import MAX_BOUND_IDS, Bounds, KeyInfo, KeyRole, KeyState, Verb
 
-Ids = Annotated[list[str], Field(max_length=MAX_BOUND_IDS)]
+Ids = Annotated[list[Id], Field(max_length=MAX_BOUND_IDS)]
 
 
 class KeyIn(Strict):
     """A key to make; it opens the tenant of the key that makes it, or a part of it."""
 
-    name: str = Field(description="What it is for.")
+    name: Id = Field(description="What it is for.")
     role: KeyRole = Field(description="The most that it may do: reader, writer or admin.")
     verbs: list[Verb] | None = Field(
         None,

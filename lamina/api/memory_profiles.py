@@ -1,13 +1,13 @@
 """Memory profiles of agents: requests and answers."""
 
 from datetime import datetime
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field
 
-from lamina.api.fields import ABSENT, Count, Fraction, Output
+from lamina.api.fields import ABSENT, MAX_TIERS, AtMost, Count, Fraction, Output
 from lamina.api.scope import ScopeIn
-from lamina.core.memory_profiles import MAX_TTL_DAYS, MemoryProfile, SearchDefaults
+from lamina.core.memory_profiles import MAX_SUFFIX_CHARS, MAX_TTL_DAYS, MemoryProfile, SearchDefaults
 from lamina.core.queries import MAX_LIMIT
 from lamina.core.tiers import TIERS, TierName
 
@@ -16,7 +16,7 @@ class MemoryProfileIn(ScopeIn):
     """How an agent wants to remember; it replaces the profile before it."""
 
     tiers: list[TierName] = Field(
-        list(TIERS), min_length=1, description="Tiers that are searched if a request names none."
+        list(TIERS), min_length=1, max_length=MAX_TIERS, description="Tiers that are searched if a request names none."
     )
     max_context_chunks: Count = Field(
         ABSENT, ge=1, le=MAX_LIMIT, description="Most memories in a block. Default: context.max_chunks."
@@ -27,7 +27,9 @@ class MemoryProfileIn(ScopeIn):
     ttl_days: float | None = Field(
         None, gt=0, le=MAX_TTL_DAYS, strict=True, description="Days after which a memory is not for it any more."
     )
-    prompt_suffix: str = Field("", description="What its context block ends with; it counts in the budget.")
+    prompt_suffix: Annotated[str, AtMost(MAX_SUFFIX_CHARS)] = Field(
+        "", description="What its context block ends with; it counts in the budget."
+    )
 
     def profile(self, defaults: SearchDefaults) -> MemoryProfile:
         """Return the profile, with the configured numbers where none was sent."""

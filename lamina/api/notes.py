@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from lamina.api.fields import ABSENT, MAX_BATCH, Fraction, Moment, Output, Strict
+from lamina.api.fields import ABSENT, MAX_BATCH, Content, Fraction, Moment, Output, SourceName, Strict, Tags
 from lamina.api.scope import ScopeIn
 from lamina.core.memories import MAX_TTL_S, Category, Note, StoredNote, clean_expiry
 from lamina.errors import InvalidInput
@@ -31,15 +31,15 @@ class PutResult(Output):
 class NoteFields(Strict):
     """The fields of a note."""
 
-    content: str = Field(description="The text. Long texts are split for search, never cut.")
+    content: Content = Field(description="The text. Long texts are split for search, never cut.")
     category: Category = Field(Category.NOTE, description="decision, outcome, strategy, note or interaction.")
     importance: Fraction = Field(0.5, description="How much it matters, 0 to 1.")
     confidence: Fraction = Field(1.0, description="How sure it is, 0 to 1.")
-    tags: list[str] = Field(default_factory=list, description="Labels, each compared whole.")
+    tags: Tags = Field(default_factory=list, description="Labels, each compared whole.")
     event_at: Moment = Field(
         ABSENT, description="When it happened, ISO 8601; without an offset it is UTC. Default: now."
     )
-    source: str = Field("api", description="Where it comes from, at most 1 024 characters.")
+    source: SourceName = Field("api", description="Where it comes from, at most 1 024 characters.")
     metadata: dict[str, Any] = Field(default_factory=dict, description="Your data, returned untouched.")
     derived_from: list[UUID] = Field(
         default_factory=list,
@@ -93,11 +93,11 @@ class BatchIn(ScopeIn):
 class NotePatch(Strict):
     """Fields of a note to change; the others stay."""
 
-    content: str = Field(ABSENT, description="New text; it is embedded and indexed again.")
+    content: Content = Field(ABSENT, description="New text; it is embedded and indexed again.")
     category: Category = Field(ABSENT, description="New category.")
     importance: Fraction = Field(ABSENT, description="New importance, 0 to 1.")
     confidence: Fraction = Field(ABSENT, description="New confidence, 0 to 1.")
-    tags: list[str] = Field(ABSENT, description="New tags, in place of all old ones.")
+    tags: Tags = Field(ABSENT, description="New tags, in place of all old ones.")
     event_at: Moment = Field(ABSENT, description="New time of the event.")
     metadata: dict[str, Any] = Field(ABSENT, description="New metadata, in place of the old.")
     ttl_s: TimeToLive = Field(ABSENT, description="Seconds from now after which nobody sees it any more.")

@@ -6,22 +6,45 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from lamina.api.fields import ABSENT, MAX_BATCH, Count, Fraction, Output, Strict
+from lamina.api.fields import (
+    ABSENT,
+    MAX_BATCH,
+    AtMost,
+    Count,
+    Fraction,
+    Id,
+    Output,
+    Question,
+    SourceName,
+    Strict,
+    Tags,
+)
 from lamina.api.scope import ScopeIn
 from lamina.core.filters import parse
-from lamina.core.procedures import Procedure, ProcedureOutcome, StoredProcedure
+from lamina.core.procedures import (
+    MAX_ACTION_CHARS,
+    MAX_COMMENT_CHARS,
+    MAX_TRIGGER_CHARS,
+    Procedure,
+    ProcedureOutcome,
+    StoredProcedure,
+)
 from lamina.core.queries import MAX_LIMIT, Filters
 from lamina.policies.ranking.procedure_matching import Stage
+
+Trigger = Annotated[str, AtMost(MAX_TRIGGER_CHARS)]
+Action = Annotated[str, AtMost(MAX_ACTION_CHARS)]
+Comment = Annotated[str, AtMost(MAX_COMMENT_CHARS)]
 
 
 class ProcedureFields(Strict):
     """The fields of a procedure."""
 
-    trigger: str = Field(description="When to do it: the situation, as it is met or asked about.")
-    action: str = Field(description="What to do then.")
-    tags: list[str] = Field(default_factory=list, description="Labels, each compared whole.")
+    trigger: Trigger = Field(description="When to do it: the situation, as it is met or asked about.")
+    action: Action = Field(description="What to do then.")
+    tags: Tags = Field(default_factory=list, description="Labels, each compared whole.")
     metadata: dict[str, Any] = Field(default_factory=dict, description="Your data, returned untouched.")
-    source: str = Field("api", description="Where it comes from.")
+    source: SourceName = Field("api", description="Where it comes from, at most 1 024 characters.")
 
     def procedure(self) -> Procedure:
         """Return the procedure to store."""
@@ -52,9 +75,9 @@ class ProcedureBatchIn(ScopeIn):
 class ProcedurePatch(Strict):
     """Fields of a procedure to change; the others stay, its outcomes too."""
 
-    trigger: str = Field(ABSENT, description="New trigger; it is embedded and indexed again.")
-    action: str = Field(ABSENT, description="New action.")
-    tags: list[str] = Field(ABSENT, description="New tags, in place of all old ones.")
+    trigger: Trigger = Field(ABSENT, description="New trigger; it is embedded and indexed again.")
+    action: Action = Field(ABSENT, description="New action.")
+    tags: Tags = Field(ABSENT, description="New tags, in place of all old ones.")
     metadata: dict[str, Any] = Field(ABSENT, description="New metadata, in place of the old.")
 
     def changes(self) -> dict[str, Any]:
@@ -97,10 +120,10 @@ class ProceduresOut(BaseModel):
 class MatchIn(ScopeIn):
     """A situation to find procedures for."""
 
-    query: str = Field(description="What is asked, or what the situation is.")
+    query: Question = Field(description="What is asked, or what the situation is.")
     limit: Count = Field(ABSENT, ge=1, le=MAX_LIMIT, description="Most matches. Default: search.limit.")
     min_score: Fraction = Field(0.0, description="Only matches with at least this score, 0 to 1.")
-    tags: list[str] = Field(default_factory=list, description="Only procedures with all of these tags.")
+    tags: Tags = Field(default_factory=list, description="Only procedures with all of these tags.")
     filters: dict[str, Any] = Field(
         default_factory=dict,
         description="Any other condition, as in a search; importance is a procedure's strength.",
@@ -135,9 +158,9 @@ class OutcomeIn(Strict):
     """The outcome of following a procedure."""
 
     succeeded: Annotated[bool, Field(strict=True)] = Field(description="Whether it worked.")
-    run: str = Field(ABSENT, description="Your id of the run: it counts once. Without it, each report counts.")
-    comment: str = Field(ABSENT, description="What there is to say about it.")
-    agent: str = Field(ABSENT, description="Agent that reports.")
+    run: Id = Field(ABSENT, description="Your id of the run: it counts once. Without it, each report counts.")
+    comment: Comment = Field(ABSENT, description="What there is to say about it.")
+    agent: Id = Field(ABSENT, description="Agent that reports.")
 
     def outcome(self) -> ProcedureOutcome:
         """Return the outcome to store."""

@@ -2,19 +2,19 @@
 
 from pydantic import BaseModel, Field
 
-from lamina.api.fields import ABSENT, MAX_BATCH, Count, Output, Strict
+from lamina.api.fields import ABSENT, MAX_BATCH, Count, Id, Output, Strict
 from lamina.core.scope import DEFAULT_WORKSPACE
 
 
 class InferenceCallIn(Strict):
     """The tokens of one call of a model, as its provider counted them."""
 
-    provider: str = Field(description="Who runs the model.")
-    model: str = Field(description="Its name there.")
+    provider: Id = Field(description="Who runs the model.")
+    model: Id = Field(description="Its name there.")
     input_tokens: Count = Field(ge=0, description="Tokens of the prompt, those from the provider's cache among them.")
     cached_tokens: Count = Field(ge=0, description="How many of them came from the provider's cache.")
-    workspace: str = Field(DEFAULT_WORKSPACE, description="Project that the call was made for.")
-    agent: str = Field(ABSENT, description="Agent that made it.")
+    workspace: Id = Field(DEFAULT_WORKSPACE, description="Project that the call was made for.")
+    agent: Id = Field(ABSENT, description="Agent that made it.")
 
 
 class InferenceCallsIn(Strict):

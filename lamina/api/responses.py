@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from lamina.api.fields import ABSENT, Output
+from lamina.api.fields import ABSENT, Content, Id, Output, Question
 from lamina.api.scope import ScopeIn
 from lamina.policies.caching.model_responses import (
     MAX_MEANING_CHARS,
@@ -20,14 +20,14 @@ from lamina.policies.caching.model_responses import (
 class QuestionIn(ScopeIn):
     """A question for a model; `agent` is required, `session` and `swarm` do not matter."""
 
-    query: str = Field(description="The question.")
-    system_prompt: str = Field(
+    query: Question = Field(description="The question.")
+    system_prompt: Content = Field(
         ABSENT,
         description="The agent's system prompt, of which a hash is kept; a response that is put under another one ends "
         "those before it.",
     )
-    system_prompt_version: str = Field(ABSENT, description="Your version of the system prompt, instead of its text.")
-    model: str = Field(ABSENT, description="Which model answers; responses of another one do not.")
+    system_prompt_version: Id = Field(ABSENT, description="Your version of the system prompt, instead of its text.")
+    model: Id = Field(ABSENT, description="Which model answers; responses of another one do not.")
     variant: Any = Field(
         None,
         description="Any JSON that must be equal too: tools, temperature, locale; "
@@ -53,7 +53,7 @@ class QuestionIn(ScopeIn):
 class LookupIn(QuestionIn):
     """A question that may have been answered before."""
 
-    query: str = Field(
+    query: Question = Field(
         description=f"The question. One of up to {MAX_MEANING_CHARS:,} characters is found again in other words, too; "
         "a longer one in exactly its own."
     )

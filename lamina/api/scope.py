@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from lamina.api.fields import ABSENT, Strict
+from lamina.api.fields import ABSENT, Id, Strict
 from lamina.core.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE, Scope
 
 SCOPE_FIELDS = ("workspace", "namespace", "user", "agent", "session", "swarm")
@@ -11,12 +11,12 @@ SCOPE_FIELDS = ("workspace", "namespace", "user", "agent", "session", "swarm")
 class ScopeIn(Strict):
     """The ids of a request; the tenant comes from the API key."""
 
-    workspace: str = Field(DEFAULT_WORKSPACE, description="Project that the memory belongs to.")
-    namespace: str = Field(DEFAULT_NAMESPACE, description="Subdivision of the workspace.")
-    user: str = Field(ABSENT, description="Person the memory is about; its memories are added to the shared ones.")
-    agent: str = Field(ABSENT, description="Agent that writes or asks.")
-    session: str = Field(ABSENT, description="Conversation; in a search it narrows the messages to this one.")
-    swarm: str = Field(ABSENT, description="Group of agents that share caches.")
+    workspace: Id = Field(DEFAULT_WORKSPACE, description="Project that the memory belongs to.")
+    namespace: Id = Field(DEFAULT_NAMESPACE, description="Subdivision of the workspace.")
+    user: Id = Field(ABSENT, description="Person the memory is about; its memories are added to the shared ones.")
+    agent: Id = Field(ABSENT, description="Agent that writes or asks.")
+    session: Id = Field(ABSENT, description="Conversation; in a search it narrows the messages to this one.")
+    swarm: Id = Field(ABSENT, description="Group of agents that share caches.")
 
     def scope(self, tenant: str) -> Scope:
         """Return the scope of the request.

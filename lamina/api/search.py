@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from lamina.api.fields import ABSENT, Count, Flag, Fraction, Moment, Output
+from lamina.api.fields import ABSENT, MAX_TIERS, Count, Flag, Fraction, Moment, Output, Question, Tags
 from lamina.api.scope import ScopeIn
 from lamina.core.filters import parse
 from lamina.core.memory_profiles import PREFERENCES, SearchPreferences
@@ -19,12 +19,15 @@ from lamina.policies.ranking.context_block import BlockFormat, ContextBlock
 class SearchIn(ScopeIn):
     """A search over all tiers."""
 
-    query: str = Field(description="A question, or the latest message.")
+    query: Question = Field(description="A question, or the latest message.")
     limit: Count = Field(ABSENT, ge=1, le=MAX_LIMIT, description="Most results. Default: search.limit.")
     tiers: list[TierName] = Field(
-        list(TIERS), min_length=1, description="Tiers to search. Default: the agent's memory profile, then all."
+        list(TIERS),
+        min_length=1,
+        max_length=MAX_TIERS,
+        description="Tiers to search. Default: the agent's memory profile, then all.",
     )
-    tags: list[str] = Field(default_factory=list, description="Only memories with all of these tags.")
+    tags: Tags = Field(default_factory=list, description="Only memories with all of these tags.")
     since: Moment = Field(ABSENT, description="Only what happened at or after this time.")
     until: Moment = Field(ABSENT, description="Only what happened before this time.")
     min_confidence: Fraction = Field(

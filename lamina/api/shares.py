@@ -2,29 +2,29 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Self
+from typing import Annotated, Self
 from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from lamina.api.fields import ABSENT, Moment, Output, Strict
+from lamina.api.fields import ABSENT, AtMost, Id, Moment, Output, Strict, Tags
 from lamina.core.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE
-from lamina.core.sharing import Share, ShareState
+from lamina.core.sharing import MAX_LABEL_CHARS, Share, ShareState
 from lamina.core.tiers import Segment
 
 
 class ShareIn(Strict):
     """A share to make."""
 
-    workspace: str = Field(DEFAULT_WORKSPACE, description="Project whose memories are shared.")
-    namespace: str = Field(DEFAULT_NAMESPACE, description="Subdivision of it that is shared.")
-    to_workspace: str = Field(description="Project of the same tenant that may search them.")
+    workspace: Id = Field(DEFAULT_WORKSPACE, description="Project whose memories are shared.")
+    namespace: Id = Field(DEFAULT_NAMESPACE, description="Subdivision of it that is shared.")
+    to_workspace: Id = Field(description="Project of the same tenant that may search them.")
     segment: Segment = Field(description="notes, graph, procedures or documents.")
-    tags: list[str] = Field(default_factory=list, description="Only memories with all of these tags.")
+    tags: Tags = Field(default_factory=list, description="Only memories with all of these tags.")
     expires_at: Moment = Field(
         ABSENT, description="When it ends, ISO 8601; without an offset it is UTC. Default: never."
     )
-    label: str = Field("", description="What it is for.")
+    label: Annotated[str, AtMost(MAX_LABEL_CHARS)] = Field("", description="What it is for.")
 
     def share(self, id_: UUID, now: datetime) -> Share:
         """Return the share to store."""

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from lamina.api.fields import ABSENT, Moment, Output, Strict
+from lamina.api.fields import ABSENT, Content, Id, Moment, Output, Strict
 from lamina.api.notes import PutResult
 from lamina.api.scope import ScopeIn
 from lamina.core.memories import MAX_MESSAGES, Message, Role
@@ -15,9 +15,9 @@ class MessageIn(Strict):
     """One message of a turn."""
 
     role: Role = Field(Role.USER, description="Who speaks: user, assistant, system or tool.")
-    content: str = Field(description="What is said.")
-    name: str = Field(ABSENT, description="The speaker's name; search sees it.")
-    ref: str = Field(ABSENT, description="Your own id of the message; delivering it again changes nothing.")
+    content: Content = Field(description="What is said.")
+    name: Id = Field(ABSENT, description="The speaker's name; search sees it.")
+    ref: Id = Field(ABSENT, description="Your own id of the message; delivering it again changes nothing.")
     occurred_at: Moment = Field(
         ABSENT, description="When it was said, ISO 8601; without an offset it is UTC. Default: now."
     )

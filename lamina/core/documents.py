@@ -7,7 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from lamina.core.media_types import TEXT
-from lamina.core.memories import MAX_SOURCE_CHARS, Metadata, as_utc, clean_metadata, clean_tags
+from lamina.core.memories import MAX_SOURCE_CHARS, Metadata, MetadataLimit, as_utc, clean_metadata, clean_tags
 from lamina.text.hygiene import clean, clean_name, clean_text, is_blank
 from lamina.text.words import content_hash
 
@@ -41,8 +41,13 @@ class Upload:
     metadata: Metadata = field(default_factory=dict)
 
 
-def clean_upload(upload: Upload, field_path: str = "") -> Upload:
+def clean_upload(upload: Upload, field_path: str = "", *, limit: MetadataLimit | None = None) -> Upload:
     """Return the upload with everything but its content clean, which its parser checks.
+
+    Args:
+        upload: The upload.
+        field_path: Where it stands in what was sent.
+        limit: Of its metadata.
 
     Raises:
         InvalidInput: Naming the field under ``field_path``.
@@ -57,7 +62,7 @@ def clean_upload(upload: Upload, field_path: str = "") -> Upload:
         tags=clean_tags(upload.tags, f"{prefix}tags"),
         event_at=None if upload.event_at is None else as_utc(upload.event_at, f"{prefix}occurred_at"),
         source=clean(upload.source, f"{prefix}source", limit=MAX_SOURCE_CHARS),
-        metadata=clean_metadata(upload.metadata, f"{prefix}metadata"),
+        metadata=clean_metadata(upload.metadata, f"{prefix}metadata", limit),
     )
 
 

@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 
 from lamina.core.profiles import ProfileStatement, TimedDocument, state
 from lamina.errors import InvalidInput
-from lamina.text.hygiene import clean, clean_id, clean_json, clean_name, clean_text, composed
+from lamina.text.hygiene import (
+    clean,
+    clean_id,
+    clean_json,
+    clean_name,
+    clean_text,
+    composed,
+    count_values,
+    json_bytes,
+)
 from lamina.text.words import content_hash, name_key
 
 MAX_TAGS = 64
@@ -21,7 +30,11 @@ MAX_SOURCE_CHARS = 1024
 JOB_SOURCE = "job:"
 MAX_MESSAGES = 256
 MAX_ENTITIES = 256
+MAX_ALIASES = 64
 MAX_TTL_S = 100 * 365 * 86_400
+MAX_METADATA_BYTES = 65_536
+MAX_METADATA_VALUES = 5_000
+"""Values and keys of metadata, however deep they stand."""
 
 Metadata = dict[str, Any]
 
@@ -69,6 +82,30 @@ def as_utc(moment: datetime, field_path: str) -> datetime:
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except OverflowError as error:
         raise InvalidInput(field_path, f"is {moment.isoformat()}, which has no UTC between years 1 and 9999") from error
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataLimit:
+    """How large the metadata of a memory may be that somebody sends; jobs write what they like.
+
+    Args:
+        max_bytes: Of its JSON.
+    """
+
+    max_bytes: int = MAX_METADATA_BYTES
+
+    def check(self, metadata: Metadata, field_path: str) -> None:
+        """Return if the metadata, which are clean, are small enough.
+
+        Raises:
+            InvalidInput: Naming the field, its size and the limit.
+        """
+        if (count := count_values(metadata)) > MAX_METADATA_VALUES:
+            reason = f"has {count} values and keys; at most {MAX_METADATA_VALUES} are accepted"
+            raise InvalidInput(field_path, reason)
+        if (size_bytes := json_bytes(metadata)) > self.max_bytes:
+            reason = f"has {size_bytes} bytes as JSON; at most {self.max_bytes} are accepted"
+            raise InvalidInput(field_path, f"{reason}; send it as a document, or raise write.max_metadata_bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +165,13 @@ class Message:
         return digest.digest()
 
 
-def clean_message(message: Message, field_path: str) -> Message:
+def clean_message(message: Message, field_path: str, *, limit: MetadataLimit | None = None) -> Message:
     """Return the message with clean text and UTC time.
+
+    Args:
+        message: The message.
+        field_path: Where it stands in what was sent.
+        limit: Of its metadata.
 
     Raises:
         InvalidInput: Naming the field under ``field_path``.
@@ -140,7 +182,7 @@ def clean_message(message: Message, field_path: str) -> Message:
         name=None if message.name is None else clean_name(message.name, f"{field_path}.name"),
         ref=None if message.ref is None else clean_name(message.ref, f"{field_path}.ref"),
         occurred_at=None if message.occurred_at is None else as_utc(message.occurred_at, f"{field_path}.occurred_at"),
-        metadata=clean_metadata(message.metadata, f"{field_path}.metadata"),
+        metadata=clean_metadata(message.metadata, f"{field_path}.metadata", limit),
     )
 
 
@@ -178,13 +220,14 @@ class Note:
         return content_hash(self.content)
 
 
-def clean_note(note: Note, field_path: str = "", *, by_job: bool = False) -> Note:
+def clean_note(note: Note, field_path: str = "", *, by_job: bool = False, limit: MetadataLimit | None = None) -> Note:
     """Return the note with clean text, distinct tags and UTC time.
 
     Args:
         note: What somebody wants to be stored.
         field_path: Where it stands in what was sent.
         by_job: Whether a job made it; only then its source may begin with ``job:``.
+        limit: Of its metadata.
 
     Raises:
         InvalidInput: Naming the field under ``field_path``.
@@ -198,7 +241,7 @@ def clean_note(note: Note, field_path: str = "", *, by_job: bool = False) -> Not
         tags=clean_tags(note.tags, f"{prefix}tags"),
         event_at=None if note.event_at is None else as_utc(note.event_at, f"{prefix}event_at"),
         source=clean_source(note.source, f"{prefix}source", by_job=by_job),
-        metadata=clean_metadata(note.metadata, f"{prefix}metadata"),
+        metadata=clean_metadata(note.metadata, f"{prefix}metadata", limit),
         derived_from=tuple(dict.fromkeys(note.derived_from)),
         expires_at=None if note.expires_at is None else as_utc(note.expires_at, f"{prefix}expires_at"),
     )
@@ -252,10 +295,12 @@ def clean_tags(tags: tuple[str, ...], field_path: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(clean_id(tag, f"{field_path}.{place}") for place, tag in enumerate(tags)))
 
 
-def clean_metadata(metadata: Metadata, field_path: str) -> Metadata:
+def clean_metadata(metadata: Metadata, field_path: str, limit: MetadataLimit | None = None) -> Metadata:
     """Return the metadata as they are, or say why they cannot be stored."""
     cleaned = clean_json(metadata, field_path)
     assert isinstance(cleaned, dict)  # noqa: S101 - a dict in is a dict out
+    if limit is not None:
+        limit.check(cleaned, field_path)
     return cleaned
 
 

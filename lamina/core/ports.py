@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 from uuid import UUID
 
 import numpy as np
@@ -16,7 +16,7 @@ from lamina.core.memories import Chunk, Extraction, Message
 from lamina.core.queries import Failure, Filters, Neighbour, Query, Ranking
 from lamina.core.scope import Scope
 from lamina.core.sharing import Share
-from lamina.core.tiers import Source
+from lamina.core.tiers import Source, Tier
 
 State = TypeVar("State")
 
@@ -117,6 +117,18 @@ class ShareLookup(Protocol):
 
     async def into(self, scope: Scope, now: datetime) -> tuple[Share, ...]:
         """Return the shares that may be active at this moment.
+
+        Raises:
+            Unavailable: If they cannot be read.
+        """
+        ...
+
+
+class MetadataLookup(Protocol):
+    """Read metadata of memories that were found without them."""
+
+    async def metadata_of(self, tenant: str, ids: Mapping[Tier, Sequence[UUID]]) -> Mapping[UUID, dict[str, Any]]:
+        """Return the metadata of the tenant's memories by id; of those that are gone, none.
 
         Raises:
             Unavailable: If they cannot be read.

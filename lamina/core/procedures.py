@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from lamina.core.memories import Metadata, clean_metadata, clean_tags
+from lamina.core.memories import MAX_SOURCE_CHARS, Metadata, MetadataLimit, clean_metadata, clean_tags
 from lamina.text.hygiene import clean, clean_id, clean_text
 from lamina.text.words import content_hash
 
@@ -41,8 +41,13 @@ class Procedure:
         return hashlib.sha256(content_hash(self.trigger) + content_hash(self.action)).digest()
 
 
-def clean_procedure(procedure: Procedure, field_path: str = "") -> Procedure:
+def clean_procedure(procedure: Procedure, field_path: str = "", *, limit: MetadataLimit | None = None) -> Procedure:
     """Return the procedure with clean text and distinct tags.
+
+    Args:
+        procedure: The procedure.
+        field_path: Where it stands in what was sent.
+        limit: Of its metadata.
 
     Raises:
         InvalidInput: Naming the field under ``field_path``.
@@ -52,8 +57,8 @@ def clean_procedure(procedure: Procedure, field_path: str = "") -> Procedure:
         trigger=clean_text(procedure.trigger, f"{prefix}trigger", limit=MAX_TRIGGER_CHARS),
         action=clean_text(procedure.action, f"{prefix}action", limit=MAX_ACTION_CHARS),
         tags=clean_tags(procedure.tags, f"{prefix}tags"),
-        metadata=clean_metadata(procedure.metadata, f"{prefix}metadata"),
-        source=clean(procedure.source, f"{prefix}source"),
+        metadata=clean_metadata(procedure.metadata, f"{prefix}metadata", limit),
+        source=clean(procedure.source, f"{prefix}source", limit=MAX_SOURCE_CHARS),
     )
 
 

@@ -4,13 +4,13 @@ The order of arrival does not count: an import of the past changes no field that
 value that was withdrawn since. Of two statements of one time, the one that arrives later holds.
 """
 
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from lamina.core.json_values import canonical_json
+from lamina.text.normal_forms import nfkc
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def timestamp(moment: datetime) -> str:
 
 def value_key(value: object) -> str:
     """Return the identity of a value in the times of a field; texts that differ in case are one."""
-    text = unicodedata.normalize("NFKC", " ".join(value.split())).casefold() if isinstance(value, str) else value
+    text = nfkc(" ".join(value.split())).casefold() if isinstance(value, str) else value
     return canonical_json(text)
 
 

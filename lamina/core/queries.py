@@ -255,6 +255,7 @@ class Memory:
         title: Of the document that a passage belongs to.
         document: Id of that document.
         position: Which of its passages it is, from 1.
+        metadata: The caller's data; ``None`` while large ones wait in Postgres for the answer.
         workspace: Where it comes from, if another workspace shares it.
         namespace: Its namespace there, if that is not the default one.
         expires_at: From when on it is seen no more, in UTC; ``None`` means never.
@@ -273,7 +274,7 @@ class Memory:
     name: str | None = None
     ref: str | None = None
     tags: tuple[str, ...] = ()
-    metadata: dict[str, Any] = field(default_factory=dict)
+    metadata: dict[str, Any] | None = field(default_factory=dict)
     source: str | None = None
     last_hit_at: datetime | None = None
     temperature: str = "warm"

@@ -7,7 +7,6 @@ is one: a wrong entity links texts that share a word.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -16,6 +15,7 @@ import regex
 
 from lamina.core.memories import MAX_ENTITIES, Entity
 from lamina.text.english import CALENDAR_WORDS, FUNCTION_WORDS, SENTENCE_STARTERS, listed
+from lamina.text.normal_forms import nfc
 
 MAX_NAME_WORDS = 8
 MAX_NAME_CHARS = 128
@@ -295,7 +295,7 @@ def _mention(text: str, words: Sequence[_Word], first: int, last: int, inner: se
 
 
 def _written_name(name: str) -> str:
-    return unicodedata.normalize("NFC", " ".join(name.split()))
+    return nfc(" ".join(name.split()))
 
 
 def _type(text: str, words: Sequence[_Word], first: int, last: int) -> str:

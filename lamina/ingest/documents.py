@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 from pydantic import TypeAdapter
 
 from lamina.core.documents import Document, Upload, clean_upload, document_of
-from lamina.core.memories import Chunk, Extraction, new_id
+from lamina.core.memories import Chunk, Extraction, MetadataLimit, new_id
 from lamina.core.ports import Clock, Embedder
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
@@ -50,11 +50,13 @@ class DocumentPolicy:
         limits: What the reading of one may take.
         passage_chars: Most characters of a passage.
         parse_deadline_s: Seconds after which a document counts as unreadable.
+        metadata: Limit of the metadata that its owner sends.
     """
 
     limits: ReadingLimits
     passage_chars: int
     parse_deadline_s: float
+    metadata: MetadataLimit
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,7 @@ class DocumentRecorder:
             InvalidInput: Naming the field under ``field_path``: an unclean one, an unknown media
                 type, or content that is too large, broken, encrypted, without text, or takes too long to read.
         """
-        cleaned = clean_upload(upload, field_path)
+        cleaned = clean_upload(upload, field_path, limit=self._policy.metadata)
         kind, _ = known_media_type(upload.media_type, f"{field_path}.media_type" if field_path else "media_type")
         order = ReadingOrder(cleaned.content, cleaned.media_type, field_path, self._policy.passage_chars)
         async with self._turns.setdefault(tenant, asyncio.Lock()), self._places:

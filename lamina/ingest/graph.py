@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import TypeAdapter
 
 from lamina.core.links import LinkKind
-from lamina.core.memories import Edge, Entity, clean_source
+from lamina.core.memories import MAX_ALIASES, Edge, Entity, clean_source
 from lamina.core.ports import Clock
 from lamina.core.scope import Scope
 from lamina.errors import InvalidInput
@@ -23,7 +23,6 @@ from lamina.stores.postgres.outbox import enqueue
 from lamina.text.hygiene import clean_id, clean_name
 from lamina.text.words import name_key
 
-MAX_ALIASES = 64
 Deletion = Callable[[Connection, str, UUID], Awaitable[tuple[Scope, list[UUID]]]]
 """Deletes something of a tenant; returns where it was, and the nodes that changed."""
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from pgvector import Vector
 from pydantic import TypeAdapter
 
-from lamina.core.memories import new_id
+from lamina.core.memories import MetadataLimit, new_id
 from lamina.core.ports import Clock, Embedder
 from lamina.core.procedures import Procedure, ProcedureOutcome, StoredProcedure, clean_outcome, clean_procedure
 from lamina.core.scope import Scope
@@ -65,11 +65,20 @@ class ProcedureRecorder:
         generation: The active generation of vectors.
         clock: The time of day.
         embed_deadline_s: Seconds after which a write gives up on the embedder.
+        metadata_limit: Of a procedure's metadata.
     """
 
     def __init__(
-        self, pool: Pool, embedder: Embedder, *, generation: int, clock: Clock, embed_deadline_s: float
+        self,
+        pool: Pool,
+        embedder: Embedder,
+        *,
+        generation: int,
+        clock: Clock,
+        embed_deadline_s: float,
+        metadata_limit: MetadataLimit,
     ) -> None:
+        self.metadata_limit = metadata_limit
         self._pool = pool
         self._embedder = embedder
         self._generation = generation
@@ -83,7 +92,8 @@ class ProcedureRecorder:
             InvalidInput: For an unclean procedure; none is stored.
             Unavailable: If the embedder or Postgres does not answer; none is stored.
         """
-        prepared = await self._prepared([(new_id(), clean_procedure(procedure)) for procedure in procedures])
+        cleaned = [clean_procedure(procedure, limit=self.metadata_limit) for procedure in procedures]
+        prepared = await self._prepared([(new_id(), procedure) for procedure in cleaned])
         now = self._clock()
 
         async def write(connection: Connection) -> RecordedProcedures:
@@ -102,7 +112,7 @@ class ProcedureRecorder:
             NotFound: If the tenant has no such procedure.
             Conflict: If another procedure of the scope already has this trigger and action.
         """
-        checked = clean_procedure(replace(Procedure(trigger="-", action="-"), **changes))
+        checked = clean_procedure(replace(Procedure(trigger="-", action="-"), **changes), limit=self.metadata_limit)
         clean_changes = {name: getattr(checked, name) for name in changes}
         prepared = await self._prepared([(id_, checked)] if "trigger" in changes else [])
         now = self._clock()

@@ -16,6 +16,7 @@ from lamina.core.memories import (
     Extraction,
     Message,
     Metadata,
+    MetadataLimit,
     Note,
     Profile,
     StoredNote,
@@ -119,6 +120,7 @@ class Recorder:
         embed_deadline_s: Seconds after which a write gives up on the embedder, beside those that its texts take.
         budget: Most time of the embedder for one request.
         near_duplicate: Cosine from which a note that says nothing new raises the old one.
+        metadata_limit: Of the metadata of a memory, and of a patch of a profile.
     """
 
     def __init__(
@@ -133,7 +135,9 @@ class Recorder:
         embed_deadline_s: float,
         budget: EmbeddingBudget,
         near_duplicate: float,
+        metadata_limit: MetadataLimit,
     ) -> None:
+        self.metadata_limit = metadata_limit
         self._pool = pool
         self._embedder = embedder
         self._linker = linker
@@ -156,7 +160,10 @@ class Recorder:
             raise InvalidInput("session", "is missing; a turn belongs to a session")
         if not 1 <= len(messages) <= MAX_MESSAGES:
             raise InvalidInput("messages", f"has {len(messages)} messages; expected 1 to {MAX_MESSAGES}")
-        cleaned = [clean_message(message, f"messages.{place}") for place, message in enumerate(messages)]
+        cleaned = [
+            clean_message(message, f"messages.{place}", limit=self.metadata_limit)
+            for place, message in enumerate(messages)
+        ]
         await self._budget.check([message.content for message in cleaned], "messages")
         now = self._clock()
         turn = await self._prepare(scope, cleaned, now)
@@ -228,7 +235,7 @@ class Recorder:
             Unavailable: If the embedder or Postgres does not answer; none is stored.
         """
         now = self._clock()
-        cleaned = [clean_note(note) for note in notes]
+        cleaned = [clean_note(note, limit=self.metadata_limit) for note in notes]
         await self._budget.check([note.content for note in cleaned], "content" if len(cleaned) == 1 else "notes")
         prepared, links = await self._prepare_notes(scope, [(new_id(), note) for note in cleaned], now)
 
@@ -261,7 +268,7 @@ class Recorder:
             Conflict: If another note of the scope already has the new text.
         """
         # Checked before the note is read: only the given fields count, the text stands for any.
-        checked = clean_note(replace(Note(content="-"), **changes))
+        checked = clean_note(replace(Note(content="-"), **changes), limit=self.metadata_limit)
         clean_changes = {name: getattr(checked, name) for name in changes}
         now = self._clock()
         new_texts = [(id_, checked)] if "content" in changes else []
@@ -333,11 +340,11 @@ class Recorder:
         """Merge a patch into the user's profile.
 
         Raises:
-            InvalidInput: If the scope names no user or the patch is unclean.
+            InvalidInput: If the scope names no user or the patch is unclean or too large.
         """
         if scope.user is None:
             raise InvalidInput("user", "is missing; a profile belongs to a user")
-        cleaned = clean_metadata(patch, "patch")
+        cleaned = clean_metadata(patch, "patch", self.metadata_limit)
         now = self._clock()
 
         async def act(connection: Connection) -> Profile:

@@ -36,7 +36,7 @@ class ModelLanes:
     """Runs a model over one batch at a time, whose size follows from the model's speed.
 
     A call of many texts is embedded slice by slice, in turn with the others of its queue, so that it holds up neither
-    a question nor a short write. A batch that fails fails the calls in it, and no others.
+    a question nor a short write. A batch that fails is embedded again call by call: one fails by its own texts alone.
 
     Args:
         encode: Embeds a batch.
@@ -59,7 +59,7 @@ class ModelLanes:
 
         Raises:
             Overloaded: If the queue is full.
-            Exception: Whatever the model raised for a batch with one of these texts.
+            Exception: Whatever the model raised for a batch of these texts.
         """
         queue = self._questions if is_question else self._others
         waiting = sum(1 for call in queue if not call.taken and not call.future.done())
@@ -73,20 +73,28 @@ class ModelLanes:
 
     async def _work(self, batch: _Batch) -> None:
         while batch:
-            texts = [text for call, count in batch for text in call.pieces[call.taken - count : call.taken]]
-            began = time.perf_counter()
             try:
-                vectors = await self._encode(texts)
+                await self._embed(batch)
             except asyncio.CancelledError:
                 stopping = Unavailable("embedder", "the process is stopping")
                 _fail([*(call for call, _ in batch), *self._questions, *self._others], stopping)
                 raise
-            except Exception as error:  # noqa: BLE001 - every waiter must learn of it
-                _fail([call for call, _ in batch], error)
-            else:
-                self._follow_speed(sum(map(len, texts)), time.perf_counter() - began)
-                _settle(batch, iter(vectors))
             batch = self._next_batch()
+
+    async def _embed(self, batch: _Batch) -> None:
+        texts = [text for call, count in batch for text in call.pieces[call.taken - count : call.taken]]
+        began = time.perf_counter()
+        try:
+            vectors = await self._encode(texts)
+        except Exception as error:  # noqa: BLE001 - every waiter must learn of it
+            if len(batch) == 1:
+                _fail([call for call, _ in batch], error)
+                return
+            for item in batch:
+                await self._embed([item])
+        else:
+            self._follow_speed(sum(map(len, texts)), time.perf_counter() - began)
+            _settle(batch, iter(vectors))
 
     def _follow_speed(self, chars: int, seconds: float) -> None:
         """Set the size of batches by the time of the last; a small one that was quick says nothing of a large one."""

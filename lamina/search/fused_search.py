@@ -2,9 +2,12 @@
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
+from uuid import UUID
 
 from lamina.aio.deadline import time_limit
 from lamina.core.metrics import (
@@ -18,7 +21,7 @@ from lamina.core.metrics import (
     timed,
 )
 from lamina.core.metrics import CallOutcome as SearchOutcome
-from lamina.core.ports import Clock, QuestionEmbedder, ShareLookup, TierSearcher
+from lamina.core.ports import Clock, MetadataLookup, QuestionEmbedder, ShareLookup, TierSearcher
 from lamina.core.queries import Answer, Failure, FusedHit, Query, Ranking, SearchRequest
 from lamina.core.scope import Scope
 from lamina.core.sharing import ForeignAnswers, Share, foreign_queries, gather_answers, merge_rankings
@@ -29,7 +32,7 @@ from lamina.policies.ranking.fusion import FusionOptions, RankingPolicy, fuse
 from lamina.search.query_embedding import embed_query
 from lamina.search.tier_sources import SourceOutcome
 
-SHARES = "shares"
+SHARES, METADATA = "shares", "metadata"
 LONG_TEXT_CHARS = 5_000
 
 
@@ -71,6 +74,7 @@ class Search:
         deadlines: How long to wait.
         clock: The time of day, from which ages are counted.
         shares: Reads the shares of other workspaces; ``None`` if there are none.
+        metadata: Reads large metadata, which searchers leave out; ``None`` leaves them out of answers, too.
         meter: Records each search and each tier: how it ended, and how long it took.
     """
 
@@ -85,8 +89,10 @@ class Search:
         deadlines: Deadlines,
         clock: Clock,
         shares: ShareLookup | None = None,
+        metadata: MetadataLookup | None = None,
         meter: Meter = UNMEASURED,
     ) -> None:
+        self._metadata = metadata
         self._embedder = embedder
         self._tiers = tiers
         self._unserved = unserved or {}
@@ -144,15 +150,34 @@ class Search:
         # An index that holds nothing answers, too: that proves nothing while Postgres is away.
         if failures and not any(rankings.values()):
             await self._prove_postgres(query.scope)
-        degraded = failures | switched_off | without_vector
+        hits, without_metadata = await self._with_metadata(self._fuse(rankings, request, query), query.scope)
+        degraded = failures | switched_off | without_vector | without_metadata
         return Answer(
-            hits=self._fuse(rankings, request, query),
+            hits=hits,
             answered={name: len(ranking) for name, ranking in rankings.items()},
             degraded=degraded,
             # Without a vector the graph starts from fewer names, and its rankings are not worth keeping.
             graph=None if without_vector else _graph_rankings(outcomes),
             is_whole=not self._failed_of(degraded),
         )
+
+    async def _with_metadata(
+        self, hits: tuple[FusedHit, ...], scope: Scope
+    ) -> tuple[tuple[FusedHit, ...], dict[str, str]]:
+        """Read the metadata that were too large for the searchers' replies; memories that are gone leave the answer."""
+        late = [hit.memory for hit in hits if hit.memory.metadata is None]
+        if not late:
+            return hits, {}
+        ids: defaultdict[Tier, list[UUID]] = defaultdict(list)
+        for memory in late:
+            ids[memory.tier].append(memory.id)
+        try:
+            async with time_limit(self._deadlines.tier_s):
+                found = await self._metadata.metadata_of(scope.tenant, ids) if self._metadata is not None else {}
+        except Exception as error:  # noqa: BLE001 - the memories are an answer without them
+            none: Mapping[UUID, dict[str, Any]] = {memory.id: {} for memory in late}
+            return _with_late_metadata(hits, none), {METADATA: describe_error(error)}
+        return _with_late_metadata(hits, found), {}
 
     def _failed_of(self, degraded: Iterable[str]) -> set[str]:
         """Return the parts that would have answered on another day: a tier that is switched off never does."""
@@ -219,6 +244,16 @@ class Search:
         except Exception as error:  # noqa: BLE001 - a tier may fail, the answer may not
             failure = Failure(describe_error(error))
             return {source: failure for source, its_tier in TIER_OF.items() if its_tier is tier}
+
+
+def _with_late_metadata(hits: tuple[FusedHit, ...], metadata: Mapping[UUID, dict[str, Any]]) -> tuple[FusedHit, ...]:
+    return tuple(
+        hit
+        if hit.memory.metadata is not None
+        else replace(hit, memory=replace(hit.memory, metadata=metadata[hit.memory.id]))
+        for hit in hits
+        if hit.memory.metadata is not None or hit.memory.id in metadata
+    )
 
 
 def _graph_rankings(outcomes: Mapping[Source, SourceOutcome]) -> Mapping[Source, Ranking] | None:

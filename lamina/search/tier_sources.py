@@ -13,6 +13,7 @@ from lamina.core.ports import Searcher
 from lamina.core.queries import Failure, Query, Ranking
 from lamina.core.tiers import Source
 from lamina.errors import describe_error
+from lamina.search.replies import bounded
 
 SourceOutcome = Ranking | Failure
 
@@ -50,7 +51,10 @@ class TierSources:
     meter: Meter = UNMEASURED
 
     async def search(self, query: Query) -> Mapping[Source, SourceOutcome]:
-        """Return every source's ranking or its failure."""
+        """Return every source's ranking or its failure, together small enough for any transport."""
+        return bounded(await self._search(query))
+
+    async def _search(self, query: Query) -> Mapping[Source, SourceOutcome]:
         if self.context is None:
             return await self._ask(query)
         outcomes = await self._ask(replace(query, limit=max(query.limit, self.context.candidates)))

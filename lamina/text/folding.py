@@ -7,6 +7,8 @@ import unicodedata
 
 import regex
 
+from lamina.text.normal_forms import nfkc, nfkd
+
 # Soft hyphens, joiners, zero-width blanks, variation selectors, marks of direction: no reader sees them.
 UNSEEN = regex.compile(r"\p{Default_Ignorable_Code_Point}+")
 # Vowel signs of Arabic and Hebrew, which most writers leave out, and the tatweel, which only stretches a word.
@@ -40,8 +42,8 @@ def fold(text: str) -> str:
     if text.isascii():
         return text.casefold()
     # Composed first: a hamza or madda belongs to its letter, and is no vowel sign.
-    composed = unicodedata.normalize("NFKC", text).casefold()
+    composed = nfkc(text).casefold()
     folded = _OPTIONAL.sub("", composed).translate(_FOLDED)
     if _DOT in folded:
-        folded = _DOTTED.sub(lambda letter: letter.group().replace(_DOT, ""), unicodedata.normalize("NFKD", folded))
-    return unicodedata.normalize("NFKC", folded)
+        folded = _DOTTED.sub(lambda letter: letter.group().replace(_DOT, ""), nfkd(folded))
+    return nfkc(folded)

@@ -4,17 +4,22 @@ Texts are stored as they were sent; whoever compares or reads them composes them
 and so are composed before they are stored.
 """
 
+import json
 import math
 import unicodedata
 
 import regex
 
 from lamina.errors import InvalidInput
+from lamina.text.normal_forms import nfc
 
 MAX_ID_CHARS = 128
 MAX_CONTENT_CHARS = 1_000_000
 MAX_QUERY_CHARS = 100_000
 MAX_JSON_DEPTH = 64
+# A letter of Greek with three accents is four characters before it is composed; none is more.
+_MOST_COMPOSED = 4
+_MOST_SHOWN = 80
 
 # Controls, formats such as zero-width marks, blanks and line ends of every script, surrogates.
 _VISIBLE = regex.compile(r"(?V1)[^\p{Cc}\p{Cf}\p{Z}\p{Cs}]")
@@ -26,18 +31,29 @@ def clean(value: str, field: str, *, limit: int = MAX_CONTENT_CHARS) -> str:
     Raises:
         InvalidInput: For NUL, a lone surrogate, or more than ``limit`` characters in NFC.
     """
+    if (characters := excess(value, limit)) is not None:
+        raise InvalidInput(field, f"has {characters} characters; at most {limit} are accepted")
     if "\x00" in value:
         raise InvalidInput(field, "contains a NUL character; remove it")
     if _has_surrogate(value):
         raise InvalidInput(field, "contains a lone surrogate; send well-formed Unicode")
-    if (characters := len(composed(value))) > limit:
-        raise InvalidInput(field, f"has {characters} characters; at most {limit} are accepted")
     return value
+
+
+def excess(text: str, limit: int) -> int | None:
+    """Return the length of a text that has more than ``limit`` characters in NFC; ``None`` for one that has not.
+
+    One that cannot be composed to so few is not composed.
+    """
+    if len(text) <= limit // _MOST_COMPOSED:  # Few characters become up to three when they are composed.
+        return None
+    characters = len(text) if len(text) > _MOST_COMPOSED * limit else len(composed(text))
+    return characters if characters > limit else None
 
 
 def composed(text: str) -> str:
     """Return the text in NFC, in which texts are compared."""
-    return unicodedata.normalize("NFC", text)
+    return nfc(text)
 
 
 def _has_surrogate(value: str) -> bool:
@@ -101,13 +117,34 @@ def _clean_json(value: object, field: str, depth: int) -> object:
             raise InvalidInput(field, f"is {value}; JSON numbers are finite")
         case dict():
             return {
-                clean(str(key), f"{field}: key"): _clean_json(item, f"{field}.{key}", depth - 1)
+                clean(str(key), f"{field}: key"): _clean_json(item, f"{field}.{shorten(str(key))}", depth - 1)
                 for key, item in value.items()
             }
         case list():
             return [_clean_json(item, f"{field}.{place}", depth - 1) for place, item in enumerate(value)]
         case _:
             return value
+
+
+def json_bytes(value: object) -> int:
+    """Return the size of a JSON value in UTF-8, without blanks."""
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def count_values(value: object) -> int:
+    """Return how many values and keys a JSON value has, itself and all within it; it is no deeper than 64 levels."""
+    match value:
+        case dict():
+            return 1 + len(value) + sum(map(count_values, value.values()))
+        case list():
+            return 1 + sum(map(count_values, value))
+        case _:
+            return 1
+
+
+def shorten(text: str, limit: int = _MOST_SHOWN) -> str:
+    """Return a text as errors show it: its beginning, if it is long."""
+    return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 def is_blank(text: str) -> bool:

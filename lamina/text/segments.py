@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 import regex
 
+from lamina.text.normal_forms import nfc, nfkc
+
 # Written apart only by width, ligature or position in a word; superscripts, circled digits and fractions mean more.
 _FORMS = regex.compile(r"[\u0587\ufb00-\ufb06\ufb13-\ufb17\ufb20-\ufdff\ufe70-\ufefc\uff01-\uffee\u3000]+")
 # Soft hyphens, zero-width spaces, marks of direction, variation selectors, the Arabic stroke that stretches a word;
@@ -60,8 +62,8 @@ def plainly_written(text: str) -> str:
     """Return a text in NFC without invisible marks, width and joined forms, with digits and their signs in ASCII."""
     if text.isascii():
         return text
-    formed = _FORMS.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
-    seen = _UNSEEN.sub("", unicodedata.normalize("NFC", formed))
+    formed = _FORMS.sub(lambda match: nfkc(match[0]), text)
+    seen = _UNSEEN.sub("", nfc(formed))
     return _DIGIT.sub(lambda match: _ascii_digit(match[0]), seen).translate(_SIGNS)
 
 

@@ -7,7 +7,6 @@ All engines index the words of :func:`index_words`, not the raw text, and are as
 import hashlib
 import math
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -15,6 +14,7 @@ from itertools import pairwise
 import regex
 
 from lamina.text.folding import UNSEEN, fold
+from lamina.text.normal_forms import nfc, nfkc
 
 WORDS_VERSION = 2
 """Raised with every change of :func:`index_words`: indexes of an earlier version are built anew."""
@@ -42,7 +42,7 @@ def words(text: str) -> list[str]:
     >>> words("The Café's 成語しり")
     ['the', "café's", '成語', '語し', 'しり']
     """
-    return _words_of(unicodedata.normalize("NFKC", text).casefold())
+    return _words_of(nfkc(text).casefold())
 
 
 def index_words(text: str) -> list[str]:
@@ -158,7 +158,7 @@ def name_key(name: str) -> str:
 
 def content_hash(text: str) -> bytes:
     """Return the SHA-256 that makes two texts the same memory: NFC, white space squeezed, ends trimmed."""
-    squeezed = _SPACE.sub(" ", unicodedata.normalize("NFC", text)).strip()
+    squeezed = _SPACE.sub(" ", nfc(text)).strip()
     return hashlib.sha256(squeezed.encode()).digest()
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, assert_never
 
+from lamina.core.memories import MetadataLimit
 from lamina.core.metrics import UNMEASURED, Meter
 from lamina.core.ports import (
     Embedder,
@@ -50,6 +51,7 @@ from lamina.stores.postgres.keys import Keys
 from lamina.stores.postgres.knowledge import KnowledgeReader
 from lamina.stores.postgres.memory_profiles import MemoryProfiles
 from lamina.stores.postgres.messages import Messages
+from lamina.stores.postgres.metadata import StoredMetadata
 from lamina.stores.postgres.note_temperature import Temperatures
 from lamina.stores.postgres.notes import Notes
 from lamina.stores.postgres.outbox import Outbox
@@ -83,6 +85,11 @@ class DocumentParts:
     recorder: DocumentRecorder
 
 
+def metadata_limit(settings: Settings) -> MetadataLimit:
+    """Return the limit of the metadata that callers send."""
+    return MetadataLimit(settings.write.max_metadata_bytes)
+
+
 def build_document_parts(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> DocumentParts:
     """Build the read and write path of documents over any embedder."""
     chosen = settings.documents
@@ -98,6 +105,7 @@ def build_document_parts(settings: Settings, pool: Pool, embedder: Embedder, gen
             ),
             passage_chars=chosen.passage_chars,
             parse_deadline_s=chosen.parse_deadline_s,
+            metadata=metadata_limit(settings),
         ),
         generation=generation,
         clock=utc_now,
@@ -125,7 +133,12 @@ def build_procedure_parts(
         reads, questions, generation=generation, embed_deadline_s=settings.search.embed_deadline_s
     )
     recorder = ProcedureRecorder(
-        pool, embedder, generation=generation, clock=utc_now, embed_deadline_s=settings.write.embed_deadline_s
+        pool,
+        embedder,
+        generation=generation,
+        clock=utc_now,
+        embed_deadline_s=settings.write.embed_deadline_s,
+        metadata_limit=metadata_limit(settings),
     )
     return ProcedureParts(reads, matcher, recorder)
 
@@ -175,6 +188,7 @@ def build_search(
     tiers: Mapping[Tier, TierSearcher],
     generation: int,
     shares: Shares | None = None,
+    metadata: StoredMetadata | None = None,
     meter: Meter = UNMEASURED,
 ) -> Search:
     """Build the read path over any searchers."""
@@ -188,6 +202,7 @@ def build_search(
         deadlines=Deadlines(embed_s=limits.embed_deadline_s, tier_s=limits.tier_deadline_s),
         clock=utc_now,
         shares=shares,
+        metadata=metadata,
         meter=meter,
     )
 
@@ -240,6 +255,7 @@ def build_recorder(
         embed_deadline_s=settings.write.embed_deadline_s,
         budget=EmbeddingBudget(settings.write.embed_budget_s, settings.embedding.tokens_per_s, "write.embed_budget_s"),
         near_duplicate=settings.write.near_duplicate,
+        metadata_limit=metadata_limit(settings),
     )
 
 

@@ -112,7 +112,12 @@ class Stage:
         """Return a recorder whose clock stands."""
         used = self.app.services.procedures.recorder
         return ProcedureRecorder(
-            self.app.pool, used._embedder, generation=used._generation, clock=lambda: at, embed_deadline_s=60
+            self.app.pool,
+            used._embedder,
+            generation=used._generation,
+            clock=lambda: at,
+            embed_deadline_s=60,
+            metadata_limit=used.metadata_limit,
         )
 
     async def ask(self, text: str, *, limit: int = 10, filters: Filters | None = None, **ids: Any) -> Ranking:

@@ -284,6 +284,20 @@ async def test_a_failing_batch_fails_alone() -> None:
     assert (await embedder.embed(["tea"])).shape == (1, 26)
 
 
+async def test_a_batch_that_fails_fails_only_the_call_whose_text_it_is() -> None:
+    model = FailsOn()
+    embedder = BatchingEmbedder(model)
+    model.go.clear()
+    calls = [asyncio.create_task(embedder.embed([text])) for text in ("first", "tea", "poison", "milk")]
+    await asyncio.to_thread(model.running.wait, 5)
+    model.go.set()
+
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+
+    assert ["tea", "poison", "milk"] in model.batches
+    assert [isinstance(outcome, RuntimeError) for outcome in outcomes] == [False, False, True, False]
+
+
 async def test_beyond_its_bound_a_call_is_refused() -> None:
     model = Letters()
     embedder = BatchingEmbedder(model, max_queued=1)

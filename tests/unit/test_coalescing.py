@@ -589,3 +589,37 @@ def test_whatever_comes_when_is_written_once_and_in_its_order(
         assert written == list(range(sum(bursts)))
 
     asyncio.run(run())
+
+
+def refuse_poison(items: Sequence[str]) -> Sequence[str]:
+    if any("poison" in item for item in items):
+        raise ValueError(f"too large: {', '.join(items)}")
+    return [item.upper() for item in items]
+
+
+async def test_a_batch_that_fails_is_sent_again_item_by_item() -> None:
+    gate = Gate(refuse_poison)
+    coalescer = Coalescer(gate, part=PART, max_in_flight=1, is_sent_singly=True)
+    first, *batch = await submitted(coalescer, "a", "b", "poison", "secret")
+
+    gate.let_through()
+    outcomes = await asyncio.gather(*batch, return_exceptions=True)
+
+    assert await first == "A"
+    assert [str(outcome) for outcome in outcomes] == ["B", "too large: poison", "SECRET"]
+    assert gate.batches == [["a"], ["b", "poison", "secret"], ["b"], ["poison"], ["secret"]]
+
+
+async def test_a_batch_that_met_a_full_queue_is_not_sent_again() -> None:
+    def refuse(items: Sequence[str]) -> Sequence[str]:
+        raise Overloaded(PART, "its queue is full")
+
+    gate = Gate(refuse)
+    coalescer = Coalescer(gate, part=PART, max_in_flight=1, is_sent_singly=True)
+    tasks = await submitted(coalescer, "a", "b", "c")
+
+    gate.let_through()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert [type(outcome) for outcome in outcomes] == [Overloaded] * 3
+    assert gate.batches == [["a"], ["b", "c"]]

@@ -1,6 +1,5 @@
 """Keep repetitions from crowding out other hits."""
 
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -8,6 +7,7 @@ import regex
 
 from lamina.core.queries import FusedHit, Memory
 from lamina.text.english import FUNCTION_WORDS
+from lamina.text.normal_forms import nfkc
 from lamina.text.words import words
 
 WINDOW = 100
@@ -93,7 +93,7 @@ def _statement(memory: Memory) -> _Statement:
 
 def _facts(text: str) -> Iterator[str]:
     """Yield the words that change a sentence's meaning: with a digit, negating, or written like a name."""
-    for run in _RUN.findall(unicodedata.normalize("NFKC", text)):
+    for run in _RUN.findall(nfkc(text)):
         folded = run.casefold().replace("\u2019", "'")
         has_digit = any(char.isdigit() for char in run)
         is_negation = folded in NEGATIONS or folded.endswith("n't")

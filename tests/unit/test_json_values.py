@@ -1,0 +1,63 @@
+import json
+import time
+import tracemalloc
+
+import pytest
+
+from lamina.core.json_values import MAX_DEPTH, MAX_VALUES, read_json
+from lamina.errors import InvalidInput
+
+BOMBS = {
+    "a million numbers": b"[" + b"1," * 1_000_000 + b"1]",
+    "empty objects": b"[" + b"{}," * 1_000_000 + b"{}]",
+    "empty lists": b"[" + b"[]," * 1_000_000 + b"[]]",
+    "empty texts": b"[" + b'"",' * 8_000_000 + b'""]',
+    "objects of one key": b"[" + b'{"a":1},' * 1_000_000 + b"1]",
+    "keys": b"{" + b",".join(b'"%d":1' % number for number in range(1_000_000)) + b"}",
+    "in UTF-16": ("[" + "{}," * 1_000_000 + "{}]").encode("utf-16"),
+    "in UTF-16, behind a quotation mark's byte": ('["\u2200",' + "{}," * 1_000_000 + "{}]").encode("utf-16"),
+    "in UTF-32": ("[" + "1," * 1_000_000 + "1]").encode("utf-32"),
+    "behind an escape": b'["\\\\",' + b"{}," * 1_000_000 + b"{}]",
+    "behind an escaped mark": b'["\\"",' + b"{}," * 1_000_000 + b"{}]",
+    "nested lists": b"[" * 1_000_000,
+    "nested objects": b'{"a":' * 200_000,
+    "lists in lists": b"[" * 81 + b"]" * 81,
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_json_of_too_many_values_or_levels_is_refused_before_anything_is_made_of_it(name: str) -> None:
+    text = BOMBS[name]
+    tracemalloc.start()
+    begin = time.process_time()
+
+    with pytest.raises(InvalidInput, match=r"body: (has more than 500000 values|is nested too deeply)"):
+        read_json(text, "body")
+
+    seconds, (_, peak) = time.process_time() - begin, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert seconds < 3
+    assert peak < 4 * len(text) + 80_000_000
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [1] * (MAX_VALUES - 2),
+        ['He said "a, b, [c], {d}" \\ ' * 100_000],
+        [{"content": "x, y", "tags": ["a", "b"]}] * 1000,
+        "[" * 200_000,
+        ['\\"[{,' * 200_000, "\u2200\u2200 ∀ \u0222"],
+    ],
+    ids=["numbers", "a long text", "a batch", "brackets in a text", "escapes"],
+)
+@pytest.mark.parametrize("coding", ["utf-8", "utf-16", "utf-32"])
+def test_json_below_the_limits_is_read(value: object, coding: str) -> None:
+    assert read_json(json.dumps(value).encode(coding), "body") == value
+    assert read_json(json.dumps(value, ensure_ascii=False), "body") == value
+
+
+def test_json_is_read_to_its_deepest_level() -> None:
+    text = b"[" * MAX_DEPTH + b"]" * MAX_DEPTH
+
+    assert json.dumps(read_json(text, "body")).encode() == text
