@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
@@ -43,11 +44,11 @@ from lamina.core.documents import Document, Upload
 from lamina.core.json_values import read_json
 from lamina.core.media_types import media_type_of
 from lamina.core.memories import Metadata
-from lamina.core.principals import Verb
+from lamina.core.principals import Principal, Verb
 from lamina.core.queries import Filters, clean_filters
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
-from lamina.errors import InvalidInput
+from lamina.errors import InvalidInput, OutsideBounds
 from lamina.stores.postgres.idempotency import Once
 from lamina.stores.postgres.owners import OwnedKind
 from lamina.text.hygiene import clean_id
@@ -111,7 +112,7 @@ async def put_document(
     It is split into passages, which search finds within milliseconds; the old ones leave every index.
     """
     once = write_key.once(principal.tenant, body)
-    return await _put(services, body.scope(principal.tenant), body.upload(), once, response)
+    return await _put(services, principal, body, body.upload(), once, response)
 
 
 @router.post(
@@ -132,7 +133,7 @@ async def upload_document(
     """Store a file, sent as a form."""
     upload = await form.upload()
     once = _once_for_file(principal.tenant, write_key, form, upload)
-    return await _put(services, form.scope(principal.tenant), upload, once, response)
+    return await _put(services, principal, form, upload, once, response)
 
 
 def _once_for_file(tenant: str, write_key: WriteKey, form: FileIn, upload: Upload) -> Once | None:
@@ -145,14 +146,32 @@ def _once_for_file(tenant: str, write_key: WriteKey, form: FileIn, upload: Uploa
 
 
 async def _put(
-    services: Services, scope: Scope, upload: Upload, once: Once | None, response: Response
+    services: Services, principal: Principal, ids: ScopeIn, upload: Upload, once: Once | None, response: Response
 ) -> PutDocumentOut:
+    scope = ids.scope(principal.tenant)
     document = await services.documents.recorder.read(scope.tenant, upload)
+    await _refuse_replacing(services, principal, scope, [document])
     with measured_write(services.meter, Tier.DOCUMENTS):
         stored = await services.documents.recorder.put(scope, [document], once)
     result = PutDocumentOut.from_attributes(stored.documents[0])
     response.status_code = HTTPStatus.CREATED if result.status == "created" else HTTPStatus.OK
     return result
+
+
+async def _refuse_replacing(
+    services: Services, principal: Principal, scope: Scope, documents: Sequence[Document]
+) -> None:
+    """Refuse to replace what agents outside of the key's bound wrote.
+
+    Raises:
+        OutsideBounds: Naming the document's key.
+    """
+    agents = principal.bounds.agents
+    if not agents:
+        return
+    for key, agent in (await services.owners.replaced_agents(scope, documents)).items():
+        if agent not in agents:
+            raise OutsideBounds("key", f"is {key}, a document of {agent or 'no agent'}; send it under another key")
 
 
 @router.post("/batch", openapi_extra=body_of(mib=32))
@@ -169,6 +188,7 @@ async def put_documents(
     documents = batch.accepted()
     if not documents:  # Even an empty write would raise the namespace's epoch.
         return PutDocumentsOut(results=batch.results((), DocumentItem))
+    await _refuse_replacing(services, principal, scope, documents)
     once = write_key.once(principal.tenant, body)
     with measured_write(services.meter, Tier.DOCUMENTS, len(documents)):
         recorded = await services.documents.recorder.put(scope, documents, once)

@@ -5,6 +5,7 @@ from typing import Annotated
 from uuid import UUID
 
 import typer
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
@@ -14,6 +15,7 @@ from lamina.stores.postgres.keys import list_keys, revoke_key, rotate_key, store
 from lamina.wiring.stores import utc_now
 
 app = typer.Typer(help="API keys: create, list, rotate, revoke.", no_args_is_help=True)
+PIPE_WIDTH = 250
 KeyArgument = Annotated[UUID, typer.Argument(help="Id of the key, from `lamina keys list`.")]
 
 
@@ -48,7 +50,8 @@ def show_keys(config: ConfigOption = None, data_dir: DataDirOption = None) -> No
         times = [moment.isoformat(" ", "seconds") if moment else "-" for moment in moments]
         texts = (key.tenant, key.role, key.name, f"{key.hint}…", _narrowing(key))
         table.add_row(str(key.id), *map(escape, texts), *times)
-    console.print(table)
+    # In a pipe there is no width to fit, and a line a key is what other programs read.
+    (console if console.is_terminal else Console(width=PIPE_WIDTH)).print(table)
 
 
 @app.command("rotate")

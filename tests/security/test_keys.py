@@ -337,3 +337,35 @@ async def test_a_copy_of_the_stored_hash_opens_nothing(application: Application)
 
     for forged in (row[0].hex(), PREFIX + row[0].hex(), application.key[:-1], application.key + "x"):
         assert (await application.client(forged).get("/v1/notes")).status_code == 401
+
+
+async def test_an_agents_key_replaces_no_document_of_another_agent(application: Application) -> None:
+    admin = admin_of(application)
+    one, other = [application.client((await make(admin, agents=[agent]))["key"]) for agent in ("guide", "cook")]
+    first = {"key": "menu", "content": "soup"}
+    assert (await one.post("/v1/documents", json=first)).status_code == 201
+
+    same = await other.post("/v1/documents", json=first)
+    changed = {**first, "content": "stew"}
+    answers = [
+        await other.post("/v1/documents", json=changed),
+        await other.post("/v1/documents/batch", json={"documents": [changed]}),
+        await other.post("/v1/documents/upload", data={"key": "menu"}, files={"file": ("a.txt", b"stew")}),
+    ]
+
+    assert (same.status_code, same.json()["status"]) == (200, "existed")
+    assert [answer.status_code for answer in answers] == [403] * 3
+    assert (await one.post("/v1/documents", json=changed)).json()["status"] == "replaced"
+
+
+async def test_the_command_line_s_narrowing_holds_over_http(application: Application) -> None:
+    bounds = Bounds.from_lists({"namespaces": ["north"], "agents": ["guide"]})
+    principal = new_principal(application.tenant, KeyRole.WRITER, utc_now(), verbs=[Verb.WRITE], bounds=bounds)
+    client = application.client(store_key(application.url, principal, "cli"))
+
+    written = await client.post("/v1/notes", json={"content": "the buoy is red"})
+    note = (await application.client().get("/v1/notes", params={"namespace": "north"})).json()["notes"][0]
+
+    assert written.status_code == 201
+    assert (note["namespace"], note["agent"]) == ("north", "guide")
+    assert (await client.get("/v1/notes")).status_code == 403

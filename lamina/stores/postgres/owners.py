@@ -4,9 +4,12 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from uuid import UUID
 
+from lamina.core.documents import Document
 from lamina.core.principals import Owner
-from lamina.stores.postgres.connection import Pool, connect
+from lamina.core.scope import Scope
+from lamina.stores.postgres.connection import Pool, connect, scope_parameters
 from lamina.stores.postgres.queries import load_queries
+from lamina.text.hygiene import composed
 
 QUERIES = load_queries("owners.sql")
 
@@ -43,4 +46,14 @@ class Owners:
             return {
                 row["id"]: Owner(row["id"], row["workspace"], row["namespace"], row["user_id"], row["agent_id"])
                 async for row in cursor
+            }
+
+    async def replaced_agents(self, scope: Scope, documents: Sequence[Document]) -> Mapping[str, str | None]:
+        """Return the agents of the documents that these ones would replace, by their keys."""
+        hashes = {composed(document.key): document.content_hash() for document in documents}
+        async with connect(self._pool) as connection:
+            parameters = scope_parameters(scope) | {"keys": list(hashes)}
+            cursor = await connection.execute(QUERIES["find_document_agents"], parameters)
+            return {
+                row["key"]: row["agent_id"] async for row in cursor if bytes(row["content_hash"]) != hashes[row["key"]]
             }

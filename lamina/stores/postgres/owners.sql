@@ -34,3 +34,9 @@ FROM shares WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 -- name: find_run_owners
 SELECT id, workspace, namespace, NULL AS user_id, NULL AS agent_id
 FROM job_runs WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
+
+-- name: find_document_agents
+-- The agents of the documents that a scope has under these keys.
+SELECT key, agent_id, content_hash FROM documents
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+  AND user_id IS NOT DISTINCT FROM %(user_id)s AND key = ANY(%(keys)s)
