@@ -6,6 +6,7 @@ import typer
 from rich.markup import escape
 
 from benchmarks import (
+    abuse,
     agent_runs,
     cache,
     dedup,
@@ -38,6 +39,7 @@ app.command("jobs")(jobs.measure)
 app.command("scaling")(scaling.measure)
 app.command("rollout")(rollout.measure)
 app.command("hostile")(hostile.measure)
+app.command("abuse")(abuse.measure)
 
 
 def main() -> None:

@@ -34,6 +34,19 @@ def processes(root: int | None = None) -> list[Process]:
     return [Process(pid, _command(pid)) for pid in found]
 
 
+def memory_mb() -> float:
+    """Return the memory of all processes below this one in MB, what they share counted once (PSS)."""
+    return sum(_pss_kb(item.pid) for item in processes()) / 1024
+
+
+def _pss_kb(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:  # it has ended
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
+
+
 def pids(part: str) -> list[int]:
     """Return the processes below this one whose program, or title, ends with a text."""
     return [item.pid for item in processes() if item.command.split(" ")[0].endswith(part)]

@@ -47,13 +47,18 @@ def service(url: str | None, key: str | None, **variables: str) -> Iterator[Endp
         return
     with (
         tempfile.TemporaryDirectory(prefix="lamina-benchmark-") as folder,
-        _started(Path(folder), variables) as endpoint,
+        started(Path(folder), variables) as endpoint,
     ):
         yield endpoint
 
 
 @contextmanager
-def _started(folder: Path, variables: Mapping[str, str]) -> Iterator[Endpoint]:
+def started(folder: Path, variables: Mapping[str, str]) -> Iterator[Endpoint]:
+    """Start a service whose log and ``data`` lie in a folder, and stop it afterwards.
+
+    Raises:
+        Unavailable: If it does not answer in time.
+    """
     data_dir, log = folder / "data", folder / "log"
     command = [str(LAMINA), "up", "--port", "0", "--data-dir", str(data_dir)]
     with log.open("wb") as output:
