@@ -6,16 +6,17 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
+from lamina.cli.console import SafeConsole
 
 WIDTH = 120
 DECIMALS = 4
 _BEGIN = time.monotonic()
 
-console = Console(width=None if sys.stdout.isatty() else WIDTH)
-errors = Console(stderr=True)
+console = SafeConsole(width=None if sys.stdout.isatty() else WIDTH)
+errors = SafeConsole(stderr=True)
 
 
 def stage(line: str) -> None:

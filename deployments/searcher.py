@@ -102,7 +102,7 @@ class SearcherDeployment:
         return () if self._parts.graph is None else await self._parts.graph.expand(frontier)
 
     async def probe_stores(self) -> dict[str, str]:
-        """Return the state of each projection's store: ``ok``, or why it does not answer."""
+        """Return the state of each projection's store."""
         return await states_of(self._parts.probes, STORE_DEADLINE_S)
 
     async def ping(self) -> None:

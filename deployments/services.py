@@ -16,7 +16,7 @@ from deployments.metrics.families import store_parts
 from deployments.metrics.scrape import Scrape
 from deployments.rendering import render_context, render_search, render_traversal
 from lamina.aio.deadline import time_limit
-from lamina.aio.probing import Probe, states_of
+from lamina.aio.probing import FAILED, STATES, Probe, states_of
 from lamina.aio.write_behind import WriteBehind
 from lamina.caching.cached_search import CachedSearch, CachedTraversal
 from lamina.core.metrics import UNMEASURED, Meter
@@ -157,13 +157,14 @@ class Services:
     meter: Meter = UNMEASURED
 
     async def readiness(self) -> dict[str, str]:
-        """Return each part's state: ``ok``, or its fault."""
+        """Return each part's state."""
         return await states_of(self.probes, PROBE_DEADLINE_S)
 
     async def store_states(self) -> dict[str, str]:
         """Return the state of each projection's store; those of a searcher that does not answer are missing."""
         answers = await asyncio.gather(*(_states_in_time(read) for read in self.stores))
-        return {name: state for states in answers for name, state in states.items()}
+        # A searcher of a release before this one tells the error itself.
+        return {name: state if state in STATES else FAILED for states in answers for name, state in states.items()}
 
     async def count(self, notes: Sequence[UUID]) -> None:
         """Count hits of notes; called after the answer is sent."""

@@ -12,11 +12,11 @@ from typing import Annotated, Any
 from uuid import UUID
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from jobs.cluster import on_cluster
 from lamina.cli.common import ConfigOption, DataDirOption, guarded, server_of, settings_of
+from lamina.cli.console import console
 from lamina.cli.jobs import (
     ForceOption,
     JobArgument,
@@ -38,7 +38,6 @@ from lamina.wiring.jobs import JOBS
 from lamina.wiring.stores import build_pool, utc_now
 
 app = typer.Typer(help="Maintenance jobs over the cluster.", no_args_is_help=True, pretty_exceptions_enable=False)
-console = Console()
 POLL_S = 0.5
 
 

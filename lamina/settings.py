@@ -1,7 +1,7 @@
 """Everything a user can set: one model, each field with a default and a line of documentation.
 
-Sources, strongest first: arguments, environment variables (``LAMINA_SEARCH__RRF_K=30``), the YAML
-file, the defaults here.
+Sources, strongest first: arguments, environment variables (``LAMINA_SEARCH__RRF_K=30``, or the file that
+``LAMINA_POSTGRES__URL_FILE`` names), the YAML file, the defaults here.
 """
 
 import os
@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, Va
 from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
+    EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     SettingsError,
@@ -26,6 +27,7 @@ from lamina.core.masking import is_secret, mask_secrets
 from lamina.core.queries import MAX_DEPTH
 from lamina.core.tiers import PROJECTIONS, TIERS, ProjectionName, Source, TierName
 from lamina.errors import Misconfigured
+from lamina.secret_files import FILE_SUFFIX, variable_or_file
 
 ENV_PREFIX = "LAMINA_"
 # Read by the CLI, by clients and by tests, and set in processes that Lamina starts.
@@ -844,6 +846,23 @@ VectorSettings = Annotated[QdrantEdgeSettings | QdrantServerSettings, Field(disc
 EmbeddingSettings = Annotated[SentenceTransformersSettings | HashingSettings, Field(discriminator="kind")]
 
 
+class _Variables(EnvSettingsSource):
+    """The environment, in which every variable may name a file with its value instead: `NAME_FILE`."""
+
+    def _load_env_vars(self) -> Mapping[str, str | None]:
+        variables, suffix = super()._load_env_vars(), FILE_SUFFIX.lower()
+        in_files = {
+            name.removesuffix(suffix)
+            for name in variables
+            if name.endswith(suffix)
+            and name.upper().startswith(ENV_PREFIX)
+            and not name.upper().startswith(OTHER_VARIABLES)
+        }
+        given = {name.upper(): value or "" for name, value in variables.items()}
+        plain = {name: value for name, value in variables.items() if name.removesuffix(suffix) not in in_files}
+        return {**plain, **{name: variable_or_file(name.upper(), given) for name in in_files}}
+
+
 class Settings(BaseSettings):
     """All of Lamina's configuration."""
 
@@ -879,15 +898,16 @@ class Settings(BaseSettings):
         cls,
         settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Arguments, then the environment, then the YAML file that is being loaded or that `LAMINA_CONFIG` names."""
         file = _file_to_load.get() or os.environ.get("LAMINA_CONFIG")
+        variables = _Variables(settings_cls)
         if not file:
-            return init_settings, env_settings
-        return init_settings, env_settings, YamlConfigSettingsSource(settings_cls, yaml_file=file)
+            return init_settings, variables
+        return init_settings, variables, YamlConfigSettingsSource(settings_cls, yaml_file=file)
 
 
 def store_settings(settings: Settings, projection: ProjectionName) -> HybridSettings | VectorSettings | GraphSettings:
@@ -943,7 +963,7 @@ def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
     for name in environment:
         if not name.startswith(ENV_PREFIX) or name.startswith(OTHER_VARIABLES):
             continue
-        field = name.removeprefix(ENV_PREFIX).split("__")[0].lower()
+        field = name.removeprefix(ENV_PREFIX).removesuffix(FILE_SUFFIX).split("__")[0].lower()
         if field not in Settings.model_fields:
             raise Misconfigured(
                 f"environment variable {name} sets nothing",

@@ -23,10 +23,10 @@ class ReadyOut(BaseModel):
     """Whether the service can do its work."""
 
     ready: bool = Field(description="Whether every part answers.")
-    parts: dict[str, str] = Field(description="Each part: ok, or what is wrong with it.")
+    parts: dict[str, str] = Field(description="Each part: ok, late or failed; the log says why.")
     stores: dict[str, str] = Field(
-        description="The store of each projection: ok, or why it does not answer. Then searches are degraded and its "
-        "changes wait; the service is ready."
+        description="The store of each projection: ok, late or failed; the log says why. Unless all are ok, "
+        "searches are degraded and changes wait; the service is ready."
     )
     outbox: dict[str, LagOut] = Field(description="How far each projection is behind.")
     builds: dict[str, BuildOut] = Field(description="Projections that are being built anew.")

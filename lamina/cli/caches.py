@@ -7,7 +7,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from lamina.cli.common import ConfigOption, DataDirOption, KeyOption, UrlOption, client_of, console
+from lamina.cli.common import ConfigOption, DataDirOption, KeyOption, UrlOption, client_of
+from lamina.cli.console import console
 
 app = typer.Typer(help="The caches: show, clear, purge.", no_args_is_help=True)
 

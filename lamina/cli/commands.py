@@ -24,13 +24,12 @@ from lamina.cli.common import (
     UserOption,
     WorkspaceOption,
     client_of,
-    console,
-    errors,
     fail,
     guarded,
     progress,
     settings_of,
 )
+from lamina.cli.console import console, errors
 from lamina.client import Client
 from lamina.client.files import document_of_file, files_of, upload_batches
 from lamina.errors import Misconfigured

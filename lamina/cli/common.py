@@ -2,25 +2,25 @@
 
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
+from lamina.cli.console import console, errors
 from lamina.client import Client
 from lamina.embedded import running_url
 from lamina.errors import LaminaError, Misconfigured
 from lamina.local import find_service
+from lamina.secret_files import variable_or_file
 from lamina.settings import EmbeddedPostgresSettings, PostgresServerSettings, Settings, load_settings
 
 # One retry of a refused connection, without a pause: at a terminal, a quick error is better than seven seconds.
 AT_ONCE = 1
-console = Console()
-errors = Console(stderr=True)
 
 ConfigOption = Annotated[Path | None, typer.Option("--config", help="YAML file of settings.", envvar="LAMINA_CONFIG")]
 DataDirOption = Annotated[Path | None, typer.Option("--data-dir", help="Directory of the embedded stores.")]
@@ -39,9 +39,9 @@ def guarded(app: typer.Typer) -> None:
         fail(str(error))
     except KeyboardInterrupt:
         fail("interrupted", code=130)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - it is reported, and the process ends
         if os.environ.get("LAMINA_DEBUG"):
-            raise
+            fail(traceback.format_exc())
         first = next(iter(str(error).strip().splitlines()), "")
         fail(f"unexpected {type(error).__name__}: {first}; LAMINA_DEBUG=1 shows where")
 
@@ -66,6 +66,7 @@ def client_of(
     Raises:
         Misconfigured: If none runs on the data directory that was named.
     """
+    key = key or variable_or_file("LAMINA_API_KEY")
     ids = {name: id_ for name, id_ in scope.items() if id_ is not None}
     if url is None:
         service = find_service(settings_of(config, data_dir).data_dir)

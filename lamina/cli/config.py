@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from lamina.cli.common import ConfigOption, DataDirOption, console, settings_of
+from lamina.cli.common import ConfigOption, DataDirOption, settings_of
+from lamina.cli.console import console
 from lamina.config_check import ConfigFile, Finding, check_files, settings_as_yaml
 from lamina.config_check.serve import note_missing_schema
 from lamina.errors import Misconfigured

@@ -12,7 +12,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
-from lamina.cli.common import ConfigOption, DataDirOption, KeyOption, UrlOption, client_of, console
+from lamina.cli.common import ConfigOption, DataDirOption, KeyOption, UrlOption, client_of
+from lamina.cli.console import console
 from lamina.client import Client
 from lamina.core.areas import ids_of
 from lamina.core.runs import JOB_NAMES, OPEN, JobName

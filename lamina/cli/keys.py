@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
-from lamina.cli.common import ConfigOption, DataDirOption, console, database_of
+from lamina.cli.common import ConfigOption, DataDirOption, database_of
+from lamina.cli.console import console
 from lamina.core.principals import Bounds, KeyInfo, KeyRole, Verb, new_principal
 from lamina.stores.postgres.keys import list_keys, revoke_key, rotate_key, store_key
 from lamina.wiring.stores import utc_now

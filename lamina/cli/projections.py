@@ -14,12 +14,11 @@ from lamina.cli.common import (
     KeyOption,
     UrlOption,
     client_of,
-    console,
-    errors,
     progress,
     server_of,
     settings_of,
 )
+from lamina.cli.console import console, errors
 from lamina.core.tiers import PROJECTIONS, ProjectionName
 from lamina.errors import LaminaError, Misconfigured
 from lamina.projections.filling import FillReport, fill

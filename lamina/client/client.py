@@ -10,6 +10,7 @@ import httpx
 
 from lamina.client.answers import is_unrouted, read, unreachable
 from lamina.client.calls import Call, Calls, Json
+from lamina.secret_files import variable_or_file
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 DEFAULT_TIMEOUT_S = 60.0
@@ -25,7 +26,7 @@ class Client(Calls[Json, None]):
 
     Args:
         url: Where Lamina listens; ``LAMINA_URL``, then http://127.0.0.1:8000.
-        key: API key; ``LAMINA_API_KEY``.
+        key: API key; ``LAMINA_API_KEY``, or the file that ``LAMINA_API_KEY_FILE`` names.
         scope: Ids sent with every request: workspace, namespace, user, agent, session, swarm.
         timeout_s: Longest wait for an answer, in seconds.
         connect_retries: Further tries after a refused connection, or an answer of a proxy that has no routes yet.
@@ -80,7 +81,7 @@ class AsyncClient(Calls[Coroutine[Any, Any, Json], Coroutine[Any, Any, None]]):
 
     Args:
         url: Where Lamina listens; ``LAMINA_URL``, then http://127.0.0.1:8000.
-        key: API key; ``LAMINA_API_KEY``.
+        key: API key; ``LAMINA_API_KEY``, or the file that ``LAMINA_API_KEY_FILE`` names.
         scope: Ids sent with every request: workspace, namespace, user, agent, session, swarm.
         timeout_s: Longest wait for an answer, in seconds.
         connect_retries: Further tries after a refused connection, or an answer of a proxy that has no routes yet.
@@ -133,7 +134,7 @@ class AsyncClient(Calls[Coroutine[Any, Any, Json], Coroutine[Any, Any, None]]):
 
 
 def _options(url: str | None, key: str | None, timeout_s: float) -> dict[str, Any]:
-    secret = key or os.environ.get("LAMINA_API_KEY", "")
+    secret = key or variable_or_file("LAMINA_API_KEY")
     return {
         "base_url": url or os.environ.get("LAMINA_URL", DEFAULT_URL),
         "headers": {"Authorization": f"Bearer {secret}"} if secret else {},

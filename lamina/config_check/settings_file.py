@@ -12,6 +12,7 @@ from lamina.config_check.fields import chosen_models, field_paths, models_in
 from lamina.config_check.findings import Finding, Place, suggest_name, warning
 from lamina.config_check.model_errors import describe_errors
 from lamina.core.masking import is_secret, mask_secrets
+from lamina.secret_files import FILE_SUFFIX
 from lamina.settings import ENV_PREFIX, OTHER_VARIABLES, Settings
 
 # Stands for a value that a Secret or the environment will give.
@@ -42,7 +43,7 @@ def read_settings(data: Any, variables: Variables | None = None) -> tuple[Settin
     for name, value in (variables or {}).items():
         path = setting_path(name)
         if path is not None and _find_field(path, merged) is not None:
-            merged = _replace(merged, path, _parse_value(value))
+            merged = _replace(merged, path, _parse_value(None if name.endswith(FILE_SUFFIX) else value))
     merged = _with_default_kinds(merged)
     try:
         return cast("Settings", _SettingsData.model_validate(_with_database_placeholders(merged))), found
@@ -92,10 +93,10 @@ def _with_database_placeholders(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def setting_path(variable: str) -> list[str] | None:
-    """Return the path of the setting that a variable of Lamina's names; ``None`` for other variables."""
+    """Return the path of the setting that a variable of Lamina's, or its file, gives; ``None`` for other variables."""
     if not variable.startswith(ENV_PREFIX) or variable.startswith(OTHER_VARIABLES):
         return None
-    return variable.removeprefix(ENV_PREFIX).lower().split(NESTED)
+    return variable.removeprefix(ENV_PREFIX).removesuffix(FILE_SUFFIX).lower().split(NESTED)
 
 
 def _parse_value(value: str | None) -> Any:

@@ -21,11 +21,13 @@ Every setting has a default. A value comes from the strongest of these sources t
 
 1. arguments, such as `lamina up --port 8000`, or `args` in a Serve configuration;
 2. environment variables: `LAMINA_`, then the setting's path in capitals with `__` between its parts, as in
-   `LAMINA_SEARCH__RRF_K=30`; mappings and lists are JSON;
+   `LAMINA_SEARCH__RRF_K=30`; mappings and lists are JSON. `_FILE` after the name of any of them
+   gives the path of a file with the value, as in `LAMINA_POSTGRES__URL_FILE=/run/secrets/postgres-url`;
 3. the YAML file that `--config` or `LAMINA_CONFIG` names;
 4. the default.
 
-A key or variable that is not a setting is refused when Lamina starts. Secrets belong in the environment, not in a file.
+A key or variable that is not a setting is refused when Lamina starts. Secrets belong in files of
+their own (`_FILE`) or in the environment, not in the YAML file.
 
 - `lamina config show` prints the settings in effect as a YAML file, without secrets.
 - `lamina config check FILE…` says offline what is wrong with Lamina's part of a configuration: settings and how they
