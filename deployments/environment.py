@@ -38,6 +38,8 @@ def ray_environment(settings: Settings, folder: Path, *, ha_proxy: bool) -> dict
         # For the Python proxy, which calls the routers; embedder and searchers have theirs from deployments/app.py.
         "RAY_SERVE_ROUTER_RETRY_INITIAL_BACKOFF_S": "0.005",
         "RAY_SERVE_ROUTER_RETRY_MAX_BACKOFF_S": "0.02",
+        # Ray's own 4 MiB are less than the texts of one turn may have; replies stay below them.
+        "RAY_SERVE_REPLICA_GRPC_MAX_MESSAGE_LENGTH": str(64 * 1024 * 1024),
         "RAY_SERVE_PROXY_HEALTH_CHECK_PERIOD_S": "1",
         "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "2",
         "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": os.environ.get(DRAINING, "5"),

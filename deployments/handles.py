@@ -4,9 +4,10 @@ Calls that queue while others are in flight travel together: one hop carries up 
 again one by one: no tenant's call fails by another one's, or is told of it.
 """
 
-from collections.abc import Mapping, Sequence
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +26,29 @@ from lamina.errors import LaminaError, Overloaded, Unavailable
 from lamina.models.batching import mean_vector
 from lamina.projections.audit import Drift
 
+Item = TypeVar("Item")
 # One hop at a time would leave replicas idle while an answer travels; more hops carry fewer calls each.
 MAX_IN_FLIGHT = 4
 # A long text keeps its hop for many seconds, and takes no short one along.
 MAX_WRITES_IN_FLIGHT = 16
 CHARS_PER_CALL = 500
+# Ray's transport takes 4 MiB: a batch of long notes beyond it would never be applied, nor anybody's after it.
+MAX_APPLY_BYTES = 2 * 1024 * 1024
+
+
+def parts_of(items: Sequence[Item], max_bytes: int) -> Iterator[list[Item]]:
+    """Yield the items in order, in parts of at most so many bytes; one that is larger goes alone."""
+    part: list[Item] = []
+    part_bytes = 0
+    for item in items:
+        size_bytes = len(pickle.dumps(item))
+        if part and part_bytes + size_bytes > max_bytes:
+            yield part
+            part, part_bytes = [], 0
+        part.append(item)
+        part_bytes += size_bytes
+    if part:
+        yield part
 
 
 class RemoteDeployment:
@@ -162,7 +181,8 @@ class ProjectionHandle(RemoteDeployment):
     async def apply(self, changes: Sequence[Change[Any]]) -> None:
         """Take over the given states and return when they are visible."""
         with timed(self._meter, APPLY_SECONDS, APPLY_FAILURES, projection=self._projection):
-            await self.call("apply", self._projection, list(changes), self._build)
+            for part in parts_of(changes, MAX_APPLY_BYTES):
+                await self.call("apply", self._projection, part, self._build)
         self._meter.record(APPLIED, len(changes), projection=self._projection)
 
     async def flush(self) -> None:
