@@ -2,12 +2,18 @@
 
 import asyncio
 import base64
+import io
+import time
+import zipfile
 import zlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from lamina.errors import InvalidInput
+from lamina.ingest.parsing.parse import DocumentLimits
+from lamina.ingest.parsing.processes import ReadDocument, ReaderProcess, ReadingLimits, ReadingOrder
 from lamina.models.hashing import HashingModel
 from tests.support.application import Application, running, settings_for
 
@@ -85,3 +91,91 @@ async def test_a_file_that_stops_its_reader_is_refused_and_others_write_meanwhil
     assert note.status_code == 201, note.text
     assert {answer.status_code for answer in answers} <= {201, 200, 422}, [answer.text[:300] for answer in answers]
     assert after.status_code == 201, after.text
+
+
+def open_before(blocks: int, opened: int) -> bytes:
+    """HTML whose first paragraph leaves formatting open, which each further one opens again."""
+    tags = "".join(f"<b class={number}>" for number in range(opened))
+    return f"<p>{tags}</p>{'<p>x</p>' * blocks}".encode()
+
+
+def pages_within_pages(depth: int) -> bytes:
+    """A PDF whose tree of pages is a branch of this length."""
+    inner = [b"<</Type/Pages/Kids[%d 0 R]/Count 1>>" % (number + 1) for number in range(2, 2 + depth)]
+    last = b"<</Type/Page/MediaBox[0 0 9 9]/Contents %d 0 R>>" % (depth + 3)
+    return pdf_of(b"<</Type/Catalog/Pages 2 0 R>>", *inner, last, stream(b"BT (x) Tj ET"))
+
+
+def packed_file(size_bytes: int) -> bytes:
+    """An office document that unpacks to this size."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", b" " * size_bytes)
+    return packed.getvalue()
+
+
+ENTITIES = (
+    '<?xml version="1.0"?><!DOCTYPE html ['
+    '<!ENTITY e0 "ha">'
+    + "".join(f'<!ENTITY e{number} "{f"&e{number - 1};" * 10}">' for number in range(1, 12))
+    + "]><html><body><p>&e11;</p></body></html>"
+)
+WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+FURTHER_BOMBS = {
+    "a thousand open before blocks": (open_before(100_000, 1_000), "text/html"),
+    "sixty open before blocks": (open_before(200_000, 60), "text/html"),
+    "links open before blocks": (b"<a href=1>" * 3_000 + b"<p>x" * 50_000, "text/html"),
+    "formatting in tables": (b"<table><b><i>" * 1_300, "text/html"),
+    "a hundred thousand attributes": (b"<p " + b"".join(b" a%d=1" % n for n in range(100_000)) + b">x", "text/html"),
+    "entities of entities": (ENTITIES.encode(), "application/xhtml+xml"),
+    "pages within pages": (pages_within_pages(5_000), "application/pdf"),
+    "a page within itself": (
+        pdf_of(b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[2 0 R]/Count 1>>"),
+        "application/pdf",
+    ),
+    "a huge image": (
+        pdf_of(
+            *page_of(stream(b"/I Do"), b"/XObject<</I 5 0 R>>"),
+            stream(
+                b"", b"/Type/XObject/Subtype/Image/Width 100000/Height 100000/BitsPerComponent 8/ColorSpace/DeviceRGB"
+            ),
+        ),
+        "application/pdf",
+    ),
+    "a table of many columns": (b"|a" * 200_000 + b"\n" + b"|-" * 200_000 + b"\n", "text/markdown"),
+    "a table of many rows and columns": (
+        (b"|" * 1_000 + b"\n") + (b"|-" * 1_000 + b"\n") + b"|\n" * 300_000,
+        "text/markdown",
+    ),
+    "quotes and lists": (b"> - " * 250_000 + b"x", "text/markdown"),
+    "front matter of lists": (b"---\na: " + b"[" * 60_000 + b"\n---\nx", "text/markdown"),
+    "front matter of aliases": (b"---\na: &a [x]\nb: [*a,*a]\n---\nx", "text/markdown"),
+    "commas": (b"a," * 500_000, "text/plain"),
+    "an office document that unpacks to 200 MB": (packed_file(200_000_000), WORD),
+    "the same as text": (packed_file(200_000_000), "text/plain"),
+}
+
+
+@pytest.mark.parametrize("name", FURTHER_BOMBS)
+def test_a_file_is_read_or_refused_within_the_limits_of_its_process(name: str) -> None:
+    content, media_type = FURTHER_BOMBS[name]
+    limits = ReadingLimits(DocumentLimits(20_000_000, 2_000_000), cpu_s=DEADLINE_S / 4, memory_bytes=512 * 1024**2)
+    process = ReaderProcess(limits)
+    begin = time.monotonic()
+
+    outcome = outcome_of(process, ReadingOrder(content, media_type, "", 800))
+    process.kill()
+
+    assert time.monotonic() - begin < 4 * DEADLINE_S
+    if isinstance(outcome, InvalidInput):
+        assert outcome.field in {"content_base64", "media_type"}
+        assert len(str(outcome)) < 500
+    else:
+        assert len(outcome.parsed.text) <= 2_000_000
+
+
+def outcome_of(process: ReaderProcess, order: ReadingOrder) -> ReadDocument | InvalidInput:
+    try:
+        return process.read(order)
+    except InvalidInput as error:
+        return error

@@ -1,3 +1,4 @@
+import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,3 +73,15 @@ def test_a_process_knows_no_secrets(process: ReaderProcess, monkeypatch: pytest.
     (pid,) = children() - before
 
     assert "s3cret" not in Path(f"/proc/{pid}/environ").read_text()
+
+
+async def test_a_process_that_was_given_up_is_not_replaced(process: ReaderProcess) -> None:
+    before = children()
+    reading = asyncio.create_task(asyncio.to_thread(process.read, SLOW))
+    await asyncio.sleep(0.3)
+
+    process.kill()
+    with pytest.raises(InvalidInput):
+        await reading
+
+    assert children() <= before

@@ -25,6 +25,10 @@ _SPACE = re.compile(r"[ \t\n\f\r]+")
 _NESTING = regex.compile(
     r"<(/?)(?!(?:p|li|dt|dd|tr|td|th|option|br|hr|img|input|meta|link|wbr|col|source)\b)[a-z]", regex.IGNORECASE
 )
+# Formatting that HTML opens again in each block after one in which it was left open.
+_FORMATTING = "a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u"
+_TAG = regex.compile(rf"<(?:(?P<end>/)?(?P<formatting>{_FORMATTING})(?![a-z0-9])|[a-z])", regex.IGNORECASE)
+_FEW_OPEN = 8
 _TEXT, _LINE, _CELL = "-text", "\n", " | "
 
 
@@ -62,6 +66,21 @@ def nesting(source: str) -> int:
         depth = max(0, depth + (-1 if tag.group(1) else 1))
         deepest = max(deepest, depth)
     return deepest
+
+
+def reopened(source: str) -> int:
+    """Estimate the elements that a parser makes of formatting that is left open; never too low by much.
+
+    Formatting that is open when a block ends is made anew in each block that follows: a thousand open tags in front
+    of a hundred thousand blocks, half a megabyte, are a hundred million elements. Pages have few open.
+    """
+    opened = count = 0
+    for tag in _TAG.finditer(source):
+        if tag["formatting"] is None:
+            count += opened if opened > _FEW_OPEN else 0
+        else:
+            opened = max(0, opened + (-1 if tag["end"] else 1))
+    return count
 
 
 def _walk(root: Any) -> Iterator[tuple[Any, bool]]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 HEADING_JOIN = " > "
 _ALIASES = {"text/x-markdown": MARKDOWN, "application/xhtml+xml": HTML, "application/x-pdf": PDF}
 MAX_NESTING = 4_000  # Ten times what large pages have.
+MAX_REOPENED = 2_000_000  # Some 400 MB.
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,12 +191,20 @@ def _sections(text: str, headings: Sequence[Heading]) -> tuple[Section, ...]:
 
 
 def _parse_html(source: SourceDocument) -> Parsed:
-    from lamina.ingest.parsing.html import nesting, read_html  # noqa: PLC0415 - only writers of HTML need it
+    from selectolax.lexbor import SelectolaxError  # noqa: PLC0415 - only writers of HTML need it
+
+    from lamina.ingest.parsing.html import nesting, read_html, reopened  # noqa: PLC0415 - the same
 
     markup = _text_of(source, source.limits.max_bytes, is_markup=True)
     if (depth := nesting(markup)) > MAX_NESTING:
         raise InvalidInput(source.field, f"nests {depth} tags; at most {MAX_NESTING} are read, close what is open")
-    page = read_html(markup)
+    if (count := reopened(markup)) > MAX_REOPENED:
+        reason = f"leaves formatting open that makes {count} elements; at most {MAX_REOPENED} are read, close it"
+        raise InvalidInput(source.field, reason)
+    try:
+        page = read_html(markup)
+    except SelectolaxError as error:  # It has no memory left.
+        raise InvalidInput(source.field, "makes too many elements; close what is open, or send it in parts") from error
     text = clean(page.text, source.field, limit=source.limits.max_chars)
     headings = [Heading(start, level, text[start:end].strip()) for start, end, level in page.headings]
     first = next((heading.text for heading in headings if heading.level == 1), None)

@@ -92,6 +92,7 @@ class ReaderProcess:
     def __init__(self, limits: ReadingLimits) -> None:
         self._limits = limits
         self._process: subprocess.Popen[bytes] | None = None
+        self._is_given_up = False
 
     def read(self, order: ReadingOrder) -> ReadDocument:
         """Read a document; blocks until it is read, refused, or its process ended.
@@ -101,14 +102,20 @@ class ReaderProcess:
         """
         message = pickle.dumps((self._limits, order))
         while (answer := self._ask(message)) is None:
-            if code := self.kill():
+            # Whoever gave it up has ended it; a second process with the same file would be nobody's.
+            if (code := self._end()) or self._is_given_up:
                 raise InvalidInput(order.field, self._describe_end(code))
         if isinstance(answer, _Refusal):
             raise InvalidInput(answer.field, answer.reason)
         return answer
 
-    def kill(self) -> int:
-        """End the process, whatever it does, and return its exit code: 0 if it ended by itself before an order came."""
+    def kill(self) -> None:
+        """End the process, whatever it does, for good: no other one takes its place."""
+        self._is_given_up = True
+        self._end()
+
+    def _end(self) -> int:
+        """End the process and return its exit code: 0 if it ended by itself before an order came."""
         process, self._process = self._process, None
         if process is None:
             return 0
