@@ -16,7 +16,7 @@ from lamina.stores.postgres.keys import list_keys, revoke_key, rotate_key, store
 from lamina.wiring.stores import utc_now
 
 app = typer.Typer(help="API keys: create, list, rotate, revoke.", no_args_is_help=True)
-PIPE_WIDTH = 250
+PIPE_WIDTH = 10_000
 KeyArgument = Annotated[UUID, typer.Argument(help="Id of the key, from `lamina keys list`.")]
 
 

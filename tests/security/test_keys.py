@@ -11,7 +11,9 @@ import psycopg
 import pytest
 from cachetools import TTLCache
 from pydantic import ValidationError
+from typer.testing import CliRunner
 
+from lamina.cli.commands import app as cli
 from lamina.core.principals import Bounds, KeyRole, Verb, new_principal
 from lamina.models.hashing import HashingModel
 from lamina.settings import Settings
@@ -358,14 +360,46 @@ async def test_an_agents_key_replaces_no_document_of_another_agent(application: 
     assert (await one.post("/v1/documents", json=changed)).json()["status"] == "replaced"
 
 
-async def test_the_command_line_s_narrowing_holds_over_http(application: Application) -> None:
-    bounds = Bounds.from_lists({"namespaces": ["north"], "agents": ["guide"]})
-    principal = new_principal(application.tenant, KeyRole.WRITER, utc_now(), verbs=[Verb.WRITE], bounds=bounds)
-    client = application.client(store_key(application.url, principal, "cli"))
+async def test_the_command_line_makes_lists_rotates_and_revokes_narrowed_keys(
+    application: Application, tmp_path: Path
+) -> None:
+    config = tmp_path / "lamina.yaml"
+    config.write_text(f"postgres: {{kind: server, url: '{application.url}'}}")
 
-    written = await client.post("/v1/notes", json={"content": "the buoy is red"})
+    async def run(*arguments: str) -> str:
+        ran = await asyncio.to_thread(CliRunner().invoke, cli, ["keys", *arguments, "--config", str(config)])
+        return ran.output if ran.exit_code == 0 else f"{ran.exit_code} {ran.exception}"
+
+    async def made(role: str, name: str, *narrowing: str) -> tuple[str, str]:
+        secret = await run("create", "--tenant", application.tenant, "--role", role, "--name", name, *narrowing)
+        line = next(line for line in (await run("list")).splitlines() if name in line)
+        return secret.strip(), line
+
+    secret, line = await made("writer", "buoy", "--namespace", "north", "--agent", "guide", "--verb", "write")
+    written = await application.client(secret).post("/v1/notes", json={"content": "the buoy is red"})
     note = (await application.client().get("/v1/notes", params={"namespace": "north"})).json()["notes"][0]
+    rotated = (await run("rotate", line.split()[0])).strip()
+    _, last = await made("admin", "captain")
+    refused, forced = await run("revoke", last.split()[0]), await run("revoke", last.split()[0], "--last")
 
     assert written.status_code == 201
     assert (note["namespace"], note["agent"]) == ("north", "guide")
-    assert (await client.get("/v1/notes")).status_code == 403
+    assert "verbs write; namespaces north; agents guide" in line
+    assert secret not in line
+    assert (await application.client(secret).post("/v1/notes", json={"content": "x"})).status_code == 401
+    assert (await application.client(rotated).get("/v1/notes")).status_code == 403
+    assert "last one" in refused
+    assert "is revoked" in forced
+
+
+async def test_a_key_of_two_workspaces_shares_between_them_and_with_no_third(application: Application) -> None:
+    made = await make(admin_of(application), role="admin", workspaces=["atlas", "borea"])
+    client = application.client(made["key"])
+
+    answers = [
+        await client.post("/v1/shares", json={"workspace": one, "to_workspace": other, "segment": "notes"})
+        for one, other in (("atlas", "borea"), ("atlas", "third"), ("third", "atlas"))
+    ]
+
+    assert [answer.status_code for answer in answers] == [201, 403, 403]
+    assert [answer.json()["errors"][0]["field"] for answer in answers[1:]] == ["to_workspace", "workspace"]
