@@ -225,12 +225,13 @@ class Follower:
         return total
 
     async def _flush(self) -> None:
-        if self._applied:
+        # A store that cannot flush may have lost changes: then they are all applied again.
+        applied, self._applied = self._applied, []
+        if applied:
             await self._projection.flush()
             await self._do_beside(methodcaller("flush"))
             # Only after the flush: a row that left the outbox before would be lost in a crash.
-            await self._outbox.finish(self._applied)
-            self._applied = []
+            await self._outbox.finish(applied)
 
     async def _store_beside(self) -> Projection[Any] | None:
         """Return the store that is being built; asked after a batch is taken, so that it misses none of a build."""

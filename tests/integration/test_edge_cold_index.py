@@ -13,9 +13,10 @@ import pytest
 
 from lamina.core.ports import Change
 from lamina.core.scope import Scope
-from lamina.errors import Misconfigured
+from lamina.errors import Misconfigured, Unavailable
 from lamina.stores.index.cold.collections import Collection, Layout
 from lamina.stores.index.cold.edge import MARKER, SHARD, ColdIndex
+from lamina.stores.index.edge.shard import QdrantEdgeIndex
 from tests.support.indexes import ACME, ONE, THREE, TWO, asked, gone, in_another_process, placed
 
 LAYOUTS: tuple[Layout, ...] = ("per_namespace", "shared")
@@ -24,9 +25,11 @@ import os, signal, sys
 from pathlib import Path
 from lamina.core.ports import Change
 from tests.integration.test_edge_cold_index import open_cold
-from tests.support.indexes import ONE, placed
+from tests.support.indexes import ONE, TWO, placed
 index = open_cold(Path(sys.argv[1]))
 index.apply([Change(ONE, placed("green tea"))])
+index.flush()
+index.apply([Change(TWO, placed("black tea"))])
 os.kill(os.getpid(), signal.SIGKILL)
 """
 OPEN_IT = """
@@ -55,6 +58,12 @@ def nearest(index: ColdIndex, text: str, scope: Scope = ACME) -> list[tuple[UUID
 def shards(path: Path) -> list[Path] | None:
     """The shards in the directory; ``None`` if there is not even a directory."""
     return list(path.glob(f"*/{SHARD}")) if path.exists() else None
+
+
+def mapped_kib() -> int:
+    """The part of files that this process has in memory."""
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("RssFile"))
+    return int(line.split()[1])
 
 
 @pytest.fixture
@@ -102,15 +111,57 @@ def test_after_it_was_closed_and_opened_again_everything_is_there(path: Path, la
     assert after == before == (3, [(TWO, 0)], [])
 
 
-async def test_what_was_applied_is_there_after_its_process_was_killed(path: Path) -> None:
+async def test_what_was_not_flushed_before_its_process_was_killed_can_be_applied_again(path: Path) -> None:
     killed = await asyncio.to_thread(in_another_process, WRITE_AND_DIE, path)
 
     index = open_cold(path)
-    places = nearest(index, "green tea")
+    flushed = nearest(index, "green tea")
+    for _ in range(2):
+        index.apply([Change(TWO, placed("black tea"))])
+    places, count = nearest(index, "black tea"), index.count(ACME)
     index.close()
 
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert places == [(ONE, 0)]
+    assert flushed == [(ONE, 0)]
+    assert (places, count) == ([(TWO, 0)], 2)
+
+
+def test_a_collection_that_cannot_be_flushed_as_it_closes_fails_the_next_flush(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: QdrantEdgeIndex) -> None:
+        raise OSError("no space left on device")
+
+    index = open_cold(path, max_open=1)
+    index.apply([Change(ONE, placed("green tea"))])
+    with monkeypatch.context() as patched:
+        patched.setattr(QdrantEdgeIndex, "flush", refuse)
+        with pytest.raises(OSError, match="no space"):
+            index.apply([Change(TWO, placed("green tea", scope=Scope("bolt")))])
+
+    with pytest.raises(Unavailable, match="could not be written"):
+        index.flush()
+    index.flush()
+    index.close()
+
+
+def test_a_collection_takes_no_log_no_file_handle_and_no_memory_for_its_size(path: Path) -> None:
+    index = open_cold(path, max_open=32)
+    scopes = [Scope("acme", f"w{number}") for number in range(8)]
+    index.apply([*(Change(UUID(int=n), placed("green tea", scope=scope)) for n, scope in enumerate(scopes))])
+    index.close()
+    handles, mapped = len(list(Path("/proc/self/fd").iterdir())), mapped_kib()
+
+    for scope in scopes:
+        assert nearest(index, "green tea", scope)
+    more_handles, more = len(list(Path("/proc/self/fd").iterdir())) - handles, mapped_kib() - mapped
+    is_open = index.open_count()
+    index.close()
+
+    assert is_open == 8
+    assert more_handles <= 2
+    assert more < 8 * 4096
+    assert not list(path.glob(f"*/{SHARD}/wal/*"))
 
 
 async def test_a_second_process_is_refused_and_the_first_goes_on(path: Path) -> None:

@@ -33,8 +33,9 @@ class MemoryOutbox:
 class MemoryProjection:
     """Keeps what it is given, and fails as often as it is told to."""
 
-    def __init__(self, *, failures: int = 0) -> None:
+    def __init__(self, *, failures: int = 0, lost: int = 0) -> None:
         self.failures = failures
+        self.lost = lost
         self.visible: dict[UUID, object] = {}
         self.durable: dict[UUID, object] = {}
         self.flushes = 0
@@ -48,6 +49,10 @@ class MemoryProjection:
 
     async def flush(self) -> None:
         self.flushes += 1
+        if self.lost:
+            self.lost -= 1
+            self.visible = {}
+            raise OSError("no space left on device")
         self.durable = dict(self.visible)
 
 
@@ -117,6 +122,17 @@ async def test_after_failures_the_last_version_stands() -> None:
     task.cancel()
 
     assert projection.durable == {UUID(int=1): 2}
+
+
+async def test_changes_that_a_failed_flush_lost_are_applied_again() -> None:
+    outbox, projection = MemoryOutbox(), MemoryProjection(lost=1)
+    outbox.write(1, version=1)
+    task = asyncio.create_task(follower(outbox, projection).run())
+
+    await until(lambda: not outbox.rows)
+    task.cancel()
+
+    assert projection.durable == {UUID(int=1): 1}
 
 
 async def test_two_drains_at_once_apply_one_after_the_other() -> None:

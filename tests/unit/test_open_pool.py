@@ -129,3 +129,28 @@ def test_many_threads_get_open_things_and_never_more_than_allowed() -> None:
 
     assert shelf.peak <= 3
     assert sorted(shelf.opened) == sorted(shelf.closed)
+
+
+def test_while_one_is_closed_only_those_wait_who_want_it() -> None:
+    class SlowShelf(Shelf):
+        def close(self, key: str, thing: Thing) -> None:
+            closing.set()
+            assert may_close.wait(10)
+            super().close(key, thing)
+
+    closing, may_close = threading.Event(), threading.Event()
+    shelf = SlowShelf(2)
+    shelf.use("a", "b")
+
+    with ThreadPoolExecutor(2) as threads:
+        third = threads.submit(shelf.use, "c")
+        assert closing.wait(10)
+        shelf.use("b")
+        same = threads.submit(shelf.use, "a")
+        may_close.set()
+        third.result(10)
+        same.result(10)
+
+    assert shelf.closed[0] == "a"
+    assert shelf.opened[:3] == ["a", "b", "c"] or shelf.opened[:3] == ["a", "b", "a"]
+    assert shelf.peak <= 2

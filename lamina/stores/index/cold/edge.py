@@ -1,5 +1,6 @@
 """Cold notes on Qdrant Edge: a collection for each (tenant, workspace, namespace), or one for all."""
 
+import fcntl
 import json
 import os
 import threading
@@ -12,7 +13,7 @@ from uuid import UUID
 from lamina.core.ports import Change, PlacedRecord, Record
 from lamina.core.queries import Query
 from lamina.core.scope import Scope
-from lamina.errors import Misconfigured
+from lamina.errors import Misconfigured, Unavailable
 from lamina.stores.index.cold.collections import Collection, Layout, by_collection, collection_of, has_unknown_memory
 from lamina.stores.index.cold.open_pool import OpenPool
 from lamina.stores.index.edge.shard import FORMAT, MARKER, QdrantEdgeIndex, read_marker
@@ -27,6 +28,9 @@ class ColdIndex:
 
     One process may use the directory. Calls block. A collection appears with its first cold note; reading
     creates nothing, and the directory itself appears with the first collection.
+
+    Changes that are not flushed are lost with the process, or when a collection cannot be flushed as it closes; then
+    the next :meth:`flush` fails, and all changes since the one before must be applied again.
 
     Args:
         root: The directory.
@@ -49,7 +53,10 @@ class ColdIndex:
             self._open, self._close, most=max_open, part="cold index"
         )
         self._unflushed: set[Collection] = set()
+        self._lost: set[Collection] = set()
         self._lock = threading.Lock()
+        self._flushing = threading.Lock()
+        self._ownership: int | None = None
         self.is_new = _is_new(root, self._description)
 
     def apply(self, changes: Sequence[Change[PlacedRecord]]) -> None:
@@ -63,10 +70,18 @@ class ColdIndex:
                 self._apply_to(collection, part)
 
     def flush(self) -> None:
-        """Write everything applied so far to disk."""
-        for collection in self._unflushed.copy():
+        """Write everything applied so far to disk.
+
+        Raises:
+            Unavailable: If a collection lost changes when it was closed, once.
+        """
+        self._report_lost()
+        with self._flushing:  # Nothing may count as flushed before it is.
+            unflushed = self._unflushed.copy()
+        for collection in unflushed:
             with self._shards.borrow(collection) as shard:
                 self._flush(collection, shard)
+        self._report_lost()
 
     def by_vector(self, query: Query) -> list[ChunkHit]:
         """Return the nearest chunks by cosine, best first; none where nothing is cold."""
@@ -76,10 +91,11 @@ class ColdIndex:
         with self._shards.borrow(collection) as shard:
             return shard.by_vector(query)
 
-    def collections(self) -> list[Collection]:
-        """Return every collection on disk."""
+    def collections(self, tenant: str | None = None) -> list[Collection]:
+        """Return every collection on disk; those that may hold notes of a tenant, if one is given."""
         folders = sorted(path.parent for path in self._root.glob(f"*/{SHARD}"))
-        return [Collection(*read_marker(folder).get("ids", ())) for folder in folders]
+        found = [Collection(*read_marker(folder).get("ids", ())) for folder in folders]
+        return [collection for collection in found if tenant is None or collection.tenant in {None, tenant}]
 
     def count(self, scope: Scope) -> int:
         """Return the number of chunks in the collection that holds a scope's cold notes."""
@@ -91,7 +107,7 @@ class ColdIndex:
 
     def chunks(self, tenant: str) -> Iterator[tuple[UUID, str]]:
         """Yield the memory of every chunk of a tenant in any collection with the fingerprint of its state."""
-        for collection in self.collections():
+        for collection in self.collections(tenant):
             with self._shards.borrow(collection) as shard:
                 yield from shard.chunks(tenant)
 
@@ -100,8 +116,12 @@ class ColdIndex:
         return len(self._shards)
 
     def close(self) -> None:
-        """Flush and release every shard."""
+        """Flush and release every shard, and the directory."""
         self._shards.close()
+        with self._lock:
+            if self._ownership is not None:
+                os.close(self._ownership)
+                self._ownership = None
 
     def _apply_to(self, collection: Collection, changes: Sequence[Change[Record]]) -> None:
         with self._lock:
@@ -113,14 +133,15 @@ class ColdIndex:
             shard.apply(changes)
 
     def _flush(self, collection: Collection, shard: QdrantEdgeIndex) -> None:
-        with self._lock:
-            self._unflushed.discard(collection)
-        try:
-            shard.flush()
-        except BaseException:
+        with self._flushing:
             with self._lock:
-                self._unflushed.add(collection)
-            raise
+                self._unflushed.discard(collection)
+            try:
+                shard.flush()
+            except BaseException:
+                with self._lock:
+                    self._unflushed.add(collection)
+                raise
 
     def _collection(self, tenant: str, workspace: str, namespace: str) -> Collection:
         return collection_of(self._layout, tenant, workspace, namespace)
@@ -128,20 +149,49 @@ class ColdIndex:
     def _holds(self, collection: Collection) -> bool:
         return (self._root / collection.name() / SHARD).is_dir()
 
+    def _own(self) -> None:
+        """Lock the directory for this process; shards without a log have no lock of their own."""
+        with self._lock:
+            if self._ownership is not None:
+                return
+            directory = os.open(self._root, os.O_RDONLY)
+            try:
+                fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(directory)
+                raise Misconfigured(
+                    f"the cold index {self._root} is open elsewhere", "stop the process that has it open"
+                ) from None
+            self._ownership = directory
+
     def _open(self, collection: Collection) -> QdrantEdgeIndex:
+        self._own()
         folder = self._root / collection.name()
         ids = {"ids": [part for part in astuple(collection) if part is not None]}
         if not (folder / SHARD).exists():
             _write(folder / MARKER, ids)
         _refuse_other(folder, ids)
-        return QdrantEdgeIndex(folder / SHARD, dimension=self._dimension, search_threads=self._search_threads)
+        return QdrantEdgeIndex(
+            folder / SHARD, dimension=self._dimension, search_threads=self._search_threads, is_cold=True
+        )
 
     def _close(self, collection: Collection, shard: QdrantEdgeIndex) -> None:
         try:
             if collection in self._unflushed:
                 self._flush(collection, shard)
+        except BaseException:
+            with self._lock:
+                self._lost.add(collection)
+            raise
         finally:
             shard.close()
+
+    def _report_lost(self) -> None:
+        with self._lock:
+            lost, self._lost = self._lost, set()
+        if lost:
+            names = ", ".join(sorted(collection.name() for collection in lost))
+            raise Unavailable("cold index", f"changes of {names} could not be written to disk")
 
 
 def _is_new(root: Path, description: Mapping[str, Any]) -> bool:

@@ -77,8 +77,8 @@ class OpenPool(Generic[Key, Item]):
 
     def _take(self, key: Key) -> _Slot[Item]:
         with self._changed:
-            while (slot := self._slots.get(key)) is None and len(self._slots) >= self._most and not self._close_idle():
-                if not self._changed.wait(DEADLINE_S):
+            while (slot := self._slots.get(key)) is None and len(self._slots) >= self._most:
+                if not self._close_idle() and not self._changed.wait(DEADLINE_S):
                     raise Unavailable(self._part, f"all {self._most} that may be open are in use")
             if slot is None:
                 slot = self._slots[key] = _Slot()
@@ -90,15 +90,26 @@ class OpenPool(Generic[Key, Item]):
         with self._changed:
             slot.users -= 1
             if slot.users == 0 and slot.item is None:
-                del self._slots[key]  # it did not open
+                del self._slots[key]  # it did not open, or is closed
             self._changed.notify_all()
 
     def _close_idle(self) -> bool:
-        """Close the item that is idle for the longest time; report whether there was one."""
+        """Close the item that is idle for the longest time; report whether there was one.
+
+        The pool is not locked meanwhile: closing takes some 70 ms, for which only those wait who want this item.
+        """
         key = next((key for key, slot in self._slots.items() if slot.users == 0), None)
         if key is None:
             return False
-        slot = self._slots.pop(key)
-        if slot.item is not None:
-            self._close_one(key, slot.item)
+        slot = self._slots[key]
+        slot.users += 1
+        self._changed.release()
+        try:
+            with slot.opening:
+                item, slot.item = slot.item, None
+                if item is not None:
+                    self._close_one(key, item)
+        finally:
+            self._changed.acquire()
+            self._give_back(key, slot)
         return True

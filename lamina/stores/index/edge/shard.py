@@ -24,6 +24,7 @@ from qdrant_edge import (
     EdgeVectorParams,
     Filter,
     IdfParams,
+    Memory,
     Modifier,
     Point,
     QueryRequest,
@@ -77,6 +78,8 @@ class QdrantEdgeIndex:
         by_session: Whether a query's session narrows it; messages belong to one, notes outlive it.
         search_threads: Threads of the search pool.
         chunks_to_index: How many chunks it holds when the fields that filters ask for are indexed.
+        is_cold: Whether it is one of many that are seldom used: made without a write-ahead log, and its vectors are
+            read when they are searched.
 
     Raises:
         Misconfigured: If another process has it open, or it was made for other vectors or by a later release.
@@ -90,11 +93,12 @@ class QdrantEdgeIndex:
         by_session: bool = False,
         search_threads: int = 1,
         chunks_to_index: int = CHUNKS_TO_INDEX,
+        is_cold: bool = False,
     ) -> None:
         self._dimension = dimension
         self._by_session = by_session
         self._lock = threading.Lock()
-        self._shard = _open(path, dimension, search_threads)
+        self._shard = _open(path, dimension, search_threads, is_cold=is_cold)
         self._chunks_to_index = chunks_to_index
         self._fields_to_index = INDEXES.keys() - self._shard.info().payload_schema.keys()
         # Not by its files: a process may have ended between making them and asking for what belongs in them.
@@ -104,7 +108,7 @@ class QdrantEdgeIndex:
         """Replace the chunks of these memories; searches see them when the call returns.
 
         The change is in the write-ahead log, which survives this process; :meth:`flush` makes it
-        survive the machine.
+        survive the machine. A cold shard has no log: what is not flushed is lost with this process.
         """
         if not changes:
             return
@@ -206,7 +210,7 @@ def _sparse(weights: WordWeights) -> SparseVector:
     return SparseVector(list(weights.indices), list(weights.values))
 
 
-def _open(path: Path, dimension: int | None, search_threads: int) -> EdgeShard:
+def _open(path: Path, dimension: int | None, search_threads: int, *, is_cold: bool) -> EdgeShard:
     description = {"format": FORMAT, "dimension": dimension}
     try:
         if _is_of_an_earlier_format(path, description):
@@ -214,8 +218,8 @@ def _open(path: Path, dimension: int | None, search_threads: int) -> EdgeShard:
         if path.is_dir() and any(path.iterdir()):
             _refuse_other(path, read_marker(path), description)
         else:
-            _create(path, dimension, search_threads, description)
-        return EdgeShard.load(str(path), _config(dimension, search_threads))
+            _create(path, dimension, search_threads, description, is_cold=is_cold)
+        return EdgeShard.load(str(path), _config(dimension, search_threads, is_cold=is_cold))
     except Misconfigured:
         raise
     except Exception as error:
@@ -260,20 +264,32 @@ def _refuse_other(path: Path, stored: Mapping[str, Any], wanted: Mapping[str, An
         )
 
 
-def _config(dimension: int | None, search_threads: int) -> EdgeConfig:
-    dense = {} if dimension is None else {DENSE: EdgeVectorParams(size=dimension, distance=Distance.Cosine)}
+def _config(
+    dimension: int | None, search_threads: int, *, is_cold: bool = False, has_log: bool | None = None
+) -> EdgeConfig:
+    """Return the configuration of a shard; without ``has_log``, one that exists stays as it is.
+
+    Vectors that are not cold are read whole when a shard opens: 33 MB, few as they may be. In memory cold ones are
+    searched as fast, for the system caches their files.
+    """
+    memory = Memory.Cold if is_cold else None
+    dense = {} if dimension is None else {DENSE: EdgeVectorParams(dimension, Distance.Cosine, memory=memory)}
     return EdgeConfig(
         vectors=dense,
         sparse_vectors={WORDS: EdgeSparseVectorParams(modifier=Modifier.Idf)},
         max_search_threads=search_threads,
+        wal_enabled=has_log,
     )
 
 
-def _create(path: Path, dimension: int | None, search_threads: int, description: Mapping[str, Any]) -> None:
+def _create(
+    path: Path, dimension: int | None, search_threads: int, description: Mapping[str, Any], *, is_cold: bool = False
+) -> None:
     """Make an empty index; it appears under its path whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix="new-", ignore_cleanup_errors=True) as folder:
-        shard = EdgeShard.create(folder, _config(dimension, search_threads))
+        config = _config(dimension, search_threads, is_cold=is_cold, has_log=not is_cold)
+        shard = EdgeShard.create(folder, config)
         shard.flush()
         shard.close()
         Path(folder, MARKER).write_text(json.dumps(description))
