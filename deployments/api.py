@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute
 from deployments import problems
 from deployments.access import accesses
 from deployments.bodies import BodyLimit, HeadAsGet
+from deployments.front_door import FrontDoor
 from deployments.parameters import refuse_ambiguous
 from deployments.routes import (
     archives,
@@ -81,6 +82,7 @@ def build_api(services: Services) -> FastAPI:
     app.state.services = services
     problems.install(app)
     app.add_middleware(BodyLimit, routes=[route for router in ALL_ROUTERS for route in router.routes])
+    app.add_middleware(FrontDoor, services=services)
     app.add_middleware(HeadAsGet)
     return app
 
@@ -91,7 +93,7 @@ def _routes() -> Sequence[BaseRoute]:
     every = APIRouter(dependencies=[Depends(refuse_ambiguous)])
     accesses(ALL_ROUTERS)  # The application does not start with a route that every key could call.
     for router in ROUTERS:
-        every.include_router(router, responses=_problems(401, 403, 404, 409, 413, 415, 422, 503))
+        every.include_router(router, responses=_problems(401, 403, 404, 408, 409, 413, 415, 422, 429, 503))
     every.include_router(health.router, responses=_problems(413, 415, 422))
     return every.routes
 

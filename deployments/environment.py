@@ -12,11 +12,14 @@ import socket
 from itertools import islice
 from pathlib import Path
 
+from deployments.proxy_rules import server_variables
 from deployments.restarts import CALLBACK, write_haproxy
 from lamina.errors import Misconfigured
 from lamina.settings import Settings
 
 DRAINING = "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S"
+# The addresses whose X-Forwarded-For uvicorn believes: HAProxy's, which sets it, and your own proxies'.
+FORWARDERS = "FORWARDED_ALLOW_IPS"
 INSTANCE = "LAMINA_INSTANCE_FOLDER"  # Every process of an instance carries it; the reaper looks for it.
 PORTS = range(20_000, 30_000)  # Below the ephemeral ports, above those of Ray's workers.
 _NODE_ID_CHARS = 56
@@ -46,19 +49,24 @@ def ray_environment(settings: Settings, folder: Path, *, ha_proxy: bool) -> dict
         # Ray starts workers at 15: serving would yield to every other process, and jobs would not yield to serving.
         "RAY_worker_niceness": "0",
         "RAY_USAGE_STATS_ENABLED": "0",
+        # Ray's name for a cluster of this machine alone: everything of it listens on the loopback address. An address
+        # that it is told is not enough, since it takes the machine's own in place of 127.0.0.1.
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
         "SERVE_SOCKET_REUSE_PORT_ENABLED": "0",
         INSTANCE: str(folder),
         "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": CALLBACK,
         # Ray's agents would overwrite their environment with their titles, and the reaper would not find them.
         "SPT_NOENV": "1",
         **_authentication(),
+        **server_variables(settings.serve.front_door),
+        FORWARDERS: ",".join(("127.0.0.1", "::1", *settings.serve.front_door.trusted_proxies)),
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
         "OMP_NUM_THREADS": str(getattr(settings.embedding, "threads", 1)),
         "TOKENIZERS_PARALLELISM": "false",
         "HF_HUB_OFFLINE": os.environ.get("HF_HUB_OFFLINE", "1"),
         "PYTHONPATH": os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH")))),
     }
-    return common | (_ha_proxy(folder) if ha_proxy else {})
+    return common | (_ha_proxy(folder, settings) if ha_proxy else {})
 
 
 def can_run_ha_proxy(folder: Path) -> bool:
@@ -121,11 +129,12 @@ def _authentication() -> dict[str, str]:
     return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
 
-def _ha_proxy(folder: Path) -> dict[str, str]:
+def _ha_proxy(folder: Path, settings: Settings) -> dict[str, str]:
     metrics, stats, fallback_http, fallback_grpc = free_ports(4)
     return {
         "RAY_SERVE_ENABLE_HA_PROXY": "1",
-        "RAY_SERVE_HAPROXY_BINARY_PATH": str(write_haproxy(folder)),
+        "RAY_SERVE_HAPROXY_BINARY_PATH": str(write_haproxy(folder, settings.serve.front_door, settings.serve.host)),
+        "RAY_SERVE_HAPROXY_MAXCONN": str(settings.serve.front_door.connections),
         "RAY_SERVE_HAPROXY_NBTHREAD": "1",
         "RAY_SERVE_HAPROXY_CONFIG_FILE_LOC": str(folder / "haproxy.cfg"),
         "RAY_SERVE_HAPROXY_SOCKET_PATH": str(folder / "admin.sock"),

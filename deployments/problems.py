@@ -87,11 +87,16 @@ def _headers(error: LaminaError) -> dict[str, str]:
             return {}
 
 
-async def _on_lamina_error(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, LaminaError)  # noqa: S101 - registered for this class
+def answer_error(request: Request, error: LaminaError) -> JSONResponse:
+    """Return the response for an error of the library, and count it where it is a refusal."""
     if isinstance(error, Overloaded):
         request.app.state.services.meter.record(REFUSALS, part=error.part)
     return from_error(error)
+
+
+async def _on_lamina_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, LaminaError)  # noqa: S101 - registered for this class
+    return answer_error(request, error)
 
 
 async def _on_validation_error(request: Request, error: Exception) -> JSONResponse:  # noqa: ARG001

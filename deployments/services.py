@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
-from cachetools import TTLCache
+from cachetools import LRUCache, TTLCache
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
@@ -87,6 +87,12 @@ class KeyCheck:
         self._uses: WriteBehind[tuple[UUID, datetime]] = WriteBehind(
             self._write_uses, part="key uses", window_s=USE_WINDOW_S
         )
+        # Wrong keys of an address end the trying of others, and not the work of those that were right before.
+        self._seen: LRUCache[bytes, None] = LRUCache(MAX_CACHED_KEYS)
+
+    def knows(self, key: str) -> bool:
+        """Report whether a key was valid when it was checked last."""
+        return hash_key(key) in self._seen
 
     async def check(self, key: str | None) -> Principal:
         """Return the principal of a key.
@@ -99,7 +105,9 @@ class KeyCheck:
         digest, now = hash_key(key), utc_now()
         principal = self._trusted.get(digest) or await self._keys.find(key)
         if principal is None or principal.has_expired(now):
+            self._seen.pop(digest, None)
             raise Unauthenticated
+        self._seen[digest] = None
         # Not renewed by use, or a revoked key that is used all the time would be trusted for ever.
         self._trusted.setdefault(digest, principal)
         if principal.key_id not in self._noted:
@@ -274,7 +282,10 @@ async def principal_of(
         Forbidden: If its role is too low.
         OutsideBounds: If it lacks the verb.
     """
-    principal = await services.key_check.check(header.credentials if header else None)
+    principal = getattr(request.state, "principal", None)  # By the front door, before the body was read.
+    if principal is None:
+        principal = await services.key_check.check(header.credentials if header else None)
+    assert isinstance(principal, Principal)  # noqa: S101 - either way
     verb = access_of(request.scope["route"].endpoint).verb
     assert verb is not None  # noqa: S101 - an open route asks for no principal
     if verb not in VERBS_OF[principal.role]:

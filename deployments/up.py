@@ -38,6 +38,7 @@ OBJECT_STORE_BYTES = 150 * 1024 * 1024
 WATCH_INTERVAL_S = 0.5
 SIGNAL_STEP_S = 0.05
 APPLICATION = "lamina"
+_LOOPBACK = "127.0.0.1"
 Report = Callable[[str], None]
 OnReady = Callable[[LocalService, float], None]
 """Takes the running service and the seconds that its start took."""
@@ -158,7 +159,7 @@ def _start_serving(settings: Settings, stack: ExitStack, report: Report, stop: S
     stop.listen()  # Ray has put its own handlers in the place of ours
     stop.check()
     report(f"starting the deployments; ray tells its metrics at {_metrics_url()}")
-    address = _deploy(settings)
+    address = _deploy(settings, ha_proxy=ha_proxy)
     stop.listen()
     stop.check()
     return address
@@ -187,14 +188,16 @@ def _metrics_url() -> str:
     return f"{url_of(node['NodeManagerAddress'], node['MetricsExportPort'])}/metrics"
 
 
-def _deploy(settings: Settings) -> str:
+def _deploy(settings: Settings, *, ha_proxy: bool) -> str:
     from ray import serve  # noqa: PLC0415 - after the environment is set
 
     from deployments.app import build  # noqa: PLC0415
 
     port = settings.serve.port or free_port(settings.serve.host)
     logging.getLogger("ray.serve").setLevel(logging.WARNING)
-    serve.start(http_options=serve.HTTPOptions(host=settings.serve.host, port=port))
+    # HAProxy listens where the settings say, the replicas behind it where it alone reaches them.
+    host = _LOOPBACK if ha_proxy else settings.serve.host
+    serve.start(http_options=serve.HTTPOptions(host=host, port=port))
     try:
         serve.run(build(settings), name=APPLICATION, route_prefix="/", logging_config={"enable_access_log": False})
     except RuntimeError as error:

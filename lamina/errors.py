@@ -133,6 +133,19 @@ class Overloaded(Unavailable):
     """A bounded queue is full: nothing was done, retry later."""
 
 
+class LimitReached(Overloaded):
+    """A key, tenant or address has used up what it may for now; nothing was done, retry later.
+
+    Args:
+        part: Whose limit (``tenant``).
+        reason: Which limit, and how much it is.
+        retry_after_s: After how many seconds a retry makes sense.
+    """
+
+    def __str__(self) -> str:
+        return f"limit of this {self.part}: {self.reason}; retry in {self.retry_after_s} s"
+
+
 class Misconfigured(LaminaError):
     """The configuration contradicts the data or the machine; the process must not start.
 

@@ -7,6 +7,7 @@ Sources, strongest first: arguments, environment variables (``LAMINA_SEARCH__RRF
 import os
 from collections.abc import Mapping
 from contextvars import ContextVar
+from ipaddress import ip_network
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
@@ -701,12 +702,46 @@ class SearcherDeployments(_Section):
     documents: SearcherDeploymentSettings = SearcherDeploymentSettings()
 
 
+def _clean_networks(networks: tuple[str, ...]) -> tuple[str, ...]:
+    """Return networks as they are written usually, or say which is none."""
+    return tuple(str(ip_network(network, strict=False)) for network in networks)
+
+
+class FrontDoorSettings(_Section):
+    """Before a request is worked on: how long its sender may take, and how much one address or key may take."""
+
+    headers_s: int = Field(10, ge=1, le=120, description="Seconds in which the head of a request must have arrived.")
+    idle_s: int = Field(
+        60, ge=1, le=3600, description="Seconds without a byte from, or taken by, the client after which it is cut off."
+    )
+    body_s: float = Field(
+        20.0, gt=0, description="Seconds for which a body, or the reading of an answer, is waited for."
+    )
+    body_bytes_per_s: int = Field(
+        16_384, ge=1, description="Bytes of a body, or of an answer that is read, that extend this by a second."
+    )
+    connections: int = Field(4096, ge=16, description="Connections that the ingress of a machine takes.")
+    connections_per_address: int = Field(1024, ge=1, description="The same of one client's address.")
+    wrong_keys_per_minute: int = Field(
+        30,
+        ge=1,
+        description="Wrong keys a minute that one address may try at a router; then keys that were never seen are "
+        "answered 429 there.",
+    )
+    trusted_proxies: Annotated[tuple[str, ...], AfterValidator(_clean_networks)] = Field(
+        (),
+        description="Addresses and networks of your own proxies: their `X-Forwarded-For` is believed, and "
+        "`connections_per_address` is not for them.",
+    )
+
+
 class ServeSettings(_Section):
     """Where the service listens and how its deployments are sized."""
 
     host: str = Field("127.0.0.1", description="Address of the HTTP endpoint.")
     port: int = Field(0, ge=0, le=65535, description="Port of the HTTP endpoint; 0 takes a free one.")
     ha_proxy: bool = Field(default=True, description="HAProxy as the ingress, where its binary is installed.")
+    front_door: FrontDoorSettings = FrontDoorSettings()
     num_cpus: int | None = Field(None, ge=1, description="CPUs Ray may use on this machine; all if not set.")
     application: str = Field("deployments.up:run", description="Import path of what `lamina up` starts.")
     allow_ray_without_token: bool = Field(

@@ -53,12 +53,9 @@ def _json(response: httpx.Response) -> dict[str, Any]:
 
 
 def _classes(status: int) -> list[type[LaminaError]]:
-    """Return the classes of a status, the wider ones first; 429 comes from proxies alone, 500 stands for no class."""
-    match status:
-        case HTTPStatus.TOO_MANY_REQUESTS:
-            return [Overloaded]
-        case HTTPStatus.INTERNAL_SERVER_ERROR:
-            return []
+    """Return the classes of a status, the wider ones first; 500 stands for no class."""
+    if status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        return []
     return [kind for kind, its_status in reversed(list(STATUS_OF.items())) if its_status == status]
 
 

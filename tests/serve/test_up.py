@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from deployments.reaper import processes_of
@@ -192,6 +193,19 @@ def test_the_reaper_knows_every_process_that_ray_started(service: Running) -> No
     ours = ("postgres", "redis-server", "reaper.py")  # These end with their parent by themselves.
     assert [line for line in unknown if not any(name in line for name in ours)] == []
     assert any("ray::DashboardAgent" in lines.get(pid, "") for pid in known)
+
+
+def test_every_port_of_a_machine_alone_is_on_the_loopback_address(service: Running) -> None:
+    ours = {service.process.pid, *descendants(service.process.pid)}
+
+    listening = [
+        (connection.laddr.ip, connection.laddr.port, command_line(connection.pid))
+        for connection in psutil.net_connections("tcp")
+        if connection.pid in ours and connection.status == psutil.CONN_LISTEN
+    ]
+
+    assert len(listening) > 10
+    assert [found for found in listening if found[0] not in {"127.0.0.1", "::1", "::ffff:127.0.0.1"}] == []
 
 
 def test_the_wheel_holds_the_library_alone_with_its_statements_and_sample(tmp_path: Path) -> None:

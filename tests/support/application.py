@@ -80,8 +80,12 @@ class Application:
 
 
 def settings_for(url: str, data_dir: Path, **overrides: Any) -> Settings:
-    """Return settings for a test; `write.key_cache_s` is 0, so that a revoked key is noticed at once."""
+    """Return settings for a test; `write.key_cache_s` is 0, so that a revoked key is noticed at once.
+
+    All tests have one address, and many of them try wrong keys.
+    """
     chosen: dict[str, Any] = {
+        "serve": {"front_door": {"wrong_keys_per_minute": 100_000}},
         "postgres": PostgresServerSettings(url=url),
         "data_dir": data_dir,
         "embedding": HashingSettings(),

@@ -8,6 +8,7 @@ from lamina.errors import (
     Forbidden,
     InvalidInput,
     LaminaError,
+    LimitReached,
     Misconfigured,
     NotFound,
     OutsideBounds,
@@ -76,6 +77,7 @@ def test_a_status_stands_for_an_error(status: int, kind: type[LaminaError]) -> N
         (Conflict("taken"), Conflict),
         (Unavailable("postgres", "gone", 7), Unavailable),
         (Overloaded("embedder", "full", 7), Unavailable),
+        (LimitReached("tenant", "600 requests a minute", 7), LimitReached),
         (Misconfigured("this", "do that"), Unavailable),
     ],
 )

@@ -8,6 +8,7 @@ from lamina.errors import (
     Forbidden,
     InvalidInput,
     LaminaError,
+    LimitReached,
     Misconfigured,
     NotFound,
     OutsideBounds,
@@ -29,6 +30,7 @@ EXAMPLES: list[LaminaError] = [
     Unavailable("postgres", "connection refused", 5),
     Unavailable("postgres", "connection refused"),
     Overloaded("embedder", "512 calls are waiting", 2),
+    LimitReached("tenant", "600 requests a minute", 2),
     Misconfigured("the vectors have 384 dimensions, the index 768", "run lamina reembed"),
 ]
 

@@ -11,6 +11,7 @@ from lamina.errors import (
     Forbidden,
     InvalidInput,
     LaminaError,
+    LimitReached,
     Misconfigured,
     NotFound,
     OutsideBounds,
@@ -28,6 +29,7 @@ STATUSES = [
     (Conflict("taken"), 409),
     (Unavailable("postgres", "gone"), 503),
     (Overloaded("embedder", "full"), 503),
+    (LimitReached("tenant", "600 requests a minute", 7), 429),
     (Misconfigured("a", "b"), 500),
     (LaminaError("x"), 500),
 ]
@@ -69,7 +71,9 @@ def test_invalid_input_names_its_field() -> None:
     assert body["errors"] == [{"field": "messages.0.content", "reason": "is blank"}]
 
 
-@pytest.mark.parametrize("error", [Unavailable("postgres", "gone", 7), Overloaded("embedder", "full", 7)])
+@pytest.mark.parametrize(
+    "error", [Unavailable("postgres", "gone", 7), Overloaded("embedder", "full", 7), LimitReached("tenant", "full", 7)]
+)
 def test_who_should_retry_is_told_when(error: LaminaError) -> None:
     assert from_error(error).headers["Retry-After"] == "7"
 

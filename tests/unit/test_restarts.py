@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from deployments.restarts import AnswerRestarts, write_haproxy
+from lamina.settings import FrontDoorSettings
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 NO_ROUTES = PlainTextResponse("Path '/v1/notes' not found. Ping http://.../-/routes for available routes.", 404)
@@ -75,7 +76,8 @@ def test_haproxy_is_started_with_503_in_place_of_404_and_500(tmp_path: Path) -> 
         f"frontend f\n    bind {tmp_path}/f.sock\n    default_backend d\nbackend d\n{line}\n"
     )
 
-    checked = subprocess.run([write_haproxy(tmp_path), "-db", "-f", config, "-c"], capture_output=True, check=False)
+    program = write_haproxy(tmp_path, FrontDoorSettings())
+    checked = subprocess.run([program, "-db", "-f", config, "-c"], capture_output=True, check=False)
 
     assert checked.returncode == 0, checked.stderr
     assert "return status 503 content-type application/problem+json" in config.read_text()

@@ -1,0 +1,194 @@
+"""Middleware before everything else: a request without a valid key is refused before a byte of its body is read.
+
+A body, and the reading of an answer, must keep a pace, so that nobody holds a place by being slow.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+
+from fastapi.security.utils import get_authorization_scheme_param
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from deployments.problems import answer_error, problem
+from deployments.proxy_rules import CLOSES
+from deployments.services import Services
+from lamina.core.principals import Principal
+from lamina.errors import LaminaError, LimitReached, Unauthenticated
+from lamina.policies.limits.pace import Pace
+from lamina.policies.limits.wrong_keys import WrongKeys
+from lamina.settings import FrontDoorSettings
+
+_KEYED = ("/v1/", "/cache")
+# Of the paths below those, the ones for monitors.
+_OPEN = frozenset({"/cache/health"})
+# Some clients send an empty object where no body is asked for.
+_EMPTY_OBJECT_BYTES = ("1", "2")
+_NO_ADDRESS = "unknown"
+_NO_BODY: Message = {"type": "http.request", "body": b"", "more_body": False}
+_GONE: Message = {"type": "http.disconnect"}
+
+
+class FrontDoor:
+    """Checks the key by the headers alone, and keeps bodies and readers to their pace.
+
+    Args:
+        app: The application.
+        services: Its key check and its settings.
+        clock: Seconds that never go back.
+    """
+
+    def __init__(self, app: ASGIApp, services: Services, clock: Callable[[], float] = time.monotonic) -> None:
+        self._app = app
+        self._services = services
+        self._limits = services.settings.serve.front_door
+        self._wrong_keys = WrongKeys(self._limits.wrong_keys_per_minute)
+        self._clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or answer 401, 408, 413 or 429."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        if not needs_key(scope["path"]):
+            await self._serve_open(scope, headers, receive, send)
+            return
+        try:
+            principal = await self._admit(scope, headers)
+        except LaminaError as error:
+            answer = answer_error(Request(scope), error)
+            await answer(scope, receive, _closing(send) if _declares_body(headers) else send)
+            return
+        scope.setdefault("state", {})["principal"] = principal
+        exchange = _Exchange(receive, send, self._limits, self._clock)
+        await self._app(scope, exchange.receive, exchange.send)
+        await exchange.refuse_if_late(scope)
+
+    async def _serve_open(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+        """Serve a path that everybody may ask: no body is waited for."""
+        if not _declares_body(headers):
+            await self._app(scope, receive, send)
+        elif headers.get("content-length", "") in _EMPTY_OBJECT_BYTES:
+            await self._app(_without_body(scope), _received_nothing(receive), _closing(send))
+        else:
+            refusal = problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body: no body is read here; send none")
+            await refusal(scope, receive, _closing(send))
+
+    async def _admit(self, scope: Scope, headers: Headers) -> Principal:
+        """Return the principal of the request's key.
+
+        Raises:
+            Unauthenticated: If it has none, or a wrong one.
+            LimitReached: If its address has tried too many wrong ones, and this one was not seen here before.
+        """
+        key = _bearer(headers)
+        if key is None or self._services.key_check.knows(key):
+            return await self._services.key_check.check(key)
+        address = (scope.get("client") or (_NO_ADDRESS,))[0]
+        # Counted before it is checked: otherwise a thousand that are sent at once would all be checked.
+        wait_s = self._wrong_keys.take(address, self._clock())
+        if wait_s:
+            raise LimitReached("address", f"{self._limits.wrong_keys_per_minute} wrong keys a minute", wait_s)
+        try:
+            principal = await self._services.key_check.check(key)
+        except Unauthenticated:
+            raise
+        except LaminaError:
+            self._wrong_keys.give_back(address, self._clock())
+            raise
+        self._wrong_keys.give_back(address, self._clock())
+        return principal
+
+
+class _Exchange:
+    """One request's way in and one answer's way out, each at its pace."""
+
+    def __init__(self, receive: Receive, send: Send, limits: FrontDoorSettings, clock: Callable[[], float]) -> None:
+        self._receive = receive
+        self._send = send
+        self._clock = clock
+        self._in, self._out = (Pace(limits.body_s, limits.body_bytes_per_s) for _ in range(2))
+        self._has_body = self._is_started = self._is_late = self._is_cut = False
+
+    async def receive(self) -> Message:
+        """Return the next part of the body; a client that is late counts as gone."""
+        if self._has_body:
+            return await self._receive()
+        if self._is_late:
+            return _GONE
+        began = self._clock()
+        try:
+            async with asyncio.timeout(self._in.left_s()):
+                message = await self._receive()
+        except TimeoutError:
+            self._is_late = True
+            return _GONE
+        self._in.count(len(message.get("body", b"")), self._clock() - began)
+        self._has_body = message["type"] != "http.request" or not message.get("more_body", False)
+        return message
+
+    async def send(self, message: Message) -> None:
+        """Send a part of the answer; the rest of one that is not read in time is dropped, and its connection ends."""
+        if self._is_late or self._is_cut:
+            return
+        self._is_started = True
+        began = self._clock()
+        try:
+            async with asyncio.timeout(self._out.left_s()):
+                await self._send(message)
+        except TimeoutError:
+            self._is_cut = True
+            return
+        self._out.count(len(message.get("body", b"")), self._clock() - began)
+
+    async def refuse_if_late(self, scope: Scope) -> None:
+        """Answer 408 in place of the application's answer to half a body."""
+        if self._is_late and not self._is_started:
+            detail = f"the body did not arrive in time: {self._in.size_bytes} bytes in {self._in.waited_s:.0f} s"
+            await problem(HTTPStatus.REQUEST_TIMEOUT, detail)(scope, self._receive, _closing(self._send))
+
+
+def needs_key(path: str) -> bool:
+    """Report whether a path needs a key."""
+    return path.startswith(_KEYED) and path not in _OPEN
+
+
+def _bearer(headers: Headers) -> str | None:
+    scheme, key = get_authorization_scheme_param(headers.get("authorization"))
+    return key if key and scheme.lower() == "bearer" else None
+
+
+def _declares_body(headers: Headers) -> bool:
+    return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+
+
+def _without_body(scope: Scope) -> Scope:
+    scope = {**scope, "headers": list(scope["headers"])}
+    MutableHeaders(scope=scope)["content-length"] = "0"
+    return scope
+
+
+def _received_nothing(receive: Receive) -> Receive:
+    """Return a ``receive`` that has an empty body first, and then what else comes."""
+    unread = [_NO_BODY]
+
+    async def receive_rest() -> Message:
+        return unread.pop() if unread else await receive()
+
+    return receive_rest
+
+
+def _closing(send: Send) -> Send:
+    """Return a ``send`` that ends the connection after the answer: what else is on it is the rest of a body."""
+
+    async def send_last(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            ending = ((b"connection", b"close"), (CLOSES.encode(), b"1"))
+            message = {**message, "headers": [*message.get("headers", ()), *ending]}
+        await send(message)
+
+    return send_last

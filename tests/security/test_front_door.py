@@ -1,0 +1,446 @@
+"""Nobody without a key stops the service: half-sent and slow requests, bodies before the key, keys that are guessed."""
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from deployments.front_door import needs_key
+from deployments.patient_server import MAX_HEAD_BYTES, PatientProtocol
+from deployments.restarts import AnswerRestarts
+from lamina.embedded import EmbeddedPostgres
+from lamina.models.hashing import HashingModel
+from lamina.policies.limits.pace import Pace
+from lamina.policies.limits.wrong_keys import MINUTE_S, WrongKeys, network_of
+from lamina.settings import FrontDoorSettings
+from lamina.stores.postgres.keys import KeyRole, list_keys, revoke_key
+from tests.support.application import Application, running, settings_for
+from tests.support.databases import new_database
+from tests.support.ingress import haproxy_before, uvicorn_of
+from tests.support.scratch import new_folder
+
+LIMITS = FrontDoorSettings(
+    headers_s=1,
+    idle_s=2,
+    body_s=1,
+    body_bytes_per_s=50_000,
+    connections=2000,
+    connections_per_address=200,
+    wrong_keys_per_minute=5,
+)
+# Of the others, while somebody misbehaves: a busy machine takes some of it.
+BOUND_S = 1.5
+ENDED_WITHIN_S = 8.0
+ATTACKERS = [f"127.0.1.{number}" for number in range(1, 5)]
+TEN_GB = 10 * 1000**3
+HALF_HEADS = {
+    "silent": b"",
+    "one letter": b"P",
+    "a line": b"POST /v1/search HTTP/1.1\r\n",
+    "headers without an end": b"POST /v1/search HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer lamina_x\r\nX-A: ",
+    "a folded header": b"GET /livez HTTP/1.1\r\nHost: x\r\nX-A: b\r\n ",
+    "half a preface of HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM",
+    "HTTP/2 without a stream": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00",
+    "HTTP/2 with half a head": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+    b"\x00\x00\x01\x01\x00\x00\x00\x00\x01\x82",
+}
+
+
+@dataclass
+class Door:
+    """The service as clients reach it, and the server behind HAProxy."""
+
+    app: Application
+    port: int
+    server_port: int
+
+    def head(self, path: str = "/v1/notes", method: str = "POST", **headers: str) -> bytes:
+        """The head of a request with the writer's key, unless another one is given."""
+        given = {"Host": "lamina", "Authorization": f"Bearer {self.app.key}", "Content-Type": "application/json"}
+        given |= {name.replace("_", "-"): value for name, value in headers.items()}
+        lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in given.items() if value)]
+        return "\r\n".join((*lines, "", "")).encode()
+
+    def client(self, key: str | None = None, **headers: str) -> httpx.AsyncClient:
+        return httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{self.port}",
+            headers={"Authorization": f"Bearer {key or self.app.key}", **headers},
+            timeout=30,
+        )
+
+
+@pytest.fixture(scope="module")
+async def door(postgres: EmbeddedPostgres) -> AsyncIterator[Door]:
+    with new_folder() as folder, new_database(postgres) as url:
+        settings = settings_for(url, folder / "data", serve={"front_door": LIMITS})
+        async with (
+            running(settings, url, HashingModel()) as app,
+            uvicorn_of(app.api, LIMITS) as server_port,
+            haproxy_before(server_port, LIMITS, folder) as port,
+        ):
+            door = Door(app, port, server_port)
+            await slowest_of_others(door, asyncio.create_task(asyncio.sleep(0)))  # The first search takes longer.
+            yield door
+
+
+@asynccontextmanager
+async def opened(port: int, address: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0))
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+
+async def asked(port: int, sent: bytes) -> tuple[int, float]:
+    """Send something, and return the status of what comes, and after how many seconds it begins."""
+    began = time.monotonic()
+    async with opened(port, ATTACKERS[3]) as (reader, writer):
+        writer.write(sent)
+        return status_of(await reader.read(10_000)), time.monotonic() - began
+
+
+async def exchange(port: int, sent: bytes, address: str = ATTACKERS[0]) -> tuple[bytes, float]:
+    """Send something, and return all that comes until the other side closes, and after how many seconds it does."""
+    began = time.monotonic()
+    answer = b""
+    with contextlib.suppress(OSError):
+        async with opened(port, address) as (reader, writer):
+            writer.write(sent)
+            async with asyncio.timeout(ENDED_WITHIN_S):
+                answer = await reader.read()
+    return answer, time.monotonic() - began
+
+
+def status_of(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1]) if answer else 0
+
+
+async def slowest_of_others(door: Door, during: asyncio.Task[Any]) -> float:
+    """Work as somebody else until a task ends; returns the seconds of the slowest answer."""
+    slowest, answers = 0.0, 0
+    async with door.client() as client:
+        while not during.done() or answers < 3:
+            began = time.monotonic()
+            stored = await client.post("/v1/notes", json={"content": f"note {answers} of somebody else"})
+            found = await client.post("/v1/search", json={"query": "somebody else"})
+            slowest = max(slowest, time.monotonic() - began)
+            assert stored.is_success, stored.text
+            assert found.is_success, found.text
+            answers += 1
+            await asyncio.sleep(0.05)
+    return slowest
+
+
+async def crowd(port: int, sent: bytes, size: int) -> list[tuple[bytes, float]]:
+    return await asyncio.gather(*(exchange(port, sent, ATTACKERS[place % len(ATTACKERS)]) for place in range(size)))
+
+
+@pytest.mark.parametrize("half", HALF_HEADS.values(), ids=HALF_HEADS)
+async def test_half_sent_heads_end_while_others_are_served(door: Door, half: bytes) -> None:
+    attack = asyncio.create_task(crowd(door.port, half, 600))
+
+    slowest = await slowest_of_others(door, attack)
+
+    assert slowest < BOUND_S
+    assert max(seconds for _, seconds in await attack) < ENDED_WITHIN_S
+    assert {status_of(answer) for answer, _ in await attack if b"HTTP/1.1" in answer[:8]} <= {400, 408}
+
+
+async def test_one_address_has_so_many_connections_and_others_have_theirs(door: Door) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        for _ in range(LIMITS.connections_per_address):
+            await stack.enter_async_context(opened(door.port, ATTACKERS[0]))
+
+        answer, seconds = await exchange(door.port, door.head("/livez", "GET"))
+        another, _ = await exchange(door.port, door.head("/livez", "GET", Connection="close"), ATTACKERS[1])
+
+    assert (answer, seconds < BOUND_S) == (b"", True)
+    assert status_of(another) == 200
+
+
+@pytest.mark.parametrize("key", ["", "Bearer lamina_wrong", "Basic dXNlcjpwYXNz"])
+@pytest.mark.parametrize(
+    "length", [{"Content_Length": str(TEN_GB)}, {"Content_Length": "5"}, {"Transfer_Encoding": "chunked"}]
+)
+async def test_without_a_key_no_byte_of_a_body_is_waited_for(door: Door, key: str, length: dict[str, str]) -> None:
+    head = door.head(Authorization=key, **length)
+    async with opened(door.port, f"127.0.2.{len(head) % 250 + 1}") as (reader, writer):
+        writer.write(head)
+        answer = await reader.read(10_000)
+        with contextlib.suppress(ConnectionError):
+            for _ in range(10):  # The rest of a body is not taken.
+                writer.write(b"x")
+                await writer.drain()
+                await asyncio.sleep(0.1)
+            raise AssertionError("the connection goes on")
+
+    assert status_of(answer) == 401
+    assert b"connection: close" in answer.lower()
+
+
+async def test_a_body_that_is_too_large_is_refused_by_its_length_alone(door: Door) -> None:
+    status, seconds = await asked(door.port, door.head(Content_Length=str(TEN_GB)))
+
+    assert status == 413
+    assert seconds < LIMITS.body_s
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics", "/cache/health", "/openapi.json", "/nothing"])
+async def test_no_body_is_waited_for_where_no_key_is_needed(door: Door, path: str) -> None:
+    large, large_s = await asked(door.port, door.head(path, "GET", Authorization="", Content_Length=str(TEN_GB)))
+    small, small_s = await asked(door.port, door.head(path, "GET", Authorization="", Content_Length="2"))
+    chunked, chunked_s = await asked(door.port, door.head(path, "GET", Transfer_Encoding="chunked"))
+
+    assert (large, chunked) == (413, 413)
+    assert small in {200, 404}
+    assert max(large_s, small_s, chunked_s) < LIMITS.body_s
+
+
+@pytest.mark.parametrize("path", ["/v1/notes", "/v1/documents/upload", "/v1/search", "/v1/turns"])
+@pytest.mark.parametrize("packed", ["", "gzip"])
+async def test_half_a_body_is_answered_408(door: Door, path: str, packed: str) -> None:
+    is_form = path.endswith("upload")
+    kind, body = ("multipart/form-data; boundary=b", b"--b\r\nContent-Disp") if is_form else ("", b'{"content": "half')
+    head = door.head(path, Content_Length="100", Content_Type=kind or "application/json", Content_Encoding=packed)
+
+    answer, seconds = await exchange(door.port, head + body)
+
+    assert status_of(answer) == 408
+    assert LIMITS.body_s <= seconds < ENDED_WITHIN_S
+    assert b"the body did not arrive in time: %d bytes" % len(body) in answer
+
+
+async def test_half_sent_and_trickled_bodies_end_while_others_are_served(door: Door) -> None:
+    async def trickle() -> int:
+        async with opened(door.port, ATTACKERS[1]) as (reader, writer):
+            writer.write(door.head(Content_Length="100000"))
+            answer = asyncio.create_task(reader.read())
+            while not answer.done():
+                with contextlib.suppress(OSError):
+                    writer.write(b" ")
+                    await writer.drain()
+                await asyncio.sleep(0.1)
+            return status_of(await answer)
+
+    async def attack() -> tuple[list[int], list[tuple[bytes, float]]]:
+        trickled, halves = await asyncio.gather(
+            asyncio.gather(*(trickle() for _ in range(50))),
+            crowd(door.port, door.head(Content_Length="1000") + b"{", 50),
+        )
+        return trickled, halves
+
+    during = asyncio.create_task(attack())
+    slowest = await slowest_of_others(door, during)
+    trickled, halves = await during
+
+    assert slowest < BOUND_S
+    assert set(trickled) == {408}
+    assert {status_of(answer) for answer, _ in halves} == {408}
+    assert max(seconds for _, seconds in halves) < ENDED_WITHIN_S
+
+
+async def test_a_large_body_at_a_steady_pace_is_taken(door: Door) -> None:
+    body = json.dumps({"content": "slow but steady", "metadata": {}}).encode().ljust(150_000)
+    async with opened(door.port, ATTACKERS[2]) as (reader, writer):
+        writer.write(door.head(Content_Length=str(len(body)), Connection="close"))
+        for place in range(0, len(body), 25_000):
+            writer.write(body[place : place + 25_000])
+            await asyncio.sleep(0.3)
+        answer = await reader.read()
+
+    assert status_of(answer) == 201
+
+
+async def test_an_answer_that_takes_longer_than_the_idle_time_arrives(door: Door) -> None:
+    async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] != "/livez":
+            await asyncio.sleep(LIMITS.idle_s + 1)
+        await PlainTextResponse("at last")(scope, receive, send)
+
+    with new_folder() as folder:
+        async with uvicorn_of(slow, LIMITS) as behind, haproxy_before(behind, LIMITS, folder) as port:
+            answer, _ = await exchange(port, door.head("/v1/audit", Connection="close"))
+
+    assert answer.endswith(b"at last")
+
+
+async def test_wrong_keys_are_answered_429_in_the_end_and_right_ones_of_that_address_go_on(door: Door) -> None:
+    address = "127.0.3.1"
+    known = door.head("/v1/notes", "GET", Connection="close")
+    assert status_of((await exchange(door.port, known, address))[0]) == 200
+
+    def guess(number: int, **headers: str) -> Awaitable[tuple[bytes, float]]:
+        key = f"Bearer lamina_{number}"
+        head = door.head("/v1/notes", "GET", Authorization=key, Connection="close", **headers)
+        return exchange(door.port, head, address)
+
+    one_by_one = [status_of((await guess(number))[0]) for number in range(3)]
+    at_once = [status_of(answer) for answer, _ in await asyncio.gather(*(guess(number) for number in range(3, 20)))]
+    forged = [status_of((await guess(number, X_Forwarded_For=f"192.0.2.{number}"))[0]) for number in range(20, 23)]
+    refused, _ = await guess(23)
+
+    assert one_by_one == [401] * 3
+    assert sorted(at_once) == [401] * 2 + [429] * 15
+    assert forged == [429] * 3
+    assert int(refused.lower().split(b"retry-after: ")[1].split(b"\r\n")[0]) in range(1, 61)
+    assert status_of((await exchange(door.port, known, address))[0]) == 200
+    elsewhere = door.head("/v1/notes", "GET", Authorization="Bearer lamina_x", Connection="close")
+    assert status_of((await exchange(door.port, elsewhere, "127.0.3.2"))[0]) == 401
+
+
+async def test_a_key_that_was_revoked_counts_as_a_wrong_one(door: Door) -> None:
+    address, key = "127.0.3.3", door.app.new_key("tenant of the revoked", KeyRole.READER)
+    request = door.head("/v1/notes", "GET", Authorization=f"Bearer {key}", Connection="close")
+    assert status_of((await exchange(door.port, request, address))[0]) == 200
+
+    (info,) = [item for item in list_keys(door.app.url) if item.tenant == "tenant of the revoked"]
+    revoke_key(door.app.url, info.id)
+    answers = [status_of((await exchange(door.port, request, address))[0]) for _ in range(8)]
+
+    assert answers == [401] * 6 + [429] * 2  # The first one was known.
+
+
+async def test_every_route_with_a_key_asks_for_it_before_its_body(door: Door) -> None:
+    documented = door.app.api.openapi()["paths"]
+    asked = {path for path, calls in documented.items() for call in calls.values() if call.get("security")}
+
+    assert asked == {path for path in documented if needs_key(path)}
+
+
+async def test_statistics_and_metrics_of_haproxy_listen_on_this_machine_alone(door: Door) -> None:
+    with new_folder() as folder:
+        limits = FrontDoorSettings(trusted_proxies=("10.1.2.3/8", "2001:db8::/32"))
+        async with haproxy_before(door.server_port, limits, folder):
+            lines = [line.strip() for line in (folder / "haproxy.cfg").read_text().splitlines()]
+
+    assert [line for line in lines if line.startswith("bind ") and not line.startswith("bind 127.0.0.1:")] == []
+    assert "acl is_trusted src 10.0.0.0/8 2001:db8::/32" in lines
+    assert "timeout http-request 10s" in lines
+
+
+async def test_the_address_of_a_trusted_proxys_client_is_believed(door: Door) -> None:
+    async def tell(scope: Scope, receive: Receive, send: Send) -> None:
+        await PlainTextResponse(scope["client"][0])(scope, receive, send)
+
+    request = door.head("/", "GET", X_Forwarded_For="192.0.2.1, 198.51.100.7", Connection="close")
+    told = []
+    for trusted in ((), (ATTACKERS[0],)):
+        limits = FrontDoorSettings(trusted_proxies=trusted)
+        with new_folder() as folder:
+            async with uvicorn_of(tell, limits) as behind, haproxy_before(behind, limits, folder) as port:
+                answers = [(await exchange(port, request, address))[0] for address in ATTACKERS[:2]]
+        told.append([answer.rpartition(b"\n")[2].decode() for answer in answers])
+
+    assert told == [ATTACKERS[:2], ["198.51.100.7", ATTACKERS[1]]]
+
+
+@pytest.mark.parametrize("half", [half for name, half in HALF_HEADS.items() if "HTTP/2" not in name])
+async def test_half_sent_heads_end_without_haproxy_too(door: Door, half: bytes) -> None:
+    ended = await crowd(door.server_port, half, 50)
+
+    assert max(seconds for _, seconds in ended) < ENDED_WITHIN_S
+
+
+async def test_a_head_without_end_is_cut_off(door: Door) -> None:
+    line = b"X-Padding: " + b"a" * 1000 + b"\r\n"
+    answer, seconds = await exchange(door.server_port, b"GET /livez HTTP/1.1\r\n" + line * (2 * MAX_HEAD_BYTES // 1000))
+
+    assert answer == b""
+    assert seconds < LIMITS.headers_s
+
+
+async def test_a_reader_that_takes_nothing_is_cut_off_and_its_answer_forgotten() -> None:
+    limits = FrontDoorSettings(body_s=0.5, body_bytes_per_s=20_000_000)
+    async with (
+        uvicorn_of(Response(b"x" * 20_000_000), limits) as port,
+        opened(port, ATTACKERS[0]) as (reader, writer),
+    ):
+        reader._limit = 1  # type: ignore[attr-defined]  # Asyncio would read ahead.
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        await asyncio.sleep(0.5)
+        held = PatientProtocol.unread_bytes
+        await asyncio.sleep(2)
+
+        assert held > 1_000_000
+        assert PatientProtocol.unread_bytes == 0
+
+
+async def test_a_reader_that_keeps_its_pace_gets_all() -> None:
+    limits = FrontDoorSettings(body_s=0.5, body_bytes_per_s=2_000_000)
+    async with (
+        uvicorn_of(Response(b"x" * 20_000_000), limits) as port,
+        opened(port, ATTACKERS[0]) as (reader, writer),
+    ):
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        size = 0
+        while part := await reader.read(1_000_000):
+            size += len(part)
+            await asyncio.sleep(0.01)
+
+    assert size > 20_000_000
+
+
+async def test_no_sender_gives_orders_to_serve() -> None:
+    async def tell(scope: Scope, receive: Receive, send: Send) -> None:
+        names = [name.decode() for name, _ in scope["headers"] if name.startswith(b"x-")]
+        await PlainTextResponse(" ".join(names))(scope, receive, send)
+
+    orders = {"X-Request-Timeout-Seconds": "0", "X-Request-Disconnect-Disabled": "?1", "X-Request-Id": "mine"}
+    transport = httpx.ASGITransport(AnswerRestarts(tell))
+    async with httpx.AsyncClient(transport=transport, base_url="http://lamina") as client:
+        assert (await client.get("/", headers=orders)).text == "x-request-id"
+
+
+def test_an_address_earns_its_tries_back() -> None:
+    wrong = WrongKeys(per_minute=6)
+
+    assert [wrong.take("192.0.2.1", 0.0) for _ in range(8)] == [0] * 6 + [10] * 2
+    assert wrong.take("192.0.2.1", 9.0) == 1
+    assert [wrong.take("192.0.2.1", 10.0) for _ in range(2)] == [0, 10]
+    assert [wrong.take("192.0.2.1", MINUTE_S * 5) for _ in range(7)] == [0] * 6 + [10]
+    wrong.give_back("192.0.2.1", MINUTE_S * 5)
+    assert wrong.take("192.0.2.1", MINUTE_S * 5) == 0
+
+
+def test_more_addresses_than_there_is_room_for_end_none() -> None:
+    wrong = WrongKeys(per_minute=1, most=100)
+
+    assert [wrong.take(f"10.0.{number // 256}.{number % 256}", 0.0) for number in range(1000)] == [0] * 1000
+    assert len(wrong) == 100
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("192.0.2.1", "192.0.2.2", False),
+        ("::ffff:192.0.2.1", "192.0.2.1", True),
+        ("2001:db8:0:1::1", "2001:db8:0:1:ffff::2", True),
+        ("2001:db8:0:1::1", "2001:db8:0:2::1", False),
+        ("unix:", "unix:", True),
+        ("fe80::1%eth0", "fe80::2%eth0", True),
+    ],
+)
+def test_an_address_stands_for_what_one_client_has(one: str, other: str, is_same: bool) -> None:
+    assert (network_of(one) == network_of(other)) is is_same
+
+
+def test_bytes_extend_a_pace_and_waiting_uses_it_up() -> None:
+    pace = Pace(patience_s=2.0, bytes_per_s=100.0)
+
+    pace.count(300, 4.0)
+
+    assert pace.left_s() == pytest.approx(1.0)
+    pace.count(0, 5.0)
+    assert pace.left_s() == 0.0
