@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from actors.instruments import replica_meter, watch
+from deployments.loopback import listen_on_loopback
 from deployments.scaling import Work
 from lamina.core.memories import Chunk
 from lamina.core.ports import ModelIdentity
@@ -33,6 +34,7 @@ class EmbedderDeployment:
         model = build_model(settings, device)
         if model.identity != identity:
             raise Misconfigured(f"the model loaded is {model.identity}, expected {identity}", "set embedding.model")
+        listen_on_loopback()
         meter = replica_meter()
         self._embedder = BatchingEmbedder(model, meter=meter)
         # The bound method holds the embedder, not this replica: the watching ends with the replica.

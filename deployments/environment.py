@@ -12,6 +12,7 @@ import socket
 from itertools import islice
 from pathlib import Path
 
+from deployments.loopback import ALONE
 from deployments.proxy_rules import server_variables
 from deployments.restarts import CALLBACK, write_haproxy
 from lamina.errors import Misconfigured
@@ -51,7 +52,7 @@ def ray_environment(settings: Settings, folder: Path, *, ha_proxy: bool) -> dict
         "RAY_USAGE_STATS_ENABLED": "0",
         # Ray's name for a cluster of this machine alone: everything of it listens on the loopback address. An address
         # that it is told is not enough, since it takes the machine's own in place of 127.0.0.1.
-        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+        ALONE: "0",
         "SERVE_SOCKET_REUSE_PORT_ENABLED": "0",
         INSTANCE: str(folder),
         "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": CALLBACK,

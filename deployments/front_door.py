@@ -65,6 +65,7 @@ class FrontDoor:
             return
         scope.setdefault("state", {})["principal"] = principal
         exchange = _Exchange(receive, send, self._limits, self._clock)
+        exchange.has_body = not _declares_body(headers)
         await self._app(scope, exchange.receive, exchange.send)
         await exchange.refuse_if_late(scope)
 
@@ -105,18 +106,22 @@ class FrontDoor:
 
 
 class _Exchange:
-    """One request's way in and one answer's way out, each at its pace."""
+    """One request's way in and one answer's way out, each at its pace.
+
+    Attributes:
+        has_body: Whether nothing of the body is still to come.
+    """
 
     def __init__(self, receive: Receive, send: Send, limits: FrontDoorSettings, clock: Callable[[], float]) -> None:
         self._receive = receive
         self._send = send
         self._clock = clock
         self._in, self._out = (Pace(limits.body_s, limits.body_bytes_per_s) for _ in range(2))
-        self._has_body = self._is_started = self._is_late = self._is_cut = False
+        self.has_body = self._is_started = self._is_late = self._is_cut = False
 
     async def receive(self) -> Message:
         """Return the next part of the body; a client that is late counts as gone."""
-        if self._has_body:
+        if self.has_body:
             return await self._receive()
         if self._is_late:
             return _GONE
@@ -128,13 +133,15 @@ class _Exchange:
             self._is_late = True
             return _GONE
         self._in.count(len(message.get("body", b"")), self._clock() - began)
-        self._has_body = message["type"] != "http.request" or not message.get("more_body", False)
+        self.has_body = message["type"] != "http.request" or not message.get("more_body", False)
         return message
 
     async def send(self, message: Message) -> None:
         """Send a part of the answer; the rest of one that is not read in time is dropped, and its connection ends."""
         if self._is_late or self._is_cut:
             return
+        if not self._is_started and not self.has_body:
+            self._send = _closing(self._send)
         self._is_started = True
         began = self._clock()
         try:

@@ -8,6 +8,7 @@ from ray.serve.handle import DeploymentHandle
 
 from actors.instruments import replica_meter, watch
 from deployments.handles import ProjectionHandle
+from deployments.loopback import listen_on_loopback
 from lamina.core.tiers import TIERS, TierName
 from lamina.settings import Settings
 from lamina.wiring.services import build_indexer
@@ -23,6 +24,7 @@ class IndexerDeployment:
     """
 
     def __init__(self, settings: Settings, tiers: Mapping[TierName, DeploymentHandle[Any]]) -> None:
+        listen_on_loopback()
         meter, pool = replica_meter(), build_pool(settings)
         watch(self, "indexer", meter, pool)
         projections = {

@@ -11,6 +11,7 @@ from actors.directory import Directory
 from actors.instruments import replica_meter, watch
 from deployments.api import build_api
 from deployments.handles import EmbedderHandle, ProjectionHandle, RemoteDeployment, TierHandle
+from deployments.loopback import listen_on_loopback
 from deployments.services import POSTGRES, ServiceParts, build_services
 from lamina.aio.probing import Probe
 from lamina.core.tiers import TIERS, Tier, TierName
@@ -40,6 +41,7 @@ class RouterDeployment:
         tiers: Mapping[TierName, DeploymentHandle[Any]],
         indexer: DeploymentHandle[Any],
     ) -> None:
+        listen_on_loopback()
         self._pool = pool = build_pool(settings)
         meter = replica_meter()
         watch(self, "router", meter, pool)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from actors.instruments import replica_meter, watch
+from deployments.loopback import listen_on_loopback
 from deployments.scaling import Work
 from lamina.aio.probing import states_of
 from lamina.core.links import FollowedLink, Frontier
@@ -42,6 +43,7 @@ class SearcherDeployment:
         self._outbox = Outbox(pool)
         self._generation = generation
         self._work = Work()
+        listen_on_loopback()
         meter = replica_meter()
         watch(self, "searcher", meter, pool)
         parts = build_tier(tier, settings, pool, generation)
