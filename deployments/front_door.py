@@ -13,6 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from deployments.fair_places import FairPlaces, share_limits
 from deployments.problems import answer_error, problem
 from deployments.proxy_rules import CLOSES
 from deployments.services import Services
@@ -25,6 +26,8 @@ from lamina.settings import FrontDoorSettings
 _KEYED = ("/v1/", "/cache")
 # Of the paths below those, the ones for monitors.
 _OPEN = frozenset({"/cache/health"})
+# A lookup may wait a minute for another one's response.
+_IDLE = frozenset({"/v1/responses/lookup"})
 # Some clients send an empty object where no body is asked for.
 _EMPTY_OBJECT_BYTES = ("1", "2")
 _NO_ADDRESS = "unknown"
@@ -46,6 +49,7 @@ class FrontDoor:
         self._services = services
         self._limits = services.settings.serve.front_door
         self._wrong_keys = WrongKeys(self._limits.wrong_keys_per_minute)
+        self._places = FairPlaces(share_limits(services.settings), clock)
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -60,14 +64,17 @@ class FrontDoor:
         try:
             principal = await self._admit(scope, headers)
         except LaminaError as error:
-            answer = answer_error(Request(scope), error)
-            await answer(scope, receive, _closing(send) if _declares_body(headers) else send)
+            await self._refuse(error, scope, headers, receive, send)
             return
         scope.setdefault("state", {})["principal"] = principal
         exchange = _Exchange(receive, send, self._limits, self._clock)
         exchange.has_body = not _declares_body(headers)
-        await self._app(scope, exchange.receive, exchange.send)
-        await exchange.refuse_if_late(scope)
+        try:
+            async with self._places.place(principal, is_idle=scope["path"] in _IDLE):
+                await self._app(scope, exchange.receive, exchange.send)
+                await exchange.refuse_if_late(scope)
+        except LimitReached as error:
+            await self._refuse(error, scope, headers, receive, send)
 
     async def _serve_open(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         """Serve a path that everybody may ask: no body is waited for."""
@@ -78,6 +85,13 @@ class FrontDoor:
         else:
             refusal = problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body: no body is read here; send none")
             await refusal(scope, receive, _closing(send))
+
+    async def _refuse(
+        self, error: LaminaError, scope: Scope, headers: Headers, receive: Receive, send: Send
+    ) -> None:
+        """Answer an error without reading the body."""
+        answer = answer_error(Request(scope), error)
+        await answer(scope, receive, _closing(send) if _declares_body(headers) else send)
 
     async def _admit(self, scope: Scope, headers: Headers) -> Principal:
         """Return the principal of the request's key.

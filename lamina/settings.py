@@ -728,6 +728,18 @@ class FrontDoorSettings(_Section):
         description="Wrong keys a minute that one address may try at a router; then keys that were never seen are "
         "answered 429 there.",
     )
+    key_share: float = Field(
+        0.75, gt=0, le=1, description="Share of `serve.router.max_ongoing_requests` that one key may have in hand."
+    )
+    tenant_share: float = Field(
+        0.5, gt=0, le=1, description="The same of one tenant, while another one asks; a tenant alone may have all."
+    )
+    tenant_requests: int = Field(
+        8,
+        ge=1,
+        description="Requests of one tenant that a router works on at the same time while another tenant asks; more "
+        "wait, those of the other go before them.",
+    )
     trusted_proxies: Annotated[tuple[str, ...], AfterValidator(_clean_networks)] = Field(
         (),
         description="Addresses and networks of your own proxies: their `X-Forwarded-For` is believed, and "

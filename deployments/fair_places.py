@@ -1,0 +1,112 @@
+"""Places of a router's requests, shared fairly among tenants."""
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from lamina.core.principals import Principal
+from lamina.errors import LimitReached
+from lamina.policies.limits.fair_share import FairShare, FairShareLimits
+from lamina.settings import Settings
+
+ACTIVE_S = 10.0
+LONGEST_WAIT_S = 10.0
+
+
+def share_limits(settings: Settings) -> FairShareLimits:
+    """Return the shares of a router's replica."""
+    router, door = settings.serve.router, settings.serve.front_door
+    return FairShareLimits(
+        of_key=max(1, int(door.key_share * router.max_ongoing_requests)),
+        of_tenant=max(1, int(door.tenant_share * router.max_ongoing_requests)),
+        worked_on=door.tenant_requests,
+        active_s=ACTIVE_S,
+    )
+
+
+class FairPlaces:
+    """Lets a request begin when its tenant's share allows; used in one event loop.
+
+    Args:
+        limits: The shares.
+        clock: Seconds that never go back.
+    """
+
+    def __init__(self, limits: FairShareLimits, clock: Callable[[], float]) -> None:
+        self._limits = limits
+        self._share = FairShare(limits)
+        self._clock = clock
+        self._waiting: defaultdict[str, deque[asyncio.Future[None]]] = defaultdict(deque)
+
+    @asynccontextmanager
+    async def place(self, principal: Principal, *, is_idle: bool = False) -> AsyncIterator[None]:
+        """Hold a place for a request.
+
+        Args:
+            principal: Its key.
+            is_idle: Whether it may wait long without work, for somebody else's response, so that it begins at once.
+
+        Raises:
+            LimitReached: If its key or tenant has too many requests in hand.
+        """
+        tenant, key = principal.tenant, principal.key_id
+        whose = self._share.refusal(tenant, key, self._clock())
+        if whose is not None:
+            most = self._limits.of_key if whose == "key" else self._limits.of_tenant
+            raise LimitReached(whose, f"{most} requests at the same time")
+        self._share.take(tenant, key)
+        try:
+            if is_idle:
+                yield
+                return
+            await self._turn(tenant)
+            try:
+                yield
+            finally:
+                self._share.end(tenant)
+                self._wake(tenant)
+        finally:
+            self._share.give_up(tenant, key)
+
+    async def _turn(self, tenant: str) -> None:
+        """Wait for the tenant's turn, and begin.
+
+        Raises:
+            LimitReached: If it does not come.
+        """
+        if not self._waiting.get(tenant) and self._share.may_work(tenant, self._clock()):
+            self._share.begin(tenant)
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting[tenant].append(turn)
+        try:
+            async with asyncio.timeout(LONGEST_WAIT_S):
+                await turn
+        except BaseException as error:
+            self._leave(tenant, turn)
+            if isinstance(error, TimeoutError):
+                reason = f"{self._limits.worked_on} requests are worked on at the same time while others ask"
+                raise LimitReached("tenant", reason) from error
+            raise
+
+    def _leave(self, tenant: str, turn: asyncio.Future[None]) -> None:
+        """Give up waiting, or the turn that came at the same moment."""
+        if turn.done() and not turn.cancelled():
+            self._share.end(tenant)
+            self._wake(tenant)
+        elif turn in self._waiting[tenant]:
+            self._waiting[tenant].remove(turn)
+        if not self._waiting[tenant]:
+            del self._waiting[tenant]
+
+    def _wake(self, tenant: str) -> None:
+        """Let those begin that may now, in their order."""
+        waiting = self._waiting.get(tenant)
+        while waiting and self._share.may_work(tenant, self._clock()):
+            turn = waiting.popleft()
+            if not turn.done():
+                self._share.begin(tenant)
+                turn.set_result(None)
+        if waiting is not None and not waiting:
+            self._waiting.pop(tenant, None)

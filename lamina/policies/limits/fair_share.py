@@ -1,0 +1,86 @@
+"""Which requests a router works on when several tenants ask: no tenant, and no key, takes all of it."""
+
+from collections import Counter, OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import TypeVar
+
+Name = TypeVar("Name", bound=Hashable)
+# The latest tenant, and the latest of all others: enough to say of each whether another one is there.
+_LATEST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class FairShareLimits:
+    """Shares of a router.
+
+    Args:
+        of_key: Most requests of one key that are in hand.
+        of_tenant: Most requests of one tenant that are in hand while another tenant asks.
+        worked_on: Most of those that are worked on at the same time; the others wait.
+        active_s: Seconds after its last request for which a tenant counts as asking.
+    """
+
+    of_key: int
+    of_tenant: int
+    worked_on: int
+    active_s: float
+
+
+class FairShare:
+    """Counts requests by tenant and key; plain, bounded by what is in hand, and without a clock.
+
+    A tenant that is alone may take everything. Time is seconds of a clock that never goes back.
+    """
+
+    def __init__(self, limits: FairShareLimits) -> None:
+        self._limits = limits
+        self._in_hand: Counter[str] = Counter()
+        self._of_key: Counter[Hashable] = Counter()
+        self._worked_on: Counter[str] = Counter()
+        self._latest: OrderedDict[str, float] = OrderedDict()
+
+    def refusal(self, tenant: str, key: Hashable, now: float) -> str | None:
+        """Note that a tenant asks; return whose share is used up, ``key`` or ``tenant``, if one is."""
+        self._latest[tenant] = now
+        self._latest.move_to_end(tenant)
+        if len(self._latest) > _LATEST:
+            self._latest.popitem(last=False)
+        if self._of_key[key] >= self._limits.of_key:
+            return "key"
+        if self.is_shared(tenant, now) and self._in_hand[tenant] >= self._limits.of_tenant:
+            return "tenant"
+        return None
+
+    def take(self, tenant: str, key: Hashable) -> None:
+        """Take a request in hand."""
+        self._in_hand[tenant] += 1
+        self._of_key[key] += 1
+
+    def give_up(self, tenant: str, key: Hashable) -> None:
+        """Have a request in hand no longer."""
+        _lower(self._in_hand, tenant)
+        _lower(self._of_key, key)
+
+    def may_work(self, tenant: str, now: float) -> bool:
+        """Report whether one more request of a tenant may be worked on."""
+        return not self.is_shared(tenant, now) or self._worked_on[tenant] < self._limits.worked_on
+
+    def begin(self, tenant: str) -> None:
+        """Begin to work on a request."""
+        self._worked_on[tenant] += 1
+
+    def end(self, tenant: str) -> None:
+        """End the work on a request."""
+        _lower(self._worked_on, tenant)
+
+    def is_shared(self, tenant: str, now: float) -> bool:
+        """Report whether another tenant asks, too."""
+        return any(other != tenant and now - at < self._limits.active_s for other, at in self._latest.items())
+
+
+def _lower(counter: Counter[Name], name: Name) -> None:
+    """Count one less; a name without any takes no room."""
+    counter[name] -= 1
+    if counter[name] <= 0:
+        del counter[name]

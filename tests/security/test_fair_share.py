@@ -1,0 +1,149 @@
+"""No tenant, and no key, takes a router for itself while others ask."""
+
+import asyncio
+from collections import Counter
+from uuid import UUID, uuid4
+
+import pytest
+
+from deployments.fair_places import FairPlaces
+from lamina.core.principals import Bounds, KeyRole, Principal
+from lamina.errors import LimitReached
+from lamina.policies.limits.fair_share import FairShare, FairShareLimits
+from tests.support.application import Application
+
+LIMITS = FairShareLimits(of_key=15, of_tenant=10, worked_on=3, active_s=10.0)
+
+
+def key_of(tenant: str, key_id: UUID | None = None) -> Principal:
+    return Principal(key_id or uuid4(), tenant, KeyRole.WRITER, frozenset(), Bounds(), None)
+
+
+class Crowd:
+    """Requests of many, each of which works until it is told to end."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.places = FairPlaces(LIMITS, lambda: self.now)
+        self.working: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
+        self.tasks: list[asyncio.Task[None]] = []
+        self.end = asyncio.Semaphore(0)
+
+    async def send(self, principal: Principal, count: int, *, is_idle: bool = False) -> None:
+        self.tasks += [asyncio.create_task(self._work(principal, is_idle=is_idle)) for _ in range(count)]
+        await self.settle()
+
+    async def finish(self, count: int) -> None:
+        for _ in range(count):
+            self.end.release()
+        await self.settle()
+
+    async def settle(self) -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    async def _work(self, principal: Principal, *, is_idle: bool) -> None:
+        try:
+            async with self.places.place(principal, is_idle=is_idle):
+                self.working[principal.tenant] += 1
+                try:
+                    await self.end.acquire()
+                finally:
+                    self.working[principal.tenant] -= 1
+        except LimitReached as error:
+            self.refused[error.part] += 1
+
+
+async def test_a_tenant_alone_is_bounded_by_its_keys_alone() -> None:
+    crowd = Crowd()
+
+    await crowd.send(key_of("acme", UUID(int=1)), 20)
+    await crowd.send(key_of("acme", UUID(int=2)), 20)
+
+    assert crowd.working == {"acme": 30}
+    assert crowd.refused == {"key": 10}
+    await crowd.finish(40)
+    assert crowd.working["acme"] == 0
+
+
+async def test_while_another_asks_a_tenant_has_its_share_and_the_other_begins_at_once() -> None:
+    crowd = Crowd()
+    await crowd.send(key_of("quiet"), 1)
+    await crowd.send(key_of("loud", UUID(int=1)), 8)
+    await crowd.send(key_of("loud", UUID(int=2)), 8)
+    await crowd.send(key_of("quiet"), 1)
+
+    assert crowd.working == {"quiet": 2, "loud": 3}
+    assert crowd.refused == {"tenant": 6}
+    await crowd.finish(5)
+    assert crowd.working["loud"] == 3  # Those that waited came in.
+
+
+async def test_those_who_waited_all_begin_when_the_other_has_gone() -> None:
+    crowd = Crowd()
+    await crowd.send(key_of("quiet"), 1)
+    await crowd.send(key_of("loud"), 10)
+    await crowd.finish(2)
+    assert crowd.working["loud"] == 3
+
+    crowd.now += LIMITS.active_s
+    await crowd.finish(1)
+
+    assert crowd.working["loud"] == 7 + 1
+
+
+async def test_a_cancelled_request_leaves_its_place_and_its_turn() -> None:
+    crowd = Crowd()
+    await crowd.send(key_of("quiet"), 1)
+    await crowd.send(key_of("loud"), 10)
+
+    for task in crowd.tasks[1:]:
+        task.cancel()
+    await crowd.settle()
+    await crowd.send(key_of("loud"), 4)
+
+    assert crowd.working["loud"] == 3
+    assert crowd.refused == {}
+
+
+async def test_lookups_that_wait_for_a_response_do_not_stand_before_the_one_that_brings_it() -> None:
+    crowd = Crowd()
+    await crowd.send(key_of("quiet"), 1)
+    await crowd.send(key_of("loud"), 9, is_idle=True)
+
+    await crowd.send(key_of("loud"), 1)
+
+    assert crowd.working["loud"] == 10
+
+
+def test_nothing_is_kept_of_tenants_that_have_nothing_in_hand() -> None:
+    share = FairShare(LIMITS)
+
+    for number in range(1000):
+        assert share.refusal(f"tenant {number}", number, float(number)) is None
+        share.take(f"tenant {number}", number)
+        share.begin(f"tenant {number}")
+        share.end(f"tenant {number}")
+        share.give_up(f"tenant {number}", number)
+
+    assert [len(kept) for kept in (share._in_hand, share._of_key, share._worked_on, share._latest)] == [0, 0, 0, 2]
+
+
+@pytest.mark.parametrize("others_at", [None, 0.0])
+async def test_a_loud_tenant_is_told_to_come_back_and_a_quiet_one_is_served(
+    application: Application, others_at: float | None
+) -> None:
+    loud, quiet = application.client(), application.for_tenant("a quiet one")
+    if others_at is not None:
+        assert (await quiet.client().get("/v1/notes")).status_code == 200
+
+    answers = await asyncio.gather(*(loud.get("/v1/notes") for _ in range(140)))
+    served = await quiet.client().get("/v1/notes")
+    await quiet.close_clients()
+
+    assert served.status_code == 200
+    refused = [answer for answer in answers if answer.status_code == 429]
+    assert len(refused) == (0 if others_at is None else 40)
+    assert {answer.headers["Retry-After"] for answer in refused} <= {"1"}
+    assert {answer.json()["fields"]["part"] for answer in refused} <= {"tenant"}
