@@ -86,9 +86,7 @@ class FrontDoor:
             refusal = problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body: no body is read here; send none")
             await refusal(scope, receive, _closing(send))
 
-    async def _refuse(
-        self, error: LaminaError, scope: Scope, headers: Headers, receive: Receive, send: Send
-    ) -> None:
+    async def _refuse(self, error: LaminaError, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         """Answer an error without reading the body."""
         answer = answer_error(Request(scope), error)
         await answer(scope, receive, _closing(send) if _declares_body(headers) else send)
