@@ -16,6 +16,7 @@ from ray.serve.exceptions import BackPressureError, RayServeException
 from ray.serve.handle import DeploymentHandle
 
 from lamina.aio.coalescing import Coalescer
+from lamina.core.erasures import Remnant
 from lamina.core.links import FollowedLink, Frontier
 from lamina.core.memories import Chunk
 from lamina.core.metrics import APPLIED, APPLY_FAILURES, APPLY_SECONDS, UNMEASURED, Meter, timed
@@ -201,3 +202,8 @@ class ProjectionHandle(RemoteDeployment):
         """Return how the projection differs from Postgres."""
         drift: Drift = await self.call("audit", self._projection, tenant)
         return drift
+
+    async def compact(self, tenant: str) -> Sequence[Remnant]:
+        """Have the store written anew, without what was deleted from it; return where it may be left."""
+        remnants: Sequence[Remnant] = await self.call("compact", self._projection, tenant)
+        return remnants

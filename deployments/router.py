@@ -54,16 +54,18 @@ class RouterDeployment:
             **{name: searchers[TIERS[name].tier].ping for name in tiers},
             "indexer": RemoteDeployment(indexer, "indexer").ping,
         }
-        audits = {
-            projection: ProjectionHandle(handle, projection).audit
+        projections = {
+            projection: ProjectionHandle(handle, projection)
             for tier, handle in tiers.items()
             for projection in TIERS[tier].projections
         }
+        audits = {name: projection.audit for name, projection in projections.items()}
+        compactions = {name: projection.compact for name, projection in projections.items()}
         caches = directory_of(settings, generation).shards()
         parts = ServiceParts(pool, model, searchers, searchers.get(Tier.GRAPH), generation, caches)
         stores = [searchers[TIERS[name].tier].probe_stores for name in tiers if TIERS[name].projections]
         self._services = build_services(
-            settings, parts, reads, probes=probes, stores=stores, audits=audits, meter=meter
+            settings, parts, reads, probes=probes, stores=stores, audits=audits, compactions=compactions, meter=meter
         )
 
     def __serve_build_asgi_app__(self) -> FastAPI:
@@ -82,6 +84,7 @@ class RouterDeployment:
         # A pool opens in the event loop that uses it, which the constructor does not have.
         if self._pool.closed:
             await self._pool.open()
+        self._services.erasures.start()
 
 
 def directory_of(settings: Settings, generation: Generation) -> Directory:

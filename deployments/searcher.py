@@ -9,6 +9,7 @@ from actors.instruments import replica_meter, watch
 from deployments.loopback import listen_on_loopback
 from deployments.scaling import Work
 from lamina.aio.probing import states_of
+from lamina.core.erasures import Remnant
 from lamina.core.links import FollowedLink, Frontier
 from lamina.core.ports import Change, Projection, Rebuildable
 from lamina.core.queries import Failure, Query, Ranking
@@ -98,6 +99,10 @@ class SearcherDeployment:
     async def audit(self, projection: ProjectionName, tenant: str) -> Drift:
         """Return how a projection differs from Postgres."""
         return await audit(self._outbox, projection, self._parts.projections[projection], tenant)
+
+    async def compact(self, projection: ProjectionName, tenant: str) -> Sequence[Remnant]:
+        """Write the store of a projection anew, without what was deleted from it; return where it may be left."""
+        return await self._parts.projections[projection].compact(tenant)
 
     async def expand(self, frontier: Frontier) -> Sequence[FollowedLink]:
         """Return the links of the nodes; only the graph's searcher has any."""

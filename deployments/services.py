@@ -19,18 +19,19 @@ from lamina.aio.deadline import time_limit
 from lamina.aio.probing import FAILED, STATES, Probe, states_of
 from lamina.aio.write_behind import WriteBehind
 from lamina.caching.cached_search import CachedSearch, CachedTraversal
+from lamina.core.erasures import Remnant
 from lamina.core.metrics import UNMEASURED, Meter
 from lamina.core.ports import CacheShard, Embedder, Links, TierSearcher
 from lamina.core.principals import VERBS_OF, Principal, lowest_role
 from lamina.core.queries import Answer, SearchRequest
 from lamina.core.tiers import ProjectionName, Tier
 from lamina.errors import Forbidden, LaminaError, OutsideBounds, Unauthenticated
-from lamina.ingest.erasure import Eraser
 from lamina.ingest.graph import GraphRecorder
 from lamina.ingest.hits import HitCounter
 from lamina.ingest.turns import Recorder
 from lamina.maintenance.archived_notes import ArchivedNotes
 from lamina.maintenance.compaction import compaction_policy
+from lamina.maintenance.erasures import Erasures
 from lamina.maintenance.live_sessions import Sessions
 from lamina.projections.audit import Drift
 from lamina.search.context import ContextAnswer, ContextRequest
@@ -45,13 +46,13 @@ from lamina.stores.postgres.owners import Owners
 from lamina.stores.postgres.shares import Shares
 from lamina.wiring.archives import build_archived_notes
 from lamina.wiring.caches import CacheParts, build_caches
+from lamina.wiring.erasures import ErasureParts, build_erasures
 from lamina.wiring.services import (
     DocumentParts,
     ProcedureParts,
     Reads,
     build_context_search,
     build_document_parts,
-    build_eraser,
     build_explorer,
     build_graph_recorder,
     build_hit_counter,
@@ -70,6 +71,7 @@ USE_INTERVAL_S = 60.0
 USE_WINDOW_S = 2.0
 StoreStates = Callable[[], Awaitable[Mapping[str, str]]]
 Audit = Callable[[str], Awaitable[Drift]]
+Compaction = Callable[[str], Awaitable[Sequence[Remnant]]]
 
 
 class KeyCheck:
@@ -160,7 +162,7 @@ class Services:
     runs: JobRuns
     archives: ArchivedNotes
     sessions: Sessions
-    eraser: Eraser
+    erasures: Erasures
     metrics: Scrape
     meter: Meter = UNMEASURED
 
@@ -181,6 +183,7 @@ class Services:
 
     async def close(self) -> None:
         """Write the counts and entries that are still in memory."""
+        await self.erasures.close()
         await self.metrics.close()
         await self.key_check.close()
         await self.hits.close()
@@ -214,6 +217,7 @@ def build_services(
     probes: Mapping[str, Probe],
     stores: Sequence[StoreStates] = (),
     audits: Mapping[ProjectionName, Audit],
+    compactions: Mapping[ProjectionName, Compaction] | None = None,
     meter: Meter = UNMEASURED,
 ) -> Services:
     """Build the services."""
@@ -245,7 +249,10 @@ def build_services(
         runs=JobRuns(pool),
         archives=build_archived_notes(settings, pool),
         sessions=Sessions(pool, compaction_policy(settings.jobs)),
-        eraser=build_eraser(settings, pool, embedder, caches, generation),
+        erasures=build_erasures(
+            settings,
+            ErasureParts(pool, embedder, parts.generation, caches, reads.outbox, audits, compactions or {}),
+        ),
         metrics=Scrape(store_parts(caches.shared, reads.outbox, pool, settings.jobs)),
         meter=meter,
     )

@@ -470,9 +470,28 @@ class WriteSettings(_Section):
         "on every replica after them.",
     )
     idempotency_days: float = Field(
-        7.0,
+        1.0,
         gt=0,
         description="Days for which an `Idempotency-Key` gives its first answer again; then the job caches removes it.",
+    )
+
+
+class ErasureSettings(_Section):
+    """The erasure of users, and its receipts."""
+
+    wait_s: float = Field(
+        10.0, ge=0, description="Seconds for which `DELETE /v1/users` waits for its end before it answers 202."
+    )
+    rewrite_mib: int = Field(
+        64,
+        ge=0,
+        description="Tables up to this size, in MiB with their indexes, are locked and written anew; larger ones are "
+        "vacuumed, and the receipt names them.",
+    )
+    signing_key: Path | None = Field(
+        None,
+        description="File of the Ed25519 private key in PEM that signs receipts; `receipts.pem` in data_dir, which is "
+        "made once, if not set.",
     )
 
 
@@ -933,6 +952,7 @@ class Settings(BaseSettings):
     procedures: ProceduresSettings = ProceduresSettings()
     context: ContextSettings = ContextSettings()
     write: WriteSettings = WriteSettings()
+    erasure: ErasureSettings = ErasureSettings()
     language_model: LanguageModelSettings = LanguageModelSettings()
     indexer: IndexerSettings = IndexerSettings()
     documents: DocumentsSettings = DocumentsSettings()

@@ -1,29 +1,62 @@
-"""The erasure of a user."""
+"""The erasure of users."""
 
+from http import HTTPStatus
 from typing import Annotated
+from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 
-from deployments.access import WHOLE_USER, Access
+from deployments.access import WHOLE_TENANT, WHOLE_USER, Access
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.fields import Id
-from lamina.api.users import ReceiptOut
+from lamina.api.users import ErasureOut, ErasuresOut, ReceiptKeyOut, ReceiptKeysOut
 from lamina.core.principals import Verb
-from lamina.wiring.stores import utc_now
 
 router = APIRouter(prefix="/v1", tags=["operations"], route_class=JsonRoute)
+LOOK_AGAIN_S = 2
+Limit = Annotated[int, Query(ge=1, le=200, description="Most erasures.")]
 
 
-@router.delete("/users")
+@router.delete("/users", responses={HTTPStatus.ACCEPTED: {"model": ErasureOut, "description": "It goes on."}})
 @allow(Access(Verb.ERASE, WHOLE_USER))
 async def erase_user(
-    user: Annotated[Id, Query(description="Whose memories.")], services: ServicesDep, principal: PrincipalDep
-) -> ReceiptOut:
+    user: Annotated[Id, Query(description="Whose memories.")],
+    services: ServicesDep,
+    principal: PrincipalDep,
+    response: Response,
+) -> ErasureOut:
     """Erase everything that belongs to a user or was made from it, in all workspaces of the key's tenant.
 
-    It leaves every table, index, cache and archive, and cannot be undone. Needs an admin's key.
+    It leaves every table, index, cache, archive and file, and cannot be undone. 200: it is complete, with its signed
+    receipt; 202: it goes on, and `Location` names where to ask. Needs an admin's key.
     """
-    receipt = await services.eraser.erase(principal.tenant, user, utc_now())
-    return ReceiptOut.from_attributes(receipt, user=user, complete=receipt.is_complete)
+    erasure = await services.erasures.order(principal.tenant, user)
+    if not erasure.is_complete:
+        response.status_code = HTTPStatus.ACCEPTED
+        response.headers["Location"] = f"/v1/erasures/{erasure.id}"
+        response.headers["Retry-After"] = str(LOOK_AGAIN_S)
+    return ErasureOut.from_erasure(erasure, user)
+
+
+@router.get("/erasures")
+@allow(Access(Verb.ERASE, WHOLE_TENANT))
+async def list_erasures(services: ServicesDep, principal: PrincipalDep, limit: Limit = 20) -> ErasuresOut:
+    """List the latest erasures of the key's tenant. Needs an admin's key."""
+    found = await services.erasures.latest(principal.tenant, limit)
+    return ErasuresOut(erasures=[ErasureOut.from_erasure(erasure) for erasure in found])
+
+
+@router.get("/erasures/keys")
+@allow(Access(Verb.ERASE, WHOLE_TENANT))
+async def list_receipt_keys(services: ServicesDep, principal: PrincipalDep) -> ReceiptKeysOut:  # noqa: ARG001 - the keys are everybody's
+    """List the public keys that check receipts. Needs an admin's key."""
+    return ReceiptKeysOut(keys=[ReceiptKeyOut.from_attributes(key) for key in await services.erasures.keys()])
+
+
+@router.get("/erasures/{id}")
+@allow(Access(Verb.ERASE, WHOLE_TENANT))
+async def show_erasure(id: UUID, services: ServicesDep, principal: PrincipalDep) -> ErasureOut:
+    """Report on an erasure: its progress, or its receipt. Needs an admin's key."""
+    return ErasureOut.from_erasure(await services.erasures.get(principal.tenant, id))

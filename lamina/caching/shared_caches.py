@@ -22,6 +22,7 @@ from lamina.core.cache_layers import (
 )
 from lamina.core.cache_stats import LayerCounts, LayerOutcome, ShardStats, ShardUpdate, Tally
 from lamina.core.ports import CacheShard
+from lamina.errors import Unavailable, describe_error
 from lamina.policies.caching.rendezvous import owner
 from lamina.policies.caching.shard import add_up_stats
 
@@ -209,6 +210,19 @@ class SharedCaches:
             *(self._call(name, lambda shard: shard.purge(tenant, workspace, layers), 0, layers) for name in names)
         )
         return sum(dropped)
+
+    async def forget(self, tenant: str) -> None:
+        """Drop all entries of a tenant from every shard, those that still wait among them.
+
+        Raises:
+            Unavailable: If a shard does not answer.
+        """
+        await self.flush()
+        for name, client in self._clients.items():
+            try:
+                await client.call(lambda shard: shard.purge(tenant, None, tuple(Layer)))
+            except Exception as error:
+                raise Unavailable("cache", f"shard {name} still holds entries: {describe_error(error)}") from error
 
     def observe(self, layer: Layer, outcome: LayerOutcome, elapsed_s: float | None = None) -> None:
         """Count a look-up in a layer."""

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from lamina import __version__, sample
-from lamina.cli import caches, config, jobs, keys, projections
+from lamina.cli import caches, config, jobs, keys, projections, receipts
 from lamina.cli.common import (
     ConfigOption,
     DataDirOption,
@@ -42,6 +42,7 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(caches.app, name="caches")
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(config.app, name="config")
+app.add_typer(receipts.app, name="receipts")
 
 
 def main() -> None:

@@ -206,6 +206,18 @@ class Calls(ABC, Generic[Answer, Done]):
         """Erase everything that belongs to a user (`DELETE /v1/users`); needs an admin key."""
         return self.send(Call("DELETE", "/v1/users", params={"user": user}))
 
+    def erasures(self, *, limit: int = 20) -> Answer:
+        """List the latest erasures (`GET /v1/erasures`); needs an admin key."""
+        return self._get("/v1/erasures", {"limit": limit})
+
+    def erasure(self, id_: UUID | str) -> Answer:
+        """Report on an erasure: its progress, or its receipt (`GET /v1/erasures/{id}`); needs an admin key."""
+        return self._get(f"/v1/erasures/{id_}")
+
+    def receipt_keys(self) -> Answer:
+        """List the public keys that check receipts (`GET /v1/erasures/keys`); needs an admin key."""
+        return self._get("/v1/erasures/keys")
+
     def run_job(self, job: str, *, idempotency_key: str | None = None, **fields: Any) -> Answer:
         """Order a maintenance job on the key's tenant (`POST /v1/jobs`); needs an admin key."""
         return self._post("/v1/jobs", {**fields, "job": job}, idempotency_key)

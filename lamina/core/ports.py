@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lamina.core.cache_layers import Layer, ShardAnswer, ShardQuery, Space
 from lamina.core.cache_stats import ShardStats, ShardUpdate
+from lamina.core.erasures import Remnant
 from lamina.core.links import FollowedLink, Frontier
 from lamina.core.memories import Chunk, Extraction, Message
 from lamina.core.queries import Failure, Filters, Neighbour, Query, Ranking
@@ -246,6 +247,19 @@ class Rebuildable(Protocol[State]):
 
     async def switch(self, build: int) -> None:
         """Have searches use the store of the build from now on, and give up the one before; idempotent."""
+        ...
+
+
+@runtime_checkable
+class Compactable(Protocol):
+    """A store that can be written anew without what was deleted from it."""
+
+    async def compact(self, tenant: str) -> Sequence[Remnant]:
+        """Write anew at least the part of a tenant; return where something that was deleted may be left all the same.
+
+        Raises:
+            Unavailable: If the store does not answer.
+        """
         ...
 
 

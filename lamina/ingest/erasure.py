@@ -14,6 +14,7 @@ from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.erasure import (
     count_user_rows,
+    delete_empty_sessions,
     delete_user_rows,
     erase_notes,
     lock_derived_notes,
@@ -29,7 +30,6 @@ from lamina.stores.postgres.outbox import (
     outbox_entries,
 )
 from lamina.stores.postgres.tiers import ERASED
-from lamina.text.hygiene import clean_id
 
 PAGE = 1_000
 # Erases the data of a tenant's user outside of these tables, and returns the number of erased items.
@@ -52,26 +52,8 @@ class _Owner:
 Step = Callable[[Connection, _Owner], Awaitable[Sequence[DictRow]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """The result of an erasure.
-
-    Args:
-        erased: Number of erased rows, by kind.
-        left: Number of rows that were found afterwards, by kind; all 0.
-    """
-
-    erased: Mapping[str, int]
-    left: Mapping[str, int]
-
-    @property
-    def is_complete(self) -> bool:
-        """Report whether nothing is left."""
-        return not any(self.left.values())
-
-
 class Eraser:
-    """Erases users.
+    """Erases the rows of users.
 
     Pages of a thousand rows are erased in transactions of their own, so that no other write waits for a large erasure.
     An erasure that is interrupted may be repeated.
@@ -87,24 +69,40 @@ class Eraser:
         self._linker = linker
         self._elsewhere = elsewhere
 
-    async def erase(self, tenant: str, user: str, now: datetime) -> Receipt:
+    async def erase(
+        self, tenant: str, user: str, now: datetime, report: Callable[[Mapping[str, int]], Awaitable[None]]
+    ) -> None:
         """Erase everything that belongs to the user in all workspaces, and the notes that were made from it.
 
+        Args:
+            tenant: Tenant of the user.
+            user: The user.
+            now: The time of the erasure.
+            report: Takes the number of erased rows of each kind, when these are erased.
+
         Raises:
-            InvalidInput: If the user is no id.
             Unavailable: If Postgres does not answer; the pages that were erased by then stay erased.
         """
-        owner = _Owner(tenant, clean_id(user, "user"), now)
+        owner = _Owner(tenant, user, now)
         steps: Mapping[str, Step] = {
             "notes": self._notes,
             **{kind: partial(self._rows, kind, projection=rows.projection) for kind, rows in ERASED.items()},
             "profiles": partial(self._rows, "profiles"),
             "statements": self._statements,
+            "sessions": self._sessions,
         }
-        erased = {name: await self._all(step, owner) for name, step in steps.items()}
+        for name, step in steps.items():
+            await report({name: await self._all(step, owner)})
         for name, erase in self._elsewhere.items():
-            erased[name] = await erase(tenant, owner.user)
-        return Receipt(erased, await count_user_rows(self._pool, tenant, owner.user))
+            await report({name: await erase(tenant, user)})
+
+    async def count(self, tenant: str, user: str) -> Mapping[str, int]:
+        """Return how many rows there are of a user, by kind.
+
+        Raises:
+            Unavailable: If Postgres does not answer.
+        """
+        return await count_user_rows(self._pool, tenant, user)
 
     async def _all(self, step: Step, owner: _Owner) -> int:
         async def act(connection: Connection) -> int:
@@ -141,6 +139,9 @@ class Eraser:
             nodes = await self._linker.forget(connection, ids)
             await enqueue_entries(connection, [*outbox_entries(projection, ids), *outbox_entries("graph", nodes)])
         return rows
+
+    async def _sessions(self, connection: Connection, owner: _Owner) -> Sequence[DictRow]:
+        return await delete_empty_sessions(connection, owner.tenant, limit=PAGE)
 
     async def _statements(self, connection: Connection, owner: _Owner) -> Sequence[DictRow]:
         rows = await delete_user_rows(connection, "statements", owner.tenant, owner.user, limit=PAGE)

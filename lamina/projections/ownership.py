@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
 
-from lamina.core.ports import AuditableProjection, Change, Projection, Rebuildable
+from lamina.core.erasures import Remnant
+from lamina.core.ports import AuditableProjection, Change, Compactable, Projection, Rebuildable
 from lamina.core.tiers import ProjectionName
 from lamina.errors import Misconfigured, Unavailable
 from lamina.projections.locations import index_path, location_of
@@ -65,9 +66,25 @@ class OwnedBuild:
 
 @dataclass(frozen=True, slots=True)
 class OwnedProjection(OwnedBuild):
-    """A projection that takes changes only while it is kept here."""
+    """A projection that takes changes only while it is kept here.
+
+    Args:
+        place: Where it is kept, without secrets.
+    """
 
     store: AuditableProjection[Any]
+    place: str
+
+    async def compact(self, tenant: str) -> Sequence[Remnant]:
+        """Have the store written anew without what was deleted from it; return where something of it may be left.
+
+        Raises:
+            Unavailable: If another store takes the changes, or the store does not answer.
+        """
+        await self.check()
+        if isinstance(self.store, Compactable):
+            return await self.store.compact(tenant)
+        return (Remnant(self.place, "what was deleted from it", "when the server has written its own files anew"),)
 
     async def inventory(self, tenant: str) -> Mapping[UUID, str]:
         """Return every memory of a tenant in it with the fingerprint of its state."""
@@ -89,9 +106,17 @@ class OwnedRebuildable(OwnedProjection):
         await self.store.switch(build)
 
 
-def owned(store: AuditableProjection[Any], check: Check) -> AuditableProjection[Any]:
-    """Return the projection with the check before every change; it can be rebuilt beside itself if the store can."""
-    return OwnedRebuildable(store, check) if isinstance(store, Rebuildable) else OwnedProjection(store, check)
+def owned(store: AuditableProjection[Any], check: Check, place: str) -> OwnedProjection:
+    """Return the projection with the check before every change; it can be rebuilt beside itself if the store can.
+
+    Args:
+        store: The store.
+        check: Raises if another store is to take the changes.
+        place: Where it is, without secrets.
+    """
+    if isinstance(store, Rebuildable):
+        return OwnedRebuildable(store, check, place)
+    return OwnedProjection(store, check, place)
 
 
 def owner_check(pool: Pool, projection: ProjectionName, location: str, generation: Generation | None) -> Check:

@@ -21,7 +21,6 @@ from lamina.extraction.language_model import LanguageModelExtractor
 from lamina.extraction.rules import RuleExtractor
 from lamina.ingest.documents import DocumentPolicy, DocumentRecorder
 from lamina.ingest.embedding import EmbeddingBudget
-from lamina.ingest.erasure import Eraser
 from lamina.ingest.graph import GraphRecorder
 from lamina.ingest.hits import HitCounter
 from lamina.ingest.memory_linking import MemoryLinker
@@ -59,8 +58,6 @@ from lamina.stores.postgres.procedures import Procedures
 from lamina.stores.postgres.profiles import Profiles
 from lamina.stores.postgres.shares import Shares
 from lamina.stores.postgres.stale_words import StaleWords
-from lamina.wiring.archives import build_archived_notes
-from lamina.wiring.caches import CacheParts
 from lamina.wiring.stores import build_procedure_reads, session_url, utc_now
 
 
@@ -163,18 +160,6 @@ def build_explorer(settings: Settings, pool: Pool, links: Links | None, generati
         fan_out=limits.graph_fan_out,
         max_links=limits.graph_max_edges,
     )
-
-
-def build_eraser(settings: Settings, pool: Pool, embedder: Embedder, caches: CacheParts, generation: int) -> Eraser:
-    """Build the erasure of users."""
-    archives = build_archived_notes(settings, pool)
-
-    elsewhere = {
-        "responses": caches.tables.responses.erase_user,
-        "archived": lambda tenant, user: archives.erase_user(tenant, user, utc_now()),
-        "idempotency_keys": caches.tables.answers.erase_user,
-    }
-    return Eraser(pool, build_memory_linker(settings, embedder, generation), elsewhere)
 
 
 def build_hit_counter(settings: Settings, pool: Pool) -> HitCounter:

@@ -8,7 +8,7 @@ from lamina.aio.probing import Probe
 from lamina.core.ports import AuditableProjection, Links, Reachable, Searcher
 from lamina.core.tiers import PROJECTIONS, ProjectionName, Source, TierName
 from lamina.projections.locations import location_of
-from lamina.projections.ownership import owned, owner_check
+from lamina.projections.ownership import OwnedProjection, owned, owner_check
 from lamina.search.conversation_context import ConversationContext
 from lamina.search.graph_searcher import GraphLimits, GraphSearcher
 from lamina.search.tier_sources import ContextRanker, TierSources
@@ -48,7 +48,7 @@ class TierParts:
     """
 
     searcher: TierSources
-    projections: Mapping[ProjectionName, AuditableProjection[Any]]
+    projections: Mapping[ProjectionName, OwnedProjection]
     new: tuple[ProjectionName, ...]
     probes: Mapping[str, Probe]
     close: Callable[[], None]
@@ -91,7 +91,10 @@ def build_tier(name: TierName, settings: Settings, pool: Pool, generation: Gener
 
     return TierParts(
         searcher=tier.searcher,
-        projections={name: owned(kept.store, check(name)) for name, kept in built.items()},
+        projections={
+            name: owned(kept.store, check(name), location_of(settings, name, generation))
+            for name, kept in built.items()
+        },
         new=tuple(name for name, kept in built.items() if kept.is_new),
         probes={
             name: kept.store.probe if isinstance(kept.store, Reachable) else release_nothing

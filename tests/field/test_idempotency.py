@@ -83,7 +83,7 @@ async def test_an_answer_of_an_earlier_release_is_checked_too(application: Appli
     body = {"content": "ann keeps the key of the boathouse", "user": "ann"}
     await client.post("/v1/notes", json=body, headers=headers)
     async with application.pool.connection() as connection:
-        await connection.execute("UPDATE idempotency_keys SET user_id = NULL WHERE tenant = %s", [application.tenant])
+        await connection.execute("UPDATE idempotency_keys SET user_hash = NULL WHERE tenant = %s", [application.tenant])
 
     await admin.delete("/v1/users", params={"user": "ann"})
 

@@ -133,13 +133,23 @@ async def running(
         for parts in tiers.values()
         for name, projection in parts.projections.items()
     }
+    compactions = {name: kept.compact for parts in tiers.values() for name, kept in parts.projections.items()}
     graph = tiers["graph"].graph if "graph" in tiers else None
     parts_of_it = ServiceParts(
         pool, used, searchers, graph, generation, shards or {"cache-0": CacheShardActor(shard_limits(settings.caches))}
     )
     probes = {"postgres": reads.outbox.lag}
     stores = [partial(states_of, parts.probes, 1.0) for parts in tiers.values()]
-    services = build_services(settings, parts_of_it, reads, probes=probes, stores=stores, audits=audits, meter=meter)
+    services = build_services(
+        settings,
+        parts_of_it,
+        reads,
+        probes=probes,
+        stores=stores,
+        audits=audits,
+        compactions=compactions,
+        meter=meter,
+    )
     key = create_key(url, tenant="acme", role=KeyRole.WRITER, name="test")
     application = Application(url, settings, model, pool, tiers, indexer, services, build_api(services), "acme", key)
     following = asyncio.create_task(indexer.run()) if follow else None
@@ -167,7 +177,15 @@ async def another_router(one: Application, shards: Mapping[str, CacheShard]) -> 
     generation = claim_generation(one.url, one.model.identity)
     parts = ServiceParts(pool, BatchingEmbedder(one.model), searchers, graph, generation, shards)
     reads = build_reads(settings, pool)
-    services = build_services(settings, parts, reads, probes={"postgres": reads.outbox.lag}, audits={})
+    compactions = {name: kept.compact for tier in one.tiers.values() for name, kept in tier.projections.items()}
+    services = build_services(
+        settings,
+        parts,
+        reads,
+        probes={"postgres": reads.outbox.lag},
+        audits=one.services.audits,
+        compactions=compactions,
+    )
     application = replace(one, pool=pool, services=services, api=build_api(services), clients=[])
     try:
         yield application

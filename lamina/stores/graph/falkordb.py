@@ -1,7 +1,8 @@
 """The graph store on FalkorDB, through its own client."""
 
+import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
 from importlib import resources
@@ -15,6 +16,7 @@ from redis.exceptions import AuthenticationError, RedisError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from lamina.aio.deadline import deadline
+from lamina.core.erasures import Remnant
 from lamina.errors import Misconfigured, Unavailable
 from lamina.stores.graph.store import CypherGraph, Dialect, statement
 from lamina.stores.graph.values import Parameters, Row
@@ -27,6 +29,8 @@ PART = "graph"
 CONNECT_TIMEOUT_S = 2.0
 WRITE_TIMEOUT_S = 30.0
 LONG_READ_TIMEOUT_S = 30.0
+COMPACT_TIMEOUT_S = 600.0
+STEP_S = 0.05
 # The server ends a statement itself at its deadline; the client waits a little longer for the answer.
 GRACE_S = 0.1
 
@@ -108,6 +112,34 @@ class FalkorDBEngine:
         if not written:
             raise Unavailable(PART, f"the server has not written to its disk within {WRITE_TIMEOUT_S:g} s")
 
+    async def compact(self) -> Sequence[Remnant]:
+        """Have the server write its files anew from its memory; nothing is left of what was deleted."""
+        async with _answered(COMPACT_TIMEOUT_S):
+            state = await self._client.info("persistence")
+            if int(state["aof_enabled"]):
+                await self._rewrite("BGREWRITEAOF", "aof_rewrite_in_progress", "aof_last_bgrewrite_status")
+            if int(state.get("rdb_saves", 0)) or not int(state["aof_enabled"]):
+                await self._rewrite("BGSAVE", "rdb_bgsave_in_progress", "rdb_last_bgsave_status")
+        return ()
+
+    async def _rewrite(self, command: str, running: str, outcome: str) -> None:
+        """Run a command that works in the background, after one that runs already, and wait for its end."""
+        await self._wait_while(running)
+        await self._client.execute_command(command)
+        # It may be put off until another one ends; then nothing runs for a moment.
+        await asyncio.sleep(STEP_S)
+        state = await self._wait_while(running)
+        if state[outcome] != "ok":
+            raise Unavailable(PART, f"{command} failed; see the server's log")
+
+    async def _wait_while(self, running: str) -> Mapping[str, Any]:
+        while True:
+            state: Mapping[str, Any] = await self._client.info("persistence")
+            scheduled = state.get("aof_rewrite_scheduled", 0)
+            if not int(state[running]) and not (running.startswith("aof") and int(scheduled)):
+                return state
+            await asyncio.sleep(STEP_S)
+
     async def close(self) -> None:
         """Release the connections."""
         await self._client.aclose()
@@ -141,6 +173,14 @@ class FalkorDBGraph(CypherGraph):
             Unavailable: If the store does not answer; the switch is made or not, as a second call will find.
         """
         await self._server.switch(build)
+
+    async def compact(self, tenant: str) -> Sequence[Remnant]:  # noqa: ARG002 - one file for all
+        """Have the server write its files anew, without what was deleted from the graph.
+
+        Raises:
+            Unavailable: If the store does not answer, or cannot write.
+        """
+        return await self._server.compact()
 
 
 def falkordb_graph(url: str, *, connections: int, read_deadline_s: float) -> FalkorDBGraph:

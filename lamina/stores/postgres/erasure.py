@@ -45,6 +45,17 @@ async def erase_notes(connection: Connection, tenant: str, ids: Sequence[UUID]) 
     await connection.execute(QUERIES["erase_notes"], {"ids": list(ids), "tenant": tenant})
 
 
+async def delete_empty_sessions(connection: Connection, tenant: str, *, limit: int) -> list[DictRow]:
+    """Delete sessions that have no messages any more; return ``workspace`` and ``namespace`` of each.
+
+    They are locked before it is looked: the transaction that writes into one may not have ended.
+    """
+    parameters = {"tenant": tenant, "limit": limit}
+    rows = await (await connection.execute(QUERIES["lock_empty_sessions"], parameters)).fetchall()
+    names = {name: [row[name] for row in rows] for name in ("workspace", "namespace", "session_id")}
+    return await (await connection.execute(QUERIES["delete_empty_sessions"], names | {"tenant": tenant})).fetchall()
+
+
 async def count_user_rows(pool: Pool, tenant: str, user: str) -> Mapping[str, int]:
     """Return how many rows there are of a user, by kind."""
     counts: dict[str, int] = {}

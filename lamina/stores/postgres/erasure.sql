@@ -39,9 +39,33 @@ DELETE FROM edge_evidence v USING edges e
 WHERE e.id = v.edge_id AND e.tenant = %(tenant)s AND v.user_id = %(user_id)s
 RETURNING e.id AS edge_id, e.from_id, e.to_id, e.workspace, e.namespace
 
+-- name: lock_empty_sessions
+SELECT workspace, namespace, session_id FROM sessions s
+WHERE tenant = %(tenant)s
+  AND NOT EXISTS (
+      SELECT FROM messages m
+      WHERE m.tenant = s.tenant AND m.workspace = s.workspace AND m.namespace = s.namespace
+        AND m.session_id = s.session_id
+  )
+ORDER BY workspace, namespace, session_id
+LIMIT %(limit)s
+FOR UPDATE OF s
+
+-- name: delete_empty_sessions
+DELETE FROM sessions s
+USING unnest(%(workspace)s::text[], %(namespace)s::text[], %(session_id)s::text[]) AS e (workspace, namespace, session_id)
+WHERE s.tenant = %(tenant)s AND s.workspace = e.workspace AND s.namespace = e.namespace AND s.session_id = e.session_id
+  AND NOT EXISTS (
+      SELECT FROM messages m
+      WHERE m.tenant = s.tenant AND m.workspace = s.workspace AND m.namespace = s.namespace
+        AND m.session_id = s.session_id
+  )
+RETURNING s.workspace, s.namespace
+
 -- name: count_user_profiles
 -- The profiles of a user, and the responses and answers to them, which no tier has.
 SELECT (SELECT count(*) FROM profiles WHERE tenant = %(tenant)s AND user_id = %(user_id)s)
        + (SELECT count(*) FROM profile_versions WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS profiles,
        (SELECT count(*) FROM responses WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS responses,
-       (SELECT count(*) FROM idempotency_keys WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS idempotency_keys
+       (SELECT count(*) FROM idempotency_keys
+        WHERE tenant = %(tenant)s AND user_hash = keyed_hash(%(tenant)s, %(user_id)s)) AS idempotency_keys

@@ -30,12 +30,12 @@ from lamina.policies.ranking.procedure_matching import (
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.filters import Columns, apply_filters, query_parameters
 from lamina.stores.postgres.queries import load_queries
-from lamina.stores.postgres.tier_rows import EmbeddingStatements, TierRows, VectorTable
+from lamina.stores.postgres.tier_rows import EmbeddingStatements, ErasureStatements, TierRows, VectorTable
 from lamina.text.words import compared_words, index_words, name_key
 
 QUERIES = load_queries("procedures.sql")
 
-# A procedure belongs to a workspace and to no user; it is weighed by its outcomes, not by a confidence.
+# A procedure belongs to a workspace, whoever wrote it; it is weighed by its outcomes, not by a confidence.
 COLUMNS: Columns = {
     FilterField.CATEGORY: "NULL::text",
     FilterField.OCCURRED_AT: "p.created_at",
@@ -384,4 +384,6 @@ TIER_ROWS = TierRows(
             is_cut=False,
         )
     },
+    erased={"procedures": ErasureStatements(QUERIES["erase_user_procedures"])},
+    count_user=QUERIES["count_user_procedures"],
 )

@@ -1,16 +1,31 @@
 -- name: insert_procedure
--- An equal row is returned unchanged: the empty update waits for a deletion in progress.
+-- An equal row is returned as it is: the update waits for a deletion in progress. A procedure that two users wrote is
+-- no one's.
 INSERT INTO procedures (
-    id, tenant, workspace, namespace, agent_id, trigger, trigger_key, action, content_hash, tags, metadata, source,
+    id, tenant, workspace, namespace, user_id, agent_id, trigger, trigger_key, action, content_hash, tags, metadata, source,
     strength, tsv, generation, embedding, created_at, updated_at
 ) VALUES (
-    %(id)s, %(tenant)s, %(workspace)s, %(namespace)s, %(agent_id)s, %(trigger)s, %(trigger_key)s, %(action)s,
+    %(id)s, %(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s, %(agent_id)s, %(trigger)s, %(trigger_key)s, %(action)s,
     %(content_hash)s, %(tags)s, %(metadata)s, %(source)s, %(strength)s, to_tsvector('lamina', %(words)s),
     %(generation)s, %(embedding)s, %(now)s, %(now)s
 )
 ON CONFLICT (tenant, workspace, namespace, content_hash) WHERE deleted_at IS NULL
-DO UPDATE SET tenant = excluded.tenant
+DO UPDATE SET user_id = CASE WHEN procedures.user_id = excluded.user_id THEN excluded.user_id END
 RETURNING id
+
+-- name: erase_user_procedures
+WITH page AS (
+    SELECT id FROM procedures
+    WHERE tenant = %(tenant)s AND user_id = %(user_id)s
+    ORDER BY id
+    LIMIT %(limit)s
+    FOR UPDATE
+)
+DELETE FROM procedures p USING page WHERE p.id = page.id
+RETURNING p.id, p.workspace, p.namespace
+
+-- name: count_user_procedures
+SELECT count(*) AS procedures FROM procedures WHERE tenant = %(tenant)s AND user_id = %(user_id)s
 
 -- name: get_procedure_for_update
 SELECT id, workspace, namespace, agent_id, trigger, action, tags, metadata, source, strength, successes, failures,

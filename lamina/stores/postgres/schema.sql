@@ -6,6 +6,31 @@ CREATE EXTENSION IF NOT EXISTS unaccent WITH SCHEMA public;
 COMMENT ON EXTENSION unaccent IS 'text search dictionary that removes accents';
 CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public;
 COMMENT ON EXTENSION vector IS 'vector data type and ivfflat and hnsw access methods';
+CREATE FUNCTION public.hash_user_of_key() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    NEW.user_hash := keyed_hash(NEW.tenant, NEW.user_id);
+    NEW.user_id := NULL;
+    RETURN NEW;
+END
+$$;
+CREATE TABLE public.hash_secret (
+    secret bytea NOT NULL
+);
+CREATE FUNCTION public.keyed_hash(tenant text, value text) RETURNS text
+    LANGUAGE sql STABLE STRICT
+    RETURN (SELECT ('h:'::text || encode(sha256((hash_secret.secret || sha256((hash_secret.secret || convert_to((json_build_array(keyed_hash.tenant, keyed_hash.value))::text, 'UTF8'::name))))), 'hex'::text)) FROM public.hash_secret);
+CREATE FUNCTION public.remember_former_store() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    DELETE FROM former_stores WHERE projection = NEW.projection AND store = NEW.store;
+    INSERT INTO former_stores (projection, store) VALUES (OLD.projection, OLD.store)
+    ON CONFLICT (projection, store) DO UPDATE SET left_at = now();
+    RETURN NULL;
+END
+$$;
 CREATE FUNCTION public.sha256_of(texts text[]) RETURNS bytea
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN sha256(convert_to((array_to_json(texts))::text, 'UTF8'::name));
@@ -232,13 +257,36 @@ CREATE TABLE public.epochs (
     outbox_seq bigint DEFAULT 0 NOT NULL,
     taught_at timestamp with time zone
 );
+CREATE TABLE public.erasures (
+    id uuid NOT NULL,
+    tenant text NOT NULL,
+    user_id text,
+    user_salt bytea NOT NULL,
+    user_hash bytea NOT NULL,
+    state text DEFAULT 'erasing'::text NOT NULL,
+    requested_at timestamp with time zone NOT NULL,
+    emptied_at timestamp with time zone,
+    completed_at timestamp with time zone,
+    erased jsonb DEFAULT '{}'::jsonb NOT NULL,
+    left_over jsonb DEFAULT '{}'::jsonb NOT NULL,
+    audited jsonb DEFAULT '{}'::jsonb NOT NULL,
+    waits_for jsonb DEFAULT '[]'::jsonb NOT NULL,
+    receipt json,
+    CONSTRAINT erasures_state_check CHECK ((state = ANY (ARRAY['erasing'::text, 'rewriting'::text, 'complete'::text])))
+);
+CREATE TABLE public.former_stores (
+    projection text NOT NULL,
+    store text NOT NULL,
+    left_at timestamp with time zone DEFAULT now() NOT NULL
+);
 CREATE TABLE public.idempotency_keys (
     tenant text NOT NULL,
     key text NOT NULL,
     request_hash bytea NOT NULL,
     response jsonb NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
-    user_id text
+    user_id text,
+    user_hash text
 );
 CREATE TABLE public.job_changes (
     run_id uuid NOT NULL,
@@ -488,6 +536,7 @@ CREATE TABLE public.procedures (
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
     last_used_at timestamp with time zone,
     deleted_at timestamp with time zone,
+    user_id text,
     CONSTRAINT procedures_strength_check CHECK (((strength >= (0)::double precision) AND (strength <= (1)::double precision)))
 );
 CREATE TABLE public.profile_versions (
@@ -532,6 +581,11 @@ CREATE TABLE public.provider_cache_metrics (
     recorded_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT provider_cache_metrics_check CHECK (((cached_tokens >= 0) AND (cached_tokens <= input_tokens))),
     CONSTRAINT provider_cache_metrics_input_tokens_check CHECK ((input_tokens >= 0))
+);
+CREATE TABLE public.receipt_keys (
+    id text NOT NULL,
+    public_key bytea NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL
 );
 CREATE TABLE public.response_agents (
     tenant text NOT NULL,
@@ -629,6 +683,10 @@ ALTER TABLE ONLY public.entity_embeddings
     ADD CONSTRAINT entity_embeddings_pkey PRIMARY KEY (entity_id, generation);
 ALTER TABLE ONLY public.epochs
     ADD CONSTRAINT epochs_pkey PRIMARY KEY (tenant, workspace, namespace);
+ALTER TABLE ONLY public.erasures
+    ADD CONSTRAINT erasures_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.former_stores
+    ADD CONSTRAINT former_stores_pkey PRIMARY KEY (projection, store);
 ALTER TABLE ONLY public.idempotency_keys
     ADD CONSTRAINT idempotency_keys_pkey PRIMARY KEY (tenant, key);
 ALTER TABLE ONLY public.job_changes
@@ -677,6 +735,8 @@ ALTER TABLE ONLY public.projection_stores
     ADD CONSTRAINT projection_stores_pkey PRIMARY KEY (projection);
 ALTER TABLE ONLY public.provider_cache_metrics
     ADD CONSTRAINT provider_cache_metrics_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.receipt_keys
+    ADD CONSTRAINT receipt_keys_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.response_agents
     ADD CONSTRAINT response_agents_pkey PRIMARY KEY (tenant, workspace, agent);
 ALTER TABLE ONLY public.responses
@@ -709,8 +769,11 @@ CREATE INDEX entity_embeddings_scope ON public.entity_embeddings USING btree (te
 CREATE INDEX entity_names_by_entity ON public.entity_names USING btree (entity_id);
 CREATE UNIQUE INDEX entity_names_one_of_each ON public.entity_names USING btree (tenant, workspace, namespace, public.sha256_of(key), entity_id);
 CREATE INDEX entity_names_openings ON public.entity_names USING btree (tenant, workspace, namespace, public.sha256_of(split_part(key, ' '::text, 1)));
+CREATE INDEX erasures_of_tenant ON public.erasures USING btree (tenant, requested_at);
+CREATE UNIQUE INDEX erasures_one_of_each ON public.erasures USING btree (tenant, user_id) WHERE (user_id IS NOT NULL);
+CREATE INDEX erasures_open ON public.erasures USING btree (requested_at) WHERE (state <> 'complete'::text);
 CREATE INDEX idempotency_keys_by_age ON public.idempotency_keys USING btree (tenant, created_at);
-CREATE INDEX idempotency_keys_by_user ON public.idempotency_keys USING btree (tenant, user_id) WHERE (user_id IS NOT NULL);
+CREATE INDEX idempotency_keys_by_user ON public.idempotency_keys USING btree (tenant, user_hash) WHERE (user_hash IS NOT NULL);
 CREATE INDEX job_runs_by_job ON public.job_runs USING btree (job, created_at DESC);
 CREATE INDEX job_runs_open ON public.job_runs USING btree (created_at) WHERE (state = ANY (ARRAY['queued'::text, 'running'::text, 'undoing'::text]));
 CREATE INDEX memory_links_by_source ON public.memory_links USING btree (to_id, public.sha256_of(source));
@@ -737,6 +800,7 @@ CREATE INDEX passages_by_id ON public.passages USING btree (tenant, workspace, n
 CREATE INDEX procedure_embeddings_embedding ON public.procedure_embeddings USING hnsw (embedding public.vector_cosine_ops) WITH (m='16', ef_construction='64');
 CREATE INDEX procedure_embeddings_scope ON public.procedure_embeddings USING btree (tenant, workspace, namespace, generation);
 CREATE INDEX procedures_by_id ON public.procedures USING btree (tenant, workspace, namespace, id) WHERE (deleted_at IS NULL);
+CREATE INDEX procedures_by_user ON public.procedures USING btree (tenant, user_id) WHERE (user_id IS NOT NULL);
 CREATE INDEX procedures_embedding ON public.procedures USING hnsw (embedding public.vector_cosine_ops) WITH (m='16', ef_construction='64');
 CREATE UNIQUE INDEX procedures_one_of_each ON public.procedures USING btree (tenant, workspace, namespace, content_hash) WHERE (deleted_at IS NULL);
 CREATE INDEX procedures_prefix ON public.procedures USING btree (tenant, workspace, namespace, trigger_key text_pattern_ops) WHERE (deleted_at IS NULL);
@@ -747,6 +811,8 @@ CREATE INDEX responses_of_agent ON public.responses USING btree (tenant, workspa
 CREATE UNIQUE INDEX responses_one_of_each ON public.responses USING btree (digest);
 CREATE INDEX shares_into ON public.shares USING btree (tenant, to_workspace) WHERE (revoked_at IS NULL);
 CREATE UNIQUE INDEX shares_one_of_each ON public.shares USING btree (tenant, from_workspace, from_namespace, to_workspace, segment, public.sha256_of(tags)) WHERE (revoked_at IS NULL);
+CREATE TRIGGER idempotency_keys_hashed BEFORE INSERT ON public.idempotency_keys FOR EACH ROW WHEN ((new.user_id IS NOT NULL)) EXECUTE FUNCTION public.hash_user_of_key();
+CREATE TRIGGER projection_stores_former AFTER UPDATE OF store ON public.projection_stores FOR EACH ROW WHEN (((old.store IS NOT NULL) AND (old.store IS DISTINCT FROM new.store))) EXECUTE FUNCTION public.remember_former_store();
 ALTER TABLE ONLY public.compacted_chunks
     ADD CONSTRAINT compacted_chunks_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
 ALTER TABLE ONLY public.compacted_chunks

@@ -16,7 +16,7 @@ from lamina.core.scope import Scope
 from lamina.errors import Misconfigured, Unavailable
 from lamina.stores.index.cold.collections import Collection, Layout, by_collection, collection_of, has_unknown_memory
 from lamina.stores.index.cold.open_pool import OpenPool
-from lamina.stores.index.edge.shard import FORMAT, MARKER, QdrantEdgeIndex, read_marker
+from lamina.stores.index.edge.shard import FORMAT, MARKER, QdrantEdgeIndex, before_compaction, read_marker
 from lamina.stores.index.ports import ChunkHit
 
 SHARD = "edge"
@@ -111,6 +111,13 @@ class ColdIndex:
             with self._shards.borrow(collection) as shard:
                 yield from shard.chunks(tenant)
 
+    def compact(self, tenant: str) -> None:
+        """Write the tenant's collections anew, without what was deleted from them."""
+        for collection in self.collections():
+            if collection.tenant in {None, tenant}:
+                with self._shards.borrow(collection) as shard:
+                    shard.compact(tenant)
+
     def open_count(self) -> int:
         """Return how many shards are open."""
         return len(self._shards)
@@ -147,7 +154,8 @@ class ColdIndex:
         return collection_of(self._layout, tenant, workspace, namespace)
 
     def _holds(self, collection: Collection) -> bool:
-        return (self._root / collection.name() / SHARD).is_dir()
+        folder = self._root / collection.name()
+        return (folder / SHARD).is_dir() or before_compaction(folder / SHARD).is_dir()
 
     def _own(self) -> None:
         """Lock the directory for this process; shards without a log have no lock of their own."""

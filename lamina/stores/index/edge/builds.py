@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 from uuid import UUID
 
+from lamina.core.erasures import Remnant
 from lamina.core.fingerprints import chunk_fingerprints
 from lamina.core.ports import Change, State
 from lamina.core.queries import Query
@@ -39,6 +40,10 @@ class Index(Protocol[State]):
 
     def chunks(self, tenant: str) -> Iterator[tuple[UUID, str]]:
         """Yield the memory of every chunk of a tenant with the fingerprint of its state."""
+        ...
+
+    def compact(self, tenant: str) -> None:
+        """Write the tenant's part anew, without what was deleted from it."""
         ...
 
     def close(self) -> None:
@@ -129,6 +134,11 @@ class EmbeddedIndex(Generic[IndexT]):
     async def inventory(self, tenant: str) -> Mapping[UUID, str]:
         """Return every memory of the tenant with the fingerprint of its chunks."""
         return await self._run(lambda index: chunk_fingerprints(index.chunks(tenant)))
+
+    async def compact(self, tenant: str) -> Sequence[Remnant]:
+        """Write the tenant's part anew, without what was deleted from it; nothing is left of that."""
+        await self._run(lambda index: index.compact(tenant))
+        return ()
 
     def beside(self, build: int) -> "EmbeddedBuild[IndexT]":
         """Return the index of a build, which is made when it takes its first changes."""

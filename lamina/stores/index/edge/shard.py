@@ -95,6 +95,9 @@ class QdrantEdgeIndex:
         chunks_to_index: int = CHUNKS_TO_INDEX,
         is_cold: bool = False,
     ) -> None:
+    def __init__(self, path: Path, *, dimension: int | None, by_session: bool = False, search_threads: int = 1) -> None:
+        self._path = path
+        self._search_threads = search_threads
         self._dimension = dimension
         self._by_session = by_session
         self._lock = threading.Lock()
@@ -125,6 +128,42 @@ class QdrantEdgeIndex:
         """Write everything applied so far to disk; takes some 20 ms."""
         with self._lock:
             self._shard.flush()
+
+    def compact(self, tenant: str) -> None:  # noqa: ARG002 - one shard for all
+        """Write the shard anew, without what was deleted from it, its write-ahead log included; changes wait meanwhile.
+
+        Some 1 000 chunks of 384 dimensions a second on a busy core. Searches that run are answered by the files of
+        before, which are gone after them.
+        """
+        with self._lock:
+            before = before_compaction(self._path)
+            description = {"format": FORMAT, "dimension": self._dimension}
+            parent = self._path.parent
+            with tempfile.TemporaryDirectory(dir=parent, prefix="new-", ignore_cleanup_errors=True) as folder:
+                copy = Path(folder, "copy")
+                _create(copy, self._dimension, self._search_threads, description)
+                self._copy_to(copy)
+                self._path.rename(before)
+                copy.rename(self._path)
+            self._shard = EdgeShard.load(str(self._path), _config(self._dimension, self._search_threads))
+            self._fields_to_index = INDEXES.keys() - self._shard.info().payload_schema.keys()
+            if self.count() >= self._chunks_to_index:
+                self._index_fields()
+            shutil.rmtree(before)
+
+    def _copy_to(self, path: Path) -> None:
+        copy = EdgeShard.load(str(path), _config(self._dimension, self._search_threads))
+        offset: Any = None
+        while True:
+            page = ScrollRequest(offset=offset, limit=SCROLL_PAGE, with_payload=True, with_vector=True)
+            records, offset = self._shard.scroll(page)
+            points = [Point(record.id, record.vector or {}, record.payload) for record in records]
+            if points:
+                copy.update(UpdateOperation.upsert_points(points))
+            if offset is None:
+                break
+        copy.flush()
+        copy.close()
 
     def by_words(self, query: Query) -> list[ChunkHit]:
         """Return the best chunks by BM25, best first; none for a query without words."""
@@ -213,6 +252,7 @@ def _sparse(weights: WordWeights) -> SparseVector:
 def _open(path: Path, dimension: int | None, search_threads: int, *, is_cold: bool) -> EdgeShard:
     description = {"format": FORMAT, "dimension": dimension}
     try:
+        _finish_compaction(path)
         if _is_of_an_earlier_format(path, description):
             _set_aside(path)
         if path.is_dir() and any(path.iterdir()):
@@ -227,6 +267,22 @@ def _open(path: Path, dimension: int | None, search_threads: int, *, is_cold: bo
             f"the index {path} cannot be opened: {error}",
             "stop the process that has it open, or remove it and run `lamina reindex`",
         ) from error
+
+
+def before_compaction(path: Path) -> Path:
+    """Return where the files of before a compaction lie while it ends."""
+    return path.with_name(f"{path.name}.before")
+
+
+def _finish_compaction(path: Path) -> None:
+    """Remove the files of before a compaction that was interrupted, or put them back if there are no new ones."""
+    before = before_compaction(path)
+    if not before.exists():
+        return
+    if path.exists():
+        shutil.rmtree(before)
+    else:
+        before.rename(path)
 
 
 def _is_of_an_earlier_format(path: Path, wanted: Mapping[str, Any]) -> bool:

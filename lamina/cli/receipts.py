@@ -1,0 +1,91 @@
+"""`lamina receipts`: fetch the receipts of erasures and their keys, and check a receipt offline."""
+
+import hmac
+import json
+from pathlib import Path
+from typing import Annotated
+from uuid import UUID
+
+import typer
+from rich.markup import escape
+
+from lamina.cli.common import (
+    ConfigOption,
+    DataDirOption,
+    KeyOption,
+    UrlOption,
+    client_of,
+    console,
+    errors,
+    fail,
+)
+from lamina.core.erasures import hash_user
+from lamina.core.seals import faults_of, load_public_keys, parse_document
+from lamina.errors import InvalidInput
+
+app = typer.Typer(help="Receipts of erasures: fetch, check.", no_args_is_help=True)
+FAULTY = 1
+
+
+@app.command("show")
+def show(
+    id: Annotated[UUID, typer.Argument(help="Id of the erasure, which `DELETE /v1/users` returned.")],
+    config: ConfigOption = None,
+    data_dir: DataDirOption = None,
+    url: UrlOption = None,
+    key: KeyOption = None,
+) -> None:
+    """Print the receipt of an erasure as JSON; exit 1 if it is not complete."""
+    with client_of(config, data_dir, url, key) as client:
+        erasure = client.erasure(id)
+    if not erasure["complete"]:
+        fail(f"the erasure {id} is not complete; it waits for: {'; '.join(erasure['waits_for']) or 'its turn'}")
+    print(json.dumps(erasure["receipt"], indent=1, ensure_ascii=False))  # noqa: T201 - not wrapped, not coloured
+
+
+@app.command("keys")
+def show_keys(
+    config: ConfigOption = None, data_dir: DataDirOption = None, url: UrlOption = None, key: KeyOption = None
+) -> None:
+    """Print the public keys that check receipts, in PEM."""
+    with client_of(config, data_dir, url, key) as client:
+        for found in client.receipt_keys()["keys"]:
+            print(found["pem"], end="")  # noqa: T201 - not wrapped, not coloured
+
+
+@app.command("verify")
+def verify(
+    file: Annotated[Path, typer.Argument(help="The receipt, as JSON.")],
+    key: Annotated[Path, typer.Option("--key", help="File of the public keys, from `lamina receipts keys`.")],
+    user: Annotated[str | None, typer.Option("--user", "-u", help="The user that it should be about.")] = None,
+) -> None:
+    """Check a receipt offline; exit 1, with everything that is wrong, if it was changed or is about somebody else."""
+    receipt = parse_document(_text(file))
+    faults = faults_of(receipt, load_public_keys(_text(key)))
+    if not faults and user is not None and not _is_about(receipt, user):
+        faults = [f"it is not about {user}"]
+    for fault in faults:
+        errors.print(f"[bold red]not genuine[/] {escape(fault)}", highlight=False, soft_wrap=True)
+    if faults:
+        raise typer.Exit(FAULTY)
+    remains = receipt["remains"]
+    console.print(f"genuine: erasure {receipt['id']}, complete since {receipt['completed_at']}", highlight=False)
+    for remnant in remains:
+        until = remnant["until"] or remnant["ends"]
+        line = f"  may remain in {remnant['where']}: {remnant['holds']}; until: {until}"
+        console.print(escape(line), highlight=False, soft_wrap=True)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(str(file), f"cannot be read: {error}") from error
+
+
+def _is_about(receipt: dict[str, object], user: str) -> bool:
+    match receipt.get("user"):
+        case {"salt": str(salt), "sha256": str(expected)}:
+            return hmac.compare_digest(hash_user(bytes.fromhex(salt), user).hex(), expected)
+        case _:
+            return False

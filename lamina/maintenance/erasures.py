@@ -1,0 +1,276 @@
+"""Erasures of users, from the order to the signed receipt, by whichever process is free."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from lamina.core.erasures import Erasure, ErasureState, Remnant, receipt_fields
+from lamina.core.ports import Clock
+from lamina.core.tiers import ProjectionName
+from lamina.errors import LaminaError, describe_error
+from lamina.ingest.erasure import Eraser
+from lamina.projections.audit import Drift
+from lamina.stores.postgres.erasures import ErasureTable, ReceiptKey, erasure_lock
+from lamina.stores.postgres.outbox import Outbox
+from lamina.text.hygiene import clean_id
+
+logger = logging.getLogger(__name__)
+# Most of the time the changes of a moment ago are applied within this.
+APPLY_WAIT_S = 3.0
+STEP_S = 0.05
+BETWEEN_PASSES_S = 0.5
+LOOK_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedPlaces:
+    """Everything outside of Postgres' rows that an erasure reaches.
+
+    Args:
+        audits: Compare a tenant's part of each projection with Postgres.
+        compactions: Write a tenant's part of each projection anew, without what was deleted from it.
+        forget: Empties the caches of a tenant.
+        rewrite: Writes the tables of Postgres anew, without what was deleted from them.
+        leftovers: Removes or names stores that no projection is kept in any more.
+        cached_for: How long routers may keep copies of answers in memory, which they send to nobody.
+    """
+
+    audits: Mapping[ProjectionName, Callable[[str], Awaitable[Drift]]]
+    compactions: Mapping[ProjectionName, Callable[[str], Awaitable[Sequence[Remnant]]]]
+    forget: Callable[[str], Awaitable[None]]
+    rewrite: Callable[[], Awaitable[Sequence[Remnant]]]
+    leftovers: Callable[[], Awaitable[Sequence[Remnant]]]
+    cached_for: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was found when everything of a user was looked for.
+
+    Args:
+        left: Rows of the user, by kind.
+        audited: Memories that a projection holds and Postgres does not, or in another state, by projection.
+        waits_for: Reasons to look again, in words.
+    """
+
+    left: Mapping[str, int]
+    audited: Mapping[str, int]
+    waits_for: tuple[str, ...]
+
+
+class Erasures:
+    """Orders erasures and brings them to their end.
+
+    One process of all works on them at a time, for all: the files of a store are written anew once for every erasure
+    that waits for it. What is interrupted is repeated by the next process; every step may be.
+
+    Args:
+        url: Postgres, for the lock.
+        table: The erasures.
+        outbox: Has projections repaired.
+        eraser: Erases rows.
+        places: Everything beside the rows.
+        seal: Signs a receipt; its second value is the public key, in PEM, with its id.
+        clock: The time of day.
+        wait_s: Longest time for which an order waits for its end.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        table: ErasureTable,
+        outbox: Outbox,
+        eraser: Eraser,
+        places: ErasedPlaces,
+        seal: Callable[[Mapping[str, Any]], Awaitable[tuple[Mapping[str, Any], str, str]]],
+        *,
+        clock: Clock,
+        wait_s: float,
+    ) -> None:
+        self._url = url
+        self._table = table
+        self._outbox = outbox
+        self._eraser = eraser
+        self._places = places
+        self._seal = seal
+        self._clock = clock
+        self._wait_s = wait_s
+        self._working: asyncio.Task[None] | None = None
+        self._passes: set[asyncio.Task[None]] = set()
+
+    async def order(self, tenant: str, user: str) -> Erasure:
+        """Erase a user; return the erasure when it is complete, or as it stands when that takes long.
+
+        Raises:
+            InvalidInput: If the user is no id.
+            Unavailable: If Postgres does not answer; an erasure that was ordered by then goes on.
+        """
+        erasure = await self._table.order(tenant, clean_id(user, "user"), self._clock())
+        deadline = time.monotonic() + self._wait_s
+        while True:
+            await self._work_to_the_end()
+            erasure = await self._table.get(tenant, erasure.id)
+            if erasure.is_complete or time.monotonic() > deadline:
+                return erasure
+            await asyncio.sleep(BETWEEN_PASSES_S)
+
+    async def get(self, tenant: str, id_: UUID) -> Erasure:
+        """Return an erasure of a tenant.
+
+        Raises:
+            NotFound: If there is none.
+        """
+        return await self._table.get(tenant, id_)
+
+    async def latest(self, tenant: str, limit: int) -> list[Erasure]:
+        """Return the latest erasures of a tenant, the last one first."""
+        return await self._table.latest(tenant, limit)
+
+    async def keys(self) -> list[ReceiptKey]:
+        """Return the public halves of all keys that signed receipts."""
+        return await self._table.keys()
+
+    def start(self) -> None:
+        """Work on open erasures from now on, whoever ordered them; in the event loop, once."""
+        if self._working is None:
+            self._working = asyncio.create_task(self._keep_working())
+
+    async def close(self) -> None:
+        """Stop; the next process goes on."""
+        tasks = [*self._passes, *([] if self._working is None else [self._working])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def work(self) -> None:
+        """Bring all open erasures as far as they go, unless another process is at it.
+
+        Raises:
+            Unavailable: If Postgres does not answer.
+        """
+        if not await self._table.open():
+            return
+        async with erasure_lock(self._url) as is_ours:
+            if not is_ours:
+                return
+            for erasure in await self._table.open():
+                if erasure.state is ErasureState.ERASING and erasure.user is not None:
+                    await self._empty(erasure, erasure.user)
+            if emptied := [found for found in await self._table.open() if found.state is ErasureState.REWRITING]:
+                await self._rewrite(emptied)
+
+    async def _work_to_the_end(self) -> None:
+        """Work on open erasures, also after the request that ordered one was given up."""
+        task = asyncio.create_task(self.work())
+        self._passes.add(task)
+        task.add_done_callback(self._passes.discard)
+        await asyncio.shield(task)
+
+    async def _keep_working(self) -> None:
+        while True:
+            try:
+                await self.work()
+            except Exception as error:  # noqa: BLE001 - through outages; what is open stays so
+                logger.warning("erasures: retrying: %s", describe_error(error))
+            await asyncio.sleep(LOOK_S)
+
+    async def _empty(self, erasure: Erasure, user: str) -> None:
+        """Erase the rows of a user, and look for all that is left."""
+        try:
+            await self._eraser.erase(
+                erasure.tenant, user, self._clock(), lambda erased: self._table.add_erased(erasure.id, erased)
+            )
+            look = await self._look(erasure.tenant, user)
+        except LaminaError as error:
+            await self._table.record_wait([erasure.id], [str(error)])
+            return
+        if look.waits_for:
+            await self._table.record_look(erasure.id, look.left, look.audited, look.waits_for)
+        else:
+            await self._table.mark_emptied(erasure.id, look.left, look.audited, self._clock())
+
+    async def _look(self, tenant: str, user: str) -> Look:
+        waits_for = await self._unapplied()
+        await self._places.forget(tenant)
+        audited: dict[str, int] = {}
+        for name, audit in self._places.audits.items() if not waits_for else ():
+            try:
+                audited[name] = await self._repair(name, tenant, await audit(tenant))
+            except LaminaError as error:
+                waits_for.append(f"{name}: {error}")
+        # Last, so that a row that is written meanwhile is found.
+        left = await self._eraser.count(tenant, user)
+        waits_for += [
+            f"{name}: {count} memories in it are not as in Postgres" for name, count in audited.items() if count
+        ]
+        waits_for += [f"{count} {name} of the user are there, again or still" for name, count in left.items() if count]
+        return Look(left, audited, tuple(waits_for))
+
+    async def _unapplied(self) -> list[str]:
+        """Wait a while for every projection to apply the changes of before; return those that have not."""
+        until = await self._table.last_change()
+        deadline = time.monotonic() + APPLY_WAIT_S
+        waiting = await self._table.unapplied(until, tuple(self._places.audits))
+        while waiting and time.monotonic() < deadline:
+            await asyncio.sleep(STEP_S)
+            waiting = await self._table.unapplied(until, tuple(self._places.audits))
+        return [f"{name}: {count} changes are not applied yet" for name, count in waiting.items()]
+
+    async def _repair(self, projection: ProjectionName, tenant: str, drift: Drift) -> int:
+        """Have a projection take over what differs and is not on its way; return how many memories that are."""
+        differing = [*drift.surplus, *drift.different]
+        waiting = await self._table.waiting(projection, differing) if differing else set()
+        lost = [id_ for id_ in differing if id_ not in waiting]
+        await self._outbox.enqueue(projection, tenant, lost)
+        return len(lost)
+
+    async def _rewrite(self, erasures: Sequence[Erasure]) -> None:
+        """Write the files of all stores anew, and sign the receipts."""
+        ids = [erasure.id for erasure in erasures]
+        try:
+            remnants = [
+                remnant
+                for tenant in sorted({erasure.tenant for erasure in erasures})
+                for compact in self._places.compactions.values()
+                for remnant in await compact(tenant)
+            ]
+            remnants += await self._places.rewrite()
+            remnants += await self._places.leftovers()
+        except LaminaError as error:
+            await self._table.record_wait(ids, [str(error)])
+            return
+        for erasure in erasures:
+            await self._complete(erasure, [*dict.fromkeys(remnants), *self._by_nature()])
+
+    async def _complete(self, erasure: Erasure, remnants: Sequence[Remnant]) -> None:
+        now = self._clock()
+        receipt, key_id, pem = await self._seal(receipt_fields(erasure, tuple(remnants), now))
+        # First the key: a receipt that nobody can check is none.
+        await self._table.put_key(key_id, pem)
+        await self._table.complete(erasure.id, receipt, now)
+
+    def _by_nature(self) -> list[Remnant]:
+        return [replace(CACHED, until=self._clock() + self._places.cached_for), *BY_NATURE]
+
+
+CACHED = Remnant(
+    "memory of the routers", "copies of answers, which are sent to nobody any more", "when their time is over"
+)
+BY_NATURE = (
+    Remnant(
+        "postgres/pg_wal/*",
+        "changes of rows, in the write-ahead log",
+        "when Postgres has written over its segments: after max_wal_size (1 GB) of further changes at the latest",
+    ),
+    Remnant("backups", "everything that was there when they were made", "when you delete them"),
+    Remnant(
+        "earlier versions of the archive's files",
+        "archived notes",
+        "when an object store that keeps versions, or a backup, deletes them",
+    ),
+)
