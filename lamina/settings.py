@@ -480,7 +480,7 @@ class ErasureSettings(_Section):
     """The erasure of users, and its receipts."""
 
     wait_s: float = Field(
-        10.0, ge=0, description="Seconds for which `DELETE /v1/users` waits for its end before it answers 202."
+        20.0, ge=0, description="Seconds for which `DELETE /v1/users` waits for its end before it answers 202."
     )
     rewrite_mib: int = Field(
         64,

@@ -111,6 +111,8 @@ class EmbeddedPostgres(ChildServer):
             "max_connections": str(self._settings.max_connections),
             "timezone": "UTC",
             "log_timezone": "UTC",
+            # No details: they quote values, and an erasure does not reach the log.
+            "log_error_verbosity": "terse",
         }
         arguments = [argument for name, value in options.items() for argument in ("-c", f"{name}={value}")]
         with (self.directory / "log").open("ab") as log:

@@ -231,11 +231,13 @@ class Erasures:
 
     async def _rewrite(self, erasures: Sequence[Erasure]) -> None:
         """Write the files of all stores anew, and sign the receipts."""
-        ids = [erasure.id for erasure in erasures]
+        ids, tenants = [erasure.id for erasure in erasures], sorted({erasure.tenant for erasure in erasures})
         try:
+            for tenant in tenants:  # Once more: replicas write a moment after a question was asked.
+                await self._places.forget(tenant)
             remnants = [
                 remnant
-                for tenant in sorted({erasure.tenant for erasure in erasures})
+                for tenant in tenants
                 for compact in self._places.compactions.values()
                 for remnant in await compact(tenant)
             ]

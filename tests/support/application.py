@@ -91,6 +91,7 @@ def settings_for(url: str, data_dir: Path, **overrides: Any) -> Settings:
         "embedding": HashingSettings(),
         "graph": NoGraphSettings(),
         "write": {"key_cache_s": 0},
+        "erasure": {"wait_s": 25},
         "pool": {"min_size": 0, "max_size": 8, "timeout_s": 5},
         **overrides,
     }

@@ -95,7 +95,6 @@ class QdrantEdgeIndex:
         chunks_to_index: int = CHUNKS_TO_INDEX,
         is_cold: bool = False,
     ) -> None:
-    def __init__(self, path: Path, *, dimension: int | None, by_session: bool = False, search_threads: int = 1) -> None:
         self._path = path
         self._search_threads = search_threads
         self._dimension = dimension
