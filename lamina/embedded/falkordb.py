@@ -123,6 +123,8 @@ class EmbeddedFalkorDB(ChildServer):
             # Log the changes of a statement, not its text: the texts would be run again at the next
             # start, without the index, which is made in the background; 60 000 nodes took minutes.
             "EFFECTS_THRESHOLD": "0",
+            # No stream of finished statements with their parameters beside the graph, which names users.
+            "CMD_INFO": "no",
         }
         arguments += ["--loadmodule", str(self._binaries / "falkordb.so")]
         arguments += [part for name, value in module.items() for part in (name, value)]

@@ -31,6 +31,8 @@ WRITE_TIMEOUT_S = 30.0
 LONG_READ_TIMEOUT_S = 30.0
 COMPACT_TIMEOUT_S = 600.0
 STEP_S = 0.05
+TELEMETRY = "CMD_INFO"
+TELEMETRY_DELAY_S = 1.0
 # The server ends a statement itself at its deadline; the client waits a little longer for the answer.
 GRACE_S = 0.1
 
@@ -115,12 +117,25 @@ class FalkorDBEngine:
     async def compact(self) -> Sequence[Remnant]:
         """Have the server write its files anew from its memory; nothing is left of what was deleted."""
         async with _answered(COMPACT_TIMEOUT_S):
+            await self._delete_telemetry()
             state = await self._client.info("persistence")
             if int(state["aof_enabled"]):
                 await self._rewrite("BGREWRITEAOF", "aof_rewrite_in_progress", "aof_last_bgrewrite_status")
             if int(state.get("rdb_saves", 0)) or not int(state["aof_enabled"]):
                 await self._rewrite("BGSAVE", "rdb_bgsave_in_progress", "rdb_last_bgsave_status")
         return ()
+
+    async def _delete_telemetry(self) -> None:
+        """Delete the stream of finished statements, which has their parameters; the server adds to it a moment later."""
+        _, is_on = await self._client.execute_command("GRAPH.CONFIG", "GET", TELEMETRY)
+        if is_on:
+            await self._client.execute_command("GRAPH.CONFIG", "SET", TELEMETRY, "no")
+            await asyncio.sleep(TELEMETRY_DELAY_S)
+        streams = [key async for key in self._client.scan_iter(match=f"telemetry{{{GRAPH}*")]
+        if streams:
+            await self._client.delete(*streams)
+        if is_on:
+            await self._client.execute_command("GRAPH.CONFIG", "SET", TELEMETRY, "yes")
 
     async def _rewrite(self, command: str, running: str, outcome: str) -> None:
         """Run a command that works in the background, after one that runs already, and wait for its end."""
