@@ -243,11 +243,10 @@ class Erasures:
             ]
             remnants += await self._places.rewrite()
             remnants += await self._places.leftovers()
+            for erasure in erasures:
+                await self._complete(erasure, [*dict.fromkeys(remnants), *self._by_nature()])
         except LaminaError as error:
             await self._table.record_wait(ids, [str(error)])
-            return
-        for erasure in erasures:
-            await self._complete(erasure, [*dict.fromkeys(remnants), *self._by_nature()])
 
     async def _complete(self, erasure: Erasure, remnants: Sequence[Remnant]) -> None:
         now = self._clock()

@@ -115,18 +115,25 @@ class FalkorDBEngine:
             raise Unavailable(PART, f"the server has not written to its disk within {WRITE_TIMEOUT_S:g} s")
 
     async def compact(self) -> Sequence[Remnant]:
-        """Have the server write its files anew from its memory; nothing is left of what was deleted."""
+        """Have the server write its files anew from its memory; a server that refuses to is named."""
         async with _answered(COMPACT_TIMEOUT_S):
-            await self._delete_telemetry()
-            state = await self._client.info("persistence")
-            if int(state["aof_enabled"]):
-                await self._rewrite("BGREWRITEAOF", "aof_rewrite_in_progress", "aof_last_bgrewrite_status")
-            if int(state.get("rdb_saves", 0)) or not int(state["aof_enabled"]):
-                await self._rewrite("BGSAVE", "rdb_bgsave_in_progress", "rdb_last_bgsave_status")
+            try:
+                await self._write_anew()
+            except ResponseError as error:
+                ends = f"when the server has written its files anew; asked to, it said: {error}"
+                return (Remnant("falkordb: files of the server", "what was deleted from the graph", ends),)
         return ()
 
+    async def _write_anew(self) -> None:
+        await self._delete_telemetry()
+        state = await self._client.info("persistence")
+        if int(state["aof_enabled"]):
+            await self._rewrite("BGREWRITEAOF", "aof_rewrite_in_progress", "aof_last_bgrewrite_status")
+        if int(state.get("rdb_saves", 0)) or not int(state["aof_enabled"]):
+            await self._rewrite("BGSAVE", "rdb_bgsave_in_progress", "rdb_last_bgsave_status")
+
     async def _delete_telemetry(self) -> None:
-        """Delete the stream of finished statements, which has their parameters; the server adds to it a moment later."""
+        """Delete the stream of finished statements with their parameters; the server adds to it a moment later."""
         _, is_on = await self._client.execute_command("GRAPH.CONFIG", "GET", TELEMETRY)
         if is_on:
             await self._client.execute_command("GRAPH.CONFIG", "SET", TELEMETRY, "no")

@@ -31,7 +31,7 @@ WHERE id = %(id)s
 UPDATE erasures SET left_over = %(left)s, audited = %(audited)s, waits_for = %(waits_for)s WHERE id = %(id)s
 
 -- name: record_wait
-UPDATE erasures SET waits_for = %(waits_for)s WHERE id = ANY(%(ids)s)
+UPDATE erasures SET waits_for = %(waits_for)s WHERE id = ANY(%(ids)s) AND state <> 'complete'
 
 -- name: mark_emptied
 UPDATE erasures
