@@ -6,7 +6,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 
-from deployments.access import WHOLE_TENANT, WHOLE_USER, Access
+from deployments.access import EVERYWHERE, WHOLE_TENANT, WHOLE_USER, Access
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.services import PrincipalDep, ServicesDep
@@ -49,7 +49,7 @@ async def list_erasures(services: ServicesDep, principal: PrincipalDep, limit: L
 
 
 @router.get("/erasures/keys")
-@allow(Access(Verb.ERASE, WHOLE_TENANT))
+@allow(Access(Verb.ERASE, EVERYWHERE))
 async def list_receipt_keys(services: ServicesDep, principal: PrincipalDep) -> ReceiptKeysOut:  # noqa: ARG001 - the keys are everybody's
     """List the public keys that check receipts. Needs an admin's key."""
     return ReceiptKeysOut(keys=[ReceiptKeyOut.from_attributes(key) for key in await services.erasures.keys()])
