@@ -98,7 +98,9 @@ async def respond(app: Application, user: str, word: str) -> None:
     """Store a response of a model; what is learnt afterwards ends it."""
     asked = {"user": user, "agent": "helper", "query": f"where is {word}?"}
     epoch = (await sent(app.client(), "POST", "/v1/responses/lookup", asked))["epoch"]
-    await sent(app.client(), "POST", "/v1/responses", asked | {"response": f"{word} is at sea", "epoch": epoch})
+    body = asked | {"response": f"{word} is at sea", "epoch": epoch}
+    stored = await sent(app.client(), "POST", "/v1/responses", body)
+    assert stored["stored"], stored
 
 
 async def run_jobs(app: Application) -> None:
@@ -163,10 +165,10 @@ def stores_of(files: set[str]) -> set[str]:
 
 async def test_an_erased_user_is_in_no_file_that_the_receipt_does_not_list(home: Path) -> None:
     async with installed(home) as (app, _):
+        await respond(app, ANN, MARK)
         await fill(app, ANN, MARK)
         await fill(app, BOB, BOB)
         await run_jobs(app)
-        await respond(app, ANN, MARK)
         others = await seen_by(app, BOB)
         await settled(app)
         before = stores_of(files_with(home, MARK.encode()))
