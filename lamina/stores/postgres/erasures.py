@@ -64,7 +64,7 @@ class ErasureTable:
         salt = secrets.token_bytes(_SALT_BYTES)
         row = {"id": new_id(), "tenant": tenant, "user_id": user, "now": now}
         hashed = {"user_salt": salt, "user_hash": hash_user(salt, user)}
-        rows = await self._read("order_erasure", row | hashed)
+        rows = await self._read(QUERIES["order_erasure"], row | hashed)
         return _erasure(rows[0])
 
     async def get(self, tenant: str, id_: UUID) -> Erasure:
@@ -73,78 +73,78 @@ class ErasureTable:
         Raises:
             NotFound: If there is none.
         """
-        rows = await self._read("get_erasure", {"id": id_, "tenant": tenant})
+        rows = await self._read(QUERIES["get_erasure"], {"id": id_, "tenant": tenant})
         if not rows:
             raise NotFound("erasure", str(id_))
         return _erasure(rows[0])
 
     async def latest(self, tenant: str, limit: int) -> list[Erasure]:
         """Return the latest erasures of a tenant, the last one first."""
-        return [_erasure(row) for row in await self._read("list_erasures", {"tenant": tenant, "limit": limit})]
+        return [_erasure(row) for row in await self._read(QUERIES["list_erasures"], {"tenant": tenant, "limit": limit})]
 
     async def open(self) -> list[Erasure]:
         """Return all erasures that are not complete, the oldest first."""
-        return [_erasure(row) for row in await self._read("find_open_erasures", {})]
+        return [_erasure(row) for row in await self._read(QUERIES["find_open_erasures"], {})]
 
     async def add_erased(self, id_: UUID, erased: Mapping[str, int]) -> None:
         """Add the numbers of rows that a pass erased."""
-        await self._write("add_erased", {"id": id_, "erased": Jsonb(dict(erased))})
+        await self._write(QUERIES["add_erased"], {"id": id_, "erased": Jsonb(dict(erased))})
 
     async def record_look(
         self, id_: UUID, left: Mapping[str, int], audited: Mapping[str, int], waits_for: Sequence[str]
     ) -> None:
         """Store what was found, and what the erasure waits for."""
         seen = {"left": Jsonb(dict(left)), "audited": Jsonb(dict(audited)), "waits_for": Jsonb(list(waits_for))}
-        await self._write("record_look", {"id": id_, **seen})
+        await self._write(QUERIES["record_look"], {"id": id_, **seen})
 
     async def record_wait(self, ids: Sequence[UUID], waits_for: Sequence[str]) -> None:
         """Store what erasures wait for."""
-        await self._write("record_wait", {"ids": list(ids), "waits_for": Jsonb(list(waits_for))})
+        await self._write(QUERIES["record_wait"], {"ids": list(ids), "waits_for": Jsonb(list(waits_for))})
 
     async def mark_emptied(self, id_: UUID, left: Mapping[str, int], audited: Mapping[str, int], now: datetime) -> None:
         """Record that nothing of the user is found, and forget the user's name."""
         seen = {"left": Jsonb(dict(left)), "audited": Jsonb(dict(audited))}
-        await self._write("mark_emptied", {"id": id_, "now": now, **seen})
+        await self._write(QUERIES["mark_emptied"], {"id": id_, "now": now, **seen})
 
     async def complete(self, id_: UUID, receipt: Mapping[str, Any], now: datetime) -> None:
         """Store the receipt of an erasure."""
-        await self._write("complete_erasure", {"id": id_, "receipt": Json(dict(receipt)), "now": now})
+        await self._write(QUERIES["complete_erasure"], {"id": id_, "receipt": Json(dict(receipt)), "now": now})
 
     async def put_key(self, id_: str, pem: str) -> None:
         """Store the public half of a key that signs receipts."""
-        await self._write("put_receipt_key", {"id": id_, "public_key": pem.encode()})
+        await self._write(QUERIES["put_receipt_key"], {"id": id_, "public_key": pem.encode()})
 
     async def keys(self) -> list[ReceiptKey]:
         """Return the public halves of all keys that signed receipts, the oldest first."""
-        rows = await self._read("list_receipt_keys", {})
+        rows = await self._read(QUERIES["list_receipt_keys"], {})
         return [ReceiptKey(row["id"], bytes(row["public_key"]).decode(), row["created_at"]) for row in rows]
 
     async def last_change(self) -> int:
         """Return the sequence number of the outbox's last row."""
-        return int((await self._read("last_outbox_row", {}))[0]["last_value"])
+        return int((await self._read(QUERIES["last_outbox_row"], {}))[0]["last_value"])
 
     async def unapplied(self, until: int, projections: Sequence[ProjectionName]) -> Mapping[str, int]:
         """Count the changes up to a sequence number that projections have not applied, by projection."""
-        rows = await self._read("count_outbox_until", {"until": until, "projections": list(projections)})
+        rows = await self._read(QUERIES["count_outbox_until"], {"until": until, "projections": list(projections)})
         return {row["projection"]: row["pending"] for row in rows}
 
     async def waiting(self, projection: ProjectionName, ids: Sequence[UUID]) -> set[UUID]:
         """Return those of the memories with changes that the projection has not applied."""
-        rows = await self._read("find_waiting_memories", {"projection": projection, "ids": list(ids)})
+        rows = await self._read(QUERIES["find_waiting_memories"], {"projection": projection, "ids": list(ids)})
         return {row["memory_id"] for row in rows}
 
     async def former_stores(self) -> list[FormerStore]:
         """Return the places where projections were kept before and are not now."""
-        rows = await self._read("list_former_stores", {})
+        rows = await self._read(QUERIES["list_former_stores"], {})
         return [FormerStore(row["projection"], row["store"], row["left_at"]) for row in rows]
 
-    async def _read(self, name: str, parameters: Mapping[str, Any]) -> list[DictRow]:
+    async def _read(self, query: bytes, parameters: Mapping[str, Any]) -> list[DictRow]:
         async with connect(self._pool) as connection:
-            return await (await connection.execute(QUERIES[name], parameters)).fetchall()
+            return await (await connection.execute(query, parameters)).fetchall()
 
-    async def _write(self, name: str, parameters: Mapping[str, Any]) -> None:
+    async def _write(self, query: bytes, parameters: Mapping[str, Any]) -> None:
         async with connect(self._pool) as connection:
-            await connection.execute(QUERIES[name], parameters)
+            await connection.execute(query, parameters)
 
 
 @asynccontextmanager

@@ -65,6 +65,3 @@ SELECT f.projection, f.store, f.left_at
 FROM former_stores f
 WHERE NOT EXISTS (SELECT FROM projection_stores s WHERE s.projection = f.projection AND s.store = f.store)
 ORDER BY f.projection, f.store
-
--- name: list_retired_generations
-SELECT generation, activations FROM embedding_generations WHERE NOT is_active AND retired_at IS NOT NULL

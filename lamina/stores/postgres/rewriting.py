@@ -116,7 +116,7 @@ async def _connected(url: str) -> AsyncIterator[AsyncConnection[DictRow]]:
 async def _wait_for_readers(connection: AsyncConnection[DictRow]) -> None:
     row = await (await connection.execute(QUERIES["current_transaction"])).fetchone()
     deadline = time.monotonic() + READERS_DEADLINE_S
-    while readers := await _number(connection, "find_older_readers", "readers", **(row or {})):
+    while readers := await _number(connection, QUERIES["find_older_readers"], "readers", **(row or {})):
         if time.monotonic() > deadline:
             reason = f"{readers} open transactions, or slots of standbys, may still read what was erased"
             raise Unavailable("postgres", reason)
@@ -124,7 +124,7 @@ async def _wait_for_readers(connection: AsyncConnection[DictRow]) -> None:
 
 
 async def _rewrite(connection: AsyncConnection[DictRow], table: str, largest_bytes: int) -> Remnant | None:
-    is_small = await _number(connection, "measure_table", "size_bytes", table=table) <= largest_bytes
+    is_small = await _number(connection, QUERIES["measure_table"], "size_bytes", table=table) <= largest_bytes
     is_cleared = await _clear_statistics(connection, table)
     if is_small:
         await _with_lock(connection, f"VACUUM (FULL, ANALYZE) public.{table}")
@@ -156,10 +156,10 @@ async def _clear_statistics(connection: AsyncConnection[DictRow], table: str) ->
 
 
 async def _rewrite_statistics(connection: AsyncConnection[DictRow]) -> Remnant | None:
-    before = await _number(connection, "file_of_statistics", "number")
+    before = await _number(connection, QUERIES["file_of_statistics"], "number")
     await _with_lock(connection, f"VACUUM (FULL) pg_catalog.{_STATISTICS}")
     # Without the right to do it, Postgres warns and goes on.
-    after = await _number(connection, "file_of_statistics", "number")
+    after = await _number(connection, QUERIES["file_of_statistics"], "number")
     return _statistics_remnant("memories") if after == before else None
 
 
@@ -188,7 +188,7 @@ async def _with_lock(connection: AsyncConnection[DictRow], command: str) -> None
         await connection.execute(b"RESET lock_timeout")
 
 
-async def _number(connection: AsyncConnection[DictRow], name: str, column: str, **parameters: object) -> int:
-    row = await (await connection.execute(QUERIES[name], parameters)).fetchone()
+async def _number(connection: AsyncConnection[DictRow], query: bytes, column: str, **parameters: object) -> int:
+    row = await (await connection.execute(query, parameters)).fetchone()
     assert row is not None  # noqa: S101 - an aggregate, or a function
     return int(row[column])

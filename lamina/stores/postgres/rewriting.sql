@@ -3,10 +3,10 @@ SELECT pg_current_xact_id()::text AS xid
 
 -- name: find_older_readers
 -- Those who may still read what was deleted before a transaction: sessions of this database, prepared transactions, and
--- standbys, by way of their slots.
+-- standbys, by way of their slots. Autovacuum reads nothing that others deleted, but while it takes samples.
 SELECT count(*) AS readers FROM (
     SELECT FROM pg_stat_activity
-    WHERE datname = current_database() AND pid <> pg_backend_pid()
+    WHERE datname = current_database() AND pid <> pg_backend_pid() AND query !~ '^autovacuum: VACUUM (?!ANALYZE)'
       AND (age(backend_xmin) > age(%(xid)s::text::xid) OR age(backend_xid) > age(%(xid)s::text::xid))
     UNION ALL
     SELECT FROM pg_prepared_xacts WHERE database = current_database() AND age(transaction) > age(%(xid)s::text::xid)
