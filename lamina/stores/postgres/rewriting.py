@@ -19,58 +19,6 @@ from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("rewriting.sql")
 
-# Every table that may name a user or hold a text; a test compares with the schema.
-REWRITTEN = (
-    "archived_notes",
-    "compacted_chunks",
-    "documents",
-    "edge_evidence",
-    "edges",
-    "embedding_cache",
-    "entities",
-    "entity_embeddings",
-    "entity_names",
-    "idempotency_keys",
-    "job_changes",
-    "job_partitions",
-    "memory_links",
-    "message_chunks",
-    "messages",
-    "note_chunks",
-    "note_versions",
-    "notes",
-    "passage_chunks",
-    "passages",
-    "procedure_embeddings",
-    "procedure_outcomes",
-    "procedures",
-    "profile_versions",
-    "profiles",
-    "responses",
-    "sessions",
-    "erasures",
-)
-# Those of the tenant, its workspaces, agents, keys and stores, with ids and numbers.
-LEFT_ALONE = (
-    "api_keys",
-    "archive_folders",
-    "archive_identity",
-    "embedding_generations",
-    "epochs",
-    "former_stores",
-    "hash_secret",
-    "job_runs",
-    "memory_profiles",
-    "note_sources",
-    "outbox",
-    "projection_stores",
-    "provider_cache_metrics",
-    "receipt_keys",
-    "response_agents",
-    "schema_migrations",
-    "shares",
-    "stale_words",
-)
 LOCK_TIMEOUT_S = 1.0
 LOCK_ATTEMPTS = 10
 READERS_DEADLINE_S = 5.0
@@ -94,7 +42,8 @@ async def rewrite_tables(url: str, *, largest_bytes: int) -> list[Remnant]:
     async with _connected(url) as connection:
         await connection.execute(QUERIES["forget_cursors"])
         await _wait_for_readers(connection)
-        remnants = [await _rewrite(connection, table, largest_bytes) for table in REWRITTEN]
+        tables = await (await connection.execute(QUERIES["list_tables"])).fetchall()
+        remnants = [await _rewrite(connection, row["name"], largest_bytes) for row in tables]
         remnants.append(await _rewrite_statistics(connection))
         # Files of before are empty by now; this removes them.
         with suppress(psycopg.errors.InsufficientPrivilege):
