@@ -60,6 +60,8 @@ NOT_USER = (*PLACE, "agent")
 TEXT = "The boat is painted on Monday"
 CALL = {"provider": "p", "model": "m", "input_tokens": 1, "cached_tokens": 1}
 STATEMENTS = {
+    "erasure": "INSERT INTO erasures (id, tenant, user_salt, user_hash, state, requested_at) "
+    "VALUES (%(id)s, %(tenant)s, '', '', 'complete', now())",
     "run": "INSERT INTO job_runs (id, job, tenant, workspace, namespace, state, is_dry_run, is_forced, requested_by, "
     "moment) VALUES (%(id)s, 'sweep', %(tenant)s, %(workspace)s, %(namespace)s, 'queued', true, false, 'api', now())",
     "archived note": "INSERT INTO archived_notes (id, tenant, workspace, namespace, user_id, content_hash, file, "
@@ -120,6 +122,9 @@ EXAMPLES: dict[Route, Example] = {
     ("DELETE", "/v1/archive/notes/{id}"): Example(of="archived note", expected=frozenset({503})),
     ("POST", "/v1/archive/restore"): Example(body={"ids": ["…"]}, of="archived note", expected=frozenset({503})),
     ("DELETE", "/v1/users"): Example(("user",), must_name=True),
+    ("GET", "/v1/erasures"): Example(),
+    ("GET", "/v1/erasures/keys"): Example(),
+    ("GET", "/v1/erasures/{id}"): Example(of="erasure"),
     ("POST", "/v1/responses/lookup"): Example(ALL, {"query": TEXT}),
     ("POST", "/v1/responses"): Example(ALL, {"query": TEXT, "response": "yes"}),
     ("POST", "/v1/providers/cache-metrics"): Example(("workspace", "agent"), {"calls": ["…"]}),
