@@ -104,7 +104,7 @@ class Erasures:
         self._passes: set[asyncio.Task[None]] = set()
 
     async def order(self, tenant: str, user: str) -> Erasure:
-        """Erase a user; return the erasure when it is complete, or as it stands when that takes long.
+        """Erase a user; return the erasure when it is complete, or as it stands when that takes long or is held up.
 
         Raises:
             InvalidInput: If the user is no id.
@@ -112,11 +112,14 @@ class Erasures:
         """
         erasure = await self._table.order(tenant, clean_id(user, "user"), self._clock())
         deadline = time.monotonic() + self._wait_s
+        held_up_by: tuple[str, ...] = ()
         while True:
             await self._work_to_the_end()
             erasure = await self._table.get(tenant, erasure.id)
-            if erasure.is_complete or time.monotonic() > deadline:
+            is_held_up = bool(erasure.waits_for) and erasure.waits_for == held_up_by
+            if erasure.is_complete or is_held_up or time.monotonic() > deadline:
                 return erasure
+            held_up_by = erasure.waits_for
             await asyncio.sleep(BETWEEN_PASSES_S)
 
     async def get(self, tenant: str, id_: UUID) -> Erasure:
