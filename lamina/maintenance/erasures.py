@@ -189,8 +189,8 @@ class Erasures:
                 erasure.tenant, user, self._clock(), lambda erased: self._table.add_erased(erasure.id, erased)
             )
             look = await self._look(erasure.tenant, user)
-        except LaminaError as error:
-            await self._table.record_wait([erasure.id], [str(error)])
+        except Exception as error:  # noqa: BLE001 - the others go on
+            await self._hold([erasure], error)
             return
         if look.waits_for:
             await self._table.record_look(erasure.id, look.left, look.audited, look.waits_for)
@@ -234,7 +234,7 @@ class Erasures:
 
     async def _rewrite(self, erasures: Sequence[Erasure]) -> None:
         """Write the files of all stores anew, and sign the receipts."""
-        ids, tenants = [erasure.id for erasure in erasures], sorted({erasure.tenant for erasure in erasures})
+        tenants = sorted({erasure.tenant for erasure in erasures})
         try:
             for tenant in tenants:  # Once more: replicas write a moment after a question was asked.
                 await self._places.forget(tenant)
@@ -248,8 +248,13 @@ class Erasures:
             remnants += await self._places.leftovers()
             for erasure in erasures:
                 await self._complete(erasure, [*dict.fromkeys(remnants), *self._by_nature()])
-        except LaminaError as error:
-            await self._table.record_wait(ids, [str(error)])
+        except Exception as error:  # noqa: BLE001 - it is tried again
+            await self._hold(erasures, error)
+
+    async def _hold(self, erasures: Sequence[Erasure], error: Exception) -> None:
+        if not isinstance(error, LaminaError):
+            logger.warning("erasures: retrying", exc_info=error)
+        await self._table.record_wait([erasure.id for erasure in erasures], [describe_error(error)])
 
     async def _complete(self, erasure: Erasure, remnants: Sequence[Remnant]) -> None:
         now = self._clock()
