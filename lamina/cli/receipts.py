@@ -9,16 +9,8 @@ from uuid import UUID
 import typer
 from rich.markup import escape
 
-from lamina.cli.common import (
-    ConfigOption,
-    DataDirOption,
-    KeyOption,
-    UrlOption,
-    client_of,
-    console,
-    errors,
-    fail,
-)
+from lamina.cli.common import ConfigOption, DataDirOption, KeyOption, UrlOption, client_of, fail
+from lamina.cli.console import console, errors
 from lamina.core.erasures import hash_user
 from lamina.core.seals import faults_of, load_public_keys, parse_document
 from lamina.errors import InvalidInput
