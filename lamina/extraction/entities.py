@@ -26,6 +26,12 @@ _ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]{1,15}://[^\s<>\"]+|\bwww\.[^\s<>\"]+|
 _EMAIL = re.compile(r"(?<![\w.+-])[\w+-][\w.+-]{0,63}@[\w-]{1,63}(?:\.[\w-]{1,63})+")
 _HANDLE = re.compile(r"(?<![\w@./])@[A-Za-z0-9_]{2,39}\b(?![/.@])")
 _QUOTED = re.compile(r"[“«\"](?P<title>[^\s“”«»\"][^“”«»\"\n]{1,120})[”»\"]")
+# Employers whose names no capitals show: with an ampersand between two words, or with a number in front.
+_EMPLOYER = regex.compile(
+    r"\b(?:work(?:s|ed|ing)?|employed|job|joined|left) (?:(?:at|for|by|with) )?(?P<name>\p{Lu}[\p{L}\p{M}'’-]*+ (?:& "
+    r"\p{Lu}[\p{L}\p{M}'’-]*+)"
+    r"|\d+(?:&\d+|\p{Lu}[\p{L}\p{N}]*+)(?! ?[ap]m\b))"
+)
 _ENDS_SENTENCE = re.compile(r"[^\s,;'’&/%)$€£+-]|\n|(?:^|\s)-\s")
 _ARTICLE = re.compile(r"^(?:The|A|An) (?=\S)")
 _POSSESSIVE = re.compile(r"['’]s$", re.IGNORECASE)
@@ -151,7 +157,7 @@ def find_mentions(texts: Sequence[str]) -> list[list[Mention]]:
 
 
 def _mentions(text: str, words: Sequence[_Word], inner: set[str], small: set[str]) -> list[Mention]:
-    marked = [*_titles(text), *_addresses(text)]
+    marked = [*_titles(text), *_addresses(text), *_employers(text)]
     spelled = [_mention(text, words, first, last, inner) for first, last in _name_spans(words, inner, small)]
     kept: list[Mention] = []
     for mention in sorted([*marked, *spelled], key=lambda found: (found.start, -found.end)):
@@ -322,6 +328,11 @@ def _titles(text: str) -> Iterator[Mention]:
         if _is_title(title):
             start = match.start("title") + match["title"].index(title)
             yield Mention(start, start + len(title), _written_name(title), "thing", is_sure=True)
+
+
+def _employers(text: str) -> Iterator[Mention]:
+    for match in _EMPLOYER.finditer(text):
+        yield Mention(*match.span("name"), _written_name(match["name"]), "organisation", is_sure=True)
 
 
 def _is_title(title: str) -> bool:

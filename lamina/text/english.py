@@ -94,6 +94,21 @@ CALENDAR_WORDS = frozenset((*WEEKDAYS, *MONTHS)) | listed(
     "mon tue tues wed thu thur thurs fri sat sun jan feb mar apr jun jul aug sep sept oct nov dec am pm"
 )
 
+OCCASIONS = listed(
+    """
+    winter winters summer summers spring springs autumn fall morning mornings evening evenings afternoon afternoons
+    night nights weekend weekends weekday weekdays workdays week weeks month months year years decade day days
+    mondays tuesdays wednesdays thursdays fridays saturdays sundays christmas easter ramadan end beginning start
+    meantime meanwhile future past fact short general summary addition particular practice theory principle case
+    truth reality total contrast return retrospect hindsight opinion experience view spare free time times twenties
+    thirties forties fifties sixties teens childhood youth hurry rush house home family country city town village
+    area neighbourhood neighborhood region culture kitchen garden team company office department job line work
+    class school university college meeting workshop retro standup call hand average top side holiday holidays
+    vacation behalf paper foot budget basis
+    """
+)
+"""Of what stands behind "in" and "on" in front of a statement: when, and on which occasion, in ordinary life."""
+
 NEGATIONS = listed("not no never none nobody nothing neither nor cannot without hardly lacks refuses stopped")
 
 _UP_TO_TWENTY = """

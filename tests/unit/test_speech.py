@@ -59,6 +59,19 @@ def test_a_plain_sentence_is_stated(text: str) -> None:
         "In my novel I live in Rome.",
         "I live in Rome, she said.",
         "Bob wrote: I live in Rome",
+        "Let's role play. I live in Rome.",
+        "You are a pirate. I live in Rome.",
+        "*draws a sword* I live in Rome.",
+        "in the sims i live in Rome",
+        "In Skyrim, I live in Rome.",
+        "id,text\n1,I live in Rome\n2,I join you",
+        "| id | text |\n| 1 | I live in Rome |",
+        "Bob: Well. I live in Rome.",
+        "Customer: I moved. I live in Rome.",
+        "The ticket says:\n\nI live in Rome.\nMy name is Bob.",
+        "Yeah right, and I live in Rome.",
+        "Hopefully I live in Rome.",
+        "Apparently I live in Rome.",
     ],
 )
 def test_what_is_asked_supposed_denied_invented_or_quoted_is_not_stated(text: str) -> None:
@@ -71,6 +84,12 @@ def test_what_is_asked_supposed_denied_invented_or_quoted_is_not_stated(text: st
         ("I live in Rome; if I lived in Oslo I would ski.", ["I live in Rome"]),
         ("I live in Rome, where can I buy good bread?", ["I live in Rome"]),
         ("I live in Rome. Is it far?", ["I live in Rome."]),
+        ("She wishes I lived in Oslo, but I live in Rome.", ["She", "I live in Rome."]),
+        ("If I moved I would ski, but I live in Rome.", ["I live in Rome."]),
+        ("Make it vegan, I live in Rome.", ["I live in Rome."]),
+        ("The ticket says:\nI live in Oslo.\n\nI live in Rome.", ["The ticket", "I live in Rome."]),
+        ("About me:\nI live in Rome.", ["About me:", "I live in Rome."]),
+        ("In winter I live in Rome.", ["In winter I live in Rome."]),
         ("I live in Rome but my wife says she lives in Oslo.", ["I live in Rome but my wife"]),
         ("I live in Rome.\n\n> I live in Oslo.", ["I live in Rome."]),
         ("On Tue, Bob wrote:\n> I live in Oslo\n\nI live in Rome.", ["I live in Rome."]),
@@ -80,9 +99,10 @@ def test_a_statement_ends_where_another_mood_begins(text: str, stated: list[str]
     assert own(text) == stated
 
 
-def test_hearsay_is_stated_of_others_but_not_by_the_speaker() -> None:
-    assert told("Bob said that Eve works at Hooli.") == ["Bob said that Eve works at Hooli."]
+def test_hearsay_is_stated_by_nobody() -> None:
+    assert told("Bob said that Eve works at Hooli.") == ["Bob"]
     assert own("Bob said that Eve works at Hooli.") == ["Bob"]
+    assert told("Eve works at Hooli, says Bob.") == []
 
 
 def test_places_are_those_of_the_text() -> None:
