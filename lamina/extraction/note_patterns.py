@@ -4,8 +4,9 @@ Decisions, outcomes and strategies are known by a subject and its verb; what peo
 begin with "I" or "my" and tell something lasting: "I have two brothers", not "I have to go".
 """
 
-import re
 from dataclasses import dataclass
+
+import regex
 
 from lamina.core.memories import Category
 from lamina.text.english import listed
@@ -161,14 +162,15 @@ class NoteRule:
 
     category: Category
     importance: float
-    pattern: re.Pattern[str]
+    pattern: "regex.Pattern[str]"
     words: frozenset[str]
     opens: bool = True
 
 
 def _rule(category: Category, words: str, *patterns: str, opens: bool = True) -> NoteRule:
-    # A clause begins with a word, and a text has far fewer words than places.
-    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(patterns)})", re.IGNORECASE)
+    alternatives = "|".join(patterns)
+    # Tried at the given place alone: a clause's subject may be long, and a text has far fewer clauses than places.
+    pattern = regex.compile(rf"\G(?:{alternatives})" if opens else alternatives, regex.IGNORECASE)
     return NoteRule(category, _IMPORTANCE[category], pattern, listed(words), opens)
 
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from uuid import UUID
 
+import regex
+
 from lamina.core.memories import Extraction, Message, Note, Role
 from lamina.core.profiles import ProfileStatement
 from lamina.extraction.clauses import clause_starts
@@ -121,7 +123,7 @@ def _is_stated(sentence: Statement, rule: NoteRule) -> bool:
     )
 
 
-def _is_dependent(before: str, match: re.Match[str]) -> bool:
+def _is_dependent(before: str, match: "regex.Match[str]") -> bool:
     """Report whether the clause of a match only says which thing is meant, or when: "the house where I live"."""
     if not _PERSON.match(match.group()):
         return False
