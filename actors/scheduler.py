@@ -18,6 +18,7 @@ from lamina.core.metrics import JOB_ORDERS, CallOutcome
 from lamina.core.runs import BY_SCHEDULE, JobName, Order, Run
 from lamina.errors import LaminaError
 from lamina.maintenance.schedule import schedules
+from lamina.private_files import deny_others
 from lamina.settings import Settings
 from lamina.stores.postgres.connection import Connection, listen
 from lamina.stores.postgres.generations import lacks_vectors
@@ -48,6 +49,7 @@ class Scheduler:
     """
 
     def __init__(self, settings: Settings) -> None:
+        deny_others()
         self._settings = settings
         self._launch = _launcher(settings.jobs.launcher)
         self._pool = build_pool(settings)

@@ -15,6 +15,7 @@ from lamina.core.ports import Change, Projection, Rebuildable
 from lamina.core.queries import Failure, Query, Ranking
 from lamina.core.tiers import ProjectionName, Source, TierName
 from lamina.errors import Unavailable
+from lamina.private_files import deny_others
 from lamina.projections.audit import Drift, audit
 from lamina.projections.ownership import claim_projection
 from lamina.settings import Settings
@@ -40,6 +41,7 @@ class SearcherDeployment:
     """
 
     def __init__(self, tier: TierName, settings: Settings, generation: Generation) -> None:
+        deny_others()
         pool = build_pool(settings)
         self._outbox = Outbox(pool)
         self._generation = generation

@@ -6,6 +6,7 @@ from uuid import UUID
 import ray
 
 from jobs.runner import TRIES, process_loop, resume
+from lamina.private_files import deny_others
 from lamina.settings import JobsSettings, Settings
 
 
@@ -27,4 +28,5 @@ def driver_options(jobs: JobsSettings) -> dict[str, Any]:
 
 def drive(settings: Settings, run: UUID) -> None:
     """Drive a run to its end."""
+    deny_others()
     process_loop().run(resume(settings, run))

@@ -18,6 +18,7 @@ from lamina.core.runs import JobName, Order, Run, RunCounts, RunState, error_lin
 from lamina.errors import LaminaError
 from lamina.maintenance.driver import FanOut, fan_out_over
 from lamina.maintenance.undo import Undo
+from lamina.private_files import deny_others
 from lamina.settings import MIB, JobsSettings, Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.job_runs import JobRuns
@@ -59,6 +60,7 @@ def worker_options(limits: JobsSettings) -> dict[str, Any]:
 
 def work(settings: Settings, run: Run, partition: int) -> None:
     """Work through one partition, in a process of its own with a lower priority than the service's."""
+    deny_others()
     os.setpriority(os.PRIO_PROCESS, 0, min(LOWEST, NICENESS + settings.jobs.nice))
 
     async def act(pool: Pool) -> None:

@@ -11,12 +11,15 @@ from typing import IO
 
 from lamina.core.principals import KeyRole
 from lamina.errors import Misconfigured
+from lamina.private_files import OTHERS, close_to_others, every_path, make_private, private_opener
 from lamina.stores.postgres.keys import create_key, key_is_valid
 
 LOCAL_TENANT = "local"
 _KEY_FILE = "local.key"
 _SERVICE_FILE = "service.json"
 _LOCK_FILE = "lock"
+# By name: a folder that was given as data directory may hold what is not ours. Embedded servers close their own.
+_OURS = (_KEY_FILE, _SERVICE_FILE, _LOCK_FILE, "graph.unreadable", "edge", "archive")
 LOCK_ATTEMPTS = 10
 LOCK_PAUSE_S = 0.05
 
@@ -39,7 +42,8 @@ class LocalService:
     def announced(self, data_dir: Path) -> Iterator[None]:
         """Keep address and pid in a file of the data directory while the instance runs."""
         file = data_dir / _SERVICE_FILE
-        file.write_text(json.dumps({name: value for name, value in asdict(self).items() if name != "key"}))
+        with open(file, "w", opener=private_opener) as opened:
+            json.dump({name: value for name, value in asdict(self).items() if name != "key"}, opened)
         try:
             yield
         finally:
@@ -70,15 +74,16 @@ def _is_locked(data_dir: Path) -> bool:
 
 @contextmanager
 def data_dir_lock(data_dir: Path) -> Iterator[None]:
-    """Lock the data directory for this process alone.
+    """Lock the data directory for this process alone, and close what is in it to other users of the machine.
 
     Raises:
         Misconfigured: If another process holds it.
     """
-    data_dir.mkdir(parents=True, exist_ok=True)
-    with (data_dir / _LOCK_FILE).open("w") as lock:
+    make_private(data_dir)
+    with open(data_dir / _LOCK_FILE, "w", opener=private_opener) as lock:
         if not _try_lock(lock):
             raise Misconfigured(f"another Lamina runs on {data_dir.resolve()}", "stop it, or choose another data_dir")
+        close_to_others([path for name in _OURS for path in every_path(data_dir / name)], denied=OTHERS)
         yield
 
 
@@ -100,7 +105,6 @@ def ensure_local_key(data_dir: Path, url: str) -> str:
     if file.exists() and key_is_valid(url, file.read_text().strip()):
         return file.read_text().strip()
     key = create_key(url, tenant=LOCAL_TENANT, role=KeyRole.ADMIN, name="local")
-    file.touch(mode=0o600)
-    file.chmod(0o600)
-    file.write_text(key)
+    with open(file, "w", opener=private_opener) as opened:
+        opened.write(key)
     return key

@@ -16,6 +16,7 @@ from lamina.client import Client
 from lamina.embedded import running_url
 from lamina.errors import LaminaError, Misconfigured
 from lamina.local import find_service
+from lamina.private_files import deny_others
 from lamina.secret_files import variable_or_file
 from lamina.settings import EmbeddedPostgresSettings, PostgresServerSettings, Settings, load_settings
 
@@ -32,7 +33,8 @@ LimitOption = Annotated[int, typer.Option("--limit", "-n", help="Most results.")
 
 
 def guarded(app: typer.Typer) -> None:
-    """Run a command line; an error of ours is one line, never a traceback."""
+    """Run a command line; an error of ours is one line, never a traceback, and files are their owner's alone."""
+    deny_others()
     try:
         app()
     except LaminaError as error:

@@ -5,12 +5,11 @@ from typing import Annotated
 from uuid import UUID
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
 from lamina.cli.common import ConfigOption, DataDirOption, database_of
-from lamina.cli.console import console
+from lamina.cli.console import SafeConsole, console
 from lamina.core.principals import Bounds, KeyInfo, KeyRole, Verb, new_principal
 from lamina.stores.postgres.keys import list_keys, revoke_key, rotate_key, store_key
 from lamina.wiring.stores import utc_now
@@ -52,7 +51,7 @@ def show_keys(config: ConfigOption = None, data_dir: DataDirOption = None) -> No
         texts = (key.tenant, key.role, key.name, f"{key.hint}…", _narrowing(key))
         table.add_row(str(key.id), *map(escape, texts), *times)
     # In a pipe there is no width to fit, and a line a key is what other programs read.
-    (console if console.is_terminal else Console(width=PIPE_WIDTH)).print(table)
+    (console if console.is_terminal else SafeConsole(width=PIPE_WIDTH)).print(table)
 
 
 @app.command("rotate")

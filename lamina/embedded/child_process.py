@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from lamina.errors import Misconfigured
+from lamina.private_files import OTHERS, close_to_others, every_path, make_private
 
 logger = logging.getLogger(__name__)
 STOP_TIMEOUT_S = 20.0
@@ -83,7 +84,7 @@ class ChildServer(ABC):
             Misconfigured: If one of them is a link or belongs to another user, who could lead the server elsewhere.
         """
         for directory in (self.directory, self._sockets):
-            directory.mkdir(parents=True, exist_ok=True)
+            make_private(directory)
             found = directory.lstat()
             if stat.S_ISLNK(found.st_mode) or found.st_uid not in {os.geteuid(), owner and owner.pw_uid}:
                 raise Misconfigured(
@@ -92,6 +93,7 @@ class ChildServer(ABC):
             if owner:
                 os.chown(directory, owner.pw_uid, owner.pw_gid)
             directory.chmod(stat.S_IRWXU)
+        close_to_others(every_path(self.directory), denied=OTHERS)
 
 
 def die_with_parent(parent: int, number: int) -> Callable[[], None] | None:

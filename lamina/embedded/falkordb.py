@@ -18,6 +18,7 @@ from pathlib import Path
 
 from lamina.embedded.child_process import STOP_TIMEOUT_S, ChildServer, die_with_parent, wheel_folder
 from lamina.errors import Misconfigured
+from lamina.private_files import OTHERS, private_opener
 from lamina.settings import EmbeddedFalkorDBSettings
 
 logger = logging.getLogger(__name__)
@@ -128,10 +129,11 @@ class EmbeddedFalkorDB(ChildServer):
         }
         arguments += ["--loadmodule", str(self._binaries / "falkordb.so")]
         arguments += [part for name, value in module.items() for part in (name, value)]
-        with (self.directory / "log").open("wb") as log:
+        with open(self.directory / "log", "wb", opener=private_opener) as log:
             return subprocess.Popen(
                 [self._binaries / "redis-server", *arguments],
                 stdin=subprocess.DEVNULL,
+                umask=OTHERS,
                 stdout=log,
                 stderr=log,
                 cwd="/",
@@ -177,7 +179,8 @@ def _mark(directory: Path) -> None:
             f"{directory} is not empty and no graph of Lamina ({strangers[0]} lies there)",
             "move it away, or choose another data_dir",
         )
-    marker.write_text(json.dumps({"format": _FORMAT}))
+    with open(marker, "w", opener=private_opener) as opened:
+        json.dump({"format": _FORMAT}, opened)
 
 
 def _refuse_other_format(marker: Path) -> None:

@@ -19,6 +19,7 @@ from lamina.embedded.child_process import (
     wheel_folder,
 )
 from lamina.errors import Misconfigured
+from lamina.private_files import OTHERS, private_opener
 from lamina.settings import EmbeddedPostgresSettings
 
 logger = logging.getLogger(__name__)
@@ -72,8 +73,9 @@ class EmbeddedPostgres(ChildServer):
     def _prepare_directories(self) -> None:
         self._make_directories(self._user)
         if self._user:
-            _let_traverse(self.directory)
-            _let_traverse(self._binaries)
+            _let_pass(self.directory.parent, self._user)
+            _let_traverse(self.directory, self._user.pw_gid)
+            _let_traverse(self._binaries, self._user.pw_gid)
 
     def _initialise(self) -> None:
         options = [
@@ -115,10 +117,11 @@ class EmbeddedPostgres(ChildServer):
             "log_error_verbosity": "terse",
         }
         arguments = [argument for name, value in options.items() for argument in ("-c", f"{name}={value}")]
-        with (self.directory / "log").open("ab") as log:
+        with open(self.directory / "log", "ab", opener=private_opener) as log:
             return subprocess.Popen(
                 [self._binaries / "postgres", "-D", str(self.directory), *arguments],
                 stdin=subprocess.DEVNULL,
+                umask=OTHERS,
                 stdout=log,
                 stderr=log,
                 cwd="/",  # The unprivileged user may be unable to enter this process's folder.
@@ -166,13 +169,21 @@ def _unprivileged_user() -> pwd.struct_passwd | None:
         return pwd.getpwnam(SYSTEM_USER)
 
 
-def _let_traverse(path: Path) -> None:
+def _let_pass(folder: Path, user: pwd.struct_passwd) -> None:
+    """Let the unprivileged user's group, which is its own, pass through the data directory, and nobody else."""
+    found = folder.stat()
+    if found.st_uid == os.geteuid() and not found.st_mode & stat.S_IXOTH:
+        os.chown(folder, -1, user.pw_gid)
+        folder.chmod(stat.S_IMODE(found.st_mode) | stat.S_IXGRP)
+
+
+def _let_traverse(path: Path, gid: int) -> None:
     """Let the unprivileged user traverse the parents of a path; it can read nothing more."""
     for parent in path.resolve().parents:
-        mode = parent.stat().st_mode
-        if not mode & stat.S_IXOTH:
+        found = parent.stat()
+        if not (found.st_mode & stat.S_IXOTH or (found.st_gid == gid and found.st_mode & stat.S_IXGRP)):
             logger.warning("%s: letting the user %s pass through, for postgres cannot run as root", parent, SYSTEM_USER)
-            parent.chmod(mode | stat.S_IXOTH)
+            parent.chmod(stat.S_IMODE(found.st_mode) | stat.S_IXOTH)
 
 
 def _refuse_other_version(directory: Path, version: int) -> None:

@@ -6,6 +6,7 @@ from typing import assert_never
 from uuid import uuid4
 
 from lamina.core.tiers import ProjectionName
+from lamina.private_files import make_private, private_opener
 from lamina.settings import (
     EmbeddedFalkorDBSettings,
     FalkorDBServerSettings,
@@ -76,6 +77,6 @@ def folder_identity(folder: Path) -> str:
 
 def identify_folder(folder: Path) -> None:
     """Give a folder of indexes an identity, if it has none."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with suppress(FileExistsError), (folder / IDENTITY).open("x") as file:
+    make_private(folder)
+    with suppress(FileExistsError), open(folder / IDENTITY, "x", opener=private_opener) as file:
         file.write(uuid4().hex)

@@ -23,6 +23,7 @@ from fsspec.core import split_protocol, url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
 from lamina.errors import InvalidInput, Misconfigured, Unavailable
+from lamina.private_files import make_private, private_opener
 from lamina.stores.archive.notes import FORMAT, ArchivedNote, UnreadableArchive, check_format, from_parquet, to_parquet
 
 DATA = ".parquet"
@@ -381,10 +382,10 @@ def _translate_errors(file: str) -> Iterator[None]:
 
 def _replace_on_disk(path: Path, data: bytes) -> None:
     """Replace a file so that a power cut leaves the old one or the new one: rows are deleted after this."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _make_folders(path.parent)
     part = _temporary_path(str(path))
     try:
-        with Path(part).open("xb") as file:
+        with open(Path(part), "xb", opener=private_opener) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -392,6 +393,12 @@ def _replace_on_disk(path: Path, data: bytes) -> None:
     finally:
         Path(part).unlink(missing_ok=True)
     _sync_folder(path.parent)
+
+
+def _make_folders(folder: Path) -> None:
+    """Make the missing folders for their owner alone; one that the operator made keeps its mode."""
+    if not folder.exists():
+        make_private(folder)
 
 
 def _sync_folder(folder: Path) -> None:

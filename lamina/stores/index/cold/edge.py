@@ -14,6 +14,7 @@ from lamina.core.ports import Change, PlacedRecord, Record
 from lamina.core.queries import Query
 from lamina.core.scope import Scope
 from lamina.errors import Misconfigured, Unavailable
+from lamina.private_files import make_private, private_opener
 from lamina.stores.index.cold.collections import Collection, Layout, by_collection, collection_of, has_unknown_memory
 from lamina.stores.index.cold.open_pool import OpenPool
 from lamina.stores.index.edge.shard import FORMAT, MARKER, QdrantEdgeIndex, before_compaction, read_marker
@@ -222,9 +223,9 @@ def _refuse_other(folder: Path, wanted: Mapping[str, Any]) -> None:
 
 def _write(file: Path, said: Mapping[str, Any]) -> None:
     """Write a marker, whole or not at all."""
-    file.parent.mkdir(parents=True, exist_ok=True)
+    make_private(file.parent)
     draft = file.with_suffix(".new")
-    with draft.open("w") as opened:
+    with open(draft, "w", opener=private_opener) as opened:
         json.dump(said, opened)
         opened.flush()
         os.fsync(opened.fileno())

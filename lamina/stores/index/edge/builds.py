@@ -18,6 +18,7 @@ from lamina.core.erasures import Remnant
 from lamina.core.fingerprints import chunk_fingerprints
 from lamina.core.ports import Change, State
 from lamina.core.queries import Query
+from lamina.private_files import private_opener
 from lamina.stores.index.ports import ChunkHit
 
 FIRST = 0
@@ -240,7 +241,7 @@ def _current_build(path: Path) -> int:
 def _write_current(path: Path, build: int) -> None:
     """Name the build that searches use: whole or not at all, and on disk."""
     draft = _pointer(path).with_suffix(".draft")
-    with draft.open("w") as opened:
+    with open(draft, "w", opener=private_opener) as opened:
         opened.write(str(build))
         opened.flush()
         os.fsync(opened.fileno())

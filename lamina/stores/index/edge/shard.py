@@ -42,6 +42,7 @@ from lamina.core.ports import Change, Record
 from lamina.core.queries import Query
 from lamina.errors import Misconfigured
 from lamina.policies.ranking.scores import widening
+from lamina.private_files import make_private
 from lamina.stores.index.edge.filters import DIALECT, INDEXES
 from lamina.stores.index.filters import outdated_chunks, query_filter, scope_filter
 from lamina.stores.index.points import (
@@ -341,7 +342,7 @@ def _create(
     path: Path, dimension: int | None, search_threads: int, description: Mapping[str, Any], *, is_cold: bool = False
 ) -> None:
     """Make an empty index; it appears under its path whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private(path.parent)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix="new-", ignore_cleanup_errors=True) as folder:
         config = _config(dimension, search_threads, is_cold=is_cold, has_log=not is_cold)
         shard = EdgeShard.create(folder, config)
