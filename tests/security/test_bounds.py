@@ -250,8 +250,9 @@ async def test_a_body_of_more_than_its_route_needs_is_refused_and_the_route_is_n
         read = await timed(admin, call, content=b"{}", headers=headers)
 
         assert refused.status_code == 413, call
-        assert f"{call.max_bytes} bytes, the most that {call.method} " in refused.json()["detail"]
-        assert read.status_code != 413, call
+        if call.media_type is not None:  # No body at all is read of the others.
+            assert f"{call.max_bytes} bytes, the most that {call.method} " in refused.json()["detail"]
+            assert read.status_code != 413, call
         assert call.max_bytes <= 32 * MIB
         assert call.max_bytes == MAX_BODY_BYTES or call.media_type is not None, call
         tried += 1
