@@ -32,7 +32,7 @@ def show(
         erasure = client.erasure(id)
     if not erasure["complete"]:
         fail(f"the erasure {id} is not complete; it waits for: {'; '.join(erasure['waits_for']) or 'its turn'}")
-    print(json.dumps(erasure["receipt"], indent=1, ensure_ascii=False))  # noqa: T201 - not wrapped, not coloured
+    print(json.dumps(erasure["receipt"], indent=1))  # noqa: T201 - not wrapped, not coloured
 
 
 @app.command("keys")

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from lamina.core.erasures import Erasure, ErasureState, Remnant, receipt_fields
+from lamina.core.erasures import Erasure, ErasureState, Remnant, hash_user, receipt_fields
 from lamina.core.ports import Clock
 from lamina.core.tiers import ProjectionName
 from lamina.errors import LaminaError, describe_error
@@ -258,6 +258,9 @@ class Erasures:
 
     async def _complete(self, erasure: Erasure, remnants: Sequence[Remnant]) -> None:
         now = self._clock()
+        bound = await self._table.bound_users(erasure.tenant)
+        if any(hash_user(erasure.user_salt, name) == erasure.user_hash for name in bound):
+            remnants = [*remnants, BOUND]
         receipt, key_id, pem = await self._seal(receipt_fields(erasure, tuple(remnants), now))
         # First the key: a receipt that nobody can check is none.
         await self._table.put_key(key_id, pem)
@@ -269,6 +272,9 @@ class Erasures:
 
 CACHED = Remnant(
     "memory of the routers", "copies of answers, which are sent to nobody any more", "when their time is over"
+)
+BOUND = Remnant(
+    "postgres: api_keys", "the name of the user, to whom keys are bound", "when they are revoked and it is erased again"
 )
 BY_NATURE = (
     Remnant(

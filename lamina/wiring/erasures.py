@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from lamina.core.erasures import Remnant
@@ -16,6 +17,7 @@ from lamina.projections.audit import Drift
 from lamina.projections.leftovers import remove_leftovers
 from lamina.settings import Settings
 from lamina.stores.postgres.connection import Pool
+from lamina.stores.postgres.erasure import forget_bound_user
 from lamina.stores.postgres.erasures import ErasureTable
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.outbox import Outbox
@@ -89,6 +91,7 @@ def build_eraser(settings: Settings, parts: ErasureParts) -> Eraser:
         "responses": tables.responses.erase_user,
         "archived": lambda tenant, user: archives.erase_user(tenant, user, utc_now()),
         "idempotency_keys": tables.answers.erase_user,
+        "keys": partial(forget_bound_user, parts.pool),
     }
     linker = build_memory_linker(settings, parts.embedder, parts.generation.number)
     return Eraser(parts.pool, linker, elsewhere)

@@ -34,7 +34,6 @@ from tests.support.servers import UnsyncedPostgres
 MARK = "qzxvkjwphm"
 # Those of the tenant, its workspaces, agents, keys and stores, with ids and numbers.
 LEFT_ALONE = (
-    "api_keys",
     "archive_folders",
     "archive_identity",
     "embedding_generations",
@@ -323,6 +322,26 @@ async def test_answers_under_keys_tell_no_user_and_go_with_them(unshared: Applic
     assert unshared.settings.write.idempotency_days == 1
 
 
+async def test_the_bounds_of_keys_forget_the_user_once_they_are_revoked(unshared: Application) -> None:
+    admin = admin_of(unshared)
+    made = await sent(admin, "POST", "/v1/keys", {"name": "a phone", "role": "writer", "users": [ANN, BOB]})
+
+    bound = await erase(unshared, ANN)
+    await admin.delete(f"/v1/keys/{made['id']}")
+    revoked = await erase(unshared, ANN)
+    users = (await admin.get(f"/v1/keys/{made['id']}")).json()["users"]
+
+    assert ["postgres: api_keys" in places_of(erasure) for erasure in (bound, revoked)] == [True, False]
+    assert revoked["erased"]["keys"] == 1
+    assert len(users) == 2
+    assert BOB in users
+    assert ANN not in users
+
+
+def places_of(erasure: dict[str, Any]) -> set[str]:
+    return {remnant["where"] for remnant in erasure["receipt"]["remains"]}
+
+
 async def test_caches_forget_the_questions_of_the_user(unshared: Application) -> None:
     client = unshared.client()
     for path in ("/v1/search", "/v1/context"):
@@ -350,8 +369,8 @@ async def test_large_tables_are_named_and_no_old_index_holds_the_words(home: Pat
 
         erasure = await erase(app, ANN)
 
-        places = {remnant["where"] for remnant in erasure["receipt"]["remains"]}
-        assert {f"postgres: free space in the table {table}" for table in ("messages", "notes", "erasures")} <= places
+        named = {f"postgres: free space in the table {table}" for table in ("messages", "notes", "erasures")}
+        assert named <= places_of(erasure)
 
 
 def test_every_table_is_written_anew_or_holds_nothing_of_a_user(database: str) -> None:

@@ -56,6 +56,13 @@ async def delete_empty_sessions(connection: Connection, tenant: str, *, limit: i
     return await (await connection.execute(QUERIES["delete_empty_sessions"], names | {"tenant": tenant})).fetchall()
 
 
+async def forget_bound_user(pool: Pool, tenant: str, user: str) -> int:
+    """Replace the name of a user in the bounds of keys that are revoked or expired; return how many keys those are."""
+    async with connect(pool) as connection:
+        cursor = await connection.execute(QUERIES["forget_bound_user"], {"tenant": tenant, "user_id": user})
+        return cursor.rowcount
+
+
 async def count_user_rows(pool: Pool, tenant: str, user: str) -> Mapping[str, int]:
     """Return how many rows there are of a user, by kind."""
     counts: dict[str, int] = {}

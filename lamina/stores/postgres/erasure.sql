@@ -62,6 +62,11 @@ WHERE s.tenant = %(tenant)s AND s.workspace = e.workspace AND s.namespace = e.na
   )
 RETURNING s.workspace, s.namespace
 
+-- name: forget_bound_user
+-- The name in the bounds of keys that open nothing any more; a bound of nobody would be none.
+UPDATE api_keys SET users = array_replace(users, %(user_id)s, keyed_hash(%(tenant)s, %(user_id)s))
+WHERE tenant = %(tenant)s AND %(user_id)s = ANY(users) AND (revoked_at IS NOT NULL OR expires_at <= now())
+
 -- name: count_user_profiles
 -- The profiles of a user, and the responses and answers to them, which no tier has.
 SELECT (SELECT count(*) FROM profiles WHERE tenant = %(tenant)s AND user_id = %(user_id)s)

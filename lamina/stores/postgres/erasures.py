@@ -110,6 +110,10 @@ class ErasureTable:
         """Store the receipt of an erasure."""
         await self._write(QUERIES["complete_erasure"], {"id": id_, "receipt": Json(dict(receipt)), "now": now})
 
+    async def bound_users(self, tenant: str) -> list[str]:
+        """Return the users to which keys of a tenant are bound."""
+        return [row["name"] for row in await self._read(QUERIES["list_bound_users"], {"tenant": tenant})]
+
     async def put_key(self, id_: str, pem: str) -> None:
         """Store the public half of a key that signs receipts."""
         await self._write(QUERIES["put_receipt_key"], {"id": id_, "public_key": pem.encode()})

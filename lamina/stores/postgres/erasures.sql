@@ -42,6 +42,9 @@ WHERE id = %(id)s AND state = 'erasing'
 UPDATE erasures SET state = 'complete', completed_at = %(now)s, receipt = %(receipt)s, waits_for = '[]'
 WHERE id = %(id)s AND state = 'rewriting'
 
+-- name: list_bound_users
+SELECT DISTINCT unnest(users) AS name FROM api_keys WHERE tenant = %(tenant)s
+
 -- name: put_receipt_key
 INSERT INTO receipt_keys (id, public_key) VALUES (%(id)s, %(public_key)s) ON CONFLICT (id) DO NOTHING
 
