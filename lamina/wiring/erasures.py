@@ -11,7 +11,7 @@ from lamina.core.erasures import Remnant
 from lamina.core.ports import Embedder
 from lamina.core.seals import key_id, public_pem, seal
 from lamina.core.tiers import ProjectionName
-from lamina.ingest.erasure import Eraser
+from lamina.ingest.erasure import EraseElsewhere, Eraser
 from lamina.maintenance.erasures import ErasedPlaces, Erasures
 from lamina.projections.audit import Drift
 from lamina.projections.leftovers import remove_leftovers
@@ -87,7 +87,7 @@ def build_erasures(settings: Settings, parts: ErasureParts) -> Erasures:
 def build_eraser(settings: Settings, parts: ErasureParts) -> Eraser:
     """Build the erasure of the rows of users."""
     archives, tables = build_archived_notes(settings, parts.pool), parts.caches.tables
-    elsewhere = {
+    elsewhere: Mapping[str, EraseElsewhere] = {
         "responses": tables.responses.erase_user,
         "archived": lambda tenant, user: archives.erase_user(tenant, user, utc_now()),
         "idempotency_keys": tables.answers.erase_user,
