@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lamina.core.seals import load_private_key, new_private_key
 from lamina.errors import InvalidInput, Misconfigured
+from lamina.private_files import make_private
 
 FILE = "receipts.pem"
 
@@ -37,7 +38,7 @@ def _make(file: Path) -> None:
     """Make the file whole or not at all; the first of several processes makes it for all."""
     if file.exists():
         return
-    file.parent.mkdir(parents=True, exist_ok=True)
+    make_private(file.parent)
     draft = file.with_name(f"{file.name}.{uuid4().hex}")
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as opened:

@@ -114,10 +114,9 @@ class ColdIndex:
 
     def compact(self, tenant: str) -> None:
         """Write the tenant's collections anew, without what was deleted from them."""
-        for collection in self.collections():
-            if collection.tenant in {None, tenant}:
-                with self._shards.borrow(collection) as shard:
-                    shard.compact(tenant)
+        for collection in self.collections(tenant):
+            with self._shards.borrow(collection) as shard:
+                shard.compact(tenant)
 
     def open_count(self) -> int:
         """Return how many shards are open."""

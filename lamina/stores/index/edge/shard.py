@@ -98,6 +98,7 @@ class QdrantEdgeIndex:
     ) -> None:
         self._path = path
         self._search_threads = search_threads
+        self._is_cold = is_cold
         self._dimension = dimension
         self._by_session = by_session
         self._lock = threading.Lock()
@@ -141,18 +142,21 @@ class QdrantEdgeIndex:
             parent = self._path.parent
             with tempfile.TemporaryDirectory(dir=parent, prefix="new-", ignore_cleanup_errors=True) as folder:
                 copy = Path(folder, "copy")
-                _create(copy, self._dimension, self._search_threads, description)
+                _create(copy, self._dimension, self._search_threads, description, is_cold=self._is_cold)
                 self._copy_to(copy)
                 self._path.rename(before)
                 copy.rename(self._path)
-            self._shard = EdgeShard.load(str(self._path), _config(self._dimension, self._search_threads))
+            self._shard = self._load(self._path)
             self._fields_to_index = INDEXES.keys() - self._shard.info().payload_schema.keys()
             if self.count() >= self._chunks_to_index:
                 self._index_fields()
             shutil.rmtree(before)
 
+    def _load(self, path: Path) -> EdgeShard:
+        return EdgeShard.load(str(path), _config(self._dimension, self._search_threads, is_cold=self._is_cold))
+
     def _copy_to(self, path: Path) -> None:
-        copy = EdgeShard.load(str(path), _config(self._dimension, self._search_threads))
+        copy = self._load(path)
         offset: Any = None
         while True:
             page = ScrollRequest(offset=offset, limit=SCROLL_PAGE, with_payload=True, with_vector=True)
