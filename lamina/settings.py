@@ -495,6 +495,21 @@ class ErasureSettings(_Section):
     )
 
 
+class HistorySettings(_Section):
+    """How long is kept what was replaced."""
+
+    note_versions: int = Field(
+        100, ge=0, description="Most earlier versions of a note; with the next change the oldest one is removed."
+    )
+    profile_versions: int = Field(100, ge=0, description="Most earlier versions of a user's profile.")
+    days: float = Field(
+        365.0,
+        gt=0,
+        description="Days for which an earlier version of a note or profile is kept after it was replaced; then the "
+        "job sweep removes it.",
+    )
+
+
 class DocumentsSettings(_Section):
     """How uploaded documents are read and cut."""
 
@@ -953,6 +968,7 @@ class Settings(BaseSettings):
     context: ContextSettings = ContextSettings()
     write: WriteSettings = WriteSettings()
     erasure: ErasureSettings = ErasureSettings()
+    history: HistorySettings = HistorySettings()
     language_model: LanguageModelSettings = LanguageModelSettings()
     indexer: IndexerSettings = IndexerSettings()
     documents: DocumentsSettings = DocumentsSettings()

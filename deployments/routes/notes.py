@@ -120,9 +120,10 @@ async def get_note(id: UUID, services: ServicesDep, principal: PrincipalDep) -> 
 @router.get("/{id}/versions", tags=["read"])
 @allow(Access(Verb.READ, MEMORIES, of=OwnedKind.NOTE))
 async def note_versions(id: UUID, services: ServicesDep, principal: PrincipalDep) -> NoteVersionsOut:
-    """Return every state the note was in, oldest first."""
+    """Return the states the note was in, oldest first; of very old or very many ones, only the number."""
     versions = await services.reads.notes.history(principal.tenant, id)
-    return NoteVersionsOut(versions=[NoteVersionOut.from_attributes(version) for version in versions])
+    out = [NoteVersionOut.from_attributes(version) for version in versions]
+    return NoteVersionsOut(versions=out, removed=out[0].version - 1)
 
 
 @router.patch("/{id}", tags=["write"], openapi_extra=body_of(mib=16))

@@ -176,6 +176,7 @@ class NoteVersionOut(Output):
 
 
 class NoteVersionsOut(BaseModel):
-    """Every state of a note."""
+    """Every state of a note that is kept."""
 
     versions: list[NoteVersionOut] = Field(description="Oldest first.")
+    removed: int = Field(description="Number of still earlier versions that are not kept any more.", ge=0)

@@ -100,6 +100,14 @@ class RecordedNotes:
     epoch: int
 
 
+@dataclass(frozen=True, slots=True)
+class KeptVersions:
+    """Most earlier versions of a note and of a profile; the oldest ones end with the next write."""
+
+    of_note: int
+    of_profile: int
+
+
 _TURN = TypeAdapter(RecordedTurn)
 _NOTES = TypeAdapter(RecordedNotes)
 
@@ -121,6 +129,7 @@ class Recorder:
         budget: Most time of the embedder for one request.
         near_duplicate: Cosine from which a note that says nothing new raises the old one.
         metadata_limit: Of the metadata of a memory, and of a patch of a profile.
+        kept_versions: Of notes and profiles.
     """
 
     def __init__(
@@ -136,6 +145,7 @@ class Recorder:
         budget: EmbeddingBudget,
         near_duplicate: float,
         metadata_limit: MetadataLimit,
+        kept_versions: KeptVersions,
     ) -> None:
         self.metadata_limit = metadata_limit
         self._pool = pool
@@ -147,6 +157,7 @@ class Recorder:
         self._embed_deadline_s = embed_deadline_s
         self._budget = budget
         self._near_duplicate = near_duplicate
+        self._kept_versions = kept_versions
 
     async def record_turn(self, scope: Scope, messages: Sequence[Message], once: Once | None = None) -> RecordedTurn:
         """Append messages to the scope's session, with the notes, facts and links drawn from them.
@@ -204,7 +215,8 @@ class Recorder:
         notes, entries = await self._put(connection, scope, drawn, now)
         # A turn that is sent again has no new message: it must not overwrite later values of the profile.
         facts = [item for item in turn.statements if item.source in sources] if scope.user is not None else []
-        profile = await add_statements(connection, scope, facts, now) if facts else None
+        kept = self._kept_versions
+        profile = await add_statements(connection, scope, facts, now, kept_versions=kept.of_profile) if facts else None
         fresh = [note.id for note in notes if not note.existed]
         nodes = await self._linker.write(connection, scope, turn.links, new.union(fresh))
         entries = [*outbox_entries("messages", sorted(new)), *entries, *outbox_entries("graph", nodes)]
@@ -286,7 +298,7 @@ class Recorder:
                 owned = scope.narrowed(user=old.user)
                 expired = await delete_expired(connection, owned, [new.content_hash()], now)
                 entries += await self._unlink(connection, expired)
-            stored = await update_note(connection, id_, new, now)
+            stored = await update_note(connection, id_, new, now, kept_versions=self._kept_versions.of_note)
             if new.expires_at is not None:
                 await expire_derived(connection, [id_])
             for text in prepared:
@@ -348,7 +360,8 @@ class Recorder:
         now = self._clock()
 
         async def act(connection: Connection) -> Profile:
-            profile = await patch_profile(connection, scope, cleaned, now)
+            kept = self._kept_versions.of_profile
+            profile = await patch_profile(connection, scope, cleaned, now, kept_versions=kept)
             await bump_epoch(connection, scope, teaches=_is_changed(profile))
             return profile
 

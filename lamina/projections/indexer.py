@@ -213,7 +213,7 @@ class Follower:
     async def _apply(self) -> int:
         total = 0
         while batch := await self._outbox.take(self._name, self._batch_size, self._applied):
-            changes = await self._outbox.changes(self._name, [id_ for _, id_ in batch])
+            changes = await self._outbox.changes(self._name, [id_ for _, id_ in batch], [seq for seq, _ in batch])
             self._beside = await self._store_beside()
             # First the store that searches use: a build that fails must not keep a change from it.
             await self._projection.apply(changes)

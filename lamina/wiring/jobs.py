@@ -17,11 +17,12 @@ from lamina.maintenance.compaction import CompactionJob, compaction_policy
 from lamina.maintenance.consolidation import ConsolidationJob, ConsolidationPolicy
 from lamina.maintenance.dedup import DedupJob
 from lamina.maintenance.derived_notes import Deriver
-from lamina.maintenance.driver import Driver, FanOut
+from lamina.maintenance.driver import RETRIED, Driver, FanOut
 from lamina.maintenance.job import Job
 from lamina.maintenance.reembed import ReembedJob, ReembedPolicy
 from lamina.maintenance.row_jobs import DECAY, EDGES, ENTITIES, SWEEP, RowJob, RowPolicy
 from lamina.maintenance.summaries import SummaryJob
+from lamina.maintenance.sweep import DeletedRowsJob, SweepJob, VersionsJob
 from lamina.maintenance.tenant_jobs import Audit, AuditJob, CacheExpiryJob
 from lamina.maintenance.undo import Undo
 from lamina.maintenance.worker import JobLimits, Worker
@@ -75,6 +76,21 @@ def _by_row(policy: RowPolicy) -> Build:
         return RowJob(pool, policy, page_rows=settings.jobs.page_rows)
 
     return build
+
+
+def _sweep(settings: Settings, pool: Pool, tools: Tools) -> SweepJob:  # noqa: ARG001 - it needs none
+    versions: dict[str, Any] = {"kept": timedelta(days=settings.history.days), "page_rows": settings.jobs.page_rows}
+    # A run is undone by its end, which is up to a day after the moment at which its rows count as deleted.
+    deleted: dict[str, Any] = versions | {"kept": undo_window(settings) + RETRIED}
+    return SweepJob(
+        {
+            "notes": RowJob(pool, SWEEP, page_rows=settings.jobs.page_rows),
+            "note_versions": VersionsJob(pool, "note", **versions),
+            "profile_versions": VersionsJob(pool, "profile", **versions),
+            "deleted_notes": DeletedRowsJob(pool, "notes", **deleted),
+            "deleted_procedures": DeletedRowsJob(pool, "procedures", **deleted),
+        }
+    )
 
 
 def _dedup(settings: Settings, pool: Pool, tools: Tools) -> DedupJob:  # noqa: ARG001 - it needs none
@@ -153,7 +169,10 @@ def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> CacheExpiryJob:  # 
 
 
 JOBS: Mapping[JobName, JobKind] = {
-    "sweep": JobKind("demotes warm notes past their lifespan, and takes out what has expired", _by_row(SWEEP)),
+    "sweep": JobKind(
+        "demotes warm notes past their lifespan, takes out what has expired, and ends old versions and deleted rows",
+        _sweep,
+    ),
     "decay": JobKind("lets notes that nobody finds fade from contexts", _by_row(DECAY)),
     "entities": JobKind("lowers the confidence of entities that nothing mentions", _by_row(ENTITIES)),
     "edges": JobKind("lets edges decay by their half-life", _by_row(EDGES)),

@@ -27,7 +27,7 @@ from lamina.ingest.memory_linking import MemoryLinker
 from lamina.ingest.parsing.parse import DocumentLimits
 from lamina.ingest.parsing.processes import ReadingLimits
 from lamina.ingest.procedures import ProcedureRecorder
-from lamina.ingest.turns import Recorder
+from lamina.ingest.turns import KeptVersions, Recorder
 from lamina.policies.ranking.composite import CompositePolicy
 from lamina.policies.ranking.diversity import DiversityPolicy
 from lamina.policies.ranking.fusion import RankingPolicy
@@ -241,6 +241,7 @@ def build_recorder(
         budget=EmbeddingBudget(settings.write.embed_budget_s, settings.embedding.tokens_per_s, "write.embed_budget_s"),
         near_duplicate=settings.write.near_duplicate,
         metadata_limit=metadata_limit(settings),
+        kept_versions=KeptVersions(settings.history.note_versions, settings.history.profile_versions),
     )
 
 

@@ -22,7 +22,7 @@ class MemoryOutbox:
     async def take(self, name: str, limit: int, applied: Sequence[int]) -> list[tuple[int, UUID]]:
         return [row for row in self.rows.items() if row[0] not in applied][:limit]
 
-    async def changes(self, name: str, ids: Sequence[UUID]) -> list[Change]:
+    async def changes(self, name: str, ids: Sequence[UUID], seqs: Sequence[int]) -> list[Change]:
         return [Change(id_, self.versions[id_]) for id_ in dict.fromkeys(ids)]  # type: ignore[arg-type]
 
     async def finish(self, seqs: Sequence[int]) -> None:

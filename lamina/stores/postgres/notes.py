@@ -177,13 +177,22 @@ async def _note_row(connection: Connection, query: bytes, tenant: str, id_: UUID
     raise NotFound("note", str(id_), hint)
 
 
-async def update_note(connection: Connection, id_: UUID, note: Note, now: datetime) -> StoredNote:
+async def update_note(
+    connection: Connection, id_: UUID, note: Note, now: datetime, *, kept_versions: int
+) -> StoredNote:
     """Write the next version of a note; the present one is added to its history.
+
+    Args:
+        connection: In a transaction that has locked the note.
+        id_: The note.
+        note: Its next state.
+        now: The time of day.
+        kept_versions: Most versions of the history; the oldest ones end.
 
     Raises:
         Conflict: If another note of the scope already has this text.
     """
-    await connection.execute(QUERIES["insert_note_version"], {"id": id_})
+    await connection.execute(QUERIES["insert_note_version"], {"id": id_, "kept": kept_versions})
     try:
         cursor = await connection.execute(QUERIES["update_note"], {"id": id_, **note_columns(note, now)})
     except psycopg.errors.UniqueViolation as error:
@@ -315,7 +324,7 @@ class Notes:
             return stored_note(await _note_row(connection, QUERIES["get_note"], tenant, id_))
 
     async def history(self, tenant: str, id_: UUID) -> list[NoteVersion]:
-        """Return every state of the note, oldest first.
+        """Return every state of the note that is kept, oldest first.
 
         Raises:
             NotFound: If the tenant has no such note.

@@ -52,10 +52,15 @@ UNION ALL
 SELECT NULL, true FROM archived_notes WHERE id = %(id)s AND tenant = %(tenant)s
 
 -- name: insert_note_version
+-- The present state, of which the latest so many are kept.
+WITH ended AS (
+    DELETE FROM note_versions v USING notes n
+    WHERE n.id = %(id)s AND v.note_id = n.id AND v.version <= n.version - %(kept)s
+)
 INSERT INTO note_versions (note_id, version, content, category, importance, confidence, tags, metadata, written_at)
 SELECT id, version, content, category, importance, confidence, tags, metadata, updated_at
 FROM notes
-WHERE id = %(id)s
+WHERE id = %(id)s AND %(kept)s > 0
 
 -- name: update_note
 UPDATE notes
@@ -308,6 +313,16 @@ UNION ALL
 SELECT id, tenant, workspace, namespace, user_id, NULL, NULL, NULL, NULL, NULL, '{}', archived_at, NULL, '', false,
        NULL, NULL, NULL
 FROM archived_notes WHERE id = ANY(%(ids)s)
+UNION ALL
+-- Nor has an erased one; only the rows of the outbox say where it was.
+(SELECT DISTINCT ON (o.memory_id)
+        o.memory_id, o.tenant, o.workspace, o.namespace, NULL, NULL, NULL, NULL, NULL, NULL::float8, '{}'::text[],
+        o.created_at, NULL::float8, '', false, NULL::int[], NULL::int[], NULL::real[]
+ FROM outbox o
+ WHERE o.seq = ANY(%(seqs)s::bigint[]) AND o.tenant IS NOT NULL
+   AND NOT EXISTS (SELECT FROM notes n WHERE n.id = o.memory_id)
+   AND NOT EXISTS (SELECT FROM archived_notes a WHERE a.id = o.memory_id)
+ ORDER BY o.memory_id)
 
 -- name: list_cold_ids
 SELECT id FROM notes
@@ -320,8 +335,8 @@ INSERT INTO outbox (projection, memory_id)
 SELECT 'notes', id FROM notes WHERE deleted_at IS NULL ORDER BY id
 
 -- name: enqueue_all_cold
-INSERT INTO outbox (projection, memory_id)
-SELECT 'cold', id FROM notes WHERE deleted_at IS NULL AND temperature = 'cold' ORDER BY id
+INSERT INTO outbox (projection, memory_id, tenant, workspace, namespace)
+SELECT 'cold', id, tenant, workspace, namespace FROM notes WHERE deleted_at IS NULL AND temperature = 'cold' ORDER BY id
 
 -- name: read_linked_notes
 -- Warm or cold, each at its chunk nearest to the query.

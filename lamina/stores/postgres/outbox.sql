@@ -1,7 +1,13 @@
 -- name: enqueue
+-- With the namespace of notes for the projection that has an index for each: the note may be gone when it is applied.
 WITH added AS (
-    INSERT INTO outbox (projection, memory_id)
-    SELECT * FROM unnest(%(projections)s::text[], %(ids)s::uuid[])
+    INSERT INTO outbox (projection, memory_id, tenant, workspace, namespace)
+    SELECT e.projection, e.id, n.tenant, n.workspace, n.namespace
+    FROM unnest(%(projections)s::text[], %(ids)s::uuid[]) WITH ORDINALITY AS e (projection, id, place)
+    LEFT JOIN LATERAL (
+        SELECT tenant, workspace, namespace FROM notes WHERE id = e.id AND e.projection = 'cold' OFFSET 0
+    ) n ON true
+    ORDER BY e.place
 )
 SELECT pg_notify('lamina_outbox', '')
 
@@ -14,6 +20,48 @@ SELECT DISTINCT 'graph', from_id FROM memory_links WHERE to_id = ANY(%(ids)s::uu
 SELECT seq, memory_id FROM outbox
 WHERE projection = %(projection)s AND seq <> ALL(%(applied)s::bigint[])
 ORDER BY seq
+LIMIT %(limit)s
+
+-- name: take_outbox_of_cold
+-- In turns of the tenants, and of few namespaces at once: each has an index that is opened.
+WITH RECURSIVE tenants (tenant) AS (
+    (SELECT tenant FROM outbox WHERE projection = 'cold' AND tenant IS NOT NULL ORDER BY tenant LIMIT 1)
+    UNION ALL
+    SELECT (SELECT o.tenant FROM outbox o
+            WHERE o.projection = 'cold' AND o.tenant > t.tenant ORDER BY o.tenant LIMIT 1)
+    FROM tenants t
+    WHERE t.tenant IS NOT NULL
+), present AS (
+    SELECT tenant FROM tenants WHERE tenant IS NOT NULL
+), waiting AS (
+    SELECT w.seq, w.memory_id, w.tenant, w.workspace, w.namespace,
+           row_number() OVER (PARTITION BY w.tenant ORDER BY w.seq) AS turn
+    FROM present p
+    CROSS JOIN LATERAL (
+        SELECT o.seq, o.memory_id, o.tenant, o.workspace, o.namespace FROM outbox o
+        WHERE o.projection = 'cold' AND o.tenant = p.tenant AND o.seq <> ALL(%(applied)s::bigint[])
+        ORDER BY o.seq
+        LIMIT greatest(1, %(limit)s / (SELECT count(*) FROM present))
+    ) w
+    UNION ALL
+    SELECT w.seq, w.memory_id, NULL, NULL, NULL, row_number() OVER (ORDER BY w.seq)
+    FROM (
+        SELECT seq, memory_id FROM outbox
+        WHERE projection = 'cold' AND tenant IS NULL AND seq <> ALL(%(applied)s::bigint[])
+        ORDER BY seq
+        LIMIT %(limit)s
+    ) w
+), grouped AS (
+    SELECT seq, memory_id, turn,
+           min(turn) OVER namespaces AS first_turn, min(seq) OVER namespaces AS first_seq
+    FROM waiting
+    WINDOW namespaces AS (PARTITION BY tenant, workspace, namespace)
+), ranked AS (
+    SELECT seq, memory_id, turn, dense_rank() OVER (ORDER BY first_turn, first_seq) AS place FROM grouped
+)
+SELECT seq, memory_id FROM ranked
+WHERE place <= %(namespaces)s
+ORDER BY turn, seq
 LIMIT %(limit)s
 
 -- name: finish_outbox

@@ -19,23 +19,26 @@ _TIMES = TypeAdapter(dict[str, FieldTimes])
 _STATEMENTS = TypeAdapter(list[ProfileStatement])
 
 
-async def patch_profile(connection: Connection, scope: Scope, patch: Metadata, now: datetime) -> Profile:
+async def patch_profile(
+    connection: Connection, scope: Scope, patch: Metadata, now: datetime, *, kept_versions: int
+) -> Profile:
     """Merge a patch into the user's profile, over everything stated before, and store both in its history.
 
     A patch that changes nothing writes no version, but for the first.
     """
-    return await _write(connection, scope, [ProfileStatement(patch)], patch, now)
+    return await _write(connection, scope, [ProfileStatement(patch)], patch, now, kept_versions=kept_versions)
 
 
 async def add_statements(
-    connection: Connection, scope: Scope, statements: Sequence[ProfileStatement], now: datetime
+    connection: Connection, scope: Scope, statements: Sequence[ProfileStatement], now: datetime, *, kept_versions: int
 ) -> Profile:
     """Take the statements into the user's profile by their times, and store both in its history.
 
     Statements that change nothing write no version. Their times are stored even so: a value that was stated again
     outlives an import from the time between.
     """
-    return await _write(connection, scope, statements, _STATEMENTS.dump_python(list(statements), mode="json"), now)
+    patch = _STATEMENTS.dump_python(list(statements), mode="json")
+    return await _write(connection, scope, statements, patch, now, kept_versions=kept_versions)
 
 
 async def _write(
@@ -44,8 +47,10 @@ async def _write(
     statements: Sequence[ProfileStatement],
     patch: Metadata | list[Metadata],
     now: datetime,
+    *,
+    kept_versions: int,
 ) -> Profile:
-    parameters: dict[str, Any] = {**scope_parameters(scope), "now": now}
+    parameters: dict[str, Any] = {**scope_parameters(scope), "now": now, "kept": kept_versions}
     cursor = await connection.execute(QUERIES["lock_profile"], parameters)
     row = await cursor.fetchone()
     assert row is not None  # noqa: S101 - the upsert returns its row

@@ -14,6 +14,12 @@ UPDATE profiles SET field_times = %(field_times)s
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND user_id = %(user_id)s
 
 -- name: insert_profile_version
+-- Beside the new one, the latest so many are kept.
+WITH ended AS (
+    DELETE FROM profile_versions
+    WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND user_id = %(user_id)s
+      AND version < %(version)s - %(kept)s
+)
 INSERT INTO profile_versions (tenant, workspace, namespace, user_id, version, patch, document, written_at)
 VALUES (%(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s, %(version)s, %(patch)s, %(document)s, %(now)s)
 

@@ -458,7 +458,10 @@ CREATE TABLE public.outbox (
     seq bigint NOT NULL,
     projection text NOT NULL,
     memory_id uuid NOT NULL,
-    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    tenant text,
+    workspace text,
+    namespace text
 );
 ALTER TABLE public.outbox ALTER COLUMN seq ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.outbox_seq_seq
@@ -790,10 +793,13 @@ CREATE INDEX note_sources_by_source ON public.note_sources USING btree (source_i
 CREATE INDEX notes_by_age ON public.notes USING btree (tenant, workspace, namespace, created_at, id) WHERE (deleted_at IS NULL);
 CREATE INDEX notes_by_event ON public.notes USING btree (tenant, workspace, namespace, event_at DESC, id DESC) WHERE (deleted_at IS NULL);
 CREATE INDEX notes_by_id ON public.notes USING btree (tenant, workspace, namespace, id) WHERE (deleted_at IS NULL);
+CREATE INDEX notes_changed ON public.notes USING btree (tenant, workspace, namespace, id) WHERE ((version > 1) AND (deleted_at IS NULL));
+CREATE INDEX notes_deleted ON public.notes USING btree (tenant, workspace, namespace, id) WHERE ((deleted_at IS NOT NULL) AND (merged_into IS NULL));
 CREATE INDEX notes_expiring ON public.notes USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (deleted_at IS NULL));
 CREATE INDEX notes_merged ON public.notes USING btree (merged_into) WHERE (merged_into IS NOT NULL);
 CREATE UNIQUE INDEX notes_one_of_each ON public.notes USING btree (tenant, workspace, namespace, user_id, content_hash) NULLS NOT DISTINCT WHERE (deleted_at IS NULL);
 CREATE INDEX outbox_by_projection ON public.outbox USING btree (projection, seq);
+CREATE INDEX outbox_of_cold ON public.outbox USING btree (tenant, seq) WHERE (projection = 'cold'::text);
 CREATE INDEX passage_chunks_embedding ON public.passage_chunks USING hnsw (embedding public.vector_cosine_ops) WITH (m='16', ef_construction='64');
 CREATE INDEX passage_chunks_words ON public.passage_chunks USING gin (tenant, workspace, namespace, tsv);
 CREATE INDEX passages_by_id ON public.passages USING btree (tenant, workspace, namespace, id);
@@ -801,6 +807,7 @@ CREATE INDEX procedure_embeddings_embedding ON public.procedure_embeddings USING
 CREATE INDEX procedure_embeddings_scope ON public.procedure_embeddings USING btree (tenant, workspace, namespace, generation);
 CREATE INDEX procedures_by_id ON public.procedures USING btree (tenant, workspace, namespace, id) WHERE (deleted_at IS NULL);
 CREATE INDEX procedures_by_user ON public.procedures USING btree (tenant, user_id) WHERE (user_id IS NOT NULL);
+CREATE INDEX procedures_deleted ON public.procedures USING btree (tenant, workspace, namespace, id) WHERE (deleted_at IS NOT NULL);
 CREATE INDEX procedures_embedding ON public.procedures USING hnsw (embedding public.vector_cosine_ops) WITH (m='16', ef_construction='64');
 CREATE UNIQUE INDEX procedures_one_of_each ON public.procedures USING btree (tenant, workspace, namespace, content_hash) WHERE (deleted_at IS NULL);
 CREATE INDEX procedures_prefix ON public.procedures USING btree (tenant, workspace, namespace, trigger_key text_pattern_ops) WHERE (deleted_at IS NULL);

@@ -1,0 +1,65 @@
+-- name: ended_note_versions
+-- Versions that were replaced before the cutoff, so that every state since then stays. Only changed notes have any.
+SELECT v.note_id, v.version
+FROM notes n
+JOIN note_versions v ON v.note_id = n.id
+WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s
+  AND n.version > 1 AND n.deleted_at IS NULL
+  AND v.written_at <= %(cutoff)s
+  AND coalesce((SELECT min(later.written_at) FROM note_versions later
+                WHERE later.note_id = v.note_id AND later.version > v.version), n.updated_at) <= %(cutoff)s
+  AND (%(after)s::text[] IS NULL OR n.id >= (%(after)s::text[])[1]::uuid)
+  AND (%(after)s::text[] IS NULL OR (v.note_id, v.version) > ((%(after)s::text[])[1]::uuid, (%(after)s::text[])[2]::int))
+ORDER BY v.note_id, v.version
+LIMIT %(limit)s
+
+-- name: end_note_versions
+DELETE FROM note_versions v USING unnest(%(ids)s::uuid[], %(versions)s::int[]) AS ended (note_id, version)
+WHERE v.note_id = ended.note_id AND v.version = ended.version
+
+-- name: ended_profile_versions
+-- As for notes; the last version is the present state.
+SELECT v.user_id, v.version
+FROM profile_versions v
+WHERE v.tenant = %(tenant)s AND v.workspace = %(workspace)s AND v.namespace = %(namespace)s
+  AND v.written_at <= %(cutoff)s
+  AND (SELECT min(later.written_at) FROM profile_versions later
+       WHERE later.tenant = v.tenant AND later.workspace = v.workspace AND later.namespace = v.namespace
+         AND later.user_id = v.user_id AND later.version > v.version) <= %(cutoff)s
+  AND (%(after)s::text[] IS NULL OR (v.user_id, v.version) > ((%(after)s::text[])[1], (%(after)s::text[])[2]::int))
+ORDER BY v.user_id, v.version
+LIMIT %(limit)s
+
+-- name: end_profile_versions
+DELETE FROM profile_versions v USING unnest(%(ids)s::text[], %(versions)s::int[]) AS ended (user_id, version)
+WHERE v.tenant = %(tenant)s AND v.workspace = %(workspace)s AND v.namespace = %(namespace)s
+  AND v.user_id = ended.user_id AND v.version = ended.version
+
+-- name: ended_notes
+-- Deleted before the cutoff: no run can bring them back. One that was merged into another ends with that one.
+SELECT n.id
+FROM notes n
+WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s
+  AND n.deleted_at <= %(cutoff)s AND n.merged_into IS NULL
+  AND NOT EXISTS (SELECT FROM notes merged WHERE merged.merged_into = n.id)
+  AND (%(after)s::uuid IS NULL OR n.id > %(after)s)
+ORDER BY n.id
+LIMIT %(limit)s
+
+-- name: end_notes
+-- Versions, chunks and sources are deleted with the rows.
+DELETE FROM notes n
+WHERE n.id = ANY(%(ids)s) AND n.tenant = %(tenant)s AND n.deleted_at <= %(cutoff)s AND n.merged_into IS NULL
+RETURNING n.id
+
+-- name: ended_procedures
+SELECT id FROM procedures
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at <= %(cutoff)s
+  AND (%(after)s::uuid IS NULL OR id > %(after)s)
+ORDER BY id
+LIMIT %(limit)s
+
+-- name: end_procedures
+-- Outcomes and vectors are deleted with the rows.
+DELETE FROM procedures WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s AND deleted_at <= %(cutoff)s
+RETURNING id

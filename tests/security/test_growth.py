@@ -1,0 +1,286 @@
+"""What grows ends: versions, deleted rows, and the cold index of a tenant with very many namespaces."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+
+from lamina.core.ports import Change
+from lamina.core.runs import RunCounts
+from lamina.core.scope import Scope
+from lamina.models.hashing import HashingModel
+from lamina.stores.index.cold.edge import ColdIndex
+from lamina.stores.postgres.erasure import erase_notes
+from lamina.stores.postgres.outbox import NAMESPACES, Outbox, enqueue_notes
+from tests.support.application import Application, index_of, running, settings_for
+from tests.support.indexes import placed
+from tests.support.jobs import in_days, in_pages, run_job, undo_run
+
+HISTORY = {"note_versions": 5, "profile_versions": 3}
+NAMESPACES_OF_ONE = 300
+FOUND_WITHIN_S = 8.0
+NOTE_TO_COLD_COPIES = """
+WITH made AS (
+    INSERT INTO notes (id, tenant, workspace, namespace, category, content, content_hash, importance, confidence,
+                       source, event_at, temperature)
+    SELECT gen_random_uuid(), tenant, workspace, 'n' || number, category, content, content_hash, importance,
+           confidence, source, event_at, 'cold'
+    FROM notes CROSS JOIN generate_series(1, %(copies)s) AS number
+    WHERE id = %(id)s
+    RETURNING id, tenant, workspace, namespace
+), chunks AS (
+    INSERT INTO note_chunks (note_id, chunk, tenant, workspace, namespace, text_start, text_end, generation, embedding)
+    SELECT made.id, c.chunk, made.tenant, made.workspace, made.namespace, c.text_start, c.text_end, c.generation,
+           c.embedding
+    FROM made JOIN note_chunks c ON c.note_id = %(id)s
+)
+INSERT INTO outbox (projection, memory_id, tenant, workspace, namespace)
+SELECT 'cold', id, tenant, workspace, namespace FROM made
+"""
+
+
+@pytest.fixture
+async def forgetful(database: str, tmp_path: Path) -> AsyncIterator[Application]:
+    """An application that keeps few versions; its indexer works when the test says so."""
+    settings = settings_for(database, tmp_path, history=HISTORY)
+    async with running(settings, database, HashingModel(), follow=False) as app:
+        yield app
+
+
+async def add(app: Application, content: str, **fields: Any) -> str:
+    answer = await app.client().post("/v1/notes", json={"content": content, **fields})
+    assert answer.status_code == 201, answer.text
+    id_: str = answer.json()["id"]
+    return id_
+
+
+async def change(app: Application, id_: str, **fields: Any) -> None:
+    answer = await app.client().patch(f"/v1/notes/{id_}", json=fields)
+    assert answer.status_code == 200, answer.text
+
+
+async def versions(app: Application, id_: str) -> tuple[list[int], int]:
+    """The numbers of a note's versions, and how many are said to be gone."""
+    answer = (await app.client().get(f"/v1/notes/{id_}/versions")).json()
+    return [version["version"] for version in answer["versions"]], answer["removed"]
+
+
+def count(app: Application, table: str) -> int:
+    with psycopg.connect(app.url) as connection:
+        row = connection.execute(f"SELECT count(*) FROM {table}".encode()).fetchone()  # noqa: S608
+    assert row is not None
+    number: int = row[0]
+    return number
+
+
+def handles() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def mapped_mib() -> float:
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("RssFile"))
+    return int(line.split()[1]) / 1024
+
+
+async def test_of_a_note_that_is_changed_all_day_the_latest_versions_are_kept(forgetful: Application) -> None:
+    id_ = await add(forgetful, "the ferry leaves at 0")
+    before = await versions(forgetful, id_)
+
+    for hour in range(1, 12):
+        await change(forgetful, id_, content=f"the ferry leaves at {hour}")
+
+    assert before == ([1], 0)
+    assert await versions(forgetful, id_) == ([7, 8, 9, 10, 11, 12], 6)
+    assert count(forgetful, "note_versions") == 5
+
+
+async def test_many_versions_of_an_earlier_release_end_with_the_next_change(forgetful: Application) -> None:
+    id_ = await add(forgetful, "the ferry leaves at noon")
+    with psycopg.connect(forgetful.url) as connection:
+        connection.execute("UPDATE notes SET version = 3000 WHERE id = %s", [id_])
+        connection.execute(
+            "INSERT INTO note_versions SELECT id, number, content, category, importance, confidence, tags, metadata, "
+            "updated_at FROM notes CROSS JOIN generate_series(1, 2999) AS number WHERE id = %s",
+            [id_],
+        )
+
+    await change(forgetful, id_, importance=0.9)
+
+    assert await versions(forgetful, id_) == ([2996, 2997, 2998, 2999, 3000, 3001], 2995)
+
+
+async def test_of_a_profile_the_latest_versions_are_kept(forgetful: Application) -> None:
+    for user in ("ann", "bob"):
+        for number in range(9):
+            body = {"user": user, "patch": {"step": number}}
+            assert (await forgetful.client().patch("/v1/profile", json=body)).status_code == 200
+
+    assert count(forgetful, "profile_versions") == 2 * (3 + 1)
+
+
+async def test_no_versions_are_kept_where_none_are_wanted(database: str, tmp_path: Path) -> None:
+    settings = settings_for(database, tmp_path, history={"note_versions": 0, "profile_versions": 0})
+    async with running(settings, database, HashingModel(), follow=False) as app:
+        id_ = await add(app, "the ferry leaves at noon")
+        await change(app, id_, importance=0.9)
+        for number in range(3):
+            await app.client().patch("/v1/profile", json={"user": "ann", "patch": {"step": number}})
+
+        assert await versions(app, id_) == ([2], 1)
+        assert count(app, "profile_versions") == 1
+
+
+async def test_a_sweep_ends_versions_that_were_replaced_a_year_ago_and_the_state_since_then_stays(
+    alone: Application,
+) -> None:
+    ids = [await add(alone, f"the ferry {number} leaves at noon") for number in range(3)]
+    for id_ in ids:
+        for importance in (0.6, 0.7, 0.8):
+            await change(alone, id_, importance=importance)
+    for number in range(3):
+        await alone.client().patch("/v1/profile", json={"user": "ann", "patch": {"step": number}})
+    await run_job(alone, "sweep", in_days(30))  # they go cold
+    with psycopg.connect(alone.url) as connection:
+        connection.execute("UPDATE note_versions SET written_at = now() - make_interval(days => 1000 - version)")
+        connection.execute("UPDATE note_versions SET written_at = now() WHERE note_id = %s AND version = 3", [ids[0]])
+    pages = in_pages(alone, 2)
+
+    dry = await run_job(pages, "sweep", in_days(30), is_dry_run=True)
+    kept = [await versions(alone, id_) for id_ in ids]
+    run = await run_job(pages, "sweep", in_days(30))
+    swept = [await versions(alone, id_) for id_ in ids]
+    again = await run_job(pages, "sweep", in_days(30))
+    late = await run_job(pages, "sweep", in_days(400))
+
+    assert kept == [([1, 2, 3, 4], 0)] * 3
+    assert swept == [([2, 3, 4], 1), ([3, 4], 2), ([3, 4], 2)]
+    assert (dry.counts.planned, dry.counts.changed) == (5, 0)
+    assert run.counts == RunCounts(units=1, seen=5, planned=5, changed=5)
+    assert (again.counts.planned, again.counts.changed) == (0, 0)
+    assert [await versions(alone, id_) for id_ in ids] == [([4], 3)] * 3
+    assert late.counts.changed == 4 + 2
+    assert count(alone, "profile_versions") == 1
+    assert (await alone.client().get("/v1/profile", params={"user": "ann"})).json()["document"] == {"step": 2}
+
+
+async def test_deleted_rows_end_when_no_run_can_bring_them_back(unshared: Application) -> None:
+    gone = await add(unshared, "Marta Keller repairs the ferry at Mill Lane")
+    await add(unshared, "Rolf Brandt paints the keel at the harbour", ttl_s=3600)
+    body = {"trigger": "Deploy the shop", "action": "Run the script"}
+    procedure = (await unshared.client().post("/v1/procedures", json=body)).json()["id"]
+    await unshared.client().post(f"/v1/procedures/{procedure}/outcomes", json={"succeeded": True})
+    for path in (f"/v1/notes/{gone}", f"/v1/procedures/{procedure}"):
+        assert (await unshared.client().delete(path)).status_code == 204
+    expired = await run_job(unshared, "sweep", in_days(1))
+
+    await run_job(unshared, "sweep", in_days(29))
+    undone = await undo_run(unshared, expired)
+    again = await run_job(unshared, "sweep", in_days(30))
+    late = await run_job(unshared, "sweep", in_days(62))
+    await unshared.indexed()
+
+    assert (expired.counts.removed, undone.changed, again.counts.removed) == (1, 1, 1)
+    assert late.counts.changed == 3
+    tables = ("notes", "note_chunks", "procedures", "procedure_outcomes", "memory_links")
+    assert {table: count(unshared, table) for table in tables} == dict.fromkeys(tables, 0)
+
+
+async def test_the_outbox_of_cold_notes_takes_turns_among_tenants(alone: Application) -> None:
+    first, second = alone.for_tenant("one"), alone.for_tenant("two")
+    many = UUID(await add(first, "the ferry leaves at noon"))
+    with psycopg.connect(alone.url) as connection:
+        connection.execute("TRUNCATE outbox")
+        connection.execute(NOTE_TO_COLD_COPIES, {"id": many, "copies": 40})
+    late = await add(second, "the harbour is closed")
+    await change(second, late, importance=0.9)
+    outbox = Outbox(alone.pool)
+
+    batches: list[list[UUID]] = []
+    applied: list[int] = []
+    while batch := await outbox.take("cold", 256, applied):
+        applied += [seq for seq, _ in batch]
+        batches.append([id_ for _, id_ in batch])
+
+    assert [len(batch) for batch in batches] == [NAMESPACES, NAMESPACES, 41 - 2 * NAMESPACES]
+    assert UUID(late) in batches[0][:2]
+    assert len({id_ for batch in batches for id_ in batch}) == len(applied) == 41
+
+
+async def test_an_erased_note_is_looked_for_in_its_own_collection_alone(alone: Application) -> None:
+    id_ = UUID(await add(alone, "the ferry leaves at noon", user="ann"))
+    index = index_of(alone, "notes", "cold")
+    assert isinstance(index, ColdIndex)
+    await run_job(alone, "sweep", in_days(30))
+    with psycopg.connect(alone.url) as connection:
+        connection.execute(NOTE_TO_COLD_COPIES, {"id": id_, "copies": 5})
+    await alone.indexed()
+    before = index.count(Scope(alone.tenant))
+    index.close()
+
+    async with alone.pool.connection() as pooled, pooled.transaction():
+        await enqueue_notes(pooled, [id_])
+        await erase_notes(pooled, alone.tenant, [id_])
+    await alone.indexed()
+
+    assert index.open_count() == 1
+    assert (before, index.count(Scope(alone.tenant))) == (1, 0)
+
+
+async def test_a_tenant_with_hundreds_of_cold_namespaces_holds_up_nobody(database: str, tmp_path: Path) -> None:
+    async with running(settings_for(database, tmp_path), database, HashingModel()) as app:
+        first, second = app.for_tenant("first"), app.for_tenant("second")
+        many = await add(first, "the ferry leaves at noon")
+        cold = await add(second, "the lighthouse is painted white")
+        await app.indexed()
+        index = index_of(app, "notes", "cold")
+        assert isinstance(index, ColdIndex)
+        mapped, before = mapped_mib(), handles()
+
+        with psycopg.connect(app.url) as connection:
+            connection.execute(NOTE_TO_COLD_COPIES, {"id": many, "copies": NAMESPACES_OF_ONE})
+        started = time.monotonic()
+        await run_job(second, "sweep", in_days(30))
+        warm = await add(second, "the harbour is closed in winter")
+        waits = {
+            "warm": await seconds_until_found(second, warm, "the harbour is closed in winter"),
+            "cold": await seconds_until_found(second, cold, "the lighthouse is painted white"),
+        }
+        took = time.monotonic() - started
+        more_mapped, more_handles = mapped_mib() - mapped, handles() - before
+
+        assert count(app, "outbox") > 0  # the first tenant's are still being applied
+        assert max(waits.values()) < FOUND_WITHIN_S, waits
+        assert took < 2 * FOUND_WITHIN_S
+        assert index.open_count() <= app.settings.cold.max_open
+        assert more_mapped < 100
+        assert more_handles < 30
+
+
+async def seconds_until_found(app: Application, id_: str, query: str) -> float:
+    started = time.monotonic()
+    while time.monotonic() < started + 2 * FOUND_WITHIN_S:
+        body = {"query": query, "tiers": ["notes"], "cache": False}
+        answer = await app.client().post("/v1/search", json=body)
+        assert answer.status_code == 200, answer.text
+        if id_ in {hit["id"] for hit in answer.json()["results"]}:
+            break
+        await asyncio.sleep(0.05)
+    return time.monotonic() - started
+
+
+def test_audits_visit_the_collections_of_their_tenant_alone(tmp_path: Path) -> None:
+    index = ColdIndex(tmp_path / "cold", dimension=64, layout="per_namespace", max_open=8)
+    scopes = [Scope("first", "w", f"n{number}") for number in range(4)]
+    index.apply([Change(uuid4(), placed("green tea", scope=scope)) for scope in (*scopes, Scope("second"))])
+    index.close()
+
+    found = list(index.chunks("second"))
+    opened = index.open_count()
+    index.close()
+
+    assert (len(found), opened) == (1, 1)
