@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: up test test-long test-servers check install format schema docs clean
+.PHONY: up test test-long test-servers check install format schema docs hashes clean
 
 up: install ## Start everything, load the sample conversation, search it, and serve.
 	$(BIN)/lamina up --config configs/local.yaml --sample
@@ -57,6 +57,16 @@ schema: install ## Write schema.sql anew from the migrations.
 docs: install ## Write docs/configuration.md anew from the settings, docs/access.md from the routes.
 	$(BIN)/python -m tests.support.configuration
 	$(BIN)/python -m tests.support.access
+
+# What the image installs (Containerfile): these extras, and what builds Lamina itself.
+IMAGE_EXTRAS := model documents serve archive neo4j qdrant meilisearch llm
+TORCH ?=
+
+hashes: install ## Write requirements.txt anew: constraints.txt with the hash of every file, for the image.
+	$(BIN)/python -m pip install --quiet uv
+	printf 'hatchling\neditables\n' | $(BIN)/uv pip compile pyproject.toml - --quiet --universal --python-version 3.11 \
+	  --constraint constraints.txt --only-binary :all: --generate-hashes --no-annotate $(if $(TORCH),--torch-backend $(TORCH)) \
+	  $(IMAGE_EXTRAS:%=--extra %) --custom-compile-command 'make hashes' --output-file requirements.txt
 
 clean: ## Remove what make made; the data in .lamina stay.
 	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
 from starlette.routing import BaseRoute
 
-from deployments import problems
+from deployments import pages, problems
 from deployments.access import accesses
 from deployments.bodies import BodyLimit, HeadAsGet
 from deployments.front_door import FrontDoor
@@ -75,12 +75,14 @@ def build_api(services: Services) -> FastAPI:
         title=_TITLE,
         version=__version__,
         description=_DESCRIPTION,
+        docs_url=None,
         redoc_url=None,
         lifespan=_lifespan,
         routes=[*_routes()],
     )
     app.state.services = services
     problems.install(app)
+    pages.install(app)
     app.add_middleware(BodyLimit, routes=[route for router in ALL_ROUTERS for route in router.routes])
     app.add_middleware(FrontDoor, services=services)
     app.add_middleware(HeadAsGet)

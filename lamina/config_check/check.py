@@ -44,7 +44,7 @@ def check_files(
 ) -> list[tuple[str, Finding]]:
     """Check files of any kind, and return the findings with their files' names.
 
-    The ConfigMaps of all files are known in each.
+    The ConfigMaps and NetworkPolicies of all files are known in each.
 
     Args:
         files: Settings, Serve's configuration, manifests of Kubernetes, and files in which others' keys are noted only.
@@ -57,7 +57,10 @@ def check_files(
         for item in everything
         if _is_manifest(item) and item["kind"] == "ConfigMap"
     }
-    around = Surroundings(config_maps, check_schema)
+    policies = [
+        mapping_at(item, "spec") for item in everything if _is_manifest(item) and item["kind"] == "NetworkPolicy"
+    ]
+    around = Surroundings(config_maps, check_schema, policies)
     return [(name, finding) for name, items in documents for finding in _check_file(name, items, around)]
 
 

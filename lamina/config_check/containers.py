@@ -55,14 +55,15 @@ class Container:
 
 def containers_of(document: Mapping[str, Any]) -> Iterator[Container]:
     """Return every container of a manifest."""
-    for place, template in _templates_of(document):
+    for place, template in templates_of(document):
         pod = mapping_at(template, "spec")
         for key in ("initContainers", "containers"):
             for number, container in mappings_at(pod, key):
                 yield Container((*place, "spec", key, number), container, pod)
 
 
-def _templates_of(document: Mapping[str, Any]) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+def templates_of(document: Mapping[str, Any]) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+    """Return every template of pods of a manifest, with its place."""
     kind = str(document.get("kind"))
     if kind in _TEMPLATE_PATHS:
         yield _TEMPLATE_PATHS[kind], mapping_at(document, *_TEMPLATE_PATHS[kind])

@@ -3,7 +3,7 @@
 All other keys are left to Kubernetes and its operators: `kubectl apply --dry-run=server`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from lamina.config_check.consistency import check_consistency, warn_of_embedded_
 from lamina.config_check.containers import Container, containers_of
 from lamina.config_check.documents import mapping_at, mappings_at, read_documents, value_at
 from lamina.config_check.findings import Finding, suggest_name, under, warning
+from lamina.config_check.hardening import check_privileges, check_reach, is_ours
 from lamina.config_check.metric_names import check_metric_names
 from lamina.config_check.ray_clusters import CLUSTER_PATHS, check_cluster, check_placement
 from lamina.config_check.ray_variables import find_misspelt, warn_of_missing_flags
@@ -42,11 +43,13 @@ class Surroundings:
 
     Args:
         config_maps: The ConfigMaps of all files.
+        policies: The specifications of the NetworkPolicies of all files.
         check_schema: Finds the mistakes of a Serve configuration against Ray's schema.
     """
 
     config_maps: ConfigMaps
     check_schema: SchemaCheck
+    policies: Sequence[Mapping[str, Any]] = ()
 
 
 def check_manifest(document: Mapping[str, Any], around: Surroundings) -> Iterator[Finding]:
@@ -55,6 +58,8 @@ def check_manifest(document: Mapping[str, Any], around: Surroundings) -> Iterato
     containers = list(containers_of(document))
     for container in containers:
         yield from under(_check_container(container, around.config_maps), *container.place, "env")
+        if is_ours(document, container):
+            yield from under(check_privileges(container), *container.place)
     if kind == "ConfigMap":
         yield from _check_config_map(document)
     if kind == "PrometheusRule":
@@ -63,6 +68,7 @@ def check_manifest(document: Mapping[str, Any], around: Surroundings) -> Iterato
         yield from _check_entrypoint(document, _ENTRYPOINT_PATHS[kind])
     if kind in CLUSTER_PATHS:
         yield from under(check_cluster(mapping_at(document, *CLUSTER_PATHS[kind])), *CLUSTER_PATHS[kind])
+        yield from check_reach(document, around.policies)
     head = next((item for item in containers if item.is_head), None)
     if kind == "RayService" and head is not None:
         yield from _check_service(document, head, around)

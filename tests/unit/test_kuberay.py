@@ -222,8 +222,8 @@ def test_the_settings_are_mounted_where_the_variable_looks_for_them(name: str) -
     for group in groups(cluster):
         pod = group["template"]["spec"]
         (container,) = pod["containers"]
-        (mount,) = container["volumeMounts"]
-        (volume,) = pod["volumes"]
+        (mount,) = [mount for mount in container["volumeMounts"] if mount["name"] == "settings"]
+        (volume,) = [volume for volume in pod["volumes"] if "configMap" in volume]
         named = variables(container)
 
         assert mount["name"] == volume["name"]
@@ -243,7 +243,7 @@ def test_every_image_is_of_this_release_and_its_python_is_one_lamina_supports() 
 
     assert {container["image"].rpartition(":")[2] for container in containers()} == {__version__}
     assert re.search(rf"--tag \S+:{re.escape(__version__)} ", text)
-    assert re.search(r"^ARG PYTHON=3\.11$", text, re.MULTILINE)
+    assert re.search(r"^ARG BASE=python:3\.11-slim$", text, re.MULTILINE)
 
 
 def test_every_process_of_the_service_has_the_environment_that_measured_well() -> None:
@@ -267,6 +267,7 @@ def test_no_pod_runs_as_root_or_may_become_it() -> None:
         for container in pod["containers"]:
             assert container["securityContext"] == {
                 "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
                 "capabilities": {"drop": ["ALL"]},
             }
 

@@ -1,0 +1,159 @@
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from lamina.config_check import ConfigFile, check_files
+
+ROOT = Path(__file__).parents[2]
+KUBERAY = ROOT / "configs" / "kuberay"
+FILES = sorted(path.name for path in KUBERAY.glob("*.yaml"))
+PINNED = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;]+)", re.MULTILINE)
+HARDENED = {
+    "readOnlyRootFilesystem: true": "lacks readOnlyRootFilesystem: true",
+    "allowPrivilegeEscalation: false": "lacks allowPrivilegeEscalation: false",
+    "capabilities: {drop: [ALL]}": r"lacks capabilities: {drop: \[ALL\]}",
+    "seccompProfile: {type: RuntimeDefault}": "lacks seccompProfile",
+    "runAsNonRoot: true": "lacks runAsNonRoot: true",
+}
+
+
+def pins(name: str) -> dict[str, str]:
+    return {canonicalize_name(package): pin for package, pin in PINNED.findall((ROOT / name).read_text())}
+
+
+def findings(name: str, text: str) -> list[str]:
+    return [str(finding) for _, finding in check_files([ConfigFile(name, text)]) if finding.severity != "note"]
+
+
+def needed(package: str, extras: tuple[str, ...] = ()) -> Iterator[str]:
+    """Every package that an installed one needs here, with its extras."""
+    seen: set[tuple[str, tuple[str, ...]]] = set()
+    waiting = [(package, extras)]
+    while waiting:
+        name, of = waiting.pop()
+        if (name, of) in seen:
+            continue
+        seen.add((name, of))
+        yield canonicalize_name(name)
+        for line in requires(name) or ():
+            wanted = Requirement(line)
+            if wanted.marker is None or any(wanted.marker.evaluate({"extra": extra}) for extra in (*of, "")):
+                waiting.append((wanted.name, tuple(sorted(wanted.extras))))
+
+
+def test_the_image_installs_the_tested_versions_each_with_hashes() -> None:
+    text, constraints, required = (
+        (ROOT / "requirements.txt").read_text(),
+        pins("constraints.txt"),
+        pins("requirements.txt"),
+    )
+    blocks = re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE)[1:]
+
+    assert len(blocks) == len(required) > 100
+    assert all(re.search(r"--hash=sha256:[0-9a-f]{64}", block) for block in blocks)
+    assert {name: pin for name, pin in required.items() if constraints.get(name, pin) != pin} == {}
+    assert "://" not in text  # No address of a registry.
+
+
+def test_the_image_lacks_nothing_that_its_extras_need() -> None:
+    (extras,) = re.findall(r"^IMAGE_EXTRAS := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    installed = {"lamina"}
+    for name in needed("lamina", tuple(extras.split())):
+        try:
+            version(name)
+        except PackageNotFoundError:
+            continue
+        installed.add(name)
+
+    assert installed - pins("requirements.txt").keys() == {"lamina"}
+
+
+def test_the_image_is_built_from_hashes_alone() -> None:
+    text = (ROOT / "Containerfile").read_text()
+
+    assert "--require-hashes --no-deps --only-binary :all: --requirement requirements.txt" in text
+    assert "--no-deps --no-build-isolation --no-index --editable ." in text
+
+
+@pytest.mark.parametrize(
+    ("base", "unpinned", "is_built"),
+    [
+        ("python:3.11-slim", "no", False),
+        ("python:3.11-slim", "yes", True),
+        ("python:3.11-slim@sha256:", "no", False),
+        ("python:3.11-slim@sha256:" + "a" * 63, "no", False),
+        ("python:3.11-slim@sha256:" + "a" * 64, "no", True),
+        ("mirror.example:5000/python@sha256:" + "0" * 64, "no", True),
+    ],
+)
+def test_the_image_refuses_a_base_without_a_digest(base: str, unpinned: str, is_built: bool) -> None:
+    (step,) = re.findall(r"^RUN (case .*?esac)", (ROOT / "Containerfile").read_text(), re.MULTILINE | re.DOTALL)
+    shell = shutil.which("sh")
+    assert shell is not None
+
+    done = subprocess.run(
+        [shell, "-c", step.replace("\\\n", "\n")], env={"BASE": base, "UNPINNED": unpinned}, check=False
+    )
+
+    assert (done.returncode == 0) == is_built
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_shipped_manifests_are_hardened(name: str) -> None:
+    assert [
+        line for line in findings(name, (KUBERAY / name).read_text()) if "lacks" in line or "NetworkPol" in line
+    ] == []
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(("taken_out", "told"), HARDENED.items(), ids=HARDENED)
+def test_a_manifest_without_a_guard_is_found(name: str, taken_out: str, told: str) -> None:
+    text = (KUBERAY / name).read_text()
+    assert taken_out in text
+
+    weak = (
+        text.replace(f"{taken_out}, ", "").replace(f", {taken_out}", "").replace(f"\n                {taken_out}", "")
+    )
+    weak = re.sub(rf"\n +{re.escape(taken_out)}(?=\n)", "", weak)
+
+    assert any(re.search(told, line) and "warning" in line for line in findings(name, weak))
+
+
+@pytest.mark.parametrize("name", ["service.yaml", "job.yaml"])
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("policyTypes: [Ingress, Egress]", "policyTypes: [Ingress]", "reach everywhere"),
+        ("policyTypes: [Ingress, Egress]", "policyTypes: [Egress]", "are reached from everywhere"),
+        ("kind: NetworkPolicy", "kind: NetworkPolice", "are reached from everywhere"),
+    ],
+)
+def test_a_cluster_without_a_policy_of_either_direction_is_found(name: str, before: str, after: str, told: str) -> None:
+    text = (KUBERAY / name).read_text()
+
+    assert any(told in line for line in findings(name, text.replace(before, after)))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"podSelector": {}, "ingress": []},
+        {"podSelector": {"matchLabels": {"other": "x"}}, "policyTypes": ["Ingress", "Egress"]},
+    ],
+)
+def test_a_policy_guards_by_kubernetes_own_defaults(spec: dict[str, Any]) -> None:
+    from lamina.config_check.hardening import check_reach
+
+    cluster = {"kind": "RayCluster", "spec": {"headGroupSpec": {"template": {"metadata": {"labels": {"a": "b"}}}}}}
+    told = [finding.fault for finding in check_reach(cluster, [spec])]
+
+    assert any("reach everywhere" in fault for fault in told)
+    assert any("are reached" in fault for fault in told) == ("policyTypes" in spec)
