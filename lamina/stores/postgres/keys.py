@@ -130,7 +130,7 @@ class Keys:
             counted = await (await connection.execute(QUERIES["count_keys"], {"tenant": wanted.tenant})).fetchone()
             if counted is not None and counted["keys"] >= MAX_KEYS:
                 raise Conflict(f"this tenant has {MAX_KEYS} valid keys; revoke some first")
-            return await _one_key(connection, "insert_key", row)
+            return await _one_key(connection, QUERIES["insert_key"], row)
 
         return NewSecret(key, await in_transaction(self._pool, write))
 
@@ -166,10 +166,10 @@ class Keys:
         key, stored = _secret_of(info.principal())
 
         async def write(connection: Connection) -> KeyInfo:
-            locked = await _one_key(connection, "lock_key", {"id": id_})
+            locked = await _one_key(connection, QUERIES["lock_key"], {"id": id_})
             if locked.revoked_at is not None:
                 raise Conflict(f"key {id_} is revoked; make a new one")
-            return await _one_key(connection, "rotate_key", {"id": id_, **stored})
+            return await _one_key(connection, QUERIES["rotate_key"], {"id": id_, **stored})
 
         return NewSecret(key, await in_transaction(self._pool, write))
 
@@ -190,8 +190,8 @@ class Keys:
         await in_transaction(self._pool, write)
 
 
-async def _one_key(connection: Connection, query: str, parameters: Mapping[str, object]) -> KeyInfo:
-    row = await (await connection.execute(QUERIES[query], parameters)).fetchone()
+async def _one_key(connection: Connection, query: bytes, parameters: Mapping[str, object]) -> KeyInfo:
+    row = await (await connection.execute(query, parameters)).fetchone()
     if row is None:
         raise NotFound("key", str(parameters["id"]))
     return _key_info(row)

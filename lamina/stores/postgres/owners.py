@@ -28,6 +28,19 @@ class OwnedKind(StrEnum):
     RUN = "run"
 
 
+_FIND = {
+    OwnedKind.NOTE: QUERIES["find_note_owners"],
+    OwnedKind.ARCHIVED_NOTE: QUERIES["find_archived_note_owners"],
+    OwnedKind.MESSAGE: QUERIES["find_message_owners"],
+    OwnedKind.DOCUMENT: QUERIES["find_document_owners"],
+    OwnedKind.PROCEDURE: QUERIES["find_procedure_owners"],
+    OwnedKind.ENTITY: QUERIES["find_entity_owners"],
+    OwnedKind.EDGE: QUERIES["find_edge_owners"],
+    OwnedKind.SHARE: QUERIES["find_share_owners"],
+    OwnedKind.RUN: QUERIES["find_run_owners"],
+}
+
+
 class Owners:
     """Reads whose things are.
 
@@ -40,9 +53,8 @@ class Owners:
 
     async def find(self, tenant: str, kind: OwnedKind, ids: Sequence[UUID]) -> Mapping[UUID, Owner]:
         """Return the owners of the tenant's things by id; those that are not there are missing."""
-        query = QUERIES[f"find_{kind.value.replace(' ', '_')}_owners"]
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(query, {"tenant": tenant, "ids": list(ids)})
+            cursor = await connection.execute(_FIND[kind], {"tenant": tenant, "ids": list(ids)})
             return {
                 row["id"]: Owner(row["id"], row["workspace"], row["namespace"], row["user_id"], row["agent_id"])
                 async for row in cursor

@@ -1,6 +1,5 @@
--- Whose each thing of a kind is, by its id; rows that are deleted but still there are found, too.
-
 -- name: find_note_owners
+-- Rows that are deleted but still there are found, too, of any kind.
 SELECT id, workspace, namespace, user_id, agent_id FROM notes WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 UNION ALL
 SELECT id, workspace, namespace, user_id, NULL FROM archived_notes WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
