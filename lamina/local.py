@@ -19,7 +19,7 @@ _KEY_FILE = "local.key"
 _SERVICE_FILE = "service.json"
 _LOCK_FILE = "lock"
 # By name: a folder that was given as data directory may hold what is not ours. Embedded servers close their own.
-_OURS = (_KEY_FILE, _SERVICE_FILE, _LOCK_FILE, "graph.unreadable", "edge", "archive")
+_OURS = (_KEY_FILE, _SERVICE_FILE, _LOCK_FILE, "receipts.pem", "graph.unreadable", "edge", "archive")
 LOCK_ATTEMPTS = 10
 LOCK_PAUSE_S = 0.05
 
