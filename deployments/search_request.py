@@ -25,10 +25,10 @@ async def search_request(body: SearchIn, scope: Scope, services: Services) -> Ca
 
 async def context_request(body: ContextIn, scope: Scope, services: Services) -> CacheableRequest[ContextRequest]:
     """Return the search for the context block that a request asks for."""
-    request, suffix = await _settled_request(body, scope, services, Purpose.CONTEXT)
+    request, settled = await _settled_request(body, scope, services, Purpose.CONTEXT)
     was_sent = "budget_tokens" in body.model_fields_set
     budget_tokens = body.budget_tokens if was_sent else services.settings.context.budget_tokens
-    context = ContextRequest(request.request, budget_tokens, suffix, body.format)
+    context = ContextRequest(request.request, budget_tokens, settled.suffix, body.format, settled.is_suffix_verified)
     return CacheableRequest(
         request.identity, context, request.stamp, request.use_cache, request.explain, request.degraded
     )
@@ -49,8 +49,8 @@ def defaults(services: Services, purpose: Purpose) -> SearchDefaults:
 
 async def _settled_request(
     body: SearchIn, scope: Scope, services: Services, purpose: Purpose
-) -> tuple[CacheableRequest[SearchRequest], str]:
-    """Return the search, and the text that the agent wants at the end of a context block.
+) -> tuple[CacheableRequest[SearchRequest], EffectiveSearch]:
+    """Return the search, and the values that hold for it.
 
     A memory profile that cannot be read counts as none and is named as degraded.
     """
@@ -65,7 +65,7 @@ async def _settled_request(
     walk = repr((query.text, query.limit, query.filters, query.depth)) if Tier.GRAPH in search.tiers else None
     kind = "context" if purpose is Purpose.CONTEXT else "search"
     identity = RequestIdentity(kind, scope, sent_of(body), query.text, walk)
-    return CacheableRequest(identity, search, stamp, body.cache, body.explain, degraded), settled.suffix
+    return CacheableRequest(identity, search, stamp, body.cache, body.explain, degraded), settled
 
 
 def _search_request(

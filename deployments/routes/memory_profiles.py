@@ -1,5 +1,6 @@
 """Memory profiles: how each agent wants to remember."""
 
+from dataclasses import replace
 from http import HTTPStatus
 
 from fastapi import APIRouter
@@ -12,7 +13,7 @@ from deployments.search_request import defaults
 from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.memory_profiles import MemoryProfileIn, MemoryProfileOut
 from lamina.core.memory_profiles import MemoryProfile, Purpose
-from lamina.core.principals import Verb
+from lamina.core.principals import ScopeField, Verb
 from lamina.core.scope import Scope
 from lamina.errors import InvalidInput
 from lamina.wiring.stores import utc_now
@@ -28,7 +29,7 @@ async def get_memory_profile(services: ServicesDep, principal: PrincipalDep, ids
     profile = await services.reads.memory_profiles.get(scope)
     if profile is None:
         configured = defaults(services, Purpose.CONTEXT)
-        profile = MemoryProfile(configured.tiers, configured.limit, configured.min_score)
+        profile = MemoryProfile(configured.tiers, configured.limit, configured.min_score, is_verified=True)
     return MemoryProfileOut.from_profile(_agent(scope), profile)
 
 
@@ -37,7 +38,8 @@ async def get_memory_profile(services: ServicesDep, principal: PrincipalDep, ids
 async def put_memory_profile(body: MemoryProfileIn, services: ServicesDep, principal: PrincipalDep) -> MemoryProfileOut:
     """Set how an agent remembers in a workspace; searches and contexts that name it follow from now on."""
     scope = body.scope(principal.tenant)
-    profile = body.profile(defaults(services, Purpose.CONTEXT))
+    is_verified = principal.speaks_for(ScopeField.AGENT, scope.agent)
+    profile = replace(body.profile(defaults(services, Purpose.CONTEXT)), is_verified=is_verified)
     stored = await services.reads.memory_profiles.put(scope, profile, utc_now())
     return MemoryProfileOut.from_profile(_agent(scope), stored)
 

@@ -9,7 +9,7 @@ from deployments.json_bodies import JsonRoute
 from deployments.routes.dependencies import ScopeDep
 from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.profiles import ProfileOut, ProfilePatch
-from lamina.core.principals import Verb
+from lamina.core.principals import ScopeField, Verb
 from lamina.errors import InvalidInput
 
 router = APIRouter(prefix="/v1/profile", route_class=JsonRoute)
@@ -22,12 +22,13 @@ async def get_profile(services: ServicesDep, principal: PrincipalDep, ids: Scope
     scope = ids.scope(principal.tenant)
     if scope.user is None:
         raise InvalidInput("user", "is missing; a profile belongs to a user")
-    return ProfileOut.from_attributes(await services.reads.profiles.get(scope))
+    return ProfileOut.from_profile(await services.reads.profiles.get(scope))
 
 
 @router.patch("", tags=["write"], openapi_extra=body_of(mib=1))
 @allow(Access(Verb.WRITE, OWN_MEMORIES))
 async def patch_profile(body: ProfilePatch, services: ServicesDep, principal: PrincipalDep) -> ProfileOut:
     """Merge a patch into a user's profile."""
-    profile = await services.recorder.patch_profile(body.scope(principal.tenant), body.patch)
-    return ProfileOut.from_attributes(profile)
+    scope = body.scope(principal.tenant)
+    is_verified = principal.speaks_for(ScopeField.USER, scope.user)
+    return ProfileOut.from_profile(await services.recorder.patch_profile(scope, body.patch, is_verified=is_verified))

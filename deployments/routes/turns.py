@@ -10,7 +10,7 @@ from deployments.routes.dependencies import WriteKeyDep
 from deployments.services import PrincipalDep, ServicesDep
 from deployments.write_metrics import measured_write
 from lamina.api.turns import TurnIn, TurnOut
-from lamina.core.principals import Verb
+from lamina.core.principals import ScopeField, Verb
 from lamina.core.tiers import Tier
 
 router = APIRouter(prefix="/v1", tags=["write"], route_class=JsonRoute)
@@ -27,5 +27,7 @@ async def record_turn(body: TurnIn, services: ServicesDep, principal: PrincipalD
     scope = body.scope(principal.tenant)
     once = write_key.once(principal.tenant, body)
     with measured_write(services.meter, Tier.SESSIONS, len(body.messages)):
-        recorded = await services.recorder.record_turn(scope, [item.message() for item in body.messages], once)
+        messages = [item.message() for item in body.messages]
+        is_verified = principal.speaks_for(ScopeField.USER, scope.user)
+        recorded = await services.recorder.record_turn(scope, messages, once, is_verified=is_verified)
     return TurnOut.from_attributes(recorded)

@@ -53,9 +53,12 @@ class MemoryProfileOut(Output):
     ttl_days: float | None = Field(description="Days after which a memory is not for it any more; none for no limit.")
     prompt_suffix: str = Field(description="What its context block ends with.")
     updated_at: datetime | None = Field(description="When it was written, UTC; none where these are the defaults.")
+    unverified: bool = Field(
+        description="Whether it was written by a key that is neither bound to the agent nor an admin's."
+    )
 
     @classmethod
     def from_profile(cls, agent: str, profile: MemoryProfile) -> Self:
         """Show an agent's profile."""
         tiers = [name for name, spec in TIERS.items() if spec.tier in profile.tiers]
-        return cls.from_attributes(profile, agent=agent, tiers=tiers)
+        return cls.from_attributes(profile, agent=agent, tiers=tiers, unverified=not profile.is_verified)

@@ -1,12 +1,13 @@
 """User profiles: requests and answers."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from pydantic import Field
 
 from lamina.api.fields import Output
 from lamina.api.scope import ScopeIn
+from lamina.core.memories import Profile
 
 
 class ProfilePatch(ScopeIn):
@@ -24,3 +25,11 @@ class ProfileOut(Output):
     document: dict[str, Any] = Field(description="The whole profile.")
     version: int = Field(description="One more with every change; 0 if nothing was ever written.")
     updated_at: datetime | None = Field(description="When it was last changed, UTC.")
+    unverified: bool = Field(
+        description="Whether any field was stated by a key that is neither bound to the user nor an admin's."
+    )
+
+    @classmethod
+    def from_profile(cls, profile: Profile) -> Self:
+        """Show a user's profile."""
+        return cls.from_attributes(profile, unverified=not profile.is_verified)

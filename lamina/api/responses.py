@@ -75,6 +75,10 @@ class LookupOut(Output):
     age_s: float | None = Field(description="Seconds since it was put.")
     expires_in_s: float | None = Field(description="Seconds until it becomes stale; below 0 where it is.")
     refresh: bool = Field(description="Whether you, and nobody else for now, should make a stale one anew and put it.")
+    unverified: bool | None = Field(
+        description="Whether it was put by a key that is bound neither to the agent nor to the user, and no admin's; "
+        "none on a miss."
+    )
     epoch: int = Field(
         description="Opaque; send it back with the response that you make: it proves that nothing changed."
     )

@@ -153,7 +153,9 @@ class ResponseCache:
         self._count(asked, answer)
         return answer
 
-    async def put(self, question: ModelQuestion, response: Any, epoch: int | None = None) -> PutOutcome:
+    async def put(
+        self, question: ModelQuestion, response: Any, epoch: int | None = None, *, is_verified: bool = False
+    ) -> PutOutcome:
         """Store a response in place of the one to exactly this request.
 
         Lookups after this returns find it, unless its shard did not take the agent's first response into its list: then
@@ -163,6 +165,7 @@ class ResponseCache:
             question: The question that it answers.
             response: Any JSON value; it is kept as it is.
             epoch: From the lookup that missed: if the memory changed since, the response is not stored.
+            is_verified: Whether the agent, the user or an admin puts it.
 
         Raises:
             InvalidInput: If the response is unclean or too large.
@@ -175,7 +178,7 @@ class ResponseCache:
         # The lookup before may have left the embedding in the shard.
         asked = await self._find(keyed, ShardQuery(question.space, pieces=keyed.pieces))
         try:
-            return await self._put(asked, text, epoch)
+            return await self._put(asked, text, epoch, is_verified=is_verified)
         finally:  # Stored or not, the callers that wait look for it now.
             await self._caches.settle(question.space, asked.turn.digest)
 
@@ -187,10 +190,10 @@ class ResponseCache:
         """Write the counts that wait, and end."""
         await self._uses.close()
 
-    async def _put(self, asked: _KeyedQuestion, text: str, epoch: int | None) -> PutOutcome:
+    async def _put(self, asked: _KeyedQuestion, text: str, epoch: int | None, *, is_verified: bool) -> PutOutcome:
         question = asked.question
         embedding = await self._embed(asked) if question.has_meaning else None
-        put = await self._store.put(NewResponse(asked.request, text, embedding, epoch), asked.now)
+        put = await self._store.put(NewResponse(asked.request, text, embedding, epoch, is_verified), asked.now)
         # Before the put returns: a filter without the agent would hide its response from the next lookup.
         await self._caches.tell(RespondingAgents(question.space, (question.agent,)))
         if put.id is not None:
@@ -328,6 +331,7 @@ class ResponseCache:
             (asked.now - chosen.created_at).total_seconds(),
             (chosen.expires_at - asked.now).total_seconds(),
             is_to_refresh,
+            chosen.is_verified,
         )
 
     async def _embed(self, asked: _KeyedQuestion) -> bytes:

@@ -351,12 +351,17 @@ class NoteVersion:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A user's profile: one JSON document and its version (0: nothing yet)."""
+    """A user's profile: one JSON document and its version (0: nothing yet).
+
+    Args:
+        is_verified: Whether every field was last stated by the user itself, or an admin.
+    """
 
     user: str
     document: Metadata
     version: int
     updated_at: datetime | None = None
+    is_verified: bool = False
 
 
 @dataclass(frozen=True, slots=True)

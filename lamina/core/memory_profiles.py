@@ -27,6 +27,7 @@ class MemoryProfile:
         ttl_days: Older memories are not for it; ``None`` means of any age.
         prompt_suffix: What its context block ends with.
         updated_at: When it was written, in UTC; ``None`` for the defaults.
+        is_verified: Whether the agent itself, or an admin, wrote it.
     """
 
     tiers: tuple[Tier, ...]
@@ -35,6 +36,7 @@ class MemoryProfile:
     ttl_days: float | None = None
     prompt_suffix: str = ""
     updated_at: datetime | None = None
+    is_verified: bool = False
 
 
 def clean_memory_profile(profile: MemoryProfile) -> MemoryProfile:
@@ -58,6 +60,7 @@ def clean_memory_profile(profile: MemoryProfile) -> MemoryProfile:
         ttl_days=profile.ttl_days,
         prompt_suffix=clean(profile.prompt_suffix, "prompt_suffix", limit=MAX_SUFFIX_CHARS),
         updated_at=profile.updated_at,
+        is_verified=profile.is_verified,
     )
 
 
@@ -110,6 +113,7 @@ class EffectiveSearch:
     min_score: float
     since: datetime | None
     suffix: str
+    is_suffix_verified: bool = False
 
 
 def resolve_search(
@@ -145,6 +149,7 @@ def resolve_search(
         min_score=_first(preferences.min_score, profile.min_relevance),
         since=_since(preferences, profile.ttl_days, now),
         suffix=profile.prompt_suffix,
+        is_suffix_verified=profile.is_verified,
     )
 
 

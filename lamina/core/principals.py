@@ -148,6 +148,13 @@ class Principal:
         """Return all that the key may do."""
         return VERBS_OF[self.role] & (self.verbs or VERBS_OF[self.role])
 
+    def speaks_for(self, field: ScopeField, id_: str | None) -> bool:
+        """Report whether what the key writes for a user or an agent is proven to be theirs: it is bound to them.
+
+        An admin's key speaks for all that it reaches.
+        """
+        return self.role is KeyRole.ADMIN or id_ in self.bounds.of(field)
+
     def has_expired(self, now: datetime) -> bool:
         """Report whether the key has ended."""
         return self.expires_at is not None and self.expires_at <= now

@@ -5,6 +5,7 @@ value that was withdrawn since. Of two statements of one time, the one that arri
 """
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -66,6 +67,26 @@ class TimedDocument:
             for key, value in unknown.items()
         }
         return replace(self, times={**self.times, **filled})
+
+
+def verified_after(
+    verified: AbstractSet[str],
+    before: TimedDocument,
+    after: TimedDocument,
+    statements: Sequence[ProfileStatement],
+    *,
+    is_verified: bool,
+) -> frozenset[str]:
+    """Return the fields that are the word of the user, or of an admin, after statements that are so or not.
+
+    A verified statement verifies a field that it begins, or whose whole value it states: a list that it adds to keeps
+    what others put there. An unverified one takes the mark from every field that it changes.
+    """
+    old, new = ({key: canonical_json(value) for key, value in item.document.items()} for item in (before, after))
+    if not is_verified:
+        return frozenset(key for key in verified if key in new and new[key] == old.get(key))
+    stated = {(key, canonical_json(value)) for item in statements for key, value in item.patch.items()}
+    return frozenset(key for key in new if key in verified or key not in old or (key, new[key]) in stated)
 
 
 def timestamp(moment: datetime) -> str:

@@ -10,9 +10,9 @@ A block in the form of messages is recognised by the first keys of its objects.
 import re
 from itertools import pairwise
 
-from lamina.policies.ranking.block_layout import END, HEADER, MESSAGES, PROFILE
+from lamina.policies.ranking.block_layout import END, HEADER, MESSAGES, PROFILE, SUFFIX
 
-_INLINE = re.compile(r"\[Memory: [^\]\n|]{1,200}\| \d{4}-\d\d-\d\d\][^\n]*")
+_INLINE = re.compile(r"\[Memory: [^\]\n|]{1,200}\| \d{4}-\d\d-\d\d(?:\]| \|)[^\n]*")
 _PARAGRAPH_END = re.compile(r"\n[ \t>]*\n|\Z")
 
 
@@ -31,7 +31,7 @@ def _spans(text: str) -> list[tuple[int, int]]:
     """Return the spans of recalled text, in order, none overlapping."""
     headers = [match.start() for match in HEADER.finditer(text)]
     memories = [_recalled_span(text, start, end) for start, end in pairwise((*headers, len(text)))]
-    others = [match.span() for pattern in (PROFILE, MESSAGES) for match in pattern.finditer(text)]
+    others = [match.span() for pattern in (PROFILE, SUFFIX, MESSAGES) for match in pattern.finditer(text)]
     joined: list[tuple[int, int]] = []
     for start, end in sorted([*memories, *others]):
         if joined and start <= joined[-1][1]:

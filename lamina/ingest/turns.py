@@ -59,7 +59,7 @@ from lamina.stores.postgres.outbox import (
     note_entries,
     outbox_entries,
 )
-from lamina.stores.postgres.profiles import add_statements, patch_profile
+from lamina.stores.postgres.profiles import ProfileWrite, add_statements, patch_profile
 from lamina.text.hygiene import composed
 
 LONG_TEXT_CHARS = 5_000
@@ -159,8 +159,16 @@ class Recorder:
         self._near_duplicate = near_duplicate
         self._kept_versions = kept_versions
 
-    async def record_turn(self, scope: Scope, messages: Sequence[Message], once: Once | None = None) -> RecordedTurn:
+    async def record_turn(
+        self, scope: Scope, messages: Sequence[Message], once: Once | None = None, *, is_verified: bool = False
+    ) -> RecordedTurn:
         """Append messages to the scope's session, with the notes, facts and links drawn from them.
+
+        Args:
+            scope: Of the session.
+            messages: What was said.
+            once: Identity of the write.
+            is_verified: Whether the user of the scope, or an admin, sends them.
 
         Raises:
             InvalidInput: For a turn without a session, without messages or with an unclean one.
@@ -179,7 +187,10 @@ class Recorder:
         now = self._clock()
         turn = await self._prepare(scope, cleaned, now)
         return await write_once(
-            self._pool, once, _TURN, lambda connection: self._write_turn(connection, scope, turn, now)
+            self._pool,
+            once,
+            _TURN,
+            lambda connection: self._write_turn(connection, scope, turn, now, is_verified=is_verified),
         )
 
     async def _prepare(self, scope: Scope, messages: Sequence[Message], now: datetime) -> PreparedTurn:
@@ -206,7 +217,7 @@ class Recorder:
         return chunks[: len(texts)], self._linker.complete(draft, chunks[len(texts) :])
 
     async def _write_turn(
-        self, connection: Connection, scope: Scope, turn: PreparedTurn, now: datetime
+        self, connection: Connection, scope: Scope, turn: PreparedTurn, now: datetime, *, is_verified: bool
     ) -> RecordedTurn:
         appended = await append_messages(connection, scope, turn.messages, self._generation, now)
         new = {item.id for item in appended if not item.existed}
@@ -215,8 +226,8 @@ class Recorder:
         notes, entries = await self._put(connection, scope, drawn, now)
         # A turn that is sent again has no new message: it must not overwrite later values of the profile.
         facts = [item for item in turn.statements if item.source in sources] if scope.user is not None else []
-        kept = self._kept_versions
-        profile = await add_statements(connection, scope, facts, now, kept_versions=kept.of_profile) if facts else None
+        write = ProfileWrite(self._kept_versions.of_profile, is_verified)
+        profile = await add_statements(connection, scope, facts, now, write) if facts else None
         fresh = [note.id for note in notes if not note.existed]
         nodes = await self._linker.write(connection, scope, turn.links, new.union(fresh))
         entries = [*outbox_entries("messages", sorted(new)), *entries, *outbox_entries("graph", nodes)]
@@ -348,8 +359,8 @@ class Recorder:
         nodes = await self._linker.forget(connection, deletion.deleted)
         return [*note_entries([*deletion.deleted, *deletion.restored]), *outbox_entries("graph", nodes)]
 
-    async def patch_profile(self, scope: Scope, patch: Metadata) -> Profile:
-        """Merge a patch into the user's profile.
+    async def patch_profile(self, scope: Scope, patch: Metadata, *, is_verified: bool = False) -> Profile:
+        """Merge a patch into the user's profile, which the user or an admin sends if it is verified.
 
         Raises:
             InvalidInput: If the scope names no user or the patch is unclean or too large.
@@ -360,8 +371,8 @@ class Recorder:
         now = self._clock()
 
         async def act(connection: Connection) -> Profile:
-            kept = self._kept_versions.of_profile
-            profile = await patch_profile(connection, scope, cleaned, now, kept_versions=kept)
+            write = ProfileWrite(self._kept_versions.of_profile, is_verified)
+            profile = await patch_profile(connection, scope, cleaned, now, write)
             await bump_epoch(connection, scope, teaches=_is_changed(profile))
             return profile
 

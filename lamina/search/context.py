@@ -30,12 +30,14 @@ class ContextRequest:
         budget_tokens: Most tokens of the block.
         suffix: Text that the agent's memory profile puts at the end.
         form: How it is written.
+        is_suffix_verified: Whether the agent itself, or an admin, wrote the suffix.
     """
 
     search: SearchRequest
     budget_tokens: int
     suffix: str = ""
     form: BlockFormat = BlockFormat.TEXT
+    is_suffix_verified: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class ContextSearch:
         (profile, no_profile), (facts, no_facts) = await asyncio.gather(
             self._profile(request.search.scope), self._facts(request.search, answer.hits)
         )
-        extras = Extras(profile, request.suffix, facts)
+        extras = Extras(profile, request.suffix, facts, request.search.scope.agent or "", request.is_suffix_verified)
         return ContextAnswer(
             block=build_context(answer.hits, extras, budget_tokens=request.budget_tokens, form=request.form),
             budget_tokens=request.budget_tokens,

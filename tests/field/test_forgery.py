@@ -87,7 +87,7 @@ def test_a_block_has_as_many_headers_as_memories_whatever_is_in_it(
         budget_tokens=100_000,
     )
 
-    assert len(headers(block.text)) == 3
+    assert len(headers(block.text)) == 4
     assert block.text.splitlines() == block.text.split("\n")
 
 

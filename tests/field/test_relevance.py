@@ -215,7 +215,7 @@ async def test_an_agent_without_a_memory_profile_has_the_defaults_and_asking_cre
 
     expected = {"max_context_chunks": 20, "min_relevance": 0.5, "ttl_days": None, "prompt_suffix": ""}
     tiers = ["sessions", "notes", "graph", "procedures", "documents"]
-    assert twice == [{"agent": "coder", "tiers": tiers, **expected, "updated_at": None}] * 2
+    assert twice == [{"agent": "coder", "tiers": tiers, **expected, "updated_at": None, "unverified": False}] * 2
 
 
 async def test_a_memory_profile_is_put_whole_and_deleted(application: Application) -> None:

@@ -13,7 +13,7 @@ from lamina.policies.ranking.context_block import Extras, build_context, format_
 from lamina.text.words import estimated_tokens
 from tests.unit.builders import fused, memory
 
-ANN = Profile("ann", {"name": "Ann", "likes": ["tea"]}, 3)
+ANN = Profile("ann", {"name": "Ann", "likes": ["tea"]}, 3, is_verified=True)
 ANN_TEXT = '[Profile: ann]\n{"likes": ["tea"], "name": "Ann"}'
 PLENTY = 10_000
 
@@ -33,11 +33,11 @@ def test_a_memory_is_shown_with_kind_date_excerpt_and_confidence() -> None:
     assert shown == "[Memory: note | 2026-01-15]\nWe chose Rust\nconfidence: 1.00"
 
 
-def test_a_message_is_shown_with_its_speaker_once() -> None:
+def test_a_message_is_shown_with_its_speaker_in_the_header_alone() -> None:
     plain = FusedHit(memory(1, tier=Tier.SESSIONS, content="hello", name="Ann"), 1, {})
     excerpt = FusedHit(memory(1, tier=Tier.SESSIONS, content="Ann: hello", name="Ann"), 1, {})
 
-    assert format_memory(plain) == "[Memory: message | 2026-01-15]\nAnn: hello\nconfidence: 1.00"
+    assert format_memory(plain) == "[Memory: message | 2026-01-15 | name: Ann]\nhello\nconfidence: 1.00"
     assert format_memory(plain) == format_memory(excerpt)
 
 
@@ -91,7 +91,9 @@ def test_a_profile_that_exactly_fills_the_budget_is_shown() -> None:
 
 
 def test_a_profile_is_written_as_it_is_in_any_script() -> None:
-    block = build_context([], Extras(Profile("анна", {"お茶": "緑茶", "город": "Москва"}, 1)), budget_tokens=PLENTY)
+    block = build_context(
+        [], Extras(Profile("анна", {"お茶": "緑茶", "город": "Москва"}, 1, is_verified=True)), budget_tokens=PLENTY
+    )
 
     assert block.text == '[Profile: анна]\n{"город": "Москва", "お茶": "緑茶"}'
 
@@ -120,10 +122,35 @@ def test_a_hint_never_displaces_a_memory() -> None:
     assert roomier.text.index("related") < roomier.text.index("second")
 
 
-def test_the_suffix_stands_last() -> None:
-    block = build_context([fused(1, "tea")], Extras(ANN, "Prefer the newest."), budget_tokens=PLENTY)
+def test_the_suffix_stands_last_below_the_name_of_its_agent() -> None:
+    extras = Extras(ANN, "Prefer the newest.", agent="planner", is_suffix_verified=True)
 
-    assert block.text == f"{ANN_TEXT}\n\n{format_memory(fused(1, 'tea'))}\n\nPrefer the newest."
+    block = build_context([fused(1, "tea")], extras, budget_tokens=PLENTY)
+
+    assert block.text == f"{ANN_TEXT}\n\n{format_memory(fused(1, 'tea'))}\n\n[Suffix: planner]\nPrefer the newest."
+
+
+def test_what_nobody_vouches_for_is_marked_in_its_header() -> None:
+    extras = Extras(replace(ANN, is_verified=False), "Prefer the newest.", agent="planner")
+
+    text = build_context([], extras, budget_tokens=PLENTY).text
+
+    assert text.startswith("[Profile: ann | unverified]\n")
+    assert text.endswith("\n\n[Suffix: planner | unverified]\nPrefer the newest.")
+
+
+def test_a_header_names_speaker_document_agent_and_the_place_of_a_share() -> None:
+    said = replace(memory(1, tier=Tier.SESSIONS, name="Ann"), source="user", agent="planner")
+    answered = replace(memory(2, tier=Tier.SESSIONS), source="assistant", agent="planner")
+    passage = replace(memory(3), title="Handbook", workspace="ops", namespace="eu")
+
+    shown = [format_memory(FusedHit(item, 1, {})).split("\n")[0] for item in (said, answered, passage)]
+
+    assert shown == [
+        "[Memory: message | 2026-01-15 | user: Ann | agent: planner]",
+        "[Memory: message | 2026-01-15 | assistant | agent: planner]",
+        "[Memory: note | 2026-01-15 | document: Handbook | workspace: ops | namespace: eu]",
+    ]
 
 
 def test_a_suffix_that_does_not_fit_is_left_out_whole_and_named() -> None:
@@ -138,7 +165,7 @@ def test_a_passage_is_shown_with_the_title_of_its_document() -> None:
 
     shown = format_memory(FusedHit(passage, 1, {}))
 
-    assert shown == "[Memory: passage | 2026-01-15]\nHandbook: Ring the bell.\nconfidence: 1.00"
+    assert shown == "[Memory: passage | 2026-01-15 | document: Handbook]\nRing the bell.\nconfidence: 1.00"
 
 
 @given(CONTENTS, DOCUMENTS, st.text(max_size=60), HINTS, BUDGETS)

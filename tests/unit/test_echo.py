@@ -46,7 +46,11 @@ def test_a_block_that_is_said_again_teaches_nothing_whatever_is_in_it(
     contents: list[str], document: dict[str, Any], name: str | None, hints: list[str]
 ) -> None:
     hits = [fused(number, content, name=name) for number, content in enumerate(contents)]
-    extras = Extras(profile=Profile("ann", document, 1), hints={hit.memory.id: hints for hit in hits})
+    # A suffix ends with its first paragraph.
+    suffix = "\n".join(line for line in "\n".join(hints).splitlines() if line.strip())
+    extras = Extras(
+        Profile("ann", document, 1), suffix, {hit.memory.id: hints for hit in hits}, agent=name or "planner"
+    )
     text = build_context(hits, extras, budget_tokens=100_000).text
 
     assert without_recalled(text).strip() == ""

@@ -252,6 +252,7 @@ class ResponseCandidate:
         query: The question that it answered.
         similarity: Cosine of the two questions.
         is_exact: Whether it was put for exactly this request.
+        is_verified: Whether the agent, the user or an admin put it.
     """
 
     id: UUID
@@ -260,6 +261,7 @@ class ResponseCandidate:
     created_at: datetime
     expires_at: datetime
     is_exact: bool = False
+    is_verified: bool = False
 
     def state(self, now: datetime, grace: timedelta) -> LookupState:
         """Return its state at a moment: a hit until it expires, then stale, then a miss."""
@@ -318,6 +320,7 @@ class ResponseLookup:
         age_s: Seconds since it was stored.
         expires_in_s: Seconds until it becomes stale; below 0 afterwards.
         is_to_refresh: Whether this caller is the one to replace it by a new one.
+        is_verified: Whether the agent, the user or an admin put it.
     """
 
     state: LookupState
@@ -329,6 +332,7 @@ class ResponseLookup:
     age_s: float | None = None
     expires_in_s: float | None = None
     is_to_refresh: bool = False
+    is_verified: bool = False
 
 
 class PutRefusal(StrEnum):

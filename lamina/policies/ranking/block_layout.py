@@ -11,6 +11,8 @@ import regex
 _INDENT = r"[ \t>*•-]{0,16}"
 HEADER = re.compile(rf"^{_INDENT}\[Memory: [^\n]*\][ \t\r]*$", re.MULTILINE)
 PROFILE = re.compile(rf"^{_INDENT}\[Profile: [^\n]*\][ \t\r]*\n[^\n]*(?:\n|\Z)", re.MULTILINE)
+# Of a suffix, its first paragraph: nothing marks where it ends.
+SUFFIX = re.compile(rf"^{_INDENT}\[Suffix: [^\n]*\][ \t\r]*\n(?:[^\n]++(?:\n|\Z))*+", re.MULTILINE)
 END = re.compile(rf"^{_INDENT}(?:confidence: [\d.]+|related: [^\n]*)[ \t\r]*$", re.MULTILINE)
 _MARK = "| "
 # A memory of a block in the form of messages, however it is indented or quoted.
@@ -41,6 +43,18 @@ _LATIN = str.maketrans("аɑαеҽіιӏҍсϲԁɗоοонп𝚛ґгтτ", "aaae
 # Tag characters mirror ASCII and are seen nowhere; only the flags of regions have a use for them.
 _TAGS = re.compile("(\U0001f3f4[\U000e0020-\U000e007e]*\U000e007f)|[\U000e0000-\U000e007f]")
 _JOINERS = "\u200c\u200d"
+# Letters that look like the bar or the colon of a header are no part of a plain name, nor are unseen ones.
+_PLAIN = (
+    r"[[\p{L}\p{M}\p{N}_.@+/#'’&\-]--[\p{Default_Ignorable_Code_Point}\u01c0\u01c1\u02d0\u02d1\u16ec\u2d4f\u3163"
+    r"\u4e28\ua4fd\uffdc]]"
+)
+_PLAIN_WORD = rf"(?:{_PLAIN}|(?<={_PLAIN}):(?={_PLAIN}))++"
+_PLAIN_NAME = regex.compile(rf"(?V1){_PLAIN_WORD}(?: {_PLAIN_WORD})*+")
+# What could be read as the end of a quoted name or of its header.
+_ENDS_NAME = regex.compile(
+    r"(?V1)[[\p{Default_Ignorable_Code_Point}--[\u200c\u200d\ufe0f]]\u2800\p{Ps}\p{Pe}\p{Pi}\p{Pf}|\u00a6\u01c0\u01c1\u02ba\u02bc\u02dd\u05f4\u2016\u2032-\u2037\u2223\u2225\u23a1-\u23ae"
+    r"\u23d0\u2502\u2503\u2551\u2758-\u275e\u2d4f\u301d-\u301f\u3163\u4e28\uff02\uff5c\uffdc\uffe8]"
+)
 
 
 def as_content(text: str) -> str:
@@ -65,6 +79,21 @@ def as_json(value: Any, *, sort_keys: bool = False) -> str:
     if written.isprintable():
         return written
     return "".join(char if char.isprintable() or char in _JOINERS else json.dumps(char)[1:-1] for char in written)
+
+
+def as_name(text: str) -> str:
+    r"""Make an id, name or title safe to stand in a header; different ones stay different.
+
+    A plain one stands as it is. Any other stands in quotes as a JSON string, with all that looks like a quote, a
+    bracket or a bar escaped: ``"x\u005d"``.
+    """
+    if _PLAIN_NAME.fullmatch(text):
+        return text
+    return f'"{_ENDS_NAME.sub(_escaped, as_json(text)[1:-1])}"'
+
+
+def _escaped(match: regex.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"
 
 
 def _is_like_layout(line: str) -> bool:

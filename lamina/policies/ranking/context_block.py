@@ -7,12 +7,14 @@ from itertools import accumulate
 from typing import Any
 from uuid import UUID
 
-from lamina.core.memories import Profile
-from lamina.core.queries import FusedHit
-from lamina.policies.ranking.block_layout import as_content, as_json, as_label
+from lamina.core.memories import Profile, Role
+from lamina.core.queries import FusedHit, Memory
+from lamina.core.tiers import Tier
+from lamina.policies.ranking.block_layout import as_content, as_json, as_label, as_name
 from lamina.text.words import estimated_tokens
 
 _SEPARATOR = "\n\n"
+UNVERIFIED = "unverified"
 NO_HINTS: Mapping[UUID, tuple[str, ...]] = {}
 
 
@@ -51,11 +53,15 @@ class Extras:
         profile: Of the user, shown in full before everything else.
         suffix: Text that an agent wants at the end.
         hints: Facts next to a memory in the graph, by its id.
+        agent: Whose suffix it is.
+        is_suffix_verified: Whether that agent itself, or an admin, wrote it.
     """
 
     profile: Profile | None = None
     suffix: str = ""
     hints: Mapping[UUID, Sequence[str]] = field(default_factory=lambda: NO_HINTS)
+    agent: str = ""
+    is_suffix_verified: bool = False
 
 
 def build_context(
@@ -68,7 +74,7 @@ def build_context(
     worse memory never displaces a better one. Hints take the rest, the best memory's first.
     """
     layout = _MESSAGES if form is BlockFormat.MESSAGES else _TEXT
-    wanted_suffix, wanted_profile = layout.suffix(extras.suffix.strip()), layout.profile(extras.profile)
+    wanted_suffix, wanted_profile = layout.suffix(extras), layout.profile(extras.profile)
     left = budget_tokens - layout.frame_tokens + layout.joint_tokens
     suffix, left = _take_whole(wanted_suffix, left, layout)
     profile, left = _take_whole(wanted_profile, left, layout)
@@ -86,17 +92,45 @@ def build_context(
 
 
 def format_memory(hit: FusedHit, hints: Sequence[str] = ()) -> str:
-    """Return one memory as the block shows it: kind and date, excerpt, hints if any, confidence."""
+    """Return one memory as the block shows it: a header with its origin, excerpt, hints if any, confidence."""
     memory = hit.memory
-    origin = memory.name or memory.title
-    said_by = f"{origin}: " if origin and not memory.content.startswith(f"{origin}: ") else ""
+    named = memory.name or memory.title
     lines = (
-        f"[Memory: {as_label(memory.kind)} | {memory.occurred_at.date().isoformat()}]",
-        as_content(f"{said_by}{memory.content}"),
+        _header("Memory", memory.kind, memory.occurred_at.date().isoformat(), *_origin(memory)),
+        as_content(memory.content.removeprefix(f"{named}: ") if named else memory.content),
         f"related: {'; '.join(map(as_label, hints))}" if hints else "",
         f"confidence: {memory.confidence:.2f}",
     )
     return "\n".join(line for line in lines if line)
+
+
+def _header(part: str, name: str, *origin: str) -> str:
+    return f"[{part}: {' | '.join((as_name(name), *origin))}]"
+
+
+def _origin(memory: Memory) -> Iterator[str]:
+    """Yield who said a memory, of which document and agent it is, and of which other workspace."""
+    role = _role(memory)
+    if memory.name:
+        yield f"{role or 'name'}: {as_name(memory.name)}"
+    elif role:
+        yield role
+    places = {
+        "document": memory.title,
+        "agent": memory.agent,
+        "workspace": memory.workspace,
+        "namespace": memory.namespace,
+    }
+    yield from (f"{field_name}: {as_name(value)}" for field_name, value in places.items() if value)
+
+
+def _role(memory: Memory) -> str | None:
+    """Return who speaks in a message: its source is the role."""
+    return memory.source if memory.tier is Tier.SESSIONS and memory.source in set(Role) else None
+
+
+def _unverified(*, is_verified: bool) -> tuple[str, ...]:
+    return () if is_verified else (UNVERIFIED,)
 
 
 class _TextLayout:
@@ -104,13 +138,17 @@ class _TextLayout:
 
     frame_tokens, joint_tokens = 0, estimated_tokens(_SEPARATOR)
 
-    def suffix(self, suffix: str) -> str:
-        return as_content(suffix)
+    def suffix(self, extras: Extras) -> str:
+        if not extras.suffix.strip():
+            return ""
+        header = _header("Suffix", extras.agent, *_unverified(is_verified=extras.is_suffix_verified))
+        return f"{header}\n{as_content(extras.suffix.strip())}"
 
     def profile(self, profile: Profile | None) -> str:
         if profile is None or not profile.document:
             return ""
-        return f"[Profile: {as_label(profile.user)}]\n{as_json(profile.document, sort_keys=True)}"
+        header = _header("Profile", profile.user, *_unverified(is_verified=profile.is_verified))
+        return f"{header}\n{as_json(profile.document, sort_keys=True)}"
 
     def memory(self, hit: FusedHit, hints: Sequence[str]) -> str:
         return format_memory(hit, hints)
@@ -124,19 +162,28 @@ class _MessagesLayout:
 
     frame_tokens, joint_tokens = estimated_tokens("[]"), estimated_tokens(", ")
 
-    def suffix(self, suffix: str) -> str:
-        return as_json(_message("suffix", "memory_profile", None, suffix)) if suffix else ""
+    def suffix(self, extras: Extras) -> str:
+        if not (text := extras.suffix.strip()):
+            return ""
+        unverified = {} if extras.is_suffix_verified else {UNVERIFIED: True}
+        return as_json(_message("suffix", "memory_profile", extras.agent or None, text) | unverified)
 
     def profile(self, profile: Profile | None) -> str:
         if profile is None or not profile.document:
             return ""
-        return as_json(_message("profile", "profile", profile.user, as_json(profile.document, sort_keys=True)))
+        unverified = {} if profile.is_verified else {UNVERIFIED: True}
+        text = as_json(profile.document, sort_keys=True)
+        return as_json(_message("profile", "profile", profile.user, text) | unverified)
 
     def memory(self, hit: FusedHit, hints: Sequence[str]) -> str:
         memory = hit.memory
         facts = {
+            "role": _role(memory),
             "name": memory.name,
             "title": memory.title,
+            "agent": memory.agent,
+            "workspace": memory.workspace,
+            "namespace": memory.namespace,
             "occurred_at": memory.occurred_at.isoformat(),
             "confidence": round(memory.confidence, 2),
             "related": list(hints) or None,

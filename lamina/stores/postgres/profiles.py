@@ -1,6 +1,7 @@
 """Tier 3: one JSON document a user, with the times of its fields, its version and its history."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -9,7 +10,7 @@ from pydantic import TypeAdapter
 
 from lamina.core.json_values import is_same_json
 from lamina.core.memories import Metadata, Profile
-from lamina.core.profiles import FieldTimes, ProfileStatement, TimedDocument, state
+from lamina.core.profiles import FieldTimes, ProfileStatement, TimedDocument, state, verified_after
 from lamina.core.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.queries import load_queries
@@ -19,18 +20,31 @@ _TIMES = TypeAdapter(dict[str, FieldTimes])
 _STATEMENTS = TypeAdapter(list[ProfileStatement])
 
 
+@dataclass(frozen=True, slots=True)
+class ProfileWrite:
+    """How a profile is written.
+
+    Args:
+        kept_versions: How many versions its history keeps.
+        is_verified: Whether the user itself, or an admin, writes.
+    """
+
+    kept_versions: int
+    is_verified: bool = False
+
+
 async def patch_profile(
-    connection: Connection, scope: Scope, patch: Metadata, now: datetime, *, kept_versions: int
+    connection: Connection, scope: Scope, patch: Metadata, now: datetime, write: ProfileWrite
 ) -> Profile:
     """Merge a patch into the user's profile, over everything stated before, and store both in its history.
 
     A patch that changes nothing writes no version, but for the first.
     """
-    return await _write(connection, scope, [ProfileStatement(patch)], patch, now, kept_versions=kept_versions)
+    return await _write(connection, scope, [ProfileStatement(patch)], patch, now, write)
 
 
 async def add_statements(
-    connection: Connection, scope: Scope, statements: Sequence[ProfileStatement], now: datetime, *, kept_versions: int
+    connection: Connection, scope: Scope, statements: Sequence[ProfileStatement], now: datetime, write: ProfileWrite
 ) -> Profile:
     """Take the statements into the user's profile by their times, and store both in its history.
 
@@ -38,7 +52,7 @@ async def add_statements(
     outlives an import from the time between.
     """
     patch = _STATEMENTS.dump_python(list(statements), mode="json")
-    return await _write(connection, scope, statements, patch, now, kept_versions=kept_versions)
+    return await _write(connection, scope, statements, patch, now, write)
 
 
 async def _write(
@@ -47,24 +61,28 @@ async def _write(
     statements: Sequence[ProfileStatement],
     patch: Metadata | list[Metadata],
     now: datetime,
-    *,
-    kept_versions: int,
+    write: ProfileWrite,
 ) -> Profile:
-    parameters: dict[str, Any] = {**scope_parameters(scope), "now": now, "kept": kept_versions}
+    parameters: dict[str, Any] = {**scope_parameters(scope), "now": now, "kept": write.kept_versions}
     cursor = await connection.execute(QUERIES["lock_profile"], parameters)
     row = await cursor.fetchone()
     assert row is not None  # noqa: S101 - the upsert returns its row
     old = TimedDocument(row["document"], _TIMES.validate_python(row["field_times"])).since(row["updated_at"])
     new = state(old, statements, now)
     document, version = dict(new.document), row["version"]
-    times = {"field_times": Jsonb(_TIMES.dump_python(dict(new.times), mode="json"))}
+    verified = verified_after(frozenset(row["verified_fields"]), old, new, statements, is_verified=write.is_verified)
+    times = {
+        "field_times": Jsonb(_TIMES.dump_python(dict(new.times), mode="json")),
+        "verified_fields": sorted(verified),
+    }
+    is_all_verified = verified >= document.keys()
     if is_same_json(document, row["document"]) and (version > 0 or isinstance(patch, list)):
         await connection.execute(QUERIES["put_field_times"], {**parameters, **times})
-        return Profile(scope.user or "", document, version)
+        return Profile(scope.user or "", document, version, is_verified=is_all_verified)
     values = {**parameters, **times, "document": Json(document), "patch": Json(patch), "version": version + 1}
     await connection.execute(QUERIES["put_profile"], values)
     await connection.execute(QUERIES["insert_profile_version"], values)
-    return Profile(scope.user or "", document, version + 1, now)
+    return Profile(scope.user or "", document, version + 1, now, is_all_verified)
 
 
 class Profiles:
@@ -79,5 +97,6 @@ class Profiles:
             cursor = await connection.execute(QUERIES["get_profile"], scope_parameters(scope))
             row = await cursor.fetchone()
         if row is None:
-            return Profile(scope.user or "", {}, 0)
-        return Profile(scope.user or "", row["document"], row["version"], row["updated_at"])
+            return Profile(scope.user or "", {}, 0, is_verified=True)
+        is_verified = frozenset(row["verified_fields"]) >= row["document"].keys()
+        return Profile(scope.user or "", row["document"], row["version"], row["updated_at"], is_verified)

@@ -1,16 +1,18 @@
 -- name: lock_profile
+-- An older release writes another version without a word on its fields: none of them is verified then.
 INSERT INTO profiles (tenant, workspace, namespace, user_id, document, version)
 VALUES (%(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s, '{}', 0)
 ON CONFLICT (tenant, workspace, namespace, user_id) DO UPDATE SET version = profiles.version
-RETURNING document, version, field_times, updated_at
+RETURNING document, version, field_times, updated_at,
+          CASE WHEN verified_version = version THEN verified_fields ELSE '{}' END AS verified_fields
 
 -- name: put_profile
 UPDATE profiles SET document = %(document)s, field_times = %(field_times)s, version = %(version)s,
-    updated_at = %(now)s
+    verified_fields = %(verified_fields)s, verified_version = %(version)s, updated_at = %(now)s
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND user_id = %(user_id)s
 
 -- name: put_field_times
-UPDATE profiles SET field_times = %(field_times)s
+UPDATE profiles SET field_times = %(field_times)s, verified_fields = %(verified_fields)s, verified_version = version
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND user_id = %(user_id)s
 
 -- name: insert_profile_version
@@ -24,5 +26,7 @@ INSERT INTO profile_versions (tenant, workspace, namespace, user_id, version, pa
 VALUES (%(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s, %(version)s, %(patch)s, %(document)s, %(now)s)
 
 -- name: get_profile
-SELECT document, version, updated_at FROM profiles
+SELECT document, version, updated_at,
+       CASE WHEN verified_version = version THEN verified_fields ELSE '{}' END AS verified_fields
+FROM profiles
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND user_id = %(user_id)s

@@ -47,12 +47,14 @@ class NewResponse:
         response: The answer, as JSON text.
         embedding: Float32 bytes of the question's unit vector; ``None`` if that is not compared by meaning.
         token: Of the lookup before the response was made.
+        is_verified: Whether the agent, the user or an admin puts it.
     """
 
     request: DigestedQuestion
     response: str
     embedding: bytes | None = None
     token: int | None = None
+    is_verified: bool = False
 
     @property
     def question(self) -> ModelQuestion:
@@ -189,6 +191,7 @@ class Responses:
             "workspace_epoch": agent_state.workspace_epoch,
             "workspace_writes": agent_state.workspace_writes,
             "size_bytes": new.size_bytes,
+            "is_verified": new.is_verified,
             "expires_at": now + timedelta(seconds=ttl_s),
         }
         await connection.execute(QUERIES["insert_response"], row)
@@ -376,7 +379,9 @@ def _agent_state(row: DictRow) -> AgentState:
 
 
 def _candidate(row: DictRow, *, similarity: float, is_exact: bool = False) -> ResponseCandidate:
-    return ResponseCandidate(row["id"], row["query"], similarity, row["created_at"], row["expires_at"], is_exact)
+    return ResponseCandidate(
+        row["id"], row["query"], similarity, row["created_at"], row["expires_at"], is_exact, bool(row["is_verified"])
+    )
 
 
 def _vector(embedding: bytes) -> Vector:

@@ -2,7 +2,7 @@
 -- The state of an agent, and its current response to exactly this request, if there is one.
 SELECT a.epoch AS agent_epoch, w.epoch AS workspace_epoch, w.writes AS workspace_writes,
        a.prompt_version, a.lookups, a.hits,
-       r.id, r.query, r.created_at, r.expires_at
+       r.id, r.query, r.created_at, r.expires_at, r.is_verified
 FROM response_agents a
 JOIN response_agents w ON w.tenant = a.tenant AND w.workspace = a.workspace AND w.agent = ''
 LEFT JOIN responses r
@@ -14,7 +14,7 @@ WHERE a.tenant = %(tenant)s AND a.workspace = %(workspace)s AND a.agent = %(agen
 -- name: find_near_responses
 -- Current responses to the nearest questions under exactly these circumstances. A long question has no embedding,
 -- and so no distance.
-SELECT r.id, r.query, r.created_at, r.expires_at, 1 - (r.embedding <=> %(embedding)s) AS similarity
+SELECT r.id, r.query, r.created_at, r.expires_at, r.is_verified, 1 - (r.embedding <=> %(embedding)s) AS similarity
 FROM responses r
 JOIN response_agents a ON a.tenant = r.tenant AND a.workspace = r.workspace AND a.agent = r.agent
 JOIN response_agents w ON w.tenant = r.tenant AND w.workspace = r.workspace AND w.agent = ''
@@ -43,10 +43,10 @@ LIMIT %(limit)s
 -- name: insert_response
 INSERT INTO responses (id, tenant, workspace, namespace, agent, user_id, circumstances, digest, query, response,
                        generation, embedding, agent_epoch, workspace_epoch, workspace_writes, size_bytes,
-                       created_at, expires_at, last_used_at)
+                       created_at, expires_at, last_used_at, is_verified)
 VALUES (%(id)s, %(tenant)s, %(workspace)s, %(namespace)s, %(agent)s, %(user_id)s, %(circumstances)s, %(digest)s,
         %(query)s, %(response)s, %(generation)s, %(embedding)s, %(agent_epoch)s, %(workspace_epoch)s,
-        %(workspace_writes)s, %(size_bytes)s, %(now)s, %(expires_at)s, %(now)s)
+        %(workspace_writes)s, %(size_bytes)s, %(now)s, %(expires_at)s, %(now)s, %(is_verified)s)
 
 -- name: list_responses
 -- Responses of a workspace without this request's own, the least recently used first.

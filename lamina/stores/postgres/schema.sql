@@ -350,6 +350,7 @@ CREATE TABLE public.memory_profiles (
     ttl_days double precision,
     prompt_suffix text DEFAULT ''::text NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    verified_at timestamp with time zone,
     CONSTRAINT memory_profiles_max_context_chunks_check CHECK ((max_context_chunks > 0)),
     CONSTRAINT memory_profiles_min_relevance_check CHECK (((min_relevance >= (0)::double precision) AND (min_relevance <= (1)::double precision))),
     CONSTRAINT memory_profiles_ttl_days_check CHECK ((ttl_days > (0)::double precision))
@@ -560,7 +561,9 @@ CREATE TABLE public.profiles (
     document json NOT NULL,
     version integer NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
-    field_times jsonb DEFAULT '{}'::jsonb NOT NULL
+    field_times jsonb DEFAULT '{}'::jsonb NOT NULL,
+    verified_fields text[],
+    verified_version integer
 );
 CREATE TABLE public.projection_stores (
     projection text NOT NULL,
@@ -623,7 +626,8 @@ CREATE TABLE public.responses (
     created_at timestamp with time zone NOT NULL,
     expires_at timestamp with time zone NOT NULL,
     last_used_at timestamp with time zone NOT NULL,
-    lease_until timestamp with time zone
+    lease_until timestamp with time zone,
+    is_verified boolean
 );
 ALTER TABLE ONLY public.responses ALTER COLUMN embedding SET STORAGE PLAIN;
 CREATE TABLE public.schema_migrations (
