@@ -496,7 +496,7 @@ class ErasureSettings(_Section):
 
 
 class HistorySettings(_Section):
-    """How long is kept what was replaced."""
+    """How long is kept what was replaced or has ended."""
 
     note_versions: int = Field(
         100, ge=0, description="Most earlier versions of a note; with the next change the oldest one is removed."
@@ -505,8 +505,8 @@ class HistorySettings(_Section):
     days: float = Field(
         365.0,
         gt=0,
-        description="Days for which an earlier version of a note or profile is kept after it was replaced; then the "
-        "job sweep removes it.",
+        description="Days for which is kept: an earlier version of a note or profile after it was replaced, an outcome "
+        "of a procedure, a key or share after it was revoked or expired. The jobs sweep and caches remove them.",
     )
 
 

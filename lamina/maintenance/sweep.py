@@ -12,7 +12,7 @@ from lamina.maintenance.job import Job, Page, PageCursor
 from lamina.maintenance.row_writer import RowWriter
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.retention import (
-    DeletedRows,
+    EndedRows,
     VersionKey,
     VersionsOf,
     end_rows,
@@ -53,17 +53,17 @@ class VersionsJob:
         return RunCounts(changed=await end_versions(writer.connection, self._of, area, plan))
 
 
-class DeletedRowsJob:
-    """Deletes rows for good that were deleted long ago, so that no run can bring them back.
+class EndedRowsJob:
+    """Deletes rows for good that were deleted long ago, so that no run can bring them back, and old outcomes.
 
     Args:
         pool: Connections to Postgres.
         rows: The kind of rows.
-        kept: How long a deleted row is kept.
+        kept: How long such a row is kept.
         page_rows: Most rows of a page.
     """
 
-    def __init__(self, pool: Pool, rows: DeletedRows, *, kept: timedelta, page_rows: int) -> None:
+    def __init__(self, pool: Pool, rows: EndedRows, *, kept: timedelta, page_rows: int) -> None:
         self._pool = pool
         self._rows = rows
         self._kept = kept
@@ -79,7 +79,7 @@ class DeletedRowsJob:
         return Page(ids or None, None if is_last else {"id": str(ids[-1])}, seen=len(ids), planned=len(ids))
 
     async def act(self, writer: RowWriter, area: Area, plan: list[UUID]) -> RunCounts:
-        """Delete those that are still deleted."""
+        """Delete those to which it still applies."""
         cutoff = writer.moment - self._kept
         return RunCounts(changed=await end_rows(writer.connection, self._rows, area, plan, cutoff=cutoff))
 

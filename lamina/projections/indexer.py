@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from operator import methodcaller
 from typing import Any
 
@@ -25,8 +26,11 @@ LONGEST_PAUSE_S = 5.0
 MAX_UNFLUSHED = 4096
 CANCEL_STEP_S = 1.0
 LOOK_S = 1.0
+GIVE_UP_EVERY_S = 3600.0
 # After each time that a build does not take changes; after the last it is given up.
 BUILD_PAUSES_S = (0.1, 0.5, 1.0)
+# A projection that no service has kept for so long takes over everything if it comes back.
+UNKEPT = timedelta(days=30)
 _LOCK = 0x6F7574626F78  # "outbox"
 
 
@@ -63,6 +67,8 @@ class Indexer:
         self._url = url
         self._poll_interval_s = poll_interval_s
         self._stale_words = stale_words
+        self._outbox = outbox
+        self._kept = list(projections)
         self._of_words = [name for name in projections if PROJECTIONS[name].store == "hybrid"]
         self._followers = [
             Follower(name, outbox, builds, projection, batch_size=batch_size, flush_interval_s=flush_interval_s)
@@ -108,10 +114,23 @@ class Indexer:
             if not is_done:
                 await asyncio.sleep(LONGEST_PAUSE_S)
 
+    async def give_up_unkept(self) -> int:
+        """Delete old changes of projections that are not kept here; return how many."""
+        return await self._outbox.give_up(self._kept, datetime.now(UTC) - UNKEPT)
+
+    async def _keep_giving_up(self) -> None:
+        while True:
+            try:
+                await self.give_up_unkept()
+            except Exception as error:  # noqa: BLE001 - the rows stay in the outbox
+                logger.warning("indexer: changes that nobody takes are not removed yet: %s", error)
+            await asyncio.sleep(GIVE_UP_EVERY_S)
+
     async def _follow(self, connection: Connection) -> None:
         """Follow each projection by a task of its own, and end them all with the connection."""
         tasks = [asyncio.create_task(follower.run()) for follower in self._followers]
         tasks.append(asyncio.create_task(self._keep_renewing()))
+        tasks.append(asyncio.create_task(self._keep_giving_up()))
         try:
             await self._wake_when_notified(connection)
         finally:

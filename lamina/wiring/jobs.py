@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, assert_never
 
 from lamina import __version__
@@ -22,7 +22,7 @@ from lamina.maintenance.job import Job
 from lamina.maintenance.reembed import ReembedJob, ReembedPolicy
 from lamina.maintenance.row_jobs import DECAY, EDGES, ENTITIES, SWEEP, RowJob, RowPolicy
 from lamina.maintenance.summaries import SummaryJob
-from lamina.maintenance.sweep import DeletedRowsJob, SweepJob, VersionsJob
+from lamina.maintenance.sweep import EndedRowsJob, SweepJob, VersionsJob
 from lamina.maintenance.tenant_jobs import Audit, AuditJob, CacheExpiryJob
 from lamina.maintenance.undo import Undo
 from lamina.maintenance.worker import JobLimits, Worker
@@ -33,6 +33,7 @@ from lamina.policies.retention.summary_periods import SummaryPolicy
 from lamina.settings import Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import active_generation
+from lamina.stores.postgres.retention import count_ended_grants, end_grants
 from lamina.wiring.archives import build_archival
 from lamina.wiring.caches import build_cache_tables
 from lamina.wiring.stores import build_model, model_identity, postgres_url, session_url, utc_now, with_thresholds
@@ -87,8 +88,9 @@ def _sweep(settings: Settings, pool: Pool, tools: Tools) -> SweepJob:  # noqa: A
             "notes": RowJob(pool, SWEEP, page_rows=settings.jobs.page_rows),
             "note_versions": VersionsJob(pool, "note", **versions),
             "profile_versions": VersionsJob(pool, "profile", **versions),
-            "deleted_notes": DeletedRowsJob(pool, "notes", **deleted),
-            "deleted_procedures": DeletedRowsJob(pool, "procedures", **deleted),
+            "deleted_notes": EndedRowsJob(pool, "notes", **deleted),
+            "deleted_procedures": EndedRowsJob(pool, "procedures", **deleted),
+            "outcomes": EndedRowsJob(pool, "outcomes", **versions),
         }
     )
 
@@ -165,7 +167,16 @@ def _reembed(settings: Settings, pool: Pool, tools: Tools) -> ReembedJob:
 
 def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> CacheExpiryJob:  # noqa: ARG001 - it needs none
     tables = build_cache_tables(settings, pool, NO_GENERATION)
-    return CacheExpiryJob(tables.count_expired, tables.purge_expired)
+    kept = timedelta(days=settings.history.days)
+
+    async def count(now: datetime, tenant: str) -> int:
+        return await tables.count_expired(now, tenant) + await count_ended_grants(pool, tenant, cutoff=now - kept)
+
+    async def purge(now: datetime, tenant: str) -> Mapping[str, int]:
+        purged = await tables.purge_expired(now, tenant)
+        return {**purged, "grants": await end_grants(pool, tenant, cutoff=now - kept)}
+
+    return CacheExpiryJob(count, purge)
 
 
 JOBS: Mapping[JobName, JobKind] = {
@@ -185,7 +196,9 @@ JOBS: Mapping[JobName, JobKind] = {
         lambda settings, pool, _: build_archival(settings, pool),
     ),
     "reembed": JobKind("embeds what lacks vectors of the configured model", _reembed),
-    "caches": JobKind("removes what has expired from the caches' tables", _upkeep, units="tenants"),
+    "caches": JobKind(
+        "removes what has expired from the caches' tables, and keys and shares that ended", _upkeep, units="tenants"
+    ),
     "audit": JobKind(
         "compares every projection with Postgres and repairs it",
         lambda _, __, tools: AuditJob(tools.audits),

@@ -48,6 +48,9 @@ LEFT_OUT = {
     "job_runs",
     "job_partitions",
     "job_changes",
+    "former_stores",
+    "hash_secret",
+    "receipt_keys",
 }
 # Tables without a tenant, whose rows belong to those of another one.
 OWNED = {

@@ -11,10 +11,12 @@ import psycopg
 import pytest
 
 from lamina.core.ports import Change
+from lamina.core.principals import KeyRole
 from lamina.core.runs import RunCounts
 from lamina.core.scope import Scope
 from lamina.models.hashing import HashingModel
 from lamina.stores.index.cold.edge import ColdIndex
+from lamina.stores.postgres.builds import claim_store
 from lamina.stores.postgres.erasure import erase_notes
 from lamina.stores.postgres.outbox import NAMESPACES, Outbox, enqueue_notes
 from tests.support.application import Application, index_of, running, settings_for
@@ -188,6 +190,60 @@ async def test_deleted_rows_end_when_no_run_can_bring_them_back(unshared: Applic
     assert late.counts.changed == 3
     tables = ("notes", "note_chunks", "procedures", "procedure_outcomes", "memory_links")
     assert {table: count(unshared, table) for table in tables} == dict.fromkeys(tables, 0)
+
+
+async def test_outcomes_keys_and_shares_end_a_year_after_their_end(alone: Application) -> None:
+    body = {"trigger": "Deploy the shop", "action": "Run the script"}
+    procedure = (await alone.client().post("/v1/procedures", json=body)).json()["id"]
+    for succeeded in (True, False):
+        await alone.client().post(f"/v1/procedures/{procedure}/outcomes", json={"succeeded": succeeded})
+    admin = alone.client(alone.new_key(alone.tenant, KeyRole.ADMIN))
+    shared = await admin.post("/v1/shares", json={"to_workspace": "other", "segment": "notes"})
+    assert shared.status_code == 201, shared.text
+    assert (await admin.delete(f"/v1/shares/{shared.json()['id']}")).status_code in {200, 204}
+    with psycopg.connect(alone.url) as connection:
+        connection.execute("UPDATE procedure_outcomes SET reported_at = now() - interval '1 year' WHERE NOT succeeded")
+        connection.execute(
+            "INSERT INTO api_keys (id, tenant, role, label, hint, hash, expires_at, revoked_at) "
+            "SELECT gen_random_uuid(), tenant, role, label, hint, convert_to(days::text, 'UTF8'), "
+            "       now() - make_interval(days => days), CASE WHEN days < 300 THEN now() END "
+            "FROM (SELECT * FROM api_keys LIMIT 1) one CROSS JOIN unnest(ARRAY[10, 364, 366, 1000]) AS days"
+        )
+    keys = count(alone, "api_keys")
+
+    soon = [await run_job(alone, name, in_days(1)) for name in ("sweep", "caches")]
+    dry = await run_job(alone, "caches", in_days(366), is_dry_run=True)
+    late = await run_job(alone, "caches", in_days(366))
+
+    assert [run.counts.changed for run in soon] == [1, 3]
+    assert (dry.counts.planned, dry.counts.changed) == (2, 0)
+    assert late.counts.changed == 2
+    assert (count(alone, "procedure_outcomes"), count(alone, "api_keys"), count(alone, "shares")) == (1, keys - 4, 0)
+    stored = (await alone.client().get(f"/v1/procedures/{procedure}")).json()
+    assert (stored["successes"], stored["failures"]) == (1, 1)
+
+
+async def test_changes_that_no_store_takes_are_given_up_and_a_store_that_comes_back_takes_everything(
+    alone: Application,
+) -> None:
+    await add(alone, "Marta Keller repairs the ferry at Mill Lane")
+    await alone.indexed()
+    waiting = count(alone, "outbox")
+    young = await alone.indexer.give_up_unkept()
+    with psycopg.connect(alone.url) as connection:
+        connection.execute("UPDATE outbox SET created_at = now() - interval '31 days'")
+        connection.execute(
+            "INSERT INTO outbox (projection, memory_id, created_at) VALUES ('notes', %s, '-infinity')", [uuid4()]
+        )
+
+    given_up = await alone.indexer.give_up_unkept()
+    left = count(alone, "outbox")
+    claims = [claim_store(alone.url, "graph", "falkordb", is_new=False, is_shared=True) for _ in range(2)]
+
+    assert waiting > 0
+    assert (young, given_up, left) == (0, waiting, 1)
+    assert claims == [True, False]
+    assert count(alone, "outbox") > 1
 
 
 async def test_the_outbox_of_cold_notes_takes_turns_among_tenants(alone: Application) -> None:

@@ -46,11 +46,13 @@ class PreviousStore:
         store: Its place; ``None`` if none was claimed.
         is_filled_lately: Whether everything was enqueued for it less than :data:`STARTS_APART` ago.
         pending: Memories of the projection in the outbox.
+        is_given_up: Whether changes for it were deleted, since no service took them for long.
     """
 
     store: str | None
     is_filled_lately: bool
     pending: int
+    is_given_up: bool = False
 
     def is_another(self, store: str) -> bool:
         """Report whether the projection was kept elsewhere."""
@@ -158,7 +160,7 @@ def claim_store(url: str, projection: ProjectionName, store: str, *, is_new: boo
         connection.execute(QUERIES["make_store"], parameters)
         row = connection.execute(QUERIES["lock_store"], parameters).fetchone()
         assert row is not None  # noqa: S101 - it was made above
-        previous = PreviousStore(row["store"], bool(row["is_filled_lately"]), row["pending"])
+        previous = PreviousStore(row["store"], bool(row["is_filled_lately"]), row["pending"], row["is_given_up"])
         connection.execute(QUERIES["claim_store"], parameters)
         if not needs_filling(previous, store, is_new=is_new, is_shared=is_shared):
             return False
@@ -167,7 +169,8 @@ def claim_store(url: str, projection: ProjectionName, store: str, *, is_new: boo
         with connection.transaction() as filling:
             count = _enqueue_all(connection, projection)
             # A shared server that did not answer may have as much waiting for it as it would get now.
-            if is_shared and not previous.is_another(store) and 0 < count <= previous.pending:
+            is_sure = previous.is_another(store) or previous.is_given_up
+            if is_shared and not is_sure and 0 < count <= previous.pending:
                 raise psycopg.Rollback(filling)
             return True
         return False
@@ -175,7 +178,7 @@ def claim_store(url: str, projection: ProjectionName, store: str, *, is_new: boo
 
 def needs_filling(previous: PreviousStore, store: str, *, is_new: bool, is_shared: bool) -> bool:
     """Report whether a store may have missed changes and no other process has enqueued everything just now."""
-    if previous.is_another(store):
+    if previous.is_another(store) or previous.is_given_up:
         return True
     return is_new and not (is_shared and previous.is_filled_lately)
 

@@ -48,6 +48,7 @@ ON CONFLICT DO NOTHING
 
 -- name: lock_store
 SELECT store, filled_at > clock_timestamp() - %(apart)s::interval AS is_filled_lately,
+       coalesce(filled_at = '-infinity', false) AS is_given_up,
        (SELECT count(DISTINCT memory_id) FROM outbox WHERE projection = %(projection)s) AS pending
 FROM projection_stores
 WHERE projection = %(projection)s

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -22,6 +23,7 @@ CHANNEL = "lamina_outbox"
 NOTE_PROJECTIONS = tuple(TIERS["notes"].projections)
 # Namespaces whose cold notes are applied at once: an index that is made for one takes some 150 ms.
 NAMESPACES = 16
+GIVEN_UP_AT_ONCE = 10_000
 # A projection, and a memory that changed.
 OutboxEntry = tuple[ProjectionName, UUID]
 
@@ -140,6 +142,22 @@ class Outbox:
         """Remove applied rows."""
         async with connect(self._pool) as connection:
             await connection.execute(QUERIES["finish_outbox"], {"seqs": list(seqs)})
+
+    async def give_up(self, kept: Sequence[ProjectionName], before: datetime) -> int:
+        """Delete changes from before a time of projections that are not kept; return how many.
+
+        A store that such a projection is kept in again takes over everything (see :func:`claim_store`).
+        """
+        parameters = {"kept": list(kept), "before": before, "limit": GIVEN_UP_AT_ONCE}
+        total = 0
+        while True:
+            async with connect(self._pool) as connection:
+                row = await (await connection.execute(QUERIES["give_up_outbox"], parameters)).fetchone()
+            assert row is not None  # noqa: S101 - it counts
+            deleted = int(row["rows"])
+            total += deleted
+            if deleted < GIVEN_UP_AT_ONCE:
+                return total
 
     async def lag(self) -> Mapping[str, Lag]:
         """Return the lag of every projection that counts."""

@@ -67,6 +67,22 @@ LIMIT %(limit)s
 -- name: finish_outbox
 DELETE FROM outbox WHERE seq = ANY(%(seqs)s)
 
+-- name: give_up_outbox
+-- Old changes of projections that no service takes: a store that comes back must take over everything instead.
+WITH old AS (
+    SELECT seq FROM outbox
+    WHERE projection <> ALL(%(kept)s) AND created_at < %(before)s
+    ORDER BY seq
+    LIMIT %(limit)s
+), given_up AS (
+    DELETE FROM outbox o USING old WHERE o.seq = old.seq RETURNING o.projection
+), stale AS (
+    INSERT INTO projection_stores (projection, filled_at)
+    SELECT DISTINCT projection, '-infinity'::timestamptz FROM given_up
+    ON CONFLICT (projection) DO UPDATE SET filled_at = excluded.filled_at
+)
+SELECT count(*) AS rows FROM given_up
+
 -- name: measure_lag
 SELECT projection,
        count(*) AS pending,

@@ -1,6 +1,6 @@
-"""What is kept for a while after it was replaced or deleted: earlier versions, deleted notes and procedures."""
+"""What is kept for a while after it ended: earlier versions, deleted rows, outcomes, keys and shares."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
@@ -14,7 +14,25 @@ from lamina.stores.postgres.queries import load_queries
 QUERIES = load_queries("retention.sql")
 
 VersionsOf = Literal["note", "profile"]
-DeletedRows = Literal["notes", "procedures"]
+EndedRows = Literal["notes", "procedures", "outcomes"]
+_ENDED_VERSIONS: Mapping[VersionsOf, bytes] = {
+    "note": QUERIES["ended_note_versions"],
+    "profile": QUERIES["ended_profile_versions"],
+}
+_END_VERSIONS: Mapping[VersionsOf, bytes] = {
+    "note": QUERIES["end_note_versions"],
+    "profile": QUERIES["end_profile_versions"],
+}
+_ENDED_ROWS: Mapping[EndedRows, bytes] = {
+    "notes": QUERIES["ended_notes"],
+    "procedures": QUERIES["ended_procedures"],
+    "outcomes": QUERIES["ended_outcomes"],
+}
+_END_ROWS: Mapping[EndedRows, bytes] = {
+    "notes": QUERIES["end_notes"],
+    "procedures": QUERIES["end_procedures"],
+    "outcomes": QUERIES["end_outcomes"],
+}
 # Of a note or user, by id, and its number.
 VersionKey = tuple[str, int]
 
@@ -35,7 +53,7 @@ async def ended_versions(
     parameters = area.ids() | {"cutoff": cutoff, "after": None if after is None else list(after), "limit": limit}
     id_column = "note_id" if of == "note" else "user_id"
     async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES[f"ended_{of}_versions"], parameters)
+        cursor = await connection.execute(_ENDED_VERSIONS[of], parameters)
         return [(str(row[id_column]), row["version"]) async for row in cursor]
 
 
@@ -43,26 +61,43 @@ async def end_versions(connection: Connection, of: VersionsOf, area: Area, versi
     """Delete versions; return how many were there."""
     ids, numbers = zip(*versions, strict=True)
     parameters = area.ids() | {"ids": list(ids), "versions": list(numbers)}
-    return (await connection.execute(QUERIES[f"end_{of}_versions"], parameters)).rowcount
+    return (await connection.execute(_END_VERSIONS[of], parameters)).rowcount
 
 
 async def ended_rows(
-    pool: Pool, rows: DeletedRows, area: Area, *, cutoff: datetime, after: str | None, limit: int
+    pool: Pool, rows: EndedRows, area: Area, *, cutoff: datetime, after: str | None, limit: int
 ) -> list[UUID]:
-    """Return a page of the ids of a namespace's rows that were deleted before the cutoff."""
+    """Return a page of the ids of a namespace's rows that were deleted, or outcomes reported, before the cutoff."""
     parameters: dict[str, Any] = area.ids() | {"cutoff": cutoff, "after": after, "limit": limit}
     async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES[f"ended_{rows}"], parameters)
+        cursor = await connection.execute(_ENDED_ROWS[rows], parameters)
         return [row["id"] async for row in cursor]
 
 
 async def end_rows(
-    connection: Connection, rows: DeletedRows, area: Area, ids: Sequence[UUID], *, cutoff: datetime
+    connection: Connection, rows: EndedRows, area: Area, ids: Sequence[UUID], *, cutoff: datetime
 ) -> int:
-    """Delete for good those of the rows that are still deleted, with their links; return how many."""
+    """Delete for good those of the rows to which it still applies, with their links; return how many."""
     parameters = {"ids": list(ids), "tenant": area.tenant, "cutoff": cutoff}
-    cursor = await connection.execute(QUERIES[f"end_{rows}"], parameters)
+    cursor = await connection.execute(_END_ROWS[rows], parameters)
     ended = [row["id"] async for row in cursor]
     if ended and rows == "notes":
         await enqueue(connection, "graph", sorted(await remove_from_graph(connection, ended)))
     return len(ended)
+
+
+async def count_ended_grants(pool: Pool, tenant: str, *, cutoff: datetime) -> int:
+    """Count the keys and shares of a tenant that were revoked or expired before the cutoff."""
+    async with connect(pool) as connection:
+        cursor = await connection.execute(QUERIES["count_ended_grants"], {"tenant": tenant, "cutoff": cutoff})
+        row = await cursor.fetchone()
+    return int(row["grants"]) if row else 0
+
+
+async def end_grants(pool: Pool, tenant: str | None, *, cutoff: datetime) -> int:
+    """Delete the keys and shares, of a tenant or of all, that were revoked or expired before the cutoff; count them."""
+    parameters = {"tenant": tenant, "cutoff": cutoff}
+    async with connect(pool) as connection:
+        keys = await connection.execute(QUERIES["end_keys"], parameters)
+        shares = await connection.execute(QUERIES["end_shares"], parameters)
+        return keys.rowcount + shares.rowcount

@@ -52,6 +52,22 @@ DELETE FROM notes n
 WHERE n.id = ANY(%(ids)s) AND n.tenant = %(tenant)s AND n.deleted_at <= %(cutoff)s AND n.merged_into IS NULL
 RETURNING n.id
 
+-- name: ended_outcomes
+-- Reported before the cutoff; the procedure's counts and strength have them all the same.
+SELECT o.id
+FROM procedures p
+JOIN procedure_outcomes o ON o.procedure_id = p.id
+WHERE p.tenant = %(tenant)s AND p.workspace = %(workspace)s AND p.namespace = %(namespace)s AND p.deleted_at IS NULL
+  AND o.reported_at <= %(cutoff)s
+  AND (%(after)s::uuid IS NULL OR o.id > %(after)s)
+ORDER BY o.id
+LIMIT %(limit)s
+
+-- name: end_outcomes
+DELETE FROM procedure_outcomes o USING procedures p
+WHERE o.id = ANY(%(ids)s) AND o.reported_at <= %(cutoff)s AND p.id = o.procedure_id AND p.tenant = %(tenant)s
+RETURNING o.id
+
 -- name: ended_procedures
 SELECT id FROM procedures
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at <= %(cutoff)s
@@ -63,3 +79,16 @@ LIMIT %(limit)s
 -- Outcomes and vectors are deleted with the rows.
 DELETE FROM procedures WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s AND deleted_at <= %(cutoff)s
 RETURNING id
+
+-- name: count_ended_grants
+-- Keys and shares that ended before the cutoff.
+SELECT (SELECT count(*) FROM api_keys WHERE tenant = %(tenant)s AND least(revoked_at, expires_at) <= %(cutoff)s)
+     + (SELECT count(*) FROM shares WHERE tenant = %(tenant)s AND least(revoked_at, expires_at) <= %(cutoff)s) AS grants
+
+-- name: end_keys
+DELETE FROM api_keys
+WHERE (%(tenant)s::text IS NULL OR tenant = %(tenant)s) AND least(revoked_at, expires_at) <= %(cutoff)s
+
+-- name: end_shares
+DELETE FROM shares
+WHERE (%(tenant)s::text IS NULL OR tenant = %(tenant)s) AND least(revoked_at, expires_at) <= %(cutoff)s
