@@ -18,6 +18,7 @@ from deployments.problems import answer_error, problem
 from deployments.proxy_rules import CLOSES
 from deployments.services import Services
 from lamina.core.principals import Principal
+from lamina.core.quotas import Resource, counted_spending
 from lamina.errors import LaminaError, LimitReached, Unauthenticated
 from lamina.policies.limits.pace import Pace
 from lamina.policies.limits.wrong_keys import WrongKeys
@@ -63,6 +64,8 @@ class FrontDoor:
             return
         try:
             principal = await self._admit(scope, headers)
+            send = self._telling_quotas(send, principal)
+            await self._services.quotas.admit(principal)
         except LaminaError as error:
             await self._refuse(error, scope, headers, receive, send)
             return
@@ -71,10 +74,20 @@ class FrontDoor:
         exchange.has_body = not _declares_body(headers)
         try:
             async with self._places.place(principal, is_idle=scope["path"] in _IDLE):
-                await self._app(scope, exchange.receive, exchange.send)
-                await exchange.refuse_if_late(scope)
+                await self._work(scope, exchange, principal)
         except LimitReached as error:
             await self._refuse(error, scope, headers, receive, send)
+
+    async def _work(self, scope: Scope, exchange: "_Exchange", principal: Principal) -> None:
+        """Have the application work on a request, and take what that costs from the quotas, however it ends."""
+        with counted_spending() as spending:
+            try:
+                await self._app(scope, exchange.receive, exchange.send)
+            finally:
+                if Resource.ROWS in spending.amounts:
+                    spending.add(Resource.BYTES, exchange.body_bytes)
+                self._services.quotas.settle(principal, spending)
+        await exchange.refuse_if_late(scope)
 
     async def _serve_open(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         """Serve a path that everybody may ask: no body is waited for."""
@@ -90,6 +103,17 @@ class FrontDoor:
         """Answer an error without reading the body."""
         answer = answer_error(Request(scope), error)
         await answer(scope, receive, _closing(send) if _declares_body(headers) else send)
+
+    def _telling_quotas(self, send: Send, principal: Principal) -> Send:
+        """Return a ``send`` that adds the state of the quotas to the answer."""
+
+        async def send_telling(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                told = self._services.quotas.headers(principal)
+                message = {**message, "headers": [*message.get("headers", ()), *told]}
+            await send(message)
+
+        return send_telling
 
     async def _admit(self, scope: Scope, headers: Headers) -> Principal:
         """Return the principal of the request's key.
@@ -130,6 +154,11 @@ class _Exchange:
         self._clock = clock
         self._in, self._out = (Pace(limits.body_s, limits.body_bytes_per_s) for _ in range(2))
         self.has_body = self._is_started = self._is_late = self._is_cut = False
+
+    @property
+    def body_bytes(self) -> int:
+        """Bytes of the body that came."""
+        return self._in.size_bytes
 
     async def receive(self) -> Message:
         """Return the next part of the body; a client that is late counts as gone."""

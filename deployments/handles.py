@@ -22,9 +22,10 @@ from lamina.core.memories import Chunk
 from lamina.core.metrics import APPLIED, APPLY_FAILURES, APPLY_SECONDS, UNMEASURED, Meter, timed
 from lamina.core.ports import Change
 from lamina.core.queries import Failure, Query, Ranking
+from lamina.core.quotas import Resource, spend
 from lamina.core.tiers import ProjectionName, Source
 from lamina.errors import LaminaError, Overloaded, Unavailable
-from lamina.models.batching import mean_vector
+from lamina.models.batching import mean_vector, tokens_of
 from lamina.projections.audit import Drift
 
 Item = TypeVar("Item")
@@ -107,10 +108,12 @@ class EmbedderHandle(RemoteDeployment):
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one unit row a question: float32, shape (n, d)."""
+        spend(Resource.EMBEDDED_TOKENS, tokens_of(texts))
         return np.stack([mean_vector(chunks) for chunks in await self._questions.submit(tuple(texts))])
 
     async def embed_chunks(self, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
         """Return the embedded chunks of each text."""
+        spend(Resource.EMBEDDED_TOKENS, tokens_of(texts))
         return await self._calls.submit(tuple(texts)) if texts else []
 
     async def _embed_questions(self, calls: Sequence[tuple[str, ...]]) -> Sequence[Sequence[tuple[Chunk, ...]]]:

@@ -14,6 +14,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from deployments.access import access_of
 from deployments.metrics.families import store_parts
 from deployments.metrics.scrape import Scrape
+from deployments.quotas import QuotaDesk
 from deployments.rendering import render_context, render_search, render_traversal
 from lamina.aio.deadline import time_limit
 from lamina.aio.probing import FAILED, STATES, Probe, states_of
@@ -22,7 +23,7 @@ from lamina.caching.cached_search import CachedSearch, CachedTraversal
 from lamina.core.erasures import Remnant
 from lamina.core.metrics import UNMEASURED, Meter
 from lamina.core.ports import CacheShard, Embedder, Links, TierSearcher
-from lamina.core.principals import VERBS_OF, Principal, lowest_role
+from lamina.core.principals import VERBS_OF, Principal, Verb, lowest_role
 from lamina.core.queries import Answer, SearchRequest
 from lamina.core.tiers import ProjectionName, Tier
 from lamina.errors import Forbidden, LaminaError, OutsideBounds, Unauthenticated
@@ -43,6 +44,7 @@ from lamina.stores.postgres.job_runs import JobRuns
 from lamina.stores.postgres.keys import Keys, hash_key
 from lamina.stores.postgres.metadata import StoredMetadata
 from lamina.stores.postgres.owners import Owners
+from lamina.stores.postgres.quotas import Quotas
 from lamina.stores.postgres.shares import Shares
 from lamina.wiring.archives import build_archived_notes
 from lamina.wiring.caches import CacheParts, build_caches
@@ -164,6 +166,7 @@ class Services:
     sessions: Sessions
     erasures: Erasures
     metrics: Scrape
+    quotas: QuotaDesk
     meter: Meter = UNMEASURED
 
     async def readiness(self) -> dict[str, str]:
@@ -184,6 +187,7 @@ class Services:
     async def close(self) -> None:
         """Write the counts and entries that are still in memory."""
         await self.erasures.close()
+        await self.quotas.close()
         await self.metrics.close()
         await self.key_check.close()
         await self.hits.close()
@@ -254,6 +258,7 @@ def build_services(
             ErasureParts(pool, embedder, parts.generation, caches, reads.outbox, audits, compactions or {}),
         ),
         metrics=Scrape(store_parts(caches.shared, reads.outbox, pool, settings.jobs)),
+        quotas=QuotaDesk(Quotas(pool), settings.quotas),
         meter=meter,
     )
 
@@ -288,6 +293,7 @@ async def principal_of(
         Unauthenticated: If it is not valid.
         Forbidden: If its role is too low.
         OutsideBounds: If it lacks the verb.
+        LimitReached: If it writes, and its tenant stores as much as it may.
     """
     principal = getattr(request.state, "principal", None)  # By the front door, before the body was read.
     if principal is None:
@@ -300,6 +306,8 @@ async def principal_of(
     if verb not in principal.allowed_verbs():
         allowed = ", ".join(sorted(principal.allowed_verbs()))
         raise OutsideBounds("verbs", f"are {allowed} for this key; this call needs {verb.value}")
+    if verb is Verb.WRITE:
+        await services.quotas.admit_write(principal)
     return principal
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lamina.core.metrics import WRITE_SECONDS, WRITES, WRITTEN, CallOutcome, Meter
+from lamina.core.quotas import Resource, spend
 from lamina.core.tiers import Tier
 from lamina.errors import LaminaError, Unavailable
 
@@ -28,3 +29,6 @@ def measured_write(meter: Meter, tier: Tier, count: int = 1) -> Iterator[None]:
     meter.record(WRITES, tier=name, outcome=CallOutcome.OK)
     meter.record(WRITE_SECONDS, time.monotonic() - began, tier=name)
     meter.record(WRITTEN, count, tier=name)
+    spend(Resource.ROWS, count)
+    if tier is Tier.DOCUMENTS:
+        spend(Resource.DOCUMENTS, count)

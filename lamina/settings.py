@@ -26,6 +26,7 @@ from yaml import YAMLError
 
 from lamina.core.masking import is_secret, mask_secrets
 from lamina.core.queries import MAX_DEPTH
+from lamina.core.quotas import Resource
 from lamina.core.tiers import PROJECTIONS, TIERS, ProjectionName, Source, TierName
 from lamina.errors import Misconfigured
 from lamina.secret_files import FILE_SUFFIX, variable_or_file
@@ -781,6 +782,46 @@ class FrontDoorSettings(_Section):
     )
 
 
+class KeyQuotas(_Section):
+    """How much may be taken in a time; without a number there is no limit."""
+
+    requests_per_minute: int | None = Field(None, ge=1, description="Requests a minute.")
+    embedded_tokens_per_minute: int | None = Field(
+        None, ge=1, description="Estimated tokens a minute that the embedding model reads."
+    )
+    model_tokens_per_day: int | None = Field(
+        None, ge=1, description="Tokens a day of the language model, within requests; jobs have `language_model`."
+    )
+
+    def limits(self) -> Mapping[Resource, int]:
+        """Return the limits by resource."""
+        given = {_RESOURCES.get(name, name): value for name, value in self if value is not None}
+        return {Resource(name): value for name, value in given.items()}
+
+
+_RESOURCES = {
+    "requests_per_minute": Resource.REQUESTS,
+    "embedded_tokens_per_minute": Resource.EMBEDDED_TOKENS,
+    "model_tokens_per_day": Resource.MODEL_TOKENS,
+}
+
+
+class TenantQuotas(KeyQuotas):
+    """The same of a tenant, and how much it may store."""
+
+    rows: int | None = Field(None, ge=1, description="Memories of all kinds.")
+    bytes: int | None = Field(None, ge=1, description="Bytes of their texts, as Postgres keeps them.")
+    documents: int | None = Field(None, ge=1, description="Documents.")
+    namespaces: int | None = Field(None, ge=1, description="Namespaces, of all workspaces together.")
+
+
+class QuotasSettings(_Section):
+    """Quotas of every tenant and key that has none of its own (`lamina quotas`)."""
+
+    tenant: TenantQuotas = TenantQuotas()
+    key: KeyQuotas = KeyQuotas()
+
+
 class ServeSettings(_Section):
     """Where the service listens and how its deployments are sized."""
 
@@ -974,6 +1015,7 @@ class Settings(BaseSettings):
     documents: DocumentsSettings = DocumentsSettings()
     caches: CachesSettings = CachesSettings()
     jobs: JobsSettings = JobsSettings()
+    quotas: QuotasSettings = QuotasSettings()
     serve: ServeSettings = ServeSettings()
 
     @classmethod

@@ -254,6 +254,14 @@ class Calls(ABC, Generic[Answer, Done]):
         """Make a key invalid (`DELETE /v1/keys/{id}`); needs an admin key."""
         return self._finish(Call("DELETE", f"/v1/keys/{id_}", params={"last": "true"} if last else {}))
 
+    def quotas(self) -> Answer:
+        """Return the quotas of the tenant and of this key (`GET /v1/quotas`); needs an admin key."""
+        return self._get("/v1/quotas")
+
+    def set_key_quotas(self, id_: UUID | str, **amounts: int) -> Answer:
+        """Set the quotas of a key (`PUT /v1/keys/{id}/quotas`); needs an admin key."""
+        return self.send(Call("PUT", f"/v1/keys/{id_}/quotas", amounts))
+
     def ready(self) -> Answer:
         """Return the state of every part, ready or not (`GET /readyz`)."""
         return self._get("/readyz")

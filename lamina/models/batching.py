@@ -19,6 +19,7 @@ from lamina.core.metrics import (
     timed,
 )
 from lamina.core.ports import Model
+from lamina.core.quotas import Resource, spend
 from lamina.errors import Unavailable
 from lamina.models.lanes import ModelLanes
 from lamina.text.opaque import language_spans
@@ -65,6 +66,7 @@ class BatchingEmbedder:
     async def _embed(self, texts: Sequence[str], *, is_question: bool) -> Sequence[tuple[Chunk, ...]]:
         if not texts:
             return []
+        spend(Resource.EMBEDDED_TOKENS, tokens_of(texts))
         self._in_hand += 1
         self.record_calls()
         try:

@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import Any
 
 from lamina.core.ports import Clock
+from lamina.core.quotas import Resource, spend
 from lamina.errors import Misconfigured, Unavailable
 from lamina.models.token_budget import TokenBudget
 from lamina.settings import LanguageModelSettings
@@ -103,6 +104,7 @@ class ChatModel:
             raise
         finally:
             self._budget.settle(cost, used)
+            spend(Resource.MODEL_TOKENS, used)
         return text
 
     async def close(self) -> None:

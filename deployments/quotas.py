@@ -1,0 +1,249 @@
+"""Quotas at a router: what a key and its tenant may still take, true across all routers together."""
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from cachetools import LRUCache
+
+from lamina.core.principals import Principal
+from lamina.core.quotas import STORED, TENANT, WINDOWS_S, Limits, Resource, Spending
+from lamina.errors import LaminaError, LimitReached
+from lamina.policies.limits.allowance import Allowance
+from lamina.settings import QuotasSettings
+from lamina.stores.postgres.quotas import REFRESH_S, GrantAsk, Limited, Quotas
+
+logger = logging.getLogger(__name__)
+MAX_ALLOWANCES = 20_000
+MAX_TENANTS = 10_000
+_PERIODS = {60: "minute", 86_400: "day"}
+
+
+class _Held(NamedTuple):
+    limited: Limited
+    allowance: Allowance
+
+
+class _Usage(NamedTuple):
+    amounts: dict[Resource, int]
+    read_at: float
+
+
+class QuotaDesk:
+    """Admits requests by quotas; used in one event loop.
+
+    A request pays no statement, unless what it needs was never asked for here, or the slice before is spent: slices are
+    taken in the background when they run low, all of them together.
+
+    Args:
+        store: The quotas of tenants and keys, and what was granted.
+        defaults: The quotas of those that have none of their own.
+        clock: Seconds that never go back.
+    """
+
+    def __init__(self, store: Quotas, defaults: QuotasSettings, clock: Callable[[], float] = time.monotonic) -> None:
+        self._store = store
+        self._defaults = {"tenant": defaults.tenant.limits(), "key": defaults.key.limits()}
+        self._clock = clock
+        self._own: Mapping[Limited, int | None] = {}
+        self._reads_from = -math.inf
+        self._allowances: LRUCache[Limited, Allowance] = LRUCache(MAX_ALLOWANCES)
+        self._usage: LRUCache[str, _Usage] = LRUCache(MAX_TENANTS)
+        self._counting: dict[str, asyncio.Task[None]] = {}
+        self._reading: asyncio.Task[None] | None = None
+        self._taking: asyncio.Task[None] | None = None
+
+    async def admit(self, principal: Principal) -> None:
+        """Take a request from the quotas of its key and tenant.
+
+        Raises:
+            LimitReached: If one of them is used up.
+            Unavailable: If Postgres does not answer where it must be asked.
+        """
+        await self._know()
+        held = self._held(principal)
+        if not held:
+            return
+        if self._lacking(held):
+            await self._take(held)
+            lacking = self._lacking(held)
+            if lacking:
+                raise self._refusal(lacking[0])
+        for item in held:
+            item.allowance.spend(_cost(item))
+        self._take_soon(held)
+
+    async def admit_write(self, principal: Principal) -> None:
+        """Let a write pass unless its tenant stores as much as it may.
+
+        Raises:
+            LimitReached: If it does.
+        """
+        limits = {key: most for key, most in self.limits_of(principal.tenant, TENANT).items() if key in STORED}
+        if not limits:
+            return
+        tenant = principal.tenant
+        known = self._usage.get(tenant)
+        if known is None or self._clock() - known.read_at > REFRESH_S:
+            if tenant not in self._counting:
+                self._counting[tenant] = asyncio.create_task(self._count(tenant))
+                self._counting[tenant].add_done_callback(_seen)
+            if known is None:
+                await asyncio.shield(self._counting[tenant])
+        for resource, most in limits.items():
+            if self._usage[tenant].amounts[resource] >= most:
+                reason = f"{most} {_words(resource)} are stored; delete some"
+                raise LimitReached("tenant", reason, math.ceil(REFRESH_S))
+
+    def settle(self, principal: Principal, spending: Spending) -> None:
+        """Take what a request has spent from the quotas, when it is over."""
+        if not spending.amounts:
+            return
+        for limited, allowance in self._held(principal):
+            allowance.spend(spending.amounts.get(limited.resource, 0))
+        known = self._usage.get(principal.tenant)
+        if known is not None:
+            for resource in STORED:
+                known.amounts[resource] += spending.amounts.get(resource, 0)
+
+    def headers(self, principal: Principal) -> list[tuple[bytes, bytes]]:
+        """Return `RateLimit-Policy` and `RateLimit` of the quotas in windows of time, the tighter ones first."""
+        now = self._clock()
+        known = sorted(
+            (*item.allowance.remaining(now), f"{_whose(item.limited)}-{item.limited.resource.value}", item)
+            for item in self._held(principal)
+        )
+        if not known:
+            return []
+        policies = (
+            f'"{name}";q={item.allowance.amount};w={WINDOWS_S[item.limited.resource]}' for *_, name, item in known
+        )
+        states = (f'"{name}";r={left};t={ends_in_s}' for left, ends_in_s, name, _ in known)
+        return [(b"ratelimit-policy", ", ".join(policies).encode()), (b"ratelimit", ", ".join(states).encode())]
+
+    def limits_of(self, tenant: str, subject: str) -> Limits:
+        """Return the limits of a tenant, or of one of its keys."""
+        chosen: dict[Resource, int | None] = dict(self._defaults["tenant" if subject == TENANT else "key"])
+        for resource in Resource:
+            own = Limited(tenant, subject, resource)
+            if own in self._own:
+                chosen[resource] = self._own[own]
+        return {resource: most for resource, most in chosen.items() if most is not None}
+
+    async def stored(self, tenant: str) -> Limits:
+        """Return what a tenant stores, counted some seconds ago."""
+        return await self._store.usage(tenant)
+
+    async def set_own(self, tenant: str, subject: str, amounts: Mapping[Resource, int | None]) -> None:
+        """Set quotas; one without an amount is as in the settings again."""
+        await self._store.set(tenant, subject, amounts)
+        self._own = await self._store.read()
+
+    async def close(self) -> None:
+        """End what is under way."""
+        tasks = [task for task in (self._reading, self._taking, *self._counting.values()) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _know(self) -> None:
+        """Have the quotas read every few seconds; only before the first request they are waited for."""
+        now = self._clock()
+        if now >= self._reads_from and self._reading is None:
+            self._reading = asyncio.create_task(self._read())
+        if self._reads_from == -math.inf and self._reading is not None:
+            await asyncio.shield(self._reading)
+
+    async def _read(self) -> None:
+        try:
+            self._own = await self._store.read()
+        except LaminaError:  # Those that were read before hold on; the request meets the fault itself.
+            logger.warning("the quotas cannot be read", exc_info=True)
+        finally:
+            self._reads_from, self._reading = self._clock() + REFRESH_S, None
+
+    async def _count(self, tenant: str) -> None:
+        """Learn what a tenant stores; what is written meanwhile counts when it is read next."""
+        try:
+            self._usage[tenant] = _Usage(dict(await self._store.usage(tenant)), self._clock())
+        finally:
+            del self._counting[tenant]
+
+    def _held(self, principal: Principal) -> list[_Held]:
+        found = []
+        for subject in (TENANT, str(principal.key_id)):
+            for resource, amount in self.limits_of(principal.tenant, subject).items():
+                if resource not in WINDOWS_S:
+                    continue
+                limited = Limited(principal.tenant, subject, resource)
+                allowance = self._allowances.get(limited)
+                if allowance is None or allowance.amount != amount:
+                    allowance = self._allowances[limited] = Allowance(amount)
+                found.append(_Held(limited, allowance))
+        return found
+
+    def _lacking(self, held: list[_Held]) -> list[_Held]:
+        now = self._clock()
+        return [item for item in held if not item.allowance.covers(max(1, _cost(item)), now)]
+
+    async def _take(self, held: list[_Held]) -> None:
+        """Take slices for what lacks them; one statement at a time."""
+        while self._taking is not None:
+            await asyncio.wait([self._taking])
+            if not self._lacking(held):
+                return
+        self._take_soon(held)
+        if self._taking is not None:
+            await asyncio.shield(self._taking)
+
+    def _take_soon(self, held: list[_Held]) -> None:
+        if self._taking is None and any(item.allowance.is_due(self._clock()) for item in held):
+            self._taking = asyncio.create_task(self._take_due(held))
+            self._taking.add_done_callback(_seen)
+
+    async def _take_due(self, held: list[_Held]) -> None:
+        now = self._clock()
+        asks = [
+            GrantAsk(item.limited, item.allowance.amount, item.allowance.ask())
+            for item in sorted(held, key=lambda item: item.limited)
+            if item.allowance.is_due(now)
+        ]
+        allowances = dict(held)
+        try:
+            granted = await self._store.take(asks)
+        except BaseException:
+            for item in asks:
+                allowances[item.limited].refuse(item.ask)
+            raise
+        finally:
+            self._taking = None
+        for limited, grant in granted.items():
+            allowances[limited].receive(grant, self._clock())
+
+    def _refusal(self, item: _Held) -> LimitReached:
+        window_s = WINDOWS_S[item.limited.resource]
+        _, ends_in_s = item.allowance.remaining(self._clock())
+        reason = f"{item.allowance.amount} {_words(item.limited.resource)} a {_PERIODS[window_s]}"
+        return LimitReached(_whose(item.limited), reason, max(1, ends_in_s))
+
+
+def _seen(task: asyncio.Task[None]) -> None:
+    """Log a task's error, which those who wait for it get too."""
+    if not task.cancelled() and task.exception() is not None:
+        logger.warning("no slice of a quota was granted, or nothing counted", exc_info=task.exception())
+
+
+def _cost(item: _Held) -> int:
+    """Return what a request costs before it is worked on."""
+    return int(item.limited.resource is Resource.REQUESTS)
+
+
+def _whose(limited: Limited) -> str:
+    return "tenant" if limited.subject == TENANT else "key"
+
+
+def _words(resource: Resource) -> str:
+    return resource.value.replace("_", " ")

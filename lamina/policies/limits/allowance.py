@@ -1,0 +1,93 @@
+"""The part of a limit that one replica may spend, granted in slices, so that all replicas keep the limit together.
+
+A replica takes a slice from what is left of the window, atomically, and spends it without asking. What is known before
+(a request) is never overspent. What is known afterwards (tokens) may be overspent by the requests that are under way
+then, and is taken off the next slices.
+"""
+
+import math
+from dataclasses import dataclass
+
+SLICES = 16
+"""A limit is granted in so many slices: at most one of them lies unused at each replica."""
+RETRY_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A question for a slice.
+
+    Args:
+        settled: Amount that was overspent, taken in any case.
+        wanted: Amount that is wanted, taken as far as it is there.
+    """
+
+    settled: int
+    wanted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """An answer.
+
+    Args:
+        given: Amount of what was wanted.
+        left: Amount of the window that nobody has.
+        ends_in_s: Seconds until the window ends.
+    """
+
+    given: int
+    left: int
+    ends_in_s: float
+
+
+class Allowance:
+    """What a replica may spend of one limit. Time is seconds of a clock that never goes back.
+
+    Args:
+        amount: The limit, for all replicas together.
+    """
+
+    def __init__(self, amount: int) -> None:
+        self.amount = amount
+        self._slice = max(1, amount // SLICES)
+        self._balance = 0
+        self._left = amount
+        self._ends_at = self._asks_from = 0.0
+
+    def covers(self, cost: int, now: float) -> bool:
+        """Report whether a cost may be spent now."""
+        return now < self._ends_at and self._balance >= cost
+
+    def spend(self, cost: int) -> None:
+        """Spend a cost, which may be more than there is."""
+        self._balance -= cost
+
+    def is_due(self, now: float) -> bool:
+        """Report whether it makes sense to ask for a slice: soon it is spent, and there may be more."""
+        return now >= self._ends_at or (self._balance * 2 < self._slice and now >= self._asks_from)
+
+    def ask(self) -> Ask:
+        """Return what to ask for; it counts as settled."""
+        overspent = max(0, -self._balance)
+        self._balance += overspent
+        return Ask(overspent, self._slice)
+
+    def refuse(self, ask: Ask) -> None:
+        """Take back an ask that had no answer."""
+        self._balance -= ask.settled
+
+    def receive(self, grant: Grant, now: float) -> None:
+        """Take a slice; what is left of one of an earlier window is gone with it."""
+        ends_at = now + grant.ends_in_s
+        if ends_at - self._ends_at > RETRY_S:
+            self._balance = min(0, self._balance)
+        self._balance += grant.given
+        self._left, self._ends_at = grant.left, ends_at
+        self._asks_from = now if grant.given else min(ends_at, now + RETRY_S)
+
+    def remaining(self, now: float) -> tuple[int, int]:
+        """Return about how much is left for all replicas, and the seconds until the window ends."""
+        if now >= self._ends_at:
+            return self.amount, 0
+        return max(0, self._left + self._balance), math.ceil(self._ends_at - now)

@@ -1,0 +1,274 @@
+"""Quotas of tenants and keys hold across all routers, and are told to those whom they bound."""
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from deployments.quotas import QuotaDesk
+from lamina.core.principals import Bounds, KeyRole, Principal
+from lamina.core.quotas import TENANT, WINDOWS_S, Resource, Spending, counted_spending, spend
+from lamina.errors import LimitReached
+from lamina.models.hashing import HashingModel
+from lamina.policies.limits.allowance import RETRY_S, SLICES, Allowance, Ask, Grant
+from lamina.settings import KeyQuotas, QuotasSettings, TenantQuotas
+from lamina.stores.postgres.keys import list_keys
+from lamina.stores.postgres.quotas import Limited, Quotas, read_quotas, set_quota
+from lamina.wiring.stores import build_pool
+from tests.support.application import Application, another_router, running, settings_for
+
+WINDOW_S = 60
+
+
+async def early_in_a_window(needed_s: float = 20) -> None:
+    """Wait, if need be, until so much of the window of a minute is left."""
+    left = WINDOW_S - time.time() % WINDOW_S
+    if left < needed_s:
+        await asyncio.sleep(left + 0.1)
+
+
+def key_of(tenant: str) -> Principal:
+    return Principal(uuid4(), tenant, KeyRole.WRITER, frozenset(), Bounds(), None)
+
+
+async def admitted(desk: QuotaDesk, principal: Principal) -> bool:
+    try:
+        await desk.admit(principal)
+    except LimitReached:
+        return False
+    return True
+
+
+def quotas(**tenant: int) -> QuotasSettings:
+    return QuotasSettings(tenant=TenantQuotas(**tenant))
+
+
+@pytest.mark.parametrize("limit", [1, 10, 100, 1000])
+@pytest.mark.parametrize("replicas", [2, 5])
+async def test_requests_at_several_replicas_never_exceed_a_limit_and_leave_little_of_it(
+    database: str, tmp_path: Path, limit: int, replicas: int
+) -> None:
+    await early_in_a_window()
+    pool = build_pool(settings_for(database, tmp_path))
+    desks = [QuotaDesk(Quotas(pool), quotas(requests_per_minute=limit)) for _ in range(replicas)]
+    principal = key_of("acme")
+    try:
+        asked = (admitted(desks[place % replicas], principal) for place in range(2 * limit + replicas))
+        passed = sum(await asyncio.gather(*asked))
+    finally:
+        await asyncio.gather(*(desk.close() for desk in desks))
+        await pool.close()
+
+    assert limit - (replicas - 1) * (limit // SLICES) <= passed <= limit
+
+
+async def test_what_is_known_afterwards_is_overspent_by_those_under_way_alone(database: str, tmp_path: Path) -> None:
+    await early_in_a_window()
+    pool = build_pool(settings_for(database, tmp_path))
+    desks = [QuotaDesk(Quotas(pool), quotas(embedded_tokens_per_minute=160)) for _ in range(2)]
+    principal, cost, under_way = key_of("acme"), 30, 3
+    spent = 0
+    try:
+        for _ in range(20):
+            passed = [desk for desk in desks for _ in range(under_way) if await admitted(desk, principal)]
+            for desk in passed:
+                desk.settle(principal, Spending({Resource.EMBEDDED_TOKENS: cost}))
+                spent += cost
+    finally:
+        await asyncio.gather(*(desk.close() for desk in desks))
+        await pool.close()
+
+    assert 160 - 160 // SLICES <= spent <= 160 + len(desks) * under_way * cost
+
+
+async def test_a_limit_of_requests_is_told_and_another_tenant_goes_on(database: str, tmp_path: Path) -> None:
+    settings = settings_for(database, tmp_path, quotas=quotas(requests_per_minute=5))
+    async with running(settings, database, HashingModel()) as app:
+        await early_in_a_window()
+        client, other = app.client(), app.for_tenant("another").client()
+
+        answers = [await client.get("/v1/notes") for _ in range(7)]
+        elsewhere = await other.get("/v1/notes")
+        await other.aclose()
+
+    assert [answer.status_code for answer in answers] == [200] * 5 + [429] * 2
+    assert answers[0].headers["RateLimit-Policy"] == '"tenant-requests";q=5;w=60'
+    assert [answer.headers["RateLimit"].split(";")[1] for answer in answers] == [
+        f"r={n}" for n in (4, 3, 2, 1, 0, 0, 0)
+    ]
+    refused = answers[-1]
+    assert 0 < int(refused.headers["Retry-After"]) <= WINDOW_S
+    assert refused.json()["fields"]["part"] == "tenant"
+    assert "5 requests a minute" in refused.json()["detail"]
+    assert elsewhere.status_code == 200
+
+
+async def test_without_a_quota_nothing_is_told(application: Application) -> None:
+    answer = await application.client().get("/v1/notes")
+
+    assert "RateLimit" not in answer.headers
+
+
+async def test_tokens_that_are_embedded_count_and_cached_ones_do_not(database: str, tmp_path: Path) -> None:
+    settings = settings_for(database, tmp_path, quotas=quotas(embedded_tokens_per_minute=100))
+    async with running(settings, database, HashingModel()) as app:
+        await early_in_a_window()
+        client = app.client()
+        asked = [await client.post("/v1/search", json={"query": "the same short question"}) for _ in range(10)]
+        stored = await client.post("/v1/notes", json={"content": "a word and another " * 100})
+        refused = await client.post("/v1/search", json={"query": "one more"})
+
+    assert {answer.status_code for answer in asked} == {200}
+    assert stored.status_code == 201
+    assert refused.status_code == 429
+    assert "embedded tokens" in refused.json()["detail"]
+
+
+async def write(client: httpx.AsyncClient, kind: str, number: int) -> httpx.Response:
+    calls: dict[str, tuple[str, dict[str, Any]]] = {
+        "rows": ("/v1/notes", {"content": f"note {number}"}),
+        "bytes": ("/v1/turns", {"session": "s", "messages": [{"content": f"message {number} " * 20}]}),
+        "documents": ("/v1/documents", {"content": f"document {number}", "key": str(number)}),
+        "namespaces": ("/v1/notes", {"content": "a note", "namespace": f"n{number}"}),
+    }
+    path, body = calls[kind]
+    return await client.post(path, json=body)
+
+
+@pytest.mark.parametrize(("kind", "most"), [("rows", 4), ("bytes", 1000), ("documents", 3), ("namespaces", 3)])
+async def test_a_tenant_that_stores_as_much_as_it_may_reads_and_deletes_on(
+    database: str, tmp_path: Path, kind: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lamina.stores.postgres.quotas.REFRESH_S", 0.0)
+    monkeypatch.setattr("deployments.quotas.REFRESH_S", 0.0)
+    settings = settings_for(database, tmp_path, quotas=quotas(**{kind: most}))
+    async with running(settings, database, HashingModel()) as app:
+        client = app.client()
+        answers = []
+        for number in range(12):
+            answers.append(await write(client, kind, number))
+            await asyncio.gather(*app.services.quotas._counting.values())
+        note = next(iter((await client.get("/v1/notes")).json()["notes"]), None)
+        found = await client.post("/v1/search", json={"query": "note"})
+        deleted = await client.delete(f"/v1/notes/{note['id']}") if note else None
+        another = await write(app.for_tenant("another").client(), kind, 0)
+
+    statuses = [answer.status_code for answer in answers]
+    assert statuses == sorted(statuses)
+    assert 200 <= statuses[0] < 300
+    assert statuses[-1] == 429
+    assert f"{most} {kind}" in answers[-1].json()["detail"]
+    # One write more than there is room for may have begun before it was counted.
+    assert kind == "bytes" or statuses.count(429) in {12 - most, 11 - most}
+    assert found.status_code == 200
+    assert deleted is None or deleted.status_code == 204
+    assert another.is_success
+
+
+async def test_a_quota_of_a_key_is_set_by_an_admin_of_its_tenant_alone(database: str, tmp_path: Path) -> None:
+    async with running(settings_for(database, tmp_path), database, HashingModel()) as app:
+        await early_in_a_window()
+        (info,) = [info for info in list_keys(app.url) if app.key.startswith(info.hint)]
+        admin = app.client(app.new_key(app.tenant, KeyRole.ADMIN))
+        stranger = app.client(app.new_key("another", KeyRole.ADMIN))
+        path, body = f"/v1/keys/{info.id}/quotas", {"requests": 3}
+
+        refused = [await app.client().put(path, json=body), await stranger.put(path, json=body)]
+        answer = await admin.put(path, json=body)
+        asked = [(await app.client().get("/v1/notes")).status_code for _ in range(4)]
+        shown = await admin.get("/v1/quotas")
+        dropped = await admin.put(path, json={})
+        again = await app.client().get("/v1/notes")
+
+    assert [answer.status_code for answer in refused] == [403, 404]
+    assert answer.json() == {"key": {"requests": 3}}
+    assert asked == [200] * 3 + [429]
+    assert shown.json()["tenant"] == shown.json()["key"] == {}
+    assert shown.json()["stored"].keys() == {"rows", "bytes", "documents", "namespaces"}
+    assert (dropped.json(), again.status_code) == ({"key": {}}, 200)
+
+
+async def test_a_table_wins_over_the_settings_at_every_router(database: str, tmp_path: Path) -> None:
+    settings = settings_for(database, tmp_path, quotas=quotas(requests_per_minute=2))
+    async with running(settings, database, HashingModel()) as app, another_router(app, {}) as second:
+        await early_in_a_window()
+        set_quota(app.url, Limited("acme", TENANT, Resource.REQUESTS), 4)
+        set_quota(app.url, Limited("free", TENANT, Resource.REQUESTS), None)
+        free = app.for_tenant("free").client()
+
+        acme = [(await one.client().get("/v1/notes")).status_code for one in (app, second) for _ in range(3)]
+        unlimited = [(await free.get("/v1/notes")).status_code for _ in range(5)]
+        await free.aclose()
+
+    assert acme.count(200) == 4
+    assert unlimited == [200] * 5
+    assert read_quotas(database) == {
+        Limited("acme", TENANT, Resource.REQUESTS): 4,
+        Limited("free", TENANT, Resource.REQUESTS): None,
+    }
+
+
+def test_a_slice_is_asked_for_before_the_one_before_is_spent() -> None:
+    allowance = Allowance(160)
+    assert allowance.is_due(0.0)
+    assert allowance.ask() == Ask(0, 10)
+    allowance.receive(Grant(10, 150, 30.0), 0.0)
+
+    dues = []
+    for _ in range(10):
+        assert allowance.covers(1, 1.0)
+        allowance.spend(1)
+        dues.append(allowance.is_due(1.0))
+
+    assert dues == [False] * 5 + [True] * 5
+    assert not allowance.covers(1, 1.0)
+    assert allowance.remaining(1.0) == (150, 29)
+
+
+def test_what_was_overspent_is_taken_from_the_next_slices_of_this_window_or_the_next() -> None:
+    allowance = Allowance(160)
+    allowance.receive(Grant(10, 150, 30.0), 0.0)
+    allowance.spend(25)
+
+    ask = allowance.ask()
+    allowance.refuse(ask)
+    assert (ask, allowance.ask()) == (Ask(15, 10), Ask(15, 10))
+    allowance.receive(Grant(10, 125, 20.0), 10.0)
+    assert allowance.covers(10, 10.0)
+    allowance.spend(12)
+
+    assert not allowance.covers(1, 40.0)
+    assert allowance.ask() == Ask(2, 10)
+
+
+def test_a_window_that_is_used_up_is_asked_about_once_a_second() -> None:
+    allowance = Allowance(5)
+    allowance.ask()
+    allowance.receive(Grant(0, 0, 30.0), 0.0)
+
+    assert [allowance.is_due(now) for now in (0.0, RETRY_S / 2, RETRY_S, 30.0)] == [False, False, True, True]
+
+
+async def test_spending_is_counted_for_the_request_alone_that_it_belongs_to() -> None:
+    async def request(amount: int) -> int:
+        with counted_spending() as spending:
+            await asyncio.gather(*(asyncio.create_task(work(amount)) for _ in range(3)))
+        return spending.amounts[Resource.EMBEDDED_TOKENS]
+
+    async def work(amount: int) -> None:
+        await asyncio.sleep(0)
+        spend(Resource.EMBEDDED_TOKENS, amount)
+
+    spend(Resource.EMBEDDED_TOKENS, 1_000_000)
+    assert await asyncio.gather(*(request(amount) for amount in (1, 10, 100))) == [3, 30, 300]
+
+
+def test_every_setting_of_a_quota_stands_for_a_resource() -> None:
+    everything = TenantQuotas(**dict.fromkeys(TenantQuotas.model_fields, 1)).limits()
+    of_keys = KeyQuotas(**dict.fromkeys(KeyQuotas.model_fields, 1)).limits()
+
+    assert (set(everything), set(of_keys)) == (set(Resource), set(WINDOWS_S))
