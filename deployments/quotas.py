@@ -5,6 +5,8 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple
 
 from cachetools import LRUCache
@@ -27,8 +29,12 @@ class _Held(NamedTuple):
     allowance: Allowance
 
 
-class _Usage(NamedTuple):
+@dataclass(slots=True)
+class _Usage:
+    """What a tenant stores: as it was counted last, and what was written here since."""
+
     amounts: dict[Resource, int]
+    counted_at: datetime
     read_at: float
 
 
@@ -74,7 +80,8 @@ class QuotaDesk:
                 raise self._refusal(lacking[0])
         for item in held:
             item.allowance.spend(_cost(item))
-        self._take_soon(held)
+        if any(item.allowance.runs_low(self._clock()) for item in held):
+            self._take_soon(held)
 
     async def admit_write(self, principal: Principal) -> None:
         """Let a write pass unless its tenant stores as much as it may.
@@ -135,7 +142,7 @@ class QuotaDesk:
 
     async def stored(self, tenant: str) -> Limits:
         """Return what a tenant stores, counted some seconds ago."""
-        return await self._store.usage(tenant)
+        return (await self._store.usage(tenant))[0]
 
     async def set_own(self, tenant: str, subject: str, amounts: Mapping[Resource, int | None]) -> None:
         """Set quotas; one without an amount is as in the settings again."""
@@ -166,9 +173,14 @@ class QuotaDesk:
             self._reads_from, self._reading = self._clock() + REFRESH_S, None
 
     async def _count(self, tenant: str) -> None:
-        """Learn what a tenant stores; what is written meanwhile counts when it is read next."""
+        """Learn what a tenant stores; what is written meanwhile counts with the next count."""
         try:
-            self._usage[tenant] = _Usage(dict(await self._store.usage(tenant)), self._clock())
+            stored, counted_at = await self._store.usage(tenant)
+            known = self._usage.get(tenant)
+            if known is not None and known.counted_at == counted_at:
+                known.read_at = self._clock()
+            else:
+                self._usage[tenant] = _Usage(dict(stored), counted_at, self._clock())
         finally:
             del self._counting[tenant]
 
@@ -200,7 +212,7 @@ class QuotaDesk:
             await asyncio.shield(self._taking)
 
     def _take_soon(self, held: list[_Held]) -> None:
-        if self._taking is None and any(item.allowance.is_due(self._clock()) for item in held):
+        if self._taking is None and any(_should_ask(item, self._clock()) for item in held):
             self._taking = asyncio.create_task(self._take_due(held))
             self._taking.add_done_callback(_seen)
 
@@ -209,7 +221,7 @@ class QuotaDesk:
         asks = [
             GrantAsk(item.limited, item.allowance.amount, item.allowance.ask())
             for item in sorted(held, key=lambda item: item.limited)
-            if item.allowance.is_due(now)
+            if _should_ask(item, now)
         ]
         allowances = dict(held)
         try:
@@ -234,6 +246,10 @@ def _seen(task: asyncio.Task[None]) -> None:
     """Log a task's error, which those who wait for it get too."""
     if not task.cancelled() and task.exception() is not None:
         logger.warning("no slice of a quota was granted, or nothing counted", exc_info=task.exception())
+
+
+def _should_ask(item: _Held, now: float) -> bool:
+    return item.allowance.is_due(now) or item.allowance.runs_low(now)
 
 
 def _cost(item: _Held) -> int:

@@ -144,6 +144,7 @@ async def test_a_tenant_that_stores_as_much_as_it_may_reads_and_deletes_on(
     database: str, tmp_path: Path, kind: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lamina.stores.postgres.quotas.REFRESH_S", 0.0)
+    monkeypatch.setattr("lamina.stores.postgres.quotas._COUNTING_SHARE", 1e6)
     monkeypatch.setattr("deployments.quotas.REFRESH_S", 0.0)
     settings = settings_for(database, tmp_path, quotas=quotas(**{kind: most}))
     async with running(settings, database, HashingModel()) as app:
@@ -218,13 +219,14 @@ def test_a_slice_is_asked_for_before_the_one_before_is_spent() -> None:
     assert allowance.ask() == Ask(0, 10)
     allowance.receive(Grant(10, 150, 30.0), 0.0)
 
-    dues = []
+    low = []
     for _ in range(10):
         assert allowance.covers(1, 1.0)
         allowance.spend(1)
-        dues.append(allowance.is_due(1.0))
+        low.append(allowance.runs_low(1.0))
 
-    assert dues == [False] * 5 + [True] * 5
+    assert low == [False] * 5 + [True] * 5
+    assert allowance.is_due(1.0)
     assert not allowance.covers(1, 1.0)
     assert allowance.remaining(1.0) == (150, 29)
 

@@ -64,8 +64,12 @@ class Allowance:
         self._balance -= cost
 
     def is_due(self, now: float) -> bool:
-        """Report whether it makes sense to ask for a slice: soon it is spent, and there may be more."""
-        return now >= self._ends_at or (self._balance * 2 < self._slice and now >= self._asks_from)
+        """Report whether a slice must be asked for: nothing is left, and there may be more."""
+        return now >= self._ends_at or (self._balance < 1 and now >= self._asks_from)
+
+    def runs_low(self, now: float) -> bool:
+        """Report whether a slice should be asked for before the one that is there is spent."""
+        return self._slice > 1 and self._balance * 2 < self._slice and now >= self._asks_from
 
     def ask(self) -> Ask:
         """Return what to ask for; it counts as settled."""

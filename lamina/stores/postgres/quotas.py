@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from lamina.core.quotas import STORED, WINDOWS_S, Limits, Resource
@@ -83,8 +84,8 @@ class Quotas:
             for row in await in_transaction(self._pool, act)
         }
 
-    async def usage(self, tenant: str) -> Limits:
-        """Return what a tenant stores, counted some seconds ago; for a large one, as long ago as counting costs."""
+    async def usage(self, tenant: str) -> tuple[Limits, datetime]:
+        """Return what a tenant stores, and when it was counted: for a large one, as long ago as counting costs."""
 
         async def act(connection: Connection) -> Any:
             found = await (await connection.execute(QUERIES["read_usage"], {"tenant": tenant})).fetchone()
@@ -96,7 +97,7 @@ class Quotas:
             return await (await connection.execute(QUERIES["count_usage"], {"tenant": tenant})).fetchone()
 
         row = await in_transaction(self._pool, act)
-        return {resource: int(row[resource.value]) for resource in STORED}
+        return {resource: int(row[resource.value]) for resource in STORED}, row["counted_at"]
 
 
 def read_quotas(url: str) -> Mapping[Limited, int | None]:

@@ -41,7 +41,7 @@ RETURNING w.tenant, w.subject, w.resource, given.given, greatest(given.amount - 
     extract(epoch FROM given.begins_at + given.window_s * interval '1 second' - now())::float8 AS ends_in_s
 
 -- name: read_usage
-SELECT rows, bytes, documents, namespaces, extract(epoch FROM now() - counted_at)::float8 AS age_s, took_s
+SELECT rows, bytes, documents, namespaces, counted_at, extract(epoch FROM now() - counted_at)::float8 AS age_s, took_s
 FROM tenant_usage WHERE tenant = %(tenant)s
 
 -- name: lock_count
@@ -78,4 +78,4 @@ FROM stored
 ON CONFLICT (tenant) DO UPDATE
 SET rows = excluded.rows, bytes = excluded.bytes, documents = excluded.documents, namespaces = excluded.namespaces,
     counted_at = excluded.counted_at, took_s = excluded.took_s
-RETURNING rows, bytes, documents, namespaces, 0::float8 AS age_s, took_s
+RETURNING rows, bytes, documents, namespaces, counted_at
