@@ -588,6 +588,20 @@ CREATE TABLE public.provider_cache_metrics (
     CONSTRAINT provider_cache_metrics_check CHECK (((cached_tokens >= 0) AND (cached_tokens <= input_tokens))),
     CONSTRAINT provider_cache_metrics_input_tokens_check CHECK ((input_tokens >= 0))
 );
+CREATE UNLOGGED TABLE public.quota_windows (
+    tenant text NOT NULL,
+    subject text NOT NULL,
+    resource text NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    granted bigint NOT NULL
+);
+CREATE TABLE public.quotas (
+    tenant text NOT NULL,
+    subject text NOT NULL,
+    resource text NOT NULL,
+    amount bigint,
+    CONSTRAINT quotas_amount_check CHECK ((amount >= 0))
+);
 CREATE TABLE public.receipt_keys (
     id text NOT NULL,
     public_key bytea NOT NULL,
@@ -661,6 +675,15 @@ CREATE TABLE public.shares (
 CREATE TABLE public.stale_words (
     relation text NOT NULL,
     id uuid NOT NULL
+);
+CREATE UNLOGGED TABLE public.tenant_usage (
+    tenant text NOT NULL,
+    rows bigint NOT NULL,
+    bytes bigint NOT NULL,
+    documents bigint NOT NULL,
+    namespaces bigint NOT NULL,
+    counted_at timestamp with time zone NOT NULL,
+    took_s double precision NOT NULL
 );
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_hash_key UNIQUE (hash);
@@ -742,6 +765,10 @@ ALTER TABLE ONLY public.projection_stores
     ADD CONSTRAINT projection_stores_pkey PRIMARY KEY (projection);
 ALTER TABLE ONLY public.provider_cache_metrics
     ADD CONSTRAINT provider_cache_metrics_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.quota_windows
+    ADD CONSTRAINT quota_windows_pkey PRIMARY KEY (tenant, subject, resource);
+ALTER TABLE ONLY public.quotas
+    ADD CONSTRAINT quotas_pkey PRIMARY KEY (tenant, subject, resource);
 ALTER TABLE ONLY public.receipt_keys
     ADD CONSTRAINT receipt_keys_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.response_agents
@@ -756,6 +783,8 @@ ALTER TABLE ONLY public.shares
     ADD CONSTRAINT shares_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.stale_words
     ADD CONSTRAINT stale_words_pkey PRIMARY KEY (relation, id);
+ALTER TABLE ONLY public.tenant_usage
+    ADD CONSTRAINT tenant_usage_pkey PRIMARY KEY (tenant);
 CREATE INDEX api_keys_of_tenant ON public.api_keys USING btree (tenant);
 CREATE INDEX archived_notes_by_file ON public.archived_notes USING btree (file);
 CREATE INDEX archived_notes_by_run ON public.archived_notes USING btree (run_id) WHERE (run_id IS NOT NULL);
