@@ -137,6 +137,8 @@ EXAMPLES: dict[Route, Example] = {
     ("GET", "/v1/keys/{id}"): Example(of="key"),
     ("DELETE", "/v1/keys/{id}"): Example(of="key"),
     ("POST", "/v1/keys/{id}/rotate"): Example(of="key"),
+    ("PUT", "/v1/keys/{id}/quotas"): Example(body={"requests": 1_000_000}, of="key"),
+    ("GET", "/v1/quotas"): Example(),
 }
 
 
