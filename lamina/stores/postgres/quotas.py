@@ -57,7 +57,7 @@ class Quotas:
         async def act(connection: Connection) -> None:
             for resource, amount in amounts.items():
                 row = {**_row(Limited(tenant, subject, resource)), "amount": amount}
-                await connection.execute(QUERIES["drop_quota" if amount is None else "set_quota"], row)
+                await connection.execute(QUERIES["drop_quota"] if amount is None else QUERIES["set_quota"], row)
 
         await in_transaction(self._pool, act)
 
