@@ -140,7 +140,9 @@ def _add_items(profile: TimedDocument, key: str, items: list[Any], at: str) -> T
         return profile
     whole = times.whole if old is None or isinstance(old, list) else at
     values = {**times.values, **{value_key(item): at for item in current}}
-    return _with_field(profile, key, _merge_value(old, current), FieldTimes(whole, values))
+    held = {value_key(item) for item in old} if isinstance(old, list) else set[str]()
+    added = [item for item in current if value_key(item) not in held]  # The first spelling of an item stays.
+    return _with_field(profile, key, _merge_value(old, added), FieldTimes(whole, values))
 
 
 def _assign(profile: TimedDocument, key: str, value: object, at: str) -> TimedDocument:

@@ -3,7 +3,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lamina.core.profiles import ProfileStatement, TimedDocument, merge, state
@@ -45,6 +45,11 @@ def after(*statements: ProfileStatement, document: dict[str, Any] | None = None)
         pytest.param([said(2, patch={"a": "x"}), said(1, withdrawn={"a": ["y"]})], {"a": "x"}, id="another value"),
         pytest.param([said(1, patch={"a": None}), said(2, patch={"a": "x"})], {}, id="deleted since"),
         pytest.param([said(2, patch={"a": ["x"]}), said(5, patch={"a": ["y"]})], {"a": ["x", "y"]}, id="both items"),
+        pytest.param(
+            [said(2, patch={"a": ["Tea"]}), said(1, patch={"a": ["tea", "x", "X"]})],
+            {"a": ["Tea", "x", "X"]},
+            id="case",
+        ),
         pytest.param([said(2, withdrawn={"a": ["x"]}), said(5, patch={"a": ["x", "y"]})], {"a": ["y"]}, id="one item"),
         pytest.param([said(2, patch={"a": ["x"]}), said(1, withdrawn={"a": ["x"]})], {}, id="the last item"),
         pytest.param([said(1, patch={"a": ["x"]}), said(2, patch={"a": None})], {"a": ["x"]}, id="items said since"),
@@ -72,6 +77,7 @@ def test_a_value_that_is_stated_again_outlives_an_import_from_between() -> None:
 
 
 @given(st.lists(STATEMENTS, min_size=1, max_size=4))
+@example([{"patch": {"likes": ["tea"]}}, {"patch": {"likes": ["Tea"]}}])
 def test_the_order_of_arrival_does_not_count(changes: list[dict[str, Any]]) -> None:
     statements = [said(place, **change) for place, change in enumerate(changes)]
     outcomes = [after(*order) for order in permutations(statements)]
