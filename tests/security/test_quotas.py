@@ -8,8 +8,11 @@ from uuid import uuid4
 
 import httpx
 import pytest
+from click.testing import Result
+from typer.testing import CliRunner
 
 from deployments.quotas import QuotaDesk
+from lamina.cli.quotas import app
 from lamina.core.principals import Bounds, KeyRole, Principal
 from lamina.core.quotas import TENANT, WINDOWS_S, Resource, Spending, counted_spending, spend
 from lamina.errors import LimitReached
@@ -211,6 +214,38 @@ async def test_a_table_wins_over_the_settings_at_every_router(database: str, tmp
         Limited("acme", TENANT, Resource.REQUESTS): 4,
         Limited("free", TENANT, Resource.REQUESTS): None,
     }
+
+
+def test_quotas_are_set_dropped_and_listed_on_the_command_line(database: str, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(f"postgres: {{kind: server, url: '{database}'}}")
+    key = str(uuid4())
+
+    def run(*arguments: str) -> Result:
+        return CliRunner().invoke(app, [*arguments, "--config", str(config)])
+
+    done = [
+        run("set", "requests", "600", "--tenant", "acme"),
+        run("set", "rows", "none", "--tenant", "acme"),
+        run("set", "model_tokens", "5", "--tenant", "acme", "--key", key),
+        run("set", "documents", "5", "--tenant", "acme"),
+        run("drop", "documents", "--tenant", "acme"),
+    ]
+    wrong = [
+        run("set", "rows", "5", "--tenant", "acme", "--key", key),
+        run("set", "requests", "-5", "--tenant", "acme"),
+        run("set", "requests", "many", "--tenant", "acme"),
+        run("set", "dreams", "5", "--tenant", "acme"),
+    ]
+
+    assert [result.exit_code for result in done] == [0] * 5
+    assert all(result.exit_code != 0 for result in wrong)
+    assert read_quotas(database) == {
+        Limited("acme", TENANT, Resource.REQUESTS): 600,
+        Limited("acme", TENANT, Resource.ROWS): None,
+        Limited("acme", key, Resource.MODEL_TOKENS): 5,
+    }
+    assert run("list").exit_code == 0
 
 
 def test_a_slice_is_asked_for_before_the_one_before_is_spent() -> None:
