@@ -209,6 +209,8 @@ async def test_outcomes_keys_and_shares_end_a_year_after_their_end(alone: Applic
             "       now() - make_interval(days => days), CASE WHEN days < 300 THEN now() END "
             "FROM (SELECT * FROM api_keys LIMIT 1) one CROSS JOIN unnest(ARRAY[10, 364, 366, 1000]) AS days"
         )
+        connection.execute("INSERT INTO quotas SELECT tenant, id::text, 'requests', 5 FROM api_keys")
+        connection.execute("INSERT INTO quota_windows SELECT tenant, id::text, 'other', now(), 0 FROM api_keys")
     keys = count(alone, "api_keys")
 
     soon = [await run_job(alone, name, in_days(1)) for name in ("sweep", "caches")]
@@ -219,6 +221,7 @@ async def test_outcomes_keys_and_shares_end_a_year_after_their_end(alone: Applic
     assert (dry.counts.planned, dry.counts.changed) == (2, 0)
     assert late.counts.changed == 2
     assert (count(alone, "procedure_outcomes"), count(alone, "api_keys"), count(alone, "shares")) == (1, keys - 4, 0)
+    assert count(alone, "quotas") == count(alone, "quota_windows WHERE resource = 'other'") == keys - 4
     stored = (await alone.client().get(f"/v1/procedures/{procedure}")).json()
     assert (stored["successes"], stored["failures"]) == (1, 1)
 

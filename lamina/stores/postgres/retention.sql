@@ -86,8 +86,17 @@ SELECT (SELECT count(*) FROM api_keys WHERE tenant = %(tenant)s AND least(revoke
      + (SELECT count(*) FROM shares WHERE tenant = %(tenant)s AND least(revoked_at, expires_at) <= %(cutoff)s) AS grants
 
 -- name: end_keys
-DELETE FROM api_keys
-WHERE (%(tenant)s::text IS NULL OR tenant = %(tenant)s) AND least(revoked_at, expires_at) <= %(cutoff)s
+-- With their quotas.
+WITH ended AS (
+    DELETE FROM api_keys
+    WHERE (%(tenant)s::text IS NULL OR tenant = %(tenant)s) AND least(revoked_at, expires_at) <= %(cutoff)s
+    RETURNING tenant, id
+), of_quotas AS (
+    DELETE FROM quotas q USING ended WHERE q.tenant = ended.tenant AND q.subject = ended.id::text
+), of_windows AS (
+    DELETE FROM quota_windows w USING ended WHERE w.tenant = ended.tenant AND w.subject = ended.id::text
+)
+SELECT id FROM ended
 
 -- name: end_shares
 DELETE FROM shares
