@@ -12,6 +12,9 @@ from lamina.extraction.speech import Statement, statements
 from lamina.text.words import name_key
 
 CONFIDENCE = 0.7
+# Of a statement about a person by somebody else: two of them are about as sure as the person's own word. Searches
+# still find it by default (search.min_confidence).
+BY_OTHERS = 0.5
 MAX_GAP_CHARS = 80
 
 _RELATIVE = (
@@ -115,9 +118,37 @@ def extract_graph(texts: Sequence[str], speakers: Sequence[str | None] | None = 
     people = [Entity(name, "person", confidence=1.0) for name in names if name]
     entities = merge_equal_entities([*people, *(as_entity(mention) for mentioned in found for mention in mentioned)])
     spoken = zip(texts, found, names, strict=True)
-    every = (edge for text, named, speaker in spoken for edge in _edges(text, named, speaker))
-    edges = tuple({(name_key(edge.subject), edge.type, name_key(edge.object)): edge for edge in every}.values())
+    every = (
+        weigh_speaker(edge, [speaker] if speaker else [])
+        for text, named, speaker in spoken
+        for edge in _edges(text, named, speaker)
+    )
+    surest: dict[tuple[str, str, str], Edge] = {}
+    for edge in every:
+        key = name_key(edge.subject), edge.type, name_key(edge.object)
+        if key not in surest or edge.confidence >= surest[key].confidence:
+            surest[key] = edge
+    edges = tuple(surest.values())
     return Extraction(entities=_with_implied_types(entities, edges), edges=edges)
+
+
+def weigh_speaker(edge: Edge, speakers: Sequence[str]) -> Edge:
+    """Return the edge with less confidence if it tells of a person and none of its ends said it.
+
+    Args:
+        edge: A statement.
+        speakers: The names of those who may have said it; nobody knows if there are none.
+    """
+    ends = [set(name_key(name).split()) for name in (edge.subject, edge.object)]
+    said = [set(name_key(name).split()) for name in speakers]
+    is_own = any(end <= speaker or speaker <= end for end in ends for speaker in said)
+    if not said or is_own or _types_of_sides(edge)[0] != "person":
+        return edge
+    return replace(edge, confidence=min(edge.confidence, BY_OTHERS))
+
+
+def _types_of_sides(edge: Edge) -> tuple[str | None, str | None]:
+    return ("person", "person") if edge.type.startswith("has_") else _TYPES_OF_SIDES.get(edge.type, (None, None))
 
 
 def speaker_name(speaker: str | None) -> str | None:
@@ -142,9 +173,7 @@ def _with_implied_types(entities: Sequence[Entity], stated: Sequence[Edge]) -> t
     """Return the entities; those of unknown type get the one that the edges imply."""
     implied: dict[str, str] = {}
     for edge in stated:
-        is_relative = edge.type.startswith("has_")
-        types = ("person", "person") if is_relative else _TYPES_OF_SIDES.get(edge.type, (None, None))
-        sides = zip((edge.subject, edge.object), types, strict=True)
+        sides = zip((edge.subject, edge.object), _types_of_sides(edge), strict=True)
         implied |= {name_key(name): type_ for name, type_ in sides if type_ is not None}
     return tuple(
         replace(entity, type=implied.get(entity.key, "thing")) if entity.type == "thing" else entity

@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 from lamina.core.memories import Category, Edge, Entity, Extraction, Message, Note, Role, clean_note
 from lamina.core.profiles import ProfileStatement
 from lamina.errors import InvalidInput
-from lamina.extraction.edges import speaker_name
+from lamina.extraction.edges import speaker_name, weigh_speaker
 from lamina.extraction.entities import MAX_NAME_CHARS, merge_equal_entities
 from lamina.extraction.name_matching import name_candidates
 from lamina.extraction.rules import MAX_NOTE_CHARS
@@ -139,12 +139,16 @@ def supported_extraction(answer: Answer, spoken: Sequence[SpokenMessage]) -> Ext
     """Return the part of an answer that the messages support.
 
     Left out are notes and facts of no message, facts that another than the user states, names that stand in no
-    message, and edges between others than these names. Numbers are clamped to 0..1; unknown categories are notes.
+    message, and edges between others than these names. What others say of a person is less sure. Numbers are clamped
+    to 0..1; unknown categories are notes.
     """
     entities = _entities(answer.entities, spoken)
     known = {entity.key: entity.name for entity in entities}
     notes = {note.content_hash(): note for note in _notes(answer.notes, spoken)}
-    edges = {(edge.subject, edge.type, edge.object): edge for edge in _edges(answer.edges, known)}
+    # An edge names no message: any speaker may have said it.
+    speakers = [name for item in spoken if (name := speaker_name(item.message.name))]
+    told = (weigh_speaker(edge, speakers) for edge in _edges(answer.edges, known))
+    edges = {(edge.subject, edge.type, edge.object): edge for edge in told}
     return Extraction(tuple(notes.values()), tuple(_facts(answer.facts, spoken)), entities, tuple(edges.values()))
 
 

@@ -62,6 +62,8 @@ class MemoryText:
         user: Whose memory it is; ``None`` for a shared one.
         seen_at: When it happened, in UTC.
         title: The subject, if the memory has a title.
+        said: The text without the name of its speaker, which anybody may claim: it is what counts as a source once.
+            ``None`` where the text has none.
     """
 
     memory: UUID
@@ -71,6 +73,7 @@ class MemoryText:
     user: str | None
     seen_at: datetime
     title: str | None = None
+    said: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +348,7 @@ def _read(memories: Sequence[MemoryText], graph: Extraction | None) -> LinkDraft
 
 def _with_sources(memories: Sequence[MemoryText]) -> tuple[MemoryText, ...]:
     """Return the texts with the source that counts; a note that was drawn from a message is no second one."""
-    messages = {f"message:{item.memory}": item.text for item in memories}
+    messages = {f"message:{item.memory}": item.said or item.text for item in memories}
     return tuple(
         replace(item, source=source_of(item.source, messages.get(item.source, item.text))) for item in memories
     )

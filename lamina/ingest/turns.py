@@ -392,7 +392,7 @@ async def _prepare_each(
 
 def _message_text(id_: UUID, message: Message, scope: Scope, now: datetime) -> MemoryText:
     seen_at = message.occurred_at or now
-    return MemoryText(id_, Tier.SESSIONS, message.text(), f"message:{id_}", scope.user, seen_at)
+    return MemoryText(id_, Tier.SESSIONS, message.text(), f"message:{id_}", scope.user, seen_at, said=message.content)
 
 
 def _note_text(id_: UUID, note: Note, scope: Scope, now: datetime) -> MemoryText:
