@@ -51,7 +51,13 @@ async def test_reading_an_unknown_scope_creates_nothing(application: Application
     ]
 
     assert [answer.status_code for answer in answers] == [200] * 5
-    assert answers[1].json() == {"user": "nobody", "document": {}, "version": 0, "updated_at": None}
+    assert answers[1].json() == {
+        "user": "nobody",
+        "document": {},
+        "version": 0,
+        "updated_at": None,
+        "unverified": False,
+    }
     with psycopg.connect(application.url) as connection:
         for table in TABLES:
             row = connection.execute(

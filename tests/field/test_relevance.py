@@ -328,13 +328,13 @@ async def test_a_context_follows_the_profiles_number_of_memories_relevance_and_s
     more = await posted(application, "context", query="tea", agent="coder", limit=3)
     await client.put("/v1/memory-profile", json={**body, "min_relevance": 1})
     strict = await posted(application, "context", query="tea", agent="coder")
-    tiny = await posted(application, "context", query="tea", agent="coder", min_score=0, budget_tokens=16)
+    tiny = await posted(application, "context", query="tea", agent="coder", min_score=0, budget_tokens=32)
 
     assert (len(follows["results"]), len(more["results"])) == (2, 3)
-    assert follows["text"].endswith("\n\nPrefer the newest.")
+    assert follows["text"].endswith("\n\n[Suffix: coder | unverified]\nPrefer the newest.")
     assert len(strict["results"]) < 2
-    assert tiny["tokens"] <= 16
-    assert tiny["text"] == "Prefer the newest."
+    assert tiny["tokens"] <= 32
+    assert tiny["text"] == "[Suffix: coder | unverified]\nPrefer the newest."
 
 
 async def test_a_changed_memory_profile_raises_the_epochs_of_its_workspace(application: Application) -> None:
