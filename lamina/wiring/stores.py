@@ -3,11 +3,13 @@
 import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import assert_never
 
 from lamina.core.ports import Model, ModelIdentity
 from lamina.errors import Misconfigured
 from lamina.models.hashing import HashingModel
+from lamina.models.runtimes import is_torch_installed, runtime
 from lamina.policies.ranking.procedure_matching import MatchPolicy
 from lamina.settings import (
     EmbeddedPostgresSettings,
@@ -79,11 +81,23 @@ def build_model(settings: Settings, device: str) -> Model:
     """Return the embedding model, loaded on ``cpu`` or ``cuda``."""
     match settings.embedding:
         case SentenceTransformersSettings() as chosen:
+            return _build_encoder(chosen, device, settings.data_dir.resolve() / "models")
+        case HashingSettings(dimension=dimension, seed=seed):
+            return HashingModel(dimension, seed)
+        case _ as other:
+            assert_never(other)
+
+
+def _build_encoder(chosen: SentenceTransformersSettings, device: str, graphs: Path) -> Model:
+    match runtime(chosen.runtime, device, has_torch=is_torch_installed()):
+        case "torch":
             from lamina.models.sentence_transformers import SentenceTransformerModel  # noqa: PLC0415 - imports torch
 
             return SentenceTransformerModel(chosen, device)
-        case HashingSettings(dimension=dimension, seed=seed):
-            return HashingModel(dimension, seed)
+        case "onnx":
+            from lamina.models.onnx.model import OnnxModel  # noqa: PLC0415 - not every process embeds
+
+            return OnnxModel(chosen, device, graphs)
         case _ as other:
             assert_never(other)
 
@@ -92,6 +106,10 @@ def model_identity(settings: Settings) -> ModelIdentity:
     """Return the configured model's identity, without its weights where its files suffice."""
     match settings.embedding:
         case SentenceTransformersSettings() as chosen:
+            if chosen.runtime == "onnx" or not is_torch_installed():
+                from lamina.models.onnx.folder import identity_by_files  # noqa: PLC0415 - not every process embeds
+
+                return identity_by_files(chosen)
             from lamina.models.sentence_transformers import identity_of  # noqa: PLC0415 - may import torch
 
             return identity_of(chosen)

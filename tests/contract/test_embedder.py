@@ -23,7 +23,7 @@ TEXTS = (
 )
 
 
-@pytest.fixture(params=["hashing", "minilm"])
+@pytest.fixture(params=["hashing", "minilm", "minilm_onnx"])
 def model(request: pytest.FixtureRequest) -> Model:
     found: Model = HashingModel() if request.param == "hashing" else request.getfixturevalue(request.param)
     return found

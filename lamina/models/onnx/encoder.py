@@ -1,0 +1,113 @@
+"""Run an encoder's graph over texts: word pieces, batches, pooling."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from lamina.models.onnx.folder import EncoderFolder
+from lamina.models.onnx.graph import IDS, MASK, POSITIONS
+from lamina.models.onnx.pooling import pooled
+
+BATCH_PIECES = 4_096
+"""Most word pieces of one pass, padding included: more take memory and save no time."""
+_POOLED = "sentence_embedding"
+_TYPES = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
+
+
+class Encoder:
+    """The graph of a model with its tokenizer; thread-safe.
+
+    Args:
+        folder: The model.
+        graph: Its ONNX file.
+        threads: Most threads of one pass; no more than the process has processors.
+        device: ``cpu`` or ``cuda``.
+        batch_size: Most texts of one pass.
+    """
+
+    def __init__(self, folder: EncoderFolder, graph: Path, *, threads: int, device: str, batch_size: int) -> None:
+        self._folder = folder
+        self._batch_size = batch_size
+        self._tokenizer = Tokenizer.from_file(str(folder.tokenizer))
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(folder.max_length)
+        # A prompt that is not pooled takes its word pieces with it, but for the one that closes a text.
+        is_left_out = folder.prompt and not folder.pools_prompt
+        self._left_out = len(self._tokenizer.encode(folder.prompt)) - 1 if is_left_out else 0
+        self._session = _session(graph, min(threads, len(os.sched_getaffinity(0))), device)
+        self._types = {given.name: _TYPES[given.type] for given in self._session.get_inputs()}
+        outputs = [output.name for output in self._session.get_outputs()]
+        self._output = _POOLED if _POOLED in outputs else outputs[0]
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return one unit row a text: float32, shape (n, d)."""
+        pieces = self._pieces(texts)
+        rows = np.empty((len(texts), self._folder.dimension), dtype=np.float32)
+        for batch in batches([len(found) for found in pieces], self._batch_size):
+            rows[batch] = self._rows([pieces[number] for number in batch])
+        unit: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        return unit
+
+    def _pieces(self, texts: Sequence[str]) -> list[list[int]]:
+        whole = (self._folder.prompt + text for text in texts)
+        given = [text.lower() if self._folder.lowers else text for text in whole]
+        return [found.ids for found in self._tokenizer.encode_batch_fast(given)]
+
+    def _rows(self, pieces: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        mask = np.zeros((len(pieces), max(map(len, pieces))), dtype=np.int64)
+        ids = np.full_like(mask, self._folder.padding)
+        for row, found in enumerate(pieces):
+            ids[row, : len(found)] = found
+            mask[row, : len(found)] = 1
+        given = {IDS: ids, MASK: mask, POSITIONS: self._positions(ids)}
+        # Another graph asks for the kinds of word pieces, too: a text is of kind 0.
+        feeds = {name: given.get(name, np.zeros_like(ids)).astype(kind) for name, kind in self._types.items()}
+        (found_rows,) = self._session.run([self._output], feeds)
+        if self._output == _POOLED:
+            return np.asarray(found_rows, dtype=np.float32)
+        mask[:, : self._left_out] = 0
+        return pooled(found_rows, mask, self._folder.pooling)
+
+    def _positions(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        if not self._folder.counts_from_padding:
+            return np.broadcast_to(np.arange(ids.shape[1]), ids.shape)
+        is_piece = ids != self._folder.padding
+        return np.cumsum(is_piece, axis=1) * is_piece + self._folder.padding
+
+
+def batches(lengths: Sequence[int], batch_size: int, most_pieces: int = BATCH_PIECES) -> Iterator[list[int]]:
+    """Yield the numbers of the texts of each pass, the shortest texts first, so that little is padded.
+
+    Args:
+        lengths: Word pieces of each text.
+        batch_size: Most texts of a pass.
+        most_pieces: Most word pieces of a pass, padding included; a longer text makes one by itself.
+    """
+    batch: list[int] = []
+    for number in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and (len(batch) == batch_size or (len(batch) + 1) * lengths[number] > most_pieces):
+            yield batch
+            batch = []
+        batch.append(number)
+    if batch:
+        yield batch
+
+
+def _session(graph: Path, threads: int, device: str) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # With the machine busy, waiting threads that spin cost more than the work itself.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # A plan of memory is kept for each shape of a batch, and there are thousands.
+    options.enable_mem_pattern = False
+    options.log_severity_level = 3
+    installed = onnxruntime.get_available_providers()
+    wanted = ["CUDAExecutionProvider"] if device.startswith("cuda") else []
+    providers = [name for name in wanted if name in installed]
+    return onnxruntime.InferenceSession(str(graph), options, providers=[*providers, "CPUExecutionProvider"])

@@ -1,0 +1,268 @@
+"""Models of other families, sizes and layouts on ONNX Runtime, compared with what sentence-transformers makes of them."""
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from lamina.core.ports import Model
+from lamina.errors import Misconfigured
+from lamina.models.onnx.encoder import batches
+from lamina.models.onnx.folder import identity_by_files
+from lamina.models.onnx.graph import make_graph, read_encoder
+from lamina.models.onnx.model import OnnxModel
+from lamina.models.packaged import model_path
+from lamina.models.sentence_transformers import SentenceTransformerModel
+from lamina.settings import PACKAGED_MODEL, SentenceTransformersSettings, load_settings
+from lamina.wiring.stores import build_model, model_identity
+
+SIZES = {"hidden_size": 24, "num_attention_heads": 3, "num_hidden_layers": 2, "intermediate_size": 40}
+TEXTS = ("", "tea", "The Cat sleeps on the warm windowsill [PAD] all day.", "мой кот", "long " * 90)
+TOKENIZER_FILES = ("tokenizer.json", "special_tokens_map.json", "vocab.txt")
+
+Make = Callable[..., Path]
+
+
+@pytest.fixture
+def new_model(tmp_path: Path) -> Make:
+    """Make a small model of random weights in a folder of its own."""
+
+    def make(kind: str = "bert", pooling: Mapping[str, Any] | None = None, **config: Any) -> Path:
+        import torch
+        from transformers import AutoConfig, AutoModel
+
+        torch.manual_seed(len(kind))
+        sizes = {"dim": 24, "n_heads": 3, "n_layers": 2, "hidden_dim": 40} if kind == "distilbert" else SIZES
+        given = {"vocab_size": 30522, "pad_token_id": 0, "max_position_embeddings": 80, **sizes, **config}
+        folder = tmp_path / "model"
+        AutoModel.from_config(AutoConfig.for_model(kind, **given)).save_pretrained(folder)
+        for name in TOKENIZER_FILES:
+            shutil.copy(Path(model_path(PACKAGED_MODEL)) / name, folder / name)
+        write(folder / "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": "[PAD]"})
+        write(folder / "modules.json", [module(0, "", "Transformer"), module(1, "1_Pooling", "Pooling")])
+        write(folder / "sentence_bert_config.json", {"max_seq_length": 60})
+        flags = pooling or {"pooling_mode_mean_tokens": True}
+        write(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": 24, **flags})
+        return folder
+
+    return make
+
+
+def module(number: int, path: str, kind: str) -> dict[str, Any]:
+    return {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{kind}"}
+
+
+def write(path: Path, content: Any) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(content))
+
+
+def chosen(folder: Path) -> SentenceTransformersSettings:
+    return SentenceTransformersSettings(model=str(folder), precision="float32")
+
+
+def opened(folder: Path) -> OnnxModel:
+    return OnnxModel(chosen(folder), "cpu", folder.parent / "graphs")
+
+
+def apart(model: Model, folder: Path) -> float:
+    return float(np.abs(model.encode(TEXTS) - SentenceTransformerModel(chosen(folder), "cpu").encode(TEXTS)).max())
+
+
+@pytest.mark.parametrize(
+    ("kind", "config"),
+    [
+        ("bert", {"hidden_act": "gelu"}),
+        ("bert", {"hidden_act": "relu", "layer_norm_eps": 1e-5}),
+        ("bert", {"hidden_act": "gelu_new", "type_vocab_size": 1}),
+        ("roberta", {}),
+        ("xlm-roberta", {}),
+        ("distilbert", {}),
+    ],
+)
+def test_a_model_of_each_family_has_the_vectors_of_torch(new_model: Make, kind: str, config: dict[str, Any]) -> None:
+    folder = new_model(kind, initializer_range=0.5, **config)
+
+    assert apart(opened(folder), folder) < 1e-5
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"pooling_mode_cls_token": True},
+        {"pooling_mode_max_tokens": True},
+        {"pooling_mode_lasttoken": True},
+        {"pooling_mode_weightedmean_tokens": True},
+        {"pooling_mode_mean_sqrt_len_tokens": True, "pooling_mode_cls_token": True},
+        {"pooling_mode": "cls"},
+    ],
+)
+def test_a_model_is_pooled_as_its_own_files_say(new_model: Make, flags: dict[str, Any]) -> None:
+    folder = new_model(pooling=flags)
+
+    assert apart(opened(folder), folder) < 1e-5
+
+
+@pytest.mark.parametrize("includes", [True, False])
+def test_a_default_prompt_stands_before_each_text(new_model: Make, includes: bool) -> None:
+    folder = new_model(pooling={"pooling_mode_mean_tokens": True, "include_prompt": includes})
+    write(
+        folder / "config_sentence_transformers.json",
+        {"prompts": {"query": "Represent this: "}, "default_prompt_name": "query"},
+    )
+
+    assert apart(opened(folder), folder) < 1e-5
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float16"])
+def test_weights_in_half_precision_are_read(new_model: Make, kind: str) -> None:
+    folder = new_model()
+    weights = load_file(folder / "model.safetensors")
+    halves = {name: np.asarray(array, dtype=np.dtype(kind)) for name, array in weights.items()}
+    save_file(halves, folder / "model.safetensors")
+
+    assert apart(opened(folder), folder) < 1e-5
+
+
+def test_weights_named_from_a_head_on_are_found(new_model: Make) -> None:
+    folder = new_model()
+    weights = load_file(folder / "model.safetensors")
+    plain = opened(folder).encode(TEXTS)
+    save_file({f"bert.{name}": array for name, array in weights.items()}, folder / "model.safetensors")
+
+    assert np.array_equal(opened(folder).encode(TEXTS), plain)
+
+
+def test_a_bare_encoder_is_averaged_up_to_its_own_length(new_model: Make) -> None:
+    folder = new_model()
+    for name in ("modules.json", "sentence_bert_config.json"):
+        (folder / name).unlink()
+
+    assert apart(opened(folder), folder) < 1e-5
+
+
+@pytest.mark.parametrize("place", ["model.onnx", "onnx/model.onnx"])
+def test_the_onnx_file_that_a_folder_carries_is_used_as_it_is(new_model: Make, place: str) -> None:
+    folder = new_model()
+    made = opened(folder).encode(TEXTS)
+    graph = make_graph(read_encoder(json.loads((folder / "config.json").read_text())), weights_of(folder))
+    (folder / place).parent.mkdir(exist_ok=True)
+    onnx.save_model(graph, str(folder / place))
+    (folder / "model.safetensors").unlink()
+    shutil.rmtree(folder.parent / "graphs")
+
+    model = opened(folder)
+
+    assert np.allclose(model.encode(TEXTS), made, atol=1e-6)
+    assert model.checked == "the model's own file"
+    assert not (folder.parent / "graphs").exists()
+
+
+def weights_of(folder: Path) -> dict[str, Any]:
+    return dict(load_file(folder / "model.safetensors"))
+
+
+def test_a_graph_is_made_once_and_anew_when_the_weights_are_others(new_model: Make) -> None:
+    folder = new_model()
+    before = opened(folder).encode(TEXTS)
+    graphs = folder.parent / "graphs"
+    (file,) = graphs.glob("*/encoder.onnx")
+    written = file.stat().st_mtime_ns
+
+    opened(folder)
+    assert file.stat().st_mtime_ns == written
+    save_file({name: array * 2 for name, array in weights_of(folder).items()}, folder / "model.safetensors")
+
+    assert not np.allclose(opened(folder).encode(TEXTS), before, atol=1e-3)
+    assert len(list(graphs.iterdir())) == 2
+
+
+def test_replicas_that_start_at_once_make_one_graph(new_model: Make) -> None:
+    folder = new_model()
+
+    with ThreadPoolExecutor(4) as pool:
+        models = list(pool.map(opened, [folder] * 4))
+
+    assert len({model.encode(["tea"]).tobytes() for model in models}) == 1
+    assert len(list((folder.parent / "graphs").iterdir())) == 1
+
+
+def test_a_graph_that_gives_other_vectors_than_the_recorded_ones_is_refused_and_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("lamina.models.onnx.graph", fromlist=["_ACTIVATIONS"])._ACTIVATIONS, "gelu", "Relu")
+
+    with pytest.raises(Misconfigured, match="differ from the recorded ones"):
+        OnnxModel(SentenceTransformersSettings(), "cpu", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_packaged_model_is_checked_and_one_without_recorded_vectors_says_that_it_is_not(
+    new_model: Make, minilm_onnx: OnnxModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = new_model()
+
+    assert minilm_onnx.checked == "recorded vectors"
+    assert opened(folder).checked == "unchecked"
+    assert opened(folder).checked == "unchecked"
+    assert f"the ONNX graph of {folder} is unchecked" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "expected"),
+    [
+        ("config.json", None, "config.json is missing"),
+        ("config.json", "{", "config.json is no JSON"),
+        ("config.json", '{"model_type": "mpnet", "max_position_embeddings": 80}', "model_type is mpnet"),
+        ("tokenizer.json", None, "tokenizer.json is missing"),
+        ("model.safetensors", None, "model.safetensors is missing"),
+        ("modules.json", json.dumps([module(0, "", "Transformer"), module(1, "d", "Dense")]), "Dense"),
+    ],
+)
+def test_a_folder_of_which_no_graph_can_be_made_is_refused_with_a_remedy(
+    new_model: Make, file: str, content: str | None, expected: str
+) -> None:
+    folder = new_model()
+    if content is None:
+        (folder / file).unlink()
+    else:
+        (folder / file).write_text(content)
+
+    with pytest.raises(Misconfigured, match=expected):
+        opened(folder)
+
+
+def test_a_model_by_name_is_refused_with_a_remedy(tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured, match="is no folder; give the model's folder, or set embedding.runtime to torch"):
+        OnnxModel(SentenceTransformersSettings(model="some/model"), "cpu", tmp_path)
+
+
+@pytest.mark.parametrize("lengths", [[], [5], [300, 1, 20, 20, 7], [10] * 200, [5_000, 2]])
+def test_every_text_is_in_one_pass_with_those_of_its_length(lengths: list[int]) -> None:
+    found = list(batches(lengths, batch_size=8, most_pieces=400))
+
+    assert sorted(number for batch in found for number in batch) == list(range(len(lengths)))
+    assert [lengths[number] for batch in found for number in batch] == sorted(lengths)
+    assert all(len(batch) <= 8 for batch in found)
+    assert all(len(batch) == 1 or len(batch) * max(lengths[number] for number in batch) <= 400 for batch in found)
+
+
+def test_the_settings_choose_onnx_runtime_and_its_graph_lies_in_the_data_directory(
+    new_model: Make, tmp_path: Path
+) -> None:
+    folder = new_model()
+    embedding = {"kind": "sentence_transformers", "model": str(folder), "runtime": "onnx"}
+    settings = load_settings(embedding=embedding, data_dir=tmp_path / "data")
+
+    model = build_model(settings, "cpu")
+
+    assert isinstance(model, OnnxModel)
+    assert model.identity == model_identity(settings) == identity_by_files(chosen(folder))
+    assert len(list((tmp_path / "data" / "models").glob("*/encoder.onnx"))) == 1
