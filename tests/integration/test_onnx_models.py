@@ -1,4 +1,4 @@
-"""Models of other families, sizes and layouts on ONNX Runtime, compared with what sentence-transformers makes of them."""
+"""Models of other families, sizes and layouts on ONNX Runtime, compared with sentence-transformers."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ from lamina.core.ports import Model
 from lamina.errors import Misconfigured
 from lamina.models.onnx.encoder import batches
 from lamina.models.onnx.folder import identity_by_files
-from lamina.models.onnx.graph import make_graph, read_encoder
+from lamina.models.onnx.graph import _ACTIVATIONS, make_graph, read_encoder
 from lamina.models.onnx.model import OnnxModel
 from lamina.models.packaged import model_path
 from lamina.models.sentence_transformers import SentenceTransformerModel
@@ -197,7 +197,7 @@ def test_replicas_that_start_at_once_make_one_graph(new_model: Make) -> None:
 def test_a_graph_that_gives_other_vectors_than_the_recorded_ones_is_refused_and_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(__import__("lamina.models.onnx.graph", fromlist=["_ACTIVATIONS"])._ACTIVATIONS, "gelu", "Relu")
+    monkeypatch.setitem(_ACTIVATIONS, "gelu", "Relu")
 
     with pytest.raises(Misconfigured, match="differ from the recorded ones"):
         OnnxModel(SentenceTransformersSettings(), "cpu", tmp_path)
@@ -223,6 +223,7 @@ def test_the_packaged_model_is_checked_and_one_without_recorded_vectors_says_tha
         ("config.json", '{"model_type": "mpnet", "max_position_embeddings": 80}', "model_type is mpnet"),
         ("tokenizer.json", None, "tokenizer.json is missing"),
         ("model.safetensors", None, "model.safetensors is missing"),
+        ("1_Pooling/config.json", '{"pooling_mode": "attention"}', "pooled by"),
         ("modules.json", json.dumps([module(0, "", "Transformer"), module(1, "d", "Dense")]), "Dense"),
     ],
 )
@@ -240,7 +241,7 @@ def test_a_folder_of_which_no_graph_can_be_made_is_refused_with_a_remedy(
 
 
 def test_a_model_by_name_is_refused_with_a_remedy(tmp_path: Path) -> None:
-    with pytest.raises(Misconfigured, match="is no folder; give the model's folder, or set embedding.runtime to torch"):
+    with pytest.raises(Misconfigured, match=r"is no folder; give the model's folder, or set embedding\.runtime"):
         OnnxModel(SentenceTransformersSettings(model="some/model"), "cpu", tmp_path)
 
 

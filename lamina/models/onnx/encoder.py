@@ -77,7 +77,8 @@ class Encoder:
         if not self._folder.counts_from_padding:
             return np.broadcast_to(np.arange(ids.shape[1]), ids.shape)
         is_piece = ids != self._folder.padding
-        return np.cumsum(is_piece, axis=1) * is_piece + self._folder.padding
+        positions: NDArray[np.int64] = np.cumsum(is_piece, axis=1) * is_piece + self._folder.padding
+        return positions
 
 
 def batches(lengths: Sequence[int], batch_size: int, most_pieces: int = BATCH_PIECES) -> Iterator[list[int]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from lamina.core.ports import ModelIdentity
 from lamina.errors import Misconfigured
+from lamina.models.onnx.pooling import WAYS
 from lamina.models.packaged import model_path
 from lamina.settings import SentenceTransformersSettings
 
@@ -131,7 +132,10 @@ def _max_length(transformer: Path, config: Mapping[str, Any], settings: Mapping[
 
 def _ways_of_pooling(config: Mapping[str, Any]) -> Sequence[str]:
     ways = config.get("pooling_mode") or [way for flag, way in _FLAGS.items() if config.get(flag)]
-    return [ways] if isinstance(ways, str) else ways or ["mean"]
+    found = [ways] if isinstance(ways, str) else ways or ["mean"]
+    if not WAYS.issuperset(found):
+        raise Misconfigured(f"the model is pooled by {found}, of which only {sorted(WAYS)} are known", _OTHERWISE)
+    return found
 
 
 def _prompt(config: Mapping[str, Any]) -> str:

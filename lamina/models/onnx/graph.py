@@ -94,8 +94,8 @@ def read_encoder(config: Mapping[str, Any]) -> Encoder:
     Raises:
         Misconfigured: If no graph can be made of such a model.
     """
-    kind = config.get("model_type")
-    activation = config.get("hidden_act", config.get("activation"))
+    kind = str(config.get("model_type"))
+    activation = str(config.get("hidden_act", config.get("activation")))
     if kind not in _NAMES:
         raise _unknown("model_type", kind, sorted(_NAMES))
     if activation not in _ACTIVATIONS:
