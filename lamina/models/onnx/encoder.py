@@ -13,8 +13,11 @@ from lamina.models.onnx.folder import EncoderFolder
 from lamina.models.onnx.graph import IDS, MASK, POSITIONS
 from lamina.models.onnx.pooling import pooled
 
-BATCH_PIECES = 4_096
-"""Most word pieces of one pass, padding included: more take memory and save no time."""
+CPU_PIECES = 512
+"""Most word pieces of one pass on a processor, padding included.
+
+What a pass holds fits the caches then: 48 passages took 2.7 s of one processor, 3.0 with 1 024 and 3.6 with 4 096.
+"""
 _POOLED = "sentence_embedding"
 _TYPES = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 
@@ -33,6 +36,7 @@ class Encoder:
     def __init__(self, folder: EncoderFolder, graph: Path, *, threads: int, device: str, batch_size: int) -> None:
         self._folder = folder
         self._batch_size = batch_size
+        self._most_pieces = CPU_PIECES if device == "cpu" else batch_size * folder.max_length
         self._tokenizer = Tokenizer.from_file(str(folder.tokenizer))
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(folder.max_length)
@@ -48,7 +52,7 @@ class Encoder:
         """Return one unit row a text: float32, shape (n, d)."""
         pieces = self._pieces(texts)
         rows = np.empty((len(texts), self._folder.dimension), dtype=np.float32)
-        for batch in batches([len(found) for found in pieces], self._batch_size):
+        for batch in batches([len(found) for found in pieces], self._batch_size, self._most_pieces):
             rows[batch] = self._rows([pieces[number] for number in batch])
         unit: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
         return unit
@@ -81,7 +85,7 @@ class Encoder:
         return positions
 
 
-def batches(lengths: Sequence[int], batch_size: int, most_pieces: int = BATCH_PIECES) -> Iterator[list[int]]:
+def batches(lengths: Sequence[int], batch_size: int, most_pieces: int) -> Iterator[list[int]]:
     """Yield the numbers of the texts of each pass, the shortest texts first, so that little is padded.
 
     Args:
