@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from tokenizers import Tokenizer
-
 from lamina.text.parts import parts
 
 PART_CHARS = 20_000
@@ -24,6 +22,8 @@ class Splitter:
     """
 
     def __init__(self, tokenizer: str, capacity: int) -> None:
+        from tokenizers import Tokenizer  # noqa: PLC0415 - comes with the models
+
         self._tokenizer = Tokenizer.from_str(tokenizer)
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()

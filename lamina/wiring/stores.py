@@ -95,8 +95,12 @@ def _build_encoder(chosen: SentenceTransformersSettings, device: str, graphs: Pa
 
             return SentenceTransformerModel(chosen, device)
         case "onnx":
-            from lamina.models.onnx.model import OnnxModel  # noqa: PLC0415 - not every process embeds
-
+            try:
+                from lamina.models.onnx.model import OnnxModel  # noqa: PLC0415 - not every process embeds
+            except ImportError as error:
+                raise Misconfigured(
+                    f"embedding.runtime is {chosen.runtime}, but {error.name} is missing", "install lamina[model]"
+                ) from error
             return OnnxModel(chosen, device, graphs)
         case _ as other:
             assert_never(other)

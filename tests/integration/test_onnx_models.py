@@ -285,3 +285,13 @@ print(sorted({{"torch", "transformers", "sentence_transformers", "scipy", "sklea
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "[]", done.stdout
+
+
+def test_a_missing_onnx_runtime_is_named_with_its_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    for name in ("encoder", "model"):
+        monkeypatch.delitem(sys.modules, f"lamina.models.onnx.{name}")
+    settings = load_settings(embedding={"kind": "sentence_transformers", "runtime": "onnx"}, data_dir=tmp_path)
+
+    with pytest.raises(Misconfigured, match=r"onnxruntime is missing; install lamina\[model\]"):
+        build_model(settings, "cpu")
