@@ -249,7 +249,7 @@ def main() -> None:
     signal.signal(signal.SIGVTALRM, _give_up)
     slow = []
     for named in all_patterns():
-        print(named.place, named.pattern.pattern[:100].replace("\n", " "), flush=True)  # noqa: T201 - the program's answer
+        print(named.place, ascii(named.pattern.pattern[:100]), flush=True)  # noqa: T201 - the program's answer
         slow += slow_trials(named)
     print(json.dumps([trial._asdict() for trial in slow]))  # noqa: T201
 
