@@ -138,7 +138,7 @@ async def test_an_index_takes_no_changes_once_another_generation_is_active(datab
     begin_building(database, SECOND.identity)
     inner = Taken()
     async with build_pool(settings_for(database, tmp_path)) as pool:
-        projection = OwnedProjection(inner, owner_check(pool, "notes", "here", first))
+        projection = OwnedProjection(inner, owner_check(pool, "notes", "here", first), "here")
         await projection.apply([Change(None, 1)])  # type: ignore[arg-type]
         activate_generation(database, SECOND.identity)
         with pytest.raises(Unavailable, match="vectors of hashing-384 are not the active ones"):
