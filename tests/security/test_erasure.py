@@ -46,11 +46,14 @@ LEFT_ALONE = (
     "outbox",
     "projection_stores",
     "provider_cache_metrics",
+    "quota_windows",
+    "quotas",
     "receipt_keys",
     "response_agents",
     "schema_migrations",
     "shares",
     "stale_words",
+    "tenant_usage",
 )
 ANN, BOB = f"ณัฐชา 🌺 {MARK}", "bob"
 NAMES = ["ณัฐชา", "🌺", "ann", "ñandú", "مريم", "张伟", "👩‍👩‍👧", "a%'\"\\; --", "x" * 128]
