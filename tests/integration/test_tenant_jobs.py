@@ -14,6 +14,7 @@ from tests.support.jobs import driver_of, in_days, run_job
 async def test_upkeep_removes_what_has_expired_and_nothing_else(application: Application) -> None:
     client = application.client()
     await client.post("/v1/responses", json={"query": "what is the boat", "response": {"a": 1}, "agent": "a"})
+    await application.services.caches.flush()
     early = await run_job(application, "caches")
     dry = await run_job(application, "caches", in_days(40), is_dry_run=True)
     late = await run_job(application, "caches", in_days(40))
