@@ -576,14 +576,14 @@ async def _only_read(app: Application, *, on: bool) -> None:
         await connection.execute(f"SET default_transaction_read_only = {'on' if on else 'off'}".encode())
 
 
-async def test_hits_in_memory_are_counted_when_the_application_ends(application: Application) -> None:
-    id_ = await put(application)
+async def test_hits_in_memory_are_counted_when_the_application_ends(unshared: Application) -> None:
+    id_ = await put(unshared)
 
-    async with application.api.router.lifespan_context(application.api):
-        await found_by(application)
-        assert (await note(application, id_))["hits"] == 1
+    async with unshared.api.router.lifespan_context(unshared.api):
+        await found_by(unshared)
+        assert (await note(unshared, id_))["hits"] == 1
 
-    assert (await note(application, id_))["hits"] == 2
+    assert (await note(unshared, id_))["hits"] == 2
 
 
 async def test_hits_do_not_influence_the_search_that_caused_them(application: Application) -> None:
