@@ -783,7 +783,7 @@ class FrontDoorSettings(_Section):
         0.5, gt=0, le=1, description="The same of one tenant, while another one asks; a tenant alone may have all."
     )
     tenant_requests: int = Field(
-        8,
+        2,
         ge=1,
         description="Requests of one tenant that a router works on at the same time while another tenant asks; more "
         "wait, those of the other go before them.",
