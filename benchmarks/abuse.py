@@ -1,4 +1,4 @@
-"""Let one tenant misuse a service in twenty-one ways, and measure what another one, who works beside it, sees.
+"""Measure one tenant's calls while another tenant misuses the same service in twenty-one ways.
 
 The other tenant's calls go out at a fixed pace, whether or not the one before has been answered: a service that stands
 still would otherwise be asked less.
@@ -123,7 +123,7 @@ def _calls() -> Iterator[Call]:
 
 
 async def _work(client: httpx.AsyncClient, calls: Iterator[Call], seconds: float) -> Seen:
-    """Send calls at a fixed pace; return what they took once all are answered."""
+    """Send calls at a fixed pace, wait for all answers, and return their times."""
     loop = asyncio.get_running_loop()
     errors: Counter[str] = Counter()
 

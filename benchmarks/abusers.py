@@ -86,7 +86,7 @@ def _text(chars: int) -> str:
 
 
 async def _half_sent(target: Target, opening: bytes) -> None:
-    """Open connections that never say all, and open them anew where they are closed."""
+    """Hold many connections with unfinished requests, and replace those that the service closes."""
     held: list[socket.socket] = []
     while True:
         for _ in range(SENT_A_SECOND // 10):
@@ -110,7 +110,7 @@ async def _half_sent_bodies(target: Target) -> None:
 
 
 async def _slow_readers(target: Target) -> None:
-    """Ask for what is long, and do not read it."""
+    """Request a long answer many times, and read none."""
     head = f"GET /openapi.json HTTP/1.1\r\nHost: lamina\r\nAuthorization: Bearer {target.key}\r\n\r\n"
     await _half_sent(target, head.encode() * 20)
 

@@ -35,7 +35,7 @@ def processes(root: int | None = None) -> list[Process]:
 
 
 def memory_mb() -> float:
-    """Return the memory of all processes below this one in MB, what they share counted once (PSS)."""
+    """Return the memory of all processes below this one in MB; shared pages count once (PSS)."""
     return sum(_pss_kb(item.pid) for item in processes()) / 1024
 
 

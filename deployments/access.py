@@ -1,4 +1,4 @@
-"""Declare what each route does and what a bound key may reach by it."""
+"""The access that each route declares: its verb, and the bounds that it keeps."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ EVERYWHERE: Rules = dict.fromkeys(ScopeField, COMMON)
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a route does, and how it obeys a bound key.
+    """The verb of a route, and its rule for each bound of a key.
 
     Args:
         verb: What it does; ``None`` for one that needs no key.

@@ -1,5 +1,6 @@
 """The HTTP application, over services that may run anywhere."""
 
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
@@ -8,6 +9,8 @@ from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from deployments import pages, problems
@@ -78,6 +81,7 @@ def build_api(services: Services) -> FastAPI:
         version=__version__,
         description=_DESCRIPTION,
         docs_url=None,
+        openapi_url=None,
         redoc_url=None,
         lifespan=_lifespan,
         routes=[*_routes()],
@@ -85,6 +89,7 @@ def build_api(services: Services) -> FastAPI:
     app.state.services = services
     problems.install(app)
     pages.install(app)
+    app.add_route("/openapi.json", _answer_document, include_in_schema=False)
     app.add_middleware(BodyLimit, routes=[route for router in ALL_ROUTERS for route in router.routes])
     app.add_middleware(FrontDoor, services=services)
     app.add_middleware(HeadAsGet)
@@ -116,6 +121,16 @@ def _document() -> dict[str, Any]:
         for call in calls.values():
             _name_media_type_of_problems(call["responses"])
     return document
+
+
+async def _answer_document(request: Request) -> Response:  # noqa: ARG001 - Starlette's signature
+    return Response(_document_json(), media_type="application/json")
+
+
+@cache
+def _document_json() -> bytes:
+    """Return the OpenAPI document as JSON; everybody may ask for it, so that it is written once."""
+    return json.dumps(_document(), ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _problems(*codes: int) -> dict[int | str, dict[str, Any]]:

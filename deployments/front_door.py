@@ -79,7 +79,7 @@ class FrontDoor:
             await self._refuse(error, scope, headers, receive, send)
 
     async def _work(self, scope: Scope, exchange: "_Exchange", principal: Principal) -> None:
-        """Have the application work on a request, and take what that costs from the quotas, however it ends."""
+        """Run the application on a request, and charge its cost to the quotas, also when it fails."""
         with counted_spending() as spending:
             try:
                 await self._app(scope, exchange.receive, exchange.send)
@@ -221,7 +221,7 @@ def _without_body(scope: Scope) -> Scope:
 
 
 def _received_nothing(receive: Receive) -> Receive:
-    """Return a ``receive`` that has an empty body first, and then what else comes."""
+    """Return a ``receive`` that begins with an empty body."""
     unread = [_NO_BODY]
 
     async def receive_rest() -> Message:
@@ -231,7 +231,7 @@ def _received_nothing(receive: Receive) -> Receive:
 
 
 def _closing(send: Send) -> Send:
-    """Return a ``send`` that ends the connection after the answer: what else is on it is the rest of a body."""
+    """Return a ``send`` that closes the connection after the answer, since an unread body is still on it."""
 
     async def send_last(message: Message) -> None:
         if message["type"] == "http.response.start":
