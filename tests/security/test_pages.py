@@ -71,3 +71,16 @@ async def test_no_other_route_answers_a_page_without_a_policy(application: Appli
         answer = await client.get(re.sub(r"\{[^}]*\}", "x", path) or "/")
         is_page = "html" in answer.headers.get("content-type", "")
         assert not is_page or answer.headers.get("content-security-policy") == POLICY, path
+
+
+async def test_the_reference_that_everybody_may_ask_for_is_written_once(
+    application: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = application.client()
+    first = await client.get("/openapi.json")
+    monkeypatch.setattr("deployments.api.json", None)
+
+    again = await client.get("/openapi.json")
+
+    assert first.json() == application.api.openapi()
+    assert again.content == first.content
