@@ -335,6 +335,14 @@ def test_a_shard_indexes_the_fields_of_filters_when_it_has_grown(path: Path) -> 
     reopened.close()
 
 
+def test_equals_are_in_the_order_of_their_places(index: QdrantEdgeIndex) -> None:
+    ids = [UUID(int=number) for number in range(1, 9)]
+    for id_ in reversed(ids):
+        index.apply([Change(id_, record("green tea", "green tea"))])
+
+    assert found(index, "tea") == dict.fromkeys(("words", "vectors"), [(id_, chunk) for id_ in ids for chunk in (0, 1)])
+
+
 def test_indexes_that_a_crash_left_out_are_made_with_the_next_change(path: Path) -> None:
     index = QdrantEdgeIndex(path, dimension=64)
     index.apply([Change(ONE, record("green tea"))])

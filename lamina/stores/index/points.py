@@ -7,7 +7,7 @@ from typing import Any
 from qdrant_edge import Bm25, Bm25Config
 
 from lamina.core.queries import Query
-from lamina.stores.index.ports import ChunkHit, chunk_place, cosine_of
+from lamina.stores.index.ports import ChunkHit, Place, chunk_place, cosine_of
 from lamina.text.words import index_words
 
 DENSE, WORDS = "dense", "words"
@@ -39,16 +39,21 @@ def _weights(sparse: Any) -> WordWeights:
 
 
 def word_hits(query: Query, points: Sequence[FoundPoint]) -> list[ChunkHit]:
-    """Return the hits by words, with their cosines where the points have vectors."""
+    """Return the hits by words, best first, with their cosines where the points have vectors."""
     return [
         ChunkHit(chunk_place(point.payload), bm25=float(point.score), cosine=cosine_of(query, point.vector, DENSE))
-        for point in points
+        for point in sorted(points, key=_rank)
     ]
 
 
 def vector_hits(points: Sequence[FoundPoint]) -> list[ChunkHit]:
-    """Return the hits by vectors."""
-    return [ChunkHit(chunk_place(point.payload), cosine=float(point.score)) for point in points]
+    """Return the hits by vectors, nearest first."""
+    return [ChunkHit(chunk_place(point.payload), cosine=float(point.score)) for point in sorted(points, key=_rank)]
+
+
+def _rank(point: FoundPoint) -> tuple[float, Place]:
+    """Return what orders the points: equals by their places, for the engines return those in any order."""
+    return -point.score, chunk_place(point.payload)
 
 
 def are_enough(query: Query, points: Sequence[FoundPoint], limit: int) -> bool:
