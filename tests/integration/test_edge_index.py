@@ -340,7 +340,8 @@ def test_equals_are_in_the_order_of_their_places(index: QdrantEdgeIndex) -> None
     for id_ in reversed(ids):
         index.apply([Change(id_, record("green tea", "green tea"))])
 
-    assert found(index, "tea") == dict.fromkeys(("words", "vectors"), [(id_, chunk) for id_ in ids for chunk in (0, 1)])
+    places = [(id_, chunk) for id_ in ids for chunk in (0, 1)]
+    assert found(index, "tea") == {"words": places, "vectors": places}
 
 
 def test_indexes_that_a_crash_left_out_are_made_with_the_next_change(path: Path) -> None:
