@@ -266,7 +266,7 @@ class SentenceTransformersSettings(_ModelSection):
 
     kind: Literal["sentence_transformers"] = "sentence_transformers"
     runtime: Literal["auto", "onnx", "torch"] = Field(
-        "torch",
+        "auto",
         description="What runs it: torch, or ONNX Runtime, which runs BERT-family models in a local folder in float32; "
         "auto is torch where it is installed and Ray sees a GPU, and ONNX Runtime elsewhere. The vectors of both may "
         "be mixed.",
