@@ -6,8 +6,8 @@ from typing import Any
 
 from qdrant_edge import Bm25, Bm25Config
 
-from lamina.core.queries import Query
-from lamina.stores.index.ports import ChunkHit, Place, chunk_place, cosine_of
+from lamina.core.queries import Place, Query
+from lamina.stores.index.ports import ChunkHit, chunk_place, cosine_of
 from lamina.text.words import index_words
 
 DENSE, WORDS = "dense", "words"
