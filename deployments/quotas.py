@@ -106,7 +106,7 @@ class QuotaDesk:
                 raise LimitReached("tenant", reason, math.ceil(REFRESH_S))
 
     def settle(self, principal: Principal, spending: Spending) -> None:
-        """Take what a request has spent from the quotas, when it is over."""
+        """Take the spending of a request from the quotas, when it is over."""
         if not spending.amounts:
             return
         for limited, allowance in self._held(principal):
@@ -141,7 +141,7 @@ class QuotaDesk:
         return {resource: most for resource, most in chosen.items() if most is not None}
 
     async def stored(self, tenant: str) -> Limits:
-        """Return what a tenant stores, counted some seconds ago."""
+        """Return the size of a tenant, counted some seconds ago."""
         return (await self._store.usage(tenant))[0]
 
     async def set_own(self, tenant: str, subject: str, amounts: Mapping[Resource, int | None]) -> None:
@@ -150,7 +150,7 @@ class QuotaDesk:
         self._own = await self._store.read()
 
     async def close(self) -> None:
-        """End what is under way."""
+        """End the tasks under way."""
         tasks = [task for task in (self._reading, self._taking, *self._counting.values()) if task is not None]
         for task in tasks:
             task.cancel()
@@ -253,7 +253,7 @@ def _should_ask(item: _Held, now: float) -> bool:
 
 
 def _cost(item: _Held) -> int:
-    """Return what a request costs before it is worked on."""
+    """Return the cost of a request before it is worked on."""
     return int(item.limited.resource is Resource.REQUESTS)
 
 

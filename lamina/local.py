@@ -74,7 +74,7 @@ def _is_locked(data_dir: Path) -> bool:
 
 @contextmanager
 def data_dir_lock(data_dir: Path) -> Iterator[None]:
-    """Lock the data directory for this process alone, and close what is in it to other users of the machine.
+    """Lock the data directory for this process alone, and close its files to other users of the machine.
 
     Raises:
         Misconfigured: If another process holds it.

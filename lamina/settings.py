@@ -510,7 +510,7 @@ class ErasureSettings(_Section):
 
 
 class HistorySettings(_Section):
-    """How long is kept what was replaced or has ended."""
+    """How long replaced and ended rows are kept."""
 
     note_versions: int = Field(
         100, ge=0, description="Most earlier versions of a note; with the next change the oldest one is removed."

@@ -161,7 +161,7 @@ async def _put(
 async def _refuse_replacing(
     services: Services, principal: Principal, scope: Scope, documents: Sequence[Document]
 ) -> None:
-    """Refuse to replace what agents outside of the key's bound wrote.
+    """Refuse to replace documents by agents outside of the key's bound.
 
     Raises:
         OutsideBounds: Naming the document's key.

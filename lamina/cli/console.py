@@ -1,4 +1,4 @@
-"""The console of every command: it shows what was stored, and never lets the terminal obey it."""
+"""The console of every command: it shows stored text and never lets the terminal obey it."""
 
 from collections.abc import Iterable
 from typing import Any

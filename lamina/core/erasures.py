@@ -1,4 +1,4 @@
-"""Erasures of users: their progress, what remains by nature, and what a receipt says."""
+"""Erasures of users: their progress, the traces that remain by nature, and their receipts."""
 
 import hashlib
 from collections.abc import Mapping
@@ -83,7 +83,7 @@ def hash_user(salt: bytes, user: str) -> bytes:
 
 
 def receipt_fields(erasure: Erasure, remnants: tuple[Remnant, ...], completed_at: datetime) -> dict[str, Any]:
-    """Return what the receipt of an erasure says, as JSON."""
+    """Return the contents of the receipt of an erasure, as JSON."""
     return {
         "format": RECEIPT_FORMAT,
         "id": str(erasure.id),

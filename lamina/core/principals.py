@@ -126,7 +126,7 @@ def _clean_ids(ids: Sequence[str], name: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The key of a request: whose it is and what it may do.
+    """The key of a request: its owner and its permissions.
 
     Args:
         key_id: Id of the key, not its secret; it stays when the key is rotated.
@@ -149,7 +149,7 @@ class Principal:
         return VERBS_OF[self.role] & (self.verbs or VERBS_OF[self.role])
 
     def speaks_for(self, field: ScopeField, id_: str | None) -> bool:
-        """Report whether what the key writes for a user or an agent is proven to be theirs: it is bound to them.
+        """Report whether a write for a user or an agent is proven to be theirs: the key is bound to them.
 
         An admin's key speaks for all that it reaches.
         """

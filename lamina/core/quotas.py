@@ -12,7 +12,7 @@ TENANT = ""
 
 
 class Resource(StrEnum):
-    """What a quota bounds."""
+    """A thing that a quota bounds."""
 
     REQUESTS = "requests"
     EMBEDDED_TOKENS = "embedded_tokens"
@@ -50,7 +50,7 @@ _current: ContextVar[Spending | None] = ContextVar("spending", default=None)
 
 @contextmanager
 def counted_spending() -> Iterator[Spending]:
-    """Count what is spent within the block, in tasks that it starts, too."""
+    """Count the spending within the block, in tasks that it starts, too."""
     spending = Spending()
     token = _current.set(spending)
     try:

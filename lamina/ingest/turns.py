@@ -339,7 +339,7 @@ class Recorder:
         await in_transaction(self._pool, act)
 
     async def delete_message(self, tenant: str, id_: UUID) -> None:
-        """Delete a message; what was drawn from it or summarises it stays.
+        """Delete a message; memories drawn from it and its summaries stay.
 
         Raises:
             NotFound: If the tenant has no such message.

@@ -50,7 +50,7 @@ class ErasedPlaces:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was found when everything of a user was looked for.
+    """Findings of a look for everything of a user.
 
     Args:
         left: Rows of the user, by kind.
@@ -225,7 +225,7 @@ class Erasures:
         return [f"{name}: {count} changes are not applied yet" for name, count in waiting.items()]
 
     async def _repair(self, projection: ProjectionName, tenant: str, drift: Drift) -> int:
-        """Have a projection take over what differs and is not on its way; return how many memories that are."""
+        """Have a projection take over the memories that differ and are not on their way; return their number."""
         differing = [*drift.surplus, *drift.different]
         waiting = await self._table.waiting(projection, differing) if differing else set()
         lost = [id_ for id_ in differing if id_ not in waiting]

@@ -94,7 +94,7 @@ class Indexer:
         return sum(counts)
 
     async def renew(self) -> bool:
-        """Bring what an earlier release indexed up to the words of this one; report whether nothing is left.
+        """Bring the entries of an earlier release up to the words of this one; report whether none is left.
 
         Stores are built anew beside those that searches use; texts in Postgres are indexed anew page by page.
         """

@@ -25,7 +25,7 @@ _ENDS = "when you remove it; no service reads it"
 
 
 def remove_leftovers(settings: Settings, generation: Generation, former: Sequence[FormerStore]) -> list[Remnant]:
-    """Remove what was set aside in the data directory, and name every other store that is not used; blocks.
+    """Remove the files set aside in the data directory, and name every other store that is not used; blocks.
 
     Indexes of another generation of vectors, and stores that the configuration does not name, may belong to a service
     that still runs or is to come back: they are named.

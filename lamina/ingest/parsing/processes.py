@@ -33,7 +33,7 @@ _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL")
 
 @dataclass(frozen=True, slots=True)
 class ReadingLimits:
-    """What the reading of one document may take.
+    """Limits of the reading of one document.
 
     Args:
         document: How large it may be.

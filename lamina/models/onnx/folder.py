@@ -29,7 +29,7 @@ _FLAGS = {
 
 @dataclass(frozen=True, slots=True)
 class EncoderFolder:
-    """What a model's files say of it.
+    """A model's own description, by its files.
 
     Args:
         transformer: Folder of the encoder itself.

@@ -1,4 +1,4 @@
-"""Graphs that were made, each in a folder named by what it was made from."""
+"""Graphs that were made, each in a folder named after its sources."""
 
 import hashlib
 import json

@@ -42,7 +42,7 @@ class Grant:
 
 
 class Allowance:
-    """What a replica may spend of one limit. Time is seconds of a clock that never goes back.
+    """The part of one limit that a replica may spend. Time is seconds of a clock that never goes back.
 
     Args:
         amount: The limit, for all replicas together.
@@ -72,7 +72,7 @@ class Allowance:
         return self._slice > 1 and self._balance * 2 < self._slice and now >= self._asks_from
 
     def ask(self) -> Ask:
-        """Return what to ask for; it counts as settled."""
+        """Return the slice to ask for; it counts as settled."""
         overspent = max(0, -self._balance)
         self._balance += overspent
         return Ask(overspent, self._slice)
@@ -82,7 +82,7 @@ class Allowance:
         self._balance -= ask.settled
 
     def receive(self, grant: Grant, now: float) -> None:
-        """Take a slice; what is left of one of an earlier window is gone with it."""
+        """Take a slice; the rest of one of an earlier window is gone with it."""
         ends_at = now + grant.ends_in_s
         if ends_at - self._ends_at > RETRY_S:
             self._balance = min(0, self._balance)

@@ -74,7 +74,7 @@ def as_label(text: str) -> str:
 
 
 def as_json(value: Any, *, sort_keys: bool = False) -> str:
-    """Write a value as JSON on one line; what is not seen is escaped, and reads back the same."""
+    """Write a value as JSON on one line; unseen characters are escaped and read back the same."""
     written = json.dumps(value, ensure_ascii=False, sort_keys=sort_keys)
     if written.isprintable():
         return written

@@ -52,7 +52,7 @@ def vector_hits(points: Sequence[FoundPoint]) -> list[ChunkHit]:
 
 
 def _rank(point: FoundPoint) -> tuple[float, Place]:
-    """Return what orders the points: equals by their places, for the engines return those in any order."""
+    """Return the key that orders points: equals by their places, for the engines return those in any order."""
     return -point.score, chunk_place(point.payload)
 
 

@@ -93,12 +93,12 @@ class ErasureTable:
     async def record_look(
         self, id_: UUID, left: Mapping[str, int], audited: Mapping[str, int], waits_for: Sequence[str]
     ) -> None:
-        """Store what was found, and what the erasure waits for."""
+        """Store the findings of a look, and the projections that the erasure waits for."""
         seen = {"left": Jsonb(dict(left)), "audited": Jsonb(dict(audited)), "waits_for": Jsonb(list(waits_for))}
         await self._write(QUERIES["record_look"], {"id": id_, **seen})
 
     async def record_wait(self, ids: Sequence[UUID], waits_for: Sequence[str]) -> None:
-        """Store what erasures wait for."""
+        """Store the projections that erasures wait for."""
         await self._write(QUERIES["record_wait"], {"ids": list(ids), "waits_for": Jsonb(list(waits_for))})
 
     async def mark_emptied(self, id_: UUID, left: Mapping[str, int], audited: Mapping[str, int], now: datetime) -> None:

@@ -68,7 +68,7 @@ def _key_info(row: Mapping[str, Any]) -> KeyInfo:
 
 
 def _secret_of(principal: Principal) -> tuple[str, dict[str, object]]:
-    """Return a new key and what is stored of it."""
+    """Return a new key and its stored form."""
     key = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
     hashed = hash_key(key) if principal.is_whole else _hash_narrowed(key)
     return key, {"hint": key[: len(PREFIX) + 4], "hash": hashed}

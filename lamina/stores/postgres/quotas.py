@@ -1,4 +1,4 @@
-"""Quotas of tenants and keys, grants of their windows, and counts of what tenants store."""
+"""Quotas of tenants and keys, grants of their windows, and sizes of tenants."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class GrantAsk:
 
 
 class Quotas:
-    """Reads quotas, takes grants, counts what is stored.
+    """Reads quotas, takes grants, counts the rows of tenants.
 
     Args:
         pool: Connections to Postgres.
@@ -85,7 +85,7 @@ class Quotas:
         }
 
     async def usage(self, tenant: str) -> tuple[Limits, datetime]:
-        """Return what a tenant stores, and when it was counted: for a large one, as long ago as counting costs."""
+        """Return the size of a tenant, and when it was counted: for a large one, as long ago as counting costs."""
 
         async def act(connection: Connection) -> Any:
             found = await (await connection.execute(QUERIES["read_usage"], {"tenant": tenant})).fetchone()
