@@ -152,7 +152,8 @@ async def _put(
     document = await services.documents.recorder.read(scope.tenant, upload)
     await _refuse_replacing(services, principal, scope, [document])
     with measured_write(services.meter, Tier.DOCUMENTS):
-        stored = await services.documents.recorder.put(scope, [document], once)
+        witness = principal.witness(scope.agent)
+        stored = await services.documents.recorder.put(scope, [document], once, witness=witness)
     result = PutDocumentOut.from_attributes(stored.documents[0])
     response.status_code = HTTPStatus.CREATED if result.status == "created" else HTTPStatus.OK
     return result
@@ -191,7 +192,8 @@ async def put_documents(
     await _refuse_replacing(services, principal, scope, documents)
     once = write_key.once(principal.tenant, body)
     with measured_write(services.meter, Tier.DOCUMENTS, len(documents)):
-        recorded = await services.documents.recorder.put(scope, documents, once)
+        witness = principal.witness(scope.agent)
+        recorded = await services.documents.recorder.put(scope, documents, once, witness=witness)
     stored = [DocumentItem.from_attributes(item) for item in recorded.documents]
     return PutDocumentsOut(results=batch.results(stored, DocumentItem), epoch=recorded.epoch)
 

@@ -46,7 +46,8 @@ async def put_entities(
     """State entities; memories that already name them are linked to them."""
     scope = body.scope(principal.tenant)
     once = write_key.once(principal.tenant, body)
-    stated = await services.graph_recorder.put_entities(scope, [item.entity() for item in body.entities], once)
+    entities = [item.entity() for item in body.entities]
+    stated = await services.graph_recorder.put_entities(scope, entities, once, witness=principal.witness(scope.agent))
     return PutNodesOut(results=[PutNodeOut.from_attributes(item) for item in stated.results])
 
 
@@ -59,7 +60,7 @@ async def put_edges(
     scope = body.scope(principal.tenant)
     once = write_key.once(principal.tenant, body)
     edges = [StatedEdge(item.edge(), item.source) for item in body.edges]
-    stated = await services.graph_recorder.put_edges(scope, edges, once)
+    stated = await services.graph_recorder.put_edges(scope, edges, once, witness=principal.witness(scope.agent))
     return PutNodesOut(results=[PutNodeOut.from_attributes(item) for item in stated.results])
 
 

@@ -57,7 +57,8 @@ async def put_note(
     scope = body.scope(principal.tenant)
     once = write_key.once(principal.tenant, body)
     with measured_write(services.meter, Tier.NOTES):
-        recorded = await services.recorder.put_notes(scope, [body.note(utc_now())], once)
+        note, witness = body.note(utc_now()), principal.witness(scope.agent)
+        recorded = await services.recorder.put_notes(scope, [note], once, witness=witness)
     result = PutResult.from_attributes(recorded.notes[0])
     response.status_code = HTTPStatus.OK if result.existed else HTTPStatus.CREATED
     return result
@@ -80,7 +81,7 @@ async def put_notes(body: BatchIn, services: ServicesDep, principal: PrincipalDe
         return BatchOut(results=batch.results((), BatchItem))
     once = write_key.once(principal.tenant, body)
     with measured_write(services.meter, Tier.NOTES, len(notes)):
-        recorded = await services.recorder.put_notes(scope, notes, once)
+        recorded = await services.recorder.put_notes(scope, notes, once, witness=principal.witness(scope.agent))
     stored = [
         BatchItem(
             status="existed" if item.existed else "created", id=item.id, merged=item.merged, difference=item.difference
@@ -130,7 +131,8 @@ async def note_versions(id: UUID, services: ServicesDep, principal: PrincipalDep
 @allow(Access(Verb.WRITE, OWN_MEMORIES, of=OwnedKind.NOTE))
 async def change_note(id: UUID, body: NotePatch, services: ServicesDep, principal: PrincipalDep) -> NoteOut:
     """Change fields of a note; the state before is kept as a version."""
-    return NoteOut.from_stored(await services.recorder.change_note(principal.tenant, id, body.changes(utc_now())))
+    changes, witness = body.changes(utc_now()), principal.witness()
+    return NoteOut.from_stored(await services.recorder.change_note(principal.tenant, id, changes, witness=witness))
 
 
 @router.delete("/{id}", tags=["write"], status_code=HTTPStatus.NO_CONTENT)

@@ -173,7 +173,8 @@ async def report_outcome(
     scope = Scope(principal.tenant, **({"agent": body.agent} if "agent" in body.model_fields_set else {}))
     request = {"procedure": str(id), **body.model_dump(mode="json", exclude_unset=True)}
     once = write_key.once_for_request(principal.tenant, request)
-    reported = await services.procedures.recorder.report(scope, id, body.outcome(), once)
+    witness = principal.witness(scope.agent)
+    reported = await services.procedures.recorder.report(scope, id, body.outcome(), once, witness=witness)
     return ReinforcedOut.from_attributes(reported)
 
 

@@ -29,5 +29,7 @@ async def record_turn(body: TurnIn, services: ServicesDep, principal: PrincipalD
     with measured_write(services.meter, Tier.SESSIONS, len(body.messages)):
         messages = [item.message() for item in body.messages]
         is_verified = principal.speaks_for(ScopeField.USER, scope.user)
-        recorded = await services.recorder.record_turn(scope, messages, once, is_verified=is_verified)
+        recorded = await services.recorder.record_turn(
+            scope, messages, once, is_verified=is_verified, witness=principal.witness(scope.agent)
+        )
     return TurnOut.from_attributes(recorded)

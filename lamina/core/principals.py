@@ -155,6 +155,18 @@ class Principal:
         """
         return self.role is KeyRole.ADMIN or id_ in self.bounds.of(field)
 
+    def witness(self, agent: str | None = None) -> str:
+        """Return the one who vouches for a write: the agent where the key is bound to it, else the key.
+
+        Any other key may name any agent, so that a hundred names under it are one witness.
+
+        Args:
+            agent: The agent that the request names, if it can; a key that is bound to one is that one.
+        """
+        agents = self.bounds.agents
+        speaker = next(iter(agents)) if agent is None and len(agents) == 1 else agent
+        return f"agent:{speaker}" if speaker in agents else f"key:{self.key_id}"
+
     def has_expired(self, now: datetime) -> bool:
         """Report whether the key has ended."""
         return self.expires_at is not None and self.expires_at <= now

@@ -175,8 +175,16 @@ class DocumentRecorder:
         self._processes.give_back(process)
         return found
 
-    async def put(self, scope: Scope, documents: Sequence[Document], once: Once | None = None) -> RecordedDocuments:
+    async def put(
+        self, scope: Scope, documents: Sequence[Document], once: Once | None = None, *, witness: str | None = None
+    ) -> RecordedDocuments:
         """Store documents, each in place of the scope's one of its key; return the results in their order.
+
+        Args:
+            scope: Where they belong.
+            documents: The documents.
+            once: Identity of the write.
+            witness: Who vouches for them.
 
         Raises:
             TooLarge: If the documents would take more of the embedder than one request may.
@@ -189,10 +197,10 @@ class DocumentRecorder:
         field = "content" if len(documents) == 1 else "documents"
         await self._budget.check([document.content for document in news], field)
         try:
-            return await self._put(scope, documents, news, once)
+            return await self._put(scope, documents, news, once, witness)
         except _ChangedMeanwhileError:
             # What was left out as unchanged is embedded now, too.
-            return await self._put(scope, documents, documents, once)
+            return await self._put(scope, documents, documents, once, witness)
 
     async def delete(self, tenant: str, id_: UUID) -> None:
         """Delete a document with all its passages; they leave every index.
@@ -211,10 +219,15 @@ class DocumentRecorder:
         await in_transaction(self._pool, act)
 
     async def _put(
-        self, scope: Scope, documents: Sequence[Document], news: Sequence[Document], once: Once | None
+        self,
+        scope: Scope,
+        documents: Sequence[Document],
+        news: Sequence[Document],
+        once: Once | None,
+        witness: str | None,
     ) -> RecordedDocuments:
         now = self._clock()
-        prepared, links = await self._prepared(scope, news, now)
+        prepared, links = await self._prepared(scope, news, now, witness)
         by_document = {id(item.document): item for item in prepared}
         batch = _Batch(documents, [by_document.get(id(document)) for document in documents], links)
         return await write_once(
@@ -222,12 +235,12 @@ class DocumentRecorder:
         )
 
     async def _prepared(
-        self, scope: Scope, documents: Sequence[Document], now: datetime
+        self, scope: Scope, documents: Sequence[Document], now: datetime, witness: str | None
     ) -> tuple[list[PreparedDocument], PreparedLinks]:
         """Read and embed documents; the names in them are embedded with their passages."""
         ids = [[new_id() for _ in document.passages] for document in documents]
         draft = await self._linker.draft(
-            [item for pair in zip(documents, ids, strict=True) for item in _passage_texts(*pair, scope, now)],
+            [item for pair in zip(documents, ids, strict=True) for item in _passage_texts(*pair, scope, now, witness)],
             Extraction(),
         )
         texts = [document.texts() for document in documents]
@@ -287,8 +300,10 @@ def _prepare(
     return PreparedDocument(new_id(), document, tuple(passages))
 
 
-def _passage_texts(document: Document, ids: Sequence[UUID], scope: Scope, now: datetime) -> Iterator[MemoryText]:
-    seen_at = document.event_at or now
+def _passage_texts(
+    document: Document, ids: Sequence[UUID], scope: Scope, now: datetime, witness: str | None
+) -> Iterator[MemoryText]:
+    seen_at, source, title = document.event_at or now, document.source, document.title
     for id_, span in zip(ids, document.passages, strict=True):
         text = document.passage(span)
-        yield MemoryText(id_, Tier.DOCUMENTS, text, document.source, scope.user, seen_at, document.title)
+        yield MemoryText(id_, Tier.DOCUMENTS, text, source, scope.user, seen_at, title, witness=witness)

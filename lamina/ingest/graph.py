@@ -12,7 +12,7 @@ from lamina.core.ports import Clock
 from lamina.core.scope import Scope
 from lamina.errors import InvalidInput
 from lamina.extraction.entities import merge_equal_entities
-from lamina.ingest.memory_linking import MemoryLinker
+from lamina.ingest.memory_linking import MemoryLinker, is_own_source
 from lamina.ingest.write_once import write_once
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.entities import Evidence, NodeResult, edge_key
@@ -60,7 +60,9 @@ class GraphRecorder:
         self._linker = linker
         self._clock = clock
 
-    async def put_entities(self, scope: Scope, entities: Sequence[Entity], once: Once | None = None) -> RecordedNodes:
+    async def put_entities(
+        self, scope: Scope, entities: Sequence[Entity], once: Once | None = None, *, witness: str | None = None
+    ) -> RecordedNodes:
         """Store entities, each once per workspace and namespace; return the results in their order.
 
         Raises:
@@ -73,14 +75,22 @@ class GraphRecorder:
         prepared = await self._linker.embed_entities(merge_equal_entities(cleaned), self._clock(), is_asserted=True)
 
         async def write(connection: Connection) -> RecordedNodes:
-            put = await self._linker.assert_entities(connection, scope, prepared)
+            put = await self._linker.assert_entities(connection, scope, prepared, witness)
             results = tuple(put[entity.key] for entity in cleaned)
             return RecordedNodes(results, await bump_epoch(connection, scope, teaches=True))
 
         return await write_once(self._pool, once, _NODES, write)
 
-    async def put_edges(self, scope: Scope, edges: Sequence[StatedEdge], once: Once | None = None) -> RecordedNodes:
+    async def put_edges(
+        self, scope: Scope, edges: Sequence[StatedEdge], once: Once | None = None, *, witness: str | None = None
+    ) -> RecordedNodes:
         """Store edges, each once per direction and type; return the results in their order.
+
+        Args:
+            scope: Where they belong.
+            edges: The edges.
+            once: Identity of the write.
+            witness: Who vouches for them.
 
         Raises:
             InvalidInput: For an unclean name or type, or an edge from an entity to itself.
@@ -88,7 +98,10 @@ class GraphRecorder:
         """
         cleaned = [_clean_edge(stated, f"edges.{place}") for place, stated in enumerate(edges)]
         now = self._clock()
-        evidence = [Evidence(stated.edge, stated.source, None, scope.user, now) for stated in cleaned]
+        evidence = [
+            Evidence(stated.edge, _counted_source(stated.source, witness), None, scope.user, now, witness)
+            for stated in cleaned
+        ]
         names = {Entity(name).key: Entity(name) for item in cleaned for name in (item.edge.subject, item.edge.object)}
         prepared = await self._linker.embed_entities(tuple(names.values()), now)
 
@@ -147,6 +160,10 @@ def _clean_edge(stated: StatedEdge, path: str) -> StatedEdge:
         raise InvalidInput(f"{path}.object", f"is {object_}, the subject itself; an edge joins two entities")
     source = clean_source(stated.source, f"{path}.source")
     return StatedEdge(Edge(subject, _clean_type(edge.type, path), object_, edge.strength, edge.confidence), source)
+
+
+def _counted_source(source: str, witness: str | None) -> str:
+    return witness if witness is not None and is_own_source(source) else source
 
 
 def _clean_type(type_: str, path: str) -> str:

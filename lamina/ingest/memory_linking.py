@@ -64,6 +64,7 @@ class MemoryText:
         title: The subject, if the memory has a title.
         said: The text without the name of its speaker, which anybody may claim: it is what counts as a source once.
             ``None`` where the text has none.
+        witness: Who vouches for it, and counts once, too; ``None`` if nobody knows.
     """
 
     memory: UUID
@@ -74,6 +75,7 @@ class MemoryText:
     seen_at: datetime
     title: str | None = None
     said: str | None = None
+    witness: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +110,24 @@ class PreparedLinks:
 
     def with_origin(self, *, user: str | None, source: str, seen_at: datetime) -> "PreparedLinks":
         """Return the same links for memories of another user, source and time."""
-        memories = _with_sources([replace(item, user=user, source=source, seen_at=seen_at) for item in self.memories])
-        sources = {item.memory: item.source for item in memories}
+        memories = [replace(item, user=user, source=source, seen_at=seen_at) for item in self.memories]
+        sources = _sources_of_evidence(memories)
         evidence = tuple(
             replace(item, user=user, source=sources[item.memory], seen_at=seen_at)
             for item in self.evidence
             if item.memory is not None
         )
-        return replace(self, memories=memories, evidence=evidence)
+        return replace(self, memories=_with_sources(memories), evidence=evidence)
+
+
+def is_own_source(source: str) -> bool:
+    """Report whether a source names nothing but the request or the message itself."""
+    return source.startswith(_OWN_SOURCES)
 
 
 def source_of(source: str, text: str) -> str:
     """Return the source that counts as evidence once: the one that was named, or else the very text."""
-    return content_hash(text).hex() if source.startswith(_OWN_SOURCES) else source
+    return content_hash(text).hex() if is_own_source(source) else source
 
 
 def title_entity(title: str | None) -> Entity | None:
@@ -218,7 +225,7 @@ class MemoryLinker:
         ids = {key: item.id for key, item in put.items()} | aliased
         evidence = [item for item in links.evidence if item.memory in new and not _joins_one(item.edge, ids)]
         edges = await put_edges(connection, scope, evidence, ids)
-        older = await self._mention_in_older(connection, scope, named, put, titles)
+        older = await self._mention_in_older(connection, scope, named, put, titles, memories[0].witness)
         for tier in sorted({item.tier for item in memories}):
             ids_of_tier = [item.memory for item in memories if item.tier is tier]
             await link_similar(connection, tier, ids_of_tier, self._generation)
@@ -228,11 +235,11 @@ class MemoryLinker:
         return [*(item.memory for item in memories), *sorted(earlier | subjects | older)]
 
     async def assert_entities(
-        self, connection: Connection, scope: Scope, entities: Sequence[PreparedEntity]
+        self, connection: Connection, scope: Scope, entities: Sequence[PreparedEntity], witness: str | None = None
     ) -> dict[str, NodeResult]:
-        """Store entities that callers state, and link the memories that already name them."""
+        """Store entities that a witness states, and link the memories that already name them."""
         put = await put_entities(connection, scope, entities, self._generation)
-        older = await self._mention_in_older(connection, scope, entities, put, put.keys())
+        older = await self._mention_in_older(connection, scope, entities, put, put.keys(), witness)
         await enqueue(connection, "graph", sorted({item.id for item in put.values()} | older))
         return put
 
@@ -248,7 +255,7 @@ class MemoryLinker:
         """
         aliased = await _find_aliased(connection, scope, entities)
         named = [item for item in entities if item.entity.key not in aliased]
-        put = await self.assert_entities(connection, scope, named)
+        put = await self.assert_entities(connection, scope, named, evidence[0].witness if evidence else None)
         ids = {key: item.id for key, item in put.items()} | aliased
         for place, item in enumerate(evidence):
             if _joins_one(item.edge, ids):
@@ -282,10 +289,12 @@ class MemoryLinker:
         entities: Iterable[PreparedEntity],
         put: Mapping[str, NodeResult],
         wanted: Collection[str],
+        witness: str | None,
     ) -> set[UUID]:
         """Link memories to entities that are newer than they are; return those memories.
 
-        Of at most 500 memories, five million characters are read.
+        Of at most 500 memories, five million characters are read. Who wrote them is not looked up: they count as the
+        words of the witness who makes the entities known.
         """
         new = [item.entity for item in entities if item.entity.key in wanted and not put[item.entity.key].existed]
         keys = sorted({key for entity in new for key in entity.all_keys()})
@@ -295,7 +304,15 @@ class MemoryLinker:
         # As many as may be read while the transaction waits.
         ends = accumulate(len(item.content) for item in found)
         older = [
-            MemoryText(item.id, item.tier, item.content, source_of(item.source, item.content), item.user, item.seen_at)
+            MemoryText(
+                item.id,
+                item.tier,
+                item.content,
+                source_of(item.source, item.content),
+                item.user,
+                item.seen_at,
+                witness=witness,
+            )
             for item, end in zip(found, ends, strict=True)
             if end <= MAX_OLDER_CHARS
         ]
@@ -342,8 +359,8 @@ def _read(memories: Sequence[MemoryText], graph: Extraction | None) -> LinkDraft
     in_edges = [Entity(name) for edge in found.edges for name in (edge.subject, edge.object)]
     distinct = {entity.key: entity for entity in (*in_edges, *found.entities, *_titles(memories))}
     words = tuple(map(split_words, texts))
-    sourced = _with_sources(memories)
-    return LinkDraft(sourced, words, tuple(_evidence(sourced, words, found.edges)), tuple(distinct.values()))
+    evidence = tuple(_evidence(memories, words, found.edges))
+    return LinkDraft(_with_sources(memories), words, evidence, tuple(distinct.values()))
 
 
 def _with_sources(memories: Sequence[MemoryText]) -> tuple[MemoryText, ...]:
@@ -352,6 +369,14 @@ def _with_sources(memories: Sequence[MemoryText]) -> tuple[MemoryText, ...]:
     return tuple(
         replace(item, source=source_of(item.source, messages.get(item.source, item.text))) for item in memories
     )
+
+
+def _sources_of_evidence(memories: Sequence[MemoryText]) -> dict[UUID, str]:
+    """Return what counts as evidence once, by memory: a source that was named, else its witness, else its text."""
+    return {
+        item.memory: item.witness if item.witness is not None and is_own_source(raw.source) else item.source
+        for raw, item in zip(memories, _with_sources(memories), strict=True)
+    }
 
 
 def _titles(memories: Sequence[MemoryText]) -> list[Entity]:
@@ -363,11 +388,12 @@ def _evidence(memories: Sequence[MemoryText], words: Sequence[TextWords], edges:
     ends = {name_key(name) for edge in edges for name in (edge.subject, edge.object)}
     # One place is enough: only whether a text names an end matters.
     named = [find_places(found, ends, limit=1).keys() for found in words]
+    sources = _sources_of_evidence(memories)
     for edge in edges:
         both = {name_key(edge.subject), name_key(edge.object)}
         tellers = [item for item, keys in zip(memories, named, strict=True) if both <= keys]
         for item in tellers or memories[:1]:
-            yield Evidence(edge, item.source, item.memory, item.user, item.seen_at)
+            yield Evidence(edge, sources[item.memory], item.memory, item.user, item.seen_at, item.witness)
 
 
 def _mentions(item: MemoryText, names: EntitiesByName) -> list[Mention]:
@@ -376,4 +402,4 @@ def _mentions(item: MemoryText, names: EntitiesByName) -> list[Mention]:
 
 
 def _mention(item: MemoryText, entity: UUID, kind: LinkKind) -> Mention:
-    return Mention(item.memory, item.tier, entity, kind, item.source, item.user, item.seen_at)
+    return Mention(item.memory, item.tier, entity, kind, item.source, item.user, item.seen_at, item.witness)

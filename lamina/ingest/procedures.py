@@ -141,7 +141,13 @@ class ProcedureRecorder:
         await in_transaction(self._pool, act)
 
     async def report(
-        self, scope: Scope, id_: UUID, outcome: ProcedureOutcome, once: Once | None = None
+        self,
+        scope: Scope,
+        id_: UUID,
+        outcome: ProcedureOutcome,
+        once: Once | None = None,
+        *,
+        witness: str | None = None,
     ) -> RecordedOutcome:
         """Count an outcome of a procedure; each run counts once.
 
@@ -150,6 +156,7 @@ class ProcedureRecorder:
             id_: The procedure.
             outcome: What came of following it.
             once: The caller's Idempotency-Key.
+            witness: Who vouches for it.
 
         Raises:
             InvalidInput: For an unclean run or comment.
@@ -160,7 +167,7 @@ class ProcedureRecorder:
         now = self._clock()
 
         async def write(connection: Connection) -> RecordedOutcome:
-            reported = await report_outcome(connection, scope, id_, cleaned, now)
+            reported = await report_outcome(connection, scope, id_, cleaned, now, witness)
             # A count changes the order of matches, not what is known: responses stay valid.
             if not reported.existed:
                 await bump_epoch(connection, _scope(scope.tenant, reported.stored))

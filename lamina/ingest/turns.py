@@ -160,7 +160,13 @@ class Recorder:
         self._kept_versions = kept_versions
 
     async def record_turn(
-        self, scope: Scope, messages: Sequence[Message], once: Once | None = None, *, is_verified: bool = False
+        self,
+        scope: Scope,
+        messages: Sequence[Message],
+        once: Once | None = None,
+        *,
+        is_verified: bool = False,
+        witness: str | None = None,
     ) -> RecordedTurn:
         """Append messages to the scope's session, with the notes, facts and links drawn from them.
 
@@ -169,6 +175,7 @@ class Recorder:
             messages: What was said.
             once: Identity of the write.
             is_verified: Whether the user of the scope, or an admin, sends them.
+            witness: Who vouches for them.
 
         Raises:
             InvalidInput: For a turn without a session, without messages or with an unclean one.
@@ -185,7 +192,7 @@ class Recorder:
         ]
         await self._budget.check([message.content for message in cleaned], "messages")
         now = self._clock()
-        turn = await self._prepare(scope, cleaned, now)
+        turn = await self._prepare(scope, cleaned, now, witness)
         return await write_once(
             self._pool,
             once,
@@ -193,15 +200,17 @@ class Recorder:
             lambda connection: self._write_turn(connection, scope, turn, now, is_verified=is_verified),
         )
 
-    async def _prepare(self, scope: Scope, messages: Sequence[Message], now: datetime) -> PreparedTurn:
+    async def _prepare(
+        self, scope: Scope, messages: Sequence[Message], now: datetime, witness: str | None
+    ) -> PreparedTurn:
         ids = [new_id() for _ in messages]
         readable = [replace(message, content=composed(message.content)) for message in messages]
         extraction = await self._extractor.extract(readable, ids) if self._extractor else Extraction()
         # Ids before vectors: the names in the texts are embedded by the same call as the texts.
         notes = [(new_id(), note) for note in extraction.notes]
         memories = [
-            *(_message_text(id_, message, scope, now) for id_, message in zip(ids, messages, strict=True)),
-            *(_note_text(id_, note, scope, now) for id_, note in notes),
+            *(_message_text(id_, message, scope, now, witness) for id_, message in zip(ids, messages, strict=True)),
+            *(_note_text(id_, note, scope, now, witness) for id_, note in notes),
         ]
         draft = await self._linker.draft(memories, extraction)
         chunks, links = await self._embed(scope, draft)
@@ -249,8 +258,16 @@ class Recorder:
         raised = note_entries(dict.fromkeys(note.id for note in put if note.merged))
         return put, [*expired, *fresh, *raised]
 
-    async def put_notes(self, scope: Scope, notes: Sequence[Note], once: Once | None = None) -> RecordedNotes:
+    async def put_notes(
+        self, scope: Scope, notes: Sequence[Note], once: Once | None = None, *, witness: str | None = None
+    ) -> RecordedNotes:
         """Store notes, each once per scope; return the results in their order.
+
+        Args:
+            scope: Where they belong.
+            notes: The notes.
+            once: Identity of the write.
+            witness: Who vouches for them.
 
         Raises:
             InvalidInput: For an unclean note; none is stored.
@@ -260,7 +277,7 @@ class Recorder:
         now = self._clock()
         cleaned = [clean_note(note, limit=self.metadata_limit) for note in notes]
         await self._budget.check([note.content for note in cleaned], "content" if len(cleaned) == 1 else "notes")
-        prepared, links = await self._prepare_notes(scope, [(new_id(), note) for note in cleaned], now)
+        prepared, links = await self._prepare_notes(scope, [(new_id(), note) for note in cleaned], now, witness)
 
         async def write(connection: Connection) -> RecordedNotes:
             put, entries = await self._put(connection, scope, prepared, now)
@@ -273,14 +290,16 @@ class Recorder:
         return await write_once(self._pool, once, _NOTES, write)
 
     async def _prepare_notes(
-        self, scope: Scope, notes: Sequence[tuple[UUID, Note]], now: datetime
+        self, scope: Scope, notes: Sequence[tuple[UUID, Note]], now: datetime, witness: str | None
     ) -> tuple[tuple[PreparedNote, ...], PreparedLinks]:
         """Read and embed explicit notes; the rules read them, so that no token is spent."""
-        draft = await self._linker.draft([_note_text(id_, note, scope, now) for id_, note in notes])
+        draft = await self._linker.draft([_note_text(id_, note, scope, now, witness) for id_, note in notes])
         chunks, links = await self._embed(scope, draft)
         return await _prepare_each(notes, chunks), links
 
-    async def change_note(self, tenant: str, id_: UUID, changes: dict[str, Any]) -> StoredNote:
+    async def change_note(
+        self, tenant: str, id_: UUID, changes: dict[str, Any], *, witness: str | None = None
+    ) -> StoredNote:
         """Write the next version of a note.
 
         A changed text is embedded before the row is locked; changes that arrive at the same time
@@ -296,7 +315,7 @@ class Recorder:
         now = self._clock()
         new_texts = [(id_, checked)] if "content" in changes else []
         await self._budget.check([note.content for _, note in new_texts], "content")
-        prepared, links = await self._prepare_notes(Scope(tenant), new_texts, now)
+        prepared, links = await self._prepare_notes(Scope(tenant), new_texts, now, witness)
 
         async def act(connection: Connection) -> StoredNote:
             old = await lock_note(connection, tenant, id_)
@@ -390,13 +409,16 @@ async def _prepare_each(
     return await asyncio.to_thread(prepare) if is_long else prepare()
 
 
-def _message_text(id_: UUID, message: Message, scope: Scope, now: datetime) -> MemoryText:
-    seen_at = message.occurred_at or now
-    return MemoryText(id_, Tier.SESSIONS, message.text(), f"message:{id_}", scope.user, seen_at, said=message.content)
+def _message_text(id_: UUID, message: Message, scope: Scope, now: datetime, witness: str | None) -> MemoryText:
+    seen_at, said = message.occurred_at or now, message.content
+    return MemoryText(
+        id_, Tier.SESSIONS, message.text(), f"message:{id_}", scope.user, seen_at, said=said, witness=witness
+    )
 
 
-def _note_text(id_: UUID, note: Note, scope: Scope, now: datetime) -> MemoryText:
-    return MemoryText(id_, Tier.NOTES, note.content, note.source, scope.user, note.event_at or now)
+def _note_text(id_: UUID, note: Note, scope: Scope, now: datetime, witness: str | None) -> MemoryText:
+    seen_at = note.event_at or now
+    return MemoryText(id_, Tier.NOTES, note.content, note.source, scope.user, seen_at, witness=witness)
 
 
 def _links_of_stored(links: PreparedLinks, stored: StoredNote) -> PreparedLinks:

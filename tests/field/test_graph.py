@@ -65,9 +65,12 @@ async def test_five_agents_repeating_one_source_count_once_as_evidence(applicati
     for _ in range(5):
         await state(client, ("Ann", "works_at", "Initech"), source="wiki page 17", confidence=0.5)
     repeated = await confidence(application, "works_at")
-    await state(client, ("Ann", "works_at", "Initech"), source="the pay slip", confidence=0.5)
+    another = application.client(application.new_key(application.tenant))
+    await state(another, ("Ann", "works_at", "Initech"), source="wiki page 17", confidence=0.5)
+    cited = await confidence(application, "works_at")
+    await state(another, ("Ann", "works_at", "Initech"), source="the pay slip", confidence=0.5)
 
-    assert repeated == pytest.approx(0.5)
+    assert (repeated, cited) == (pytest.approx(0.5), pytest.approx(0.5))
     assert await confidence(application, "works_at") == pytest.approx(0.75)
 
 

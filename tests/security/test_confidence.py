@@ -1,13 +1,87 @@
 """Confidence that no claimed name raises, and the own word before that of others."""
 
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import httpx
 import psycopg
 import pytest
 
 from lamina.core.memories import Message, Role, new_id
+from lamina.core.principals import KeyRole
 from lamina.extraction.rules import extract_by_rules
+from lamina.policies.ranking.procedure_matching import MOST_REPORTS, strength, weighed_counts
 from tests.support.application import Application
 
 CROWD = 40
+TEXTS = (
+    "Ann works at Initech.",
+    "We met Ann, and Ann works at Initech.",
+    "Ann works at Initech. The office is in the old harbour.",
+    "As everybody knows by now: Ann works at Initech.",
+    "Ann works at Initech, on the third floor.",
+)
+FACT = {"subject": "Ann", "type": "works_at", "object": "Initech"}
+Way = Callable[[httpx.AsyncClient, int], Awaitable[httpx.Response]]
+
+
+async def turn(client: httpx.AsyncClient, number: int) -> httpx.Response:
+    message = {"role": "user", "name": f"Agent {chr(65 + number)}", "content": TEXTS[number]}
+    body = {"session": f"s{number}", "agent": f"agent {number}", "messages": [message]}
+    return await client.post("/v1/turns", json=body)
+
+
+async def note(client: httpx.AsyncClient, number: int) -> httpx.Response:
+    return await client.post("/v1/notes", json={"content": TEXTS[number], "agent": f"agent {number}"})
+
+
+async def note_of_a_source(client: httpx.AsyncClient, number: int) -> httpx.Response:
+    body = {"content": TEXTS[number], "agent": f"agent {number}", "source": f"the files of agent {number}"}
+    return await client.post("/v1/notes", json=body)
+
+
+async def batch(client: httpx.AsyncClient, number: int) -> httpx.Response:
+    return await client.post("/v1/notes/batch", json={"notes": list(TEXTS[: number + 1])})
+
+
+async def changed_note(client: httpx.AsyncClient, number: int) -> httpx.Response:
+    made = await client.post("/v1/notes", json={"content": f"Number {number} is to be written."})
+    return await client.patch(f"/v1/notes/{made.json()['id']}", json={"content": TEXTS[number]})
+
+
+async def note_written_anew(client: httpx.AsyncClient, number: int) -> httpx.Response:
+    known = (await client.get("/v1/notes")).json()["notes"]
+    answer = await note(client, number)
+    for item in known:
+        await client.delete(f"/v1/notes/{item['id']}")
+    return answer
+
+
+async def document(client: httpx.AsyncClient, number: int) -> httpx.Response:
+    body = {"content": TEXTS[number], "title": "Initech", "source": f"page {number}", "agent": f"agent {number}"}
+    return await client.post("/v1/documents", json=body)
+
+
+async def edge(client: httpx.AsyncClient, number: int) -> httpx.Response:
+    return await client.post("/v1/graph/edges", json={"edges": [FACT], "agent": f"agent {number}"})
+
+
+async def edge_of_a_source(client: httpx.AsyncClient, number: int) -> httpx.Response:
+    fact = {**FACT, "source": f"agent {number}"}
+    return await client.post("/v1/graph/edges", json={"edges": [fact], "agent": f"agent {number}"})
+
+
+WAYS: tuple[Way, ...] = (
+    turn,
+    note,
+    note_of_a_source,
+    batch,
+    changed_note,
+    note_written_anew,
+    document,
+    edge,
+    edge_of_a_source,
+)
 
 
 def confidences(*said: tuple[str | None, str]) -> dict[str, float]:
@@ -48,11 +122,12 @@ def test_only_somebody_else_who_is_named_weighs_less(speaker: str | None, text: 
 
 
 def stored(application: Application) -> dict[str, float]:
-    """The confidence of each edge, and of the entity that all repeat."""
+    """The confidence of each edge and its strength, and the confidence of the entity that all repeat."""
     with psycopg.connect(application.url) as connection:
         rows = connection.execute(
-            """SELECT s.name || ' ' || e.type || ' ' || o.name, e.confidence
+            """SELECT s.name || ' ' || e.type || ' ' || o.name || figure, value
                FROM edges e JOIN entities s ON s.id = e.from_id JOIN entities o ON o.id = e.to_id
+               CROSS JOIN LATERAL (VALUES ('', e.confidence), (' strength', e.strength)) AS f (figure, value)
                WHERE e.tenant = %(tenant)s
                UNION ALL
                SELECT name, confidence FROM entities WHERE tenant = %(tenant)s AND name = 'Initech'""",
@@ -102,3 +177,143 @@ async def test_a_crowd_does_not_outrank_the_own_word_or_write_the_profile(applic
     found = stored(application)
     assert found["Ann lives_in Oslo"] > found["Ann lives_in Paris"]
     assert (await client.get("/v1/profile", params={"user": "ann"})).json()["document"] == own["document"]
+
+
+async def bound_to(application: Application, *agents: str) -> httpx.AsyncClient:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    made = await admin.post("/v1/keys", json={"name": "agents", "role": "writer", "agents": agents})
+    assert made.status_code == 201, made.text
+    return application.client(made.json()["key"])
+
+
+@pytest.mark.parametrize("way", WAYS, ids=[way.__name__ for way in WAYS])
+@pytest.mark.parametrize("role", [KeyRole.WRITER, KeyRole.ADMIN])
+async def test_one_key_is_one_witness_whatever_it_claims(application: Application, way: Way, role: KeyRole) -> None:
+    client = application.client(application.new_key(application.tenant, role))
+    assert (await way(client, 0)).is_success
+    first = stored(application)
+
+    for number in range(1, len(TEXTS)):
+        assert (await way(client, number)).is_success
+
+    again = stored(application)
+    assert first
+    assert {name: again[name] for name in first} == first
+
+
+@pytest.mark.parametrize("way", [turn, note, note_of_a_source, edge, edge_of_a_source])
+async def test_two_keys_are_two_witnesses(application: Application, way: Way) -> None:
+    assert (await way(application.client(), 0)).is_success
+    first = stored(application)
+
+    other = application.client(application.new_key(application.tenant))
+    for number in (1, 2):
+        assert (await way(other, number)).is_success
+
+    again = stored(application)
+    own = 1 - first["Ann works_at Initech"]
+    assert again["Ann works_at Initech"] == pytest.approx(1 - own**2)
+    assert again["Ann works_at Initech strength"] == first["Ann works_at Initech strength"]
+    assert again["Initech"] > first["Initech"] or way in (edge, edge_of_a_source)
+
+
+async def test_a_key_that_is_bound_to_agents_is_as_many_witnesses_and_an_agent_with_two_keys_is_one(
+    application: Application,
+) -> None:
+    gateway = await bound_to(application, *(f"agent {number}" for number in range(3)))
+    alone = await bound_to(application, "agent 2")
+    found = []
+    for client, number in ((gateway, 0), (gateway, 1), (gateway, 0), (alone, 2), (gateway, 2)):
+        answer = await edge(client, number)
+        assert answer.is_success, answer.text
+        found.append(stored(application)["Ann works_at Initech"])
+
+    assert found == pytest.approx([0.9, 0.99, 0.99, 0.99, 0.99], abs=1e-6)
+    with psycopg.connect(application.url) as connection:
+        rows = connection.execute(
+            "SELECT DISTINCT witness FROM edge_evidence v JOIN edges e ON e.id = v.edge_id WHERE e.tenant = %s",
+            [application.tenant],
+        )
+        assert {row[0] for row in rows} == {"agent:agent 0", "agent:agent 1", "agent:agent 2"}
+
+
+async def test_a_strength_is_the_mean_of_the_witnesses_and_the_surer_one_weighs_more(application: Application) -> None:
+    async def say(client: httpx.AsyncClient, strength: float, confidence: float) -> float:
+        fact = {**FACT, "strength": strength, "confidence": confidence}
+        assert (await client.post("/v1/graph/edges", json={"edges": [fact]})).is_success
+        return stored(application)["Ann works_at Initech strength"]
+
+    one, other = application.client(), application.client(application.new_key(application.tenant))
+
+    assert await say(one, 0.4, 0.9) == 0.4
+    assert await say(other, 1.0, 0.3) == pytest.approx((0.4 * 0.9 + 1.0 * 0.3) / 1.2)
+    for _ in range(5):
+        raised = await say(other, 1.0, 0.3)
+    assert raised == pytest.approx((0.4 * 0.9 + 1.0 * 0.3) / 1.2)
+
+
+async def test_what_was_stored_before_counts_by_its_sources(application: Application) -> None:
+    client = application.client()
+    for number in range(2):
+        fact = {**FACT, "source": f"file {number}", "confidence": 0.5, "strength": 0.4 + number / 10}
+        assert (await client.post("/v1/graph/edges", json={"edges": [fact]})).is_success
+    with psycopg.connect(application.url) as connection:
+        connection.execute(
+            "UPDATE edge_evidence v SET witness = NULL FROM edges e WHERE e.id = v.edge_id AND e.tenant = %s",
+            [application.tenant],
+        )
+
+    known = []
+    for source in ("file 0", "file 2", "file 3"):
+        fact = {**FACT, "source": source, "confidence": 0.5, "strength": 0.4}
+        assert (await client.post("/v1/graph/edges", json={"edges": [fact]})).is_success
+        known.append(stored(application)["Ann works_at Initech"])
+
+    assert known == pytest.approx([0.75, 0.875, 0.875])
+
+
+def test_a_hundred_reports_of_one_witness_weigh_as_twenty() -> None:
+    assert weighed_counts(3, 1, [(3, 1)]) == (3, 1)
+    assert weighed_counts(MOST_REPORTS, 0, [(MOST_REPORTS, 0)]) == (MOST_REPORTS, 0)
+    assert weighed_counts(100, 0, [(100, 0)]) == pytest.approx((20, 0))
+    assert weighed_counts(75, 25, [(75, 25)]) == pytest.approx((15, 5))
+    assert weighed_counts(110, 2, [(100, 0), (10, 2)]) == pytest.approx((30, 2))
+    assert weighed_counts(500, 100, []) == (500, 100)
+    assert weighed_counts(600, 100, [(100, 0)]) == pytest.approx((520, 100))
+
+
+async def test_one_key_does_not_drown_the_reports_of_the_others(application: Application) -> None:
+    client = application.client()
+    id_ = (await client.post("/v1/procedures", json={"trigger": "Deploy", "action": "Run it"})).json()["id"]
+
+    async def report(reporter: httpx.AsyncClient, *, succeeded: bool, **fields: Any) -> dict[str, Any]:
+        answer = await reporter.post(f"/v1/procedures/{id_}/outcomes", json={"succeeded": succeeded, **fields})
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+    for number in range(60):
+        told = await report(client, succeeded=True, run=f"run {number}", agent=f"agent {number}")
+    await report(client, succeeded=True, run="run 59")
+    for _ in range(10):
+        other = await report(application.client(application.new_key(application.tenant)), succeeded=False)
+
+    assert (told["successes"], told["strength"]) == (60, pytest.approx(strength(20, 0)))
+    assert (other["successes"], other["failures"]) == (60, 10)
+    assert other["strength"] == pytest.approx(strength(20, 10))
+    gateway = await bound_to(application, "agent 1", "agent 2")
+    for number in range(60):
+        most = await report(gateway, succeeded=False, agent=f"agent {number % 2 + 1}")
+    assert most["strength"] == pytest.approx(strength(20, 10 + 2 * 20))
+    read = (await client.get(f"/v1/procedures/{id_}")).json()
+    assert (read["successes"], read["failures"], read["strength"]) == (60, 70, most["strength"])
+
+
+async def test_reports_of_before_count_each(application: Application) -> None:
+    client = application.client()
+    id_ = (await client.post("/v1/procedures", json={"trigger": "Deploy", "action": "Run it"})).json()["id"]
+    with psycopg.connect(application.url) as connection:
+        connection.execute("UPDATE procedures SET successes = 300, failures = 10 WHERE id = %s", [id_])
+
+    told = (await client.post(f"/v1/procedures/{id_}/outcomes", json={"succeeded": False})).json()
+
+    assert told["strength"] == pytest.approx(strength(300, 11))

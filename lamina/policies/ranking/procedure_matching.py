@@ -1,6 +1,6 @@
 """The order in which procedures match a question, and how outcomes reinforce them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -10,9 +10,11 @@ from lamina.text.words import name_key
 
 # With three ids of 128 characters beside it, a key of this size still fits an entry of a B-tree.
 MAX_KEY_BYTES = 1_000
+MOST_REPORTS = 20
+"""One witness weighs no more than so many reports: alone it leads to a strength of 0.95, and not beyond."""
 
 
-def strength(successes: int, failures: int) -> float:
+def strength(successes: float, failures: float) -> float:
     """Return how strongly outcomes recommend a procedure: above 0 and below 1, 0.5 when untried.
 
     It is the mean of the posterior of a success rate, after a uniform prior: one success and one
@@ -23,6 +25,24 @@ def strength(successes: int, failures: int) -> float:
         Laplace's rule of succession (1774); the Beta-Bernoulli posterior with the prior Beta(1, 1).
     """
     return (successes + 1) / (successes + failures + 2)
+
+
+def weighed_counts(successes: int, failures: int, reports: Sequence[tuple[int, int]]) -> tuple[float, float]:
+    """Return the counts of a procedure as they are weighed: those of one witness as at most 20 reports.
+
+    A hundred reports of one key are not a hundred independent ones. Beyond 20, the shares of its successes and failures
+    count.
+
+    Args:
+        successes: All successes, those that nobody knows the witness of among them, which count each.
+        failures: All failures, likewise.
+        reports: Successes and failures of each known witness.
+    """
+    weighed = [float(successes), float(failures)]
+    for counts in reports:
+        excess = 1 - min(1, MOST_REPORTS / max(1, sum(counts)))
+        weighed = [total - excess * count for total, count in zip(weighed, counts, strict=True)]
+    return max(0.0, weighed[0]), max(0.0, weighed[1])
 
 
 class Stage(StrEnum):

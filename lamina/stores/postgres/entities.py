@@ -49,6 +49,7 @@ class Evidence:
         memory: The memory that says so, with which the evidence is deleted; ``None`` if it was stated.
         user: The only user who may see it; ``None`` for everybody.
         seen_at: When it was said, in UTC.
+        witness: Who vouches for it, and counts once, too; ``None`` if nobody knows.
     """
 
     edge: Edge
@@ -56,6 +57,7 @@ class Evidence:
     memory: UUID | None
     user: str | None
     seen_at: datetime
+    witness: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +189,7 @@ def _edge_row(scope: Scope, item: Evidence, ids: Mapping[str, UUID]) -> dict[str
         "strength": item.edge.strength,
         "confidence": item.edge.confidence,
         "source": item.source,
+        "witness": item.witness,
         "memory_id": item.memory,
         "owner": item.user,
         "seen_at": item.seen_at,

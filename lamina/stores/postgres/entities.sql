@@ -67,29 +67,42 @@ RETURNING id, id = %(id)s AS is_new
 
 -- name: insert_edge_evidence
 -- A source counts once, with its first confidence; repeating itself, it can only raise the strength.
-INSERT INTO edge_evidence AS v (edge_id, source, memory_id, user_id, strength, confidence, seen_at)
-VALUES (%(edge_id)s, %(source)s, %(memory_id)s, %(owner)s, %(strength)s, %(confidence)s, %(seen_at)s)
+INSERT INTO edge_evidence AS v (edge_id, source, witness, memory_id, user_id, strength, confidence, seen_at)
+VALUES (%(edge_id)s, %(source)s, %(witness)s, %(memory_id)s, %(owner)s, %(strength)s, %(confidence)s, %(seen_at)s)
 ON CONFLICT (edge_id, sha256_of(source), memory_id, user_id) DO UPDATE
 SET strength = excluded.strength
 WHERE v.strength < excluded.strength
 
 -- name: weigh_edges
--- Independent sources add up to certainty, 1 - (1 - a)(1 - b)…; the same source counts once. An edge has one
--- strength and one confidence for all its readers. They come from its shared evidence where it has any, so that the
--- private evidence of one user changes nothing for the others; only an edge without shared evidence rests on private
--- evidence.
+-- Independent witnesses add up to certainty, 1 - (1 - a)(1 - b)…, and each has one vote on the strength, which weighs
+-- as much as it is sure. One that says the same in many texts and from many sources is as sure as in the surest of them;
+-- one source that several name counts once. Where nobody knows the witness, each source counts, and all have one vote.
+-- An edge has one strength and one confidence for all its readers. They come from its shared evidence where it has any,
+-- so that the private evidence of one user changes nothing for the others; only an edge without shared evidence rests on
+-- private evidence.
 UPDATE edges e
 SET strength = w.strength, confidence = least(0.99, w.confidence)
 FROM (
-    SELECT edge_id, max(strength) AS strength, 1 - exp(sum(ln(greatest(1 - confidence, 0.01)))) AS confidence
+    SELECT edge_id, round((sum(strength * sureness) / sum(sureness))::numeric, 12) AS strength,
+           1 - exp(sum(ln(greatest(1 - confidence, 0.01)))) AS confidence
     FROM (
-        SELECT v.edge_id, max(v.strength) AS strength, max(v.confidence) AS confidence
-        FROM edge_evidence v
-        WHERE v.edge_id = ANY(%(ids)s)
-          AND (v.user_id IS NULL
-               OR NOT EXISTS (SELECT FROM edge_evidence o WHERE o.edge_id = v.edge_id AND o.user_id IS NULL))
-        GROUP BY v.edge_id, v.source
-    ) sources
+        SELECT edge_id, strength, confidence, greatest(confidence, 0.01) AS sureness
+        FROM (
+            SELECT edge_id, witness, max(strength) AS strength,
+                   CASE WHEN witness IS NULL THEN 1 - exp(sum(ln(greatest(1 - confidence, 0.01))))
+                        ELSE max(confidence) END AS confidence
+            FROM (
+                SELECT v.edge_id, CASE WHEN bool_and(v.witness IS NOT NULL) THEN min(v.witness) END AS witness,
+                       max(v.strength) AS strength, max(v.confidence) AS confidence
+                FROM edge_evidence v
+                WHERE v.edge_id = ANY(%(ids)s)
+                  AND (v.user_id IS NULL
+                       OR NOT EXISTS (SELECT FROM edge_evidence o WHERE o.edge_id = v.edge_id AND o.user_id IS NULL))
+                GROUP BY v.edge_id, v.source
+            ) sources
+            GROUP BY edge_id, witness
+        ) witnesses
+    ) votes
     GROUP BY edge_id
 ) w
 WHERE e.id = w.edge_id

@@ -37,6 +37,7 @@ class Mention:
         source: Source of the memory's text; the same source counts once as evidence.
         user: Owner of the memory; ``None`` for a shared one.
         seen_at: When it happened, in UTC.
+        witness: Who vouches for it, and counts once, too; ``None`` if nobody knows.
         strength: 0..1, the share of a score that following the link carries over.
     """
 
@@ -47,6 +48,7 @@ class Mention:
     source: str
     user: str | None
     seen_at: datetime
+    witness: str | None = None
     strength: float = 1.0
 
 
@@ -63,7 +65,7 @@ class UnlinkedMemory:
 
 
 async def put_mentions(connection: Connection, scope: Scope, mentions: Sequence[Mention]) -> None:
-    """Store mentions of entities that exist; every new source raises an entity's confidence."""
+    """Store mentions of entities that exist; every new witness raises an entity's confidence."""
     existing = await keep_entities(connection, scope, {item.entity for item in mentions})
     valid = (item for item in mentions if item.entity in existing)
     # In one order, so that two writers of the same entities cannot deadlock.
@@ -80,6 +82,7 @@ async def _put_some(connection: Connection, scope: Scope, in_order: Sequence[Men
             "entity_ids": [item.entity for item in in_order],
             "memory_ids": [item.memory for item in in_order],
             "sources": [item.source for item in in_order],
+            "witnesses": [item.witness for item in in_order],
             "times": [item.seen_at for item in in_order],
         },
     )

@@ -1,17 +1,26 @@
 -- name: raise_entity_confidence
--- Once for each source that did not mention the entity before: a repeated source is no new evidence.
+-- Once for each witness that did not mention the entity before; where nobody knows the witness, for each new source.
+WITH told AS (
+    SELECT * FROM unnest(%(entity_ids)s::uuid[], %(memory_ids)s::uuid[], %(sources)s::text[], %(witnesses)s::text[],
+                         %(times)s::timestamptz[]) AS t (entity_id, memory_id, source, witness, seen_at)
+), new_witnesses AS (
+    INSERT INTO entity_witnesses (entity_id, witness)
+    SELECT DISTINCT entity_id, witness FROM told WHERE witness IS NOT NULL ORDER BY entity_id, witness
+    ON CONFLICT DO NOTHING
+    RETURNING entity_id, witness
+)
 UPDATE entities e
 SET confidence = least(0.99, e.confidence + 0.1 * (1 - e.confidence)), standing = 1,
     last_seen_at = greatest(e.last_seen_at, n.seen_at)
 FROM (
     SELECT entity_id, max(seen_at) AS seen_at
-    FROM unnest(%(entity_ids)s::uuid[], %(memory_ids)s::uuid[], %(sources)s::text[], %(times)s::timestamptz[])
-         AS told (entity_id, memory_id, source, seen_at)
-    WHERE NOT EXISTS (
-        SELECT FROM memory_links l
-        WHERE l.to_id = told.entity_id AND sha256_of(l.source) = sha256_of(told.source)
-          AND NOT l.from_id = ANY(%(memory_ids)s::uuid[])
-    )
+    FROM told
+    WHERE CASE WHEN witness IS NOT NULL THEN (entity_id, witness) IN (SELECT entity_id, witness FROM new_witnesses)
+          ELSE NOT EXISTS (
+              SELECT FROM memory_links l
+              WHERE l.to_id = told.entity_id AND sha256_of(l.source) = sha256_of(told.source)
+                AND NOT l.from_id = ANY(%(memory_ids)s::uuid[])
+          ) END
     GROUP BY entity_id
     ORDER BY entity_id
 ) n

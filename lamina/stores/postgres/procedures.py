@@ -26,6 +26,7 @@ from lamina.policies.ranking.procedure_matching import (
     key_prefixes,
     rank_matches,
     strength,
+    weighed_counts,
 )
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.filters import Columns, apply_filters, query_parameters
@@ -183,7 +184,12 @@ async def delete_procedure(connection: Connection, tenant: str, id_: UUID, now: 
 
 
 async def report_outcome(
-    connection: Connection, scope: Scope, id_: UUID, outcome: ProcedureOutcome, now: datetime
+    connection: Connection,
+    scope: Scope,
+    id_: UUID,
+    outcome: ProcedureOutcome,
+    now: datetime,
+    witness: str | None = None,
 ) -> ReportResult:
     """Count an outcome and update the procedure's strength; reports on one procedure are serialised.
 
@@ -193,6 +199,7 @@ async def report_outcome(
         id_: The procedure.
         outcome: Success or failure of one run; a run that was reported before changes nothing.
         now: When it is reported, in UTC.
+        witness: Who vouches for it, whose reports have a bounded weight; ``None`` if nobody knows.
 
     Raises:
         NotFound: If the tenant has no such procedure.
@@ -212,6 +219,9 @@ async def report_outcome(
     if cursor.rowcount == 0:
         await _refuse_contrary(connection, id_, outcome)
         return ReportResult(old, existed=True)
+    if witness is not None:
+        counted = {"id": id_, "witness": witness, "succeeded": outcome.succeeded}
+        await connection.execute(QUERIES["count_report"], counted)
     return ReportResult(await _reinforce(connection, old, outcome, now), existed=False)
 
 
@@ -227,7 +237,13 @@ async def _reinforce(
     connection: Connection, old: StoredProcedure, outcome: ProcedureOutcome, now: datetime
 ) -> StoredProcedure:
     successes, failures = old.successes + outcome.succeeded, old.failures + (not outcome.succeeded)
-    counts = {"successes": successes, "failures": failures, "strength": strength(successes, failures)}
+    known = await connection.execute(QUERIES["read_reports"], {"id": old.id})
+    reports = [(row["successes"], row["failures"]) async for row in known]
+    counts = {
+        "successes": successes,
+        "failures": failures,
+        "strength": strength(*weighed_counts(successes, failures, reports)),
+    }
     cursor = await connection.execute(QUERIES["reinforce_procedure"], {"id": old.id, "now": now, **counts})
     return _stored(await _fetch_row(cursor))
 

@@ -58,6 +58,15 @@ INSERT INTO procedure_outcomes (id, procedure_id, run, succeeded, comment, agent
 VALUES (%(id)s, %(procedure_id)s, %(run)s, %(succeeded)s, %(comment)s, %(agent_id)s, %(now)s)
 ON CONFLICT (procedure_id, run) DO NOTHING
 
+-- name: count_report
+INSERT INTO procedure_witnesses AS w (procedure_id, witness, successes, failures)
+VALUES (%(id)s, %(witness)s, %(succeeded)s::boolean::integer, (NOT %(succeeded)s::boolean)::integer)
+ON CONFLICT (procedure_id, witness) DO UPDATE
+SET successes = w.successes + excluded.successes, failures = w.failures + excluded.failures
+
+-- name: read_reports
+SELECT successes, failures FROM procedure_witnesses WHERE procedure_id = %(id)s
+
 -- name: get_outcome
 SELECT succeeded FROM procedure_outcomes WHERE procedure_id = %(procedure_id)s AND run = %(run)s
 

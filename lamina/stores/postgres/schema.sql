@@ -159,6 +159,7 @@ CREATE TABLE public.edge_evidence (
     strength double precision NOT NULL,
     confidence double precision NOT NULL,
     seen_at timestamp with time zone NOT NULL,
+    witness text,
     CONSTRAINT edge_evidence_confidence_check CHECK (((confidence >= (0)::double precision) AND (confidence <= (1)::double precision))),
     CONSTRAINT edge_evidence_strength_check CHECK (((strength >= (0)::double precision) AND (strength <= (1)::double precision)))
 );
@@ -248,6 +249,10 @@ CREATE TABLE public.entity_names (
     namespace text NOT NULL,
     key text NOT NULL,
     entity_id uuid NOT NULL
+);
+CREATE TABLE public.entity_witnesses (
+    entity_id uuid NOT NULL,
+    witness text NOT NULL
 );
 CREATE TABLE public.epochs (
     tenant text NOT NULL,
@@ -517,6 +522,12 @@ CREATE TABLE public.procedure_outcomes (
     agent_id text,
     reported_at timestamp with time zone DEFAULT now() NOT NULL
 );
+CREATE TABLE public.procedure_witnesses (
+    procedure_id uuid NOT NULL,
+    witness text NOT NULL,
+    successes bigint DEFAULT 0 NOT NULL,
+    failures bigint DEFAULT 0 NOT NULL
+);
 CREATE TABLE public.procedures (
     id uuid NOT NULL,
     tenant text NOT NULL,
@@ -711,6 +722,8 @@ ALTER TABLE ONLY public.entities
     ADD CONSTRAINT entities_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.entity_embeddings
     ADD CONSTRAINT entity_embeddings_pkey PRIMARY KEY (entity_id, generation);
+ALTER TABLE ONLY public.entity_witnesses
+    ADD CONSTRAINT entity_witnesses_pkey PRIMARY KEY (entity_id, witness);
 ALTER TABLE ONLY public.epochs
     ADD CONSTRAINT epochs_pkey PRIMARY KEY (tenant, workspace, namespace);
 ALTER TABLE ONLY public.erasures
@@ -755,6 +768,8 @@ ALTER TABLE ONLY public.procedure_outcomes
     ADD CONSTRAINT procedure_outcomes_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.procedure_outcomes
     ADD CONSTRAINT procedure_outcomes_procedure_id_run_key UNIQUE (procedure_id, run);
+ALTER TABLE ONLY public.procedure_witnesses
+    ADD CONSTRAINT procedure_witnesses_pkey PRIMARY KEY (procedure_id, witness);
 ALTER TABLE ONLY public.procedures
     ADD CONSTRAINT procedures_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.profile_versions
@@ -873,6 +888,8 @@ ALTER TABLE ONLY public.entity_embeddings
     ADD CONSTRAINT entity_embeddings_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
 ALTER TABLE ONLY public.entity_names
     ADD CONSTRAINT entity_names_entity_id_fkey FOREIGN KEY (entity_id) REFERENCES public.entities(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.entity_witnesses
+    ADD CONSTRAINT entity_witnesses_entity_id_fkey FOREIGN KEY (entity_id) REFERENCES public.entities(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.job_changes
     ADD CONSTRAINT job_changes_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.job_runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.job_partitions
@@ -903,6 +920,8 @@ ALTER TABLE ONLY public.procedure_embeddings
     ADD CONSTRAINT procedure_embeddings_procedure_id_fkey FOREIGN KEY (procedure_id) REFERENCES public.procedures(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.procedure_outcomes
     ADD CONSTRAINT procedure_outcomes_procedure_id_fkey FOREIGN KEY (procedure_id) REFERENCES public.procedures(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.procedure_witnesses
+    ADD CONSTRAINT procedure_witnesses_procedure_id_fkey FOREIGN KEY (procedure_id) REFERENCES public.procedures(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.procedures
     ADD CONSTRAINT procedures_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
 ALTER TABLE ONLY public.responses
