@@ -267,14 +267,21 @@ class SentenceTransformersSettings(_ModelSection):
     kind: Literal["sentence_transformers"] = "sentence_transformers"
     runtime: Literal["auto", "onnx", "torch"] = Field(
         "auto",
-        description="What runs it: torch, or ONNX Runtime, which runs BERT-family models in a local folder in float32; "
-        "auto is torch where it is installed and Ray sees a GPU, and ONNX Runtime elsewhere. The vectors of both may "
-        "be mixed.",
+        description="What runs it: torch, or ONNX Runtime, which runs BERT-family models in a local folder; auto is "
+        "torch where it is installed and Ray sees a GPU, or ONNX Runtime cannot run the model, and ONNX Runtime "
+        "elsewhere. The vectors of both may be mixed.",
     )
     model: str = Field(PACKAGED_MODEL, description="The packaged model, or a path or name to load.")
     threads: int = Field(1, ge=1, description="CPU threads of one embedder replica.")
-    precision: Literal["auto", "float32", "bfloat16", "float16"] = Field(
-        "auto", description="Type of torch's weights; auto is half precision where the GPU or the CPU computes in it."
+    provider: Literal["auto", "cpu", "cuda", "tensorrt", "openvino"] = Field(
+        "auto",
+        description="ONNX Runtime's execution provider, of those that the installed one has; auto is CUDA on a GPU and "
+        "the processor elsewhere.",
+    )
+    precision: Literal["auto", "float32", "bfloat16", "float16", "int8"] = Field(
+        "auto",
+        description="Type of the weights: half precision is torch's alone, and its auto where the GPU or the CPU "
+        "computes in it; int8 is ONNX Runtime's alone, and another model to the stores: a change of it embeds anew.",
     )
     batch_size: int = Field(64, ge=1, description="Most texts in one forward pass.")
 
@@ -282,6 +289,9 @@ class SentenceTransformersSettings(_ModelSection):
     def _runs_in_its_precision(self) -> Self:
         if self.runtime == "onnx" and self.precision in {"bfloat16", "float16"}:
             message = f"precision is {self.precision}, but runtime onnx computes in float32; leave precision out"
+            raise ValueError(message)
+        if self.precision == "int8" and (self.runtime == "torch" or self.provider in {"cuda", "tensorrt"}):
+            message = "precision is int8, which ONNX Runtime computes on processors alone; leave precision out"
             raise ValueError(message)
         return self
 

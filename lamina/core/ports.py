@@ -37,6 +37,25 @@ class ModelIdentity:
     normalised: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class ModelReport:
+    """How a process runs its model.
+
+    Args:
+        runtime: ``onnx``, ``torch`` or ``hashing``.
+        precision: Type in which it computes.
+        device: Processor or GPU, by the runtime's own name.
+        checked: How its ONNX graph was compared with the model itself; ``None`` where there is no graph.
+        may_be_mixed: Whether its vectors are known to agree with those of the other runtime.
+    """
+
+    runtime: str
+    precision: str
+    device: str
+    checked: str | None
+    may_be_mixed: bool
+
+
 class Model(Protocol):
     """An embedding model in this process; slow, blocking and thread-safe."""
 
@@ -49,6 +68,12 @@ class Model(Protocol):
     def spans(self, text: str) -> Sequence[tuple[int, int]]:
         """Return the (start, end) of the chunks of a text that fit the model, in order, at least one."""
         ...
+
+
+class ReportingModel(Model, Protocol):
+    """A model that says how it is run."""
+
+    report: ModelReport
 
 
 class Embedder(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lamina.core.ports import ModelIdentity
+from lamina.core.ports import ModelIdentity, ModelReport
 from lamina.text.words import words
 
 MAX_WORDS = 200
@@ -24,6 +24,7 @@ class HashingModel:
     def __init__(self, dimension: int = 384, seed: int = 0) -> None:
         name = f"hashing-{dimension}" if seed == 0 else f"hashing-{dimension}-{seed}"
         self.identity = ModelIdentity(model=name, dimension=dimension)
+        self.report = ModelReport("hashing", "float32", "cpu", checked=None, may_be_mixed=True)
         self._salt = seed.to_bytes(8, "big")
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:

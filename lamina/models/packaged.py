@@ -1,9 +1,13 @@
-"""The model that comes as a package."""
+"""Where a model lies: the packaged one, a folder, or the local cache of the hub."""
 
 from pathlib import Path
 
+from lamina.core.ports import ModelIdentity
 from lamina.errors import Misconfigured
-from lamina.settings import PACKAGED_MODEL
+from lamina.settings import PACKAGED_MODEL, SentenceTransformersSettings
+
+_OWNER = "sentence-transformers"
+"""Owner of the models whose name on the hub has none."""
 
 
 def model_path(model: str) -> str | Path:
@@ -19,3 +23,30 @@ def model_path(model: str) -> str | Path:
     except ImportError as error:
         raise Misconfigured(f"the packaged model {model} is missing", "install lamina[model]") from error
     return Path(MODEL_DIR)
+
+
+def model_folder(model: str) -> Path:
+    """Return the folder of a model; one by name lies in the local cache of the hub, and nothing is downloaded.
+
+    Raises:
+        Misconfigured: If there is none.
+    """
+    if (folder := Path(model_path(model))).is_dir():
+        return folder
+    # Importing the hub's client takes 0.4 s, which the packaged model need not pay.
+    from huggingface_hub import snapshot_download  # noqa: PLC0415
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError  # noqa: PLC0415
+
+    try:
+        return Path(snapshot_download(model if "/" in model else f"{_OWNER}/{model}", local_files_only=True))
+    except (HFValidationError, LocalEntryNotFoundError) as error:
+        raise Misconfigured(
+            f"embedding.model {model} is neither a folder nor in the local cache of the hub",
+            f"give the model's folder, or download it first (hf download {model})",
+        ) from error
+
+
+def identity(settings: SentenceTransformersSettings, dimension: int) -> ModelIdentity:
+    """Return a model's identity: int8 makes another model of it, any other precision and runtime the same."""
+    suffix = " int8" if settings.precision == "int8" else ""
+    return ModelIdentity(model=settings.model + suffix, dimension=dimension)

@@ -1,18 +1,16 @@
 """The packaged MiniLM, or any model that sentence-transformers loads from a path or a name."""
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lamina.core.ports import ModelIdentity
+from lamina.core.ports import ModelIdentity, ModelReport
 from lamina.errors import Misconfigured
-from lamina.models.packaged import model_path
+from lamina.models.packaged import identity, model_path
 from lamina.models.splitting import ADDED, Splitter
 from lamina.settings import SentenceTransformersSettings
 
@@ -28,8 +26,9 @@ class SentenceTransformerModel:
     def __init__(self, settings: SentenceTransformersSettings, device: str) -> None:
         self._settings = settings
         self._model = _load(settings, device)
-        dimension = self._model.get_embedding_dimension()
-        self.identity = ModelIdentity(model=settings.model, dimension=int(dimension or 0))
+        self.identity = identity(settings, int(self._model.get_embedding_dimension() or 0))
+        dtype = str(self._model.dtype).removeprefix("torch.")
+        self.report = ModelReport("torch", dtype, str(self._model.device), checked=None, may_be_mixed=True)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one unit row a text, float32; word pieces past the model's length are not seen."""
@@ -55,13 +54,8 @@ class SentenceTransformerModel:
 
 
 def identity_of(settings: SentenceTransformersSettings) -> ModelIdentity:
-    """Return the identity of a model from its pooling configuration; a model by name is loaded to know it."""
-    pooling = Path(model_path(settings.model)) / "1_Pooling" / "config.json"
-    if not pooling.is_file():
-        return SentenceTransformerModel(settings, "cpu").identity
-    return ModelIdentity(
-        model=settings.model, dimension=int(json.loads(pooling.read_text())["word_embedding_dimension"])
-    )
+    """Return the identity of a model that is loaded to know it."""
+    return SentenceTransformerModel(settings, "cpu").identity
 
 
 def precision(wanted: str, device: str, cpu: Mapping[str, Any]) -> str:
@@ -95,8 +89,11 @@ def _load(settings: SentenceTransformersSettings, device: str) -> Any:
         from sentence_transformers import SentenceTransformer  # noqa: PLC0415
     except ImportError as error:
         raise Misconfigured(
-            f"embedding.kind is sentence_transformers, but {error.name} is missing", "install lamina[model]"
+            f"embedding.model {settings.model} runs on torch, but {error.name} is missing", "install lamina[gpu]"
         ) from error
     torch.set_num_threads(settings.threads)
     dtype = getattr(torch, precision(settings.precision, device, torch.cpu.get_capabilities()))
-    return SentenceTransformer(str(model_path(settings.model)), device=device, model_kwargs={"dtype": dtype})
+    try:
+        return SentenceTransformer(str(model_path(settings.model)), device=device, model_kwargs={"dtype": dtype})
+    except (OSError, ValueError) as error:
+        raise Misconfigured(f"embedding.model {settings.model} cannot be loaded: {error}", "correct it") from error

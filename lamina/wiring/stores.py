@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import assert_never
 
-from lamina.core.ports import Model, ModelIdentity
+from lamina.core.ports import ModelIdentity, ReportingModel
 from lamina.errors import Misconfigured
 from lamina.models.hashing import HashingModel
 from lamina.models.runtimes import is_torch_installed, runtime
@@ -77,7 +77,7 @@ def build_pool(settings: Settings) -> Pool:
     return new_pool(postgres_url(settings), settings.pool, pooling=pooling(settings))
 
 
-def build_model(settings: Settings, device: str) -> Model:
+def build_model(settings: Settings, device: str) -> ReportingModel:
     """Return the embedding model, loaded on ``cpu`` or ``cuda``."""
     match settings.embedding:
         case SentenceTransformersSettings() as chosen:
@@ -88,39 +88,73 @@ def build_model(settings: Settings, device: str) -> Model:
             assert_never(other)
 
 
-def _build_encoder(chosen: SentenceTransformersSettings, device: str, graphs: Path) -> Model:
-    match runtime(chosen.runtime, device, has_torch=is_torch_installed()):
+def _build_encoder(chosen: SentenceTransformersSettings, device: str, graphs: Path) -> ReportingModel:
+    has_torch = is_torch_installed()
+    match runtime(chosen.runtime, device, chosen.precision, has_torch=has_torch):
         case "torch":
-            from lamina.models.sentence_transformers import SentenceTransformerModel  # noqa: PLC0415 - imports torch
-
-            return SentenceTransformerModel(chosen, device)
+            return _build_torch_model(chosen, device)
         case "onnx":
             try:
                 from lamina.models.onnx.model import OnnxModel  # noqa: PLC0415 - not every process embeds
+
+                return OnnxModel(chosen, device, graphs)
             except ImportError as error:
                 raise Misconfigured(
                     f"embedding.runtime is {chosen.runtime}, but {error.name} is missing", "install lamina[model]"
                 ) from error
-            return OnnxModel(chosen, device, graphs)
+            except Misconfigured as error:
+                if not _may_fall_back(chosen, error, has_torch=has_torch):
+                    raise
+            return _build_torch_model(chosen, device)
         case _ as other:
             assert_never(other)
+
+
+def _build_torch_model(chosen: SentenceTransformersSettings, device: str) -> ReportingModel:
+    from lamina.models.sentence_transformers import SentenceTransformerModel  # noqa: PLC0415 - imports torch
+
+    return SentenceTransformerModel(chosen, device)
+
+
+def _may_fall_back(chosen: SentenceTransformersSettings, error: Misconfigured, *, has_torch: bool) -> bool:
+    """Return whether torch runs a model that ONNX Runtime cannot run: with `auto`, where it is installed.
+
+    Raises:
+        Misconfigured: If it would run it, but is not installed.
+    """
+    if chosen.runtime != "auto" or chosen.precision == "int8":
+        return False
+    if not has_torch:
+        raise Misconfigured(
+            f"ONNX Runtime cannot run embedding.model {chosen.model}: {error.what}; and torch, which may, is missing",
+            "install lamina[gpu], or choose another embedding.model",
+        ) from error
+    logger.warning("torch runs embedding.model %s, because ONNX Runtime cannot: %s", chosen.model, error.what)
+    return True
 
 
 def model_identity(settings: Settings) -> ModelIdentity:
     """Return the configured model's identity, without its weights where its files suffice."""
     match settings.embedding:
         case SentenceTransformersSettings() as chosen:
-            if chosen.runtime == "onnx" or not is_torch_installed():
-                from lamina.models.onnx.folder import identity_by_files  # noqa: PLC0415 - not every process embeds
-
-                return identity_by_files(chosen)
-            from lamina.models.sentence_transformers import identity_of  # noqa: PLC0415 - may import torch
-
-            return identity_of(chosen)
+            return _encoder_identity(chosen)
         case HashingSettings(dimension=dimension, seed=seed):
             return HashingModel(dimension, seed).identity
         case _ as other:
             assert_never(other)
+
+
+def _encoder_identity(chosen: SentenceTransformersSettings) -> ModelIdentity:
+    from lamina.models.onnx.folder import identity_by_files  # noqa: PLC0415 - not every process embeds
+
+    try:
+        return identity_by_files(chosen)
+    except Misconfigured as error:
+        if chosen.runtime != "torch" and not _may_fall_back(chosen, error, has_torch=is_torch_installed()):
+            raise
+    from lamina.models.sentence_transformers import identity_of  # noqa: PLC0415 - imports torch
+
+    return identity_of(chosen)
 
 
 def with_thresholds(settings: Settings, generation: Generation) -> Settings:

@@ -163,7 +163,7 @@ def test_the_onnx_file_that_a_folder_carries_is_used_as_it_is(new_model: Make, p
     model = opened(folder)
 
     assert np.allclose(model.encode(TEXTS), made, atol=1e-6)
-    assert model.checked == "the model's own file"
+    assert model.report.checked == "the model's own file"
     assert not (folder.parent / "graphs").exists()
 
 
@@ -211,9 +211,9 @@ def test_the_packaged_model_is_checked_and_one_without_recorded_vectors_says_tha
 ) -> None:
     folder = new_model()
 
-    assert minilm_onnx.checked == "recorded vectors"
-    assert opened(folder).checked == "unchecked"
-    assert opened(folder).checked == "unchecked"
+    assert minilm_onnx.report.checked == "recorded vectors"
+    assert opened(folder).report.checked == "unchecked"
+    assert opened(folder).report.checked == "unchecked"
     assert f"the ONNX graph of {folder} is unchecked" in caplog.text
 
 

@@ -1,12 +1,11 @@
 """Write the recorded vectors of the packaged model anew: `python -m tests.support.record_vectors`."""
 
-import hashlib
-from pathlib import Path
-
 import numpy as np
 
 from lamina.models.onnx.agreement import RECORDED_FILE
-from lamina.models.packaged import model_path
+from lamina.models.onnx.folder import read_folder
+from lamina.models.onnx.graph_files import origin_of
+from lamina.models.packaged import model_folder
 from lamina.models.sentence_transformers import SentenceTransformerModel
 from lamina.settings import PACKAGED_MODEL, SentenceTransformersSettings
 
@@ -30,8 +29,8 @@ TEXTS = (
 
 def main() -> None:
     model = SentenceTransformerModel(SentenceTransformersSettings(precision="float32"), "cpu")
-    weights = hashlib.sha256(Path(model_path(PACKAGED_MODEL), "model.safetensors").read_bytes()).hexdigest()
-    np.savez_compressed(RECORDED_FILE, weights=np.array(weights), texts=np.array(TEXTS), vectors=model.encode(TEXTS))
+    origin = origin_of(read_folder(model_folder(PACKAGED_MODEL)))
+    np.savez_compressed(RECORDED_FILE, origin=np.array(origin), texts=np.array(TEXTS), vectors=model.encode(TEXTS))
 
 
 if __name__ == "__main__":

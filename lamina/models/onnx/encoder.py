@@ -9,8 +9,10 @@ import onnxruntime
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from lamina.models.onnx.folder import EncoderFolder
+from lamina.errors import Misconfigured
+from lamina.models.onnx.folder import OTHERWISE, EncoderFolder
 from lamina.models.onnx.graph import IDS, MASK, POSITIONS
+from lamina.models.onnx.heads import read_heads, unit_rows
 from lamina.models.onnx.pooling import pooled
 
 CPU_PIECES = 512
@@ -18,6 +20,7 @@ CPU_PIECES = 512
 
 What a pass holds fits the caches then: 48 passages took 2.7 s of one processor, 3.0 with 1 024 and 3.6 with 4 096.
 """
+_OF_GPUS = ("CUDAExecutionProvider", "TensorrtExecutionProvider")
 _POOLED = "sentence_embedding"
 _TYPES = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 
@@ -29,21 +32,29 @@ class Encoder:
         folder: The model.
         graph: Its ONNX file.
         threads: Most threads of one pass; no more than the process has processors.
-        device: ``cpu`` or ``cuda``.
+        providers: ONNX Runtime's execution providers, the preferred first.
         batch_size: Most texts of one pass.
+
+    Raises:
+        Misconfigured: If ONNX Runtime cannot read the graph.
     """
 
-    def __init__(self, folder: EncoderFolder, graph: Path, *, threads: int, device: str, batch_size: int) -> None:
+    def __init__(
+        self, folder: EncoderFolder, graph: Path, *, threads: int, providers: Sequence[str], batch_size: int
+    ) -> None:
         self._folder = folder
         self._batch_size = batch_size
-        self._most_pieces = CPU_PIECES if device == "cpu" else batch_size * folder.max_length
+        self._heads = read_heads(folder.heads)
         self._tokenizer = Tokenizer.from_file(str(folder.tokenizer))
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(folder.max_length)
         # A prompt that is not pooled takes its word pieces with it, but for the one that closes a text.
         is_left_out = folder.prompt and not folder.pools_prompt
         self._left_out = len(self._tokenizer.encode(folder.prompt)) - 1 if is_left_out else 0
-        self._session = _session(graph, min(threads, len(os.sched_getaffinity(0))), device)
+        self._session = _session(graph, min(threads, len(os.sched_getaffinity(0))), providers)
+        # ONNX Runtime goes on with the processor where another provider does not start.
+        self.provider: str = self._session.get_providers()[0]
+        self._most_pieces = batch_size * folder.max_length if self.provider in _OF_GPUS else CPU_PIECES
         self._types = {given.name: _TYPES[given.type] for given in self._session.get_inputs()}
         outputs = [output.name for output in self._session.get_outputs()]
         self._output = _POOLED if _POOLED in outputs else outputs[0]
@@ -54,8 +65,7 @@ class Encoder:
         rows = np.empty((len(texts), self._folder.dimension), dtype=np.float32)
         for batch in batches([len(found) for found in pieces], self._batch_size, self._most_pieces):
             rows[batch] = self._rows([pieces[number] for number in batch])
-        unit: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-        return unit
+        return unit_rows(rows)
 
     def _pieces(self, texts: Sequence[str]) -> list[list[int]]:
         whole = (self._folder.prompt + text for text in texts)
@@ -75,7 +85,10 @@ class Encoder:
         if self._output == _POOLED:
             return np.asarray(found_rows, dtype=np.float32)
         mask[:, : self._left_out] = 0
-        return pooled(found_rows, mask, self._folder.pooling)
+        rows = pooled(found_rows, mask, self._folder.pooling)
+        for head in self._heads:
+            rows = head(rows)
+        return rows
 
     def _positions(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         if not self._folder.counts_from_padding:
@@ -103,7 +116,7 @@ def batches(lengths: Sequence[int], batch_size: int, most_pieces: int) -> Iterat
         yield batch
 
 
-def _session(graph: Path, threads: int, device: str) -> onnxruntime.InferenceSession:
+def _session(graph: Path, threads: int, providers: Sequence[str]) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
@@ -112,7 +125,7 @@ def _session(graph: Path, threads: int, device: str) -> onnxruntime.InferenceSes
     # A plan of memory is kept for each shape of a batch, and there are thousands.
     options.enable_mem_pattern = False
     options.log_severity_level = 3
-    installed = onnxruntime.get_available_providers()
-    wanted = ["CUDAExecutionProvider"] if device.startswith("cuda") else []
-    providers = [name for name in wanted if name in installed]
-    return onnxruntime.InferenceSession(str(graph), options, providers=[*providers, "CPUExecutionProvider"])
+    try:
+        return onnxruntime.InferenceSession(str(graph), options, providers=list(providers))
+    except Exception as error:  # ONNX Runtime's own errors have only Exception in common.
+        raise Misconfigured(f"ONNX Runtime cannot read {graph}: {error}", f"export it anew, or {OTHERWISE}") from error

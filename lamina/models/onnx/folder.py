@@ -9,13 +9,14 @@ from typing import Any
 from lamina.core.ports import ModelIdentity
 from lamina.errors import Misconfigured
 from lamina.models.onnx.pooling import WAYS
-from lamina.models.packaged import model_path
+from lamina.models.packaged import identity, model_folder
 from lamina.settings import SentenceTransformersSettings
 
-_OTHERWISE = "set embedding.runtime to torch"
-_PLACES = ("model.onnx", "onnx/model.onnx")
-_ROBERTA = ("roberta", "xlm-roberta", "camembert")
-_TRANSFORMER, _POOLING, _NORMALIZE = "Transformer", "Pooling", "Normalize"
+OTHERWISE = "set embedding.runtime to torch, which the extra gpu installs"
+_GRAPH_FOLDERS = ("", "onnx")
+_ROBERTA = ("roberta", "xlm-roberta", "camembert", "mpnet")
+_TRANSFORMER, _POOLING = "Transformer", "Pooling"
+DENSE, NORMALIZE = "Dense", "Normalize"
 _FLAGS = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
@@ -39,6 +40,7 @@ class EncoderFolder:
         pools_prompt: Whether the prompt's word pieces are pooled with those of the text.
         prompt: Stands before each text.
         lowers: Whether texts are lowered before they are cut into word pieces.
+        heads: What follows pooling, in order: the kind of a module and its folder.
     """
 
     transformer: Path
@@ -48,12 +50,20 @@ class EncoderFolder:
     pools_prompt: bool
     prompt: str
     lowers: bool
+    heads: Sequence[tuple[str, Path]] = ()
 
     @property
     def dimension(self) -> int:
         """Length of a text's vector."""
-        width = self.config.get("hidden_size", self.config.get("dim"))
-        return len(self.pooling) * int(width or 0)
+        if dense := [path for kind, path in self.heads if kind == DENSE]:
+            return int(required(dense[-1] / "config.json")["out_features"])
+        return len(self.pooling) * int(self.config.get("hidden_size") or self.config["dim"])
+
+    @property
+    def layout(self) -> Sequence[Any]:
+        """How the model uses its encoder, as JSON has it."""
+        dense = [required(path / "config.json") for kind, path in self.heads if kind == DENSE]
+        return [self.max_length, list(self.pooling), self.pools_prompt, self.prompt, self.lowers, dense]
 
     @property
     def padding(self) -> int:
@@ -63,7 +73,7 @@ class EncoderFolder:
     @property
     def counts_from_padding(self) -> bool:
         """Whether positions begin behind the number of padding, as RoBERTa's do, and not at 0."""
-        return self.config["model_type"] in _ROBERTA
+        return self.config.get("model_type") in _ROBERTA
 
     @property
     def tokenizer(self) -> Path:
@@ -71,14 +81,17 @@ class EncoderFolder:
         return self.transformer / "tokenizer.json"
 
     @property
-    def weights(self) -> Path:
-        """File of the weights."""
-        return self.transformer / "model.safetensors"
+    def weights(self) -> Sequence[Path]:
+        """Files of the weights; large models have several, which an index names."""
+        index = optional(self.transformer / "model.safetensors.index.json", None)
+        names = sorted(set(index["weight_map"].values())) if index else ["model.safetensors"]
+        return [self.transformer / name for name in names]
 
     @property
     def graph(self) -> Path | None:
-        """The ONNX file that the folder carries, if it does."""
-        return next((path for place in _PLACES if (path := self.transformer / place).is_file()), None)
+        """The ONNX file that the folder carries: the one named model, or the only one."""
+        found = [file for place in _GRAPH_FOLDERS for file in sorted((self.transformer / place).glob("*.onnx"))]
+        return next((file for file in found if file.name == "model.onnx"), found[0] if len(found) == 1 else None)
 
 
 def read_folder(folder: Path) -> EncoderFolder:
@@ -87,54 +100,60 @@ def read_folder(folder: Path) -> EncoderFolder:
     Raises:
         Misconfigured: If a file is missing, or the model has parts that run on torch alone.
     """
-    if not folder.is_dir():
-        raise Misconfigured(f"embedding.model {folder} is no folder", f"give the model's folder, or {_OTHERWISE}")
-    modules = {_kind(module): folder / module["path"] for module in _optional(folder / "modules.json", [])}
-    unknown = sorted(modules.keys() - {_TRANSFORMER, _POOLING, _NORMALIZE})
-    if unknown:
-        raise Misconfigured(f"the model in {folder} has {', '.join(unknown)}, which runs on torch alone", _OTHERWISE)
-    transformer = modules.get(_TRANSFORMER, folder)
-    config = _required(transformer / "config.json")
-    settings = _optional(transformer / "sentence_bert_config.json", {})
-    pooling = _optional(modules[_POOLING] / "config.json", {}) if _POOLING in modules else {}
+    listed = optional(folder / "modules.json", [{"type": _TRANSFORMER, "path": ""}])
+    modules = [(module["type"].rpartition(".")[2], folder / module["path"]) for module in listed]
+    kinds = [kind for kind, _ in modules]
+    places = dict(modules)
+    is_pooled = kinds[1:2] == [_POOLING]
+    heads = modules[1 + is_pooled :]
+    unknown = [kind for kind, _ in heads if kind not in (DENSE, NORMALIZE)]
+    if kinds[:1] != [_TRANSFORMER] or unknown:
+        named = ", ".join(unknown or kinds[:1])
+        raise Misconfigured(f"the model in {folder} has {named}, which runs on torch alone", OTHERWISE)
+    transformer = places[_TRANSFORMER]
+    config = required(transformer / "config.json")
+    if not config.get("hidden_size", config.get("dim")):
+        kind = config.get("model_type")
+        raise Misconfigured(f"the model in {folder} has no hidden_size: its model_type is {kind}", OTHERWISE)
+    settings = optional(transformer / "sentence_bert_config.json", {})
+    pooling = optional(places[_POOLING] / "config.json", {}) if is_pooled else {}
     found = EncoderFolder(
         transformer=transformer,
         config=config,
         max_length=_max_length(transformer, config, settings),
         pooling=_ways_of_pooling(pooling),
         pools_prompt=bool(pooling.get("include_prompt", True)),
-        prompt=_prompt(_optional(folder / "config_sentence_transformers.json", {})),
+        prompt=_prompt(optional(folder / "config_sentence_transformers.json", {})),
         lowers=bool(settings.get("do_lower_case")),
+        heads=heads,
     )
-    for needed in (found.tokenizer, found.graph or found.weights):
+    for needed in (found.tokenizer, *([] if found.graph else found.weights)):
         if not needed.is_file():
-            raise Misconfigured(f"{needed} is missing", f"save the model with it, or {_OTHERWISE}")
+            raise Misconfigured(f"{needed} is missing", f"save the model with it, or {OTHERWISE}")
     return found
 
 
 def identity_by_files(settings: SentenceTransformersSettings) -> ModelIdentity:
-    """Return the identity of the model in a folder: the same for every runtime."""
-    return ModelIdentity(model=settings.model, dimension=read_folder(Path(model_path(settings.model))).dimension)
-
-
-def _kind(module: Mapping[str, str]) -> str:
-    return module["type"].rpartition(".")[2]
+    """Return the identity of the model in a folder: the same for every runtime, another one for other precisions."""
+    return identity(settings, read_folder(model_folder(settings.model)).dimension)
 
 
 def _max_length(transformer: Path, config: Mapping[str, Any], settings: Mapping[str, Any]) -> int:
-    tokenizer = _optional(transformer / "tokenizer_config.json", {})
+    tokenizer = optional(transformer / "tokenizer_config.json", {})
     wanted = settings.get("max_seq_length") or tokenizer.get("model_max_length")
-    positions = int(config["max_position_embeddings"])
-    if config["model_type"] in _ROBERTA:
+    positions = config.get("max_position_embeddings", wanted)
+    if positions is None:
+        raise Misconfigured(f"the model in {transformer} does not say how long a text may be", OTHERWISE)
+    if config.get("model_type") in _ROBERTA:
         positions -= 1 + int(config.get("pad_token_id") or 0)
-    return min(int(wanted or positions), positions)
+    return min(int(wanted or positions), int(positions))
 
 
 def _ways_of_pooling(config: Mapping[str, Any]) -> Sequence[str]:
     ways = config.get("pooling_mode") or [way for flag, way in _FLAGS.items() if config.get(flag)]
     found = [ways] if isinstance(ways, str) else ways or ["mean"]
     if not WAYS.issuperset(found):
-        raise Misconfigured(f"the model is pooled by {found}, of which only {sorted(WAYS)} are known", _OTHERWISE)
+        raise Misconfigured(f"the model is pooled by {found}, of which only {sorted(WAYS)} are known", OTHERWISE)
     return found
 
 
@@ -142,14 +161,24 @@ def _prompt(config: Mapping[str, Any]) -> str:
     return (config.get("prompts") or {}).get(config.get("default_prompt_name")) or ""
 
 
-def _required(path: Path) -> Any:
-    found = _optional(path, None)
+def required(path: Path) -> Any:
+    """Read a JSON file.
+
+    Raises:
+        Misconfigured: If it is missing or no JSON.
+    """
+    found = optional(path, None)
     if found is None:
-        raise Misconfigured(f"{path} is missing", f"save the model with it, or {_OTHERWISE}")
+        raise Misconfigured(f"{path} is missing", f"save the model with it, or {OTHERWISE}")
     return found
 
 
-def _optional(path: Path, otherwise: Any) -> Any:
+def optional(path: Path, otherwise: Any) -> Any:
+    """Read a JSON file, or return another value where there is none.
+
+    Raises:
+        Misconfigured: If it is no JSON.
+    """
     try:
         return json.loads(path.read_text())
     except FileNotFoundError:

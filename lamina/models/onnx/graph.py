@@ -4,6 +4,7 @@ Attention, layer norm and GELU are ONNX Runtime's fused operators (domain ``com.
 finds in exported graphs; here they are written down at once, so that neither torch nor an exporter is needed.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from lamina.errors import Misconfigured
+from lamina.models.onnx.folder import OTHERWISE
 
 GRAPH_VERSION = 1
 """Part of the fingerprint of what was made: another layout is made anew."""
@@ -36,9 +38,17 @@ _DISTILBERT = {
     "feed_forward": ("ffn.lin1", "ffn.lin2"),
     "norms": ("sa_layer_norm", "output_layer_norm"),
 }
+_MPNET = {
+    **_BERT,
+    "embeddings": ("embeddings.word_embeddings", "embeddings.position_embeddings", ""),
+    "attention": ("attention.attn.q", "attention.attn.k", "attention.attn.v", "attention.attn.o"),
+    "norms": ("attention.LayerNorm", "output.LayerNorm"),
+    "distances": "encoder.relative_attention_bias.weight",
+}
 _NAMES: Mapping[str, Mapping[str, Any]] = {
-    **dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert"), _BERT),
+    **dict.fromkeys(("bert", "electra", "roberta", "xlm-roberta", "camembert"), _BERT),
     "distilbert": _DISTILBERT,
+    "mpnet": _MPNET,
 }
 _ACTIVATIONS = {
     "gelu": "BiasGelu",  # By the error function.
@@ -55,6 +65,7 @@ class Encoder:
 
     heads: int
     layers: int
+    positions: int
     epsilon: float
     activation: str
     names: Mapping[str, Any]
@@ -65,7 +76,7 @@ class _Graph:
     weights: Weights
     epsilon: float
     nodes: list[NodeProto] = field(default_factory=list)
-    tensors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+    tensors: dict[str, NDArray[Any]] = field(default_factory=dict)
 
     def keep(self, name: str, array: NDArray[Any]) -> str:
         self.tensors[name] = np.ascontiguousarray(array, dtype=np.float32)
@@ -102,9 +113,13 @@ def read_encoder(config: Mapping[str, Any]) -> Encoder:
         raise _unknown("hidden_act", activation, sorted(_ACTIVATIONS))
     if config.get("position_embedding_type", "absolute") != "absolute" or config.get("is_decoder"):
         raise _unknown("position_embedding_type or is_decoder", config.get("position_embedding_type"), ["absolute"])
+    width = config.get("hidden_size")
+    if config.get("embedding_size", width) != width:
+        raise _unknown("embedding_size", config["embedding_size"], [str(width)])
     return Encoder(
         heads=int(config.get("num_attention_heads") or config["n_heads"]),
         layers=int(config.get("num_hidden_layers") or config["n_layers"]),
+        positions=int(config["max_position_embeddings"]),
         epsilon=float(config.get("layer_norm_eps", 1e-12)),
         activation=activation,
         names=_NAMES[kind],
@@ -115,8 +130,9 @@ def make_graph(encoder: Encoder, weights: Weights) -> ModelProto:
     """Return the graph: word pieces, mask and positions (int32, batch by length) to the last layer's vectors."""
     graph = _Graph(_without_prefix(weights, encoder), encoder.epsilon)
     value = _embeddings(graph, encoder)
+    shared = [MASK, *_distances(graph, encoder)]
     for number in range(encoder.layers):
-        value = _layer(graph, encoder, f"{encoder.names['layer']}{number}.", value)
+        value = _layer(graph, encoder, f"{encoder.names['layer']}{number}.", value, shared)
     graph.node("Identity", [value], HIDDEN, domain="")
     shape = ["batch", "length"]
     width = graph.weights[f"{encoder.names['embeddings'][0]}.weight"].shape[1]
@@ -148,7 +164,35 @@ def _embeddings(graph: _Graph, encoder: Encoder) -> str:
     return outputs[0]
 
 
-def _layer(graph: _Graph, encoder: Encoder, prefix: str, value: str) -> str:
+def _distances(graph: _Graph, encoder: Encoder) -> Sequence[str]:
+    """Return the inputs of attention behind the mask: what MPNet adds for the distance of two word pieces."""
+    if (name := encoder.names.get("distances")) is None:
+        return []
+    buckets = distance_buckets(encoder.positions, len(graph.weights[name]))
+    graph.keep(name, graph.weights[name].astype(np.float32)[buckets].transpose(2, 0, 1)[None])
+    for constant, value in (("zero", [0, 0]), ("axes", [2, 3]), ("length_at", [1, 1])):
+        graph.tensors[f"distances.{constant}"] = np.array(value, dtype=np.int64)
+    shape = graph.node("Shape", [IDS], "distances.shape", domain="")
+    lengths = graph.node("Gather", [shape, "distances.length_at"], "distances.lengths", domain="")
+    inputs = [name, "distances.zero", lengths, "distances.axes"]
+    return ["", graph.node("Slice", inputs, "distances", domain="")]
+
+
+def distance_buckets(length: int, buckets: int) -> NDArray[np.int64]:
+    """Return the bucket of each pair of places, (length, length), as MPNet and T5 have them.
+
+    Half of the buckets are for what comes after a word piece; near places have one each, farther ones share one by
+    the logarithm of the distance, up to 128.
+    """
+    ahead = np.arange(length)[None, :] - np.arange(length)[:, None]
+    near = buckets // 4
+    far = np.log(np.maximum(np.abs(ahead), 1).astype(np.float32) / near) / math.log(128 / near) * (buckets // 2 - near)
+    shared = np.minimum(near + far.astype(np.int64), buckets // 2 - 1)
+    found: NDArray[np.int64] = np.where(np.abs(ahead) < near, np.abs(ahead), shared) + (ahead > 0) * (buckets // 2)
+    return found
+
+
+def _layer(graph: _Graph, encoder: Encoder, prefix: str, value: str, shared: Sequence[str]) -> str:
     names: dict[str, Sequence[str]] = {
         key: [prefix + name for name in encoder.names[key]] for key in ("attention", "feed_forward", "norms")
     }
@@ -159,9 +203,8 @@ def _layer(graph: _Graph, encoder: Encoder, prefix: str, value: str) -> str:
         )
         for kind in ("weight", "bias")
     }
-    attention = graph.node(
-        "Attention", [value, joined["weight"], joined["bias"], MASK], f"{prefix}attention", num_heads=encoder.heads
-    )
+    inputs = [value, joined["weight"], joined["bias"], *shared]
+    attention = graph.node("Attention", inputs, f"{prefix}attention", num_heads=encoder.heads)
     product, bias = graph.product(dense, attention)
     value = _add_and_norm(graph, product, value, names["norms"][0], bias)
     inner, outer = names["feed_forward"]
@@ -186,7 +229,7 @@ def _without_prefix(weights: Weights, encoder: Encoder) -> Weights:
     word_weights = f"{encoder.names['embeddings'][0]}.weight"
     found = next((name for name in weights if name.endswith(word_weights)), None)
     if found is None:
-        raise Misconfigured(f"the model's weights have no {word_weights}", "set embedding.runtime to torch")
+        raise Misconfigured(f"the model's weights have no {word_weights}", OTHERWISE)
     prefix = found.removesuffix(word_weights)
     return {name.removeprefix(prefix): array for name, array in weights.items() if name.startswith(prefix)}
 
@@ -194,5 +237,5 @@ def _without_prefix(weights: Weights, encoder: Encoder) -> Weights:
 def _unknown(name: str, value: object, known: Sequence[str]) -> Misconfigured:
     return Misconfigured(
         f"no ONNX graph can be made of the model: {name} is {value}, not one of {', '.join(known)}",
-        "add an ONNX file to its folder, or set embedding.runtime to torch",
+        f"add an ONNX file to its folder, or {OTHERWISE}",
     )

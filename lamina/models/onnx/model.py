@@ -6,15 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 from numpy.typing import NDArray
 
-from lamina.core.ports import ModelIdentity
-from lamina.models.onnx.agreement import CARRIED, UNCHECKED, agreement
+from lamina.core.ports import ModelReport
+from lamina.errors import Misconfigured
+from lamina.models.onnx.agreement import BY_TORCH, CARRIED, RECORDED, UNCHECKED, agreement
 from lamina.models.onnx.encoder import Encoder
 from lamina.models.onnx.folder import read_folder
 from lamina.models.onnx.graph_files import made_graph
-from lamina.models.packaged import model_path
+from lamina.models.packaged import identity, model_folder
+from lamina.models.runtimes import is_torch_installed, providers
 from lamina.models.splitting import ADDED, Splitter
+from lamina.models.torch_vectors import torch_vectors
 from lamina.settings import SentenceTransformersSettings
 
 logger = logging.getLogger(__name__)
@@ -24,24 +28,35 @@ class OnnxModel:
     """A BERT-family encoder in a folder, by the ONNX file that it carries or by a graph made of its weights.
 
     Args:
-        settings: Model, threads and batch size.
+        settings: Model, threads, precision, execution provider and batch size.
         device: ``cpu`` or ``cuda``.
         graphs: Folder of made graphs.
 
     Raises:
-        Misconfigured: If the folder is incomplete, or holds a model of which no graph can be made.
+        Misconfigured: If the folder is incomplete, or holds a model of which no graph can be made; or if the execution
+            provider is not installed.
     """
 
     def __init__(self, settings: SentenceTransformersSettings, device: str, graphs: Path) -> None:
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
         self._settings = settings
-        self._device = device
-        self._folder = read_folder(Path(model_path(settings.model)))
-        self.identity = ModelIdentity(model=settings.model, dimension=self._folder.dimension)
+        self._is_int8 = settings.precision == "int8"
+        # CUDA has no operators for a graph in int8.
+        device = "cpu" if self._is_int8 else device
+        self._providers = providers(settings.provider, device, onnxruntime.get_available_providers())
+        self._folder = read_folder(model_folder(settings.model))
+        self.identity = identity(settings, self._folder.dimension)
         self._splitter = Splitter(self._folder.tokenizer.read_text(), self._folder.max_length - ADDED)
-        graph, self.checked = self._graph(graphs)
+        graph, checked = self._graph(graphs)
         self._encoder = self._encoder_of(graph)
-        if self.checked == UNCHECKED:
+        self.report = ModelReport(
+            runtime="onnx",
+            precision="int8" if self._is_int8 else "float32",
+            device=self._encoder.provider,
+            checked=checked,
+            may_be_mixed=checked in (RECORDED, BY_TORCH) and not self._is_int8,
+        )
+        if checked == UNCHECKED:
             logger.warning("the ONNX graph of %s is unchecked: no vectors of it were recorded", settings.model)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -53,11 +68,21 @@ class OnnxModel:
         return self._splitter.spans(text)
 
     def _graph(self, graphs: Path) -> tuple[Path, str]:
-        if self._folder.graph is not None:
-            return self._folder.graph, CARRIED
-        check = lambda graph, weights: agreement(self._encoder_of(graph).encode, weights)  # noqa: E731
-        return made_graph(self._folder, graphs, check)
+        if (carried := self._folder.graph) is None:
+            return made_graph(self._folder, graphs, self._check, precision="int8" if self._is_int8 else "float32")
+        if self._is_int8:
+            raise Misconfigured(
+                f"embedding.precision is int8, but {carried} is used as it is", "leave embedding.precision out"
+            )
+        return carried, CARRIED
+
+    def _check(self, graph: Path, origin: str) -> str:
+        by_torch = self._by_torch if is_torch_installed() else None
+        return agreement(self._encoder_of(graph).encode, origin, by_torch, is_int8=self._is_int8)
+
+    def _by_torch(self, texts: Sequence[str]) -> NDArray[np.float32] | None:
+        return torch_vectors(str(model_folder(self._settings.model)), texts)
 
     def _encoder_of(self, graph: Path) -> Encoder:
         threads, size = self._settings.threads, self._settings.batch_size
-        return Encoder(self._folder, graph, threads=threads, device=self._device, batch_size=size)
+        return Encoder(self._folder, graph, threads=threads, providers=self._providers, batch_size=size)
