@@ -57,6 +57,12 @@ def new_model(tmp_path: Path) -> Make:
     return make
 
 
+@pytest.fixture(autouse=True)
+def no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no graph checked against torch, which takes seconds; the check has tests of its own."""
+    monkeypatch.setattr("lamina.models.onnx.model.is_torch_installed", lambda: False)
+
+
 def module(number: int, path: str, kind: str) -> dict[str, Any]:
     return {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{kind}"}
 
@@ -222,11 +228,18 @@ def test_the_packaged_model_is_checked_and_one_without_recorded_vectors_says_tha
     [
         ("config.json", None, "config.json is missing"),
         ("config.json", "{", "config.json is no JSON"),
-        ("config.json", '{"model_type": "mpnet", "max_position_embeddings": 80}', "model_type is mpnet"),
+        ("config.json", '{"model_type": "modernbert", "hidden_size": 24, "max_position_embeddings": 80}', "modernbert"),
+        ("config.json", '{"model_type": "t5", "n_positions": 80}', "no hidden_size: its model_type is t5"),
         ("tokenizer.json", None, "tokenizer.json is missing"),
         ("model.safetensors", None, "model.safetensors is missing"),
         ("1_Pooling/config.json", '{"pooling_mode": "attention"}', "pooled by"),
-        ("modules.json", json.dumps([module(0, "", "Transformer"), module(1, "d", "Dense")]), "Dense"),
+        (
+            "modules.json",
+            json.dumps([module(0, "", "Transformer"), module(1, "d", "Dense")]),
+            "d/config.json is missing",
+        ),
+        ("modules.json", json.dumps([module(0, "", "Transformer"), module(1, "l", "LSTM")]), "has LSTM, which runs on"),
+        ("modules.json", json.dumps([module(0, "", "CLIPModel")]), "has CLIPModel, which runs on"),
     ],
 )
 def test_a_folder_of_which_no_graph_can_be_made_is_refused_with_a_remedy(
@@ -243,7 +256,7 @@ def test_a_folder_of_which_no_graph_can_be_made_is_refused_with_a_remedy(
 
 
 def test_a_model_by_name_is_refused_with_a_remedy(tmp_path: Path) -> None:
-    with pytest.raises(Misconfigured, match=r"is no folder; give the model's folder, or set embedding\.runtime"):
+    with pytest.raises(Misconfigured, match=r"some/model is neither a folder nor in the local cache of the hub; give"):
         OnnxModel(SentenceTransformersSettings(model="some/model"), "cpu", tmp_path)
 
 
