@@ -517,6 +517,12 @@ class ErasureSettings(_Section):
         description="File of the Ed25519 private key in PEM that signs receipts; `receipts.pem` in data_dir, which is "
         "made once, if not set.",
     )
+    receipt_days: float = Field(
+        3650.0,
+        ge=30,
+        description="Days after its end for which an erasure and its receipt can be read; then the job caches removes "
+        "them. A receipt that was kept elsewhere is verified as before.",
+    )
 
 
 class HistorySettings(_Section):
@@ -531,6 +537,12 @@ class HistorySettings(_Section):
         gt=0,
         description="Days for which is kept: an earlier version of a note or profile after it was replaced, an outcome "
         "of a procedure, a key or share after it was revoked or expired. The jobs sweep and caches remove them.",
+    )
+    empty_days: float = Field(
+        30.0,
+        ge=1,
+        description="Days after which the job caches forgets a namespace in which nothing is left, and a session "
+        "without messages. Answers that are cached for longer than that prolong it.",
     )
 
 

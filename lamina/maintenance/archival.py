@@ -21,7 +21,13 @@ from psycopg.rows import DictRow
 from lamina.core.areas import Area
 from lamina.core.runs import RunCounts
 from lamina.errors import LaminaError
-from lamina.maintenance.archive_cleanup import find_excess, folder_path, raise_damaged, remove_unlisted
+from lamina.maintenance.archive_cleanup import (
+    end_empty_folder,
+    find_excess,
+    folder_path,
+    raise_damaged,
+    remove_unlisted,
+)
 from lamina.maintenance.archive_restore import restore_entries, restored_ids
 from lamina.maintenance.job import Page, PageCursor
 from lamina.maintenance.row_writer import RowWriter
@@ -65,10 +71,12 @@ class ArchivalPlan:
     Args:
         rows: ``id``, ``version``, ``hits`` and ``last_hit_at`` of each, in the order of ids.
         excess_files: Files that hold more notes than the catalog lists in them.
+        ends_folder: Whether nothing is archived in the namespace any more, so that its folder goes.
     """
 
     rows: tuple[DictRow, ...] = ()
     excess_files: tuple[str, ...] = ()
+    ends_folder: bool = False
 
 
 class ArchivalJob:
@@ -105,8 +113,9 @@ class ArchivalJob:
         rows = tuple(_within(found, MOST_BYTES))
         excess, problems = ((), ()) if after else await self._excess_files(area)
         is_last = len(rows) == len(found) < self._page_rows
+        ends_folder = not (rows or excess or problems or after) and await self._is_empty_folder(area)
         return Page(
-            plan=ArchivalPlan(rows, excess) if rows or excess else None,
+            plan=ArchivalPlan(rows, excess, ends_folder) if rows or excess or ends_folder else None,
             after=None if is_last else {"id": str(rows[-1]["id"])},
             seen=len(rows),
             planned=len(rows),
@@ -123,8 +132,16 @@ class ArchivalJob:
             names, unreadable = await find_excess(connection, self._archive, folder)
         return tuple(names), tuple(f"{area}: {error}" for error in unreadable)
 
+    async def _is_empty_folder(self, area: Area) -> bool:
+        async with connect(self._pool) as connection:
+            folder = await find_folder(connection, area.scope())
+            return folder.is_begun and not await count_by_file(connection, folder.scope)
+
     async def act(self, writer: RowWriter, area: Area, plan: ArchivalPlan) -> RunCounts:
         """Write the notes that are unchanged since the decision into a file, and delete them."""
+        if plan.ends_folder:
+            await end_empty_folder(self._pool, self._archive, area.scope())
+            return RunCounts()
         connection, folder = writer.connection, await find_folder(writer.connection, area.scope())
         base = _file_name(folder, writer.moment, plan)
         await lock_folder(connection, base)

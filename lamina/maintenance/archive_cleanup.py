@@ -3,9 +3,18 @@
 import asyncio
 from collections.abc import Sequence
 
+from lamina.core.scope import Scope
 from lamina.stores.archive import Archive, UnreadableArchive, scope_folder
-from lamina.stores.postgres.archive_catalog import ArchivedEntry, ArchiveFolder, count_by_file, list_file
-from lamina.stores.postgres.connection import Connection
+from lamina.stores.postgres.archive_catalog import (
+    ArchivedEntry,
+    ArchiveFolder,
+    count_by_file,
+    end_folder,
+    find_folder,
+    list_file,
+    lock_folder,
+)
+from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 
 
 def folder_path(folder: ArchiveFolder) -> str:
@@ -45,6 +54,39 @@ def _keep_only(archive: Archive, file: str, listed: Sequence[ArchivedEntry]) -> 
     unlisted = {note.id for note in archive.read(file)} - {entry.id for entry in listed}
     # Also without a note to remove: rewriting deletes the files of an unfinished write.
     archive.rewrite_without(file, unlisted, now=listed[0].archived_at)
+
+
+async def end_empty_folder(pool: Pool, archive: Archive, scope: Scope) -> bool:
+    """Forget the folder of a namespace if it holds nothing any more, and remove it; report whether it was forgotten.
+
+    First the row goes, then the mark, each under the lock: a row without a mark would pass for an unmounted volume. A
+    crash in between leaves the mark, which is an empty folder's.
+
+    Raises:
+        Unavailable: If Postgres or the archive does not answer, or the folder is missing.
+    """
+
+    async def forget(connection: Connection) -> bool:
+        folder = await find_folder(connection, scope)
+        await lock_folder(connection, f"{folder_path(folder)}/")
+        if not folder.is_begun or await count_by_file(connection, scope):
+            return False
+        await asyncio.to_thread(archive.require, folder_path(folder))
+        if await asyncio.to_thread(archive.names, f"{folder_path(folder)}/"):
+            return False
+        await end_folder(connection, scope)
+        return True
+
+    async def remove(connection: Connection) -> None:
+        path = folder_path(await find_folder(connection, scope))
+        await lock_folder(connection, f"{path}/")
+        if not (await find_folder(connection, scope)).is_begun:  # Nobody began it anew meanwhile.
+            await asyncio.to_thread(archive.unmark, path)
+
+    is_forgotten = await in_transaction(pool, forget)
+    if is_forgotten:
+        await in_transaction(pool, remove)
+    return is_forgotten
 
 
 def raise_damaged(errors: Sequence[UnreadableArchive]) -> None:

@@ -20,7 +20,7 @@ Repairs = Mapping[ProjectionName, Sequence[UUID]]
 
 
 class CacheExpiryJob:
-    """Removes expired rows from the caches' tables, which are copies, and ended keys and shares: it needs no undo.
+    """Removes expired rows from the caches' tables, which are copies, and what ended long ago: it needs no undo.
 
     Args:
         count: Counts the expired rows of a tenant.

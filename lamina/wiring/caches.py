@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from lamina import __version__
 from lamina.aio.circuit_breaker import BreakerPolicy
@@ -62,6 +62,12 @@ def shard_limits(caches: CachesSettings) -> ShardLimits:
     }
     swarm = SwarmLimits(LayerLimits(swarms.entries, swarms.ttl_s, swarms.max_bytes), swarms.swarms, swarms.max_bytes)
     return ShardLimits(layers, swarm)
+
+
+def longest_answer(caches: CachesSettings) -> timedelta:
+    """Return how long a process may hold an answer under an epoch."""
+    layers = (caches.turn_hash, caches.negative, caches.graph, caches.swarm)
+    return timedelta(seconds=max(layer.ttl_s for layer in layers))
 
 
 def shards_namespace(settings: Settings) -> str:

@@ -33,9 +33,16 @@ from lamina.policies.retention.summary_periods import SummaryPolicy
 from lamina.settings import Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import active_generation
-from lamina.stores.postgres.retention import count_ended_grants, end_grants
+from lamina.stores.postgres.retention import (
+    count_empty_places,
+    count_ended_grants,
+    count_ended_receipts,
+    end_empty_places,
+    end_grants,
+    end_receipts,
+)
 from lamina.wiring.archives import build_archival
-from lamina.wiring.caches import build_cache_tables
+from lamina.wiring.caches import build_cache_tables, longest_answer
 from lamina.wiring.stores import build_model, model_identity, postgres_url, session_url, utc_now, with_thresholds
 
 NO_GENERATION = 0  # Rows of every generation expire.
@@ -168,13 +175,25 @@ def _reembed(settings: Settings, pool: Pool, tools: Tools) -> ReembedJob:
 def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> CacheExpiryJob:  # noqa: ARG001 - it needs none
     tables = build_cache_tables(settings, pool, NO_GENERATION)
     kept = timedelta(days=settings.history.days)
+    receipts_kept = timedelta(days=settings.erasure.receipt_days)
+    empty = max(timedelta(days=settings.history.empty_days), longest_answer(settings.caches))
 
     async def count(now: datetime, tenant: str) -> int:
-        return await tables.count_expired(now, tenant) + await count_ended_grants(pool, tenant, cutoff=now - kept)
+        counts = (
+            await tables.count_expired(now, tenant),
+            await count_ended_grants(pool, tenant, cutoff=now - kept),
+            await count_ended_receipts(pool, tenant, cutoff=now - receipts_kept),
+            await count_empty_places(pool, tenant, cutoff=now - empty),
+        )
+        return sum(counts)
 
     async def purge(now: datetime, tenant: str) -> Mapping[str, int]:
-        purged = await tables.purge_expired(now, tenant)
-        return {**purged, "grants": await end_grants(pool, tenant, cutoff=now - kept)}
+        return {
+            **await tables.purge_expired(now, tenant),
+            "grants": await end_grants(pool, tenant, cutoff=now - kept),
+            "receipts": await end_receipts(pool, tenant, cutoff=now - receipts_kept),
+            "places": await end_empty_places(pool, tenant, now=now, cutoff=now - empty),
+        }
 
     return CacheExpiryJob(count, purge)
 
@@ -197,7 +216,9 @@ JOBS: Mapping[JobName, JobKind] = {
     ),
     "reembed": JobKind("embeds what lacks vectors of the configured model", _reembed),
     "caches": JobKind(
-        "removes what has expired from the caches' tables, and keys and shares that ended", _upkeep, units="tenants"
+        "removes what has expired from the caches' tables, keys, shares and receipts that ended, and empty places",
+        _upkeep,
+        units="tenants",
     ),
     "audit": JobKind(
         "compares every projection with Postgres and repairs it",

@@ -1,6 +1,7 @@
-"""What grows ends: versions, deleted rows, and the cold index of a tenant with very many namespaces."""
+"""What grows ends: versions, deleted rows, receipts, empty places, and the cold index of very many namespaces."""
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,8 +15,12 @@ from lamina.core.ports import Change
 from lamina.core.principals import KeyRole
 from lamina.core.runs import RunCounts
 from lamina.core.scope import Scope
+from lamina.core.seals import faults_of, load_public_keys
 from lamina.models.hashing import HashingModel
-from lamina.stores.index.cold.edge import ColdIndex
+from lamina.stores.archive.files import MARK
+from lamina.stores.index.cold.collections import Collection
+from lamina.stores.index.cold.edge import RENEWED_AT_ONCE, SHARD, ColdIndex
+from lamina.stores.index.edge.shard import FORMAT, LOG, QdrantEdgeIndex
 from lamina.stores.postgres.builds import claim_store
 from lamina.stores.postgres.erasure import erase_notes
 from lamina.stores.postgres.outbox import NAMESPACES, Outbox, enqueue_notes
@@ -343,3 +348,192 @@ def test_audits_visit_the_collections_of_their_tenant_alone(tmp_path: Path) -> N
     index.close()
 
     assert (len(found), opened) == (1, 1)
+
+
+def places(app: Application) -> set[tuple[str, str]]:
+    """Return the workspace and namespace of each epoch of the tenant."""
+    with psycopg.connect(app.url) as connection:
+        rows = connection.execute("SELECT workspace, namespace FROM epochs WHERE tenant = %s", [app.tenant])
+        return set(rows.fetchall())
+
+
+async def test_places_in_which_nothing_is_left_are_forgotten_and_begin_anew(alone: Application) -> None:
+    client = alone.client()
+    stays = {"workspace": "w", "namespace": "stays"}
+    await add(alone, "the lighthouse is painted white", **stays)
+    for number in range(20):
+        body = {"workspace": f"w{number % 4}", "namespace": f"n{number}", "user": "ann"}
+        id_ = await add(alone, "the ferry leaves at noon", **body)
+        assert (await client.delete(f"/v1/notes/{id_}")).status_code == 204
+    grown = places(alone)
+
+    for days in (1, 40):
+        await run_job(alone, "caches", in_days(days))
+    await run_job(alone, "sweep", in_days(40))  # the deleted notes go
+    kept = places(alone)
+    await run_job(alone, "caches", in_days(41))
+    late = {"workspace": "w3", "namespace": "n3"}
+    again = await add(alone, "the ferry leaves at one", **late)  # written while it counts as empty
+    dry = await run_job(alone, "caches", in_days(72), is_dry_run=True)
+    run = await run_job(alone, "caches", in_days(72))
+    shrunk = places(alone)
+
+    assert len(grown) == 21
+    assert kept == grown
+    assert (dry.counts.planned, dry.counts.changed, run.counts.changed) == (19, 0, 19)
+    assert shrunk == {("w", "stays"), ("w3", "n3")}
+    begun = await add(alone, "the ferry leaves at two", workspace="w0", namespace="n0")
+    await alone.indexed()
+    for place, id_ in ((late, again), ({"workspace": "w0", "namespace": "n0"}, begun)):
+        found = (await client.get("/v1/notes", params=place)).json()["notes"]
+        assert [note["id"] for note in found] == [id_]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/turns", {"session": "s", "messages": [{"role": "user", "content": "hello"}]}),
+        ("/v1/documents", {"content": "The ferry leaves at noon."}),
+        ("/v1/procedures", {"trigger": "Deploy", "action": "Run it"}),
+        ("/v1/graph/entities", {"entities": [{"name": "Marta Keller"}]}),
+    ],
+)
+async def test_a_place_with_anything_in_it_stays(alone: Application, path: str, body: dict[str, Any]) -> None:
+    answer = await alone.client().post(path, json={**body, "workspace": "w", "namespace": "n"})
+    assert answer.is_success, answer.text
+
+    for days in (1, 100, 300):
+        await run_job(alone, "caches", in_days(days))
+
+    assert places(alone) == {("w", "n")}
+
+
+async def test_the_epoch_of_a_workspace_goes_after_its_profiles_and_shares(alone: Application) -> None:
+    admin = alone.client(alone.new_key(alone.tenant, KeyRole.ADMIN))
+    profile = {"workspace": "w", "agent": "guide"}
+    assert (await admin.put("/v1/memory-profile", json={**profile, "prompt_suffix": "Be kind."})).is_success
+
+    for days in (1, 50):
+        await run_job(alone, "caches", in_days(days))
+    with_profile = places(alone)
+    assert (await admin.delete("/v1/memory-profile", params=profile)).is_success
+    for days in (51, 60, 82):
+        await run_job(alone, "caches", in_days(days))
+
+    assert with_profile == {("w", "")}
+    assert places(alone) == set()
+
+
+async def test_sessions_without_messages_end(alone: Application) -> None:
+    ids = []
+    for number in range(8):
+        body = {"session": f"s{number}", "messages": [{"role": "user", "content": f"hello {number}"}]}
+        ids.append((await alone.client().post("/v1/turns", json=body)).json()["messages"][0]["id"])
+    for id_ in ids[1:]:
+        assert (await alone.client().delete(f"/v1/messages/{id_}")).status_code == 204
+
+    young = await run_job(alone, "caches", in_days(29))
+    dry = await run_job(alone, "caches", in_days(31), is_dry_run=True)
+    run = await run_job(alone, "caches", in_days(31))
+
+    assert (young.counts.changed, dry.counts.planned, run.counts.changed) == (0, 7, 7)
+    assert count(alone, "sessions") == 1
+    body = {"session": "s3", "messages": [{"role": "user", "content": "hello again"}]}
+    assert (await alone.client().post("/v1/turns", json=body)).is_success
+    found = (await alone.client().get("/v1/sessions/s3/messages")).json()["messages"]
+    assert [message["content"] for message in found] == ["hello again"]
+
+
+async def test_a_receipt_can_be_read_for_ten_years_and_verified_for_ever(alone: Application) -> None:
+    admin = alone.client(alone.new_key(alone.tenant, KeyRole.ADMIN))
+    await add(alone, "the ferry leaves at noon", user="ann")
+    following = asyncio.create_task(alone.indexer.run())
+    erased = (await admin.delete("/v1/users", params={"user": "ann"})).json()
+    following.cancel()
+    pem = (await admin.get("/v1/erasures/keys")).json()["keys"][0]["pem"]
+    assert erased["complete"], erased
+
+    await run_job(alone, "caches", in_days(3649))
+    kept = await admin.get(f"/v1/erasures/{erased['id']}")
+    dry = await run_job(alone, "caches", in_days(3651), is_dry_run=True)
+    run = await run_job(alone, "caches", in_days(3651))
+
+    assert kept.json()["receipt"] == erased["receipt"]
+    assert dry.counts.planned == run.counts.changed >= 1
+    assert (await admin.get(f"/v1/erasures/{erased['id']}")).status_code == 404
+    assert (await admin.get("/v1/erasures")).json()["erasures"] == []
+    keys = (await admin.get("/v1/erasures/keys")).json()["keys"]
+    assert [key["pem"] for key in keys] == [pem]
+    assert faults_of(json.loads(json.dumps(erased["receipt"])), load_public_keys(pem)) == []
+
+
+async def test_an_erasure_that_is_open_stays_however_old_it_is(alone: Application) -> None:
+    with psycopg.connect(alone.url) as connection:
+        connection.execute(
+            "INSERT INTO erasures (id, tenant, user_id, user_salt, user_hash, requested_at) "
+            "VALUES (gen_random_uuid(), %s, 'ann', '', '', now() - interval '20 years')",
+            [alone.tenant],
+        )
+
+    await run_job(alone, "caches", in_days(4000))
+
+    assert count(alone, "erasures") == 1
+
+
+async def test_the_folder_of_an_archive_goes_with_its_last_note_and_comes_again(alone: Application) -> None:
+    admin = alone.client(alone.new_key(alone.tenant, KeyRole.ADMIN))
+    root = alone.settings.data_dir / "archive"
+
+    async def archive(content: str, day: int) -> str:
+        id_ = await add(alone, content)
+        await run_job(alone, "sweep", in_days(day))
+        await run_job(alone, "archival", in_days(day + 200), is_forced=True)
+        assert count(alone, "archived_notes") == 1
+        return id_
+
+    first = await archive("the ferry leaves at noon", 30)
+    await run_job(alone, "archival", in_days(300))
+    with_notes = count(alone, "archive_folders"), len(list(root.rglob(MARK)))
+    assert (await admin.delete(f"/v1/notes/{first}")).status_code == 204
+    await run_job(alone, "archival", in_days(301), is_dry_run=True)
+    dry = count(alone, "archive_folders"), len(list(root.rglob(MARK)))
+    for day in (302, 303):
+        await run_job(alone, "archival", in_days(day))
+
+    assert with_notes == dry == (1, 1)
+    assert count(alone, "archive_folders") == 0
+    assert [path for path in root.rglob("*") if path.is_file()] == []
+    assert [path for path in root.iterdir() if any(path.iterdir())] == []
+    second = await archive("the lighthouse is painted white", 40)
+    assert count(alone, "archive_folders") == 1
+    restored = await admin.post("/v1/archive/restore", json={"ids": [second]})
+    assert restored.json()["results"][0]["status"] == "restored", restored.text
+
+
+def test_collections_that_an_earlier_release_made_lose_their_logs_with_the_audits(tmp_path: Path) -> None:
+    root = tmp_path / "cold"
+    scopes = [Scope("first", "w", f"n{number}") for number in range(RENEWED_AT_ONCE + 2)]
+    index = ColdIndex(root, dimension=64, layout="per_namespace", max_open=4)
+    index.apply([Change(uuid4(), placed("green tea", scope=scope)) for scope in scopes[:1]])
+    index.close()
+    ids = [uuid4() for _ in scopes]
+    for id_, scope in list(zip(ids, scopes, strict=True))[1:]:
+        folder = root / Collection(scope.tenant, scope.workspace, scope.namespace).name()
+        folder.mkdir()
+        marker = {"ids": [scope.tenant, scope.workspace, scope.namespace]}
+        (folder / "lamina.json").write_text(json.dumps(marker))
+        earlier = QdrantEdgeIndex(folder / SHARD, dimension=64)
+        earlier.apply([Change(id_, placed("green tea", scope=scope).record)])
+        earlier.close()
+    logs = [len(list(root.glob(f"*/{SHARD}/{LOG}")))]
+
+    for _ in range(2):
+        index = ColdIndex(root, dimension=64, layout="per_namespace", max_open=4)
+        found = {id_ for id_, _ in index.chunks("first")}
+        index.close()
+        logs.append(len(list(root.glob(f"*/{SHARD}/{LOG}"))))
+        assert len(found) == len(scopes)
+        assert set(ids[1:]) < found
+
+    assert FORMAT == 3
+    assert logs == [RENEWED_AT_ONCE + 1, 1, 0]

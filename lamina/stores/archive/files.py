@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -183,6 +183,18 @@ class Archive:
         """
         _check_name(folder)
         self._put(f"{folder}/{MARK}", b"Keep this file: it tells that the folder's files are here.\n")
+
+    def unmark(self, folder: str) -> None:
+        """Remove the mark of a folder without files, and the folder where the store has folders.
+
+        Raises:
+            Unavailable: If the store does not answer.
+        """
+        _check_name(folder)
+        self._delete([f"{folder}/{MARK}"])
+        if isinstance(self._store, LocalFileSystem):
+            with suppress(OSError):  # What is not Lamina's stays, and the folder with it.
+                Path(self._path(folder)).rmdir()
 
     def require(self, folder: str) -> None:
         """Refuse a folder without its mark: a missing folder must not be taken for an empty one.

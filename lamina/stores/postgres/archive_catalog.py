@@ -126,6 +126,11 @@ async def begin_folder(connection: Connection, scope: Scope) -> None:
     await connection.execute(QUERIES["begin_archive_folder"], scope_parameters(scope))
 
 
+async def end_folder(connection: Connection, scope: Scope) -> None:
+    """Forget the folder of a namespace, which is locked and empty."""
+    await connection.execute(QUERIES["end_archive_folder"], scope_parameters(scope))
+
+
 async def count_by_file(connection: Connection, scope: Scope) -> Mapping[str, int]:
     """Count the archived notes of a namespace by file."""
     cursor = await connection.execute(QUERIES["count_archived"], scope_parameters(scope))

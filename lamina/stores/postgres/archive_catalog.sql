@@ -38,6 +38,10 @@ INSERT INTO archive_folders (tenant, workspace, namespace)
 VALUES (%(tenant)s, %(workspace)s, %(namespace)s)
 ON CONFLICT DO NOTHING
 
+-- name: end_archive_folder
+DELETE FROM archive_folders
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+
 -- name: count_archived
 SELECT file, count(*) AS notes
 FROM archived_notes

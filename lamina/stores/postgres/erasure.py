@@ -1,6 +1,7 @@
 """Rows that belong to one user, deleted for good a page at a time."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from uuid import UUID
 
 from psycopg.rows import DictRow
@@ -45,12 +46,21 @@ async def erase_notes(connection: Connection, tenant: str, ids: Sequence[UUID]) 
     await connection.execute(QUERIES["erase_notes"], {"ids": list(ids), "tenant": tenant})
 
 
-async def delete_empty_sessions(connection: Connection, tenant: str, *, limit: int) -> list[DictRow]:
+async def count_empty_sessions(connection: Connection, tenant: str, made_before: datetime) -> int:
+    """Count the sessions without messages that were made before a time."""
+    parameters = {"tenant": tenant, "made_before": made_before}
+    row = await (await connection.execute(QUERIES["count_empty_sessions"], parameters)).fetchone()
+    return int(row["sessions"]) if row else 0
+
+
+async def delete_empty_sessions(
+    connection: Connection, tenant: str, *, limit: int, made_before: datetime | None = None
+) -> list[DictRow]:
     """Delete sessions that have no messages any more; return ``workspace`` and ``namespace`` of each.
 
     They are locked before it is looked: the transaction that writes into one may not have ended.
     """
-    parameters = {"tenant": tenant, "limit": limit}
+    parameters = {"tenant": tenant, "limit": limit, "made_before": made_before}
     rows = await (await connection.execute(QUERIES["lock_empty_sessions"], parameters)).fetchall()
     names = {name: [row[name] for row in rows] for name in ("workspace", "namespace", "session_id")}
     return await (await connection.execute(QUERIES["delete_empty_sessions"], names | {"tenant": tenant})).fetchall()

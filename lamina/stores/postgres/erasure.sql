@@ -39,9 +39,18 @@ DELETE FROM edge_evidence v USING edges e
 WHERE e.id = v.edge_id AND e.tenant = %(tenant)s AND v.user_id = %(user_id)s
 RETURNING e.id AS edge_id, e.from_id, e.to_id, e.workspace, e.namespace
 
+-- name: count_empty_sessions
+SELECT count(*) AS sessions FROM sessions s
+WHERE tenant = %(tenant)s AND created_at <= %(made_before)s
+  AND NOT EXISTS (
+      SELECT FROM messages m
+      WHERE m.tenant = s.tenant AND m.workspace = s.workspace AND m.namespace = s.namespace
+        AND m.session_id = s.session_id
+  )
+
 -- name: lock_empty_sessions
 SELECT workspace, namespace, session_id FROM sessions s
-WHERE tenant = %(tenant)s
+WHERE tenant = %(tenant)s AND (%(made_before)s::timestamptz IS NULL OR created_at <= %(made_before)s)
   AND NOT EXISTS (
       SELECT FROM messages m
       WHERE m.tenant = s.tenant AND m.workspace = s.workspace AND m.namespace = s.namespace

@@ -1,7 +1,7 @@
 """Runs of maintenance jobs: their rows, their partitions, and the locks that keep two runs apart."""
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
@@ -254,11 +254,16 @@ async def job_lock(url: str, order: Order) -> AsyncIterator[bool]:
     ids = order.area.named()
     *above, own = [(order.job, *ids[:length]) for length in range(len(ids) + 1)]
     async with await psycopg.AsyncConnection.connect(url, autocommit=True, row_factory=dict_row) as connection:
-        for key in above:
-            if not await _try_lock(connection, "pg_try_advisory_lock_shared", key):
-                yield False
-                return
-        yield await _try_lock(connection, "pg_try_advisory_lock", own)
+        try:
+            for key in above:
+                if not await _try_lock(connection, "pg_try_advisory_lock_shared", key):
+                    yield False
+                    return
+            yield await _try_lock(connection, "pg_try_advisory_lock", own)
+        finally:
+            # Otherwise the next run of the job could still meet them: the server notices the end of a connection later.
+            with suppress(psycopg.Error):
+                await connection.execute("SELECT pg_advisory_unlock_all()")
 
 
 async def _try_lock(connection: Connection, function: str, key: Sequence[str]) -> bool:

@@ -1,17 +1,22 @@
-"""What is kept for a while after it ended: earlier versions, deleted rows, outcomes, keys and shares."""
+"""What is kept for a while after it ended: earlier versions, deleted rows, outcomes, keys, shares, receipts, places."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
+from psycopg.rows import DictRow
+
 from lamina.core.areas import Area
-from lamina.stores.postgres.connection import Connection, Pool, connect
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
+from lamina.stores.postgres.erasure import count_empty_sessions, delete_empty_sessions
 from lamina.stores.postgres.links import remove_from_graph
 from lamina.stores.postgres.outbox import enqueue
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("retention.sql")
+
+SESSIONS_AT_ONCE = 500
 
 VersionsOf = Literal["note", "profile"]
 EndedRows = Literal["notes", "procedures", "outcomes"]
@@ -101,3 +106,59 @@ async def end_grants(pool: Pool, tenant: str | None, *, cutoff: datetime) -> int
         keys = await connection.execute(QUERIES["end_keys"], parameters)
         shares = await connection.execute(QUERIES["end_shares"], parameters)
         return keys.rowcount + shares.rowcount
+
+
+async def count_ended_receipts(pool: Pool, tenant: str, *, cutoff: datetime) -> int:
+    """Count the receipts of a tenant's erasures that were complete before the cutoff."""
+    async with connect(pool) as connection:
+        cursor = await connection.execute(QUERIES["count_ended_receipts"], {"tenant": tenant, "cutoff": cutoff})
+        row = await cursor.fetchone()
+    return int(row["receipts"]) if row else 0
+
+
+async def end_receipts(pool: Pool, tenant: str | None, *, cutoff: datetime) -> int:
+    """Delete the receipts, of a tenant or of all, of erasures that were complete before the cutoff; count them."""
+    async with connect(pool) as connection:
+        return (await connection.execute(QUERIES["end_receipts"], {"tenant": tenant, "cutoff": cutoff})).rowcount
+
+
+async def count_empty_places(pool: Pool, tenant: str, *, cutoff: datetime) -> int:
+    """Count the sessions and places of a tenant that were empty before the cutoff."""
+    parameters = {"tenant": tenant, "cutoff": cutoff}
+    async with connect(pool) as connection:
+        cursor = await connection.execute(QUERIES["count_empty_places"], parameters)
+        row = await cursor.fetchone()
+        sessions = await count_empty_sessions(connection, tenant, cutoff)
+    return sessions + (int(row["places"]) if row else 0)
+
+
+async def end_empty_places(pool: Pool, tenant: str, *, now: datetime, cutoff: datetime) -> int:
+    """Delete a tenant's empty sessions, and the epochs of places in which nothing is left.
+
+    An epoch that began anew could meet answers that were cached under the same number before. So a place is noted as
+    empty first, and goes once it was empty since the cutoff, when no cache has such an answer any more.
+
+    Args:
+        pool: Connections to Postgres.
+        tenant: Owner of the places.
+        now: The present time.
+        cutoff: Places go that were empty since then, and sessions that were made before.
+
+    Returns:
+        The number of both.
+    """
+    ended = 0
+    while count := len(await _end_sessions(pool, tenant, cutoff)):
+        ended += count
+    parameters = {"tenant": tenant, "now": now, "cutoff": cutoff}
+    # Namespaces before the rows of their workspaces, which are empty without them.
+    async with connect(pool) as connection:
+        ended += (await connection.execute(QUERIES["end_empty_places"], parameters)).rowcount
+        await connection.execute(QUERIES["mark_empty_places"], parameters)
+    return ended
+
+
+async def _end_sessions(pool: Pool, tenant: str, cutoff: datetime) -> list[DictRow]:
+    return await in_transaction(
+        pool, lambda connection: delete_empty_sessions(connection, tenant, limit=SESSIONS_AT_ONCE, made_before=cutoff)
+    )

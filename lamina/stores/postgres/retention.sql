@@ -101,3 +101,36 @@ SELECT id FROM ended
 -- name: end_shares
 DELETE FROM shares
 WHERE (%(tenant)s::text IS NULL OR tenant = %(tenant)s) AND least(revoked_at, expires_at) <= %(cutoff)s
+
+-- name: count_ended_receipts
+SELECT count(*) AS receipts FROM erasures
+WHERE tenant = %(tenant)s AND state = 'complete' AND completed_at <= %(cutoff)s
+
+-- name: end_receipts
+-- Of complete erasures alone; the public keys stay, for receipts that are kept elsewhere.
+DELETE FROM erasures
+WHERE (%(tenant)s::text IS NULL OR tenant = %(tenant)s) AND state = 'complete' AND completed_at <= %(cutoff)s
+
+-- name: count_empty_places
+SELECT count(*) AS places FROM epochs
+WHERE tenant = %(tenant)s AND emptied_at <= %(cutoff)s AND emptied_epoch = epoch
+  AND is_empty_place(tenant, workspace, namespace)
+
+-- name: mark_empty_places
+-- Busy places are passed over, for they are not empty.
+UPDATE epochs e SET emptied_at = %(now)s, emptied_epoch = e.epoch
+FROM (
+    SELECT tenant, workspace, namespace FROM epochs
+    WHERE (%(tenant)s::text IS NULL OR tenant = %(tenant)s) AND emptied_epoch IS DISTINCT FROM epoch
+      AND is_empty_place(tenant, workspace, namespace)
+    ORDER BY tenant, workspace, namespace
+    FOR UPDATE SKIP LOCKED
+) empty
+WHERE (e.tenant, e.workspace, e.namespace) = (empty.tenant, empty.workspace, empty.namespace)
+
+-- name: end_empty_places
+-- Places that were empty long ago and were not written since: no cache has an answer of them. A writer that has not
+-- ended yet makes a new row.
+DELETE FROM epochs
+WHERE (%(tenant)s::text IS NULL OR tenant = %(tenant)s) AND emptied_at <= %(cutoff)s AND emptied_epoch = epoch
+  AND is_empty_place(tenant, workspace, namespace)

@@ -60,6 +60,7 @@ from lamina.stores.index.ports import STATE_FIELD, ChunkHit, chunk_id, chunk_pay
 logger = logging.getLogger(__name__)
 
 MARKER = "lamina.json"
+LOG = "wal"
 FORMAT = 3
 SCROLL_PAGE = 1000
 # Indexes of the filters' fields map 60 MB and take .2 s of a processor, empty as they may be. Over 100 chunks without
@@ -183,6 +184,10 @@ class QdrantEdgeIndex:
             return []
         vector = np.frombuffer(query.embedding, dtype=np.float32).tolist()
         return vector_hits(self._query(query, EdgeQuery.Nearest(vector, DENSE), None))
+
+    def has_log(self) -> bool:
+        """Report whether it has a write-ahead log."""
+        return (self._path / LOG).is_dir()
 
     def count(self) -> int:
         """Return the number of chunks."""
