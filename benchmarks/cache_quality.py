@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from rich.table import Table
 from benchmarks.paraphrase_pairs import read_pairs
 from benchmarks.report import stage, table
 from lamina.errors import Misconfigured
-from lamina.models.sentence_transformers import SentenceTransformerModel
+from lamina.models.onnx.model import OnnxModel
 from lamina.settings import SentenceTransformersSettings
 from lamina.text.paraphrase import is_same_question, is_same_statement
 
@@ -181,13 +182,14 @@ def _is_held_out(first: str, second: str) -> bool:
 
 def _embedded(texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
     """Return the unit vector of each text; texts of like length come together, which wastes least."""
-    model = SentenceTransformerModel(SentenceTransformersSettings(threads=2, precision="float32"), "cpu")
     vectors: dict[str, NDArray[np.float32]] = {}
-    for start in range(0, len(texts), BATCH):
-        batch = texts[start : start + BATCH]
-        vectors.update(zip(batch, model.encode(batch), strict=True))
-        if start % (BATCH * 50) == 0:
-            stage(f"{start} of {len(texts)} questions embedded")
+    with TemporaryDirectory() as graphs:
+        model = OnnxModel(SentenceTransformersSettings(threads=2), "cpu", Path(graphs))
+        for start in range(0, len(texts), BATCH):
+            batch = texts[start : start + BATCH]
+            vectors.update(zip(batch, model.encode(batch), strict=True))
+            if start % (BATCH * 50) == 0:
+                stage(f"{start} of {len(texts)} questions embedded")
     return vectors
 
 

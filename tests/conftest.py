@@ -12,6 +12,7 @@ from lamina.core.ports import Model
 from lamina.embedded import EmbeddedFalkorDB, EmbeddedPostgres
 from lamina.models.batching import BatchingEmbedder
 from lamina.models.hashing import HashingModel
+from lamina.models.runtimes import is_torch_installed
 from lamina.settings import (
     EmbeddedFalkorDBSettings,
     EmbeddedPostgresSettings,
@@ -35,6 +36,10 @@ hypothesis.settings.load_profile("long" if IS_LONG else "short")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the tests that need Ray: the worker that has them is busy with them for longest."""
     items.sort(key=lambda item: not needs_ray(item.nodeid))
+    if not is_torch_installed() and "LAMINA_TEST_TORCH" not in os.environ:
+        for item in items:
+            if item.get_closest_marker("torch"):
+                item.add_marker(pytest.mark.skip(reason="torch is not installed: make test-torch"))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesAndRay:
@@ -95,19 +100,19 @@ def database(postgres: EmbeddedPostgres) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def minilm() -> Model:
-    """The real embedding model, loaded once."""
-    from lamina.models.sentence_transformers import SentenceTransformerModel
-
-    return SentenceTransformerModel(SentenceTransformersSettings(threads=2, precision="float32"), "cpu")
-
-
-@pytest.fixture(scope="session")
-def minilm_onnx(tmp_path_factory: pytest.TempPathFactory) -> Model:
-    """The same model on ONNX Runtime."""
+def minilm(tmp_path_factory: pytest.TempPathFactory) -> Model:
+    """The real embedding model on ONNX Runtime, loaded once."""
     from lamina.models.onnx.model import OnnxModel
 
     return OnnxModel(SentenceTransformersSettings(threads=2), "cpu", tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(scope="session")
+def minilm_torch() -> Model:
+    """The same model on torch; for tests with its mark."""
+    from lamina.models.sentence_transformers import SentenceTransformerModel
+
+    return SentenceTransformerModel(SentenceTransformersSettings(threads=2, precision="float32"), "cpu")
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from apscheduler.triggers.cron import CronTrigger
 from lamina.core.cron import trigger_of
 from lamina.core.runs import JOB_NAMES, JobName
 from lamina.errors import Misconfigured
+from lamina.extras import are_installed
 from lamina.settings import OFF, ScheduleSettings
 
 
@@ -49,7 +50,7 @@ class Schedule:
 
 
 def schedules(settings: ScheduleSettings) -> Mapping[JobName, Schedule]:
-    """Return the schedules of the jobs that are not off.
+    """Return the schedules of the jobs that are not off; archival is off where the extra `archive` is not installed.
 
     Raises:
         Misconfigured: If an expression cannot be read.
@@ -57,4 +58,6 @@ def schedules(settings: ScheduleSettings) -> Mapping[JobName, Schedule]:
     found = {name: Schedule(name, getattr(settings, name)) for name in JOB_NAMES if getattr(settings, name) != OFF}
     for schedule in found.values():
         schedule.trigger()
+    if not are_installed("pyarrow", "fsspec"):
+        found.pop("archival", None)
     return found

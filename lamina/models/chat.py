@@ -11,6 +11,7 @@ from typing import Any
 from lamina.core.ports import Clock
 from lamina.core.quotas import Resource, spend
 from lamina.errors import Misconfigured, Unavailable
+from lamina.extras import needing
 from lamina.models.token_budget import TokenBudget
 from lamina.settings import LanguageModelSettings
 from lamina.text.words import estimated_tokens
@@ -54,12 +55,9 @@ class ChatModel:
                 "a language model is chosen, but language_model.base_url or language_model.model is not set",
                 "set both, or choose rules in write.extraction and extractive in jobs.summaries.by",
             )
-        try:
+        with needing("llm", "a language model is chosen"):
             # 0.6 s and 35 MiB that only a process with a language model pays.
             from openai import AsyncOpenAI, Omit  # noqa: PLC0415
-        except ImportError as error:
-            remedy = "install lamina[llm]"
-            raise Misconfigured(f"a language model is chosen, but {error.name} is missing", remedy) from error
         key = settings.api_key
         self._settings = settings
         self._schema = schema

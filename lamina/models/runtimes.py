@@ -1,10 +1,10 @@
 """Which runtime embeds, and on which of ONNX Runtime's execution providers."""
 
 from collections.abc import Collection, Mapping, Sequence
-from importlib.util import find_spec
 from typing import Literal
 
 from lamina.errors import Misconfigured
+from lamina.extras import are_installed
 
 Runtime = Literal["onnx", "torch"]
 Precision = Literal["auto", "float32", "bfloat16", "float16", "int8"]
@@ -65,4 +65,4 @@ def providers(wanted: Provider, device: str, available: Collection[str]) -> Sequ
 
 def is_torch_installed() -> bool:
     """Return whether sentence-transformers and torch are installed; imports neither."""
-    return all(find_spec(name) is not None for name in ("torch", "sentence_transformers"))
+    return are_installed("torch", "sentence_transformers")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lamina.core.ports import ModelIdentity, ModelReport
 from lamina.errors import Misconfigured
+from lamina.extras import needing
 from lamina.models.packaged import identity, model_path
 from lamina.models.splitting import ADDED, Splitter
 from lamina.settings import SentenceTransformersSettings
@@ -84,13 +85,9 @@ def _load(settings: SentenceTransformersSettings, device: str) -> Any:
     # 0.5 to 1.9 GB over 1 600 batches of chat messages; with 16 it keeps 0.6 GB at the same speed.
     os.environ.setdefault("LRU_CACHE_CAPACITY", "16")
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16")
-    try:
+    with needing("gpu", f"embedding.model {settings.model} runs on torch"):
         import torch  # noqa: PLC0415 - seconds of import that only the embedder pays
         from sentence_transformers import SentenceTransformer  # noqa: PLC0415
-    except ImportError as error:
-        raise Misconfigured(
-            f"embedding.model {settings.model} runs on torch, but {error.name} is missing", "install lamina[gpu]"
-        ) from error
     torch.set_num_threads(settings.threads)
     dtype = getattr(torch, precision(settings.precision, device, torch.cpu.get_capabilities()))
     try:

@@ -4,7 +4,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lamina.errors import Misconfigured
+from lamina.extras import needing
 from lamina.maintenance.archived_notes import ArchivedNotes
 from lamina.settings import Settings
 from lamina.stores.postgres.archive_catalog import ArchiveCatalog
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from lamina.maintenance.archival import ArchivalJob
     from lamina.stores.archive import Archive
 
-_LIBRARIES = frozenset({"pyarrow", "fsspec"})
-
 
 def build_archive(settings: Settings) -> "Archive":
     """Return the archive that the settings name; `archive` in data_dir if they name none.
@@ -23,14 +21,8 @@ def build_archive(settings: Settings) -> "Archive":
     Raises:
         Misconfigured: If its libraries, or the driver of its store, are not installed.
     """
-    try:
+    with needing("archive", "the archive is asked for"):
         from lamina.stores.archive import Archive  # noqa: PLC0415 - installed where it is used
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in _LIBRARIES:
-            raise
-        raise Misconfigured(
-            f"the archive needs {error.name}, which is not installed", "pip install lamina[archive]"
-        ) from error
     chosen = settings.jobs.archival
     url = chosen.url if chosen.url is not None else str(settings.data_dir.resolve() / "archive")
     return Archive(url, options=chosen.options)

@@ -8,6 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar, assert_never
 from lamina.core.ports import AuditableProjection
 from lamina.core.tiers import PROJECTIONS, ProjectionName
 from lamina.errors import Misconfigured
+from lamina.extras import needing
 from lamina.projections.locations import collection_name, identify_folder, index_name, index_path
 from lamina.projections.ownership import ServerStore, is_new_store
 from lamina.settings import (
@@ -94,13 +95,13 @@ def build_hybrid_index(
             index = EmbeddedHybridIndex(path, partial(QdrantEdgeIndex, search_threads=threads, **options))
             return BuiltProjection(index, index.current.is_new, index.close)
         case QdrantServerSettings() as chosen:
-            from lamina.stores.index.qdrant.index import QdrantIndex  # noqa: PLC0415 - installed where it is chosen
-
+            with needing("qdrant", "hybrid.kind is qdrant"):
+                from lamina.stores.index.qdrant.index import QdrantIndex  # noqa: PLC0415 - installed where it is chosen
             name = index_name(chosen.prefix, projection, generation)
             return _on_server(partial(QdrantIndex, chosen, name, **options))
         case MeilisearchSettings() as chosen:
-            from lamina.stores.index.meilisearch.index import MeilisearchIndex  # noqa: PLC0415 - installed where chosen
-
+            with needing("meilisearch", "hybrid.kind is meilisearch"):
+                from lamina.stores.index.meilisearch.index import MeilisearchIndex  # noqa: PLC0415 - the same
             name = index_name(chosen.prefix, projection, generation)
             return _on_server(partial(MeilisearchIndex, chosen, name, **options))
         case _ as other:
@@ -120,8 +121,8 @@ def build_cold_index(
             index = EmbeddedIndex(path, partial(ColdIndex, **options))
             return BuiltProjection(index, index.current.is_new, index.close)
         case QdrantServerSettings() as chosen:
-            from lamina.stores.index.cold.qdrant import QdrantColdIndex  # noqa: PLC0415 - installed where chosen
-
+            with needing("qdrant", "vectors.kind is qdrant"):
+                from lamina.stores.index.cold.qdrant import QdrantColdIndex  # noqa: PLC0415 - installed where chosen
             name = collection_name(settings, chosen.prefix, projection, generation)
             return _on_server(partial(QdrantColdIndex, chosen, name, **options))
         case _ as other:
@@ -137,12 +138,12 @@ def build_graph(settings: Settings) -> BuiltProjection[CypherGraph]:
     deadline_s = settings.search.source_deadline_s
     match settings.graph:
         case FalkorDBServerSettings(url=url, connections=connections):
-            from lamina.stores.graph.falkordb import falkordb_graph  # noqa: PLC0415 - installed where it is chosen
-
+            with needing("embedded", "graph.kind is falkordb"):
+                from lamina.stores.graph.falkordb import falkordb_graph  # noqa: PLC0415 - installed where it is chosen
             return _on_server(partial(falkordb_graph, url, connections=connections, read_deadline_s=deadline_s))
         case Neo4jServerSettings() as chosen:
-            from lamina.stores.graph.neo4j import neo4j_graph  # noqa: PLC0415 - installed where it is chosen
-
+            with needing("neo4j", "graph.kind is neo4j"):
+                from lamina.stores.graph.neo4j import neo4j_graph  # noqa: PLC0415 - installed where it is chosen
             return _on_server(partial(neo4j_graph, chosen, read_deadline_s=deadline_s))
         case EmbeddedFalkorDBSettings():
             raise Misconfigured(

@@ -8,6 +8,7 @@ from typing import assert_never
 
 from lamina.core.ports import ModelIdentity, ReportingModel
 from lamina.errors import Misconfigured
+from lamina.extras import needing
 from lamina.models.hashing import HashingModel
 from lamina.models.runtimes import is_torch_installed, runtime
 from lamina.policies.ranking.procedure_matching import MatchPolicy
@@ -94,14 +95,10 @@ def _build_encoder(chosen: SentenceTransformersSettings, device: str, graphs: Pa
         case "torch":
             return _build_torch_model(chosen, device)
         case "onnx":
-            try:
+            with needing("model", f"embedding.runtime is {chosen.runtime}"):
                 from lamina.models.onnx.model import OnnxModel  # noqa: PLC0415 - not every process embeds
-
+            try:
                 return OnnxModel(chosen, device, graphs)
-            except ImportError as error:
-                raise Misconfigured(
-                    f"embedding.runtime is {chosen.runtime}, but {error.name} is missing", "install lamina[model]"
-                ) from error
             except Misconfigured as error:
                 if not _may_fall_back(chosen, error, has_torch=has_torch):
                     raise

@@ -23,7 +23,7 @@ TEXTS = (
 )
 
 
-@pytest.fixture(params=["hashing", "minilm", "minilm_onnx"])
+@pytest.fixture(params=["hashing", "minilm", pytest.param("minilm_torch", marks=pytest.mark.torch)])
 def model(request: pytest.FixtureRequest) -> Model:
     found: Model = HashingModel() if request.param == "hashing" else request.getfixturevalue(request.param)
     return found
@@ -167,11 +167,12 @@ async def test_the_embedder_gives_each_text_its_own_chunks_and_row(model: Model)
     assert [len(found) for found in chunks] == [1, len(model.spans(long)), 1]
 
 
-def test_half_precision_points_where_full_precision_does(minilm: Model) -> None:
+@pytest.mark.torch
+def test_half_precision_points_where_full_precision_does(minilm_torch: Model) -> None:
     half = SentenceTransformerModel(SentenceTransformersSettings(precision="bfloat16"), "cpu")
     texts = ["We chose Postgres because it is boring and proven.", "мой кот", "a " * 200]
 
-    cosines = (half.encode(texts) * minilm.encode(texts)).sum(axis=1)
+    cosines = (half.encode(texts) * minilm_torch.encode(texts)).sum(axis=1)
 
-    assert half.identity == minilm.identity
+    assert half.identity == minilm_torch.identity
     assert cosines.min() > 0.999

@@ -5,6 +5,8 @@ import pytest
 
 from lamina.core.ports import Model
 
+pytestmark = pytest.mark.torch
+
 SENTENCES = (
     "We chose Postgres because it is boring and proven.",
     "мой кот любит рыбу и спит на подоконнике",
@@ -38,22 +40,22 @@ TEXTS += [((sentence + ". ") * length)[:length] for sentence in SENTENCES for le
 TEXTS += [f"{sentence} {number}" for sentence in SENTENCES for number in (7, 1_900, 123_456)]
 
 
-def test_two_hundred_texts_have_the_same_vectors_on_both_runtimes(minilm: Model, minilm_onnx: Model) -> None:
+def test_two_hundred_texts_have_the_same_vectors_on_both_runtimes(minilm_torch: Model, minilm: Model) -> None:
     assert len(TEXTS) > 200
 
-    assert np.abs(minilm.encode(TEXTS) - minilm_onnx.encode(TEXTS)).max() < 1e-5
+    assert np.abs(minilm_torch.encode(TEXTS) - minilm.encode(TEXTS)).max() < 1e-5
 
 
 @pytest.mark.parametrize("number", range(0, len(TEXTS), 9))
-def test_a_text_alone_has_the_same_vector_on_both_runtimes(minilm: Model, minilm_onnx: Model, number: int) -> None:
-    assert np.abs(minilm.encode([TEXTS[number]]) - minilm_onnx.encode([TEXTS[number]])).max() < 1e-5
+def test_a_text_alone_has_the_same_vector_on_both_runtimes(minilm_torch: Model, minilm: Model, number: int) -> None:
+    assert np.abs(minilm_torch.encode([TEXTS[number]]) - minilm.encode([TEXTS[number]])).max() < 1e-5
 
 
-def test_both_runtimes_are_one_model_to_the_stores(minilm: Model, minilm_onnx: Model) -> None:
-    assert minilm.identity == minilm_onnx.identity
+def test_both_runtimes_are_one_model_to_the_stores(minilm_torch: Model, minilm: Model) -> None:
+    assert minilm_torch.identity == minilm.identity
 
 
-def test_both_runtimes_cut_a_long_text_alike(minilm: Model, minilm_onnx: Model) -> None:
+def test_both_runtimes_cut_a_long_text_alike(minilm_torch: Model, minilm: Model) -> None:
     text = " ".join(f"{sentence} {number}." for number in range(60) for sentence in SENTENCES)
 
-    assert list(minilm.spans(text)) == list(minilm_onnx.spans(text))
+    assert list(minilm_torch.spans(text)) == list(minilm.spans(text))

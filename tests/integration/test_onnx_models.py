@@ -12,20 +12,32 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
 from lamina.core.ports import Model
 from lamina.errors import Misconfigured
 from lamina.models.onnx.encoder import batches
 from lamina.models.onnx.folder import identity_by_files
-from lamina.models.onnx.graph import _ACTIVATIONS, make_graph, read_encoder
+from lamina.models.onnx.graph import _ACTIVATIONS, _NAMES, make_graph, read_encoder
 from lamina.models.onnx.model import OnnxModel
 from lamina.models.packaged import model_path
 from lamina.models.sentence_transformers import SentenceTransformerModel
 from lamina.settings import PACKAGED_MODEL, SentenceTransformersSettings, load_settings
 from lamina.wiring.stores import build_model, model_identity
 
-SIZES = {"hidden_size": 24, "num_attention_heads": 3, "num_hidden_layers": 2, "intermediate_size": 40}
+CONFIG = {"vocab_size": 30522, "pad_token_id": 0, "max_position_embeddings": 80, "type_vocab_size": 2}
+WIDTH, INNER = 24, 40
+FEED_FORWARD = ((INNER, WIDTH), (WIDTH, INNER))
+SIZES = {
+    "hidden_size": WIDTH,
+    "num_attention_heads": 3,
+    "num_hidden_layers": 2,
+    "intermediate_size": INNER,
+    "hidden_act": "gelu",
+    "layer_norm_eps": 1e-12,
+}
+DISTILBERT_SIZES = {"dim": WIDTH, "n_heads": 3, "n_layers": 2, "hidden_dim": INNER, "activation": "gelu"}
 TEXTS = ("", "tea", "The Cat sleeps on the warm windowsill [PAD] all day.", "мой кот", "long " * 90)
 TOKENIZER_FILES = ("tokenizer.json", "special_tokens_map.json", "vocab.txt")
 
@@ -37,14 +49,11 @@ def new_model(tmp_path: Path) -> Make:
     """Make a small model of random weights in a folder of its own."""
 
     def make(kind: str = "bert", pooling: Mapping[str, Any] | None = None, **config: Any) -> Path:
-        import torch
-        from transformers import AutoConfig, AutoModel
-
-        torch.manual_seed(len(kind))
-        sizes = {"dim": 24, "n_heads": 3, "n_layers": 2, "hidden_dim": 40} if kind == "distilbert" else SIZES
-        given = {"vocab_size": 30522, "pad_token_id": 0, "max_position_embeddings": 80, **sizes, **config}
         folder = tmp_path / "model"
-        AutoModel.from_config(AutoConfig.for_model(kind, **given)).save_pretrained(folder)
+        folder.mkdir()
+        given = CONFIG | (DISTILBERT_SIZES if kind == "distilbert" else SIZES) | {"model_type": kind} | config
+        write(folder / "config.json", given)
+        save_file(random_weights(given), folder / "model.safetensors", metadata={"format": "pt"})
         for name in TOKENIZER_FILES:
             shutil.copy(Path(model_path(PACKAGED_MODEL)) / name, folder / name)
         write(folder / "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": "[PAD]"})
@@ -61,6 +70,25 @@ def new_model(tmp_path: Path) -> Make:
 def no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have no graph checked against torch, which takes seconds; the check has tests of its own."""
     monkeypatch.setattr("lamina.models.onnx.model.is_torch_installed", lambda: False)
+
+
+def random_weights(config: Mapping[str, Any]) -> dict[str, NDArray[np.float32]]:
+    """Weights of every part of an encoder, its norms included."""
+    random = np.random.default_rng(len(config["model_type"]))
+    names = _NAMES[config["model_type"]]
+    rows = (config["vocab_size"], config["max_position_embeddings"], config["type_vocab_size"])
+    tables = {name: (count, WIDTH) for name, count in zip(names["embeddings"], rows, strict=True) if name}
+    dense, norms = {}, [names["embeddings_norm"]]
+    for number in range(2):
+        prefix = f"{names['layer']}{number}."
+        dense |= {prefix + name: (WIDTH, WIDTH) for name in names["attention"]}
+        dense |= {prefix + name: shape for name, shape in zip(names["feed_forward"], FEED_FORWARD, strict=True)}
+        norms += [prefix + name for name in names["norms"]]
+    weights = {f"{name}.weight": random.normal(0, 0.5, shape) for name, shape in (tables | dense).items()}
+    weights |= {f"{name}.bias": random.normal(0, 0.5, shape[0]) for name, shape in dense.items()}
+    weights |= {f"{name}.weight": random.uniform(0.5, 1.5, WIDTH) for name in norms}
+    weights |= {f"{name}.bias": random.normal(0, 0.2, WIDTH) for name in norms}
+    return {name: array.astype(np.float32) for name, array in weights.items()}
 
 
 def module(number: int, path: str, kind: str) -> dict[str, Any]:
@@ -84,6 +112,7 @@ def apart(model: Model, folder: Path) -> float:
     return float(np.abs(model.encode(TEXTS) - SentenceTransformerModel(chosen(folder), "cpu").encode(TEXTS)).max())
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize(
     ("kind", "config"),
     [
@@ -96,11 +125,12 @@ def apart(model: Model, folder: Path) -> float:
     ],
 )
 def test_a_model_of_each_family_has_the_vectors_of_torch(new_model: Make, kind: str, config: dict[str, Any]) -> None:
-    folder = new_model(kind, initializer_range=0.5, **config)
+    folder = new_model(kind, **config)
 
     assert apart(opened(folder), folder) < 1e-5
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize(
     "flags",
     [
@@ -118,6 +148,7 @@ def test_a_model_is_pooled_as_its_own_files_say(new_model: Make, flags: dict[str
     assert apart(opened(folder), folder) < 1e-5
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("includes", [True, False])
 def test_a_default_prompt_stands_before_each_text(new_model: Make, includes: bool) -> None:
     folder = new_model(pooling={"pooling_mode_mean_tokens": True, "include_prompt": includes})
@@ -129,6 +160,7 @@ def test_a_default_prompt_stands_before_each_text(new_model: Make, includes: boo
     assert apart(opened(folder), folder) < 1e-5
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("kind", ["bfloat16", "float16"])
 def test_weights_in_half_precision_are_read(new_model: Make, kind: str) -> None:
     folder = new_model()
@@ -148,6 +180,7 @@ def test_weights_named_from_a_head_on_are_found(new_model: Make) -> None:
     assert np.array_equal(opened(folder).encode(TEXTS), plain)
 
 
+@pytest.mark.torch
 def test_a_bare_encoder_is_averaged_up_to_its_own_length(new_model: Make) -> None:
     folder = new_model()
     for name in ("modules.json", "sentence_bert_config.json"):
@@ -213,11 +246,11 @@ def test_a_graph_that_gives_other_vectors_than_the_recorded_ones_is_refused_and_
 
 
 def test_the_packaged_model_is_checked_and_one_without_recorded_vectors_says_that_it_is_not(
-    new_model: Make, minilm_onnx: OnnxModel, caplog: pytest.LogCaptureFixture
+    new_model: Make, minilm: OnnxModel, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = new_model()
 
-    assert minilm_onnx.report.checked == "recorded vectors"
+    assert minilm.report.checked == "recorded vectors"
     assert opened(folder).report.checked == "unchecked"
     assert opened(folder).report.checked == "unchecked"
     assert f"the ONNX graph of {folder} is unchecked" in caplog.text

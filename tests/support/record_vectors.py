@@ -1,4 +1,4 @@
-"""Write the recorded vectors of the packaged model anew: `python -m tests.support.record_vectors`."""
+"""Write the recorded vectors of the packaged model anew, with torch: `python -m tests.support.record_vectors`."""
 
 import numpy as np
 

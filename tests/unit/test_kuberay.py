@@ -241,9 +241,20 @@ def test_every_cluster_has_the_ray_that_lamina_is_tested_with() -> None:
 def test_every_image_is_of_this_release_and_its_python_is_one_lamina_supports() -> None:
     text = (ROOT / "Containerfile").read_text()
 
-    assert {container["image"].rpartition(":")[2] for container in containers()} == {__version__}
+    assert {container["image"].rpartition(":")[2] for container in containers()} == {__version__, f"{__version__}-gpu"}
     assert re.search(rf"--tag \S+:{re.escape(__version__)} ", text)
     assert re.search(r"^ARG BASE=python:3\.11-slim$", text, re.MULTILINE)
+
+
+def test_the_nodes_with_a_gpu_and_no_others_have_the_image_with_torch() -> None:
+    cluster = of_kind("RayService", "service.yaml")["spec"]["rayClusterConfig"]
+    gpus = {
+        container["image"]: group.get("resources", {}).get("GPU", "0") != "0"
+        for group in groups(cluster)
+        for container in group["template"]["spec"]["containers"]
+    }
+
+    assert {image.endswith("-gpu"): has_gpu for image, has_gpu in gpus.items()} == {True: True, False: False}
 
 
 def test_every_process_of_the_service_has_the_environment_that_measured_well() -> None:
