@@ -149,7 +149,7 @@ def lacks(monkeypatch: pytest.MonkeyPatch, library: str, *importers: str) -> Non
 def test_torch_is_missed_with_the_extra_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     lacks(monkeypatch, "torch", "nothing")
 
-    with pytest.raises(Misconfigured, match=r"runtime is torch, but torch is missing; install lamina\[gpu\]"):
+    with pytest.raises(Misconfigured, match=r"runs on torch, but torch is missing; install lamina\[gpu\]"):
         SentenceTransformerModel(SentenceTransformersSettings(), "cpu")
     with pytest.raises(Misconfigured, match=r"lamina\[gpu\]"):
         build_model(
