@@ -14,7 +14,7 @@ from tests.support.application import Application, running, settings_for
 pytestmark = pytest.mark.torch
 
 SAID = {
-    "Visitors sign the red book before they enter the signal tower": "which register do guests of a lighthouse fill in?",
+    "Visitors sign the red book before they enter the signal tower": "which register do guests of lighthouses fill in?",
     "The fog horn sounds twice every ninety seconds": "how often is the warning tone heard in mist?",
     "Lanterns are filled with rapeseed oil in winter": "what fuel do the lamps burn when it is cold?",
     "Das Boot liegt seit Montag am Nordkai": "Wo liegt das Boot?",
