@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from deployments import up
+from deployments.databases import Report
 from lamina.local import LocalService
 from lamina.settings import Settings
 
@@ -15,7 +16,7 @@ WANTED, DONE = "wanted", "done"
 POLL_INTERVAL_S = 0.1
 
 
-def run(settings: Settings, report: up.Report, on_ready: up.OnReady) -> None:
+def run(settings: Settings, report: Report, on_ready: up.OnReady) -> None:
     """Start everything, and deploy again at each request, until a signal.
 
     Args:
@@ -24,8 +25,8 @@ def run(settings: Settings, report: up.Report, on_ready: up.OnReady) -> None:
         on_ready: Called once it answers.
     """
 
-    def ready(service: LocalService, started_s: float) -> None:
-        on_ready(service, started_s)
+    def ready(service: LocalService, times: up.StartTimes) -> None:
+        on_ready(service, times)
         threading.Thread(target=_redeploy_when_asked, args=(settings, Path(os.environ[FOLDER])), daemon=True).start()
 
     up.run(settings, report, ready)

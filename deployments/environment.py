@@ -12,6 +12,7 @@ import socket
 from itertools import islice
 from pathlib import Path
 
+from deployments.fork_worker import FOLDER
 from deployments.loopback import ALONE
 from deployments.proxy_rules import server_variables
 from deployments.restarts import CALLBACK, write_haproxy
@@ -21,7 +22,7 @@ from lamina.settings import Settings
 DRAINING = "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S"
 # The addresses whose X-Forwarded-For uvicorn believes: HAProxy's, which sets it, and your own proxies'.
 FORWARDERS = "FORWARDED_ALLOW_IPS"
-INSTANCE = "LAMINA_INSTANCE_FOLDER"  # Every process of an instance carries it; the reaper looks for it.
+INSTANCE = FOLDER  # Every process of an instance carries it; the reaper looks for it.
 PORTS = range(20_000, 30_000)  # Below the ephemeral ports, above those of Ray's workers.
 _NODE_ID_CHARS = 56
 _LONGEST_SOCKET_PATH = 97  # HAProxy's own bound
@@ -49,6 +50,8 @@ def ray_environment(settings: Settings, folder: Path, *, ha_proxy: bool) -> dict
         "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": os.environ.get(DRAINING, "5"),
         # Ray starts workers at 15: serving would yield to every other process, and jobs would not yield to serving.
         "RAY_worker_niceness": "0",
+        # Those made ahead are of no job, and would need a fork server of their own.
+        "RAY_prestart_worker_first_driver": "0",
         "RAY_USAGE_STATS_ENABLED": "0",
         # Ray's name for a cluster of this machine alone: everything of it listens on the loopback address. An address
         # that it is told is not enough, since it takes the machine's own in place of 127.0.0.1.

@@ -1,6 +1,7 @@
 """`lamina up`: embedded Postgres and FalkorDB, Ray and the application, in the foreground, until a signal.
 
-Ray is imported inside functions: its flags must be in the environment first.
+They start side by side: the databases in a thread, Ray's processes and the fork server of its workers by themselves,
+while this process imports Ray. Ray is imported inside functions: its flags must be in the environment first.
 """
 
 import logging
@@ -12,40 +13,52 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-import psycopg
-
+from deployments.databases import Databases, Report
 from deployments.environment import can_run_ha_proxy, free_port, is_free, ray_environment, url_of
+from deployments.first_answer import LATER, FirstAnswer
 from deployments.preflight import refuse_contradictions
-from lamina.embedded import EmbeddedFalkorDB, EmbeddedPostgres
+from lamina.core.tiers import TIERS
+from lamina.embedded.child_process import die_with_parent
 from lamina.errors import Misconfigured, Unavailable
-from lamina.local import LocalService, data_dir_lock, ensure_local_key
-from lamina.settings import (
-    EmbeddedFalkorDBSettings,
-    EmbeddedPostgresSettings,
-    FalkorDBServerSettings,
-    GraphSettings,
-    PostgresServerSettings,
-    Settings,
-)
-from lamina.stores.postgres.migrate import migrate
-from lamina.stores.postgres.outbox import enqueue_all
+from lamina.local import LocalService, data_dir_lock
+from lamina.settings import Settings, served_tiers
 
-OBJECT_STORE_BYTES = 150 * 1024 * 1024
+if TYPE_CHECKING:
+    from deployments.local_ray import LocalRay
+
 WATCH_INTERVAL_S = 0.5
+START_STEP_S = 0.1
 SIGNAL_STEP_S = 0.05
 APPLICATION = "lamina"
 _LOOPBACK = "127.0.0.1"
-Report = Callable[[str], None]
-OnReady = Callable[[LocalService, float], None]
-"""Takes the running service and the seconds that its start took."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartTimes:
+    """Seconds since the start.
+
+    Args:
+        ray_s: How long Ray itself took: its processes and Serve, without the application.
+        first_answer_s: When the first search was answered, by words if the model was not loaded yet.
+        whole_answer_s: When the first search was answered by every part.
+    """
+
+    ray_s: float
+    first_answer_s: float
+    whole_answer_s: float
+
+
+OnReady = Callable[[LocalService, StartTimes], None]
+"""Takes the running service and the times of its start."""
 
 
 def run(settings: Settings, report: Report, on_ready: OnReady) -> None:
-    """Start everything, call ``on_ready``, and serve until SIGINT or SIGTERM.
+    """Start everything, call ``on_ready`` once every part answers, and serve until SIGINT or SIGTERM.
 
     Raises:
         Misconfigured: If the configuration contradicts the data or the machine.
@@ -57,17 +70,30 @@ def run(settings: Settings, report: Report, on_ready: OnReady) -> None:
         stop = stack.enter_context(StopSignal())
         stack.enter_context(data_dir_lock(settings.data_dir))
         _refuse_taken_port(settings)
-        postgres, server = _start_postgres(settings, stack, report)
-        url = server.direct_url or server.url
-        migrate(url)
-        falkordb, graph = _start_graph(settings, stack, report)
-        key = ensure_local_key(settings.data_dir, url)
-        servers = {"postgres": server, "graph": graph, "data_dir": settings.data_dir.resolve()}
-        address = _start_serving(settings.model_copy(update=servers), stack, report, stop)
+        folder, ha_proxy = _prepare(settings, stack, report)
+        databases = stack.enter_context(Databases(settings, report))
+        report("starting ray")
+        starting_ray = time.monotonic()
+        ray = _start_ray(settings, folder, stack)
+        databases.refuse_failure()
+        address = _start_serve(settings, ha_proxy=ha_proxy)
+        ray_s = time.monotonic() - starting_ray
+        stop.listen()  # Ray has put its own handlers in the place of ours
+        stop.check()
+        complete, key = databases.started()
+        report(f"starting the deployments; ray tells its metrics at {ray.metrics_url()}")
+        _deploy(complete)
+        stop.listen()
         service = LocalService(url=address, key=key, pid=os.getpid())
+        off = TIERS.keys() - set(served_tiers(settings))
+        revivals = databases.revivals()
+        first_s = _wait_for(FirstAnswer(service, LATER | off), revivals, ray, stop) - begin
         stack.enter_context(service.announced(settings.data_dir))
-        on_ready(service, time.monotonic() - begin)
-        _watch([_revive_postgres(postgres, report), _revive_graph(falkordb, url, report)], stop)
+        report(f"the first search is answered at {address}")
+        whole_s = _wait_for(FirstAnswer(service, off), revivals, ray, stop) - begin
+        on_ready(service, StartTimes(ray_s=ray_s, first_answer_s=first_s, whole_answer_s=whole_s))
+        while not stop.wait(WATCH_INTERVAL_S):
+            _watch(revivals, ray)
         report("stopping")
 
 
@@ -118,34 +144,8 @@ def _refuse_taken_port(settings: Settings) -> None:
         raise Misconfigured(f"port {port} of {host} is taken", "stop what listens there, or choose another --port")
 
 
-def _start_postgres(
-    settings: Settings, stack: ExitStack, report: Report
-) -> tuple[EmbeddedPostgres | None, PostgresServerSettings]:
-    match settings.postgres:
-        case PostgresServerSettings() as chosen:
-            return None, chosen
-        case EmbeddedPostgresSettings() as chosen:
-            report("starting postgres")
-            postgres = EmbeddedPostgres(settings.data_dir / "postgres", chosen)
-            stack.callback(postgres.stop)
-            return postgres, PostgresServerSettings(url=postgres.start())
-
-
-def _start_graph(settings: Settings, stack: ExitStack, report: Report) -> tuple[EmbeddedFalkorDB | None, GraphSettings]:
-    match settings.graph:
-        case EmbeddedFalkorDBSettings() as chosen:
-            report("starting falkordb")
-            falkordb = EmbeddedFalkorDB(settings.data_dir / "graph", chosen)
-            stack.callback(falkordb.stop)
-            url = falkordb.start()
-            if falkordb.set_aside:
-                report(f"falkordb could not load its data, which are in {falkordb.set_aside} now; the graph is rebuilt")
-            return falkordb, FalkorDBServerSettings(url=url, connections=chosen.connections)
-        case chosen:
-            return None, chosen
-
-
-def _start_serving(settings: Settings, stack: ExitStack, report: Report, stop: StopSignal) -> str:
+def _prepare(settings: Settings, stack: ExitStack, report: Report) -> tuple[Path, bool]:
+    """Set Ray's flags, and start what forks its workers; return the instance's folder, and whether HAProxy serves."""
     # Of a short name: Ray and HAProxy put sockets deep below it, whose paths are limited.
     folder = Path(tempfile.mkdtemp(prefix="lm-"))
     stack.callback(_start_reaper(folder))
@@ -153,81 +153,97 @@ def _start_serving(settings: Settings, stack: ExitStack, report: Report, stop: S
     if settings.serve.ha_proxy and not ha_proxy:
         report("HAProxy cannot run here; the Python proxy, which is slower, takes its place")
     os.environ.update(ray_environment(settings, folder, ha_proxy=ha_proxy))
-    report("starting ray")
-    _start_ray(settings, folder)
-    stack.callback(_stop_ray)
-    stop.listen()  # Ray has put its own handlers in the place of ours
-    stop.check()
-    report(f"starting the deployments; ray tells its metrics at {_metrics_url()}")
-    address = _deploy(settings, ha_proxy=ha_proxy)
-    stop.listen()
-    stop.check()
-    return address
+    stack.callback(_start_fork_server(folder))
+    return folder, ha_proxy
 
 
-def _start_ray(settings: Settings, folder: Path) -> None:
-    import ray  # noqa: PLC0415 - after the environment is set
-
-    ray.init(
-        address="local",
-        namespace="lamina",
-        num_cpus=settings.serve.num_cpus,
-        object_store_memory=OBJECT_STORE_BYTES,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level=logging.ERROR,
-        configure_logging=False,
-        _temp_dir=str(folder / "ray"),
+def _start_fork_server(folder: Path) -> Callable[[], None]:
+    """Start the process that forks Ray's workers; the returned function ends it."""
+    server = subprocess.Popen(  # noqa: S603 - our own module
+        [sys.executable, "-P", "-m", "deployments.fork_server", str(folder)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        # Its forks compute in one thread, and it must have no other.
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        preexec_fn=die_with_parent(os.getpid(), signal.SIGTERM),  # noqa: PLW1509 - calls one system call
+        process_group=0,
     )
 
+    def end() -> None:
+        server.terminate()
+        server.wait()
 
-def _metrics_url() -> str:
-    import ray  # noqa: PLC0415 - after the environment is set
-
-    (node,) = ray.nodes()  # type: ignore[no-untyped-call]  # Ray's own gap
-    return f"{url_of(node['NodeManagerAddress'], node['MetricsExportPort'])}/metrics"
+    return end
 
 
-def _deploy(settings: Settings, *, ha_proxy: bool) -> str:
+def _start_ray(settings: Settings, folder: Path, stack: ExitStack) -> "LocalRay":
+    from deployments.local_ray import LocalRay  # noqa: PLC0415 - after the environment is set
+
+    ray = LocalRay(folder, settings.serve.num_cpus)
+    stack.callback(ray.stop)
+    return ray
+
+
+def _start_serve(settings: Settings, *, ha_proxy: bool) -> str:
     from ray import serve  # noqa: PLC0415 - after the environment is set
-
-    from deployments.app import build  # noqa: PLC0415
 
     port = settings.serve.port or free_port(settings.serve.host)
     logging.getLogger("ray.serve").setLevel(logging.WARNING)
     # HAProxy listens where the settings say, the replicas behind it where it alone reaches them.
     host = _LOOPBACK if ha_proxy else settings.serve.host
     serve.start(http_options=serve.HTTPOptions(host=host, port=port))
-    try:
-        serve.run(build(settings), name=APPLICATION, route_prefix="/", logging_config={"enable_access_log": False})
-    except RuntimeError as error:
-        raise Misconfigured(
-            f"the deployments do not start: {_reasons(error)}", "correct what the last line names"
-        ) from error
     return url_of(settings.serve.host, port)
 
 
-def _reasons(error: RuntimeError) -> str:
-    """Return the last message of each deployment that failed."""
-    from ray import serve  # noqa: PLC0415
+def _deploy(settings: Settings) -> None:
+    """Have the application started; it comes up while this process goes on."""
+    from ray import serve  # noqa: PLC0415 - after the environment is set
+
+    from deployments.app import build  # noqa: PLC0415
+
+    target = serve.RunTarget(
+        build(settings), name=APPLICATION, route_prefix="/", logging_config={"enable_access_log": False}
+    )
+    serve.run_many([target], wait_for_ingress_deployment_creation=False, wait_for_applications_running=False)
+
+
+def _wait_for(answer: FirstAnswer, revivals: Sequence[Callable[[], None]], ray: "LocalRay", stop: StopSignal) -> float:
+    """Return when a first search was answered, by the monotonic clock.
+
+    Raises:
+        Misconfigured: If the deployments do not start.
+    """
+    while not answer.has_come():
+        if stop.wait(START_STEP_S):
+            raise KeyboardInterrupt
+        _watch(revivals, ray)
+        _refuse_failed_deployments()
+    return time.monotonic()
+
+
+def _watch(revivals: Sequence[Callable[[], None]], ray: "LocalRay") -> None:
+    for revive in revivals:
+        revive()
+    if ray.is_gone():
+        raise Unavailable("ray", "one of its processes ended; start Lamina again, nothing acknowledged is lost")
+
+
+def _refuse_failed_deployments() -> None:
+    from ray import serve  # noqa: PLC0415 - after the environment is set
 
     application = serve.status().applications.get(APPLICATION)
-    deployments = application.deployments.items() if application else ()
-    messages = (f"{name}: {_last_line(item.message)}" for name, item in deployments if item.message)
-    return "; ".join(messages) or _last_line(str(error))
+    if application is None or application.status != "DEPLOY_FAILED":
+        return
+    deployments = application.deployments.items()
+    messages = [f"{name}: {_last_line(item.message)}" for name, item in deployments if item.message]
+    reasons = "; ".join(messages) or _last_line(application.message)
+    raise Misconfigured(f"the deployments do not start: {reasons}", "correct what the last line names")
 
 
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if "Error" in line or "lamina." in line]
     return (errors or lines or [text])[-1]
-
-
-def _stop_ray() -> None:
-    # Everything acknowledged is durable: draining replicas first would cost seconds and win nothing.
-    import ray  # noqa: PLC0415
-
-    ray.shutdown()
 
 
 def _start_reaper(folder: Path) -> Callable[[], None]:
@@ -242,57 +258,3 @@ def _start_reaper(folder: Path) -> Callable[[], None]:
         reaper.communicate()
 
     return release
-
-
-def _watch(revivals: Sequence[Callable[[], None]], stop: StopSignal) -> None:
-    while not stop.wait(WATCH_INTERVAL_S):
-        for revive in revivals:
-            revive()
-        if _ray_is_gone():
-            raise Unavailable("ray", "one of its processes ended; start Lamina again, nothing acknowledged is lost")
-
-
-def _revive_postgres(postgres: EmbeddedPostgres | None, report: Report) -> Callable[[], None]:
-    def revive() -> None:
-        if postgres is not None and _was_revived(postgres, "postgres", report):
-            report("postgres ended and was started again")
-
-    return revive
-
-
-def _revive_graph(falkordb: EmbeddedFalkorDB | None, postgres_url: str, report: Report) -> Callable[[], None]:
-    """Return a function that restarts FalkorDB if it ended and, where its data were lost, has the graph rebuilt."""
-    is_lost = False
-
-    def revive() -> None:
-        nonlocal is_lost
-        if falkordb is not None and _was_revived(falkordb, "falkordb", report):
-            is_lost = is_lost or falkordb.is_new
-            report(f"falkordb ended and was started again{', empty; the graph is rebuilt' if is_lost else ''}")
-        if is_lost:
-            is_lost = not _enqueue_graph(postgres_url)
-
-    return revive
-
-
-def _enqueue_graph(postgres_url: str) -> bool:
-    try:
-        enqueue_all(postgres_url, "graph")
-    except psycopg.OperationalError:
-        return False  # Postgres ended with it, and is started again first.
-    return True
-
-
-def _was_revived(server: EmbeddedPostgres | EmbeddedFalkorDB, name: str, report: Report) -> bool:
-    try:
-        return server.ensure_running()
-    except Misconfigured as error:
-        report(f"{name} does not start again yet: {error}")
-        return False
-
-
-def _ray_is_gone() -> bool:
-    from ray._private import worker  # noqa: PLC0415 - Ray has no public way to ask for its own processes
-
-    node = worker._global_node  # noqa: SLF001
-    return node is None or bool(node.dead_processes())

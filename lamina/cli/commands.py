@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import typer
 from rich.logging import RichHandler
@@ -51,6 +51,22 @@ def main() -> None:
     guarded(app)
 
 
+class StartTimes(Protocol):
+    """What the start of an application took, in seconds."""
+
+    @property
+    def ray_s(self) -> float:
+        """Of Ray itself: its processes and Serve, without the application."""
+
+    @property
+    def first_answer_s(self) -> float:
+        """To the first answer, by words if the model was not loaded yet."""
+
+    @property
+    def whole_answer_s(self) -> float:
+        """To the first answer of every part."""
+
+
 @app.command()
 def up(
     config: ConfigOption = None,
@@ -72,8 +88,10 @@ def up(
     def report(line: str) -> None:
         console.print(f"[dim]{time.monotonic() - begin:5.1f} s[/]  {escape(line)}", highlight=False)
 
-    def on_ready(service: LocalService, started_s: float) -> None:
-        console.print(f"[bold green]Lamina {__version__}[/] answers at [bold]{service.url}[/] after {started_s:.1f} s")
+    def on_ready(service: LocalService, times: StartTimes) -> None:
+        first, whole, ray = times.first_answer_s, times.whole_answer_s, times.ray_s
+        console.print(f"[bold green]Lamina {__version__}[/] answers at [bold]{service.url}[/] after {first:.1f} s")
+        console.print(f"  whole after {whole:.1f} s; Ray itself took {ray:.1f} s of it", style="dim", highlight=False)
         console.print(f"  key   {service.key}", highlight=False, soft_wrap=True)
         console.print(f"  docs  {service.url}/docs", highlight=False)
         if with_sample:

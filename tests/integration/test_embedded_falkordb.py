@@ -17,7 +17,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from deployments.up import _revive_graph
+from deployments.databases import revive_graph
 from lamina.core.links import Link, Node, NodeLabel
 from lamina.core.ports import Change
 from lamina.embedded import EmbeddedFalkorDB
@@ -181,7 +181,7 @@ async def test_a_server_that_is_revived_without_its_data_is_filled_again(
 ) -> None:
     said: list[str] = []
     note = insert_message(database)
-    revive = _revive_graph(server, database, said.append)
+    revive = revive_graph(server, database, said.append)
     revive()
     untouched = queued(database)
     kill(server)

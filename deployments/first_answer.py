@@ -1,0 +1,45 @@
+"""Whether a service that starts answers a search yet."""
+
+from collections.abc import Collection
+
+import httpx
+
+from lamina.core.tiers import TIERS, TierName
+from lamina.local import LocalService
+from lamina.search.query_embedding import EMBEDDER
+
+# Of nobody: what a search finds counts as a hit.
+WORKSPACE = "lamina-start"
+QUESTION = "first answer"
+PATIENCE_S = 5.0
+_GRAPH: TierName = "graph"
+LATER = frozenset({EMBEDDER, *TIERS[_GRAPH].sources})
+"""What a first answer may lack: then the words of what was stored before are found all the same."""
+
+
+class FirstAnswer:
+    """Searches until the first answer comes.
+
+    Args:
+        service: The service that starts.
+        may_miss: The parts that need not answer.
+    """
+
+    def __init__(self, service: LocalService, may_miss: Collection[str]) -> None:
+        self._url = f"{service.url}/v1/search"
+        self._headers = {"Authorization": f"Bearer {service.key}"}
+        self._may_miss = frozenset(may_miss)
+
+    def has_come(self) -> bool:
+        """Search once; report whether every part answered that must."""
+        try:
+            answer = httpx.post(
+                self._url,
+                json={"query": QUESTION, "workspace": WORKSPACE},
+                headers=self._headers,
+                timeout=PATIENCE_S,
+                trust_env=False,
+            )
+        except httpx.TransportError:
+            return False  # Nothing listens yet.
+        return answer.is_success and set(answer.json()["degraded"]) <= self._may_miss
