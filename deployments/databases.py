@@ -56,9 +56,12 @@ class Databases:
         self._thread.shutdown()
 
     def refuse_failure(self) -> None:
-        """Raise the error of a start that has failed already."""
-        if self._starting is not None and self._starting.done():
-            self._starting.result()
+        """Raise the error of a start that has failed already; a server's is waited for, since it comes at once."""
+        if isinstance(self._settings.postgres, PostgresServerSettings) or self._has_started():
+            self.started()
+
+    def _has_started(self) -> bool:
+        return self._starting is not None and self._starting.done()
 
     def started(self) -> tuple[Settings, str]:
         """Wait for them; return the settings with their addresses, and the local key.

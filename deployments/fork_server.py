@@ -69,8 +69,11 @@ class Order(NamedTuple):
 def listen(path: Path) -> socket.socket:
     """Return a socket that callers may connect to from now on, even before anybody accepts them."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    listener.bind(str(path))
+    draft = path.with_suffix(".draft")
+    listener.bind(str(draft))
     listener.listen()
+    # Now: who finds a socket that nobody listens on yet is refused.
+    draft.rename(path)
     return listener
 
 

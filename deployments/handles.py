@@ -4,6 +4,7 @@ Calls that queue while others are in flight travel together: one hop carries up 
 again one by one: no tenant's call fails by another one's, or is told of it.
 """
 
+import asyncio
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -34,6 +35,8 @@ MAX_IN_FLIGHT = 4
 # A long text keeps its hop for many seconds, and takes no short one along.
 MAX_WRITES_IN_FLIGHT = 16
 CHARS_PER_CALL = 500
+# A replica answers a ping within some milliseconds, also on a busy machine.
+FIRST_REPLICA_S = 0.3
 # Ray's transport takes 4 MiB: a batch of long notes beyond it would never be applied, nor anybody's after it.
 MAX_APPLY_BYTES = 2 * 1024 * 1024
 
@@ -94,6 +97,8 @@ class EmbedderHandle(RemoteDeployment):
 
     def __init__(self, handle: DeploymentHandle[Any]) -> None:
         super().__init__(handle, "embedder")
+        self._has_answered = False
+        self._first_ping: asyncio.Task[None] | None = None
         # Each has its own: no hop with a question waits for one with a book.
         self._questions: Coalescer[tuple[str, ...], Sequence[tuple[Chunk, ...]]] = Coalescer(
             self._embed_questions, part="embedder", max_in_flight=MAX_IN_FLIGHT, is_sent_singly=True
@@ -107,7 +112,14 @@ class EmbedderHandle(RemoteDeployment):
         )
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one unit row a question: float32, shape (n, d)."""
+        """Return one unit row a question: float32, shape (n, d).
+
+        Raises:
+            Unavailable: Also at once while the first replica still loads its model: the words alone are searched then,
+                and nobody waits for the deadline.
+        """
+        if not self._has_answered:
+            await self._await_first_replica()
         spend(Resource.EMBEDDED_TOKENS, tokens_of(texts))
         return np.stack([mean_vector(chunks) for chunks in await self._questions.submit(tuple(texts))])
 
@@ -115,6 +127,15 @@ class EmbedderHandle(RemoteDeployment):
         """Return the embedded chunks of each text."""
         spend(Resource.EMBEDDED_TOKENS, tokens_of(texts))
         return await self._calls.submit(tuple(texts)) if texts else []
+
+    async def _await_first_replica(self) -> None:
+        if self._first_ping is None or self._first_ping.done():
+            self._first_ping = asyncio.create_task(self.ping())
+        done, _ = await asyncio.wait({self._first_ping}, timeout=FIRST_REPLICA_S)
+        if not done:
+            raise Unavailable("embedder", "its model is still being loaded")
+        # If it failed, the question itself is told why.
+        self._has_answered = self._first_ping.exception() is None
 
     async def _embed_questions(self, calls: Sequence[tuple[str, ...]]) -> Sequence[Sequence[tuple[Chunk, ...]]]:
         try:

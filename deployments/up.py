@@ -72,6 +72,7 @@ def run(settings: Settings, report: Report, on_ready: OnReady) -> None:
         _refuse_taken_port(settings)
         folder, ha_proxy = _prepare(settings, stack, report)
         databases = stack.enter_context(Databases(settings, report))
+        databases.refuse_failure()
         report("starting ray")
         starting_ray = time.monotonic()
         ray = _start_ray(settings, folder, stack)

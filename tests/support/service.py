@@ -97,6 +97,11 @@ def _wide_main() -> None:
 
 def start(data_dir: Path, *arguments: str, **settings: str) -> Running:
     """Start `lamina up` on a free port and return once it is announced and ready."""
+    return until_it_says("serving;", *launch(data_dir, *arguments, **settings))
+
+
+def launch(data_dir: Path, *arguments: str, **settings: str) -> tuple[subprocess.Popen[str], Path, Path]:
+    """Start `lamina up` on a free port; return its process, its data directory and the file of its output."""
     data_dir.mkdir(parents=True, exist_ok=True)
     output = data_dir / f"up-{time.monotonic_ns()}.log"
     with output.open("w") as log:
@@ -108,10 +113,15 @@ def start(data_dir: Path, *arguments: str, **settings: str) -> Running:
             cwd=ROOT,
             env=environment(data_dir) | settings,
         )
+    return process, data_dir, output
+
+
+def until_it_says(words: str, process: subprocess.Popen[str], data_dir: Path, output: Path) -> Running:
+    """Return the instance once it is announced and its output has these words."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline and process.poll() is None:
         found = find_service(data_dir)
-        if found is not None and found.pid == process.pid and "serving;" in output.read_text():
+        if found is not None and found.pid == process.pid and words in output.read_text():
             return Running(process, data_dir, found, output)
         time.sleep(0.1)
     process.kill()

@@ -85,6 +85,42 @@ async def test_a_short_write_waits_for_no_book_of_another() -> None:
     assert was_busy
 
 
+class Loading(Replicas):
+    """Has a replica that answers nothing before its model is loaded."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.loaded = asyncio.Event()
+
+    def __getattr__(self, method: str) -> Any:
+        answer = super().__getattr__(method).remote
+
+        async def remote(*arguments: Any) -> Any:
+            await self.loaded.wait()
+            return await answer(*arguments)
+
+        return SimpleNamespace(remote=remote)
+
+
+async def test_questions_wait_for_no_model_that_is_still_loaded_and_writes_do() -> None:
+    replica = Loading()
+    handle = EmbedderHandle(replica)  # type: ignore[arg-type]
+
+    written = asyncio.create_task(handle.embed_chunks(["tea"]))
+    refused = await asyncio.gather(*(handle.embed(["who?"]) for _ in range(3)), return_exceptions=True)
+    was_waiting = not written.done()
+    replica.loaded.set()
+    chunks = await written
+    rows = [await handle.embed(["who?"]) for _ in range(2)]
+
+    assert [str(error) for error in refused] == [
+        "embedder is not available: its model is still being loaded; retry in 1 s"
+    ] * 3
+    assert was_waiting
+    assert len(chunks) == 1
+    assert [row.shape for row in rows] == [(1, 384)] * 2
+
+
 class Older:
     """A replica of the version before, which has no queue for questions."""
 

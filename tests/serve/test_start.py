@@ -1,0 +1,44 @@
+"""The start of `lamina up` on a real Ray: what it answers while its model is not there yet."""
+
+import os
+import re
+
+from tests.support.scratch import new_folder
+from tests.support.service import command_line, descendants, launch, running_service, until_it_says
+
+
+def test_what_was_stored_before_is_found_by_its_words_while_the_model_is_loaded() -> None:
+    with new_folder() as folder:
+        with running_service(folder) as before, before.client(workspace="house") as client:
+            client.add("The spare key hangs behind the barometer")
+            client.record([{"content": "The boiler was serviced by Novak in March."}], session="boiler")
+        (origin,) = folder.glob("models/*/origin.json")
+        was = origin.read_text()
+        # Who reads it waits until somebody writes to it: a model that is loaded for as long as this test likes.
+        origin.unlink()
+        os.mkfifo(origin)
+        started = launch(folder)
+        early = until_it_says("the first search is answered", *started)
+
+        with early.client(workspace="house") as client:
+            answers = [client.search(question) for question in ("spare key barometer", "boiler serviced Novak")]
+            said_early = early.output.read_text()
+            origin.write_text(was)
+            whole = until_it_says("serving;", *started)
+            later = client.search("where does the spare key hang?")
+        processes = [command_line(pid) for pid in descendants(whole.process.pid)]
+        whole.stop()
+
+    assert [answer["degraded"] for answer in answers] == [["embedder"], ["embedder"]]
+    assert "barometer" in answers[0]["results"][0]["content"]
+    assert "Novak" in answers[1]["results"][0]["content"]
+    assert "serving;" not in said_early
+    assert later["degraded"] == []
+    times = re.search(
+        r"after ([\d.]+) s\s+whole after ([\d.]+) s; Ray itself took ([\d.]+) s", whole.output.read_text()
+    )
+    assert times is not None
+    first_s, whole_s, ray_s = map(float, times.groups())
+    assert 0 < ray_s < first_s <= whole_s
+    left_out = ("dashboard.py", "monitor.py", "default_worker.py")
+    assert [line for line in processes if any(name in line for name in left_out)] == []
