@@ -18,6 +18,7 @@ from benchmarks import (
     retrieval,
     rollout,
     scaling,
+    start,
 )
 from benchmarks.report import errors
 from lamina.errors import LaminaError
@@ -40,6 +41,7 @@ app.command("scaling")(scaling.measure)
 app.command("rollout")(rollout.measure)
 app.command("hostile")(hostile.measure)
 app.command("abuse")(abuse.measure)
+app.command("start")(start.measure)
 
 
 def main() -> None:

@@ -36,15 +36,25 @@ def processes(root: int | None = None) -> list[Process]:
 
 def memory_mb() -> float:
     """Return the memory of all processes below this one in MB; shared pages count once (PSS)."""
-    return sum(_pss_kb(item.pid) for item in processes()) / 1024
+    return sum(pss_mb(item.pid) for item in processes())
 
 
-def _pss_kb(pid: int) -> int:
+def pss_mb(pid: int) -> float:
+    """Return the memory of a process in MB, with its part of shared pages; 0 if it has ended."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except OSError:  # it has ended
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
+    except OSError:
+        return 0.0
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:")), 0.0)
+
+
+def cpu_s(pid: int) -> float:
+    """Return the seconds of CPU that a process has used; 0 if it has ended."""
+    try:
+        ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    except OSError:
+        return 0.0
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
 def pids(part: str) -> list[int]:

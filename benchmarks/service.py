@@ -83,7 +83,8 @@ def _announced(process: subprocess.Popen[bytes], data_dir: Path, log: Path) -> E
         if process.poll() is not None:
             raise Unavailable("lamina", f"`lamina up` ended with {process.returncode}: {_tail(log)}")
         found = find_service(data_dir)
-        if found is not None:
+        # It is announced with its first answer, and measured once every part answers.
+        if found is not None and b"serving;" in log.read_bytes():
             stage(f"lamina answers at {found.url} after {time.monotonic() - begin:.1f} s")
             return Endpoint(found.url, found.key)
         time.sleep(POLL_INTERVAL_S)
