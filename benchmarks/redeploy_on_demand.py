@@ -53,7 +53,8 @@ def _redeploy(settings: Settings) -> float:
     from ray import serve  # noqa: PLC0415 - Ray's flags must be in the environment first
 
     from deployments.app import build  # noqa: PLC0415
+    from deployments.starter import APPLICATION  # noqa: PLC0415
 
     begin = time.monotonic()
-    serve.run(build(settings), name=up.APPLICATION, route_prefix="/", logging_config={"enable_access_log": False})
+    serve.run(build(settings), name=APPLICATION, route_prefix="/", logging_config={"enable_access_log": False})
     return time.monotonic() - begin

@@ -121,6 +121,7 @@ def become(caller: socket.socket) -> NoReturn:
     code = 1
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.setpgrp()  # Ray ends a worker with its whole group, which must not be that of all others.
         message, descriptors, _, _ = socket.recv_fds(caller, MAX_ORDER_BYTES, STDIO)
         order = Order(*json.loads(message))
         for number, descriptor in enumerate(descriptors):

@@ -4,7 +4,6 @@ They start side by side: the databases in a thread, Ray's processes and the fork
 while this process imports Ray. Ray is imported inside functions: its flags must be in the environment first.
 """
 
-import logging
 import os
 import signal
 import subprocess
@@ -14,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Self
@@ -30,11 +30,11 @@ from lamina.settings import Settings, served_tiers
 
 if TYPE_CHECKING:
     from deployments.local_ray import LocalRay
+    from deployments.starter import RemoteStarter
 
 WATCH_INTERVAL_S = 0.5
-START_STEP_S = 0.1
+START_STEP_S = 0.2
 SIGNAL_STEP_S = 0.05
-APPLICATION = "lamina"
 _LOOPBACK = "127.0.0.1"
 
 
@@ -77,24 +77,27 @@ def run(settings: Settings, report: Report, on_ready: OnReady) -> None:
         starting_ray = time.monotonic()
         ray = _start_ray(settings, folder, stack)
         databases.refuse_failure()
-        address = _start_serve(settings, ha_proxy=ha_proxy)
+        starter, address = _start_serve(settings, ha_proxy=ha_proxy)
         ray_s = time.monotonic() - starting_ray
         stop.listen()  # Ray has put its own handlers in the place of ours
         stop.check()
         complete, key = databases.started()
         report(f"starting the deployments; ray tells its metrics at {ray.metrics_url()}")
-        _deploy(complete)
-        stop.listen()
+        starter.deploy(complete)
         service = LocalService(url=address, key=key, pid=os.getpid())
         off = TIERS.keys() - set(served_tiers(settings))
-        revivals = databases.revivals()
-        first_s = _wait_for(FirstAnswer(service, LATER | off), revivals, ray, stop) - begin
+        watch = partial(_watch, databases.revivals(), ray)
+        first_s = _wait_for(FirstAnswer(service, LATER | off), starter, watch, stop) - begin
         stack.enter_context(service.announced(settings.data_dir))
         report(f"the first search is answered at {address}")
-        whole_s = _wait_for(FirstAnswer(service, off), revivals, ray, stop) - begin
+        whole_s = _wait_for(FirstAnswer(service, off), starter, watch, stop) - begin
+        while not starter.has_deployed():  # What no search needs may still come: the indexer.
+            stop.wait(START_STEP_S)
+            stop.check()
+            watch()
         on_ready(service, StartTimes(ray_s=ray_s, first_answer_s=first_s, whole_answer_s=whole_s))
         while not stop.wait(WATCH_INTERVAL_S):
-            _watch(revivals, ray)
+            watch()
         report("stopping")
 
 
@@ -185,40 +188,27 @@ def _start_ray(settings: Settings, folder: Path, stack: ExitStack) -> "LocalRay"
     return ray
 
 
-def _start_serve(settings: Settings, *, ha_proxy: bool) -> str:
-    from ray import serve  # noqa: PLC0415 - after the environment is set
+def _start_serve(settings: Settings, *, ha_proxy: bool) -> tuple["RemoteStarter", str]:
+    from deployments.starter import RemoteStarter  # noqa: PLC0415 - after the environment is set
 
     port = settings.serve.port or free_port(settings.serve.host)
-    logging.getLogger("ray.serve").setLevel(logging.WARNING)
+    starter = RemoteStarter()
     # HAProxy listens where the settings say, the replicas behind it where it alone reaches them.
-    host = _LOOPBACK if ha_proxy else settings.serve.host
-    serve.start(http_options=serve.HTTPOptions(host=host, port=port))
-    return url_of(settings.serve.host, port)
+    starter.start_serve(_LOOPBACK if ha_proxy else settings.serve.host, port)
+    return starter, url_of(settings.serve.host, port)
 
 
-def _deploy(settings: Settings) -> None:
-    """Have the application started; it comes up while this process goes on."""
-    from ray import serve  # noqa: PLC0415 - after the environment is set
-
-    from deployments.app import build  # noqa: PLC0415
-
-    target = serve.RunTarget(
-        build(settings), name=APPLICATION, route_prefix="/", logging_config={"enable_access_log": False}
-    )
-    serve.run_many([target], wait_for_ingress_deployment_creation=False, wait_for_applications_running=False)
-
-
-def _wait_for(answer: FirstAnswer, revivals: Sequence[Callable[[], None]], ray: "LocalRay", stop: StopSignal) -> float:
+def _wait_for(answer: FirstAnswer, starter: "RemoteStarter", watch: Callable[[], None], stop: StopSignal) -> float:
     """Return when a first search was answered, by the monotonic clock.
 
     Raises:
         Misconfigured: If the deployments do not start.
     """
     while not answer.has_come():
-        if stop.wait(START_STEP_S):
-            raise KeyboardInterrupt
-        _watch(revivals, ray)
-        _refuse_failed_deployments()
+        stop.wait(START_STEP_S)
+        stop.check()
+        watch()
+        starter.has_deployed()
     return time.monotonic()
 
 
@@ -227,24 +217,6 @@ def _watch(revivals: Sequence[Callable[[], None]], ray: "LocalRay") -> None:
         revive()
     if ray.is_gone():
         raise Unavailable("ray", "one of its processes ended; start Lamina again, nothing acknowledged is lost")
-
-
-def _refuse_failed_deployments() -> None:
-    from ray import serve  # noqa: PLC0415 - after the environment is set
-
-    application = serve.status().applications.get(APPLICATION)
-    if application is None or application.status != "DEPLOY_FAILED":
-        return
-    deployments = application.deployments.items()
-    messages = [f"{name}: {_last_line(item.message)}" for name, item in deployments if item.message]
-    reasons = "; ".join(messages) or _last_line(application.message)
-    raise Misconfigured(f"the deployments do not start: {reasons}", "correct what the last line names")
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    errors = [line for line in lines if "Error" in line or "lamina." in line]
-    return (errors or lines or [text])[-1]
 
 
 def _start_reaper(folder: Path) -> Callable[[], None]:

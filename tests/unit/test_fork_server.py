@@ -26,7 +26,7 @@ thread = threading.Thread(target=draw)
 thread.start()
 thread.join()
 print(json.dumps({
-    "pid": os.getpid(), "parent": os.getppid(), "arguments": sys.argv, "folder": os.getcwd(), "drawn": drawn,
+    "pid": os.getpid(), "group": os.getpgrp(), "parent": os.getppid(), "arguments": sys.argv, "folder": os.getcwd(), "drawn": drawn,
     "flag": os.environ["A_FLAG"], "job": os.environ["RAY_JOB_ID"],
     "has_serve": "ray.serve._private.replica" in sys.modules,
 }))
@@ -78,6 +78,7 @@ def test_a_worker_has_its_own_arguments_environment_folder_and_streams(folder: P
     assert (one["flag"], other["flag"]) == ("Ünë 1\n", "2")
     assert one["folder"] == str(folder)
     assert one["pid"] != other["pid"]
+    assert (one["group"], other["group"]) == (one["pid"], other["pid"])
     assert one["parent"] == other["parent"]
     assert one["has_serve"]
 
