@@ -26,7 +26,6 @@ from deployments.fork_worker import MAX_ORDER_BYTES, SERVER, STDIO, socket_of_jo
 from lamina.embedded.child_process import die_with_parent
 
 BEFORE_RAY = (
-    "aiohttp",
     "apscheduler.schedulers.asyncio",
     "deployments.api",
     "fastapi",

@@ -28,7 +28,6 @@ from lamina.settings import QdrantEdgeSettings, Settings, kept_projections, stor
 from lamina.stores.postgres.builds import list_tenants, order_build, served_store
 from lamina.stores.postgres.generations import Generation, active_generation
 from lamina.stores.postgres.outbox import Outbox
-from lamina.wiring.projections import build_projection
 from lamina.wiring.stores import build_pool, postgres_url
 
 ALL = "all"
@@ -113,6 +112,8 @@ async def fill_store(
     settings: Settings, name: ProjectionName, generation: Generation, report_page: Callable[[int], None]
 ) -> FillReport:
     """Have the store of the settings take over every memory, and compare it with Postgres."""
+    from lamina.wiring.projections import build_projection  # noqa: PLC0415 - imports the engines of the indexes
+
     async with build_pool(settings) as pool:
         built = build_projection(settings, name, generation)
         try:

@@ -12,7 +12,6 @@ from rich.markup import escape
 from lamina.cli.common import ConfigOption, DataDirOption, KeyOption, UrlOption, client_of, fail
 from lamina.cli.console import console, errors
 from lamina.core.erasures import hash_user
-from lamina.core.seals import faults_of, load_public_keys, parse_document
 from lamina.errors import InvalidInput
 
 app = typer.Typer(help="Receipts of erasures: fetch, check.", no_args_is_help=True)
@@ -52,6 +51,8 @@ def verify(
     user: Annotated[str | None, typer.Option("--user", "-u", help="The user that it should be about.")] = None,
 ) -> None:
     """Check a receipt offline; exit 1, with everything that is wrong, if it was changed or is about somebody else."""
+    from lamina.core.seals import faults_of, load_public_keys, parse_document  # noqa: PLC0415 - needs cryptography
+
     receipt = parse_document(_text(file))
     faults = faults_of(receipt, load_public_keys(_text(key)))
     if not faults and user is not None and not _is_about(receipt, user):

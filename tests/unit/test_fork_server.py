@@ -26,7 +26,8 @@ thread = threading.Thread(target=draw)
 thread.start()
 thread.join()
 print(json.dumps({
-    "pid": os.getpid(), "group": os.getpgrp(), "parent": os.getppid(), "arguments": sys.argv, "folder": os.getcwd(), "drawn": drawn,
+    "pid": os.getpid(), "group": os.getpgrp(), "parent": os.getppid(), "drawn": drawn,
+    "arguments": sys.argv, "folder": os.getcwd(),
     "flag": os.environ["A_FLAG"], "job": os.environ["RAY_JOB_ID"],
     "has_serve": "ray.serve._private.replica" in sys.modules,
 }))

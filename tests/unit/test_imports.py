@@ -1,0 +1,103 @@
+"""Which packages may be imported where a start, a command or a replica waits for it.
+
+Each is paid by everybody who waits. A new one that is needed is added here, with the cost in mind that the message names.
+"""
+
+import re
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from tests.support.service import ROOT
+
+CODE = """
+import sys
+{statement}
+loaded = {{name.split(".")[0] for name, module in list(sys.modules.items()) if module is not None}}
+print("loaded:", *loaded - set(sys.stdlib_module_names))
+"""
+OURS = {"lamina", "deployments", "actors", "jobs"}
+# The interpreter's own, and those of compiled packages.
+_RUNTIME = re.compile(
+    r"__\w+__|_distutils_hack|_sysconfigdata_\w+|_cython_\w+|cython_runtime|_cffi_backend|.*-linux-gnu"
+)
+
+CLIENT = {"annotated_types", "click", "httpx", "idna", "pydantic", "pydantic_core", "pygments", "rich"} | {
+    "typing_extensions",
+    "typing_inspection",
+}
+SETTINGS = {"dotenv", "numpy", "pydantic_settings", "regex", "uuid_utils", "yaml"}
+POSTGRES = {"pgvector", "psycopg", "psycopg_binary", "psycopg_pool", "tenacity"}
+CRON = {"apscheduler", "tzlocal"}
+COMMANDS = CLIENT | SETTINGS | POSTGRES | CRON | {"annotated_doc", "shellingham", "typer"}
+RAY = {"attr", "attrs", "certifi", "charset_normalizer", "colorama", "filelock", "google", "jsonschema"} | {
+    "jsonschema_specifications",
+    "msgpack",
+    "packaging",
+    "psutil",
+    "ray",
+    "referencing",
+    "requests",
+    "rpds",
+    "tqdm",
+    "urllib3",
+    "uvloop",
+}
+SERVE = {"annotated_doc", "anyio", "fastapi", "grpc", "grpc_reflection", "opentelemetry", "python_multipart"} | {
+    "sniffio",
+    "starlette",
+    "uvicorn",
+    "watchfiles",
+}
+BASE = (CLIENT - {"httpx", "pygments", "rich"}) | SETTINGS | POSTGRES | RAY
+REPLICA = BASE | SERVE
+SEARCH = {"cachetools", "qdrant_edge"}
+WRITE = CRON | {"_openssl", "cryptography", "fastapi_offline", "prometheus_client", "rfc8785"}
+MAY_BE_IMPORTED = {
+    "import lamina.client": CLIENT,
+    "# lamina --help\nsys.argv = ['lamina', '--help']\ntry:\n    import lamina.cli\n    lamina.cli.main()\n"
+    "except SystemExit:\n    pass": COMMANDS | {"attr", "markdown_it", "mdurl"},
+    "import lamina.cli, deployments.up": COMMANDS | {"starlette"},
+    "import lamina.cli, deployments.up, deployments.local_ray, deployments.starter": COMMANDS | RAY | {"starlette"},
+    "import deployments.fork_worker": set(),
+    "import deployments.embedder": REPLICA,
+    "import deployments.searcher": REPLICA | SEARCH,
+    "import deployments.indexer": REPLICA | SEARCH,
+    "import deployments.router": REPLICA | SEARCH | WRITE,
+    "import deployments.app": REPLICA | SEARCH | WRITE,
+    "import actors.cache": BASE,
+    "import actors.scheduler": BASE | CRON,
+}
+
+
+@pytest.mark.parametrize("statement", MAY_BE_IMPORTED, ids=lambda statement: statement.splitlines()[0])
+def test_nothing_is_imported_at_a_start_that_is_not_needed_there(statement: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", CODE.format(statement=statement)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    loaded = set(done.stdout.splitlines()[-1].removeprefix("loaded:").split())
+    packages = {name for name in loaded if not _RUNTIME.fullmatch(name)} - OURS
+    surplus = packages - MAY_BE_IMPORTED[statement]
+    cost_ms = milliseconds(done.stderr)
+    assert {name: f"{cost_ms[name]} ms" for name in surplus} == {}
+
+
+def milliseconds(importtime: str) -> Counter[str]:
+    """Return the time that each top-level package took to import."""
+    spent_us: Counter[str] = Counter()
+    for own, name in re.findall(r"^import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)$", importtime, re.MULTILINE):
+        spent_us[name.partition(".")[0]] += int(own)
+    return Counter({name: us // 1000 for name, us in spent_us.items()})
+
+
+def test_the_cost_of_an_import_is_told_by_package() -> None:
+    told = "import time: self [us] | cumulative | imported package\nimport time:      1500 |       9000 |   a.b\n"
+
+    assert milliseconds(told + "import time:      2600 |       2600 | a\n") == {"a": 4}
