@@ -1,6 +1,6 @@
 """Which packages may be imported where a start, a command or a replica waits for it.
 
-Each is paid by everybody who waits. A new one that is needed is added here, with the cost in mind that the message names.
+Each is paid by everybody who waits. One that is needed is added here, with the cost in mind that the message names.
 """
 
 import re
