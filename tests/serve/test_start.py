@@ -27,6 +27,7 @@ def test_what_was_stored_before_is_found_by_its_words_while_the_model_is_loaded(
             whole = until_it_says("serving;", *started)
             later = client.search("where does the spare key hang?")
         processes = [command_line(pid) for pid in descendants(whole.process.pid)]
+        said = whole.output.read_text()
         whole.stop()
 
     assert [answer["degraded"] for answer in answers] == [["embedder"], ["embedder"]]
@@ -34,9 +35,7 @@ def test_what_was_stored_before_is_found_by_its_words_while_the_model_is_loaded(
     assert "Novak" in answers[1]["results"][0]["content"]
     assert "serving;" not in said_early
     assert later["degraded"] == []
-    times = re.search(
-        r"after ([\d.]+) s\s+whole after ([\d.]+) s; Ray itself took ([\d.]+) s", whole.output.read_text()
-    )
+    times = re.search(r"after ([\d.]+) s\s+whole after ([\d.]+) s; Ray itself took ([\d.]+) s", said)
     assert times is not None
     first_s, whole_s, ray_s = map(float, times.groups())
     assert 0 < ray_s < first_s <= whole_s
