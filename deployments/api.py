@@ -36,6 +36,7 @@ from deployments.routes import (
     search,
     sessions,
     shares,
+    status,
     turns,
     users,
 )
@@ -64,6 +65,7 @@ ROUTERS = (
     users.router,
     keys.router,
     quotas.router,
+    status.router,
     response_routes.router,
     providers.router,
     caches.router,

@@ -7,7 +7,7 @@ from actors.instruments import replica_meter, watch
 from deployments.loopback import listen_on_loopback
 from deployments.scaling import Work
 from lamina.core.memories import Chunk
-from lamina.core.ports import ModelIdentity
+from lamina.core.ports import ModelIdentity, ModelReport
 from lamina.errors import Misconfigured, Unavailable
 from lamina.ingest.embedding import Embed
 from lamina.models.batching import BatchingEmbedder, tokens_of
@@ -34,6 +34,7 @@ class EmbedderDeployment:
         model = build_model(settings, device)
         if model.identity != identity:
             raise Misconfigured(f"the model loaded is {model.identity}, expected {identity}", "set embedding.model")
+        self._report = model.report
         listen_on_loopback()
         meter = replica_meter()
         self._embedder = BatchingEmbedder(model, meter=meter)
@@ -52,6 +53,10 @@ class EmbedderDeployment:
     async def _embed(self, embed: Embed, texts: tuple[str, ...]) -> Sequence[tuple[Chunk, ...]]:
         with self._work.counted(tokens_of(texts)):
             return await embed(texts)
+
+    async def report(self) -> ModelReport:
+        """Return how this replica runs its model."""
+        return self._report
 
     async def ping(self) -> None:
         """Return at once."""

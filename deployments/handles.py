@@ -21,7 +21,7 @@ from lamina.core.erasures import Remnant
 from lamina.core.links import FollowedLink, Frontier
 from lamina.core.memories import Chunk
 from lamina.core.metrics import APPLIED, APPLY_FAILURES, APPLY_SECONDS, UNMEASURED, Meter, timed
-from lamina.core.ports import Change
+from lamina.core.ports import Change, ModelReport
 from lamina.core.queries import Failure, Query, Ranking
 from lamina.core.quotas import Resource, spend
 from lamina.core.tiers import ProjectionName, Source
@@ -136,6 +136,11 @@ class EmbedderHandle(RemoteDeployment):
             raise Unavailable("embedder", "its model is still being loaded")
         # If it failed, the question itself is told why.
         self._has_answered = self._first_ping.exception() is None
+
+    async def report(self) -> ModelReport:
+        """Return how a replica runs its model."""
+        found: ModelReport = await self.call("report")
+        return found
 
     async def _embed_questions(self, calls: Sequence[tuple[str, ...]]) -> Sequence[Sequence[tuple[Chunk, ...]]]:
         try:

@@ -62,7 +62,7 @@ class RouterDeployment:
         audits = {name: projection.audit for name, projection in projections.items()}
         compactions = {name: projection.compact for name, projection in projections.items()}
         caches = directory_of(settings, generation).shards()
-        parts = ServiceParts(pool, model, searchers, searchers.get(Tier.GRAPH), generation, caches)
+        parts = ServiceParts(pool, model, searchers, searchers.get(Tier.GRAPH), generation, caches, model.report)
         stores = [searchers[TIERS[name].tier].probe_stores for name in tiers if TIERS[name].projections]
         self._services = build_services(
             settings, parts, reads, probes=probes, stores=stores, audits=audits, compactions=compactions, meter=meter

@@ -22,7 +22,7 @@ from lamina.aio.write_behind import WriteBehind
 from lamina.caching.cached_search import CachedSearch, CachedTraversal
 from lamina.core.erasures import Remnant
 from lamina.core.metrics import UNMEASURED, Meter
-from lamina.core.ports import CacheShard, Embedder, Links, TierSearcher
+from lamina.core.ports import CacheShard, Embedder, Links, ModelReport, TierSearcher
 from lamina.core.principals import VERBS_OF, Principal, Verb, lowest_role
 from lamina.core.queries import Answer, SearchRequest
 from lamina.core.tiers import ProjectionName, Tier
@@ -71,6 +71,7 @@ POSTGRES = "postgres"
 USE_INTERVAL_S = 60.0
 """How exactly it is known when a key was last used."""
 USE_WINDOW_S = 2.0
+ReportModel = Callable[[], Awaitable[ModelReport]]
 StoreStates = Callable[[], Awaitable[Mapping[str, str]]]
 Audit = Callable[[str], Awaitable[Drift]]
 Compaction = Callable[[str], Awaitable[Sequence[Remnant]]]
@@ -138,6 +139,7 @@ class Services:
     Args:
         probes: Asked for readiness, by part; a probe that raises or hangs is a part not ready.
         stores: Read the states of the stores of projections: one that is away degrades searches, no more.
+        report_model: Asks a process how it runs the embedding model.
         audits: Compare a tenant's part of each projection with Postgres.
         metrics: The text of `/metrics`.
         meter: Records the work of this replica.
@@ -159,6 +161,7 @@ class Services:
     owners: Owners
     probes: Mapping[str, Probe]
     stores: Sequence[StoreStates]
+    report_model: ReportModel
     audits: Mapping[ProjectionName, Audit]
     caches: CacheParts
     runs: JobRuns
@@ -203,6 +206,7 @@ class ServiceParts:
         links: Follows the graph's links; ``None`` without a graph.
         generation: The active generation of vectors.
         shards: The cache shards by name.
+        report_model: Asks a process how it runs the embedding model.
     """
 
     pool: Pool
@@ -211,6 +215,7 @@ class ServiceParts:
     links: Links | None
     generation: Generation
     shards: Mapping[str, CacheShard]
+    report_model: ReportModel
 
 
 def build_services(
@@ -248,6 +253,7 @@ def build_services(
         owners=Owners(pool),
         probes=probes,
         stores=stores,
+        report_model=parts.report_model,
         audits=audits,
         caches=caches,
         runs=JobRuns(pool),

@@ -32,7 +32,7 @@ from lamina.cli.common import (
 from lamina.cli.console import console, errors
 from lamina.client import Client
 from lamina.client.files import document_of_file, files_of, upload_batches
-from lamina.errors import Misconfigured
+from lamina.errors import LaminaError, Misconfigured
 from lamina.local import LocalService
 
 app = typer.Typer(
@@ -94,6 +94,7 @@ def up(
         console.print(f"  whole after {whole:.1f} s; Ray itself took {ray:.1f} s of it", style="dim", highlight=False)
         console.print(f"  key   {service.key}", highlight=False, soft_wrap=True)
         console.print(f"  docs  {service.url}/docs", highlight=False)
+        _warn_of_unchecked_model(service.url, service.key)
         if with_sample:
             _show_sample(service.url, service.key, report)
         console.print("serving; Ctrl-C stops", style="dim")
@@ -112,6 +113,19 @@ def _application(path: str) -> Callable[..., None]:
             "run `lamina up` in a checkout of Lamina, with lamina[all] installed",
         ) from error
     return found
+
+
+def _warn_of_unchecked_model(url: str, key: str) -> None:
+    try:
+        with Client(url, key) as client:
+            model = client.status()["model"]
+    except LaminaError:
+        return  # The embedder does not answer yet; its log says the same.
+    if model["checked"] == "unchecked":
+        console.print(
+            f"[yellow]unchecked[/] the vectors of {escape(model['model'])} on ONNX Runtime were compared with nothing; "
+            "install lamina[gpu] once to have torch check them"
+        )
 
 
 def _show_sample(url: str, key: str, report: Callable[[str], None]) -> None:

@@ -266,6 +266,10 @@ class Calls(ABC, Generic[Answer, Done]):
         """Return the state of every part, ready or not (`GET /readyz`)."""
         return self._get("/readyz")
 
+    def status(self) -> Answer:
+        """Return the release, and how the embedding model is run (`GET /v1/status`)."""
+        return self._get("/v1/status")
+
     def _in_scope(self, fields: Json, **own: Any) -> Json:
         return {**self._scope, **fields, **own}
 

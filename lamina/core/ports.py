@@ -42,6 +42,8 @@ class ModelReport:
     """How a process runs its model.
 
     Args:
+        model: Name of the model.
+        dimension: Length of its vectors.
         runtime: ``onnx``, ``torch`` or ``hashing``.
         precision: Type in which it computes.
         device: Processor or GPU, by the runtime's own name.
@@ -49,6 +51,8 @@ class ModelReport:
         may_be_mixed: Whether its vectors are known to agree with those of the other runtime.
     """
 
+    model: str
+    dimension: int
     runtime: str
     precision: str
     device: str

@@ -24,7 +24,7 @@ class HashingModel:
     def __init__(self, dimension: int = 384, seed: int = 0) -> None:
         name = f"hashing-{dimension}" if seed == 0 else f"hashing-{dimension}-{seed}"
         self.identity = ModelIdentity(model=name, dimension=dimension)
-        self.report = ModelReport("hashing", "float32", "cpu", checked=None, may_be_mixed=True)
+        self.report = ModelReport(name, dimension, "hashing", "float32", "cpu", checked=None, may_be_mixed=True)
         self._salt = seed.to_bytes(8, "big")
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:

@@ -29,7 +29,15 @@ class SentenceTransformerModel:
         self._model = _load(settings, device)
         self.identity = identity(settings, int(self._model.get_embedding_dimension() or 0))
         dtype = str(self._model.dtype).removeprefix("torch.")
-        self.report = ModelReport("torch", dtype, str(self._model.device), checked=None, may_be_mixed=True)
+        self.report = ModelReport(
+            model=self.identity.model,
+            dimension=self.identity.dimension,
+            runtime="torch",
+            precision=dtype,
+            device=str(self._model.device),
+            checked=None,
+            may_be_mixed=True,
+        )
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one unit row a text, float32; word pieces past the model's length are not seen."""

@@ -16,10 +16,11 @@ from deployments.api import build_api
 from deployments.services import ServiceParts, Services, build_services
 from lamina.aio.probing import states_of
 from lamina.core.metrics import UNMEASURED, Meter
-from lamina.core.ports import CacheShard, Embedder, Model
+from lamina.core.ports import CacheShard, Embedder, Model, ModelReport
 from lamina.core.principals import KeyRole
 from lamina.core.tiers import TIERS, TierName
 from lamina.models.batching import BatchingEmbedder
+from lamina.models.hashing import HashingModel
 from lamina.projections.audit import audit
 from lamina.projections.indexer import Indexer
 from lamina.search.fused_search import Search
@@ -136,9 +137,8 @@ async def running(
     }
     compactions = {name: kept.compact for parts in tiers.values() for name, kept in parts.projections.items()}
     graph = tiers["graph"].graph if "graph" in tiers else None
-    parts_of_it = ServiceParts(
-        pool, used, searchers, graph, generation, shards or {"cache-0": CacheShardActor(shard_limits(settings.caches))}
-    )
+    caches = shards or {"cache-0": CacheShardActor(shard_limits(settings.caches))}
+    parts_of_it = ServiceParts(pool, used, searchers, graph, generation, caches, partial(report_of, model))
     probes = {"postgres": reads.outbox.lag}
     stores = [partial(states_of, parts.probes, 1.0) for parts in tiers.values()]
     services = build_services(
@@ -176,7 +176,8 @@ async def another_router(one: Application, shards: Mapping[str, CacheShard]) -> 
     searchers = {TIERS[name].tier: parts.searcher for name, parts in one.tiers.items()}
     graph = one.tiers["graph"].graph if "graph" in one.tiers else None
     generation = claim_generation(one.url, one.model.identity)
-    parts = ServiceParts(pool, BatchingEmbedder(one.model), searchers, graph, generation, shards)
+    report = partial(report_of, one.model)
+    parts = ServiceParts(pool, BatchingEmbedder(one.model), searchers, graph, generation, shards, report)
     reads = build_reads(settings, pool)
     compactions = {name: kept.compact for tier in one.tiers.values() for name, kept in tier.projections.items()}
     services = build_services(
@@ -194,6 +195,12 @@ async def another_router(one: Application, shards: Mapping[str, CacheShard]) -> 
         await application.close_clients()
         await services.close()
         await pool.close()
+
+
+async def report_of(model: Model) -> ModelReport:
+    """Return the report of a model in this process; a double has that of hashed words."""
+    found: ModelReport = getattr(model, "report", HashingModel().report)
+    return found
 
 
 def fused_search(app: Application) -> Search:

@@ -50,6 +50,8 @@ class OnnxModel:
         graph, checked = self._graph(graphs)
         self._encoder = self._encoder_of(graph)
         self.report = ModelReport(
+            model=self.identity.model,
+            dimension=self.identity.dimension,
             runtime="onnx",
             precision="int8" if self._is_int8 else "float32",
             device=self._encoder.provider,
