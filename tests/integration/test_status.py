@@ -8,9 +8,9 @@ from tests.support.application import running, settings_for
 
 
 async def test_the_status_tells_the_runtime_and_that_the_graph_was_checked(
-    database: str, tmp_path: Path, minilm_onnx: Model
+    database: str, tmp_path: Path, minilm: Model
 ) -> None:
-    async with running(settings_for(database, tmp_path), database, minilm_onnx, follow=False) as app:
+    async with running(settings_for(database, tmp_path), database, minilm, follow=False) as app:
         answer = await app.client().get("/v1/status")
 
     assert answer.json()["model"] == {
