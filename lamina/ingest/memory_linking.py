@@ -27,6 +27,7 @@ from lamina.stores.postgres.entities import (
     Evidence,
     NodeResult,
     PreparedEntity,
+    back_edges,
     edge_key,
     find_alias_holders,
     find_names,
@@ -34,7 +35,14 @@ from lamina.stores.postgres.entities import (
     put_entities,
     touch_entities,
 )
-from lamina.stores.postgres.links import Mention, find_unlinked, link_similar, put_mentions, remove_from_graph
+from lamina.stores.postgres.links import (
+    Mention,
+    count_witness,
+    find_unlinked,
+    link_similar,
+    put_mentions,
+    remove_from_graph,
+)
 from lamina.stores.postgres.outbox import enqueue
 from lamina.text.hygiene import composed
 from lamina.text.opaque import without_opaque
@@ -233,6 +241,30 @@ class MemoryLinker:
         subjects = {ids[subject] for subject, _, _ in edges}
         earlier = {item.id for item in put.values() if item.is_earlier}
         return [*(item.memory for item in memories), *sorted(earlier | subjects | older)]
+
+    async def back(
+        self, connection: Connection, scope: Scope, links: PreparedLinks, stored: Mapping[UUID, UUID]
+    ) -> list[UUID]:
+        """Count texts that say again what is stored already, for the witness who vouches for them.
+
+        Args:
+            connection: Inside the transaction.
+            scope: Where they belong.
+            links: Of the texts.
+            stored: By the id of a text, the memory that says the same.
+
+        Returns:
+            The nodes of the graph that changed; the caller enqueues them.
+        """
+        told = [(item.witness, stored[item.memory]) for item in links.memories if item.memory in stored]
+        for witness in sorted({witness for witness, _ in told if witness is not None}):
+            await count_witness(connection, witness, sorted({id_ for other, id_ in told if other == witness}))
+        evidence = [
+            replace(item, memory=stored[item.memory])
+            for item in links.evidence
+            if item.memory is not None and item.memory in stored and item.witness is not None
+        ]
+        return sorted(await back_edges(connection, scope, evidence)) if evidence else []
 
     async def assert_entities(
         self, connection: Connection, scope: Scope, entities: Sequence[PreparedEntity], witness: str | None = None

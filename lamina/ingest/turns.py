@@ -284,6 +284,8 @@ class Recorder:
             fresh = [note.id for note in put if not note.existed]
             await derive_notes(connection, scope, [item for item in prepared if item.id in fresh])
             nodes = await self._linker.write(connection, scope, links, fresh)
+            again = {item.id: note.id for item, note in zip(prepared, put, strict=True) if note.existed}
+            nodes += await self._linker.back(connection, scope, links, again)
             await enqueue_entries(connection, [*entries, *outbox_entries("graph", nodes)])
             return RecordedNotes(tuple(put), await bump_epoch(connection, scope, teaches=bool(fresh)))
 

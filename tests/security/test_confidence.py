@@ -62,6 +62,10 @@ async def document(client: httpx.AsyncClient, number: int) -> httpx.Response:
     return await client.post("/v1/documents", json=body)
 
 
+async def same_note(client: httpx.AsyncClient, number: int) -> httpx.Response:
+    return await client.post("/v1/notes", json={"content": TEXTS[0], "agent": f"agent {number}"})
+
+
 async def edge(client: httpx.AsyncClient, number: int) -> httpx.Response:
     return await client.post("/v1/graph/edges", json={"edges": [FACT], "agent": f"agent {number}"})
 
@@ -78,6 +82,7 @@ WAYS: tuple[Way, ...] = (
     batch,
     changed_note,
     note_written_anew,
+    same_note,
     document,
     edge,
     edge_of_a_source,
@@ -201,7 +206,7 @@ async def test_one_key_is_one_witness_whatever_it_claims(application: Applicatio
     assert {name: again[name] for name in first} == first
 
 
-@pytest.mark.parametrize("way", [turn, note, note_of_a_source, edge, edge_of_a_source])
+@pytest.mark.parametrize("way", [turn, note, note_of_a_source, same_note, edge, edge_of_a_source])
 async def test_two_keys_are_two_witnesses(application: Application, way: Way) -> None:
     assert (await way(application.client(), 0)).is_success
     first = stored(application)
@@ -317,3 +322,32 @@ async def test_reports_of_before_count_each(application: Application) -> None:
     told = (await client.post(f"/v1/procedures/{id_}/outcomes", json={"succeeded": False})).json()
 
     assert told["strength"] == pytest.approx(strength(300, 11))
+
+
+async def test_a_note_that_others_write_again_brings_no_retracted_edge_back(application: Application) -> None:
+    client, other = application.client(), application.client(application.new_key(application.tenant))
+    await same_note(client, 0)
+    await application.indexed()
+    params = {"name": "Ann", "kind": "works_at"}
+    with psycopg.connect(application.url) as connection:
+        (found,) = connection.execute("SELECT id FROM edges WHERE tenant = %s", [application.tenant]).fetchall()
+    assert (await client.delete(f"/v1/graph/edges/{found[0]}")).status_code == 204
+
+    await same_note(other, 0)
+    await application.indexed()
+
+    assert "Ann works_at Initech" not in stored(application)
+    assert (await client.get("/v1/graph/neighbours", params=params)).json()["neighbours"] == []
+
+
+async def test_with_a_note_goes_what_its_witnesses_said(application: Application) -> None:
+    clients = [application.client(application.new_key(application.tenant)) for _ in range(3)]
+    kept = (await note(clients[0], 1)).json()["id"]
+    ids = {(await same_note(client, 0)).json()["id"] for client in clients}
+    before = stored(application)["Ann works_at Initech"]
+
+    for id_ in ids - {kept}:
+        assert (await clients[0].delete(f"/v1/notes/{id_}")).status_code == 204
+
+    assert len(ids) == 1
+    assert before > stored(application)["Ann works_at Initech"] == 0.7

@@ -173,6 +173,28 @@ async def put_edges(
     return put
 
 
+async def back_edges(connection: Connection, scope: Scope, evidence: Sequence[Evidence]) -> set[UUID]:
+    """Add evidence of further witnesses to edges that the same memories say already; return the edges' subjects.
+
+    An edge that was retracted, or that a memory does not say, stays as it is.
+    """
+    keys = [edge_key(item.edge) for item in evidence]
+    told = {
+        "subjects": [subject for subject, _, _ in keys],
+        "types": [type_ for _, type_, _ in keys],
+        "objects": [object_ for _, _, object_ in keys],
+        "memory_ids": [item.memory for item in evidence],
+    }
+    cursor = await connection.execute(QUERIES["find_backed_edges"], {**scope_parameters(scope), **told})
+    backed = await cursor.fetchall()
+    for row in backed:
+        item = evidence[row["place"] - 1]
+        await connection.execute(QUERIES["insert_edge_evidence"], _evidence_row(item) | {"edge_id": row["id"]})
+    if backed:
+        await weigh_edges(connection, sorted({row["id"] for row in backed}))
+    return {row["from_id"] for row in backed}
+
+
 def edge_key(edge: Edge) -> tuple[str, str, str]:
     """Return the key of an edge: subject, type and object, in this direction."""
     return Entity(edge.subject).key, edge.type, Entity(edge.object).key
@@ -186,6 +208,12 @@ def _edge_row(scope: Scope, item: Evidence, ids: Mapping[str, UUID]) -> dict[str
         "from_id": ids[subject],
         "to_id": ids[object_],
         "type": type_,
+        **_evidence_row(item),
+    }
+
+
+def _evidence_row(item: Evidence) -> dict[str, Any]:
+    return {
         "strength": item.edge.strength,
         "confidence": item.edge.confidence,
         "source": item.source,

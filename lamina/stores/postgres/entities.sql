@@ -73,6 +73,21 @@ ON CONFLICT (edge_id, sha256_of(source), memory_id, user_id) DO UPDATE
 SET strength = excluded.strength
 WHERE v.strength < excluded.strength
 
+-- name: find_backed_edges
+-- The edges that these memories say already, locked against other weighers: each piece of evidence, by its place, with
+-- its edge.
+SELECT told.place, e.id, e.from_id
+FROM unnest(%(subjects)s::text[], %(types)s::text[], %(objects)s::text[], %(memory_ids)s::uuid[])
+     WITH ORDINALITY AS told (subject, type, object, memory_id, place)
+JOIN entities s ON s.tenant = %(tenant)s AND s.workspace = %(workspace)s AND s.namespace = %(namespace)s
+               AND sha256_of(s.key) = sha256_of(told.subject)
+JOIN entities o ON o.tenant = %(tenant)s AND o.workspace = %(workspace)s AND o.namespace = %(namespace)s
+               AND sha256_of(o.key) = sha256_of(told.object)
+JOIN edges e ON e.from_id = s.id AND e.to_id = o.id AND e.type = told.type
+WHERE EXISTS (SELECT FROM edge_evidence v WHERE v.edge_id = e.id AND v.memory_id = told.memory_id)
+ORDER BY e.id
+FOR UPDATE OF e
+
 -- name: weigh_edges
 -- Independent witnesses add up to certainty, 1 - (1 - a)(1 - b)…, and each has one vote on the strength, which weighs
 -- as much as it is sure. One that says the same in many texts and from many sources is as sure as in the surest of them;

@@ -104,6 +104,12 @@ async def _put_some(connection: Connection, scope: Scope, in_order: Sequence[Men
         await cursor.executemany(QUERIES["insert_memory_link"], rows)
 
 
+async def count_witness(connection: Connection, witness: str, memories: Sequence[UUID]) -> None:
+    """Count a witness of stored memories for the entities that they mention."""
+    parameters = {"witness": witness, "ids": list(memories)}
+    await connection.execute(QUERIES["raise_mentioned_confidence"], parameters)
+
+
 async def copy_mentions(
     connection: Connection,
     area: Area,

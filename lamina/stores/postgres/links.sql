@@ -26,6 +26,20 @@ FROM (
 ) n
 WHERE e.id = n.entity_id
 
+-- name: raise_mentioned_confidence
+-- Of the entities that memories mention, once for a witness that did not mention them before.
+WITH new_witnesses AS (
+    INSERT INTO entity_witnesses (entity_id, witness)
+    SELECT DISTINCT to_id, %(witness)s FROM memory_links WHERE from_id = ANY(%(ids)s) AND kind IN ('about', 'mentions')
+    ORDER BY to_id
+    ON CONFLICT DO NOTHING
+    RETURNING entity_id
+)
+UPDATE entities e
+SET confidence = least(0.99, e.confidence + 0.1 * (1 - e.confidence)), standing = 1
+FROM (SELECT entity_id FROM new_witnesses ORDER BY entity_id) n
+WHERE e.id = n.entity_id
+
 -- name: insert_memory_link
 INSERT INTO memory_links (
     from_id, to_id, kind, from_tier, tenant, workspace, namespace, user_id, source, strength, seen_at
