@@ -214,7 +214,7 @@ class ResponseCache:
         if has_responses is not None:
             self._caches.observe(Layer.AGENTS, LayerOutcome.MISS if has_responses else LayerOutcome.HIT)
         if has_responses is False:
-            return _miss(asked.now)
+            return await self._first_miss(asked)
         policy = self._policy
         answer = await self._in_time(policy.deadline_s + policy.embed_deadline_s, self._best_response(asked))
         if answer is None:
@@ -222,6 +222,18 @@ class ResponseCache:
         if has_responses is None:
             await self._list_agents(asked.question.space)
         return answer
+
+    async def _first_miss(self, asked: _KeyedQuestion) -> ResponseLookup:
+        """Return the miss of an agent without responses, with the state of its workspace's memory.
+
+        By the time alone, a write shortly before the lookup could not be told from one after it.
+        """
+        try:
+            async with time_limit(self._policy.deadline_s):
+                lessons = await self._store.lessons(asked.question)
+        except Exception:  # noqa: BLE001 - then its time has to do
+            return _miss(asked.now)
+        return ResponseLookup(LookupState.MISS, lessons.token())
 
     async def _in_time(self, deadline_s: float, lookup: Awaitable[ResponseLookup]) -> ResponseLookup | None:
         """Await a lookup in the store and count it; a failure counts as an error and is ``None``."""
@@ -274,7 +286,7 @@ class ResponseCache:
     async def _best_response(self, asked: _KeyedQuestion) -> ResponseLookup:
         exact = await self._read_exact(asked)
         if exact.agent_state is None:
-            return _miss(asked.now)
+            return await self._first_miss(asked)
         candidates = await self._candidates(asked, exact.candidate)
         text, now = asked.question.text, asked.now
         chosen = best_response(candidates, text, now, self._policy, self._is_same_question)
@@ -283,7 +295,7 @@ class ResponseCache:
     async def _exact_response(self, asked: _KeyedQuestion) -> ResponseLookup:
         exact = await self._read_exact(asked)
         if exact.agent_state is None:
-            return _miss(asked.now)
+            return await self._first_miss(asked)
         return await self._read(asked, exact.candidate, exact.agent_state)
 
     async def _read_exact(self, asked: _KeyedQuestion) -> ExactMatch:
@@ -349,5 +361,5 @@ class ResponseCache:
 
 
 def _miss(now: datetime) -> ResponseLookup:
-    """Return a miss of a lookup that did not read the agent's state."""
+    """Return a miss of a lookup that could read nothing."""
     return ResponseLookup(LookupState.MISS, token_at(now))

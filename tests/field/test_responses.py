@@ -107,7 +107,6 @@ class Kit:
 
 
 def one(application: Application, sql: str) -> Any:
-    import psycopg
 
     with psycopg.connect(application.url) as connection:
         return connection.execute(sql.encode(), (application.tenant,)).fetchone()
@@ -981,12 +980,6 @@ async def test_a_response_that_was_begun_before_its_memory_changed_is_not_stored
     question = {"workspace": "w", "agent": "a", "query": "where is the key?"}
     share = {"workspace": "far", "to_workspace": "w", "segment": "notes"}
     id_ = (await admin.post("/v1/shares", json=share)).json()["id"]
-    # What was learnt lately is in doubt; this must be refused for what happens after the lookup.
-    with psycopg.connect(application.url) as connection:
-        connection.execute(
-            "UPDATE epochs SET taught_at = taught_at - interval '1 hour' WHERE tenant = %s", (application.tenant,)
-        )
-
     looked_up = (await admin.post("/v1/responses/lookup", json=question)).json()
     match change:
         case "revoke a share":
@@ -999,6 +992,41 @@ async def test_a_response_that_was_begun_before_its_memory_changed_is_not_stored
 
     assert changed.is_success
     assert (put.json()["stored"], put.json()["reason"]) == (False, "memory_changed")
+
+
+@pytest.mark.parametrize("agent", [None, "writer", "a"])
+async def test_the_first_response_of_an_agent_is_stored_right_after_much_was(
+    application: Application, agent: str | None
+) -> None:
+    client, place = application.client(), {"workspace": "w"}
+    by = {} if agent is None else {"agent": agent}
+    for number in range(12):
+        note = {"content": f"pier {number} is {number * 7} m long", "namespace": f"n{number % 3}"}
+        await posted(client, "/v1/notes", note | place | by)
+
+    for number in range(3):
+        question = {**place, "agent": f"a{number or ''}", "query": "where is the key?"}
+        found = await posted(client, "/v1/responses/lookup", question)
+        await posted(client, "/v1/search", {**place, **by, "query": "which pier is long?"})
+        stored = await posted(client, "/v1/responses", {**question, "response": "here", "epoch": found["epoch"]})
+
+        assert (stored["stored"], stored["reason"]) == (True, None)
+
+
+@pytest.mark.parametrize("namespace", ["n0", "new"])
+async def test_the_first_response_of_an_agent_is_refused_if_anything_was_learnt_since_its_lookup(
+    application: Application, namespace: str
+) -> None:
+    client, place = application.client(), {"workspace": "w"}
+    for number in range(2):
+        await posted(client, "/v1/notes", {"content": "the pier is long", "namespace": f"n{number}", **place})
+    question = {**place, "agent": "a", "query": "where is the key?"}
+
+    found = await posted(client, "/v1/responses/lookup", question)
+    await posted(client, "/v1/notes", {"content": "the key is in the pot", "namespace": namespace, **place})
+    stored = await posted(client, "/v1/responses", {**question, "response": "here", "epoch": found["epoch"]})
+
+    assert (stored["stored"], stored["reason"]) == (False, "memory_changed")
 
 
 async def test_a_put_that_is_refused_wakes_those_who_wait_for_it(application: Application) -> None:

@@ -15,6 +15,7 @@ from lamina.policies.caching.adaptive_ttl import TtlPolicy
 from lamina.policies.caching.model_responses import (
     LESSON_MARGIN,
     AgentState,
+    Lessons,
     LookupState,
     ModelQuestion,
     ResponseCandidate,
@@ -225,16 +226,16 @@ def test_a_token_stays_the_same_only_while_nothing_changes(
 
     by_agent, by_all = agent_state.token(by_workspace=False), agent_state.token(by_workspace=True)
 
-    assert is_current(by_agent, later, None, by_workspace=False) == (agent == workspace == 0)
-    assert is_current(by_all, later, None, by_workspace=True) == (agent == workspace == others == 0)
+    assert is_current(by_agent, later, Lessons(), by_workspace=False) == (agent == workspace == 0)
+    assert is_current(by_all, later, Lessons(), by_workspace=True) == (agent == workspace == others == 0)
     assert 0 < by_agent < 2**53, "a JavaScript client can send it back"
 
 
-def test_a_lookup_that_read_no_standing_goes_by_its_time() -> None:
+def test_a_lookup_that_could_read_nothing_goes_by_its_time() -> None:
     agent_state, moment = AgentState(1, 1, 1), timedelta(microseconds=1)
 
     def current(lesson: datetime | None) -> bool:
-        return is_current(token_at(NOW), agent_state, lesson, by_workspace=False)
+        return is_current(token_at(NOW), agent_state, Lessons(lesson), by_workspace=False)
 
     assert current(None)
     assert current(NOW - LESSON_MARGIN - moment)
@@ -244,4 +245,14 @@ def test_a_lookup_that_read_no_standing_goes_by_its_time() -> None:
 
 
 def test_a_caller_who_sends_no_token_does_not_care() -> None:
-    assert is_current(None, AgentState(1, 1, 1), NOW, by_workspace=True)
+    assert is_current(None, AgentState(1, 1, 1), Lessons(NOW), by_workspace=True)
+
+
+@given(total=st.integers(0, 10_000 * 2**51), more=st.integers(0, 2**48), agent_state=agent_states)
+def test_a_lookup_of_an_agent_without_state_goes_by_what_its_workspace_learnt(
+    total: int, more: int, agent_state: AgentState
+) -> None:
+    token = Lessons(NOW, total).token()
+
+    assert is_current(token, agent_state, Lessons(NOW, total + more), by_workspace=False) == (more == 0)
+    assert token_at(datetime(1988, 1, 1, tzinfo=UTC)) < token < 0, "an earlier release takes it for long ago"

@@ -27,6 +27,9 @@ MAX_VARIANT_BYTES = 65_536
 PROMPT_VERSION_CHARS = 16
 # For clocks that differ between Postgres and a replica, and for the time from a write's timestamp to its commit.
 LESSON_MARGIN = timedelta(seconds=5)
+# Tokens of lessons lie between this and 0: as times they would be before 1988, so that a replica of an earlier release,
+# which takes them for times, stores nothing under them.
+_MOST_LESSONS = 2**49
 _MICROSECOND = timedelta(microseconds=1)
 _UNIX = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
@@ -215,25 +218,43 @@ class AgentState:
 
 
 def token_at(moment: datetime) -> int:
-    """Return the token of a lookup that read no state: its time in microseconds, as a number below 0."""
+    """Return the token of a lookup that could read nothing: its time in microseconds, as a number below 0."""
     return -((moment - _UNIX) // _MICROSECOND)
 
 
-def is_current(token: int | None, agent_state: AgentState, last_lesson: datetime | None, *, by_workspace: bool) -> bool:
+@dataclass(frozen=True, slots=True)
+class Lessons:
+    """When a workspace's memory was changed, committed changes alone.
+
+    Args:
+        last_at: The last time, as it was taken before the commit.
+        total: The sum of the last times of all its namespaces in microseconds, which any change changes.
+    """
+
+    last_at: datetime | None = None
+    total: int = 0
+
+    def token(self) -> int:
+        """Return the token of a lookup that found no state of its agent: a number from -2^49 to -1."""
+        return -1 - self.total % _MOST_LESSONS
+
+
+def is_current(token: int | None, agent_state: AgentState, lessons: Lessons, *, by_workspace: bool) -> bool:
     """Decide whether a response may still be stored after a lookup.
 
     Args:
         token: From the lookup; ``None`` if the caller does not care.
         agent_state: The state now.
-        last_lesson: When the workspace's memory last changed; used only for a lookup that read no state. It was taken
-            before its commit, and by another clock: a lookup close to it is in doubt.
+        lessons: Those of the workspace now; used only for a lookup that read no state. One that could not read them
+            either has its time alone: what was learnt close to it is in doubt, for that is a time of another clock,
+            before its commit.
         by_workspace: Whether a write of any agent ends the agent's responses.
     """
     if token is None:
         return True
-    if token < 0:
-        return last_lesson is None or token_at(last_lesson + LESSON_MARGIN) > token
-    return token == agent_state.token(by_workspace=by_workspace)
+    if token < -_MOST_LESSONS:
+        return lessons.last_at is None or token_at(lessons.last_at + LESSON_MARGIN) > token
+    return token == (lessons.token() if token < 0 else agent_state.token(by_workspace=by_workspace))
 
 
 class LookupState(StrEnum):

@@ -16,6 +16,7 @@ from lamina.policies.caching.adaptive_ttl import adaptive_ttl
 from lamina.policies.caching.model_responses import (
     AgentState,
     DigestedQuestion,
+    Lessons,
     ModelQuestion,
     PutOutcome,
     PutRefusal,
@@ -140,6 +141,15 @@ class Responses:
             row = await cursor.fetchone()
         return None if row is None else str(row["response"])
 
+    async def lessons(self, question: ModelQuestion) -> Lessons:
+        """Return when the memory of the question's workspace was changed.
+
+        Raises:
+            Unavailable: If Postgres does not answer.
+        """
+        async with connect(self._pool) as connection:
+            return await _read_lessons(connection, question)
+
     async def lease(self, question: ModelQuestion, id_: UUID, now: datetime) -> bool:
         """Report whether the caller is the one to refresh a stale response.
 
@@ -174,10 +184,11 @@ class Responses:
         return await in_transaction(self._pool, lambda connection: self._put(connection, new, now))
 
     async def _put(self, connection: Connection, new: NewResponse, now: datetime) -> PutOutcome:
-        lesson = await _last_lesson(connection, new.question) if new.token is not None and new.token < 0 else None
+        is_first = new.token is not None and new.token < 0
+        lessons = await _lock_lessons(connection, new.question) if is_first else Lessons()
         claimed = await _lock_agent(connection, new.question, now)
         agent_state = claimed.agent_state
-        if not is_current(new.token, agent_state, lesson, by_workspace=self._policy.by_workspace):
+        if not is_current(new.token, agent_state, lessons, by_workspace=self._policy.by_workspace):
             return PutOutcome(refusal=PutRefusal.CHANGED)
         agent_epoch = await _with_prompt(connection, new.question, agent_state)
         id_, ttl_s = new_id(), adaptive_ttl(agent_state.hits, agent_state.lookups, self._policy.ttl)
@@ -334,15 +345,19 @@ async def count_expired(
     return int(row["expired"]) if row else 0
 
 
-async def _last_lesson(connection: Connection, question: ModelQuestion) -> datetime | None:
-    """Return when the workspace's memory last changed, locked against changes until the transaction ends.
+async def _lock_lessons(connection: Connection, question: ModelQuestion) -> Lessons:
+    """Return when the workspace's memory was changed, locked against changes until the transaction ends.
 
     So the next change sees the agent's new row.
     """
     await connection.execute(QUERIES["lock_teaching"], _place(question))
-    cursor = await connection.execute(QUERIES["find_last_lesson"], _place(question))
-    row = await cursor.fetchone()
-    return row["taught_at"] if row else None
+    return await _read_lessons(connection, question)
+
+
+async def _read_lessons(connection: Connection, question: ModelQuestion) -> Lessons:
+    row = await (await connection.execute(QUERIES["read_lessons"], _place(question))).fetchone()
+    assert row is not None  # noqa: S101 - an aggregate is one row
+    return Lessons(row["last_at"], int(row["total"]))
 
 
 async def _lock_agent(connection: Connection, question: ModelQuestion, now: datetime) -> _LockedAgent:

@@ -182,8 +182,10 @@ FROM (
 -- Waits for teaching writes in a workspace, and excludes new ones until the end of the transaction.
 SELECT pg_advisory_xact_lock(hashtextextended(%(tenant)s, hashtextextended(%(workspace)s, 1)))
 
--- name: find_last_lesson
-SELECT max(taught_at) AS taught_at FROM epochs WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+-- name: read_lessons
+-- The times of a namespace only grow, so that their sum tells every change that was committed.
+SELECT max(taught_at) AS last_at, coalesce(sum((extract(epoch FROM taught_at) * 1000000)::bigint), 0) AS total
+FROM epochs WHERE tenant = %(tenant)s AND workspace = %(workspace)s
 
 -- name: lock_response_agents
 -- Inserts or locks the rows of the workspace and of the agent, in this order.
