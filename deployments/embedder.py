@@ -1,21 +1,24 @@
 """The embedding model as a deployment."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from actors.instruments import replica_meter, watch
+from deployments.handles import TenantTexts
 from deployments.loopback import listen_on_loopback
 from deployments.scaling import Work
 from lamina.core.memories import Chunk
 from lamina.core.ports import ModelIdentity, ModelReport
 from lamina.errors import Misconfigured, Unavailable
-from lamina.ingest.embedding import Embed
 from lamina.models.batching import BatchingEmbedder, tokens_of
 from lamina.settings import Settings
 from lamina.wiring.stores import build_model
 
 # Longer than a batch of one very long document takes on a slow machine.
 STALLED_S = 600.0
+_UNNAMED = ""
+
+_Embed = Callable[[Sequence[str], str], Awaitable[Sequence[tuple[Chunk, ...]]]]
 
 
 class EmbedderDeployment:
@@ -42,17 +45,25 @@ class EmbedderDeployment:
         watch(self, "embedder", meter, tell=self._embedder.record_calls)
         self._work = Work()
 
-    async def embed_calls(self, calls: Sequence[tuple[str, ...]]) -> list[Sequence[tuple[Chunk, ...]]]:
+    async def embed_written(self, calls: Sequence[TenantTexts]) -> list[Sequence[tuple[Chunk, ...]]]:
         """Return the embedded chunks of each text of each call."""
-        return await asyncio.gather(*(self._embed(self._embedder.embed_chunks, texts) for texts in calls))
+        return await asyncio.gather(*(self._embed(self._embedder.embed_chunks, *call) for call in calls))
+
+    async def embed_asked(self, calls: Sequence[TenantTexts]) -> list[Sequence[tuple[Chunk, ...]]]:
+        """Return the same for questions, which go before all that is written."""
+        return await asyncio.gather(*(self._embed(self._embedder.embed_questions, *call) for call in calls))
+
+    async def embed_calls(self, calls: Sequence[tuple[str, ...]]) -> list[Sequence[tuple[Chunk, ...]]]:
+        """Return the same for texts of a router of the release before, which names no tenants."""
+        return await self.embed_written([(_UNNAMED, texts) for texts in calls])
 
     async def embed_questions(self, calls: Sequence[tuple[str, ...]]) -> list[Sequence[tuple[Chunk, ...]]]:
-        """Return the same for questions, which go before all that is written."""
-        return await asyncio.gather(*(self._embed(self._embedder.embed_questions, texts) for texts in calls))
+        """Return the same for questions of such a router."""
+        return await self.embed_asked([(_UNNAMED, texts) for texts in calls])
 
-    async def _embed(self, embed: Embed, texts: tuple[str, ...]) -> Sequence[tuple[Chunk, ...]]:
+    async def _embed(self, embed: _Embed, tenant: str, texts: tuple[str, ...]) -> Sequence[tuple[Chunk, ...]]:
         with self._work.counted(tokens_of(texts)):
-            return await embed(texts)
+            return await embed(texts, tenant)
 
     async def report(self) -> ModelReport:
         """Return how this replica runs its model."""

@@ -80,7 +80,7 @@ class FrontDoor:
 
     async def _work(self, scope: Scope, exchange: "_Exchange", principal: Principal) -> None:
         """Run the application on a request, and charge its cost to the quotas, also when it fails."""
-        with counted_spending() as spending:
+        with counted_spending(principal.tenant) as spending:
             try:
                 await self._app(scope, exchange.receive, exchange.send)
             finally:

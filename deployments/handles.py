@@ -23,13 +23,15 @@ from lamina.core.memories import Chunk
 from lamina.core.metrics import APPLIED, APPLY_FAILURES, APPLY_SECONDS, UNMEASURED, Meter, timed
 from lamina.core.ports import Change, ModelReport
 from lamina.core.queries import Failure, Query, Ranking
-from lamina.core.quotas import Resource, spend
+from lamina.core.quotas import Resource, spend, spending_tenant
 from lamina.core.tiers import ProjectionName, Source
 from lamina.errors import LaminaError, Overloaded, Unavailable
-from lamina.models.batching import mean_vector, tokens_of
+from lamina.models.batching import mean_vector, question_part, tokens_of
 from lamina.projections.audit import Drift
 
 Item = TypeVar("Item")
+TenantTexts = tuple[str, tuple[str, ...]]
+_METHOD_BEFORE = {"embed_asked": "embed_questions", "embed_written": "embed_calls"}
 # One hop at a time would leave replicas idle while an answer travels; more hops carry fewer calls each.
 MAX_IN_FLIGHT = 4
 # A long text keeps its hop for many seconds, and takes no short one along.
@@ -100,14 +102,17 @@ class EmbedderHandle(RemoteDeployment):
         self._has_answered = False
         self._first_ping: asyncio.Task[None] | None = None
         # Each has its own: no hop with a question waits for one with a book.
-        self._questions: Coalescer[tuple[str, ...], Sequence[tuple[Chunk, ...]]] = Coalescer(
-            self._embed_questions, part="embedder", max_in_flight=MAX_IN_FLIGHT, is_sent_singly=True
+        self._questions: Coalescer[TenantTexts, Sequence[tuple[Chunk, ...]]] = Coalescer(
+            partial(self._embed, "embed_asked"),
+            part="embedder",
+            max_in_flight=MAX_IN_FLIGHT,
+            is_sent_singly=True,
         )
-        self._calls: Coalescer[tuple[str, ...], Sequence[tuple[Chunk, ...]]] = Coalescer(
-            partial(self.call, "embed_calls"),
+        self._calls: Coalescer[TenantTexts, Sequence[tuple[Chunk, ...]]] = Coalescer(
+            partial(self._embed, "embed_written"),
             part="embedder",
             max_in_flight=MAX_WRITES_IN_FLIGHT,
-            weigh=lambda texts: 1 + sum(map(len, texts)) // CHARS_PER_CALL,
+            weigh=lambda call: 1 + sum(map(len, call[1])) // CHARS_PER_CALL,
             is_sent_singly=True,
         )
 
@@ -120,13 +125,14 @@ class EmbedderHandle(RemoteDeployment):
         """
         if not self._has_answered:
             await self._await_first_replica()
-        spend(Resource.EMBEDDED_TOKENS, tokens_of(texts))
-        return np.stack([mean_vector(chunks) for chunks in await self._questions.submit(tuple(texts))])
+        asked = tuple(map(question_part, texts))
+        spend(Resource.EMBEDDED_TOKENS, tokens_of(asked))
+        return np.stack([mean_vector(chunks) for chunks in await self._questions.submit((spending_tenant(), asked))])
 
     async def embed_chunks(self, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
         """Return the embedded chunks of each text."""
         spend(Resource.EMBEDDED_TOKENS, tokens_of(texts))
-        return await self._calls.submit(tuple(texts)) if texts else []
+        return await self._calls.submit((spending_tenant(), tuple(texts))) if texts else []
 
     async def _await_first_replica(self) -> None:
         if self._first_ping is None or self._first_ping.done():
@@ -142,14 +148,14 @@ class EmbedderHandle(RemoteDeployment):
         found: ModelReport = await self.call("report")
         return found
 
-    async def _embed_questions(self, calls: Sequence[tuple[str, ...]]) -> Sequence[Sequence[tuple[Chunk, ...]]]:
+    async def _embed(self, method: str, calls: Sequence[TenantTexts]) -> Sequence[Sequence[tuple[Chunk, ...]]]:
         try:
-            found: Sequence[Sequence[tuple[Chunk, ...]]] = await self.call("embed_questions", calls)
+            found: Sequence[Sequence[tuple[Chunk, ...]]] = await self.call(method, calls)
         except Unavailable as error:
-            # A replica of the version before has one queue, and Serve says so of its methods.
+            # A replica of the release before knows no tenants, and Serve says so of its methods.
             if not _is_of_serve(error.__cause__):
                 raise
-            found = await self.call("embed_calls", calls)
+            found = await self.call(_METHOD_BEFORE[method], [texts for _, texts in calls])
         return found
 
 

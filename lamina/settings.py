@@ -272,7 +272,12 @@ class SentenceTransformersSettings(_ModelSection):
         "elsewhere. The vectors of both may be mixed.",
     )
     model: str = Field(PACKAGED_MODEL, description="The packaged model, or a path or name to load.")
-    threads: int = Field(1, ge=1, description="CPU threads of one embedder replica.")
+    threads: int | None = Field(
+        None,
+        ge=1,
+        description="CPU threads of one embedder replica, and no more than its machine or container has processors; "
+        "all of these, but at most four, if null.",
+    )
     provider: Literal["auto", "cpu", "cuda", "tensorrt", "openvino"] = Field(
         "auto",
         description="ONNX Runtime's execution provider, of those that the installed one has; auto is CUDA on a GPU and "

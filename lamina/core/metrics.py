@@ -111,7 +111,9 @@ SOURCE_FAILURES = _counter("lamina_source_failures", "Questions to a source that
 EMBEDDER_SECONDS = _histogram("lamina_embedder_batch_seconds", "How long the model took for a batch.", FAST_S)
 EMBEDDER_BATCH = _histogram("lamina_embedder_batch_texts", "Chunks of texts in a batch.", SIZES)
 EMBEDDER_TEXTS = _counter("lamina_embedder_texts", "Chunks of texts that were embedded.")
-EMBEDDER_TOKENS = _counter("lamina_embedder_tokens", "Their tokens, estimated by their length.")
+EMBEDDER_TOKENS = _counter("lamina_embedder_tokens", "Their tokens.")
+EMBEDDER_PADDING = _counter("lamina_embedder_padding", "Tokens of padding, computed beside them for nothing.")
+EMBEDDER_REMEMBERED = _counter("lamina_embedder_remembered", "Chunks whose vectors were still in memory.")
 EMBEDDER_FAILURES = _counter("lamina_embedder_failures", "Batches that the model failed at.")
 EMBEDDER_CALLS = _gauge("lamina_embedder_calls", "Calls that wait for the model's next batch, or are in it.")
 

@@ -61,9 +61,17 @@ class ModelReport:
 
 
 class Model(Protocol):
-    """An embedding model in this process; slow, blocking and thread-safe."""
+    """An embedding model in this process; slow, blocking and thread-safe.
+
+    Attributes:
+        identity: Of its vectors.
+        pass_tokens: Most tokens that it should embed together, padding included.
+        passes_at_once: Calls of :meth:`encode` that it should work on side by side.
+    """
 
     identity: ModelIdentity
+    pass_tokens: int
+    passes_at_once: int
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one unit row a text: float32, shape (n, d). Texts must fit the model."""
@@ -71,6 +79,10 @@ class Model(Protocol):
 
     def spans(self, text: str) -> Sequence[tuple[int, int]]:
         """Return the (start, end) of the chunks of a text that fit the model, in order, at least one."""
+        ...
+
+    def lengths(self, texts: Sequence[str]) -> Sequence[int]:
+        """Return the tokens of each text, with those that the model adds, as it embeds them."""
         ...
 
 

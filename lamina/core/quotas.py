@@ -36,8 +36,14 @@ Limits = Mapping[Resource, int]
 
 @dataclass(slots=True)
 class Spending:
-    """Amounts that a request took of resources which are known only once it works."""
+    """Amounts that a request took of resources which are known only once it works.
 
+    Args:
+        tenant: Whose request it is.
+        amounts: So far.
+    """
+
+    tenant: str = ""
     amounts: dict[Resource, int] = field(default_factory=dict)
 
     def add(self, resource: Resource, amount: int) -> None:
@@ -49,9 +55,9 @@ _current: ContextVar[Spending | None] = ContextVar("spending", default=None)
 
 
 @contextmanager
-def counted_spending() -> Iterator[Spending]:
-    """Count the spending within the block, in tasks that it starts, too."""
-    spending = Spending()
+def counted_spending(tenant: str = "") -> Iterator[Spending]:
+    """Count the spending of a tenant's request within the block, in tasks that it starts, too."""
+    spending = Spending(tenant)
     token = _current.set(spending)
     try:
         yield spending
@@ -64,3 +70,9 @@ def spend(resource: Resource, amount: int) -> None:
     spending = _current.get()
     if spending is not None:
         spending.add(resource, amount)
+
+
+def spending_tenant() -> str:
+    """Return the tenant of the request that is worked on; outside of one, as in a job, an empty name."""
+    spending = _current.get()
+    return "" if spending is None else spending.tenant

@@ -11,6 +11,7 @@ from lamina.core.ports import ModelIdentity, ModelReport
 from lamina.text.words import words
 
 MAX_WORDS = 200
+CHARS_PER_TOKEN = 4
 
 
 class HashingModel:
@@ -20,6 +21,9 @@ class HashingModel:
         dimension: Length of the vectors.
         seed: Another one makes another model, whose vectors cannot be compared with this one's.
     """
+
+    pass_tokens = 16_384
+    passes_at_once = 1
 
     def __init__(self, dimension: int = 384, seed: int = 0) -> None:
         name = f"hashing-{dimension}" if seed == 0 else f"hashing-{dimension}-{seed}"
@@ -51,3 +55,7 @@ class HashingModel:
         pieces = [match.span() for match in re.finditer(r"\S+\s*", text)]
         groups = [pieces[start : start + MAX_WORDS // 2] for start in range(0, len(pieces), MAX_WORDS // 2)]
         return [(group[0][0], group[-1][1]) for group in groups]
+
+    def lengths(self, texts: Sequence[str]) -> Sequence[int]:
+        """Return as many tokens as another model would have about."""
+        return [1 + len(text) // CHARS_PER_TOKEN for text in texts]

@@ -1,158 +1,219 @@
-"""Two queues before one model: questions first, long work in slices."""
+"""Two queues before one model: questions first, and tenants in turns."""
 
 import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
 from lamina.errors import Overloaded, Unavailable
+from lamina.models.passes import passes
+from lamina.policies.limits.fair_queue import FairQueue, QueuedCall
 
-SLICE_S = 0.25
-"""Seconds that a batch should take: a question that comes meanwhile waits for one."""
-FIRST_CHARS, LEAST_CHARS = 8_000, 2_000
-"""Characters of the first batch, before the speed of the model is known, and of the smallest."""
+PASS_S = 0.1
+"""Seconds that a pass should take: a question that comes meanwhile waits for one."""
+FIRST_TOKENS, LEAST_TOKENS = 2_048, 256
+"""Tokens of the first pass, before the speed of the model is known, and of the smallest."""
 MOST_IN_A_ROW = 4
-"""Batches of questions after which one of the others is due: they are late, but never starve."""
+"""Passes of questions after which one of the others is due: they are late, but never starve."""
+QUIET_S = 1.0
+"""Seconds after a question for which one processor of several is left to questions and the rest of their searches."""
+PASSES_PLANNED = 4
+"""Passes of what is written that are sorted by length together; a question is embedded between any two of them.
 
-Encode = Callable[[Sequence[str]], Awaitable[Sequence[bytes]]]
+With one at a time, a fifth of what the model computes for messages of mixed lengths is padding; with four a twentieth.
+"""
 
-
-@dataclass(slots=True)
-class _Call:
-    """Texts that wait for their vectors, and the vectors so far."""
-
-    pieces: Sequence[str]
-    future: "asyncio.Future[list[bytes]]"
-    vectors: list[bytes] = field(default_factory=list)
-    taken: int = 0
+Encode = Callable[[Sequence[str], Sequence[int]], Awaitable[Sequence[bytes]]]
 
 
-_Batch = list[tuple[_Call, int]]
+@dataclass(slots=True, eq=False)
+class _Call(QueuedCall):
+    """Texts that wait for their vectors, and the vectors so far, by their places."""
+
+    pieces: Sequence[str] = ()
+    vectors: dict[int, bytes] = field(default_factory=dict)
+    future: "asyncio.Future[list[bytes]]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    def fail(self, error: Exception) -> None:
+        """Tell the caller of an error; nothing more of the call is embedded."""
+        self.is_given_up = True
+        if not self.future.done():
+            self.future.set_exception(error)
+
+    def settle(self, place: int, vector: bytes) -> None:
+        """Keep a vector, and answer the caller if it was the last one."""
+        self.vectors[place] = vector
+        if len(self.vectors) == len(self.pieces) and not self.future.done():
+            self.future.set_result([self.vectors[number] for number in range(len(self.pieces))])
+
+
+_Items = list[tuple[_Call, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """Texts that are embedded together, each as its call and its place there."""
+
+    items: _Items
+    is_question: bool
+
+
+class _Lane:
+    """One queue, and those of its texts that were sorted into passes.
+
+    Args:
+        most_calls: Most calls that wait.
+        is_question: Whether its texts are questions.
+    """
+
+    def __init__(self, most_calls: int, *, is_question: bool) -> None:
+        self.queue: FairQueue[_Call] = FairQueue(most_calls)
+        self._is_question = is_question
+        self._planned = 1 if is_question else PASSES_PLANNED
+        self._passes: deque[_Items] = deque()
+
+    def next_pass(self, most_tokens: int, most_texts: int) -> _Pass | None:
+        """Return the next pass, without the texts for which nobody waits any more."""
+        while self._passes or self._plan(most_tokens, most_texts):
+            wanted = [item for item in self._passes.popleft() if not item[0].is_given_up]
+            if wanted:
+                return _Pass(wanted, self._is_question)
+        return None
+
+    def calls(self) -> list[_Call]:
+        """Return all calls of which a text waits."""
+        return [*self.queue.calls(), *(call for planned in self._passes for call, _ in planned)]
+
+    def _plan(self, most_tokens: int, most_texts: int) -> bool:
+        taken = self.queue.take(self._planned * most_tokens, self._planned * most_texts)
+        lengths = [call.tokens[place] for call, place in taken]
+        found = passes(lengths, most_texts=most_texts, most_tokens=most_tokens)
+        self._passes.extend([taken[number] for number in numbers] for numbers in found)
+        return bool(taken)
 
 
 class ModelLanes:
-    """Runs a model over one batch at a time, whose size follows from the model's speed.
+    """Runs a model over a pass at a time, or several side by side, whose size follows from the model's speed.
 
-    A call of many texts is embedded slice by slice, in turn with the others of its queue, so that it holds up neither
-    a question nor a short write. A batch that fails is embedded again call by call: one fails by its own texts alone.
+    A call of many texts is embedded in parts, in turn with the others of its queue, so that it holds up neither a
+    question nor a short write. A pass that fails is embedded again call by call: one fails by its own texts alone.
 
     Args:
-        encode: Embeds a batch.
-        max_items: Most texts of a batch.
-        max_queued: Most calls that wait in a queue.
+        encode: Embeds texts, given their tokens.
+        most_texts: Most texts of a pass.
+        most_tokens: Most tokens of a pass, padding included.
+        at_once: Passes that run side by side.
+        most_calls: Calls that may wait in each queue.
+        clock: Seconds that never go back.
     """
 
-    def __init__(self, encode: Encode, *, max_items: int, max_queued: int) -> None:
+    def __init__(
+        self,
+        encode: Encode,
+        *,
+        most_texts: int,
+        most_tokens: int,
+        at_once: int = 1,
+        most_calls: int = 512,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._encode = encode
-        self._max_items = max_items
-        self._max_queued = max_queued
-        self._questions: deque[_Call] = deque()
-        self._others: deque[_Call] = deque()
-        self._chars = FIRST_CHARS
+        self._most_texts = most_texts
+        self._most_tokens = most_tokens
+        self._at_once = at_once
+        self._clock = clock
+        self._questions = _Lane(most_calls, is_question=True)
+        self._others = _Lane(most_calls, is_question=False)
+        self._tokens = min(FIRST_TOKENS, most_tokens)
         self._in_a_row = 0
-        self._worker: asyncio.Task[None] | None = None
+        self._asked_at = -QUIET_S
+        self._running: dict[asyncio.Task[None], _Pass] = {}
 
-    async def submit(self, pieces: Sequence[str], *, is_question: bool) -> list[bytes]:
+    async def submit(
+        self, pieces: Sequence[str], tokens: Sequence[int], *, tenant: str, is_question: bool
+    ) -> list[bytes]:
         """Return the vector of each text.
+
+        Args:
+            pieces: The texts.
+            tokens: Of each text.
+            tenant: Who waits for them.
+            is_question: Whether somebody waits for an answer.
 
         Raises:
             Overloaded: If the queue is full.
-            Exception: Whatever the model raised for a batch of these texts.
+            Exception: Whatever the model raised for a pass of these texts.
         """
-        queue = self._questions if is_question else self._others
-        waiting = sum(1 for call in queue if not call.taken and not call.future.done())
-        if waiting >= self._max_queued:
-            raise Overloaded("embedder", f"{self._max_queued} calls are waiting")
-        call = _Call(pieces, asyncio.get_running_loop().create_future())
-        queue.append(call)
-        if self._worker is None or self._worker.done():
-            self._worker = asyncio.create_task(self._work(self._next_batch()))
-        return await call.future
-
-    async def _work(self, batch: _Batch) -> None:
-        while batch:
-            try:
-                await self._embed(batch)
-            except asyncio.CancelledError:
-                stopping = Unavailable("embedder", "the process is stopping")
-                _fail([*(call for call, _ in batch), *self._questions, *self._others], stopping)
-                raise
-            batch = self._next_batch()
-
-    async def _embed(self, batch: _Batch) -> None:
-        texts = [text for call, count in batch for text in call.pieces[call.taken - count : call.taken]]
-        began = time.perf_counter()
+        if not pieces:
+            return []
+        lane = self._questions if is_question else self._others
+        if lane.queue.is_full_for(tenant):
+            raise Overloaded("embedder", "its queue is full")
+        if is_question:
+            self._asked_at = self._clock()
+        call = _Call(tenant, tokens, pieces=pieces)
+        lane.queue.put(call)
+        self._start()
         try:
-            vectors = await self._encode(texts)
-        except Exception as error:  # noqa: BLE001 - every waiter must learn of it
-            if len(batch) == 1:
-                _fail([call for call, _ in batch], error)
-                return
-            for item in batch:
-                await self._embed([item])
+            return await call.future
+        finally:
+            call.is_given_up = True
+
+    def _start(self) -> None:
+        while len(self._running) < self._at_once and (batch := self._next_pass()):
+            worker = asyncio.create_task(self._embed(batch))
+            self._running[worker] = batch
+            worker.add_done_callback(self._ended)
+
+    def _ended(self, worker: asyncio.Task[None]) -> None:
+        batch = self._running.pop(worker)
+        if worker.cancelled():
+            for call in (*(call for call, _ in batch.items), *self._questions.calls(), *self._others.calls()):
+                call.fail(Unavailable("embedder", "the process is stopping"))
         else:
-            self._follow_speed(sum(map(len, texts)), time.perf_counter() - began)
-            _settle(batch, iter(vectors))
+            self._start()
 
-    def _follow_speed(self, chars: int, seconds: float) -> None:
-        """Set the size of batches by the time of the last; a small one that was quick says nothing of a large one."""
-        if chars >= self._chars / 2 or seconds > SLICE_S:
-            wanted = int(chars * SLICE_S / max(seconds, 1e-6))
-            self._chars = max(LEAST_CHARS, min(wanted, 2 * self._chars))
+    async def _embed(self, batch: _Pass) -> None:
+        tokens = [call.tokens[place] for call, place in batch.items]
+        began = self._clock()
+        try:
+            vectors = await self._encode([call.pieces[place] for call, place in batch.items], tokens)
+        except Exception as error:  # noqa: BLE001 - every waiter must learn of it
+            parts = list(_by_call(batch))
+            if len(parts) == 1:
+                batch.items[0][0].fail(error)
+                return
+            for part in parts:
+                await self._embed(part)
+        else:
+            self._follow_speed(sum(tokens), self._clock() - began)
+            for (call, place), vector in zip(batch.items, vectors, strict=True):
+                call.settle(place, vector)
 
-    def _next_queue(self) -> deque[_Call]:
-        # Callers that gave up take no place.
-        for queue in (self._questions, self._others):
-            waiting = [call for call in queue if not call.future.done()]
-            queue.clear()
-            queue.extend(waiting)
-        is_turn_of_others = bool(self._others) and self._in_a_row >= MOST_IN_A_ROW
-        chosen = self._questions if self._questions and not is_turn_of_others else self._others
-        self._in_a_row = self._in_a_row + 1 if chosen is self._questions else 0
-        return chosen
+    def _follow_speed(self, tokens: int, seconds: float) -> None:
+        """Set the size of passes by the time of the last; a small one that was quick says nothing of a large one."""
+        if tokens >= self._tokens / 2 or seconds > PASS_S:
+            wanted = int(tokens * PASS_S / max(seconds, 1e-6))
+            self._tokens = min(self._most_tokens, max(LEAST_TOKENS, min(wanted, 2 * self._tokens)))
 
-    def _next_batch(self) -> _Batch:
-        """Return the calls of the next batch, each with the number of its texts in it."""
-        queue = self._next_queue()
-        batch: _Batch = []
-        chars = items = 0
-        while queue and items < self._max_items and chars < self._chars:
-            call = queue.popleft()
-            count = _fitting(call, self._max_items - items, self._chars - chars, is_first=not batch)
-            if not count:
-                queue.appendleft(call)
-                break
-            items += count
-            chars += sum(map(len, call.pieces[call.taken : call.taken + count]))
-            call.taken += count
-            batch.append((call, count))
-            if call.taken < len(call.pieces):
-                queue.append(call)
-                break
-        return batch
+    def _next_pass(self) -> _Pass | None:
+        lanes = [self._questions, self._others] if self._has_place_for_others() else [self._questions]
+        if self._in_a_row >= MOST_IN_A_ROW:
+            lanes.reverse()
+        for lane in lanes:
+            if found := lane.next_pass(self._tokens, self._most_texts):
+                self._in_a_row = self._in_a_row + 1 if found.is_question else 0
+                return found
+        return None
 
-
-def _fitting(call: _Call, items: int, chars: int, *, is_first: bool) -> int:
-    """Return how many of a call's next texts fit; at least one, if the batch is empty."""
-    count = 0
-    for text in call.pieces[call.taken : call.taken + items]:
-        chars -= len(text)
-        if chars < 0 and not (is_first and count == 0):
-            break
-        count += 1
-    return count
+    def _has_place_for_others(self) -> bool:
+        """Report whether a pass of what is written may begin: while questions come, one place is left to them."""
+        others = sum(1 for batch in self._running.values() if not batch.is_question)
+        is_asked = self._clock() - self._asked_at < QUIET_S
+        return others < (max(1, self._at_once - 1) if is_asked else self._at_once)
 
 
-def _settle(batch: _Batch, vectors: Iterator[bytes]) -> None:
-    for call, count in batch:
-        call.vectors += islice(vectors, count)
-        if len(call.vectors) == len(call.pieces) and not call.future.done():
-            call.future.set_result(call.vectors)
-
-
-def _fail(calls: Sequence[_Call], error: Exception) -> None:
-    for call in calls:
-        if not call.future.done():
-            call.future.set_exception(error)
+def _by_call(batch: _Pass) -> Iterator[_Pass]:
+    for call in dict.fromkeys(call for call, _ in batch.items):
+        yield _Pass([item for item in batch.items if item[0] is call], batch.is_question)

@@ -12,6 +12,8 @@ from lamina.core.ports import ModelIdentity, ModelReport
 from lamina.errors import Misconfigured
 from lamina.extras import needing
 from lamina.models.packaged import identity, model_path
+from lamina.models.passes import CPU_TOKENS
+from lamina.models.processors import model_threads
 from lamina.models.splitting import ADDED, Splitter
 from lamina.settings import SentenceTransformersSettings
 
@@ -28,6 +30,9 @@ class SentenceTransformerModel:
         self._settings = settings
         self._model = _load(settings, device)
         self.identity = identity(settings, int(self._model.get_embedding_dimension() or 0))
+        # A GPU is idle in smaller passes; a processor's caches hold no larger ones.
+        self.pass_tokens = CPU_TOKENS if device == "cpu" else settings.batch_size * int(self._model.max_seq_length)
+        self.passes_at_once = 1
         dtype = str(self._model.dtype).removeprefix("torch.")
         self.report = ModelReport(
             model=self.identity.model,
@@ -55,6 +60,10 @@ class SentenceTransformerModel:
     def spans(self, text: str) -> Sequence[tuple[int, int]]:
         """Cut a long text at its sentences and paragraphs, by the model's own word pieces."""
         return self._splitter.spans(text)
+
+    def lengths(self, texts: Sequence[str]) -> Sequence[int]:
+        """Return the word pieces of each text, with those that the model adds."""
+        return self._splitter.lengths(texts)
 
     @cached_property
     def _splitter(self) -> Splitter:
@@ -96,7 +105,7 @@ def _load(settings: SentenceTransformersSettings, device: str) -> Any:
     with needing("gpu", f"embedding.model {settings.model} runs on torch"):
         import torch  # noqa: PLC0415 - seconds of import that only the embedder pays
         from sentence_transformers import SentenceTransformer  # noqa: PLC0415
-    torch.set_num_threads(settings.threads)
+    torch.set_num_threads(model_threads(settings.threads))
     dtype = getattr(torch, precision(settings.precision, device, torch.cpu.get_capabilities()))
     try:
         return SentenceTransformer(str(model_path(settings.model)), device=device, model_kwargs={"dtype": dtype})

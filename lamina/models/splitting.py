@@ -39,6 +39,11 @@ class Splitter:
             for start, chunk in self._splitter.chunk_indices(text[begin:end])
         ]
 
+    def lengths(self, texts: Sequence[str]) -> Sequence[int]:
+        """Return the word pieces of each text that the model sees, with those that it adds."""
+        found = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [min(len(pieces), self._capacity) + ADDED for pieces in found]
+
     def _is_short(self, text: str) -> bool:
         # A word piece is at least one character: such a text cannot be too long.
         if len(text) <= self._capacity:

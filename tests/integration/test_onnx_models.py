@@ -17,11 +17,11 @@ from safetensors.numpy import load_file, save_file
 
 from lamina.core.ports import Model
 from lamina.errors import Misconfigured
-from lamina.models.onnx.encoder import batches
 from lamina.models.onnx.folder import identity_by_files
 from lamina.models.onnx.graph import _ACTIVATIONS, _NAMES, make_graph, read_encoder
 from lamina.models.onnx.model import OnnxModel
 from lamina.models.packaged import model_path
+from lamina.models.passes import passes
 from lamina.models.sentence_transformers import SentenceTransformerModel
 from lamina.settings import PACKAGED_MODEL, SentenceTransformersSettings, load_settings
 from lamina.wiring.stores import build_model, model_identity
@@ -295,7 +295,7 @@ def test_a_model_by_name_is_refused_with_a_remedy(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lengths", [[], [5], [300, 1, 20, 20, 7], [10] * 200, [5_000, 2]])
 def test_every_text_is_in_one_pass_with_those_of_its_length(lengths: list[int]) -> None:
-    found = list(batches(lengths, batch_size=8, most_pieces=400))
+    found = list(passes(lengths, most_texts=8, most_tokens=400))
 
     assert sorted(number for batch in found for number in batch) == list(range(len(lengths)))
     assert [lengths[number] for batch in found for number in batch] == sorted(lengths)

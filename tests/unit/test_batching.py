@@ -10,10 +10,19 @@ from numpy.typing import NDArray
 
 from lamina.core.memories import Chunk
 from lamina.core.ports import ModelIdentity
+from lamina.core.quotas import counted_spending
 from lamina.errors import Overloaded, Unavailable
-from lamina.models.batching import BatchingEmbedder, checked, embed_chunks, mean_vector
+from lamina.models.batching import (
+    MOST_NAMES,
+    NAMES_S,
+    BatchingEmbedder,
+    checked,
+    embed_chunks,
+    mean_vector,
+    question_part,
+)
 from lamina.models.hashing import HashingModel
-from lamina.models.lanes import ModelLanes
+from lamina.models.lanes import LEAST_TOKENS, PASSES_PLANNED, QUIET_S, ModelLanes
 
 SPAN = 10
 
@@ -22,8 +31,10 @@ class Letters:
     """Counts letters into 26 places, ten characters a chunk; it notes its batches and can be held up."""
 
     identity = ModelIdentity("letters", 26)
+    pass_tokens = 4_096
 
-    def __init__(self) -> None:
+    def __init__(self, at_once: int = 1) -> None:
+        self.passes_at_once = at_once
         self.batches: list[list[str]] = []
         self.threads: set[int] = set()
         self.running = threading.Event()
@@ -44,6 +55,9 @@ class Letters:
 
     def spans(self, text: str) -> Sequence[tuple[int, int]]:
         return [(start, min(start + SPAN, len(text))) for start in range(0, max(1, len(text)), SPAN)]
+
+    def lengths(self, texts: Sequence[str]) -> Sequence[int]:
+        return [1 + len(text) for text in texts]
 
 
 class OneTooFew(Letters):
@@ -180,21 +194,40 @@ def a_long_text(chunks: int) -> str:
     return "".join(f"{chr(ord('a') + place % 26)}{place:09}" for place in range(chunks))
 
 
+def a_book(chunks: int) -> str:
+    return "".join(f"{chr(ord('a') + place % 26)}{chr(ord('a') + place // 26 % 26)}y ships " for place in range(chunks))
+
+
 async def test_a_long_text_is_embedded_slice_by_slice_in_turn_with_others() -> None:
     model = Letters()
     embedder = BatchingEmbedder(model, max_items=4)
     model.go.clear()
 
-    long = a_long_text(10)
+    long = a_book(120)
     calls = [asyncio.create_task(embedder.embed_chunks([text])) for text in ("first", long, "b", "c", "d")]
     await asyncio.to_thread(model.running.wait, 5)
     model.go.set()
     _, (chunks,), *_ = await asyncio.gather(*calls)
 
-    assert [len(batch) for batch in model.batches] == [1, 4, 4, 4, 1]
-    assert model.batches[2][:3] == ["b", "c", "d"]
+    order = [text for batch in model.batches for text in batch]
+    assert max(order.index(short) for short in "bcd") < 40
+    assert max(map(len, model.batches)) == 4
     assert [(chunk.start, chunk.end) for chunk in chunks] == model.spans(long)
     assert chunks == embed_chunks(Letters(), [long])[0]
+
+
+async def test_what_is_embedded_together_is_of_one_length() -> None:
+    model = Letters()
+    embedder = BatchingEmbedder(model, max_items=4)
+    model.go.clear()
+
+    texts = ["first", *(letter * (9 if place % 2 else 2) for place, letter in enumerate("abcdefgh"))]
+    calls = [asyncio.create_task(embedder.embed_chunks([text])) for text in texts]
+    await asyncio.to_thread(model.running.wait, 5)
+    model.go.set()
+    await asyncio.gather(*calls)
+
+    assert [sorted({len(text) for text in batch}) for batch in model.batches] == [[5], [2], [9]]
 
 
 async def test_a_question_waits_for_one_batch_of_a_long_text_at_most() -> None:
@@ -238,8 +271,9 @@ async def test_a_caller_that_gives_up_takes_nobody_with_it() -> None:
     model.go.clear()
 
     book = asyncio.create_task(embedder.embed_chunks([a_long_text(30)]))
-    note = asyncio.create_task(embedder.embed_chunks(["tea"]))
     await asyncio.to_thread(model.running.wait, 5)
+    note = asyncio.create_task(embedder.embed_chunks(["tea"]))
+    await asyncio.sleep(0)
     book.cancel()
     model.go.set()
     (chunks,) = await note
@@ -248,17 +282,178 @@ async def test_a_caller_that_gives_up_takes_nobody_with_it() -> None:
     assert len(model.batches) == 2
 
 
-@pytest.mark.parametrize(("seconds_per_char", "least", "most"), [(1e-6, 100_000, 10**7), (1e-3, 2_000, 2_000)])
-def test_the_size_of_a_batch_follows_the_speed_of_the_model(seconds_per_char: float, least: int, most: int) -> None:
-    async def never(texts: Sequence[str]) -> Sequence[bytes]:
-        raise AssertionError
+@pytest.mark.parametrize(
+    ("seconds_per_token", "expected"), [(1e-6, 16_384), (1e-4, 1_000), (1e-3, LEAST_TOKENS), (10, LEAST_TOKENS)]
+)
+async def test_the_size_of_a_pass_follows_the_speed_of_the_model(seconds_per_token: float, expected: int) -> None:
+    now = 0.0
+    passes: list[int] = []
 
-    lanes = ModelLanes(never, max_items=64, max_queued=8)
-    for _ in range(20):
-        lanes._follow_speed(lanes._chars, lanes._chars * seconds_per_char)
-    lanes._follow_speed(10, 0.02)
+    async def encode(texts: Sequence[str], tokens: Sequence[int]) -> Sequence[bytes]:
+        nonlocal now
+        now += sum(tokens) * seconds_per_token
+        passes.append(sum(tokens))
+        return [b""] * len(texts)
 
-    assert least <= lanes._chars <= most
+    lanes = ModelLanes(encode, most_texts=10_000, most_tokens=16_384, clock=lambda: now)
+    await lanes.submit(["x"] * 20_000, [10] * 20_000, tenant="a", is_question=False)
+
+    assert max(passes[-8:]) == pytest.approx(expected, rel=0.1)
+
+
+async def test_questions_are_embedded_between_the_passes_of_a_plan() -> None:
+    model = Letters()
+    model.pass_tokens = 44
+    embedder = BatchingEmbedder(model)
+    model.go.clear()
+
+    book = asyncio.create_task(embedder.embed_chunks([a_long_text(16)]))
+    await asyncio.to_thread(model.running.wait, 5)
+    question = asyncio.create_task(embedder.embed(["who?"]))
+    await asyncio.sleep(0)
+    model.go.set()
+    await asyncio.gather(book, question)
+
+    assert [len(batch) for batch in model.batches] == [4, 1, 4, 4, 4]
+    assert model.batches[1] == ["who?"]
+
+
+async def test_passes_run_side_by_side_and_questions_keep_one_place() -> None:
+    most, running = 0, 0
+    go = asyncio.Event()
+
+    async def encode(texts: Sequence[str], tokens: Sequence[int]) -> Sequence[bytes]:
+        nonlocal most, running
+        running += 1
+        most = max(most, running)
+        await go.wait()
+        running -= 1
+        return [text.encode() for text in texts]
+
+    now = 0.0
+    lanes = ModelLanes(encode, most_texts=1, most_tokens=100, at_once=3, clock=lambda: now)
+    write = asyncio.create_task(lanes.submit(["a", "b", "c", "d", "e"], [1] * 5, tenant="t", is_question=False))
+    await asyncio.sleep(0.01)
+    alone = running
+    go.set()
+    await write
+    go.clear()
+
+    question = asyncio.create_task(lanes.submit(["?"], [1], tenant="t", is_question=True))
+    await asyncio.sleep(0)
+    write = asyncio.create_task(lanes.submit(["a", "b", "c", "d", "e"], [1] * 5, tenant="t", is_question=False))
+    await asyncio.sleep(0.01)
+    beside = running
+    go.set()
+    found = await asyncio.gather(question, write)
+
+    assert (alone, beside) == (3, 3)
+    assert found == [[b"?"], [b"a", b"b", b"c", b"d", b"e"]]
+
+    go.clear()
+    write = asyncio.create_task(lanes.submit(["f", "g", "h"], [1] * 3, tenant="t", is_question=False))
+    await asyncio.sleep(0.01)
+    after_a_question = running
+    now = QUIET_S
+    go.set()
+    await write
+
+    assert after_a_question == 2
+    assert most == 3
+
+
+async def test_a_tenant_waits_for_no_book_of_another_tenant() -> None:
+    model = Letters()
+    embedder = BatchingEmbedder(model, max_items=4)
+    model.go.clear()
+
+    books = [
+        asyncio.create_task(embedder.embed_chunks([f"{number} {a_book(200)}"], "greedy")) for number in range(20)
+    ]
+    await asyncio.to_thread(model.running.wait, 5)
+    note = asyncio.create_task(embedder.embed_chunks(["tea"], "other"))
+    await asyncio.sleep(0)
+    model.go.set()
+    await note
+    passes_before = len(model.batches)
+    for book in books:
+        book.cancel()
+    await asyncio.gather(*books, return_exceptions=True)
+
+    assert passes_before <= 1 + PASSES_PLANNED + 1
+
+
+async def test_a_question_waits_for_one_pass_of_another_tenants_longest_questions() -> None:
+    model = Letters()
+    embedder = BatchingEmbedder(model, max_items=32)
+    model.go.clear()
+
+    longest = [asyncio.create_task(embedder.embed_questions([a_book(500)], "greedy")) for _ in range(50)]
+    await asyncio.to_thread(model.running.wait, 5)
+    question = asyncio.create_task(embedder.embed_questions(["who?"], "other"))
+    await asyncio.sleep(0)
+    model.go.set()
+    await question
+    for call in longest:
+        call.cancel()
+    await asyncio.gather(*longest, return_exceptions=True)
+
+    assert "who?" in model.batches[1]
+
+
+async def test_the_tenant_of_the_request_waits_where_none_is_named() -> None:
+    embedder = BatchingEmbedder(Letters())
+
+    with counted_spending("harbour"):
+        await embedder.embed_chunks(["tea"])
+
+    assert list(embedder._names) == [("harbour", "tea")]
+
+
+@pytest.mark.parametrize("length", [1, 7_999, 8_000, 8_001, 100_000])
+def test_of_a_very_long_question_the_beginning_and_the_end_are_embedded(length: int) -> None:
+    question = "".join(chr(ord("a") + place % 26) for place in range(length))
+
+    part = question_part(question)
+
+    assert len(part) == min(length, 8_000)
+    assert part[:3_000] == question[:3_000]
+    assert part[-3_000:] == question[-3_000:]
+    assert question_part(part) == part
+
+
+async def test_the_longest_question_takes_few_of_the_models_passes() -> None:
+    model = Letters()
+
+    await BatchingEmbedder(model).embed([a_book(9_000)])
+
+    assert sum(len(text) for batch in model.batches for text in batch) <= 8_000
+
+
+async def test_a_name_is_embedded_once_for_a_tenant() -> None:
+    model = Letters()
+    embedder = BatchingEmbedder(model)
+
+    (first,) = await embedder.embed_chunks(["Ann"], "a")
+    (again, new) = await embedder.embed_chunks(["Ann", "Bob"], "a")
+    (question,) = await embedder.embed_questions(["Ann"], "a")
+    (of_another,) = await embedder.embed_chunks(["Ann"], "b")
+
+    assert first == again == question == of_another
+    assert new != first
+    assert model.batches == [["Ann"], ["Bob"], ["Ann"]]
+
+
+async def test_names_are_forgotten_by_number_and_age_and_long_texts_are_not_remembered() -> None:
+    embedder = BatchingEmbedder(Letters())
+
+    await embedder.embed_chunks([f"name {number}" for number in range(MOST_NAMES + 50)], "a")
+    await embedder.embed_chunks([a_long_text(1), "x" * 9], "a")
+    await BatchingEmbedder(model := HashingModel()).embed_chunks(["word " * 100], "a")
+
+    assert len(embedder._names) == MOST_NAMES
+    assert embedder._names.ttl == NAMES_S <= 3_600
+    assert model.lengths(["word " * 100]) == [126]
 
 
 async def test_what_is_no_language_is_neither_cut_nor_embedded() -> None:
@@ -294,7 +489,7 @@ async def test_a_batch_that_fails_fails_only_the_call_whose_text_it_is() -> None
 
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
 
-    assert ["tea", "poison", "milk"] in model.batches
+    assert sorted(model.batches[1]) == ["milk", "poison", "tea"]
     assert [isinstance(outcome, RuntimeError) for outcome in outcomes] == [False, False, True, False]
 
 

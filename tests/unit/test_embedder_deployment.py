@@ -13,6 +13,7 @@ from ray.serve.exceptions import RayServeException
 from deployments.embedder import EmbedderDeployment
 from deployments.handles import EmbedderHandle
 from lamina.core.memories import Chunk
+from lamina.core.quotas import counted_spending
 from lamina.errors import Unavailable
 from lamina.models.batching import BatchingEmbedder
 from lamina.models.hashing import HashingModel
@@ -122,13 +123,19 @@ async def test_questions_wait_for_no_model_that_is_still_loaded_and_writes_do() 
 
 
 class Older:
-    """A replica of the version before, which has no queue for questions."""
+    """A replica of the release before, which knows no tenants."""
 
     def __init__(self, fault: Exception) -> None:
         self.fault = fault
 
-    async def _embed_questions(self, calls: Calls) -> None:
-        raise RayTaskError("embed_questions", "its traceback", self.fault)
+    async def _embed_asked(self, calls: Sequence[tuple[str, Calls]]) -> None:
+        raise RayTaskError("embed_asked", "its traceback", self.fault)
+
+    async def _embed_written(self, calls: Sequence[tuple[str, Calls]]) -> None:
+        raise RayTaskError("embed_written", "its traceback", self.fault)
+
+    async def _embed_questions(self, calls: Calls) -> list[list[tuple[Chunk, ...]]]:
+        return await self._embed_calls(calls)
 
     async def _embed_calls(self, calls: Calls) -> list[list[tuple[Chunk, ...]]]:
         return [[(Chunk(0, len(text), np.ones(2, dtype=np.float32).tobytes()),) for text in texts] for texts in calls]
@@ -138,11 +145,35 @@ class Older:
 
 
 async def test_a_replica_of_the_version_before_answers_questions_too() -> None:
-    unknown = RayServeException("Tried to call a method 'embed_questions' that does not exist.")
+    handle = EmbedderHandle(Older(RayServeException("Tried to call a method 'embed_asked' that does not exist.")))  # type: ignore[arg-type]
 
-    rows = await EmbedderHandle(Older(unknown)).embed(["who?"])  # type: ignore[arg-type]
+    rows = await handle.embed(["who?"])
+    chunks = await handle.embed_chunks(["Ann", "Bob"])
 
     assert rows.shape == (1, 2)
+    assert [found.end for (found,) in chunks] == [3, 3]
+
+
+async def test_a_router_of_the_release_before_is_answered() -> None:
+    (replica,) = Replicas(1).replicas
+
+    asked, written = await replica.embed_questions([("who?",)]), await replica.embed_calls([("Ann", "Bob"), ("tea",)])
+
+    assert [len(call) for call in (*asked, *written)] == [1, 2, 1]
+
+
+async def test_the_embedder_learns_whose_texts_they_are() -> None:
+    replicas = Replicas(1)
+    handle = EmbedderHandle(replicas)  # type: ignore[arg-type]
+
+    async def of(tenant: str) -> None:
+        with counted_spending(tenant):
+            await asyncio.gather(handle.embed([f"question of {tenant}"]), handle.embed_chunks([f"note of {tenant}"]))
+
+    await asyncio.gather(of("ann"), of("bob"))
+
+    names = replicas.replicas[0]._embedder._names
+    assert sorted(names) == [(who, f"{what} of {who}") for who in ("ann", "bob") for what in ("note", "question")]
 
 
 async def test_another_fault_of_a_replica_is_told_as_it_is() -> None:

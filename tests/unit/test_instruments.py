@@ -30,6 +30,8 @@ from lamina.core.metrics import (
     EMBEDDER_BATCH,
     EMBEDDER_CALLS,
     EMBEDDER_FAILURES,
+    EMBEDDER_PADDING,
+    EMBEDDER_REMEMBERED,
     EMBEDDER_TEXTS,
     EMBEDDER_TOKENS,
     INSTRUMENTS,
@@ -270,7 +272,13 @@ async def test_the_embedder_tells_each_batch_once_and_what_it_has_in_hand() -> N
     assert np.array_equal(rows, await BatchingEmbedder(model).embed(["the key", "hangs behind", "the barometer"]))
     assert meter.of(EMBEDDER_BATCH) == meter.of(EMBEDDER_TEXTS) == [3]
     assert meter.of(EMBEDDER_TOKENS) == [2 + 4 + 4]
+    assert meter.of(EMBEDDER_PADDING) == [2]
     assert meter.of(EMBEDDER_CALLS) == [1, 0]
+
+    await embedder.embed(["the key"])
+
+    assert meter.of(EMBEDDER_REMEMBERED) == [1]
+    assert meter.of(EMBEDDER_TEXTS) == [3]
 
 
 async def test_a_batch_that_fails_is_counted_and_is_no_text_embedded() -> None:

@@ -1,7 +1,6 @@
 """Run an encoder's graph over texts: word pieces, batches, pooling."""
 
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +13,8 @@ from lamina.models.onnx.folder import OTHERWISE, EncoderFolder
 from lamina.models.onnx.graph import IDS, MASK, POSITIONS
 from lamina.models.onnx.heads import read_heads, unit_rows
 from lamina.models.onnx.pooling import pooled
+from lamina.models.passes import CPU_TOKENS, passes
 
-CPU_PIECES = 512
-"""Most word pieces of one pass on a processor, padding included.
-
-What a pass holds fits the caches then: 48 passages took 2.7 s of one processor, 3.0 with 1 024 and 3.6 with 4 096.
-"""
 _OF_GPUS = ("CUDAExecutionProvider", "TensorrtExecutionProvider")
 _POOLED = "sentence_embedding"
 _TYPES = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
@@ -31,7 +26,6 @@ class Encoder:
     Args:
         folder: The model.
         graph: Its ONNX file.
-        threads: Most threads of one pass; no more than the process has processors.
         providers: ONNX Runtime's execution providers, the preferred first.
         batch_size: Most texts of one pass.
 
@@ -39,9 +33,7 @@ class Encoder:
         Misconfigured: If ONNX Runtime cannot read the graph.
     """
 
-    def __init__(
-        self, folder: EncoderFolder, graph: Path, *, threads: int, providers: Sequence[str], batch_size: int
-    ) -> None:
+    def __init__(self, folder: EncoderFolder, graph: Path, *, providers: Sequence[str], batch_size: int) -> None:
         self._folder = folder
         self._batch_size = batch_size
         self._heads = read_heads(folder.heads)
@@ -51,10 +43,10 @@ class Encoder:
         # A prompt that is not pooled takes its word pieces with it, but for the one that closes a text.
         is_left_out = folder.prompt and not folder.pools_prompt
         self._left_out = len(self._tokenizer.encode(folder.prompt)) - 1 if is_left_out else 0
-        self._session = _session(graph, min(threads, len(os.sched_getaffinity(0))), providers)
+        self._session = _session(graph, providers)
         # ONNX Runtime goes on with the processor where another provider does not start.
         self.provider: str = self._session.get_providers()[0]
-        self._most_pieces = batch_size * folder.max_length if self.provider in _OF_GPUS else CPU_PIECES
+        self.pass_tokens = batch_size * folder.max_length if self.provider in _OF_GPUS else CPU_TOKENS
         self._types = {given.name: _TYPES[given.type] for given in self._session.get_inputs()}
         outputs = [output.name for output in self._session.get_outputs()]
         self._output = _POOLED if _POOLED in outputs else outputs[0]
@@ -63,7 +55,8 @@ class Encoder:
         """Return one unit row a text: float32, shape (n, d)."""
         pieces = self._pieces(texts)
         rows = np.empty((len(texts), self._folder.dimension), dtype=np.float32)
-        for batch in batches([len(found) for found in pieces], self._batch_size, self._most_pieces):
+        lengths = [len(found) for found in pieces]
+        for batch in passes(lengths, most_texts=self._batch_size, most_tokens=self.pass_tokens):
             rows[batch] = self._rows([pieces[number] for number in batch])
         return unit_rows(rows)
 
@@ -98,30 +91,12 @@ class Encoder:
         return positions
 
 
-def batches(lengths: Sequence[int], batch_size: int, most_pieces: int) -> Iterator[list[int]]:
-    """Yield the numbers of the texts of each pass, the shortest texts first, so that little is padded.
-
-    Args:
-        lengths: Word pieces of each text.
-        batch_size: Most texts of a pass.
-        most_pieces: Most word pieces of a pass, padding included; a longer text makes one by itself.
-    """
-    batch: list[int] = []
-    for number in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if batch and (len(batch) == batch_size or (len(batch) + 1) * lengths[number] > most_pieces):
-            yield batch
-            batch = []
-        batch.append(number)
-    if batch:
-        yield batch
-
-
-def _session(graph: Path, threads: int, providers: Sequence[str]) -> onnxruntime.InferenceSession:
+def _session(graph: Path, providers: Sequence[str]) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
+    # Passes run side by side, each on the thread that calls: no other one waits, and none spins. Two threads of one
+    # pass took 61 to 78 ms of CPU for a passage with the machine busy, two passes of a thread each 59 to 66.
+    options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    # With the machine busy, waiting threads that spin cost more than the work itself.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     # A plan of memory is kept for each shape of a batch, and there are thousands.
     options.enable_mem_pattern = False
     options.log_severity_level = 3

@@ -16,6 +16,7 @@ from lamina.models.onnx.encoder import Encoder
 from lamina.models.onnx.folder import read_folder
 from lamina.models.onnx.graph_files import made_graph
 from lamina.models.packaged import identity, model_folder
+from lamina.models.processors import model_threads
 from lamina.models.runtimes import is_torch_installed, providers
 from lamina.models.splitting import ADDED, Splitter
 from lamina.models.torch_vectors import torch_vectors
@@ -49,6 +50,9 @@ class OnnxModel:
         self._splitter = Splitter(self._folder.tokenizer.read_text(), self._folder.max_length - ADDED)
         graph, checked = self._graph(graphs)
         self._encoder = self._encoder_of(graph)
+        self.pass_tokens = self._encoder.pass_tokens
+        is_on_processor = self._encoder.provider == "CPUExecutionProvider"
+        self.passes_at_once = model_threads(settings.threads) if is_on_processor else 1
         self.report = ModelReport(
             model=self.identity.model,
             dimension=self.identity.dimension,
@@ -69,6 +73,10 @@ class OnnxModel:
         """Cut a long text at its sentences and paragraphs, by the model's own word pieces."""
         return self._splitter.spans(text)
 
+    def lengths(self, texts: Sequence[str]) -> Sequence[int]:
+        """Return the word pieces of each text, with those that the model adds."""
+        return self._splitter.lengths(texts)
+
     def _graph(self, graphs: Path) -> tuple[Path, str]:
         if (carried := self._folder.graph) is None:
             return made_graph(self._folder, graphs, self._check, precision="int8" if self._is_int8 else "float32")
@@ -86,5 +94,5 @@ class OnnxModel:
         return torch_vectors(str(model_folder(self._settings.model)), texts)
 
     def _encoder_of(self, graph: Path) -> Encoder:
-        threads, size = self._settings.threads, self._settings.batch_size
-        return Encoder(self._folder, graph, threads=threads, providers=self._providers, batch_size=size)
+        size = self._settings.batch_size
+        return Encoder(self._folder, graph, providers=self._providers, batch_size=size)

