@@ -19,10 +19,7 @@ MOST_IN_A_ROW = 4
 QUIET_S = 1.0
 """Seconds after a question for which one processor of several is left to questions and the rest of their searches."""
 PASSES_PLANNED = 4
-"""Passes of what is written that are sorted by length together; a question is embedded between any two of them.
-
-With one at a time, a fifth of what the model computes for messages of mixed lengths is padding; with four a twentieth.
-"""
+"""Passes of what is written that are sorted by length together; a question is embedded between any two of them."""
 
 Encode = Callable[[Sequence[str], Sequence[int]], Awaitable[Sequence[bytes]]]
 

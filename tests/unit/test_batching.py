@@ -367,9 +367,7 @@ async def test_a_tenant_waits_for_no_book_of_another_tenant() -> None:
     embedder = BatchingEmbedder(model, max_items=4)
     model.go.clear()
 
-    books = [
-        asyncio.create_task(embedder.embed_chunks([f"{number} {a_book(200)}"], "greedy")) for number in range(20)
-    ]
+    books = [asyncio.create_task(embedder.embed_chunks([f"{number} {a_book(200)}"], "greedy")) for number in range(20)]
     await asyncio.to_thread(model.running.wait, 5)
     note = asyncio.create_task(embedder.embed_chunks(["tea"], "other"))
     await asyncio.sleep(0)

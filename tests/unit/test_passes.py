@@ -1,14 +1,36 @@
+import random
 from pathlib import Path
 
 import pytest
 
-from lamina.models.passes import padding
+from lamina.models.passes import CPU_TOKENS, padding, passes
 from lamina.models.processors import model_threads, processors
 
 
 @pytest.mark.parametrize(("lengths", "expected"), [([], 0), ([5], 0), ([5, 5], 0), ([1, 5, 3], 6)])
 def test_padding_is_what_all_lack_to_the_longest(lengths: list[int], expected: int) -> None:
     assert padding(lengths) == expected
+
+
+def test_a_pass_that_is_large_enough_takes_no_text_that_pads_all_others() -> None:
+    lengths = [40] * 4 + [60] * 3 + [5]
+
+    found = [[lengths[number] for number in numbers] for numbers in passes(lengths, most_texts=64, most_tokens=4_096)]
+
+    assert found == [[5, 40, 40, 40, 40], [60, 60, 60]]
+
+
+def test_messages_of_mixed_lengths_are_hardly_padded() -> None:
+    spread = random.Random(16)
+    lengths = [min(256, max(4, int(spread.lognormvariate(3.6, 0.8)))) for _ in range(2_000)]
+
+    found = [
+        [lengths[start + number] for number in numbers]
+        for start in range(0, len(lengths), 40)
+        for numbers in passes(lengths[start : start + 40], most_texts=64, most_tokens=CPU_TOKENS)
+    ]
+
+    assert sum(map(padding, found)) < 0.15 * sum(lengths)
 
 
 @pytest.mark.parametrize(
