@@ -23,23 +23,28 @@ class FirstAnswer:
     Args:
         service: The service that starts.
         may_miss: The parts that need not answer.
+
+    Attributes:
+        missing: The parts that the last answer lacked.
     """
 
     def __init__(self, service: LocalService, may_miss: Collection[str]) -> None:
         self._url = f"{service.url}/v1/search"
         self._headers = {"Authorization": f"Bearer {service.key}"}
         self._may_miss = frozenset(may_miss)
+        self.missing: frozenset[str] = frozenset()
 
     def has_come(self) -> bool:
         """Search once; report whether every part answered that must."""
+        answer = self._ask()
+        if answer is None or not answer.is_success:
+            return False
+        self.missing = frozenset(answer.json()["degraded"]) - self._may_miss
+        return not self.missing
+
+    def _ask(self) -> httpx.Response | None:
+        question = {"query": QUESTION, "workspace": WORKSPACE}
         try:
-            answer = httpx.post(
-                self._url,
-                json={"query": QUESTION, "workspace": WORKSPACE},
-                headers=self._headers,
-                timeout=PATIENCE_S,
-                trust_env=False,
-            )
+            return httpx.post(self._url, json=question, headers=self._headers, timeout=PATIENCE_S, trust_env=False)
         except httpx.TransportError:
-            return False  # Nothing listens yet.
-        return answer.is_success and set(answer.json()["degraded"]) <= self._may_miss
+            return None  # Nothing listens yet.

@@ -16,13 +16,14 @@ import os
 import runpy
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from deployments.fork_worker import MAX_ORDER_BYTES, SERVER, STDIO, socket_of_job
+from deployments.fork_worker import MAX_ORDER_BYTES, SERVER, STDIO, listen, socket_of_job
 from lamina.embedded.child_process import die_with_parent
 
 BEFORE_RAY = (
@@ -65,15 +66,20 @@ class Order(NamedTuple):
     folder: str
 
 
-def listen(path: Path) -> socket.socket:
-    """Return a socket that callers may connect to from now on, even before anybody accepts them."""
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    draft = path.with_suffix(".draft")
-    listener.bind(str(draft))
-    listener.listen()
-    # Now: who finds a socket that nobody listens on yet is refused.
-    draft.rename(path)
-    return listener
+def start(folder: Path, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+    """Start the server in a process that ends with this one."""
+    # Listens from now on: a worker that comes before everything is imported waits, and none does if the server ends.
+    with listen(folder / SERVER) as listener:
+        return subprocess.Popen(  # noqa: S603 - this module
+            [sys.executable, "-P", "-m", "deployments.fork_server", str(folder), str(listener.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=[listener.fileno()],
+            # Its forks compute in one thread, and it must have no other.
+            env={**environment, "OPENBLAS_NUM_THREADS": "1"},
+            preexec_fn=die_with_parent(os.getpid(), signal.SIGTERM),  # noqa: PLW1509 - calls one system call
+            process_group=0,
+        )
 
 
 def serve_jobs(listener: socket.socket, folder: Path) -> NoReturn:
@@ -192,13 +198,12 @@ def _draw_class_ids_apart() -> None:
 
 
 def main() -> None:
-    """Serve in the folder that is named."""
-    folder = Path(sys.argv[1])
+    """Serve in the folder that is named, on the socket whose number is."""
+    folder, number = Path(sys.argv[1]), int(sys.argv[2])
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Nobody asks how a worker ended but Ray, by its socket.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # As in all of Ray's processes: Ctrl-C is for the parent.
-    listener = listen(folder / SERVER)
     load(BEFORE_RAY)
-    serve_jobs(listener, folder)
+    serve_jobs(socket.socket(fileno=number), folder)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,17 @@ def socket_of_job(folder: Path, environment: Mapping[str, str]) -> str:
     return f"{folder / SERVER}-{environment.get('RAY_JOB_ID', '')}"
 
 
+def listen(path: Path) -> socket.socket:
+    """Return a socket that callers may connect to from now on, even before anybody accepts them."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    draft = path.with_suffix(".draft")
+    listener.bind(str(draft))
+    listener.listen()
+    # Now: who finds a socket that nobody listens on yet is refused.
+    draft.rename(path)
+    return listener
+
+
 def open_job(folder: Path, environment: Mapping[str, str]) -> None:
     """Have a server for the workers of a job.
 

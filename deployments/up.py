@@ -4,6 +4,7 @@ They start side by side: the databases in a thread, Ray's processes and the fork
 while this process imports Ray. Ray is imported inside functions: its flags must be in the environment first.
 """
 
+import math
 import os
 import signal
 import subprocess
@@ -18,12 +19,12 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Self
 
+from deployments import fork_server
 from deployments.databases import Databases, Report
 from deployments.environment import can_run_ha_proxy, free_port, is_free, ray_environment, url_of
 from deployments.first_answer import LATER, FirstAnswer
 from deployments.preflight import refuse_contradictions
 from lamina.core.tiers import TIERS
-from lamina.embedded.child_process import die_with_parent
 from lamina.errors import Misconfigured, Unavailable
 from lamina.local import LocalService, data_dir_lock
 from lamina.settings import Settings, served_tiers
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 WATCH_INTERVAL_S = 0.5
 START_STEP_S = 0.2
+OUTAGE_S = 5.0
 SIGNAL_STEP_S = 0.05
 _LOOPBACK = "127.0.0.1"
 
@@ -87,10 +89,10 @@ def run(settings: Settings, report: Report, on_ready: OnReady) -> None:
         service = LocalService(url=address, key=key, pid=os.getpid())
         off = TIERS.keys() - set(served_tiers(settings))
         watch = partial(_watch, databases.revivals(), ray)
-        first_s = _wait_for(FirstAnswer(service, LATER | off), starter, watch, stop) - begin
+        first_s = _wait_for(FirstAnswer(service, LATER | off), starter, watch, stop, report) - begin
         stack.enter_context(service.announced(settings.data_dir))
         report(f"the first search is answered at {address}")
-        whole_s = _wait_for(FirstAnswer(service, off), starter, watch, stop) - begin
+        whole_s = _wait_for(FirstAnswer(service, off), starter, watch, stop, report) - begin
         while not starter.has_deployed():  # What no search needs may still come: the indexer.
             stop.wait(START_STEP_S)
             stop.check()
@@ -157,21 +159,13 @@ def _prepare(settings: Settings, stack: ExitStack, report: Report) -> tuple[Path
     if settings.serve.ha_proxy and not ha_proxy:
         report("HAProxy cannot run here; the Python proxy, which is slower, takes its place")
     os.environ.update(ray_environment(settings, folder, ha_proxy=ha_proxy))
-    stack.callback(_start_fork_server(folder))
+    stack.callback(_fork_server(folder))
     return folder, ha_proxy
 
 
-def _start_fork_server(folder: Path) -> Callable[[], None]:
+def _fork_server(folder: Path) -> Callable[[], None]:
     """Start the process that forks Ray's workers; the returned function ends it."""
-    server = subprocess.Popen(  # noqa: S603 - our own module
-        [sys.executable, "-P", "-m", "deployments.fork_server", str(folder)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        # Its forks compute in one thread, and it must have no other.
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-        preexec_fn=die_with_parent(os.getpid(), signal.SIGTERM),  # noqa: PLW1509 - calls one system call
-        process_group=0,
-    )
+    server = fork_server.start(folder, os.environ)
 
     def end() -> None:
         server.terminate()
@@ -198,17 +192,26 @@ def _start_serve(settings: Settings, *, ha_proxy: bool) -> tuple["RemoteStarter"
     return starter, url_of(settings.serve.host, port)
 
 
-def _wait_for(answer: FirstAnswer, starter: "RemoteStarter", watch: Callable[[], None], stop: StopSignal) -> float:
+def _wait_for(
+    answer: FirstAnswer, starter: "RemoteStarter", watch: Callable[[], None], stop: StopSignal, report: Report
+) -> float:
     """Return when a first search was answered, by the monotonic clock.
+
+    Where every deployment runs, and a part still does not answer, it is a server that is away: others do without it.
 
     Raises:
         Misconfigured: If the deployments do not start.
     """
+    give_up = math.inf
     while not answer.has_come():
         stop.wait(START_STEP_S)
         stop.check()
         watch()
-        starter.has_deployed()
+        if starter.has_deployed():
+            give_up = min(give_up, time.monotonic() + OUTAGE_S)
+        if time.monotonic() > give_up:
+            report(f"searches go without {', '.join(sorted(answer.missing)) or 'an answer'}")
+            break
     return time.monotonic()
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from deployments import fork_worker
-from deployments.fork_worker import FOLDER, SERVER, is_plain
+from deployments import fork_server, fork_worker
+from deployments.fork_worker import FOLDER, is_plain
 from tests.support.scratch import new_folder
 from tests.support.service import ROOT, left_of
 
@@ -42,14 +42,8 @@ def folder() -> Iterator[Path]:
     with new_folder() as path:
         (path / "default_worker.py").write_text(WORKER)
         (path / "setup_worker.py").write_text(OWN_WAY)
-        server = subprocess.Popen(
-            [sys.executable, "-P", "-m", "deployments.fork_server", str(path)],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", FOLDER: str(path)},
-        )
+        server = fork_server.start(path, {**os.environ, "PYTHONPATH": str(ROOT), FOLDER: str(path)})
         try:
-            while not (path / SERVER).exists():
-                assert server.poll() is None
             yield path
         finally:
             server.terminate()
@@ -155,16 +149,22 @@ def test_a_module_that_starts_a_thread_is_refused(tmp_path: Path) -> None:
     assert "an import started a thread" in refused.stderr
 
 
+def test_a_worker_is_started_as_ray_does_if_the_server_ends_while_it_waits() -> None:
+    with new_folder() as path:
+        (path / "setup_worker.py").write_text(OWN_WAY)
+        # It never gets as far as to accept anybody.
+        server = fork_server.start(path, {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHOME": "nowhere"})
+
+        said = order(path, "--node=1")
+
+        assert server.wait() != 0
+        assert said.startswith("started as Ray does")
+
+
 def test_the_servers_of_jobs_end_with_the_one_that_made_them() -> None:
     with new_folder() as path:
-        server = subprocess.Popen(
-            [sys.executable, "-P", "-m", "deployments.fork_server", str(path)],
-            cwd=ROOT,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )
+        server = fork_server.start(path, {**os.environ, "PYTHONPATH": str(ROOT)})
         (path / "default_worker.py").write_text(WORKER)
-        while not (path / SERVER).exists():
-            assert server.poll() is None
         parent = json.loads(order(path))["parent"]
 
         server.kill()
