@@ -4,7 +4,7 @@ import os
 import re
 
 from tests.support.scratch import new_folder
-from tests.support.service import command_line, descendants, launch, running_service, until_it_says
+from tests.support.service import command_line, descendants, launch, parent_of, running_service, until_it_says
 
 
 def test_what_was_stored_before_is_found_by_its_words_while_the_model_is_loaded() -> None:
@@ -26,7 +26,8 @@ def test_what_was_stored_before_is_found_by_its_words_while_the_model_is_loaded(
             origin.write_text(was)
             whole = until_it_says("serving;", *started)
             later = client.search("where does the spare key hang?")
-        processes = [command_line(pid) for pid in descendants(whole.process.pid)]
+        processes = {pid: command_line(pid) for pid in descendants(whole.process.pid)}
+        parents = {processes.get(parent_of(pid) or 0) for pid, line in processes.items() if "ServeReplica" in line}
         said = whole.output.read_text()
         whole.stop()
 
@@ -39,5 +40,7 @@ def test_what_was_stored_before_is_found_by_its_words_while_the_model_is_loaded(
     assert times is not None
     first_s, whole_s, ray_s = map(float, times.groups())
     assert 0 < ray_s < first_s <= whole_s
-    left_out = ("dashboard.py", "monitor.py", "default_worker.py")
-    assert [line for line in processes if any(name in line for name in left_out)] == []
+    assert len(parents) == 1
+    assert "deployments.fork_server" in (parents.pop() or "")
+    left_out = ("dashboard.py", "monitor.py", "log_monitor.py")
+    assert [line for line in processes.values() if " ".join(line.split()[:3]).endswith(left_out)] == []
