@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from lamina.core.ports import Model
+from lamina.models.onnx.graph import distance_buckets
 
 pytestmark = pytest.mark.torch
 
@@ -59,3 +60,12 @@ def test_both_runtimes_cut_a_long_text_alike(minilm_torch: Model, minilm: Model)
     text = " ".join(f"{sentence} {number}." for number in range(60) for sentence in SENTENCES)
 
     assert list(minilm_torch.spans(text)) == list(minilm.spans(text))
+
+
+def test_the_distances_of_mpnet_have_the_buckets_of_torch() -> None:
+    import torch
+    from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
+
+    ahead = torch.arange(514)[None, :] - torch.arange(514)[:, None]
+
+    assert np.array_equal(distance_buckets(514, 32), MPNetEncoder.relative_position_bucket(ahead).numpy())

@@ -12,35 +12,23 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
-from lamina.core.ports import Model
+from lamina.core.ports import Model, ReportingModel
 from lamina.errors import Misconfigured
+from lamina.models.onnx.agreement import RECORDED
 from lamina.models.onnx.folder import identity_by_files
-from lamina.models.onnx.graph import _ACTIVATIONS, _NAMES, make_graph, read_encoder
+from lamina.models.onnx.graph import _ACTIVATIONS, make_graph, read_encoder
 from lamina.models.onnx.model import OnnxModel
 from lamina.models.packaged import model_path
 from lamina.models.passes import passes
 from lamina.models.sentence_transformers import SentenceTransformerModel
 from lamina.settings import PACKAGED_MODEL, SentenceTransformersSettings, load_settings
 from lamina.wiring.stores import build_model, model_identity
+from tests.support.small_models import add_dense, make_small_model, module, write
 
-CONFIG = {"vocab_size": 30522, "pad_token_id": 0, "max_position_embeddings": 80, "type_vocab_size": 2}
-WIDTH, INNER = 24, 40
-FEED_FORWARD = ((INNER, WIDTH), (WIDTH, INNER))
-SIZES = {
-    "hidden_size": WIDTH,
-    "num_attention_heads": 3,
-    "num_hidden_layers": 2,
-    "intermediate_size": INNER,
-    "hidden_act": "gelu",
-    "layer_norm_eps": 1e-12,
-}
-DISTILBERT_SIZES = {"dim": WIDTH, "n_heads": 3, "n_layers": 2, "hidden_dim": INNER, "activation": "gelu"}
+WEIGHTS = "model.safetensors"
 TEXTS = ("", "tea", "The Cat sleeps on the warm windowsill [PAD] all day.", "мой кот", "long " * 90)
-TOKENIZER_FILES = ("tokenizer.json", "special_tokens_map.json", "vocab.txt")
-
 Make = Callable[..., Path]
 
 
@@ -49,19 +37,7 @@ def new_model(tmp_path: Path) -> Make:
     """Make a small model of random weights in a folder of its own."""
 
     def make(kind: str = "bert", pooling: Mapping[str, Any] | None = None, **config: Any) -> Path:
-        folder = tmp_path / "model"
-        folder.mkdir()
-        given = CONFIG | (DISTILBERT_SIZES if kind == "distilbert" else SIZES) | {"model_type": kind} | config
-        write(folder / "config.json", given)
-        save_file(random_weights(given), folder / "model.safetensors", metadata={"format": "pt"})
-        for name in TOKENIZER_FILES:
-            shutil.copy(Path(model_path(PACKAGED_MODEL)) / name, folder / name)
-        write(folder / "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": "[PAD]"})
-        write(folder / "modules.json", [module(0, "", "Transformer"), module(1, "1_Pooling", "Pooling")])
-        write(folder / "sentence_bert_config.json", {"max_seq_length": 60})
-        flags = pooling or {"pooling_mode_mean_tokens": True}
-        write(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": 24, **flags})
-        return folder
+        return make_small_model(tmp_path / "model", kind, pooling, **config)
 
     return make
 
@@ -70,34 +46,6 @@ def new_model(tmp_path: Path) -> Make:
 def no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have no graph checked against torch, which takes seconds; the check has tests of its own."""
     monkeypatch.setattr("lamina.models.onnx.model.is_torch_installed", lambda: False)
-
-
-def random_weights(config: Mapping[str, Any]) -> dict[str, NDArray[np.float32]]:
-    """Weights of every part of an encoder, its norms included."""
-    random = np.random.default_rng(len(config["model_type"]))
-    names = _NAMES[config["model_type"]]
-    rows = (config["vocab_size"], config["max_position_embeddings"], config["type_vocab_size"])
-    tables = {name: (count, WIDTH) for name, count in zip(names["embeddings"], rows, strict=True) if name}
-    dense, norms = {}, [names["embeddings_norm"]]
-    for number in range(2):
-        prefix = f"{names['layer']}{number}."
-        dense |= {prefix + name: (WIDTH, WIDTH) for name in names["attention"]}
-        dense |= {prefix + name: shape for name, shape in zip(names["feed_forward"], FEED_FORWARD, strict=True)}
-        norms += [prefix + name for name in names["norms"]]
-    weights = {f"{name}.weight": random.normal(0, 0.5, shape) for name, shape in (tables | dense).items()}
-    weights |= {f"{name}.bias": random.normal(0, 0.5, shape[0]) for name, shape in dense.items()}
-    weights |= {f"{name}.weight": random.uniform(0.5, 1.5, WIDTH) for name in norms}
-    weights |= {f"{name}.bias": random.normal(0, 0.2, WIDTH) for name in norms}
-    return {name: array.astype(np.float32) for name, array in weights.items()}
-
-
-def module(number: int, path: str, kind: str) -> dict[str, Any]:
-    return {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{kind}"}
-
-
-def write(path: Path, content: Any) -> None:
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(content))
 
 
 def chosen(folder: Path) -> SentenceTransformersSettings:
@@ -121,6 +69,9 @@ def apart(model: Model, folder: Path) -> float:
         ("bert", {"hidden_act": "gelu_new", "type_vocab_size": 1}),
         ("roberta", {}),
         ("xlm-roberta", {}),
+        ("camembert", {"pad_token_id": 1}),
+        ("electra", {"embedding_size": 24}),
+        ("mpnet", {"pad_token_id": 1}),
         ("distilbert", {}),
     ],
 )
@@ -169,6 +120,207 @@ def test_weights_in_half_precision_are_read(new_model: Make, kind: str) -> None:
     save_file(halves, folder / "model.safetensors")
 
     assert apart(opened(folder), folder) < 1e-5
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("activation", ["activation.Tanh", "linear.Identity", "activation.ReLU", "activation.Sigmoid"])
+@pytest.mark.parametrize("inner", [True, False])
+def test_a_dense_layer_follows_pooling(new_model: Make, activation: str, inner: bool) -> None:
+    folder = add_dense(new_model(), activation, inner=inner)
+
+    assert apart(opened(folder), folder) < 1e-5
+    assert opened(folder).identity.dimension == identity_by_files(chosen(folder)).dimension == 16
+
+
+@pytest.mark.torch
+def test_a_graph_of_unrecorded_vectors_is_checked_against_torch_where_that_is_installed(
+    new_model: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lamina.models.onnx.model.is_torch_installed", lambda: True)
+    report = opened(new_model()).report
+
+    assert (report.checked, report.may_be_mixed) == ("torch", True)
+
+
+@pytest.mark.torch
+def test_a_graph_whose_vectors_are_not_torchs_is_refused_and_auto_takes_torch(
+    new_model: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lamina.models.onnx.model.is_torch_installed", lambda: True)
+    monkeypatch.setitem(_ACTIVATIONS, "gelu", "Relu")
+    folder = new_model()
+
+    with pytest.raises(Misconfigured, match="differ from the ones by torch"):
+        opened(folder)
+    assert built(folder, tmp_path).report.runtime == "torch"
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("kind", ["modernbert", "bare pytorch", "another dense layer"])
+def test_auto_gives_to_torch_what_onnx_runtime_cannot_run(new_model: Make, tmp_path: Path, kind: str) -> None:
+    folder = unfit(new_model(), kind)
+
+    model = built(folder, tmp_path)
+
+    assert model.report.runtime == "torch"
+    assert model.encode(["tea"]).shape == (1, model.identity.dimension)
+
+
+def unfit(folder: Path, kind: str) -> Path:
+    """Make a model one that ONNX Runtime cannot run."""
+    match kind:
+        case "bare pytorch":
+            import torch
+
+            torch.save(
+                {name: torch.from_numpy(array) for name, array in weights_of(folder).items()},
+                folder / "pytorch_model.bin",
+            )
+            (folder / "model.safetensors").unlink()
+        case "another dense layer":
+            add_dense(folder, "activation.GELU")
+        case "modernbert":
+            from transformers import AutoConfig, AutoModel
+
+            sizes = {"hidden_size": 24, "num_attention_heads": 3, "num_hidden_layers": 2, "intermediate_size": 40}
+            config = AutoConfig.for_model("modernbert", vocab_size=30522, pad_token_id=0, **sizes)
+            AutoModel.from_config(config).save_pretrained(folder)
+    return folder
+
+
+def built(folder: Path, data_dir: Path, **fields: Any) -> ReportingModel:
+    embedding = {"kind": "sentence_transformers", "model": str(folder), **fields}
+    return build_model(load_settings(embedding=embedding, data_dir=data_dir), "cpu")
+
+
+@pytest.mark.parametrize(
+    ("name", "obstacle"), [("unfit", "model_type is modernbert"), ("some/where", "is neither a folder nor in the")]
+)
+def test_auto_without_torch_names_the_model_the_obstacle_and_the_extra(
+    new_model: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, obstacle: str
+) -> None:
+    monkeypatch.setattr("lamina.wiring.stores.is_torch_installed", lambda: False)
+    folder = new_model().rename(tmp_path / "unfit")
+    config = json.loads((folder / "config.json").read_text())
+    write(folder / "config.json", config | {"model_type": "modernbert"})
+    model = folder if name == "unfit" else Path(name)
+
+    with pytest.raises(Misconfigured) as refused:
+        built(model, tmp_path)
+
+    assert f"ONNX Runtime cannot run embedding.model {model}: " in str(refused.value)
+    assert obstacle in str(refused.value)
+    assert "torch, which may, is missing; install lamina[gpu]" in str(refused.value)
+
+
+def test_weights_in_several_files_are_read(new_model: Make) -> None:
+    folder = new_model()
+    whole = opened(folder).encode(TEXTS)
+    weights = weights_of(folder)
+    names = sorted(weights)
+    shards = {"model-00001-of-00002.safetensors": names[::2], "model-00002-of-00002.safetensors": names[1::2]}
+    for file, kept in shards.items():
+        save_file({name: weights[name] for name in kept}, folder / file)
+    index = {name: file for file, kept in shards.items() for name in kept}
+    write(folder / "model.safetensors.index.json", {"weight_map": index})
+    (folder / "model.safetensors").unlink()
+
+    assert np.array_equal(opened(folder).encode(TEXTS), whole)
+
+    (folder / "model-00002-of-00002.safetensors").unlink()
+    with pytest.raises(Misconfigured, match=r"model-00002-of-00002\.safetensors is missing"):
+        opened(folder)
+
+
+def test_a_name_is_found_in_the_local_cache_of_the_hub(
+    new_model: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = opened(new_model())
+    cached = tmp_path / "hub" / "models--acme--small"
+    (cached / "snapshots").mkdir(parents=True)
+    (tmp_path / "model").rename(cached / "snapshots" / "1234567890123456789012345678901234567890")
+    (cached / "refs").mkdir()
+    (cached / "refs" / "main").write_text("1234567890123456789012345678901234567890")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+
+    model = OnnxModel(SentenceTransformersSettings(model="acme/small"), "cpu", tmp_path / "graphs")
+
+    assert model.identity.model == "acme/small"
+    assert np.array_equal(model.encode(TEXTS), plain.encode(TEXTS))
+
+
+def test_a_lone_onnx_file_of_another_name_is_used_and_of_several_none(new_model: Make) -> None:
+    folder = new_model()
+    graph = make_graph(read_encoder(json.loads((folder / "config.json").read_text())), weights_of(folder))
+    onnx.save_model(graph, str(folder / "model_O2.onnx"))
+    assert opened(folder).report.checked == "the model's own file"
+
+    onnx.save_model(graph, str(folder / "model_O3.onnx"))
+    assert opened(folder).report.checked == "unchecked"
+
+
+def test_an_onnx_file_that_cannot_be_read_is_named(new_model: Make) -> None:
+    folder = new_model()
+    (folder / "model.onnx").write_bytes(b"no graph")
+
+    with pytest.raises(Misconfigured, match=r"ONNX Runtime cannot read .*model\.onnx"):
+        opened(folder)
+
+
+@pytest.mark.parametrize("missing", ["embeddings.position_embeddings.weight", "encoder.layer.1.output.dense.bias"])
+def test_weights_that_are_missing_are_named(new_model: Make, missing: str) -> None:
+    folder = new_model()
+    save_file({name: array for name, array in weights_of(folder).items() if name != missing}, folder / WEIGHTS)
+
+    with pytest.raises(Misconfigured, match=f"has no weights '{missing}'"):
+        opened(folder)
+
+
+def test_the_same_weights_otherwise_used_are_not_compared_with_the_recorded_vectors(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(model_path(PACKAGED_MODEL), folder)
+    (folder / "modules.json").unlink()
+    write(folder / "sentence_bert_config.json", {"max_seq_length": 8})
+
+    assert opened(folder).report.checked == "unchecked"
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "mpnet"])
+def test_a_model_in_int8_points_where_float32_does_in_every_batch(new_model: Make, kind: str) -> None:
+    folder = new_model(kind, pad_token_id=1)
+    full = opened(folder)
+    short = built(folder, folder.parent, precision="int8")
+
+    vectors = short.encode(TEXTS)
+
+    assert (vectors * full.encode(TEXTS)).sum(axis=1).min() > 0.99
+    assert np.array_equal(np.concatenate([short.encode([text]) for text in TEXTS]), vectors)
+
+
+def test_int8_is_another_model_to_the_stores_and_has_a_graph_of_its_own(tmp_path: Path) -> None:
+    embedding = {"kind": "sentence_transformers", "precision": "int8"}
+    settings = load_settings(embedding=embedding, data_dir=tmp_path)
+
+    short = build_model(settings, "cpu")
+
+    assert short.identity == model_identity(settings)
+    assert short.identity.model == "all-MiniLM-L6-v2 int8"
+    assert (short.report.precision, short.report.checked, short.report.may_be_mixed) == ("int8", RECORDED, False)
+    assert build_model(load_settings(embedding=embedding | {"precision": "float32"}, data_dir=tmp_path), "cpu")
+    assert len(list((tmp_path / "models").iterdir())) == 2
+
+
+def test_int8_of_a_folder_that_carries_its_graph_is_refused(new_model: Make, tmp_path: Path) -> None:
+    folder = new_model()
+    (folder / "model.onnx").write_bytes(b"")
+
+    with pytest.raises(Misconfigured, match=r"precision is int8, but .* is used as it is"):
+        built(folder, tmp_path, precision="int8")
+
+
+def test_an_execution_provider_that_is_not_installed_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured, match=r"provider is openvino, but the installed ONNX Runtime has only"):
+        OnnxModel(SentenceTransformersSettings(provider="openvino"), "cpu", tmp_path)
 
 
 def test_weights_named_from_a_head_on_are_found(new_model: Make) -> None:
@@ -322,6 +474,7 @@ def test_neither_torch_nor_transformers_are_loaded(tmp_path: Path) -> None:
 import sys
 from lamina.settings import load_settings
 from lamina.wiring.stores import build_model, model_identity
+from tests.support.small_models import make_small_model, module, write
 settings = load_settings(embedding={{"kind": "sentence_transformers", "runtime": "onnx"}}, data_dir={str(tmp_path)!r})
 model = build_model(settings, "cpu")
 assert model.identity == model_identity(settings) and len(model.spans("Some words. " * 900)) > 5

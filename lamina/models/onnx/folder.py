@@ -68,7 +68,7 @@ class EncoderFolder:
     @property
     def padding(self) -> int:
         """Word piece that fills up the shorter texts of a batch."""
-        return int(self.config.get("pad_token_id") or 0)
+        return _padding(self.config)
 
     @property
     def counts_from_padding(self) -> bool:
@@ -145,8 +145,12 @@ def _max_length(transformer: Path, config: Mapping[str, Any], settings: Mapping[
     if positions is None:
         raise Misconfigured(f"the model in {transformer} does not say how long a text may be", OTHERWISE)
     if config.get("model_type") in _ROBERTA:
-        positions -= 1 + int(config.get("pad_token_id") or 0)
+        positions -= 1 + _padding(config)
     return min(int(wanted or positions), int(positions))
+
+
+def _padding(config: Mapping[str, Any]) -> int:
+    return int(config.get("pad_token_id", 1 if config.get("model_type") in _ROBERTA else 0) or 0)
 
 
 def _ways_of_pooling(config: Mapping[str, Any]) -> Sequence[str]:
