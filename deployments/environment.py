@@ -15,7 +15,7 @@ from pathlib import Path
 from deployments.fork_worker import FOLDER
 from deployments.loopback import ALONE
 from deployments.proxy_rules import server_variables
-from deployments.restarts import CALLBACK, write_haproxy
+from deployments.restarts import CALLBACK, HA_PROXY, write_haproxy
 from lamina.errors import Misconfigured
 from lamina.settings import Settings
 
@@ -136,7 +136,7 @@ def _authentication() -> dict[str, str]:
 def _ha_proxy(folder: Path, settings: Settings) -> dict[str, str]:
     metrics, stats, fallback_http, fallback_grpc = free_ports(4)
     return {
-        "RAY_SERVE_ENABLE_HA_PROXY": "1",
+        HA_PROXY: "1",
         "RAY_SERVE_HAPROXY_BINARY_PATH": str(write_haproxy(folder, settings.serve.front_door, settings.serve.host)),
         "RAY_SERVE_HAPROXY_MAXCONN": str(settings.serve.front_door.connections),
         "RAY_SERVE_HAPROXY_NBTHREAD": "1",

@@ -4,6 +4,7 @@ import asyncio
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from lamina.core.principals import Principal
 from lamina.errors import LimitReached
@@ -25,6 +26,14 @@ def share_limits(settings: Settings) -> FairShareLimits:
     )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Turn:
+    """A request that waits to begin."""
+
+    begun: "asyncio.Future[None]"
+    is_large: bool
+
+
 class FairPlaces:
     """Lets a request begin when its tenant's share allows; used in one event loop.
 
@@ -37,15 +46,18 @@ class FairPlaces:
         self._limits = limits
         self._share = FairShare(limits)
         self._clock = clock
-        self._waiting: defaultdict[str, deque[asyncio.Future[None]]] = defaultdict(deque)
+        self._waiting: defaultdict[str, deque[_Turn]] = defaultdict(deque)
 
     @asynccontextmanager
-    async def place(self, principal: Principal, *, is_idle: bool = False) -> AsyncIterator[None]:
+    async def place(
+        self, principal: Principal, *, is_idle: bool = False, is_large: bool = False
+    ) -> AsyncIterator[None]:
         """Hold a place for a request.
 
         Args:
             principal: Its key.
             is_idle: Whether it may wait long without work, for somebody else's response, so that it begins at once.
+            is_large: Whether the work on it is so large that none of its tenant's others is worked on meanwhile.
 
         Raises:
             LimitReached: If its key or tenant has too many requests in hand.
@@ -60,29 +72,29 @@ class FairPlaces:
             if is_idle:
                 yield
                 return
-            await self._turn(tenant)
+            await self._begin(tenant, is_large=is_large)
             try:
                 yield
             finally:
-                self._share.end(tenant)
+                self._share.end(tenant, is_large=is_large)
                 self._wake(tenant)
         finally:
             self._share.give_up(tenant, key)
 
-    async def _turn(self, tenant: str) -> None:
+    async def _begin(self, tenant: str, *, is_large: bool) -> None:
         """Wait for the tenant's turn, and begin.
 
         Raises:
             LimitReached: If it does not come.
         """
-        if not self._waiting.get(tenant) and self._share.may_work(tenant, self._clock()):
-            self._share.begin(tenant)
+        if not self._waiting.get(tenant) and self._share.may_work(tenant, self._clock(), is_large=is_large):
+            self._share.begin(tenant, is_large=is_large)
             return
-        turn = asyncio.get_running_loop().create_future()
+        turn = _Turn(asyncio.get_running_loop().create_future(), is_large)
         self._waiting[tenant].append(turn)
         try:
             async with asyncio.timeout(LONGEST_WAIT_S):
-                await turn
+                await turn.begun
         except BaseException as error:
             self._leave(tenant, turn)
             if isinstance(error, TimeoutError):
@@ -90,23 +102,21 @@ class FairPlaces:
                 raise LimitReached("tenant", reason) from error
             raise
 
-    def _leave(self, tenant: str, turn: asyncio.Future[None]) -> None:
+    def _leave(self, tenant: str, turn: _Turn) -> None:
         """Give up waiting, or the turn that came at the same moment."""
-        if turn.done() and not turn.cancelled():
-            self._share.end(tenant)
-            self._wake(tenant)
+        if turn.begun.done() and not turn.begun.cancelled():
+            self._share.end(tenant, is_large=turn.is_large)
         elif turn in self._waiting[tenant]:
             self._waiting[tenant].remove(turn)
-        if not self._waiting[tenant]:
-            del self._waiting[tenant]
+        self._wake(tenant)
 
     def _wake(self, tenant: str) -> None:
         """Let those begin that may now, in their order."""
         waiting = self._waiting.get(tenant)
-        while waiting and self._share.may_work(tenant, self._clock()):
+        while waiting and self._share.may_work(tenant, self._clock(), is_large=waiting[0].is_large):
             turn = waiting.popleft()
-            if not turn.done():
-                self._share.begin(tenant)
-                turn.set_result(None)
-        if waiting is not None and not waiting:
+            if not turn.begun.done():
+                self._share.begin(tenant, is_large=turn.is_large)
+                turn.begun.set_result(None)
+        if not waiting:
             self._waiting.pop(tenant, None)

@@ -1,6 +1,7 @@
 """Middleware before everything else: a request without a valid key is refused before a byte of its body is read.
 
-A body, and the reading of an answer, must keep a pace, so that nobody holds a place by being slow.
+A body, and the reading of an answer, must keep a pace, so that nobody holds a place by being slow. Requests without a
+key, and wrong keys, are counted by their address; beyond its rate an address costs no lookup and no page.
 """
 
 import asyncio
@@ -14,24 +15,29 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deployments.fair_places import FairPlaces, share_limits
+from deployments.patient_server import NO_ADDRESS
 from deployments.problems import answer_error, problem
-from deployments.proxy_rules import CLOSES
+from deployments.proxy_rules import CLOSES, KEYED_PATHS, PAGE_COST, is_page
 from deployments.services import Services
 from lamina.core.principals import Principal
 from lamina.core.quotas import Resource, counted_spending
 from lamina.errors import LaminaError, LimitReached, Unauthenticated
+from lamina.policies.limits.address_rates import AddressRates
 from lamina.policies.limits.pace import Pace
-from lamina.policies.limits.wrong_keys import WrongKeys
 from lamina.settings import FrontDoorSettings
 
-_KEYED = ("/v1/", "/cache")
 # Of the paths below those, the ones for monitors.
 _OPEN = frozenset({"/cache/health"})
 # A lookup may wait a minute for another one's response.
 _IDLE = frozenset({"/v1/responses/lookup"})
 # Some clients send an empty object where no body is asked for.
 _EMPTY_OBJECT_BYTES = ("1", "2")
-_NO_ADDRESS = "unknown"
+_ADDRESS = "address"
+SLOWED_S = 1.0
+"""Seconds after which a key is refused that comes from an address beyond its rate: keys are not tried without pause."""
+_SLOWED_SHARE = 4
+LARGE_BYTES = 16_384
+"""Size of a body from which a request is large: the work on it is no longer small beside that on others."""
 _NO_BODY: Message = {"type": "http.request", "body": b"", "more_body": False}
 _GONE: Message = {"type": "http.disconnect"}
 
@@ -49,7 +55,10 @@ class FrontDoor:
         self._app = app
         self._services = services
         self._limits = services.settings.serve.front_door
-        self._wrong_keys = WrongKeys(self._limits.wrong_keys_per_minute)
+        self._wrong_keys = AddressRates(self._limits.wrong_keys_per_minute)
+        self._unkeyed = AddressRates(self._limits.unkeyed_requests_per_minute)
+        self._slowed = 0
+        self._most_slowed = max(1, services.settings.serve.router.max_ongoing_requests // _SLOWED_SHARE)
         self._places = FairPlaces(share_limits(services.settings), clock)
         self._clock = clock
 
@@ -60,6 +69,11 @@ class FrontDoor:
             return
         headers = Headers(scope=scope)
         if not needs_key(scope["path"]):
+            try:
+                self._admit_unkeyed(scope)
+            except LimitReached as error:
+                await self._refuse(error, scope, headers, receive, send)
+                return
             await self._serve_open(scope, headers, receive, send)
             return
         try:
@@ -73,7 +87,7 @@ class FrontDoor:
         exchange = _Exchange(receive, send, self._limits, self._clock)
         exchange.has_body = not _declares_body(headers)
         try:
-            async with self._places.place(principal, is_idle=scope["path"] in _IDLE):
+            async with self._places.place(principal, is_idle=scope["path"] in _IDLE, is_large=_is_large(headers)):
                 await self._work(scope, exchange, principal)
         except LimitReached as error:
             await self._refuse(error, scope, headers, receive, send)
@@ -100,9 +114,10 @@ class FrontDoor:
             await refusal(scope, receive, _closing(send))
 
     async def _refuse(self, error: LaminaError, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        """Answer an error without reading the body."""
+        """Answer an error without reading the body, nor what an address beyond its rate sends after it."""
         answer = answer_error(Request(scope), error)
-        await answer(scope, receive, _closing(send) if _declares_body(headers) else send)
+        is_last = _declares_body(headers) or (isinstance(error, LimitReached) and error.part == _ADDRESS)
+        await answer(scope, receive, _closing(send) if is_last else send)
 
     def _telling_quotas(self, send: Send, principal: Principal) -> Send:
         """Return a ``send`` that adds the state of the quotas to the answer."""
@@ -123,13 +138,17 @@ class FrontDoor:
             LimitReached: If its address has tried too many wrong ones, and this one was not seen here before.
         """
         key = _bearer(headers)
-        if key is None or self._services.key_check.knows(key):
+        if key is None:
+            self._admit_unkeyed(scope)
+            raise Unauthenticated
+        if self._services.key_check.knows(key):
             return await self._services.key_check.check(key)
-        address = (scope.get("client") or (_NO_ADDRESS,))[0]
+        address = _address(scope)
         # Counted before it is checked: otherwise a thousand that are sent at once would all be checked.
         wait_s = self._wrong_keys.take(address, self._clock())
         if wait_s:
-            raise LimitReached("address", f"{self._limits.wrong_keys_per_minute} wrong keys a minute", wait_s)
+            await self._slow_down()
+            raise LimitReached(_ADDRESS, f"{self._limits.wrong_keys_per_minute} wrong keys a minute", wait_s)
         try:
             principal = await self._services.key_check.check(key)
         except Unauthenticated:
@@ -139,6 +158,28 @@ class FrontDoor:
             raise
         self._wrong_keys.give_back(address, self._clock())
         return principal
+
+    def _admit_unkeyed(self, scope: Scope) -> None:
+        """Count a request without a key by its address.
+
+        Raises:
+            LimitReached: If the address has made too many.
+        """
+        cost = PAGE_COST if is_page(scope["path"]) else 1
+        wait_s = self._unkeyed.take(_address(scope), self._clock(), cost)
+        if wait_s:
+            reason = f"{self._limits.unkeyed_requests_per_minute} requests without a key a minute"
+            raise LimitReached(_ADDRESS, reason, wait_s)
+
+    async def _slow_down(self) -> None:
+        """Wait before a refusal, unless so many wait that they would take the places of others."""
+        if self._slowed >= self._most_slowed:
+            return
+        self._slowed += 1
+        try:
+            await asyncio.sleep(SLOWED_S)
+        finally:
+            self._slowed -= 1
 
 
 class _Exchange:
@@ -202,7 +243,11 @@ class _Exchange:
 
 def needs_key(path: str) -> bool:
     """Report whether a path needs a key."""
-    return path.startswith(_KEYED) and path not in _OPEN
+    return path.startswith(KEYED_PATHS) and path not in _OPEN
+
+
+def _address(scope: Scope) -> str:
+    return str((scope.get("client") or (NO_ADDRESS,))[0])
 
 
 def _bearer(headers: Headers) -> str | None:
@@ -212,6 +257,13 @@ def _bearer(headers: Headers) -> str | None:
 
 def _declares_body(headers: Headers) -> bool:
     return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+
+
+def _is_large(headers: Headers) -> bool:
+    """Report whether a body is large by its declared length, or may be, packed or of unknown length."""
+    length = headers.get("content-length", "0")
+    is_known = "transfer-encoding" not in headers and "content-encoding" not in headers and length.isdecimal()
+    return not is_known or int(length) > LARGE_BYTES
 
 
 def _without_body(scope: Scope) -> Scope:

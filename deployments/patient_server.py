@@ -1,7 +1,7 @@
-"""Limits of time and memory that uvicorn, Serve's HTTP server, leaves out; HAProxy in front of it has its own.
+"""Limits of time, memory and connections that uvicorn, Serve's HTTP server, leaves out; HAProxy before it has its own.
 
-uvicorn waits without end for the rest of a request's head, keeps all that comes of it, and keeps an answer as long as
-its reader takes.
+uvicorn waits without end for the rest of a request's head, keeps all that comes of it, keeps an answer as long as its
+reader takes, reads requests ahead of their turn, and takes every connection.
 """
 
 import asyncio
@@ -10,32 +10,47 @@ from typing import Any
 import uvicorn.config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from lamina.policies.limits.open_connections import OpenConnections
 from lamina.settings import FrontDoorSettings
 
+NO_ADDRESS = "unknown"
 MAX_HEAD_BYTES = 64 * 1024
 MAX_UNREAD_BYTES = 256 * 1024 * 1024
 """Of all answers of a process that wait for their readers; beyond it the next reader to fall behind is cut off."""
+MAX_PIPELINED = 16
+"""Requests of one connection that wait for the one before; 64 KiB that are read at once could hold 3 600."""
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """A connection whose heads and readers have a deadline, and whose heads have a largest size."""
+    """A connection whose heads and readers have a deadline, and whose heads and requests in advance have a bound."""
 
     limits = FrontDoorSettings()
     unread_bytes = 0
+    open_connections: OpenConnections | None = None
+    """Of this process; ``None`` behind HAProxy, which counts them and has one address for all clients."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._counted_in: OpenConnections | None = None
+        self._address = NO_ADDRESS
         self._head_deadline: asyncio.TimerHandle | None = None
         self._reader_deadline: asyncio.TimerHandle | None = None
         self._head_bytes = self._own_unread_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own
-        """Expect a head."""
+        """Expect a head, if there is room for one more connection."""
         super().connection_made(transport)
+        self._counted_in = self.open_connections
+        self._address = self.client[0] if self.client else NO_ADDRESS
+        if self._counted_in is not None and not self._counted_in.admit(self._address):
+            transport.abort()
+            return
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the deadlines."""
+        if self._counted_in is not None:
+            self._counted_in.leave(self._address)
         self._end_head()
         self.resume_writing()
         super().connection_lost(exc)
@@ -55,9 +70,12 @@ class PatientProtocol(HttpToolsProtocol):
             self._expect_head()
 
     def on_headers_complete(self) -> None:
-        """Wait for no more of the head."""
+        """Wait for no more of the head; a client that sends many requests without reading an answer is cut off."""
         self._end_head()
-        super().on_headers_complete()
+        if len(self.pipeline) >= MAX_PIPELINED:
+            self.transport.abort()
+        if not self.transport.is_closing():
+            super().on_headers_complete()
 
     def pause_writing(self) -> None:
         """Give the reader the time that its answer's size deserves."""
@@ -90,8 +108,19 @@ class PatientProtocol(HttpToolsProtocol):
             self._head_deadline = None
 
 
-def install(limits: FrontDoorSettings) -> None:
-    """Let servers that are started in this process from now on keep the limits."""
+def install(limits: FrontDoorSettings, *, counts_connections: bool) -> None:
+    """Let servers that are started in this process from now on keep the limits.
+
+    Args:
+        limits: Of clients.
+        counts_connections: Whether clients connect to this process; otherwise HAProxy does for all of them.
+    """
     PatientProtocol.limits = limits
+    PatientProtocol.open_connections = connections_of(limits) if counts_connections else None
     # Serve takes no class of protocol; it takes the one that uvicorn chooses.
     uvicorn.config.HTTP_PROTOCOLS["auto"] = f"{__name__}:{PatientProtocol.__name__}"
+
+
+def connections_of(limits: FrontDoorSettings) -> OpenConnections:
+    """Return a count of no connection yet."""
+    return OpenConnections(limits.connections, limits.connections_per_address, limits.trusted_proxies)

@@ -23,6 +23,7 @@ from lamina.settings import FrontDoorSettings, load_settings
 
 logger = logging.getLogger(__name__)
 RETRY_AFTER_S = 1
+HA_PROXY = "RAY_SERVE_ENABLE_HA_PROXY"
 CALLBACK = "deployments.restarts.proxy_middlewares"
 _SERVES_OWN_PATHS = "/-/"
 _REPLACED = frozenset({404, 500, 502, 503, 504})
@@ -35,6 +36,15 @@ _BODY = json.dumps(
         f"Idempotency-Key, ref or occurred_at after {RETRY_AFTER_S} s",
     }
 ).encode()
+_REFUSAL = json.dumps(
+    {
+        "type": "urn:lamina:too-many-requests",
+        "title": HTTPStatus.TOO_MANY_REQUESTS.phrase,
+        "status": HTTPStatus.TOO_MANY_REQUESTS.value,
+        "detail": "limit of this address: too many wrong keys, or requests without a key, in a minute",
+        "fields": {"part": "address"},
+    }
+)
 _HEADERS = [
     (b"content-type", b"application/problem+json"),
     (b"retry-after", str(RETRY_AFTER_S).encode()),
@@ -79,7 +89,7 @@ def proxy_middlewares() -> list[Middleware]:
     """Return the middlewares of Serve's servers; Serve calls it by its name in the environment, before they start."""
     from deployments.patient_server import install  # noqa: PLC0415 - needed where a server is started alone
 
-    install(server_limits(os.environ))
+    install(server_limits(os.environ), counts_connections=os.environ.get(HA_PROXY, "0") != "1")
     return [Middleware(AnswerRestarts)]
 
 
@@ -106,8 +116,10 @@ def write_haproxy(folder: Path, limits: FrontDoorSettings, host: str | None = No
         f"http-request return status 503 content-type application/problem+json file {body} "
         f"hdr Retry-After {RETRY_AFTER_S}"
     )
+    refusal = folder / "429.json"
+    refusal.write_text(_REFUSAL)
     edits = folder / "haproxy.sed"
-    edits.write_text(f"s|http-request return status 404 .*|{line}|\n{haproxy_edits(limits, host)}")
+    edits.write_text(f"s|http-request return status 404 .*|{line}|\n{haproxy_edits(limits, refusal, host)}")
     program = folder / "haproxy"
     program.write_text(
         "#!/bin/sh\n"

@@ -16,6 +16,7 @@ from deployments.metrics.families import store_parts
 from deployments.metrics.scrape import Scrape
 from deployments.quotas import QuotaDesk
 from deployments.rendering import render_context, render_search, render_traversal
+from lamina.aio.coalescing import Coalescer
 from lamina.aio.deadline import time_limit
 from lamina.aio.probing import FAILED, STATES, Probe, states_of
 from lamina.aio.write_behind import WriteBehind
@@ -41,7 +42,7 @@ from lamina.settings import Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.job_runs import JobRuns
-from lamina.stores.postgres.keys import Keys, hash_key
+from lamina.stores.postgres.keys import Keys, has_form_of_key, hash_key
 from lamina.stores.postgres.metadata import StoredMetadata
 from lamina.stores.postgres.owners import Owners
 from lamina.stores.postgres.quotas import Quotas
@@ -65,6 +66,7 @@ from lamina.wiring.services import (
 from lamina.wiring.stores import utc_now
 
 MAX_CACHED_KEYS = 10_000
+MOST_KEYS_OF_A_LOOKUP = 64
 PROBE_DEADLINE_S = 2.0
 # Name of the probe that every process of the service has.
 POSTGRES = "postgres"
@@ -86,7 +88,12 @@ class KeyCheck:
     """
 
     def __init__(self, keys: Keys, *, trust_s: float) -> None:
+        # Keys that are tried at the same time are looked up together: one statement is under way at most.
+        self._lookups: Coalescer[str, Principal | None] = Coalescer(
+            keys.find, part="keys", max_items=MOST_KEYS_OF_A_LOOKUP, max_in_flight=1
+        )
         self._keys = keys
+        self._unknown: TTLCache[bytes, None] = TTLCache(MAX_CACHED_KEYS, trust_s)
         self._trusted: TTLCache[bytes, Principal] = TTLCache(MAX_CACHED_KEYS, trust_s)
         self._noted: TTLCache[UUID, None] = TTLCache(MAX_CACHED_KEYS, USE_INTERVAL_S)
         self._uses: WriteBehind[tuple[UUID, datetime]] = WriteBehind(
@@ -105,12 +112,15 @@ class KeyCheck:
         Raises:
             Unauthenticated: If it is missing, unknown, revoked or expired.
         """
-        if not key:
+        if not key or not has_form_of_key(key):
             raise Unauthenticated
         digest, now = hash_key(key), utc_now()
-        principal = self._trusted.get(digest) or await self._keys.find(key)
+        if digest in self._unknown:
+            raise Unauthenticated
+        principal = self._trusted.get(digest) or await self._lookups.submit(key)
         if principal is None or principal.has_expired(now):
             self._seen.pop(digest, None)
+            self._unknown[digest] = None
             raise Unauthenticated
         self._seen[digest] = None
         # Not renewed by use, or a revoked key that is used all the time would be trusted for ever.

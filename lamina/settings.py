@@ -795,13 +795,21 @@ class FrontDoorSettings(_Section):
     body_bytes_per_s: int = Field(
         16_384, ge=1, description="Bytes of a body, or of an answer that is read, that extend this by a second."
     )
-    connections: int = Field(4096, ge=16, description="Connections that the ingress of a machine takes.")
+    connections: int = Field(
+        4096, ge=16, description="Connections that the ingress of a machine takes, HAProxy or Serve's own server."
+    )
     connections_per_address: int = Field(1024, ge=1, description="The same of one client's address.")
     wrong_keys_per_minute: int = Field(
         30,
         ge=1,
         description="Wrong keys a minute that one address may try at a router; then keys that were never seen are "
         "answered 429 there.",
+    )
+    unkeyed_requests_per_minute: int = Field(
+        6000,
+        ge=1,
+        description="Requests without a key a minute that one address may make at a router; the API's reference counts "
+        "a hundred times. More are answered 429 and their connection is closed.",
     )
     key_share: float = Field(
         0.75, gt=0, le=1, description="Share of `serve.router.max_ongoing_requests` that one key may have in hand."

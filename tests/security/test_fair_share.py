@@ -5,8 +5,10 @@ from collections import Counter
 from uuid import UUID, uuid4
 
 import pytest
+from starlette.datastructures import Headers
 
 from deployments.fair_places import FairPlaces
+from deployments.front_door import LARGE_BYTES, _is_large
 from lamina.core.principals import Bounds, KeyRole, Principal
 from lamina.errors import LimitReached
 from lamina.policies.limits.fair_share import FairShare, FairShareLimits
@@ -30,8 +32,10 @@ class Crowd:
         self.tasks: list[asyncio.Task[None]] = []
         self.end = asyncio.Semaphore(0)
 
-    async def send(self, principal: Principal, count: int, *, is_idle: bool = False) -> None:
-        self.tasks += [asyncio.create_task(self._work(principal, is_idle=is_idle)) for _ in range(count)]
+    async def send(self, principal: Principal, count: int, *, is_idle: bool = False, is_large: bool = False) -> None:
+        self.tasks += [
+            asyncio.create_task(self._work(principal, is_idle=is_idle, is_large=is_large)) for _ in range(count)
+        ]
         await self.settle()
 
     async def finish(self, count: int) -> None:
@@ -43,9 +47,9 @@ class Crowd:
         for _ in range(20):
             await asyncio.sleep(0)
 
-    async def _work(self, principal: Principal, *, is_idle: bool) -> None:
+    async def _work(self, principal: Principal, *, is_idle: bool, is_large: bool) -> None:
         try:
-            async with self.places.place(principal, is_idle=is_idle):
+            async with self.places.place(principal, is_idle=is_idle, is_large=is_large):
                 self.working[principal.tenant] += 1
                 try:
                     await self.end.acquire()
@@ -105,6 +109,54 @@ async def test_a_cancelled_request_leaves_its_place_and_its_turn() -> None:
 
     assert crowd.working["loud"] == 3
     assert crowd.refused == {}
+
+
+async def test_a_large_request_is_worked_on_alone_and_none_waits_for_ever() -> None:
+    crowd = Crowd()
+    await crowd.send(key_of("quiet"), 1)
+    await crowd.send(key_of("loud"), 2)
+    await crowd.send(key_of("loud"), 2, is_large=True)
+    await crowd.send(key_of("loud"), 4)
+    seen = []
+
+    for _ in range(9):
+        seen.append(crowd.working["loud"])
+        await crowd.finish(1)
+
+    assert crowd.working == {"quiet": 0, "loud": 0}
+    assert seen == [2, 2, 1, 1, 1, 3, 3, 2, 1]
+    assert crowd.refused == {}
+
+
+async def test_a_large_request_of_a_tenant_alone_waits_for_none_and_a_cancelled_one_holds_none_up() -> None:
+    alone, crowd = Crowd(), Crowd()
+    await alone.send(key_of("loud"), 3, is_large=True)
+    await crowd.send(key_of("quiet"), 1)
+    await crowd.send(key_of("loud"), 1)
+    await crowd.send(key_of("loud"), 1, is_large=True)
+    await crowd.send(key_of("loud"), 1)
+    assert (alone.working["loud"], crowd.working["loud"]) == (3, 1)
+
+    crowd.tasks[2].cancel()
+    await crowd.settle()
+
+    assert crowd.working["loud"] == 2
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_large"),
+    [
+        ({}, False),
+        ({"content-length": str(LARGE_BYTES)}, False),
+        ({"content-length": str(LARGE_BYTES + 1)}, True),
+        ({"content-length": "10", "content-encoding": "gzip"}, True),
+        ({"transfer-encoding": "chunked"}, True),
+        ({"content-length": "-5"}, True),
+        ({"content-length": "1e9"}, True),
+    ],
+)
+def test_a_body_is_large_by_its_length_or_if_that_is_not_known(headers: dict[str, str], is_large: bool) -> None:
+    assert _is_large(Headers(headers)) is is_large
 
 
 async def test_lookups_that_wait_for_a_response_do_not_stand_before_the_one_that_brings_it() -> None:

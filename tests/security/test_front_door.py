@@ -3,25 +3,34 @@
 import asyncio
 import contextlib
 import json
+import math
+import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from deployments.front_door import needs_key
-from deployments.patient_server import MAX_HEAD_BYTES, PatientProtocol
-from deployments.restarts import AnswerRestarts
+from deployments.api import build_api
+from deployments.front_door import FrontDoor, needs_key
+from deployments.patient_server import MAX_HEAD_BYTES, MAX_PIPELINED, PatientProtocol, install
+from deployments.proxy_rules import PAGE_COST, server_variables
+from deployments.restarts import HA_PROXY, AnswerRestarts, proxy_middlewares
+from deployments.services import MOST_KEYS_OF_A_LOOKUP, KeyCheck
+from lamina.core.principals import Principal
 from lamina.embedded import EmbeddedPostgres
+from lamina.errors import Unauthenticated
 from lamina.models.hashing import HashingModel
+from lamina.policies.limits.address_rates import MINUTE_S, AddressRates, network_of
+from lamina.policies.limits.open_connections import OpenConnections
 from lamina.policies.limits.pace import Pace
-from lamina.policies.limits.wrong_keys import MINUTE_S, WrongKeys, network_of
-from lamina.settings import FrontDoorSettings
+from lamina.settings import FrontDoorSettings, load_settings
 from lamina.stores.postgres.keys import KeyRole, list_keys, revoke_key
 from tests.support.application import Application, running, settings_for
 from tests.support.databases import new_database
@@ -90,6 +99,12 @@ async def door(postgres: EmbeddedPostgres) -> AsyncIterator[Door]:
             door = Door(app, port, server_port)
             await slowest_of_others(door, asyncio.create_task(asyncio.sleep(0)))  # The first search takes longer.
             yield door
+
+
+def limited(app: Application, limits: FrontDoorSettings) -> FastAPI:
+    """Return the application with other limits, none of which is used up."""
+    serve = app.settings.serve.model_copy(update={"front_door": limits})
+    return build_api(replace(app.services, settings=app.settings.model_copy(update={"serve": serve})))
 
 
 @asynccontextmanager
@@ -312,6 +327,128 @@ async def test_a_key_that_was_revoked_counts_as_a_wrong_one(door: Door) -> None:
     assert answers == [401] * 6 + [429] * 2  # The first one was known.
 
 
+async def test_wrong_keys_of_an_address_reach_no_router_in_the_end(door: Door) -> None:
+    address = "127.0.3.4"
+    reached = 0
+
+    async def count(scope: Scope, receive: Receive, send: Send) -> None:
+        nonlocal reached
+        reached += 1
+        is_right = (b"authorization", b"Bearer right") in scope["headers"]
+        await PlainTextResponse("", 200 if is_right else 401)(scope, receive, send)
+
+    def head(key: str) -> bytes:
+        return door.head("/v1/notes", "GET", Authorization=f"Bearer {key}", Connection="close")
+
+    with new_folder() as folder:
+        async with uvicorn_of(count, LIMITS) as behind, haproxy_before(behind, LIMITS, folder) as port:
+            assert status_of((await exchange(port, head("right"), address))[0]) == 200
+            for number in range(LIMITS.wrong_keys_per_minute + 1):
+                assert status_of((await exchange(port, head(f"wrong {number}"), address))[0]) == 401
+            before = reached
+            crowd_of_wrong = await asyncio.gather(*(exchange(port, head(f"more {n}"), address) for n in range(40)))
+            assert reached == before
+            assert {status_of(answer) for answer, _ in crowd_of_wrong} == {429}
+            assert status_of((await exchange(port, head("right"), address))[0]) == 200
+            assert status_of((await exchange(port, head("wrong"), "127.0.3.5"))[0]) == 401
+
+
+async def test_a_crowd_of_wrong_keys_costs_no_statement_for_each(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    check, statements = door.app.services.key_check, 0
+
+    async def find(keys: Sequence[str]) -> list[Principal | None]:
+        nonlocal statements
+        statements += 1
+        return await door.app.services.reads.keys.find(keys)
+
+    monkeypatch.setattr(check._lookups, "_call", find)
+    unlike = ["lamina_x", "", "lamina_" + "x" * 42, "lamina_" + "x" * 44, "lamina_" + "é" * 43, "x" * 50, "\ud800"]
+    made_up = [f"lamina_{secrets.token_urlsafe(32)}" for _ in range(500)]
+
+    refused = await asyncio.gather(*(check.check(key) for key in unlike), return_exceptions=True)
+    assert statements == 0
+    refused += await asyncio.gather(*(check.check(key) for key in made_up), return_exceptions=True)
+
+    assert {type(error) for error in refused} == {Unauthenticated}
+    assert statements <= 1 + math.ceil(len(made_up) / MOST_KEYS_OF_A_LOOKUP)
+    assert (await check.check(door.app.key)).tenant == door.app.tenant
+
+
+async def test_the_same_wrong_key_is_looked_up_once_in_a_while(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    async def nobody(keys: Sequence[str]) -> list[Principal | None]:
+        asked.extend(keys)
+        return [None] * len(keys)
+
+    check = KeyCheck(door.app.services.reads.keys, trust_s=60)
+    monkeypatch.setattr(check._lookups, "_call", nobody)
+    key = f"lamina_{secrets.token_urlsafe(32)}"
+    for _ in range(20):
+        with pytest.raises(Unauthenticated):
+            await check.check(key)
+
+    assert asked == [key]
+
+
+@pytest.mark.parametrize("path", ["/openapi.json", "/docs", "/docs/start.js"])
+@pytest.mark.parametrize("is_behind_haproxy", [True, False])
+async def test_pages_are_read_so_often_a_minute_by_an_address_and_monitors_go_on(
+    door: Door, path: str, is_behind_haproxy: bool
+) -> None:
+    limits = LIMITS.model_copy(update={"unkeyed_requests_per_minute": 4 * PAGE_COST + 50})
+    head = door.head(path, "GET", Authorization="Bearer any")
+    end = door.head("/livez", "GET", Connection="close")
+    answered = 0
+
+    async def count(scope: Scope, receive: Receive, send: Send) -> None:
+        nonlocal answered
+        answered += scope["path"] == path
+        await app(scope, receive, send)
+
+    app = limited(door.app, limits)
+    with new_folder() as folder:
+        async with contextlib.AsyncExitStack() as stack:
+            port = await stack.enter_async_context(uvicorn_of(count, limits))
+            if is_behind_haproxy:
+                port = await stack.enter_async_context(haproxy_before(port, limits, folder))
+            answers, _ = await exchange(port, head * 12, ATTACKERS[0])
+            again, _ = await exchange(port, head * 12, ATTACKERS[0])
+            monitored, _ = await exchange(port, end, ATTACKERS[0])
+            elsewhere, _ = await exchange(port, head + end, ATTACKERS[1])
+
+    assert (answers.count(b"HTTP/1.1 200"), answers.count(b"HTTP/1.1 429")) == (4, 1)  # The connection ends with it.
+    assert (again.count(b"HTTP/1.1 200"), status_of(again)) == (0, 429)
+    assert (status_of(monitored), status_of(elsewhere)) == (200, 200)
+    assert answered <= 4 + 2 + 1
+
+
+async def test_keyed_paths_without_a_key_count_as_requests_without_one(door: Door) -> None:
+    limits = LIMITS.model_copy(update={"unkeyed_requests_per_minute": 3})
+
+    async with uvicorn_of(limited(door.app, limits), limits) as port:
+        answers, _ = await exchange(port, door.head("/v1/notes", "GET", Authorization="") * 8)
+        right, _ = await exchange(port, door.head("/v1/notes", "GET", Connection="close"))
+
+    assert (answers.count(b"HTTP/1.1 401"), answers.count(b"HTTP/1.1 429")) == (3, 1)
+    assert status_of(right) == 200
+
+
+async def test_refused_keys_wait_but_never_so_many_that_others_have_no_place(door: Door) -> None:
+    front_door = FrontDoor(door.app.api, door.app.services)
+    most = front_door._most_slowed
+
+    waiting = [asyncio.create_task(front_door._slow_down()) for _ in range(10 * most)]
+    await asyncio.sleep(0.01)
+    still_wait = sum(not task.done() for task in waiting)
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+
+    assert 1 <= still_wait == most < door.app.settings.serve.router.max_ongoing_requests / 2
+    assert front_door._slowed == 0
+
+
 async def test_every_route_with_a_key_asks_for_it_before_its_body(door: Door) -> None:
     documented = door.app.api.openapi()["paths"]
     asked = {path for path, calls in documented.items() for call in calls.values() if call.get("security")}
@@ -351,6 +488,76 @@ async def test_half_sent_heads_end_without_haproxy_too(door: Door, half: bytes) 
     ended = await crowd(door.server_port, half, 50)
 
     assert max(seconds for _, seconds in ended) < ENDED_WITHIN_S
+
+
+async def test_without_haproxy_connections_are_bounded_too_by_address_and_in_all() -> None:
+    limits = FrontDoorSettings(connections=50, connections_per_address=20)
+
+    async def is_served(port: int, stack: contextlib.AsyncExitStack, address: str) -> bool:
+        with contextlib.suppress(OSError):
+            reader, writer = await stack.enter_async_context(opened(port, address))
+            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            return bool(await reader.read(10))
+        return False
+
+    async with uvicorn_of(PlainTextResponse("here"), limits, is_behind_haproxy=False) as port:
+        async with contextlib.AsyncExitStack() as stack:
+            served = [sum([await is_served(port, stack, address) for _ in range(25)]) for address in ATTACKERS[:3]]
+        await asyncio.sleep(0.2)
+        async with contextlib.AsyncExitStack() as stack:
+            later = await is_served(port, stack, ATTACKERS[0])
+
+    assert served == [20, 20, 10]
+    assert later
+
+
+async def test_requests_that_are_sent_ahead_of_their_turn_are_bounded() -> None:
+    answered = 0
+
+    async def count(scope: Scope, receive: Receive, send: Send) -> None:
+        nonlocal answered
+        answered += 1
+        await PlainTextResponse("")(scope, receive, send)
+
+    request, last = b"GET / HTTP/1.1\r\n\r\n", b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n"
+    async with uvicorn_of(count, LIMITS) as port:
+        ended = await asyncio.gather(*(exchange(port, request * 3_000) for _ in range(3)))
+        answered_of_many = answered
+        few, _ = await exchange(port, request * MAX_PIPELINED + last)
+
+    assert max(seconds for _, seconds in ended) < LIMITS.headers_s
+    assert answered_of_many <= 3
+    assert few.count(b"HTTP/1.1 200") == MAX_PIPELINED + 1
+
+
+def test_connections_count_by_network_and_trusted_proxies_have_no_limit_of_their_own() -> None:
+    counted = OpenConnections(most=7, of_address=2, trusted=["10.0.0.0/8", "fd00::/8"])
+    addresses = ["2001:db8::1", "2001:db8::2", "2001:db8::3", *["10.1.2.3"] * 4, "fd00::1", "unix", "192.0.2.1"]
+
+    assert [counted.admit(address) for address in addresses] == [True, True, False, *[True] * 4, *[False] * 3]
+    for address in addresses:
+        counted.leave(address)
+    assert (len(counted), len(counted._open)) == (0, 0)
+
+
+def test_servers_learn_the_limits_of_the_settings_and_count_where_no_haproxy_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limits = FrontDoorSettings(connections=99, connections_per_address=9, trusted_proxies=("10.0.0.0/8", "::1/128"))
+    for name, value in server_variables(limits).items():
+        monkeypatch.setenv(name, value)
+    counted = []
+    for value in ("0", "1"):
+        monkeypatch.setenv(HA_PROXY, value)
+        proxy_middlewares()
+        counted.append(PatientProtocol.open_connections is not None)
+    learnt = PatientProtocol.limits
+    install(FrontDoorSettings(), counts_connections=False)
+
+    names = ("connections", "connections_per_address", "trusted_proxies")
+    assert [getattr(learnt, name) for name in names] == [getattr(limits, name) for name in names]
+    assert load_settings().serve.front_door.trusted_proxies == limits.trusted_proxies
+    assert counted == [True, False]
 
 
 async def test_a_head_without_end_is_cut_off(door: Door) -> None:
@@ -404,7 +611,7 @@ async def test_no_sender_gives_orders_to_serve() -> None:
 
 
 def test_an_address_earns_its_tries_back() -> None:
-    wrong = WrongKeys(per_minute=6)
+    wrong = AddressRates(per_minute=6)
 
     assert [wrong.take("192.0.2.1", 0.0) for _ in range(8)] == [0] * 6 + [10] * 2
     assert wrong.take("192.0.2.1", 9.0) == 1
@@ -415,7 +622,7 @@ def test_an_address_earns_its_tries_back() -> None:
 
 
 def test_more_addresses_than_there_is_room_for_end_none() -> None:
-    wrong = WrongKeys(per_minute=1, most=100)
+    wrong = AddressRates(per_minute=1, most=100)
 
     assert [wrong.take(f"10.0.{number // 256}.{number % 256}", 0.0) for number in range(1000)] == [0] * 1000
     assert len(wrong) == 100

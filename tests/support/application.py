@@ -86,7 +86,7 @@ def settings_for(url: str, data_dir: Path, **overrides: Any) -> Settings:
     All tests have one address, and many of them try wrong keys.
     """
     chosen: dict[str, Any] = {
-        "serve": {"front_door": {"wrong_keys_per_minute": 100_000}},
+        "serve": {"front_door": {"wrong_keys_per_minute": 100_000, "unkeyed_requests_per_minute": 1_000_000}},
         "postgres": PostgresServerSettings(url=url),
         "data_dir": data_dir,
         "embedding": HashingSettings(),

@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from deployments.environment import free_ports
-from deployments.patient_server import PatientProtocol
+from deployments.patient_server import PatientProtocol, install
 from deployments.restarts import proxy_middlewares, write_haproxy
 from lamina.settings import FrontDoorSettings
 
@@ -24,13 +24,15 @@ START_STEPS = 100
 
 
 @asynccontextmanager
-async def uvicorn_of(app: ASGIApp, limits: FrontDoorSettings, **options: Any) -> AsyncIterator[int]:
+async def uvicorn_of(
+    app: ASGIApp, limits: FrontDoorSettings, *, is_behind_haproxy: bool = True, **options: Any
+) -> AsyncIterator[int]:
     """Serve an application as Serve does; gives the port."""
     before = PatientProtocol.limits
     app = _answering_serve(app)
     for middleware in reversed(proxy_middlewares()):
         app = middleware.cls(app, *middleware.args, **middleware.kwargs)
-    PatientProtocol.limits = limits
+    install(limits, counts_connections=not is_behind_haproxy)
     (port,) = free_ports(1)
     config = uvicorn.Config(
         lambda: app, factory=True, port=port, lifespan="off", access_log=False, log_level="critical", **options
@@ -46,7 +48,7 @@ async def uvicorn_of(app: ASGIApp, limits: FrontDoorSettings, **options: Any) ->
     finally:
         server.should_exit = server.force_exit = True
         await task
-        PatientProtocol.limits = before
+        PatientProtocol.limits, PatientProtocol.open_connections = before, None
 
 
 @asynccontextmanager

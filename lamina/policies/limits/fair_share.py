@@ -17,7 +17,7 @@ class FairShareLimits:
     Args:
         of_key: Most requests of one key that are in hand.
         of_tenant: Most requests of one tenant that are in hand while another tenant asks.
-        worked_on: Most of those that are worked on at the same time; the others wait.
+        worked_on: Most of those that are worked on at the same time; the others wait. A large one is worked on alone.
         active_s: Seconds after its last request for which a tenant counts as asking.
     """
 
@@ -62,25 +62,30 @@ class FairShare:
         _lower(self._in_hand, tenant)
         _lower(self._of_key, key)
 
-    def may_work(self, tenant: str, now: float) -> bool:
+    def may_work(self, tenant: str, now: float, *, is_large: bool = False) -> bool:
         """Report whether one more request of a tenant may be worked on."""
-        return not self.is_shared(tenant, now) or self._worked_on[tenant] < self._limits.worked_on
+        if not self.is_shared(tenant, now) or not self._worked_on[tenant]:
+            return True
+        return self._worked_on[tenant] + self._weight(is_large=is_large) <= self._limits.worked_on
 
-    def begin(self, tenant: str) -> None:
+    def begin(self, tenant: str, *, is_large: bool = False) -> None:
         """Begin to work on a request."""
-        self._worked_on[tenant] += 1
+        self._worked_on[tenant] += self._weight(is_large=is_large)
 
-    def end(self, tenant: str) -> None:
+    def end(self, tenant: str, *, is_large: bool = False) -> None:
         """End the work on a request."""
-        _lower(self._worked_on, tenant)
+        _lower(self._worked_on, tenant, self._weight(is_large=is_large))
+
+    def _weight(self, *, is_large: bool) -> int:
+        return self._limits.worked_on if is_large else 1
 
     def is_shared(self, tenant: str, now: float) -> bool:
         """Report whether another tenant asks, too."""
         return any(other != tenant and now - at < self._limits.active_s for other, at in self._latest.items())
 
 
-def _lower(counter: Counter[Name], name: Name) -> None:
-    """Count one less; a name without any takes no room."""
-    counter[name] -= 1
+def _lower(counter: Counter[Name], name: Name, amount: int = 1) -> None:
+    """Count less; a name without any takes no room."""
+    counter[name] -= amount
     if counter[name] <= 0:
         del counter[name]

@@ -1,11 +1,12 @@
 """API keys: shown once, stored hashed."""
 
 import hashlib
+import math
+import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from hmac import compare_digest
 from typing import Any
 from uuid import UUID
 
@@ -23,6 +24,8 @@ QUERIES = load_queries("keys.sql")
 
 PREFIX = "lamina_"
 SECRET_BYTES = 32
+# Six bits a character.
+_FORM = re.compile(rf"{PREFIX}[A-Za-z0-9_-]{{{math.ceil(SECRET_BYTES * 8 / 6)}}}")
 MAX_KEYS = 10_000
 """Most valid keys of a tenant that can be made over the API."""
 
@@ -38,6 +41,11 @@ class NewSecret:
 def hash_key(key: str) -> bytes:
     """Return the SHA-256 of a key; its 256 random bits need no slow hash."""
     return hashlib.sha256(key.encode(errors="replace")).digest()
+
+
+def has_form_of_key(key: str) -> bool:
+    """Report whether a text looks like a key; what does not is none, and need not be looked for."""
+    return _FORM.fullmatch(key) is not None
 
 
 def _hash_narrowed(key: str) -> bytes:
@@ -96,17 +104,16 @@ class Keys:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def find(self, key: str) -> Principal | None:
-        """Return the principal of a key; ``None`` if it is unknown, revoked or expired."""
-        hashes = [hash_key(key), _hash_narrowed(key)]
+    async def find(self, keys: Sequence[str]) -> list[Principal | None]:
+        """Return the principal of each key; ``None`` for one that is unknown, revoked or expired."""
+        hashes = [(hash_key(key), _hash_narrowed(key)) for key in keys]
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["find_key"], {"hashes": hashes})
-            row = await cursor.fetchone()
-        if row is None:
-            return None
-        principal = _principal(row)
-        expected = hashes[0] if principal.is_whole else hashes[1]
-        return principal if compare_digest(bytes(row["hash"]), expected) else None
+            cursor = await connection.execute(
+                QUERIES["find_keys"], {"hashes": [one for pair in hashes for one in pair]}
+            )
+            rows = await cursor.fetchall()
+        found = {(bytes(row["hash"]), principal.is_whole): principal for row in rows for principal in [_principal(row)]}
+        return [found.get((whole, True)) or found.get((narrowed, False)) for whole, narrowed in hashes]
 
     async def note_uses(self, uses: Mapping[UUID, datetime]) -> None:
         """Write when keys were used, each once a minute at most."""
@@ -226,7 +233,7 @@ def key_is_valid(url: str, key: str) -> bool:
     """Report whether the key exists and is neither revoked nor expired."""
     hashes = [hash_key(key), _hash_narrowed(key)]
     with connect_directly(url) as connection:
-        return connection.execute(QUERIES["find_key"], {"hashes": hashes}).fetchone() is not None
+        return connection.execute(QUERIES["find_keys"], {"hashes": hashes}).fetchone() is not None
 
 
 def list_keys(url: str) -> list[KeyInfo]:

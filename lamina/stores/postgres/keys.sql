@@ -1,4 +1,4 @@
--- name: find_key
+-- name: find_keys
 SELECT id, tenant, role, verbs, workspaces, namespaces, users, agents, expires_at, hash
 FROM api_keys
 WHERE hash = ANY(%(hashes)s) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())

@@ -1,4 +1,4 @@
-"""Wrong keys by the address that they came from: some a minute are answered, then the address waits."""
+"""Rates by address: each address has so many tries a minute, then it waits."""
 
 import ipaddress
 import math
@@ -19,13 +19,13 @@ class _Bucket:
     at: float
 
 
-class WrongKeys:
+class AddressRates:
     """A token bucket for each address; plain, bounded, and without a clock.
 
     Beyond the bound the address that tried least recently is forgotten: it starts anew.
 
     Args:
-        per_minute: Wrong keys a minute of one address, and at once.
+        per_minute: Tries a minute of one address, and at once.
         most: Most addresses.
     """
 
@@ -37,22 +37,24 @@ class WrongKeys:
     def __len__(self) -> int:
         return len(self._buckets)
 
-    def take(self, address: str, now: float) -> int:
-        """Count a key that may be wrong; return 0, or the seconds after which the address may try again.
+    def take(self, address: str, now: float, cost: int = 1) -> int:
+        """Take tries; return 0, or the seconds after which the address may try again.
 
         Args:
             address: Of the client.
             now: Seconds of a clock that never goes back.
+            cost: Tries that it takes; more than a minute has is taken as what a minute has.
         """
         network = network_of(address)
         tries = self._tries(network, now)
-        if tries < 1:
-            return max(1, math.ceil((1 - tries) * MINUTE_S / self._per_minute))
-        self._put(network, _Bucket(tries - 1, now))
+        cost = min(cost, self._per_minute)
+        if tries < cost:
+            return max(1, math.ceil((cost - tries) * MINUTE_S / self._per_minute))
+        self._put(network, _Bucket(tries - cost, now))
         return 0
 
     def give_back(self, address: str, now: float) -> None:
-        """Take a count back: the key was right."""
+        """Give a try back that does not count."""
         network = network_of(address)
         if network in self._buckets:
             self._put(network, _Bucket(min(self._per_minute, self._tries(network, now) + 1), now))
