@@ -14,6 +14,7 @@ from lamina.core.scope import Scope
 from lamina.core.tiers import SEARCHED_TIERS, Tier
 from lamina.policies.caching.answer_keys import RequestIdentity
 from lamina.search.context import ContextRequest, read_or_degrade
+from lamina.search.query_embedding import query_of
 from lamina.wiring.stores import utc_now
 
 
@@ -60,7 +61,7 @@ async def _settled_request(
     now = utc_now().replace(second=0, microsecond=0)
     settled = resolve_search(body.wishes(), profile, defaults(services, purpose), purpose, now)
     search = _search_request(body, scope, settled, services, purpose)
-    query = search.query()
+    query = await query_of(search)
     # A repr tells values apart as well as JSON does, and knows conditions and times.
     walk = repr((query.text, query.limit, query.filters, query.depth)) if Tier.GRAPH in search.tiers else None
     kind = "context" if purpose is Purpose.CONTEXT else "search"

@@ -29,11 +29,10 @@ from lamina.core.tiers import TIER_OF, Source, Tier
 from lamina.errors import Unavailable, describe_error
 from lamina.policies.ranking.diversity import diversify
 from lamina.policies.ranking.fusion import FusionOptions, RankingPolicy, fuse
-from lamina.search.query_embedding import embed_query
+from lamina.search.query_embedding import embed_query, query_of
 from lamina.search.tier_sources import SourceOutcome
 
 SHARES, METADATA = "shares", "metadata"
-LONG_TEXT_CHARS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +126,7 @@ class Search:
         self._meter.record(SEARCH_SECONDS, time.monotonic() - began)
 
     async def _search(self, request: SearchRequest, hints: SearchHints) -> Answer:
-        # The words of a long question take a tenth of a second; nobody else waits for them.
-        is_long = len(request.text) > LONG_TEXT_CHARS
-        asked = await asyncio.to_thread(request.query) if is_long else request.query()
+        asked = await query_of(request)
         query, without_vector = await self._embed(replace(asked, generation=self._generation), hints)
         outcomes, foreign = await asyncio.gather(
             self._ask(request.tiers, query, hints), self._ask_others(request.tiers, query, hints)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from lamina.core.ports import QuestionEmbedder
 from lamina.core.queries import SearchRequest
 from lamina.policies.ranking.procedure_matching import ProcedureMatch
-from lamina.search.query_embedding import embed_query
+from lamina.search.query_embedding import embed_query, query_of
 from lamina.stores.postgres.procedures import Procedures
 
 
@@ -48,7 +48,7 @@ class ProcedureMatcher:
             InvalidInput: If the query is blank or a number is out of range.
             Unavailable: If Postgres does not answer.
         """
-        query = replace(request.query(), generation=self._generation)
+        query = replace(await query_of(request), generation=self._generation)
         query, degraded = await embed_query(query, self._embedder, self._embed_deadline_s)
         matches = await self._procedures.match(replace(query, limit=request.limit))
         return ProcedureMatches(matches, degraded)

@@ -1,7 +1,10 @@
 """No tenant, and no key, takes a router for itself while others ask."""
 
 import asyncio
+import threading
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -9,9 +12,11 @@ from starlette.datastructures import Headers
 
 from deployments.fair_places import FairPlaces
 from deployments.front_door import LARGE_BYTES, _is_large
+from lamina.core import queries
 from lamina.core.principals import Bounds, KeyRole, Principal
 from lamina.errors import LimitReached
 from lamina.policies.limits.fair_share import FairShare, FairShareLimits
+from lamina.text.questions import MAX_EMBEDDED_CHARS, embedded_part
 from tests.support.application import Application
 
 LIMITS = FairShareLimits(of_key=15, of_tenant=10, worked_on=3, active_s=10.0)
@@ -200,3 +205,51 @@ async def test_a_loud_tenant_is_told_to_come_back_and_a_quiet_one_is_served(
     assert len(refused) in (range(1) if others_at is None else range(20, 41))
     assert {answer.headers["Retry-After"] for answer in refused} <= {"1"}
     assert {answer.json()["fields"]["part"] for answer in refused} <= {"tenant"}
+
+
+LONG_QUESTIONS = {
+    "prose": "the storm reached the harbour before the ships could leave it and ",
+    "Chinese": "\u98a8\u66b4\u5728\u8239\u96e2\u958b\u4e4b\u524d\u5230\u9054\u4e86\u6e2f\u53e3\u7136\u5f8c",
+    "Greek": "\u03b7 \u03ba\u03b1\u03c4\u03b1\u03b9\u03b3\u03af\u03b4\u03b1 ",
+    "numbers": "4711 0815 ",
+    "lines": "2026-01-01 12:00:00 INFO all is well\n",
+}
+
+
+@pytest.mark.parametrize("part", LONG_QUESTIONS.values(), ids=LONG_QUESTIONS)
+@pytest.mark.parametrize("path", ["/v1/search", "/v1/context", "/v1/procedures/match"])
+async def test_a_question_of_the_greatest_length_holds_nobody_up_and_costs_a_bounded_embedding(
+    application: Application, monkeypatch: pytest.MonkeyPatch, path: str, part: str
+) -> None:
+    readers: list[int] = []
+    embedded: list[str] = []
+    find, embed = queries.find_question, application.model.encode
+
+    def noted_find(message: str) -> str:
+        readers.append(threading.get_ident())
+        return find(message)
+
+    def noted_encode(texts: Sequence[str]) -> Any:
+        embedded.extend(texts)
+        return embed(texts)
+
+    monkeypatch.setattr(queries, "find_question", noted_find)
+    monkeypatch.setattr(application.model, "encode", noted_encode)
+    question = (f"{uuid4()} " + part * (99_000 // len(part)))[:99_000]
+
+    answer = await application.client().post(path, json={"query": question})
+
+    assert answer.status_code == 200
+    assert readers
+    assert threading.get_ident() not in readers
+    assert 0 < sum(map(len, embedded)) <= MAX_EMBEDDED_CHARS
+
+
+def test_the_beginning_and_the_end_of_a_long_question_are_embedded() -> None:
+    short = "x" * MAX_EMBEDDED_CHARS
+    long = "the first words " + "x" * 50_000 + " the last words"
+
+    assert embedded_part(short) == short
+    assert len(embedded_part(long)) == MAX_EMBEDDED_CHARS
+    assert embedded_part(long).startswith("the first words")
+    assert embedded_part(long).endswith("the last words")
