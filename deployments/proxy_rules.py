@@ -109,6 +109,10 @@ def _frontend(limits: FrontDoorSettings, refusal: Path) -> tuple[str, ...]:
         "http-response sc-set-gpt0(1) 1 if has_key { status 200:299 }",
         f"http-request track-sc2 {_SOURCE} table {_UNKEYED} if {unless}!has_key !is_of_serve",
         (
+            f"http-request deny {refused} if {unless}!has_key is_page "
+            f"{{ sc_gpc_rate(0,2) ge {max(1, limits.unkeyed_requests_per_minute - PAGE_COST + 1)} }}"
+        ),
+        (
             f"http-request deny {refused} if {unless}!has_key !is_of_serve "
             f"{{ sc_gpc_rate(0,2) ge {limits.unkeyed_requests_per_minute} }}"
         ),
