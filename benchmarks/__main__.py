@@ -10,6 +10,7 @@ from benchmarks import (
     agent_runs,
     cache,
     dedup,
+    embedding,
     extraction,
     freshness,
     hostile,
@@ -41,6 +42,7 @@ app.command("scaling")(scaling.measure)
 app.command("rollout")(rollout.measure)
 app.command("hostile")(hostile.measure)
 app.command("abuse")(abuse.measure)
+app.command("embedding")(embedding.measure)
 app.command("start")(start.measure)
 
 
