@@ -3,8 +3,12 @@
 import os
 import re
 
+from benchmarks.replica_watch import pss_mb
 from tests.support.scratch import new_folder
 from tests.support.service import command_line, descendants, launch, parent_of, running_service, until_it_says
+
+# It takes 1 200 MB; each process that imported everything by itself would add 60.
+MOST_MB = 1600
 
 
 def test_what_was_stored_before_is_found_by_its_words_while_the_model_is_loaded() -> None:
@@ -28,6 +32,7 @@ def test_what_was_stored_before_is_found_by_its_words_while_the_model_is_loaded(
             later = client.search("where does the spare key hang?")
         processes = {pid: command_line(pid) for pid in descendants(whole.process.pid)}
         parents = {processes.get(parent_of(pid) or 0) for pid, line in processes.items() if "ServeReplica" in line}
+        memory_mb = sum(map(pss_mb, [whole.process.pid, *processes]))
         said = whole.output.read_text()
         whole.stop()
 
@@ -40,6 +45,7 @@ def test_what_was_stored_before_is_found_by_its_words_while_the_model_is_loaded(
     assert times is not None
     first_s, whole_s, ray_s = map(float, times.groups())
     assert 0 < ray_s < first_s <= whole_s
+    assert MOST_MB / 10 < memory_mb < MOST_MB
     assert len(parents) == 1
     assert "deployments.fork_server" in (parents.pop() or "")
     left_out = ("dashboard.py", "monitor.py", "log_monitor.py")
