@@ -1,9 +1,10 @@
 """Queries and answers."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
+from itertools import zip_longest
 from typing import Any
 from uuid import UUID
 
@@ -155,6 +156,7 @@ class Query:
         embedding: Float32 bytes of the unit vector; ``None`` where the embedder did not answer.
         generation: The active embedding generation, whose chunks are searched.
         depth: How many steps the graph is followed; the configured number if not given.
+        late_metadata: Whether large metadata may stay out of the hits, for they are read when the answer is made.
     """
 
     text: str
@@ -165,6 +167,13 @@ class Query:
     embedding: bytes | None = None
     generation: int = 0
     depth: int | None = None
+    late_metadata: bool = True
+
+    def __setstate__(self, state: Sequence[object]) -> None:
+        """Take over the fields that another process sent; one of an earlier release has no late metadata."""
+        names = [field.name for field in fields(self)]
+        for name, value in zip_longest(names, state[: len(names)], fillvalue=False):
+            object.__setattr__(self, name, value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,8 @@ class TierSources:
 
     async def search(self, query: Query) -> Mapping[Source, SourceOutcome]:
         """Return every source's ranking or its failure, together small enough for any transport."""
-        return bounded(await self._search(query))
+        outcomes = await self._search(query)
+        return bounded(outcomes, late_metadata=query.late_metadata)
 
     async def _search(self, query: Query) -> Mapping[Source, SourceOutcome]:
         if self.context is None:

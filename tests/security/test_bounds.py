@@ -8,6 +8,7 @@ import pickle
 import time
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -17,10 +18,11 @@ import pytest
 
 from deployments.bodies import MAX_BODY_BYTES
 from lamina.core.memories import MAX_METADATA_VALUES
-from lamina.core.queries import Failure, Hit, Memory, Query
+from lamina.core.queries import Failure, Hit, Memory, Query, Ranking
 from lamina.core.scope import Scope
 from lamina.core.tiers import TIERS, Source, Tier
 from lamina.search.replies import bounded
+from lamina.search.tier_sources import TierSources
 from lamina.stores.postgres.keys import KeyRole
 from lamina.text.words import question_words
 from tests.support.application import Application
@@ -482,3 +484,38 @@ def test_a_reply_holds_the_best_hits_that_fit_and_no_large_metadata() -> None:
         1000,
         1,
     ]
+
+
+class OneHit:
+    """A searcher that finds one memory with large metadata."""
+
+    source = Source.NOTES_WARM
+
+    async def search(self, query: Query) -> Ranking:
+        return (hit_of(1, query.text, {"k": "v" * 2_000}),)
+
+
+async def test_a_router_of_an_earlier_release_gets_metadata_that_it_can_read() -> None:
+    query = Query("a boat", ("boat",), Scope("acme"), limit=10, depth=2)
+    state: list[object] = list(query.__getstate__())  # type: ignore[call-overload]
+    of_earlier = object.__new__(Query)
+    of_earlier.__setstate__(state[:-1])
+    of_later = object.__new__(Query)
+    of_later.__setstate__([*state, "a field to come"])
+    sources = TierSources([OneHit()], deadline_s=5)
+
+    replies = [await sources.search(asked) for asked in (of_earlier, pickle.loads(pickle.dumps(query)))]  # noqa: S301
+    metadata = [outcome[0].memory.metadata for reply in replies for outcome in reply.values() if outcome]  # type: ignore[index]
+
+    assert replace(of_earlier, limit=10) == replace(query, late_metadata=False)
+    assert of_later == query == pickle.loads(pickle.dumps(query))  # noqa: S301
+    assert metadata == [{"k": "v" * 2_000}, None]
+
+
+def test_whole_metadata_count_in_the_size_of_a_reply() -> None:
+    rows = tuple(hit_of(number, "short", {"k": "v" * 60_000}) for number in range(100))
+
+    reply = bounded({Source.NOTES_WARM: rows}, late_metadata=False)
+
+    assert 10 < len(reply[Source.NOTES_WARM]) < 60  # type: ignore[arg-type]
+    assert len(pickle.dumps(reply)) < 4 * MIB
