@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
-from itertools import zip_longest
 from typing import Any
 from uuid import UUID
 
@@ -172,7 +171,8 @@ class Query:
     def __setstate__(self, state: Sequence[object]) -> None:
         """Take over the fields that another process sent; one of an earlier release has no late metadata."""
         names = [field.name for field in fields(self)]
-        for name, value in zip_longest(names, state[: len(names)], fillvalue=False):
+        missing = [False] * (len(names) - len(state))
+        for name, value in zip(names, [*state, *missing], strict=False):
             object.__setattr__(self, name, value)
 
 

@@ -1,11 +1,13 @@
 """Field case 68: a repeated request is never answered with ids that are gone, and answers end."""
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from lamina.core.principals import KeyRole
-from tests.support.application import Application
+from tests.support.application import Application, another_router
 from tests.support.jobs import in_days, run_job
 
 WRITES: list[tuple[str, dict[str, Any]]] = [
@@ -147,3 +149,38 @@ async def test_the_same_key_of_another_tenant_is_another_key(application: Applic
     await application.client().delete(f"/v1/notes/{one}")
 
     assert (await other.client().post("/v1/notes", json={"content": "one"}, headers=headers)).json()["id"] == two
+
+
+AT_ONCE: list[tuple[str, dict[str, Any]]] = [
+    *WRITES,
+    ("/v1/procedures", {"trigger": "a storm comes", "action": "moor twice"}),
+    ("/v1/procedures/batch", {"procedures": [{"trigger": "fog", "action": "sound the horn"}]}),
+    ("/v1/graph/entities", {"entities": [{"name": "Pier"}]}),
+    ("/v1/graph/edges", {"edges": [{"subject": "Ann", "type": "paints", "object": "Boat"}]}),
+    ("/v1/jobs", {"job": "sweep", "dry_run": True}),
+]
+
+
+@pytest.fixture
+async def replica(application: Application) -> AsyncIterator[Application]:
+    async with another_router(application, {}) as other:
+        yield other
+
+
+@pytest.mark.parametrize(("path", "body"), AT_ONCE, ids=[path for path, _ in AT_ONCE])
+async def test_one_write_sent_many_times_at_once_under_one_key_happens_once_while_others_search(
+    application: Application, replica: Application, path: str, body: dict[str, Any]
+) -> None:
+    key = application.new_key(application.tenant, KeyRole.ADMIN)
+    clients, headers = [application.client(key), replica.client(key)], {"Idempotency-Key": "at once"}
+    search = {"query": "who has the key of the boathouse?"}
+
+    answers = await asyncio.gather(
+        *(client.post(path, json=body, headers=headers) for client in clients for _ in range(6)),
+        *(client.post("/v1/search", json=search) for client in clients for _ in range(2)),
+    )
+
+    writes, searches = answers[:12], answers[12:]
+    assert {answer.status_code for answer in writes} <= {200, 201, 202}, [answer.text for answer in writes]
+    assert {answer.status_code for answer in searches} == {200}
+    assert all(answer.json() == writes[0].json() for answer in writes)

@@ -255,6 +255,29 @@ async def test_an_erasure_waits_for_a_store_that_is_away_and_another_replica_end
         assert [erasure["id"] for erasure in listed] == [ended["id"]]
 
 
+async def test_an_erasure_that_is_asked_for_many_times_at_once_erases_once_and_ends_for_all(home: Path) -> None:
+    async with installed(home) as (app, _), another_router(app, {}) as other:
+        admins = [admin_of(app), other.client(app.new_key(app.tenant, KeyRole.ADMIN))]
+        for number in range(3):
+            await sent(app.client(), "POST", "/v1/notes", {"user": ANN, "content": f"{MARK} note {number}"})
+
+        answers = await asyncio.gather(
+            *(admin.delete("/v1/users", params={"user": ANN}) for admin in admins for _ in range(3))
+        )
+        assert {answer.status_code for answer in answers} <= {200, 202}, [answer.text for answer in answers]
+        listed = (await admins[0].get("/v1/erasures")).json()["erasures"]
+        for _ in range(100):
+            await app.services.erasures.work()
+            listed = (await admins[0].get("/v1/erasures")).json()["erasures"]
+            if all(erasure["complete"] for erasure in listed):
+                break
+            await asyncio.sleep(0.2)
+
+        assert {answer.json()["id"] for answer in answers} == {erasure["id"] for erasure in listed}
+        assert all(erasure["complete"] for erasure in listed), listed
+        assert sum(erasure["erased"]["notes"] for erasure in listed) == 3
+
+
 async def test_what_a_user_writes_during_the_erasure_is_erased_or_keeps_it_open(database: str, tmp_path: Path) -> None:
     settings = settings_for(database, tmp_path, erasure={"wait_s": 0.5})
     async with running(settings, database, HashingModel()) as app:

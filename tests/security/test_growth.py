@@ -25,7 +25,7 @@ from lamina.stores.postgres.builds import claim_store
 from lamina.stores.postgres.erasure import erase_notes
 from lamina.stores.postgres.outbox import NAMESPACES, Outbox, enqueue_notes
 from tests.support.application import Application, index_of, running, settings_for
-from tests.support.indexes import placed
+from tests.support.indexes import gone, placed
 from tests.support.jobs import in_days, in_pages, run_job, undo_run
 
 HISTORY = {"note_versions": 5, "profile_versions": 3}
@@ -537,3 +537,30 @@ def test_collections_that_an_earlier_release_made_lose_their_logs_with_the_audit
 
     assert FORMAT == 3
     assert logs == [RENEWED_AT_ONCE + 1, 1, 0]
+
+
+def test_collections_in_which_nothing_is_left_are_removed_and_begin_anew(tmp_path: Path) -> None:
+    root = tmp_path / "cold"
+    scopes = [Scope("first", "w", f"n{number}") for number in range(12)]
+    ids = [uuid4() for _ in scopes]
+    pairs = list(zip(ids, scopes, strict=True))
+    index = ColdIndex(root, dimension=64, layout="per_namespace", max_open=4)
+    index.apply([Change(id_, placed("green tea", scope=scope)) for id_, scope in pairs])
+    index.flush()
+    grown = len(index.collections())
+
+    index.apply([Change(id_, gone(scope)) for id_, scope in pairs[1:]])
+    index.flush()
+    left = {id_ for id_, _ in index.chunks("first")}
+    index.close()
+    shrunk = len(index.collections()), len([path for path in root.iterdir() if path.is_dir()])
+    index = ColdIndex(root, dimension=64, layout="per_namespace", max_open=4)
+    index.apply([Change(ids[3], placed("green tea", scope=scopes[3]))])
+    index.close()
+    index = ColdIndex(root, dimension=64, layout="per_namespace", max_open=4)
+    again = {id_ for id_, _ in index.chunks("first")}
+    index.close()
+
+    assert (grown, shrunk) == (12, (1, 1))
+    assert left == {ids[0]}
+    assert again == {ids[0], ids[3]}

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import shutil
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple
@@ -194,15 +195,23 @@ class ColdIndex:
         )
 
     def _close(self, collection: Collection, shard: QdrantEdgeIndex) -> None:
+        """Flush and release a collection; remove one in which no chunk is left."""
+        is_empty = False
         try:
             if collection in self._unflushed:
                 self._flush(collection, shard)
+            is_empty = shard.count() == 0
         except BaseException:
             with self._lock:
                 self._lost.add(collection)
             raise
         finally:
             shard.close()
+        if is_empty:
+            folder = self._root / collection.name()
+            # Renamed first: what a crash leaves of it is no collection.
+            (folder / SHARD).rename(folder / "removed")
+            shutil.rmtree(folder)
 
     def _report_lost(self) -> None:
         with self._lock:
