@@ -98,7 +98,7 @@ async def _refuse_foreign(access: Access, principal: Principal, arguments: Argum
     ids = [found] if found is not None else list(getattr(arguments["body"], access.ids))
     named = _named(arguments)
     rules: Rules = {field: rule for field, rule in access.rules.items() if field not in named}
-    owners = await services.owners.find(principal.tenant, access.of, ids)
+    owners = await services.owners.find(principal.tenant, access.of, ids, principal.bounds.users)
     for id_ in ids:
         owner = owners.get(id_)
         reach, field = (Reach.HIDDEN, None) if owner is None else reach_of(owner, principal.bounds, rules)

@@ -1,5 +1,6 @@
 """Counts and sizes of the caches; clearing them."""
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -31,17 +32,21 @@ OPEN_MAX_AGE_S = 1.0
 
 
 @router.get("/cache/stats")
-@allow(Access(Verb.READ, WHOLE_TENANT))
+@allow(Access(Verb.READ, OWN_AGENT_OF_WORKSPACE))
 async def stats(
     services: ServicesDep,
     principal: PrincipalDep,
     workspace: Annotated[
         Id | None, Query(description="Only this workspace's responses and providers; without it all of the tenant's.")
     ] = None,
+    agent: Annotated[Id | None, Query(description="Only this agent's responses and calls of providers.")] = None,
 ) -> CacheStatsOut:
     """Return counts and size of every layer, sizes of the tenant's tables, and its providers' hit rates of a week."""
     health = _cache_health(services, await services.caches.shared.figures())
-    tables = await services.caches.tables.figures(principal.tenant, _clean(workspace, "workspace"), utc_now())
+    where, whose = _clean(workspace, "workspace"), _clean(agent, "agent")
+    tables = await services.caches.tables.figures(principal.tenant, where, utc_now(), whose)
+    if principal.bounds.bound_fields():
+        tables = replace(tables, embeddings=None)
     # The semantic layer lives in Postgres alone, so that no shard knows its size.
     semantic = health.layers[Layer.SEMANTIC.value].model_copy(
         update={"entries": tables.responses.entries, "bytes": tables.responses.size_bytes}

@@ -6,11 +6,12 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 
-from deployments.access import EVERYWHERE, WHOLE_PLACE, WHOLE_TENANT, Access
+from deployments.access import EVERYWHERE, WHOLE_PLACE, Access
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.routes.dependencies import WriteKeyDep
 from deployments.services import PrincipalDep, ServicesDep
+from lamina.api.fields import Id
 from lamina.api.jobs import JobIn, RunOut, RunsOut, ScheduledOut, ScheduleOut
 from lamina.core.areas import Area
 from lamina.core.principals import Verb
@@ -20,6 +21,7 @@ from lamina.maintenance.report import report
 from lamina.maintenance.schedule import schedules
 from lamina.maintenance.undo import request_undo
 from lamina.stores.postgres.owners import OwnedKind
+from lamina.text.hygiene import clean_id
 from lamina.wiring.jobs import JOBS, refuse_area_within_tenant, undo_window
 from lamina.wiring.stores import utc_now
 
@@ -45,15 +47,19 @@ async def order(body: JobIn, services: ServicesDep, principal: PrincipalDep, wri
 
 
 @router.get("/jobs")
-@allow(Access(Verb.MAINTAIN, WHOLE_TENANT))
+@allow(Access(Verb.MAINTAIN, WHOLE_PLACE))
 async def list_runs(
     services: ServicesDep,
     principal: PrincipalDep,
     job: Annotated[JobName | None, Query(description="Only this job's.")] = None,
+    workspace: Annotated[Id | None, Query(description="Only those on this workspace, or a part of it.")] = None,
+    namespace: Annotated[Id | None, Query(description="Only those on this namespace.")] = None,
     limit: Limit = 20,
 ) -> RunsOut:
     """List the latest runs on the key's tenant. Needs an admin's key."""
-    runs = await services.runs.latest(job, principal.tenant, limit=limit)
+    project = None if workspace is None else clean_id(workspace, "workspace")
+    part = None if namespace is None else clean_id(namespace, "namespace")
+    runs = await services.runs.latest(job, principal.tenant, workspace=project, namespace=part, limit=limit)
     return RunsOut(runs=[_run_out(run) for run in runs])
 
 

@@ -6,13 +6,15 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 
-from deployments.access import EVERYWHERE, WHOLE_TENANT, WHOLE_USER, Access
+from deployments.access import EVERYWHERE, WHOLE_USER, Access
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.fields import Id
 from lamina.api.users import ErasureOut, ErasuresOut, ReceiptKeyOut, ReceiptKeysOut
 from lamina.core.principals import Verb
+from lamina.stores.postgres.owners import OwnedKind
+from lamina.text.hygiene import clean_id
 
 router = APIRouter(prefix="/v1", tags=["operations"], route_class=JsonRoute)
 LOOK_AGAIN_S = 2
@@ -41,10 +43,16 @@ async def erase_user(
 
 
 @router.get("/erasures")
-@allow(Access(Verb.ERASE, WHOLE_TENANT))
-async def list_erasures(services: ServicesDep, principal: PrincipalDep, limit: Limit = 20) -> ErasuresOut:
+@allow(Access(Verb.ERASE, WHOLE_USER))
+async def list_erasures(
+    services: ServicesDep,
+    principal: PrincipalDep,
+    user: Annotated[Id | None, Query(description="Only this user's.")] = None,
+    limit: Limit = 20,
+) -> ErasuresOut:
     """List the latest erasures of the key's tenant. Needs an admin's key."""
-    found = await services.erasures.latest(principal.tenant, limit)
+    whose = None if user is None else clean_id(user, "user")
+    found = await services.erasures.latest(principal.tenant, limit, whose)
     return ErasuresOut(erasures=[ErasureOut.from_erasure(erasure) for erasure in found])
 
 
@@ -56,7 +64,7 @@ async def list_receipt_keys(services: ServicesDep, principal: PrincipalDep) -> R
 
 
 @router.get("/erasures/{id}")
-@allow(Access(Verb.ERASE, WHOLE_TENANT))
+@allow(Access(Verb.ERASE, WHOLE_USER, of=OwnedKind.ERASURE))
 async def show_erasure(id: UUID, services: ServicesDep, principal: PrincipalDep) -> ErasureOut:
     """Report on an erasure: its progress, or its receipt. Needs an admin's key."""
     return ErasureOut.from_erasure(await services.erasures.get(principal.tenant, id))

@@ -73,8 +73,8 @@ class EmbeddingsOut(Output):
 class TablesOut(Output):
     """The tables behind the caches."""
 
-    responses: ResponsesOut = Field(description="Of the tenant, or the workspace that was named.")
-    embeddings: EmbeddingsOut = Field(description="Of the tenant.")
+    responses: ResponsesOut = Field(description="Of the tenant, or the workspace and agent that were named.")
+    embeddings: EmbeddingsOut | None = Field(description="Of the tenant; null for a key that is bound to a part of it.")
 
 
 class CacheStatsOut(CacheHealthOut):

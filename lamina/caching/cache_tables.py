@@ -21,12 +21,12 @@ class TableFigures:
 
     Args:
         responses: Of the semantic cache.
-        embeddings: Of all the tenant's workspaces.
+        embeddings: Of all the tenant's workspaces; ``None`` for a reader of a part of them.
         providers: Hit rates of the providers' own caches, of a week, the best first.
     """
 
     responses: ResponseFigures
-    embeddings: EmbeddingStats
+    embeddings: EmbeddingStats | None
     providers: tuple[HitRates, ...]
 
 
@@ -50,16 +50,18 @@ class CacheTables:
     provider_days: float
     answer_days: float
 
-    async def figures(self, tenant: str, workspace: str | None, now: datetime) -> TableFigures:
-        """Return the sizes for a tenant, or for one of its workspaces; embeddings belong to the tenant.
+    async def figures(
+        self, tenant: str, workspace: str | None, now: datetime, agent: str | None = None
+    ) -> TableFigures:
+        """Return the sizes for a tenant, one of its workspaces, or an agent; embeddings belong to the tenant.
 
         Raises:
             Unavailable: If Postgres does not answer.
         """
         responses, embeddings, rates = await asyncio.gather(
-            self.responses.figures(tenant, workspace, now),
+            self.responses.figures(tenant, workspace, now, agent),
             self.embeddings.stats(tenant),
-            self.providers.rates(tenant, now - WEEK, workspace),
+            self.providers.rates(tenant, now - WEEK, workspace, agent),
         )
         return TableFigures(responses, embeddings, tuple(rates))
 

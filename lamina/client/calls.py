@@ -173,9 +173,9 @@ class Calls(ABC, Generic[Answer, Done]):
         """Keep the response to a question (`POST /v1/responses`)."""
         return self._post("/v1/responses", self._in_scope(fields, query=query, response=response))
 
-    def cache_stats(self, workspace: str | None = None) -> Answer:
+    def cache_stats(self, workspace: str | None = None, agent: str | None = None) -> Answer:
         """Return the caches' counts and sizes (`GET /cache/stats`)."""
-        return self._get("/cache/stats", _given(workspace=workspace))
+        return self._get("/cache/stats", _given(workspace=workspace, agent=agent))
 
     def clear_caches(
         self, workspace: str | None = None, agent: str | None = None, *, everything: bool = False
@@ -206,9 +206,9 @@ class Calls(ABC, Generic[Answer, Done]):
         """Erase everything that belongs to a user (`DELETE /v1/users`); needs an admin key."""
         return self.send(Call("DELETE", "/v1/users", params={"user": user}))
 
-    def erasures(self, *, limit: int = 20) -> Answer:
+    def erasures(self, user: str | None = None, *, limit: int = 20) -> Answer:
         """List the latest erasures (`GET /v1/erasures`); needs an admin key."""
-        return self._get("/v1/erasures", {"limit": limit})
+        return self._get("/v1/erasures", _given(user=user, limit=limit))
 
     def erasure(self, id_: UUID | str) -> Answer:
         """Report on an erasure: its progress, or its receipt (`GET /v1/erasures/{id}`); needs an admin key."""
@@ -222,9 +222,11 @@ class Calls(ABC, Generic[Answer, Done]):
         """Order a maintenance job on the key's tenant (`POST /v1/jobs`); needs an admin key."""
         return self._post("/v1/jobs", {**fields, "job": job}, idempotency_key)
 
-    def job_runs(self, job: str | None = None, *, limit: int = 20) -> Answer:
+    def job_runs(
+        self, job: str | None = None, *, workspace: str | None = None, namespace: str | None = None, limit: int = 20
+    ) -> Answer:
         """List the latest runs of jobs (`GET /v1/jobs`); needs an admin key."""
-        return self._get("/v1/jobs", _given(job=job, limit=limit))
+        return self._get("/v1/jobs", _given(job=job, workspace=workspace, namespace=namespace, limit=limit))
 
     def job_run(self, id_: str) -> Answer:
         """Report on a run: its progress, or its result (`GET /v1/jobs/{id}`); needs an admin key."""

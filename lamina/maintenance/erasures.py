@@ -130,9 +130,9 @@ class Erasures:
         """
         return await self._table.get(tenant, id_)
 
-    async def latest(self, tenant: str, limit: int) -> list[Erasure]:
-        """Return the latest erasures of a tenant, the last one first."""
-        return await self._table.latest(tenant, limit)
+    async def latest(self, tenant: str, limit: int, user: str | None = None) -> list[Erasure]:
+        """Return the latest erasures of a tenant, or of one of its users, the last one first."""
+        return await self._table.latest(tenant, limit, user)
 
     async def keys(self) -> list[ReceiptKey]:
         """Return the public halves of all keys that signed receipts."""

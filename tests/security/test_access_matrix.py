@@ -61,7 +61,7 @@ TEXT = "The boat is painted on Monday"
 CALL = {"provider": "p", "model": "m", "input_tokens": 1, "cached_tokens": 1}
 STATEMENTS = {
     "erasure": "INSERT INTO erasures (id, tenant, user_salt, user_hash, state, requested_at) "
-    "VALUES (%(id)s, %(tenant)s, '', '', 'complete', now())",
+    "VALUES (%(id)s, %(tenant)s, '', sha256(convert_to(%(user)s, 'UTF8')), 'complete', now())",
     "run": "INSERT INTO job_runs (id, job, tenant, workspace, namespace, state, is_dry_run, is_forced, requested_by, "
     "moment) VALUES (%(id)s, 'sweep', %(tenant)s, %(workspace)s, %(namespace)s, 'queued', true, false, 'api', now())",
     "archived note": "INSERT INTO archived_notes (id, tenant, workspace, namespace, user_id, content_hash, file, "
@@ -113,7 +113,7 @@ EXAMPLES: dict[Route, Example] = {
     ("DELETE", "/v1/documents/{id}"): Example(of="document"),
     ("POST", "/v1/audit"): Example(body={}),
     ("POST", "/v1/jobs"): Example(PLACE, {"job": "sweep", "dry_run": True}),
-    ("GET", "/v1/jobs"): Example(),
+    ("GET", "/v1/jobs"): Example(PLACE),
     ("GET", "/v1/jobs/schedule"): Example(),
     ("GET", "/v1/jobs/{id}"): Example(of="run"),
     ("POST", "/v1/jobs/{id}/undo"): Example(of="run", expected=frozenset({409})),  # It has not run yet.
@@ -122,14 +122,14 @@ EXAMPLES: dict[Route, Example] = {
     ("DELETE", "/v1/archive/notes/{id}"): Example(of="archived note", expected=frozenset({503})),
     ("POST", "/v1/archive/restore"): Example(body={"ids": ["…"]}, of="archived note", expected=frozenset({503})),
     ("DELETE", "/v1/users"): Example(("user",), must_name=True),
-    ("GET", "/v1/erasures"): Example(),
+    ("GET", "/v1/erasures"): Example(("user",)),
     ("GET", "/v1/erasures/keys"): Example(),
     ("GET", "/v1/erasures/{id}"): Example(of="erasure"),
     ("POST", "/v1/responses/lookup"): Example(ALL, {"query": TEXT}),
     ("POST", "/v1/responses"): Example(ALL, {"query": TEXT, "response": "yes"}),
     ("POST", "/v1/providers/cache-metrics"): Example(("workspace", "agent"), {"calls": ["…"]}),
     ("GET", "/v1/providers/cache-metrics"): Example(("workspace",)),
-    ("GET", "/cache/stats"): Example(("workspace",)),
+    ("GET", "/cache/stats"): Example(("workspace", "agent")),
     ("DELETE", "/cache"): Example(("workspace", "agent")),
     ("DELETE", "/cache/stats/expired"): Example(),
     ("POST", "/v1/keys"): Example(body={"name": "made", "role": "reader"}),
@@ -371,3 +371,60 @@ async def test_no_answer_to_a_bound_key_holds_a_word_from_outside(world: World, 
 
                 assert MARK not in answer.text.replace(f"the {MARK} boat", ""), (route, answer.text)
                 assert not [id_ for id_ in foreign if id_ in answer.text], (route, answer.text)
+
+
+async def ids_in(client: httpx.AsyncClient, path: str, name: str, **params: Any) -> set[str]:
+    answer = await client.get(path, params=params)
+    assert answer.status_code == 200, answer.text
+    return {item["id"] for item in answer.json()[name]}
+
+
+@pytest.mark.parametrize("bound", [ScopeField.WORKSPACE, ScopeField.NAMESPACE])
+async def test_the_runs_of_a_place_are_listed_to_its_key_and_no_others(world: World, bound: ScopeField) -> None:
+    mine = await world.make("run", OWN)
+    await world.make("run", foreign_scope(bound))
+    whole = (await world.admin.post("/v1/jobs", json={"job": "sweep", "dry_run": True})).json()["id"]
+
+    client = world.bound(bound, OWN[bound])
+
+    assert await ids_in(client, "/v1/jobs", "runs") == {mine}
+    assert await ids_in(client, "/v1/jobs", "runs", **{bound.value: OWN[bound]}) == {mine}
+    assert {mine, whole} < await ids_in(world.admin, "/v1/jobs", "runs")
+
+
+async def test_a_key_of_a_user_follows_the_erasure_that_it_ordered(world: World) -> None:
+    client, stranger = world.bound(ScopeField.USER, "ann"), world.bound(ScopeField.USER, "bob", "eve")
+    theirs = await world.make("erasure", {**OWN, "user": "eve"})
+    ordered = (await client.delete("/v1/users", params={"user": "ann"})).json()["id"]
+
+    assert await ids_in(client, "/v1/erasures", "erasures") == {ordered}
+    assert (await client.get(f"/v1/erasures/{ordered}")).json()["id"] == ordered
+    assert (await client.get(f"/v1/erasures/{theirs}")).status_code == 404
+    assert (await stranger.get(f"/v1/erasures/{theirs}")).status_code == 200
+    assert (await stranger.get("/v1/erasures")).status_code == 403
+    assert await ids_in(stranger, "/v1/erasures", "erasures", user="bob") == set()
+    assert await ids_in(world.admin, "/v1/erasures", "erasures") == {ordered, theirs}
+    assert await ids_in(world.admin, "/v1/erasures", "erasures", user="eve") == {theirs}
+
+
+async def test_statistics_of_caches_tell_a_bound_key_of_its_part_alone(world: World) -> None:
+    for scope in (OWN, foreign_scope("workspace"), foreign_scope("agent")):
+        body = {name: scope[name] for name in ("workspace", "agent")}
+        put = await world.admin.post("/v1/responses", json={**body, "query": TEXT, "response": "yes"})
+        assert put.json()["stored"], put.text
+        calls = {"calls": [{**CALL, **body, "model": f"model of {body['workspace']} {body['agent']}"}]}
+        assert (await world.admin.post("/v1/providers/cache-metrics", json=calls)).is_success
+
+    async def told(client: httpx.AsyncClient, **params: str) -> tuple[int, set[str], bool]:
+        stats = (await client.get("/cache/stats", params=params)).json()
+        tables = stats["tables"]
+        models = {rate["model"] for rate in stats["providers"]}
+        return tables["responses"]["entries"], models, tables["embeddings"] is None
+
+    own, other_agent = "model of atlas guide", "model of atlas other agent"
+    other_workspace = "model of other workspace guide"
+    assert await told(world.bound(ScopeField.WORKSPACE, "atlas")) == (2, {own, other_agent}, True)
+    assert await told(world.bound(ScopeField.AGENT, "guide")) == (2, {own, other_workspace}, True)
+    assert await told(world.bound(ScopeField.AGENT, "guide"), workspace="atlas") == (1, {own}, True)
+    assert await told(world.admin) == (3, {own, other_agent, other_workspace}, False)
+    assert await told(world.admin, agent="other agent") == (1, {other_agent}, False)

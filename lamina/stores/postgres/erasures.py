@@ -78,9 +78,10 @@ class ErasureTable:
             raise NotFound("erasure", str(id_))
         return _erasure(rows[0])
 
-    async def latest(self, tenant: str, limit: int) -> list[Erasure]:
-        """Return the latest erasures of a tenant, the last one first."""
-        return [_erasure(row) for row in await self._read(QUERIES["list_erasures"], {"tenant": tenant, "limit": limit})]
+    async def latest(self, tenant: str, limit: int, user: str | None = None) -> list[Erasure]:
+        """Return the latest erasures of a tenant, or of one of its users, the last one first."""
+        parameters = {"tenant": tenant, "user_id": user, "limit": limit}
+        return [_erasure(row) for row in await self._read(QUERIES["list_erasures"], parameters)]
 
     async def open(self) -> list[Erasure]:
         """Return all erasures that are not complete, the oldest first."""

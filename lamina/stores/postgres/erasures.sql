@@ -9,7 +9,12 @@ RETURNING *
 SELECT * FROM erasures WHERE id = %(id)s AND tenant = %(tenant)s
 
 -- name: list_erasures
-SELECT * FROM erasures WHERE tenant = %(tenant)s ORDER BY requested_at DESC, id DESC LIMIT %(limit)s
+-- Of a user, or of all; of most only a salted hash of the name is kept.
+SELECT * FROM erasures
+WHERE tenant = %(tenant)s
+  AND (%(user_id)s::text IS NULL OR sha256(user_salt || convert_to(%(user_id)s::text, 'UTF8')) = user_hash)
+ORDER BY requested_at DESC, id DESC
+LIMIT %(limit)s
 
 -- name: find_open_erasures
 SELECT * FROM erasures WHERE state <> 'complete' ORDER BY requested_at, id

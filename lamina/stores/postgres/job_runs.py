@@ -78,11 +78,14 @@ class JobRuns:
         job: JobName | None = None,
         tenant: str | None = None,
         *,
+        workspace: str | None = None,
+        namespace: str | None = None,
         states: Sequence[RunState] | None = None,
         limit: int = 20,
     ) -> list[Run]:
-        """Return the latest runs, the last one first."""
-        return await self._find(job=job, tenant=tenant, states=states, limit=limit)
+        """Return the latest runs, the last one first; with a workspace or namespace those on it or a part of it."""
+        area = {"tenant": tenant, "workspace": workspace, "namespace": namespace}
+        return await self._find(job=job, states=states, limit=limit, **area)
 
     async def open(self, limit: int = 100) -> list[Run]:
         """Return runs that are queued, running or being undone, the oldest first."""
@@ -114,7 +117,8 @@ class JobRuns:
         return None if row is None else await self.get(row["id"])
 
     async def _find(self, **chosen: Any) -> list[Run]:
-        parameters = {"id": None, "job": None, "tenant": None, "states": None, "oldest_first": False} | chosen
+        names = ("id", "job", "tenant", "workspace", "namespace", "states")
+        parameters = dict.fromkeys(names) | {"oldest_first": False} | chosen
         if parameters["states"] is not None:
             parameters["states"] = [str(state) for state in parameters["states"]]
         async with connect(self._pool) as connection:

@@ -34,6 +34,8 @@ LEFT JOIN LATERAL (
     FROM job_partitions WHERE run_id = r.id
 ) p ON true
 WHERE (%(id)s::uuid IS NULL OR r.id = %(id)s)
+  AND (%(workspace)s::text IS NULL OR r.workspace = %(workspace)s)
+  AND (%(namespace)s::text IS NULL OR r.namespace = %(namespace)s)
   AND (%(job)s::text IS NULL OR r.job = %(job)s)
   AND (%(tenant)s::text IS NULL OR r.tenant = %(tenant)s)
   AND (%(states)s::text[] IS NULL OR r.state = ANY(%(states)s))

@@ -1,6 +1,6 @@
 """Whose stored things are, by their ids: asked for keys that are bound to a part of a tenant."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from uuid import UUID
 
@@ -26,6 +26,7 @@ class OwnedKind(StrEnum):
     EDGE = "edge"
     SHARE = "share"
     RUN = "run"
+    ERASURE = "erasure"
 
 
 _FIND = {
@@ -38,6 +39,7 @@ _FIND = {
     OwnedKind.EDGE: QUERIES["find_edge_owners"],
     OwnedKind.SHARE: QUERIES["find_share_owners"],
     OwnedKind.RUN: QUERIES["find_run_owners"],
+    OwnedKind.ERASURE: QUERIES["find_erasure_owners"],
 }
 
 
@@ -51,10 +53,19 @@ class Owners:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def find(self, tenant: str, kind: OwnedKind, ids: Sequence[UUID]) -> Mapping[UUID, Owner]:
-        """Return the owners of the tenant's things by id; those that are not there are missing."""
+    async def find(
+        self, tenant: str, kind: OwnedKind, ids: Sequence[UUID], users: Collection[str] = ()
+    ) -> Mapping[UUID, Owner]:
+        """Return the owners of the tenant's things by id; those that are not there are missing.
+
+        Args:
+            tenant: Whose things.
+            kind: Of the things.
+            ids: Of the things.
+            users: Names that are tried where only the hash of one is kept.
+        """
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(_FIND[kind], {"tenant": tenant, "ids": list(ids)})
+            cursor = await connection.execute(_FIND[kind], {"tenant": tenant, "ids": list(ids), "users": list(users)})
             return {
                 row["id"]: Owner(row["id"], row["workspace"], row["namespace"], row["user_id"], row["agent_id"])
                 async for row in cursor

@@ -34,6 +34,14 @@ FROM shares WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 SELECT id, workspace, namespace, NULL AS user_id, NULL AS agent_id
 FROM job_runs WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 
+-- name: find_erasure_owners
+-- Only a salted hash of the user is kept: one of these users, or else somebody, whom no key is bound to.
+SELECT id, NULL AS workspace, NULL AS namespace,
+       coalesce((SELECT name FROM unnest(%(users)s::text[]) AS tried (name)
+                 WHERE sha256(user_salt || convert_to(name, 'UTF8')) = user_hash LIMIT 1), '') AS user_id,
+       NULL AS agent_id
+FROM erasures WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
+
 -- name: find_document_agents
 -- The agents of the documents that a scope has under these keys.
 SELECT key, agent_id, content_hash FROM documents

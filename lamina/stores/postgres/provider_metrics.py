@@ -108,13 +108,16 @@ class ProviderMetrics:
 
         return int((await answer_once(self._pool, once, write))["recorded"])
 
-    async def rates(self, tenant: str, since: datetime, workspace: str | None = None) -> list[HitRates]:
+    async def rates(
+        self, tenant: str, since: datetime, workspace: str | None = None, agent: str | None = None
+    ) -> list[HitRates]:
         """Return the rates of each provider's models since a moment, the best first, in one workspace or all.
 
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        parameters = {"tenant": tenant, "since": since, "workspace": workspace, "limit": MAX_RATES}
+        place = {"tenant": tenant, "workspace": workspace, "agent_id": agent}
+        parameters = place | {"since": since, "limit": MAX_RATES}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(QUERIES["read_hit_rates"], parameters)
             return [HitRates(**row) async for row in cursor]

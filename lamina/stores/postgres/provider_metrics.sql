@@ -14,6 +14,7 @@ SELECT provider, model, count(*) AS calls,
 FROM provider_cache_metrics
 WHERE tenant = %(tenant)s AND recorded_at > %(since)s
   AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
+  AND (%(agent_id)s::text IS NULL OR agent = %(agent_id)s)
 GROUP BY provider, model
 ORDER BY avg_hit_rate DESC NULLS LAST, provider, model
 LIMIT %(limit)s

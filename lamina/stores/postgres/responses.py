@@ -293,13 +293,16 @@ class Responses:
             )
             return [dict(row) async for row in cursor]
 
-    async def figures(self, tenant: str, workspace: str | None, now: datetime) -> ResponseFigures:
-        """Count the responses of a tenant, or of one of its workspaces.
+    async def figures(
+        self, tenant: str, workspace: str | None, now: datetime, agent: str | None = None
+    ) -> ResponseFigures:
+        """Count the responses of a tenant, of one of its workspaces, or of an agent.
 
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        parameters = {"tenant": tenant, "workspace": workspace, "now": now, "cutoff": now - self._policy.grace}
+        place = {"tenant": tenant, "workspace": workspace, "agent_id": agent}
+        parameters = place | {"now": now, "cutoff": now - self._policy.grace}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(
                 QUERIES["count_responses"], parameters | {"by_workspace": self._policy.by_workspace}

@@ -164,9 +164,11 @@ SELECT count(*) AS entries,
        count(*) FILTER (WHERE is_current AND expires_at <= %(now)s AND expires_at > %(cutoff)s) AS stale,
        count(*) FILTER (WHERE NOT is_current OR expires_at <= %(cutoff)s) AS expired,
        (SELECT coalesce(sum(lookups), 0)::bigint FROM response_agents
-        WHERE tenant = %(tenant)s AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)) AS lookups,
+        WHERE tenant = %(tenant)s AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
+          AND (%(agent_id)s::text IS NULL OR agent = %(agent_id)s)) AS lookups,
        (SELECT coalesce(sum(hits), 0)::bigint FROM response_agents
-        WHERE tenant = %(tenant)s AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)) AS hits
+        WHERE tenant = %(tenant)s AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
+          AND (%(agent_id)s::text IS NULL OR agent = %(agent_id)s)) AS hits
 FROM (
     SELECT r.size_bytes, r.expires_at,
            coalesce(r.agent_epoch = a.epoch
@@ -176,6 +178,7 @@ FROM (
     LEFT JOIN response_agents a ON a.tenant = r.tenant AND a.workspace = r.workspace AND a.agent = r.agent
     LEFT JOIN response_agents w ON w.tenant = r.tenant AND w.workspace = r.workspace AND w.agent = ''
     WHERE r.tenant = %(tenant)s AND (%(workspace)s::text IS NULL OR r.workspace = %(workspace)s)
+      AND (%(agent_id)s::text IS NULL OR r.agent = %(agent_id)s)
 ) AS held
 
 -- name: lock_teaching
