@@ -78,6 +78,10 @@ class _Lane:
                 return _Pass(wanted, self._is_question)
         return None
 
+    def has_full_pass(self, most_tokens: int) -> bool:
+        """Report whether as much waits as one pass takes, or a part of a plan."""
+        return bool(self._passes) or self.queue.tokens() >= most_tokens
+
     def calls(self) -> list[_Call]:
         """Return all calls of which a text waits."""
         return [*self.queue.calls(), *(call for planned in self._passes for call, _ in planned)]
@@ -195,7 +199,7 @@ class ModelLanes:
             self._tokens = min(self._most_tokens, max(LEAST_TOKENS, min(wanted, 2 * self._tokens)))
 
     def _next_pass(self) -> _Pass | None:
-        lanes = [self._questions, self._others] if self._has_place_for_others() else [self._questions]
+        lanes = [lane for lane in (self._questions, self._others) if self._has_place(lane)]
         if self._in_a_row >= MOST_IN_A_ROW:
             lanes.reverse()
         for lane in lanes:
@@ -204,11 +208,17 @@ class ModelLanes:
                 return found
         return None
 
-    def _has_place_for_others(self) -> bool:
-        """Report whether a pass of what is written may begin: while questions come, one place is left to them."""
-        others = sum(1 for batch in self._running.values() if not batch.is_question)
+    def _has_place(self, lane: _Lane) -> bool:
+        """Report whether a pass of the lane may begin.
+
+        Questions that come while others are embedded are the next pass together, which costs less than one for each;
+        a second one runs beside it only if it is full. While questions come, one place is left to them.
+        """
+        asking = sum(1 for batch in self._running.values() if batch.is_question)
+        if lane is self._questions:
+            return not asking or lane.has_full_pass(self._tokens)
         is_asked = self._clock() - self._asked_at < QUIET_S
-        return others < (max(1, self._at_once - 1) if is_asked else self._at_once)
+        return len(self._running) - asking < (max(1, self._at_once - 1) if is_asked else self._at_once)
 
 
 def _by_call(batch: _Pass) -> Iterator[_Pass]:

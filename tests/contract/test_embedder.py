@@ -1,5 +1,6 @@
 """What every embedding model promises, and the embedder over it."""
 
+import asyncio
 from collections.abc import Sequence
 
 import numpy as np
@@ -168,6 +169,30 @@ async def test_the_embedder_gives_each_text_its_own_chunks_and_row(model: Model)
 
 
 @pytest.mark.torch
+def test_a_length_is_told_for_each_text_and_no_chunk_is_longer_than_a_pass(model: Model) -> None:
+    text, _ = marked_text()
+    chunks = pieces(model, text[: LENGTH // 10])
+
+    short, long = model.lengths(["tea", "tea and toast with marmalade and butter"])
+
+    assert 1 <= short < long
+    assert all(1 <= length <= model.pass_tokens for length in model.lengths([*TEXTS, "", *chunks]))
+    assert sum(model.lengths(chunks)) > len(chunks) * 30
+    assert model.passes_at_once >= 1
+
+
+async def test_texts_of_tenants_that_are_embedded_together_each_have_their_own_vector(model: Model) -> None:
+    embedder = BatchingEmbedder(model)
+    texts = [f"{text} {'and so on, ' * (number % 7)}{number}" for number in range(8) for text in TEXTS]
+
+    calls = [embedder.embed_chunks([text], f"tenant {number % 3}") for number, text in enumerate(texts)]
+    questions = [embedder.embed_questions([text], "tenant 0") for text in texts[:10]]
+    found = await asyncio.gather(*calls, *questions)
+
+    rows = model.encode([*texts, *texts[:10]])
+    assert all(np.allclose(chunks[0].vector(), row, atol=1e-4) for (chunks,), row in zip(found, rows, strict=True))
+
+
 def test_half_precision_points_where_full_precision_does(minilm_torch: Model) -> None:
     half = SentenceTransformerModel(SentenceTransformersSettings(precision="bfloat16"), "cpu")
     texts = ["We chose Postgres because it is boring and proven.", "мой кот", "a " * 200]

@@ -362,6 +362,31 @@ async def test_passes_run_side_by_side_and_questions_keep_one_place() -> None:
     assert most == 3
 
 
+@pytest.mark.parametrize(("tokens", "expected"), [(10, [1, 5]), (60, [1, 1, 1, 1, 1, 1])])
+async def test_questions_gather_beside_the_pass_of_another_until_they_fill_one(
+    tokens: int, expected: list[int]
+) -> None:
+    sizes, go = list[int](), asyncio.Event()
+
+    async def encode(texts: Sequence[str], _: Sequence[int]) -> Sequence[bytes]:
+        sizes.append(len(texts))
+        await go.wait()
+        return [text.encode() for text in texts]
+
+    lanes = ModelLanes(encode, most_texts=64, most_tokens=60, at_once=2)
+    calls = [
+        asyncio.create_task(lanes.submit([f"{number}?"], [tokens], tenant="t", is_question=True)) for number in range(6)
+    ]
+    await asyncio.sleep(0.01)
+    at_once = len(sizes)
+    go.set()
+    found = await asyncio.gather(*calls)
+
+    assert at_once == (2 if tokens == 60 else 1)
+    assert sizes == expected
+    assert found == [[f"{number}?".encode()] for number in range(6)]
+
+
 async def test_a_tenant_waits_for_no_book_of_another_tenant() -> None:
     model = Letters()
     embedder = BatchingEmbedder(model, max_items=4)

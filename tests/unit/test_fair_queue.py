@@ -139,3 +139,13 @@ def test_calls_that_were_given_up_or_begun_fill_no_queue() -> None:
     assert queue.is_full_for("a")
     queue.take(1, 1)
     assert not queue.is_full_for("a")
+
+
+def test_the_tokens_that_wait_are_those_of_texts_that_nobody_took_or_gave_up() -> None:
+    gone = QueuedCall("a", [100])
+    queue = queue_of(QueuedCall("a", [10, 20]), QueuedCall("b", [5]), gone)
+    gone.is_given_up = True
+
+    assert queue.tokens() == 35
+    queue.take(10, 1)
+    assert queue.tokens() == 25

@@ -96,6 +96,10 @@ class FairQueue(Generic[Call]):
             most_tokens -= cost
         return taken
 
+    def tokens(self) -> int:
+        """Return the tokens of all texts that wait."""
+        return sum(sum(call.tokens[call.taken :]) for call in self.calls() if not call.is_given_up)
+
     def calls(self) -> list[Call]:
         """Return the calls that wait."""
         return [call for turns in (*self._new.values(), *self._served.values()) for call in turns.calls]
