@@ -21,14 +21,14 @@ up: $(UP) ## Start everything, load the sample conversation, search it, and serv
 # compiled at last, in 7 s and 23 MB: everything would take three times as long, and nothing each of nine processes.
 PINNED := --quiet --constraint constraints.txt
 OWN_INDEX := \.(index-url|extra-index-url|no-index|proxy)=
-COMPILED := deployments.up, lamina.models.onnx.model, ray.serve
+COMPILED := deployments.app, deployments.up, lamina.cli.commands, lamina.models.onnx.model
 define install # environment, what, options of uv
 	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info[:2] <= (3, 13) else "Lamina needs Python 3.11 to 3.13; set PYTHON=...")'
 	@echo "$(1) takes $(subst ',,$(2))"
 	@test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
 	@rm -rf $(1)/uv
 	@pip='$(1)/bin/python -m pip' uv='$(1)/uv/bin/uv pip install --python $(1)/bin/python'; \
-	{ ! $$pip config list | grep -qE '$(OWN_INDEX)' && \
+	{ ! $$pip config list | grep -E '$(OWN_INDEX)' >/dev/null && \
 	  $$pip install $(PINNED) --only-binary :all: --target $(1)/uv uv && \
 	  $$uv $(PINNED) --no-deps --group weights && \
 	  $$uv $(PINNED) $(3) $(2); } || \
