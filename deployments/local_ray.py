@@ -5,6 +5,7 @@ Import it when Ray's flags stand in the environment: Ray reads them then.
 
 import logging
 import os
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -14,12 +15,15 @@ from typing import Any
 import ray
 from ray._private.node import Node
 from ray._private.parameter import RayParams
+from ray._private.services import get_node
 
 from deployments.environment import url_of
 from deployments.fork_worker import open_job
 
 OBJECT_STORE_BYTES = 150 * 1024 * 1024
 NAMESPACE = "lamina"
+REGISTRATION_S = 120.0
+STEP_S = 0.1
 SETUP_SCRIPT = Path(__file__).with_name("fork_worker.py")
 
 
@@ -47,6 +51,18 @@ class LeanNode(Node):
         (raylet,) = self.all_processes["raylet"]
         first = {"RAY_JOB_ID": ray.JobID.from_int(1).hex(), "RAY_RAYLET_PID": str(raylet.process.pid)}
         Thread(target=_open_job, args=(self._forks, os.environ | first), daemon=True).start()
+        self._await_registration()
+
+    def _await_registration(self) -> None:
+        """Wait until the raylet has registered; Ray itself gives up after 30 s, which a very busy machine may take."""
+        give_up = time.monotonic() + REGISTRATION_S
+        while time.monotonic() < give_up and not self.dead_processes():  # type: ignore[no-untyped-call]  # Ray's own gap
+            try:
+                get_node(self.gcs_address, self.node_id)  # type: ignore[no-untyped-call]
+            except RuntimeError:
+                time.sleep(STEP_S)
+            else:
+                return
 
 
 def _open_job(folder: Path, environment: Mapping[str, str]) -> None:
