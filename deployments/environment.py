@@ -52,6 +52,8 @@ def ray_environment(settings: Settings, folder: Path, *, ha_proxy: bool) -> dict
         "RAY_worker_niceness": "0",
         # Those made ahead are of no job, and would need a fork server of their own.
         "RAY_prestart_worker_first_driver": "0",
+        # Twice Ray's own: on a machine that is busy twenty times over, the first worker waited for more than a minute.
+        "RAY_worker_register_timeout_seconds": "120",
         "RAY_USAGE_STATS_ENABLED": "0",
         # Ray's name for a cluster of this machine alone: everything of it listens on the loopback address. An address
         # that it is told is not enough, since it takes the machine's own in place of 127.0.0.1.

@@ -157,7 +157,8 @@ def load(modules: Iterable[str]) -> None:
             lock that another one held.
     """
     for name in modules:
-        importlib.import_module(name)
+        with suppress(ModuleNotFoundError):  # Of an extra that is not installed: the workers that need it say so.
+            importlib.import_module(name)
     if len(list(Path("/proc/self/task").iterdir())) > 1:
         sys.exit("an import started a thread; Ray starts the workers itself")
     gc.collect()

@@ -15,7 +15,7 @@ FOLDER = "LAMINA_INSTANCE_FOLDER"
 SERVER = "forks"
 STDIO = 3
 MAX_ORDER_BYTES = 1024 * 1024
-PATIENCE_S = 30.0
+PATIENCE_S = 110.0  # A little less than Ray waits for a worker, as deployments/environment.py has it.
 _SETUP = ("--serialized-runtime-env-context", "--language")
 _WORKER = "default_worker.py"
 

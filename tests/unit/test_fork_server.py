@@ -33,6 +33,8 @@ print(json.dumps({
 }))
 sys.exit(7)
 """
+# numpy starts threads of its own otherwise.
+ONE_THREAD = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
 OWN_WAY = "import sys; print('started as Ray does', sys.argv[1:])"
 
 
@@ -124,10 +126,21 @@ def test_ids_that_would_repeat_are_seen(*, is_apart: bool, repeats: bool) -> Non
         capture_output=True,
         text=True,
         check=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env=ONE_THREAD,
     )
 
     assert said.stdout.strip() == str(repeats)
+
+
+def test_a_module_that_is_not_installed_is_left_out() -> None:
+    code = "import sys\nfrom deployments import fork_server as f\nf.load(['no_such_module', 'fractions'])\n"
+    code += "print('fractions' in sys.modules)"
+
+    said = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=ONE_THREAD, capture_output=True, text=True, check=True
+    )
+
+    assert said.stdout.strip() == "True"
 
 
 def test_a_module_that_starts_a_thread_is_refused(tmp_path: Path) -> None:
@@ -142,7 +155,7 @@ def test_a_module_that_starts_a_thread_is_refused(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"},
+        env={**ONE_THREAD, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"},
     )
 
     assert refused.returncode == 1
