@@ -26,7 +26,6 @@ from lamina.errors import Unavailable
 from lamina.models.batching import checked
 from lamina.policies.caching.cache_keys import embedding_key
 from lamina.stores.postgres.embedding_cache import CachedEmbedding, TextKey, text_key
-from lamina.text.questions import embedded_part
 
 # No model of ours reads fewer than 128 word pieces, its own two among them, and each is a character at least.
 ONE_CHUNK_CHARS = 126
@@ -190,8 +189,6 @@ class CachingEmbedder:
     async def embed_question(self, scope: Scope, text: str) -> bytes:
         """Return float32 bytes of a question's unit vector; equal questions at the same time share the work.
 
-        Of a very long one the beginning and the end are embedded.
-
         Raises:
             Unavailable: If the model does not answer.
         """
@@ -248,7 +245,7 @@ class CachingEmbedder:
 
     async def _ask_model(self, text: str) -> bytes:
         async with deadline("embedder", self._policy.embed_deadline_s):
-            rows: NDArray[np.float32] = await self._embedder.embed([embedded_part(text)])
+            rows: NDArray[np.float32] = await self._embedder.embed([text])
         return bytes(checked(rows, 1, self._policy.dimension)[0].tobytes())
 
     async def _find_chunks(self, space: Space, texts: Sequence[str]) -> dict[str, tuple[Chunk, ...]]:

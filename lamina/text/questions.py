@@ -11,8 +11,6 @@ from lamina.text.words import name_words
 
 SHORT_CHARS = 1_000  # As much as an embedding model reads at once: shorter messages are asked as they are.
 MAX_QUESTION_CHARS = 1_500
-MAX_EMBEDDED_CHARS = 8_000
-"""Of a question; some eight chunks of a model. The mean of a hundred says nothing, and takes seconds."""
 _LEAST_WORDS = 4
 _LEAST_CHARS = 8
 _LEAST_CONTENT = 2
@@ -76,14 +74,6 @@ def find_question(message: str) -> str:
     question = _within_budget(chosen)
     content = [word for word in name_words(question) if word not in FUNCTION_WORDS]
     return question if len(content) >= _LEAST_CONTENT else message
-
-
-def embedded_part(question: str) -> str:
-    """Return the part of a question that is embedded: all of it, or the beginning and the end of a very long one."""
-    if len(question) <= MAX_EMBEDDED_CHARS:
-        return question
-    half = MAX_EMBEDDED_CHARS // 2
-    return f"{question[:half]}\n{question[-half + 1 :]}"
 
 
 def _within_budget(passages: Sequence[_Passage]) -> str:

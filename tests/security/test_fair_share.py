@@ -17,8 +17,8 @@ from deployments.front_door import LARGE_BYTES, _is_large
 from lamina.core import queries
 from lamina.core.principals import Bounds, KeyRole, Principal
 from lamina.errors import LimitReached
+from lamina.models.batching import MOST_QUESTION_CHARS
 from lamina.policies.limits.fair_share import FairShare, FairShareLimits
-from lamina.text.questions import MAX_EMBEDDED_CHARS, embedded_part
 from tests.support.application import Application
 
 LIMITS = FairShareLimits(of_key=15, of_tenant=10, worked_on=3, active_s=10.0)
@@ -246,14 +246,4 @@ async def test_a_question_of_the_greatest_length_holds_nobody_up_and_costs_a_bou
     assert answer.status_code in (200, 503)  # On a busy machine the sources may be late.
     assert readers
     assert threading.get_ident() not in readers
-    assert 0 < sum(map(len, embedded)) <= MAX_EMBEDDED_CHARS
-
-
-def test_the_beginning_and_the_end_of_a_long_question_are_embedded() -> None:
-    short = "x" * MAX_EMBEDDED_CHARS
-    long = "the first words " + "x" * 50_000 + " the last words"
-
-    assert embedded_part(short) == short
-    assert len(embedded_part(long)) == MAX_EMBEDDED_CHARS
-    assert embedded_part(long).startswith("the first words")
-    assert embedded_part(long).endswith("the last words")
+    assert 0 < sum(map(len, embedded)) <= MOST_QUESTION_CHARS
