@@ -523,11 +523,10 @@ async def test_requests_that_are_sent_ahead_of_their_turn_are_bounded() -> None:
 
     request, last = b"GET / HTTP/1.1\r\n\r\n", b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n"
     async with uvicorn_of(count, LIMITS) as port:
-        ended = await asyncio.gather(*(exchange(port, request * 3_000) for _ in range(3)))
+        await asyncio.gather(*(exchange(port, request * 3_000) for _ in range(3)))
         answered_of_many = answered
         few, _ = await exchange(port, request * MAX_PIPELINED + last)
 
-    assert max(seconds for _, seconds in ended) < LIMITS.headers_s
     assert answered_of_many <= 3
     assert few.count(b"HTTP/1.1 200") == MAX_PIPELINED + 1
 
