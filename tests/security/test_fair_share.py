@@ -91,6 +91,23 @@ async def test_while_another_asks_a_tenant_has_its_share_and_the_other_begins_at
     assert crowd.working["loud"] == 3  # Those that waited came in.
 
 
+async def test_a_quiet_tenant_never_waits_for_itself_and_another_loud_one_is_held_back_too() -> None:
+    crowd = Crowd()
+    await crowd.send(key_of("quiet"), 1)
+    await crowd.send(key_of("loud"), 10)
+    await crowd.send(key_of("quiet"), 3, is_large=True)
+    await crowd.send(key_of("quiet"), 1)
+    assert crowd.working == {"quiet": 5, "loud": 3}
+
+    await crowd.send(key_of("also loud"), 10)
+
+    assert crowd.working == {"quiet": 5, "loud": 3, "also loud": 5}
+    await crowd.send(key_of("quiet"), 4)
+    assert crowd.working["quiet"] == 5
+    await crowd.finish(40)
+    assert crowd.working.total() == 0
+
+
 async def test_those_who_waited_all_begin_when_the_other_has_gone() -> None:
     crowd = Crowd()
     await crowd.send(key_of("quiet"), 1)

@@ -64,7 +64,7 @@ class FairShare:
 
     def may_work(self, tenant: str, now: float, *, is_large: bool = False) -> bool:
         """Report whether one more request of a tenant may be worked on."""
-        if not self.is_shared(tenant, now) or not self._worked_on[tenant]:
+        if not self.is_shared(tenant, now) or not self._worked_on[tenant] or self._is_quiet(tenant):
             return True
         return self._worked_on[tenant] + self._weight(is_large=is_large) <= self._limits.worked_on
 
@@ -75,6 +75,14 @@ class FairShare:
     def end(self, tenant: str, *, is_large: bool = False) -> None:
         """End the work on a request."""
         _lower(self._worked_on, tenant, self._weight(is_large=is_large))
+
+    def _is_quiet(self, tenant: str) -> bool:
+        """Report whether a tenant has at most half as many requests in hand as another one: none of its own wait.
+
+        Otherwise it would wait for itself where the other one makes its requests slow.
+        """
+        most_of_others = max((count for other, count in self._in_hand.items() if other != tenant), default=0)
+        return self._in_hand[tenant] * 2 <= most_of_others
 
     def _weight(self, *, is_large: bool) -> int:
         return self._limits.worked_on if is_large else 1
