@@ -69,14 +69,27 @@ class _Lane:
         self._is_question = is_question
         self._planned = 1 if is_question else PASSES_PLANNED
         self._passes: deque[_Items] = deque()
+        self._is_turn_of_plan = False
 
     def next_pass(self, most_tokens: int, most_texts: int) -> _Pass | None:
-        """Return the next pass, without the texts for which nobody waits any more."""
-        while self._passes or self._plan(most_tokens, most_texts):
+        """Return the next pass, without the texts for which nobody waits any more.
+
+        A tenant of which no text is planned yet has a pass before those that are, with one of these after it.
+        """
+        planned = {call.tenant for items in self._passes for call, _ in items}
+        if planned and not self._is_turn_of_plan and self.queue.has_others_than(planned):
+            self._passes.extendleft(reversed(self._plan(1, most_tokens, most_texts)))
+            self._is_turn_of_plan = True
+        else:
+            self._is_turn_of_plan = False
+        while True:
+            if not self._passes:
+                self._passes.extend(self._plan(self._planned, most_tokens, most_texts))
+            if not self._passes:
+                return None
             wanted = [item for item in self._passes.popleft() if not item[0].is_given_up]
             if wanted:
                 return _Pass(wanted, self._is_question)
-        return None
 
     def has_full_pass(self, most_tokens: int) -> bool:
         """Report whether as much waits as one pass takes, or a part of a plan."""
@@ -86,12 +99,11 @@ class _Lane:
         """Return all calls of which a text waits."""
         return [*self.queue.calls(), *(call for planned in self._passes for call, _ in planned)]
 
-    def _plan(self, most_tokens: int, most_texts: int) -> bool:
-        taken = self.queue.take(self._planned * most_tokens, self._planned * most_texts)
+    def _plan(self, count: int, most_tokens: int, most_texts: int) -> list[_Items]:
+        taken = self.queue.take(count * most_tokens, count * most_texts)
         lengths = [call.tokens[place] for call, place in taken]
         found = passes(lengths, most_texts=most_texts, most_tokens=most_tokens)
-        self._passes.extend([taken[number] for number in numbers] for numbers in found)
-        return bool(taken)
+        return [[taken[number] for number in numbers] for numbers in found]
 
 
 class ModelLanes:

@@ -149,3 +149,15 @@ def test_the_tokens_that_wait_are_those_of_texts_that_nobody_took_or_gave_up() -
     assert queue.tokens() == 35
     queue.take(10, 1)
     assert queue.tokens() == 25
+
+
+def test_others_are_tenants_with_a_text_that_waits() -> None:
+    gone, note = QueuedCall("gone", [1]), QueuedCall("note", [1])
+    queue = queue_of(QueuedCall("book", [CHUNK] * 9), gone, note)
+    gone.is_given_up = True
+
+    assert queue.has_others_than({"book"})
+    assert not queue.has_others_than({"book", "note"})
+    queue.take(2 * CHUNK, 64)
+    assert note.taken == 1
+    assert not queue.has_others_than({"book"})

@@ -1,7 +1,7 @@
 """Serve waiting calls so that no tenant's work holds up another tenant's."""
 
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -95,6 +95,10 @@ class FairQueue(Generic[Call]):
             turns.left -= cost
             most_tokens -= cost
         return taken
+
+    def has_others_than(self, tenants: Collection[str]) -> bool:
+        """Report whether a text of another tenant waits."""
+        return any(call.tenant not in tenants and not call.is_over for call in self.calls())
 
     def tokens(self) -> int:
         """Return the tokens of all texts that wait."""
