@@ -39,12 +39,12 @@ class Spending:
     """Amounts that a request took of resources which are known only once it works.
 
     Args:
-        tenant: Whose request it is.
         amounts: So far.
+        tenant: Whose request it is.
     """
 
-    tenant: str = ""
     amounts: dict[Resource, int] = field(default_factory=dict)
+    tenant: str = ""
 
     def add(self, resource: Resource, amount: int) -> None:
         """Count an amount."""
@@ -57,7 +57,7 @@ _current: ContextVar[Spending | None] = ContextVar("spending", default=None)
 @contextmanager
 def counted_spending(tenant: str = "") -> Iterator[Spending]:
     """Count the spending of a tenant's request within the block, in tasks that it starts, too."""
-    spending = Spending(tenant)
+    spending = Spending(tenant=tenant)
     token = _current.set(spending)
     try:
         yield spending
