@@ -62,7 +62,7 @@ MAY_BE_IMPORTED = {
     "import lamina.cli, deployments.up": COMMANDS | {"starlette"},
     "import lamina.cli, deployments.up, deployments.local_ray, deployments.starter": COMMANDS | RAY | {"starlette"},
     "import deployments.fork_worker": set(),
-    "import deployments.embedder": REPLICA,
+    "import deployments.embedder": REPLICA | {"cachetools"},
     "import deployments.searcher": REPLICA | SEARCH,
     "import deployments.indexer": REPLICA | SEARCH,
     "import deployments.router": REPLICA | SEARCH | WRITE,
