@@ -168,7 +168,6 @@ async def test_the_embedder_gives_each_text_its_own_chunks_and_row(model: Model)
     assert [len(found) for found in chunks] == [1, len(model.spans(long)), 1]
 
 
-@pytest.mark.torch
 def test_a_length_is_told_for_each_text_and_no_chunk_is_longer_than_a_pass(model: Model) -> None:
     text, _ = marked_text()
     chunks = pieces(model, text[: LENGTH // 10])
@@ -193,6 +192,7 @@ async def test_texts_of_tenants_that_are_embedded_together_each_have_their_own_v
     assert all(np.allclose(chunks[0].vector(), row, atol=1e-4) for (chunks,), row in zip(found, rows, strict=True))
 
 
+@pytest.mark.torch
 def test_half_precision_points_where_full_precision_does(minilm_torch: Model) -> None:
     half = SentenceTransformerModel(SentenceTransformersSettings(precision="bfloat16"), "cpu")
     texts = ["We chose Postgres because it is boring and proven.", "мой кот", "a " * 200]

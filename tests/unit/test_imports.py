@@ -54,7 +54,7 @@ SERVE = {"annotated_doc", "anyio", "fastapi", "grpc", "grpc_reflection", "opente
 BASE = (CLIENT - {"httpx", "pygments", "rich"}) | SETTINGS | POSTGRES | RAY
 REPLICA = BASE | SERVE
 SEARCH = {"cachetools", "qdrant_edge"}
-WRITE = CRON | {"_openssl", "cryptography", "fastapi_offline", "prometheus_client", "rfc8785"}
+WRITE = CRON | {"_openssl", "cryptography", "fastapi_offline", "httptools", "prometheus_client", "rfc8785"}
 MAY_BE_IMPORTED = {
     "import lamina.client": CLIENT,
     "# lamina --help\nsys.argv = ['lamina', '--help']\ntry:\n    import lamina.cli\n    lamina.cli.main()\n"
@@ -68,7 +68,7 @@ MAY_BE_IMPORTED = {
     "import deployments.router": REPLICA | SEARCH | WRITE,
     "import deployments.app": REPLICA | SEARCH | WRITE,
     "import actors.cache": BASE,
-    "import actors.scheduler": BASE | CRON,
+    "import actors.scheduler": BASE | CRON | {"cachetools"},
 }
 
 
