@@ -27,4 +27,4 @@ class StatusOut(BaseModel):
     """The service's release and its model."""
 
     version: str = Field(description="Version of Lamina.")
-    model: ModelOut
+    model: ModelOut = Field(description="The embedding model, and how it is run.")

@@ -151,9 +151,12 @@ async def test_a_message_and_the_note_drawn_from_it_are_one_source(application: 
         return {"user": "marta", "session": "s", "messages": [message]}
 
     first = await send(application, "/v1/turns", turn("I work at Initech since May."))
-    sources = await edge_sources(application)
     await send(application, "/v1/turns", turn("I work at Initech now, in Graz."))
+    sources = await edge_sources(application)
+    colleague = application.client(application.new_key(application.tenant))
+    answer = await colleague.post("/v1/turns", json=turn("I work at Initech now, in Linz."))
 
+    assert answer.is_success, answer.text
     assert first["notes"]
     assert len(sources) == 1
     assert len(await edge_sources(application)) == 2

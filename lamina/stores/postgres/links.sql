@@ -1,5 +1,6 @@
 -- name: raise_entity_confidence
--- Once for each witness that did not mention the entity before; where nobody knows the witness, for each new source.
+-- Surer once for each witness that did not mention the entity before; where nobody knows the witness, for each new
+-- source. A new source lets it stand again, whoever vouches for it.
 WITH told AS (
     SELECT * FROM unnest(%(entity_ids)s::uuid[], %(memory_ids)s::uuid[], %(sources)s::text[], %(witnesses)s::text[],
                          %(times)s::timestamptz[]) AS t (entity_id, memory_id, source, witness, seen_at)
@@ -10,17 +11,20 @@ WITH told AS (
     RETURNING entity_id, witness
 )
 UPDATE entities e
-SET confidence = least(0.99, e.confidence + 0.1 * (1 - e.confidence)), standing = 1,
-    last_seen_at = greatest(e.last_seen_at, n.seen_at)
+SET confidence = CASE WHEN n.is_surer THEN least(0.99, e.confidence + 0.1 * (1 - e.confidence)) ELSE e.confidence END,
+    standing = 1, last_seen_at = greatest(e.last_seen_at, n.seen_at)
 FROM (
-    SELECT entity_id, max(seen_at) AS seen_at
-    FROM told
-    WHERE CASE WHEN witness IS NOT NULL THEN (entity_id, witness) IN (SELECT entity_id, witness FROM new_witnesses)
-          ELSE NOT EXISTS (
-              SELECT FROM memory_links l
-              WHERE l.to_id = told.entity_id AND sha256_of(l.source) = sha256_of(told.source)
-                AND NOT l.from_id = ANY(%(memory_ids)s::uuid[])
-          ) END
+    SELECT entity_id, max(seen_at) AS seen_at,
+           bool_or(CASE WHEN witness IS NULL THEN is_new_source ELSE is_new_witness END) AS is_surer
+    FROM (
+        SELECT told.*, w.entity_id IS NOT NULL AS is_new_witness, NOT EXISTS (
+                   SELECT FROM memory_links l
+                   WHERE l.to_id = told.entity_id AND sha256_of(l.source) = sha256_of(told.source)
+                     AND NOT l.from_id = ANY(%(memory_ids)s::uuid[])
+               ) AS is_new_source
+        FROM told LEFT JOIN new_witnesses w USING (entity_id, witness)
+    ) heard
+    WHERE is_new_source OR is_new_witness
     GROUP BY entity_id
     ORDER BY entity_id
 ) n

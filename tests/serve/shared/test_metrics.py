@@ -37,6 +37,9 @@ def test_what_replicas_and_actors_do_is_exported_under_the_names_and_labels_that
     names = {name for item in expected for name in exported_names(item)}
     with service.client(workspace="measured") as client:
         client.add("the key hangs behind the barometer")
+        # Two lengths in one pass of the model, so that the shorter one is padded; then a text that it embedded before.
+        client.record([{"content": "the boat is blue"}, {"content": "the mast of the boat is red " * 3}], session="s")
+        client.record([{"content": "the boat is blue"}], session="another")
         client.search("where is the key?")
         address, deadline = exporter(service), time.monotonic() + WITHIN_S
         while not (found := exported(address)).keys() >= names and time.monotonic() < deadline:
