@@ -1,4 +1,4 @@
-"""Measure the embedding model alone, by each runtime and precision, and beside it what the service writes with it."""
+"""Measure the embedding model alone, by runtime and precision, and the service's writes beside it."""
 
 import asyncio
 import json

@@ -36,7 +36,7 @@ _NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What processes of one name use.
+    """Memory and CPU of the processes of one name.
 
     Args:
         pss_mb: Memory, with the shares of what several processes have in common.
@@ -92,7 +92,7 @@ def _start(folder: Path, place: int) -> Start:
 
 
 def usage() -> Mapping[str, Usage]:
-    """Return what the processes below this one use, by name."""
+    """Return the memory and CPU of the processes below this one, by name."""
     found: dict[str, Usage] = {}
     for process in processes():
         name = name_of(process.command)

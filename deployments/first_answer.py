@@ -14,7 +14,7 @@ QUESTION = "first answer"
 PATIENCE_S = 5.0
 _GRAPH: TierName = "graph"
 LATER = frozenset({EMBEDDER, *TIERS[_GRAPH].sources})
-"""What a first answer may lack: then the words of what was stored before are found all the same."""
+"""Parts that a first answer may lack; stored memories are found by their words all the same."""
 
 
 class FirstAnswer:

@@ -1,4 +1,4 @@
-"""Fork Ray's workers from a process that has imported already what each of them needs.
+"""Fork Ray's workers from a process with the imports of all of them.
 
 Ray starts a worker as a new interpreter, which imports Ray twice and the application once: 2 s of CPU and 90 MB for
 each of thirteen. A fork takes 0.1 s of CPU and shares what was imported. ``fork_worker.py`` asks for it, in the place
@@ -150,7 +150,7 @@ def become(caller: socket.socket) -> NoReturn:
 
 
 def load(modules: Iterable[str]) -> None:
-    """Import modules, and keep the collector from writing to what the forks share.
+    """Import modules, and keep the garbage collector from writing to the memory that forks share.
 
     Raises:
         SystemExit: If one of them starts a thread: a fork has the calling thread alone, and would wait for ever for a

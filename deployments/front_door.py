@@ -114,7 +114,7 @@ class FrontDoor:
             await refusal(scope, receive, _closing(send))
 
     async def _refuse(self, error: LaminaError, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        """Answer an error without reading the body, nor what an address beyond its rate sends after it."""
+        """Answer an error without reading a body; close the connection then, and for an address beyond its rate."""
         answer = answer_error(Request(scope), error)
         is_last = _declares_body(headers) or (isinstance(error, LimitReached) and error.part == _ADDRESS)
         await answer(scope, receive, _closing(send) if is_last else send)

@@ -151,7 +151,7 @@ def _refuse_taken_port(settings: Settings) -> None:
 
 
 def _prepare(settings: Settings, stack: ExitStack, report: Report) -> tuple[Path, bool]:
-    """Set Ray's flags, and start what forks its workers; return the instance's folder, and whether HAProxy serves."""
+    """Set Ray's flags and start the fork server; return the instance's folder, and whether HAProxy serves."""
     # Of a short name: Ray and HAProxy put sockets deep below it, whose paths are limited.
     folder = Path(tempfile.mkdtemp(prefix="lm-"))
     stack.callback(_start_reaper(folder))

@@ -52,7 +52,7 @@ def main() -> None:
 
 
 class StartTimes(Protocol):
-    """What the start of an application took, in seconds."""
+    """Times of the start of an application, in seconds."""
 
     @property
     def ray_s(self) -> float:

@@ -293,7 +293,7 @@ class Rebuildable(Protocol[State]):
 
 @runtime_checkable
 class Compactable(Protocol):
-    """A store that can be written anew without the rows deleted from it."""
+    """A store that can rewrite its files without the rows deleted from it."""
 
     async def compact(self, tenant: str) -> Sequence[Remnant]:
         """Write anew at least the part of a tenant; return where something that was deleted may be left all the same.
