@@ -9,6 +9,7 @@ from benchmarks import (
     abuse,
     agent_runs,
     cache,
+    changes,
     dedup,
     embedding,
     extraction,
@@ -36,6 +37,7 @@ app.command("latency")(latency.measure)
 app.command("cache")(cache.measure)
 app.command("procedures")(agent_runs.measure)
 app.command("dedup")(dedup.measure)
+app.command("changes")(changes.measure)
 app.command("extraction")(extraction.measure)
 app.command("jobs")(jobs.measure)
 app.command("scaling")(scaling.measure)
