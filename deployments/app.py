@@ -9,6 +9,7 @@ from ray.serve import Application
 from ray.serve.config import BackpressureConfig, RequestRouterConfig
 
 from actors.scheduler import open_scheduler
+from deployments.compact import CompactDeployment
 from deployments.embedder import EmbedderDeployment
 from deployments.indexer import IndexerDeployment
 from deployments.preflight import limits_of, refuse_open_ray, refuse_replicas
@@ -29,6 +30,7 @@ from lamina.stores.postgres.migrate import migrate, wait_for_server
 from lamina.wiring.stores import model_identity, session_url, with_thresholds
 
 CONSTRUCTOR_ATTEMPTS = 3
+ROUTER = "Router"
 # Ray's own, of half a second at the most, let an overloaded deployment fall to an eighth of what it can do.
 BACKOFF = RequestRouterConfig(initial_backoff_s=0.005, max_backoff_s=0.02)  # type: ignore[arg-type]  # Ray's own gap
 FULL_SURGE = 100
@@ -61,6 +63,8 @@ def build(settings: Settings) -> Application:
     _start_actors(settings, generation)
     device, resources = embedder_resources(settings.serve.embedder, _gpus())
     embedder = _embedder(settings.serve.embedder, resources, generation).bind(settings, device, generation.identity)
+    if settings.serve.topology == "compact":
+        return _compact(settings).bind(settings, generation, embedder)
     tiers = {name: _searcher(name, settings).bind(name, settings, generation) for name in served_tiers(settings)}
     indexer = _indexer(settings.serve.indexer).bind(settings, tiers)
     return _router(settings.serve.router).bind(settings, generation, embedder, tiers, indexer)
@@ -161,9 +165,23 @@ def _indexer(limits: DeploymentSettings) -> serve.Deployment:
 
 def _router(limits: DeploymentSettings) -> serve.Deployment:
     return serve.deployment(
-        name="Router",
+        name=ROUTER,
         backpressure_config=FULL,
         ray_actor_options=reserved(limits),
         max_constructor_retry_count=CONSTRUCTOR_ATTEMPTS,
         **options(limits, work_target=limits.target_ongoing_requests),
     )(serve.ingress()(RouterDeployment))
+
+
+def _compact(settings: Settings) -> serve.Deployment:
+    limits, serving = settings.serve.router, settings.serve
+    tiers = served_tiers(settings)
+    parts = (serving.router, serving.indexer, *(limits_of(settings, tier) for tier in tiers))
+    is_embedded = any(embedded_store_of(settings, tier) for tier in tiers)
+    # Of the same name as the router alone: a change of topology puts one in the other's place.
+    return serve.deployment(
+        name=ROUTER,
+        backpressure_config=FULL,
+        ray_actor_options={**reserved(limits), "num_cpus": sum(part.num_cpus for part in parts)},
+        **options(limits, work_target=limits.target_ongoing_requests, is_embedded=is_embedded),
+    )(serve.ingress()(CompactDeployment))

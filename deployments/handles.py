@@ -1,12 +1,14 @@
-"""Deployment handles as the library's ports.
+"""Deployment handles as the library's ports; a replica in this process is called in the same form, without a hop.
 
 Calls that queue while others are in flight travel together: one hop carries up to 32 of them. If it fails, they travel
 again one by one: no tenant's call fails by another one's, or is told of it.
 """
 
 import asyncio
+import logging
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -29,6 +31,7 @@ from lamina.errors import LaminaError, Overloaded, Unavailable
 from lamina.models.batching import mean_vector, question_part, tokens_of
 from lamina.projections.audit import Drift
 
+logger = logging.getLogger(__name__)
 Item = TypeVar("Item")
 TenantTexts = tuple[str, tuple[str, ...]]
 _METHOD_BEFORE = {"embed_asked": "embed_questions", "embed_written": "embed_calls"}
@@ -58,7 +61,42 @@ def parts_of(items: Sequence[Item], max_bytes: int) -> Iterator[list[Item]]:
         yield part
 
 
-class RemoteDeployment:
+@dataclass(frozen=True, slots=True)
+class InProcessMethod:
+    """A method of a replica in this process, in the form of a handle's."""
+
+    method: Callable[..., Awaitable[Any]]
+
+    async def remote(self, *arguments: Any) -> Any:
+        """Return the method's result: neither it nor the arguments are copied."""
+        try:
+            return await self.method(*arguments)
+        except LaminaError:
+            raise
+        except Exception:
+            # The caller names its kind alone; Ray logs the errors of a deployment of its own.
+            logger.exception("%s failed", self.method)
+            raise
+
+
+class InProcessHandle:
+    """A replica in this process, called in the form of a deployment handle.
+
+    Args:
+        replica: An object of a deployment's class.
+    """
+
+    def __init__(self, replica: object) -> None:
+        self._replica = replica
+
+    def __getattr__(self, method: str) -> InProcessMethod:
+        return InProcessMethod(getattr(self._replica, method))
+
+
+Handle = DeploymentHandle[Any] | InProcessHandle
+
+
+class CalledDeployment:
     """Calls methods of a deployment; its errors come as the library's own.
 
     Args:
@@ -66,9 +104,10 @@ class RemoteDeployment:
         part: Its name in errors.
     """
 
-    def __init__(self, handle: DeploymentHandle[Any], part: str) -> None:
+    def __init__(self, handle: Handle, part: str) -> None:
         self._handle = handle
         self._part = part
+        self._is_here = isinstance(handle, InProcessHandle)
 
     async def call(self, method: str, *arguments: Any) -> Any:
         """Return the method's result.
@@ -88,16 +127,20 @@ class RemoteDeployment:
             raise Unavailable(self._part, f"it failed with {type(error.cause).__name__}") from error
         except (RayError, RayServeException) as error:
             raise Unavailable(self._part, type(error).__name__) from error
+        except LaminaError:
+            raise
+        except Exception as error:
+            raise Unavailable(self._part, f"it failed with {type(error).__name__}") from error
 
     async def ping(self) -> None:
         """Return if a replica answers."""
         await self.call("ping")
 
 
-class EmbedderHandle(RemoteDeployment):
+class EmbedderHandle(CalledDeployment):
     """The Embedder port over its deployment."""
 
-    def __init__(self, handle: DeploymentHandle[Any]) -> None:
+    def __init__(self, handle: Handle) -> None:
         super().__init__(handle, "embedder")
         self._has_answered = False
         self._first_ping: asyncio.Task[None] | None = None
@@ -163,7 +206,7 @@ def _is_of_serve(cause: BaseException | None) -> bool:
     return isinstance(cause.cause if isinstance(cause, RayTaskError) else cause, RayServeException)
 
 
-class TierHandle(RemoteDeployment):
+class TierHandle(CalledDeployment):
     """The TierSearcher port over a tier's deployment, and the Links port where the tier has a graph.
 
     Args:
@@ -171,7 +214,7 @@ class TierHandle(RemoteDeployment):
         part: Its name in errors.
     """
 
-    def __init__(self, handle: DeploymentHandle[Any], part: str) -> None:
+    def __init__(self, handle: Handle, part: str) -> None:
         super().__init__(handle, part)
         self._queries: Coalescer[Query, Mapping[Source, Ranking | Failure]] = Coalescer(
             partial(self.call, "search_many"), part=part, max_in_flight=MAX_IN_FLIGHT, is_sent_singly=True
@@ -179,6 +222,9 @@ class TierHandle(RemoteDeployment):
 
     async def search(self, query: Query) -> Mapping[Source, Ranking | Failure]:
         """Return every source's ranking or its failure."""
+        if self._is_here:
+            found: Mapping[Source, Ranking | Failure] = await self.call("search", query)
+            return found
         return await self._queries.submit(query)
 
     async def expand(self, frontier: Frontier) -> Sequence[FollowedLink]:
@@ -192,7 +238,7 @@ class TierHandle(RemoteDeployment):
         return states
 
 
-class ProjectionHandle(RemoteDeployment):
+class ProjectionHandle(CalledDeployment):
     """The Projection port over the deployment that owns it.
 
     Args:
@@ -204,7 +250,7 @@ class ProjectionHandle(RemoteDeployment):
 
     def __init__(
         self,
-        handle: DeploymentHandle[Any],
+        handle: Handle,
         projection: ProjectionName,
         build: int | None = None,
         meter: Meter = UNMEASURED,
@@ -217,7 +263,7 @@ class ProjectionHandle(RemoteDeployment):
     async def apply(self, changes: Sequence[Change[Any]]) -> None:
         """Take over the given states and return when they are visible."""
         with timed(self._meter, APPLY_SECONDS, APPLY_FAILURES, projection=self._projection):
-            for part in parts_of(changes, MAX_APPLY_BYTES):
+            for part in [changes] if self._is_here else parts_of(changes, MAX_APPLY_BYTES):
                 await self.call("apply", self._projection, part, self._build)
         self._meter.record(APPLIED, len(changes), projection=self._projection)
 

@@ -2,12 +2,9 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
-
-from ray.serve.handle import DeploymentHandle
 
 from actors.instruments import replica_meter, watch
-from deployments.handles import ProjectionHandle
+from deployments.handles import Handle, ProjectionHandle
 from deployments.loopback import listen_on_loopback
 from lamina.core.tiers import TIERS, TierName
 from lamina.settings import Settings
@@ -23,7 +20,7 @@ class IndexerDeployment:
         tiers: The deployments that own the projections, by tier.
     """
 
-    def __init__(self, settings: Settings, tiers: Mapping[TierName, DeploymentHandle[Any]]) -> None:
+    def __init__(self, settings: Settings, tiers: Mapping[TierName, Handle]) -> None:
         listen_on_loopback()
         meter, pool = replica_meter(), build_pool(settings)
         watch(self, "indexer", meter, pool)
@@ -42,6 +39,10 @@ class IndexerDeployment:
             self._following = asyncio.create_task(self._indexer.run())
         elif self._following.done():
             self._following.result()
+
+    def restart(self) -> None:
+        """Follow the outbox anew from the next health check on, after an error ended it."""
+        self._following = None
 
     async def ping(self) -> None:
         """Return if the outbox is followed."""

@@ -9,6 +9,9 @@ from lamina.errors import Misconfigured
 from lamina.maintenance.schedule import schedules
 from lamina.settings import SearcherDeploymentSettings, Settings, served_tiers
 
+COMPACT_PROCESSORS = 2
+"""Up to how many processors one process for router, searchers and indexer answers as much as several."""
+
 
 def refuse_contradictions(settings: Settings) -> None:
     """Refuse settings with which the service would not start, or a job would never be due.
@@ -26,6 +29,9 @@ def refuse_replicas(settings: Settings) -> None:
     Raises:
         Misconfigured: If there is such a tier.
     """
+    if settings.serve.topology == "compact":
+        _refuse_compact_replicas(settings)
+        return
     for tier in served_tiers(settings):
         replicas, index = limits_of(settings, tier).max_replicas, embedded_store_of(settings, tier)
         if replicas > 1 and index:
@@ -33,6 +39,35 @@ def refuse_replicas(settings: Settings) -> None:
                 f"serve.searchers.{tier}.max_replicas is {replicas}, but {index}.kind keeps the index in one process",
                 f"set it to 1, or choose a server by {index}.kind and {index}.url",
             )
+
+
+def _refuse_compact_replicas(settings: Settings) -> None:
+    replicas = settings.serve.router.max_replicas
+    indexes = [index for tier in served_tiers(settings) if (index := embedded_store_of(settings, tier))]
+    if replicas > 1 and indexes:
+        raise Misconfigured(
+            f"serve.router.max_replicas is {replicas}, but serve.topology is compact and {indexes[0]}.kind keeps the "
+            "index in one process",
+            f"set it to 1, set serve.topology to spread, or choose a server by {indexes[0]}.kind and {indexes[0]}.url",
+        )
+
+
+def with_topology(settings: Settings, processors: int) -> Settings:
+    """Return the settings of a service that is alone on a machine, with a topology in place of ``auto``.
+
+    Compact takes a sixth less CPU for a search and 0.2 to 0.4 GB less memory, but its Python runs on one processor.
+
+    Args:
+        settings: Those of the user.
+        processors: How many the service may use.
+    """
+    if settings.serve.topology != "auto":
+        return settings
+    serve = settings.serve
+    replicas = (serve.router, *(limits_of(settings, tier) for tier in served_tiers(settings)))
+    is_compact = processors <= COMPACT_PROCESSORS and all(limits.max_replicas == 1 for limits in replicas)
+    chosen = serve.model_copy(update={"topology": "compact" if is_compact else "spread"})
+    return settings.model_copy(update={"serve": chosen})
 
 
 def refuse_open_ray(settings: Settings, *, asks_for_token: bool) -> None:

@@ -2,15 +2,13 @@
 
 import gc
 from collections.abc import Mapping
-from typing import Any
 
 from fastapi import FastAPI
-from ray.serve.handle import DeploymentHandle
 
 from actors.directory import Directory
 from actors.instruments import replica_meter, watch
 from deployments.api import build_api
-from deployments.handles import EmbedderHandle, ProjectionHandle, RemoteDeployment, TierHandle
+from deployments.handles import CalledDeployment, EmbedderHandle, Handle, ProjectionHandle, TierHandle
 from deployments.loopback import listen_on_loopback
 from deployments.services import POSTGRES, ServiceParts, build_services
 from lamina.aio.probing import Probe
@@ -37,9 +35,9 @@ class RouterDeployment:
         self,
         settings: Settings,
         generation: Generation,
-        embedder: DeploymentHandle[Any],
-        tiers: Mapping[TierName, DeploymentHandle[Any]],
-        indexer: DeploymentHandle[Any],
+        embedder: Handle,
+        tiers: Mapping[TierName, Handle],
+        indexer: Handle,
     ) -> None:
         listen_on_loopback()
         self._pool = pool = build_pool(settings)
@@ -52,7 +50,7 @@ class RouterDeployment:
             POSTGRES: reads.outbox.lag,
             "embedder": model.ping,
             **{name: searchers[TIERS[name].tier].ping for name in tiers},
-            "indexer": RemoteDeployment(indexer, "indexer").ping,
+            "indexer": CalledDeployment(indexer, "indexer").ping,
         }
         projections = {
             projection: ProjectionHandle(handle, projection)

@@ -19,6 +19,7 @@ from lamina.private_files import deny_others
 from lamina.projections.audit import Drift, audit
 from lamina.projections.ownership import claim_projection
 from lamina.settings import Settings
+from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.outbox import Outbox
 from lamina.wiring.stores import build_pool, postgres_url
@@ -38,17 +39,20 @@ class SearcherDeployment:
         tier: Which tier.
         settings: Its stores and limits.
         generation: The vectors of its indexes.
+        shared: Connections to Postgres that it shares with others of its process, which watch them; its own if not
+            given.
     """
 
-    def __init__(self, tier: TierName, settings: Settings, generation: Generation) -> None:
+    def __init__(self, tier: TierName, settings: Settings, generation: Generation, shared: Pool | None = None) -> None:
         deny_others()
-        pool = build_pool(settings)
+        pool = build_pool(settings) if shared is None else shared
         self._outbox = Outbox(pool)
         self._generation = generation
         self._work = Work()
         listen_on_loopback()
         meter = replica_meter()
-        watch(self, "searcher", meter, pool)
+        if shared is None:
+            watch(self, "searcher", meter, pool)
         parts = build_tier(tier, settings, pool, generation)
         self._parts = replace(parts, searcher=replace(parts.searcher, meter=meter))
         for projection in self._parts.projections:
@@ -58,9 +62,10 @@ class SearcherDeployment:
 
     async def search_many(self, queries: Sequence[Query]) -> list[Mapping[Source, Ranking | Failure]]:
         """Return every source's ranking or failure, for each query."""
-        return await asyncio.gather(*(self._search(query) for query in queries))
+        return await asyncio.gather(*map(self.search, queries))
 
-    async def _search(self, query: Query) -> Mapping[Source, Ranking | Failure]:
+    async def search(self, query: Query) -> Mapping[Source, Ranking | Failure]:
+        """Return every source's ranking or failure."""
         with self._work.counted(1):
             return await self._parts.searcher.search(self._comparable(query))
 

@@ -23,10 +23,11 @@ from deployments import fork_server
 from deployments.databases import Databases, Report
 from deployments.environment import can_run_ha_proxy, free_port, is_free, ray_environment, url_of
 from deployments.first_answer import LATER, FirstAnswer
-from deployments.preflight import refuse_contradictions
+from deployments.preflight import refuse_contradictions, with_topology
 from lamina.core.tiers import TIERS
 from lamina.errors import Misconfigured, Unavailable
 from lamina.local import LocalService, data_dir_lock
+from lamina.models.processors import processors
 from lamina.settings import Settings, served_tiers
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def run(settings: Settings, report: Report, on_ready: OnReady) -> None:
         Unavailable: If Ray ends while serving.
     """
     begin = time.monotonic()
+    settings = with_topology(settings, settings.serve.num_cpus or processors())
     refuse_contradictions(settings)
     with ExitStack() as stack:
         stop = stack.enter_context(StopSignal())

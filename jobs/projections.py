@@ -12,6 +12,8 @@ from lamina.projections.audit import Drift
 from lamina.settings import Settings, served_tiers
 
 APPLICATION = "lamina"
+# Has the searchers in it where the topology is compact.
+ROUTER = "Router"
 
 
 def build_audits(settings: Settings) -> Mapping[ProjectionName, Audit]:
@@ -28,8 +30,11 @@ async def _audit(deployment: str, projection: ProjectionName, tenant: str) -> Dr
     from ray.serve.exceptions import RayServeException  # noqa: PLC0415
 
     try:
-        handle = serve.get_deployment_handle(deployment, APPLICATION)
-        drift: Drift = await handle.audit.remote(projection, tenant)
+        try:
+            owner = serve.get_deployment_handle(deployment, APPLICATION)
+        except RayServeException:
+            owner = serve.get_deployment_handle(ROUTER, APPLICATION)
+        drift: Drift = await owner.audit.remote(projection, tenant)
     except (RayServeException, RayError) as error:
         raise Unavailable(
             projection, "the service that owns it does not run on this cluster; start it there"

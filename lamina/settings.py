@@ -878,6 +878,12 @@ class ServeSettings(_Section):
     ha_proxy: bool = Field(default=True, description="HAProxy as the ingress, where its binary is installed.")
     front_door: FrontDoorSettings = FrontDoorSettings()
     num_cpus: int | None = Field(None, ge=1, description="CPUs Ray may use on this machine; all if not set.")
+    topology: Literal["auto", "compact", "spread"] = Field(
+        "auto",
+        description="`compact` runs router, searchers and indexer in one replica, sized by `serve.router`; `spread` "
+        "runs each as a deployment. `auto` is compact under `lamina up` with up to two processors, where one replica "
+        "of each is asked for, and spread elsewhere.",
+    )
     application: str = Field("deployments.up:run", description="Import path of what `lamina up` starts.")
     allow_ray_without_token: bool = Field(
         default=False, description="Start on a Ray that asks for no token: who reaches its ports runs code there."

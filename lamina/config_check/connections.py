@@ -37,10 +37,13 @@ class Demand:
 
 def connection_demands(settings: Settings) -> Iterator[Demand]:
     """Return the demand of each kind of process, with as many of them as the settings allow."""
-    pool, jobs = settings.pool.max_size, settings.jobs
+    pool, jobs, routers = settings.pool.max_size, settings.jobs, settings.serve.router.max_replicas
+    is_compact = settings.serve.topology == "compact"
     searchers = [getattr(settings.serve.searchers, name).max_replicas for name in served_tiers(settings)]
-    yield Demand("routers", settings.serve.router.max_replicas, pool + STAMPS_POOL)
-    yield Demand("searchers", sum(searchers), pool)
-    yield Demand("indexer and scheduler", 2, pool + 1)  # Both listen, on a connection of their own.
+    yield Demand("routers", routers, pool + STAMPS_POOL)
+    # The searchers of one process share a pool.
+    yield Demand("searchers", routers if is_compact else sum(searchers), pool)
+    # Both listen, on a connection of their own.
+    yield Demand("indexer and scheduler", 1 + (routers if is_compact else 1), pool + 1)
     yield Demand("drivers of jobs", DRIVEN_RUNS, pool + 1)  # Each holds the lock of its run.
     yield Demand("workers of jobs", DRIVEN_RUNS * jobs.parallelism, pool)

@@ -16,6 +16,7 @@ from lamina.settings import (
     PostgresServerSettings,
     Settings,
     VectorSettings,
+    served_tiers,
 )
 
 # Ray's names of GPUs; a test compares with the installed Ray.
@@ -27,6 +28,7 @@ ACCELERATORS = (
     "AMD-Instinct-MI325X-OAM", "AMD-Instinct-MI350X-OAM", "AMD-Instinct-MI355X-OAM", "AMD-Radeon-R9-200-HD-7900",
     "AMD-Radeon-HD-7900",
 )  # fmt: skip
+COMPACT = "compact"
 # The tiers whose searchers own the index of an embedded store; the graph's store is a server wherever it runs.
 TIERS_BY_STORE: Mapping[StoreSection, tuple[TierName, ...]] = {
     section: tuple(
@@ -49,7 +51,7 @@ def check_consistency(settings: Settings, *, is_service: bool = True) -> Iterato
         yield from _check_language_model(settings)
     yield from _check_schedules(settings)
     yield from _check_accelerator(settings)
-    yield from _check_embedded_replicas(settings)
+    yield from _check_compact(settings) if settings.serve.topology == COMPACT else _check_embedded_replicas(settings)
     for name, deployment in deployments_of(settings).items():
         yield from _check_deployment(name, deployment)
         yield from _check_deadlines(name, deployment, settings)
@@ -143,6 +145,25 @@ def _check_embedded_replicas(settings: Settings) -> Iterator[Finding]:
                     f"is {most}, but {store}.kind keeps the index in one process",
                     f"write 1, or choose a server for {store}",
                 )
+
+
+def _check_compact(settings: Settings) -> Iterator[Finding]:
+    most = settings.serve.router.max_replicas
+    stores = [store for store in TIERS_BY_STORE if is_embedded(settings, store)]
+    if most > 1 and stores:
+        yield Finding(
+            ("serve", "router", "max_replicas"),
+            f"is {most}, but serve.topology is compact and {stores[0]}.kind keeps the index in one process",
+            f"write 1, write spread as serve.topology, or choose a server for {' and '.join(stores)}",
+        )
+    for tier in served_tiers(settings):
+        most = getattr(settings.serve.searchers, tier).max_replicas
+        if most > 1:
+            yield warning(
+                ("serve", "searchers", tier, "max_replicas"),
+                f"is {most}, but serve.topology is compact, which has as many of them as routers",
+                "raise serve.router.max_replicas, or write spread as serve.topology",
+            )
 
 
 def _check_connections(settings: Settings) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ TURNS = 1000 if IS_LONG else 300
 CLIENTS = 8
 # After a turn that was not acknowledged.
 PAUSE_S = 0.5
-FAST_MODEL = {"LAMINA_EMBEDDING__KIND": "hashing"}
+FAST_MODEL = {"LAMINA_EMBEDDING__KIND": "hashing", "LAMINA_SERVE__TOPOLOGY": "spread"}
 # Each victim by what its command line contains; all but the last come back by themselves.
 VICTIMS = (
     "ServeReplica:lamina:Notes",

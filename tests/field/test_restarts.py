@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable
+from itertools import product
 
 import httpx
 import pytest
@@ -16,12 +17,19 @@ CLIENTS = 6
 CALM_S = 6.0 if IS_LONG else 4.0
 """Between two kills; a router or a proxy is back after about three seconds."""
 HA_PROXY = ("true", "false") if IS_LONG else ("true",)
+# A killed router takes the embedded indexes of a compact service along, and its successor opens them.
+TOPOLOGIES = ("compact", "spread") if IS_LONG else ("compact",)
 VICTIMS = ("ServeReplica:lamina:Router", "ServeController", "ProxyActor", "HAProxyManager")
 
 
-@pytest.fixture(scope="module", params=HA_PROXY, ids=HA_PROXY)
+@pytest.fixture(scope="module", params=product(HA_PROXY, TOPOLOGIES), ids=" ".join)
 async def instance(request: pytest.FixtureRequest) -> AsyncIterator[Running]:
-    chosen = {"LAMINA_EMBEDDING__KIND": "hashing", "LAMINA_SERVE__HA_PROXY": request.param}
+    ha_proxy, topology = request.param
+    chosen = {
+        "LAMINA_EMBEDDING__KIND": "hashing",
+        "LAMINA_SERVE__HA_PROXY": ha_proxy,
+        "LAMINA_SERVE__TOPOLOGY": topology,
+    }
     with new_folder() as folder:
         running = await asyncio.to_thread(start, folder, **chosen)
         try:

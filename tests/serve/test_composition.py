@@ -25,11 +25,16 @@ from lamina.stores.postgres.keys import create_key
 from tests.support.application import running, settings_for
 
 
-@pytest.fixture
-async def client(database: str, falkordb: EmbeddedFalkorDB, tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
-    """An HTTP client of the router, whose parts it reaches through deployment handles."""
+@pytest.fixture(params=["spread", "compact"])
+async def client(
+    database: str, falkordb: EmbeddedFalkorDB, tmp_path: Path, request: pytest.FixtureRequest
+) -> AsyncIterator[httpx.AsyncClient]:
+    """An HTTP client of the router, whose parts it reaches through deployment handles, or in its own process."""
     key = create_key(database, tenant="acme", role=KeyRole.WRITER, name="test")
-    settings = settings_for(database, tmp_path, graph=FalkorDBServerSettings(url=falkordb.url))
+    graph = FalkorDBServerSettings(url=falkordb.url)
+    settings = settings_for(database, tmp_path, graph=graph)
+    serving = settings.serve.model_copy(update={"topology": request.param})
+    settings = settings.model_copy(update={"serve": serving})
     handle = serve.run(build(settings), name="lamina", _local_testing_mode=True)
     router: Any = handle._init_router()._user_callable_wrapper.user_callable  # type: ignore[attr-defined]
     transport = httpx.ASGITransport(router.__serve_build_asgi_app__())

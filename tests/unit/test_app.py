@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from deployments.app import _router, embedder_resources, options, replicas, reserved
-from deployments.preflight import refuse_open_ray, refuse_replicas
+from deployments.app import _compact, _router, embedder_resources, options, replicas, reserved
+from deployments.preflight import refuse_open_ray, refuse_replicas, with_topology
 from deployments.up import run
 from lamina.config_check.consistency import embedded_store_of
 from lamina.core.tiers import TierName
@@ -210,6 +210,63 @@ def test_what_cannot_run_is_refused_before_anything_is_started(
 
     assert reports == []
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("serve", "processors", "topology"),
+    [
+        ({}, 1, "compact"),
+        ({}, 2, "compact"),
+        ({}, 3, "spread"),
+        ({"topology": "compact"}, 64, "compact"),
+        ({"topology": "spread"}, 1, "spread"),
+        ({"router": {"min_replicas": 2, "max_replicas": 2}}, 2, "spread"),
+        ({"searchers": {"procedures": {"max_replicas": 2}}}, 2, "spread"),
+        ({"embedder": {"max_replicas": 2}}, 2, "compact"),
+    ],
+)
+def test_a_service_alone_on_few_processors_is_compact_unless_it_is_to_scale(
+    serve: dict[str, Any], processors: int, topology: str
+) -> None:
+    assert with_topology(Settings(serve=serve), processors).serve.topology == topology
+
+
+@pytest.mark.parametrize(
+    ("stores", "index"),
+    [
+        ({}, "hybrid"),
+        ({"hybrid": MEILISEARCH}, "vectors"),
+        ({"hybrid": QDRANT}, "vectors"),
+        ({"vectors": QDRANT}, "hybrid"),
+    ],
+)
+def test_routers_that_scale_are_refused_in_a_compact_topology_over_an_embedded_index(
+    stores: dict[str, Any], index: str
+) -> None:
+    serve = {"topology": "compact", "router": {"max_replicas": 2}}
+
+    with pytest.raises(Misconfigured, match=rf"serve\.router\.max_replicas is 2.*compact.*{index}\.kind.*spread"):
+        refuse_replicas(Settings(serve=serve, **stores))
+
+
+def test_routers_scale_in_a_compact_topology_over_servers() -> None:
+    refuse_replicas(
+        Settings(serve={"topology": "compact", "router": {"max_replicas": 4}}, hybrid=QDRANT, vectors=QDRANT)
+    )
+
+
+def test_a_compact_replica_reserves_what_its_parts_would_and_ends_before_the_next_one_over_embedded_indexes() -> None:
+    serve = {"router": {"num_cpus": 0.5}, "indexer": {"num_cpus": 0.25}, "searchers": {"notes": {"num_cpus": 1}}}
+
+    embedded, served = (
+        _compact(Settings(serve=serve, **stores)) for stores in ({}, {"hybrid": QDRANT, "vectors": QDRANT})
+    )
+
+    assert embedded.name == served.name == "Router"
+    assert embedded.ray_actor_options is not None
+    assert embedded.ray_actor_options["num_cpus"] == pytest.approx(0.5 + 0.25 + 1 + 4 * 0.05)
+    assert embedded._deployment_config.max_surge_percent != served._deployment_config.max_surge_percent == 100
+    assert embedded._deployment_config.graceful_shutdown_wait_loop_s < 1
 
 
 def test_an_address_of_another_machine_is_refused_before_anything_is_started(tmp_path: Path) -> None:

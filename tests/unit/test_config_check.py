@@ -387,6 +387,47 @@ def test_an_embedded_index_on_several_nodes_is_warned_of() -> None:
     assert any("max_replicas: is 4, but hybrid.kind keeps the index in one process" in line for line in found)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "serve: {topology: compact, router: {max_replicas: 4}}",
+            [
+                "serve.router.max_replicas: is 4, but serve.topology is compact and hybrid.kind keeps the index in one "
+                "process; write 1, write spread as serve.topology, or choose a server for hybrid and vectors"
+            ],
+        ),
+        (
+            "serve: {topology: compact, searchers: {notes: {max_replicas: 3}}}",
+            [
+                "serve.searchers.notes.max_replicas: warning: is 3, but serve.topology is compact, which has as many of "
+                "them as routers; raise serve.router.max_replicas, or write spread as serve.topology"
+            ],
+        ),
+        (
+            "serve: {topology: compact, router: {max_replicas: 4}}\n"
+            "hybrid: {kind: qdrant, url: 'http://q:6333'}\nvectors: {kind: qdrant, url: 'http://q:6333'}",
+            [],
+        ),
+        ("serve: {topology: compact}", []),
+        ("serve: {topology: spread, router: {max_replicas: 4}}", []),
+    ],
+)
+def test_scaling_that_a_compact_topology_cannot_have_is_named(text: str, said: list[str]) -> None:
+    assert [line for line in findings_in(text) if line.startswith("serve.")] == said
+
+
+def test_the_parts_of_a_compact_replica_share_connections() -> None:
+    counts = {
+        topology: {demand.who: demand.processes for demand in connection_demands(settings_of(text))}
+        for topology in ("compact", "spread")
+        for text in [f"serve: {{topology: {topology}, router: {{max_replicas: 3}}}}\ngraph: {{kind: 'off'}}"]
+    }
+
+    assert counts["compact"] | {"routers": 3, "searchers": 3, "indexer and scheduler": 4} == counts["compact"]
+    assert counts["spread"] | {"routers": 3, "searchers": 4, "indexer and scheduler": 2} == counts["spread"]
+
+
 JUNK = st.sampled_from(
     [None, 5, -1, "x", "", [], {}, [1], {"a": 1}, True, 1.5, [{}], {"kind": "x"}, [[]], {1: 2}, "{", "$(X)"]
 )
