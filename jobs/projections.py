@@ -32,10 +32,10 @@ async def _audit(deployment: str, projection: ProjectionName, tenant: str) -> Dr
     try:
         try:
             owner = serve.get_deployment_handle(deployment, APPLICATION)
-        except RayServeException:
+        except KeyError:  # There is none of this name.
             owner = serve.get_deployment_handle(ROUTER, APPLICATION)
         drift: Drift = await owner.audit.remote(projection, tenant)
-    except (RayServeException, RayError) as error:
+    except (KeyError, RayServeException, RayError) as error:
         raise Unavailable(
             projection, "the service that owns it does not run on this cluster; start it there"
         ) from error
