@@ -393,20 +393,23 @@ def test_an_embedded_index_on_several_nodes_is_warned_of() -> None:
         (
             "serve: {topology: compact, router: {max_replicas: 4}}",
             [
-                "serve.router.max_replicas: is 4, but serve.topology is compact and hybrid.kind keeps the index in one "
-                "process; write 1, write spread as serve.topology, or choose a server for hybrid and vectors"
+                (
+                    "serve.router.max_replicas: is 4, but serve.topology is compact and hybrid.kind keeps the index in one "
+                    "process; write 1, write spread as serve.topology, or choose a server for hybrid and vectors"
+                )
             ],
         ),
         (
             "serve: {topology: compact, searchers: {notes: {max_replicas: 3}}}",
             [
-                "serve.searchers.notes.max_replicas: warning: is 3, but serve.topology is compact, which has as many of "
-                "them as routers; raise serve.router.max_replicas, or write spread as serve.topology"
+                (
+                    "serve.searchers.notes.max_replicas: warning: is 3, but serve.topology is compact, which has as many of "
+                    "them as routers; raise serve.router.max_replicas, or write spread as serve.topology"
+                )
             ],
         ),
         (
-            "serve: {topology: compact, router: {max_replicas: 4}}\n"
-            "hybrid: {kind: qdrant, url: 'http://q:6333'}\nvectors: {kind: qdrant, url: 'http://q:6333'}",
+            "{serve: {topology: compact, router: {max_replicas: 4}}, hybrid: {kind: qdrant}, vectors: {kind: qdrant}}",
             [],
         ),
         ("serve: {topology: compact}", []),
