@@ -1,10 +1,19 @@
+import asyncio
 import time
 
 import pytest
 
 from lamina.errors import Unavailable
 from lamina.settings import PoolSettings
-from lamina.stores.postgres.connection import Pool, connect, connect_directly, in_transaction, new_pool
+from lamina.stores.postgres.connection import (
+    Connection,
+    Pool,
+    connect,
+    connect_directly,
+    in_transaction,
+    new_pool,
+    read_rows,
+)
 
 NOBODY = "postgresql://nobody@127.0.0.1:1/nowhere"
 PATIENCE_S = 2.5
@@ -69,12 +78,19 @@ async def test_a_connection_is_given_out_without_a_statement(database: str) -> N
     assert seen["query"] == "SELECT 1 AS asked"
 
 
+async def end_connections(url: str) -> None:
+    with connect_directly(url) as operator:
+        operator.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+
 async def test_a_connection_that_the_server_closed_is_not_given_out(database: str) -> None:
     pool = pool_of(database)
     async with connect(pool) as connection:
         ended = connection.info.backend_pid
-    with connect_directly(database) as operator:
-        operator.execute("SELECT pg_terminate_backend(%s, 5000)", [ended])
+    await end_connections(database)
 
     async with connect(pool) as connection:
         cursor = await connection.execute("SELECT 1 AS one")
@@ -84,3 +100,96 @@ async def test_a_connection_that_the_server_closed_is_not_given_out(database: st
 
     assert row == {"one": 1}
     assert used != ended
+
+
+@pytest.mark.parametrize("by_key", [True, False])
+async def test_a_read_whose_connection_was_closed_is_repeated_whatever_else_was_closed(
+    database: str, by_key: bool
+) -> None:
+    pool = pool_of(database, max_size=8)
+    await asyncio.gather(*(read_rows(pool, b"SELECT pg_sleep(0.1)", by_key=by_key) for _ in range(4)))
+    await end_connections(database)
+
+    rows = [await read_rows(pool, b"SELECT 1 AS one", by_key=by_key) for _ in range(3)]
+    await pool.close()
+
+    assert rows == [[{"one": 1}]] * 3
+
+
+async def test_a_read_whose_connection_breaks_again_is_given_up(database: str) -> None:
+    pool = pool_of(database)
+
+    with pytest.raises(Unavailable, match="terminating connection"):
+        await read_rows(pool, b"SELECT pg_terminate_backend(pg_backend_pid())")
+    await pool.close()
+
+
+async def count_attempts(pool: Pool, statement: bytes, breaks: int) -> tuple[int, int]:
+    """Return how often a transaction was run whose connection breaks after its statement, and what it stored."""
+    attempts = 0
+
+    async def act(connection: Connection) -> None:
+        nonlocal attempts
+        attempts += 1
+        await connection.execute(statement)
+        if attempts <= breaks:
+            await connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+    await in_transaction(pool, act)
+    (row,) = await read_rows(pool, b"SELECT count(*) AS stored FROM kept")
+    return attempts, row["stored"]
+
+
+async def test_a_transaction_whose_connection_breaks_before_its_commit_is_run_once_more(database: str) -> None:
+    pool = pool_of(database)
+    async with connect(pool) as connection:
+        await connection.execute("CREATE TABLE kept (one int)")
+
+    outcome = await count_attempts(pool, b"INSERT INTO kept VALUES (1)", breaks=1)
+    with pytest.raises(Unavailable):
+        await count_attempts(pool, b"INSERT INTO kept VALUES (1)", breaks=2)
+    await end_connections(database)
+    after_idling = await count_attempts(pool, b"INSERT INTO kept VALUES (1)", breaks=0)
+    await pool.close()
+
+    assert outcome == (2, 1)
+    assert after_idling == (1, 2)
+
+
+async def test_a_transaction_whose_commit_was_sent_is_not_run_again(database: str) -> None:
+    pool = pool_of(database)
+    async with connect(pool) as connection:
+        # The server ends the connection while it commits: whether it has stored the row is not known.
+        await connection.execute(
+            "CREATE TABLE kept (one int);"
+            "CREATE FUNCTION leave() RETURNS trigger LANGUAGE plpgsql AS"
+            " $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$;"
+            "CREATE CONSTRAINT TRIGGER leaves AFTER INSERT ON kept DEFERRABLE INITIALLY DEFERRED"
+            " FOR EACH ROW EXECUTE FUNCTION leave()"
+        )
+    attempts = 0
+
+    async def act(connection: Connection) -> None:
+        nonlocal attempts
+        attempts += 1
+        await connection.execute("INSERT INTO kept VALUES (1)")
+
+    with pytest.raises(Unavailable, match="terminating connection"):
+        await in_transaction(pool, act)
+    await pool.close()
+
+    assert attempts == 1
+
+
+async def test_look_ups_by_key_are_planned_once_and_nothing_is_compiled(database: str) -> None:
+    pool = pool_of(database, max_size=4)
+    asked = b"SELECT current_setting('plan_cache_mode') AS plans, current_setting('jit') AS jit"
+
+    (by_key,) = await read_rows(pool, asked, by_key=True)
+    (other,) = await read_rows(pool, asked)
+    await pool.close()
+
+    assert (by_key, other) == (
+        {"plans": "force_generic_plan", "jit": "off"},
+        {"plans": "force_custom_plan", "jit": "off"},
+    )

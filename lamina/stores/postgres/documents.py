@@ -16,7 +16,7 @@ from lamina.core.queries import FilterField, Filters, Memory, Place, Query
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.errors import Conflict, NotFound
-from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
+from lamina.stores.postgres.connection import Connection, Pool, connect, read_rows, scope_parameters
 from lamina.stores.postgres.filters import Columns, apply_filters, place_parameters, query_parameters
 from lamina.stores.postgres.messages import chunk_parameters
 from lamina.stores.postgres.note_rows import chunk_embeddings, chunk_texts
@@ -262,9 +262,8 @@ class Documents:
         """Return the passages at these (id, chunk) places that exist and that the query may see."""
         text, values = apply_filters(QUERIES["fetch_documents"], query.filters, COLUMNS)
         parameters = query_parameters(query) | values | place_parameters(places)
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(text, parameters)
-            return {(row["id"], row["chunk"]): found_passage(row) async for row in cursor}
+        rows = await read_rows(self._pool, text, parameters, by_key=True)
+        return {(row["id"], row["chunk"]): found_passage(row) for row in rows}
 
 
 def found_passage(row: DictRow) -> Memory:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, read_rows
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("embedding_cache.sql")
@@ -71,9 +71,8 @@ class EmbeddingTable:
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["find_embeddings"], self._keys(texts))
-            rows = {row["place"] - 1: row async for row in cursor}
+        kept = await read_rows(self._pool, QUERIES["find_embeddings"], self._keys(texts), by_key=True)
+        rows = {row["place"] - 1: row for row in kept}
         return [
             CachedEmbedding(text, bytes(rows[place]["embedding"]), rows[place]["last_used_at"])
             if place in rows

@@ -19,6 +19,7 @@ from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tier_rows import EmbeddingStatements, ProjectionStatements, TierRows, VectorTable
 
 QUERIES = load_queries("entities.sql")
+NAMES = QUERIES["find_entity_names"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -120,9 +121,14 @@ def _entity_row(scope: Scope, item: PreparedEntity, generation: int) -> dict[str
 
 async def find_names(connection: Connection, scope: Scope, keys: Sequence[str]) -> dict[str, tuple[UUID, ...]]:
     """Return the entities known by each of these keys; unknown keys are missing."""
-    cursor = await connection.execute(QUERIES["find_entity_names"], {**scope_parameters(scope), "keys": list(keys)})
+    cursor = await connection.execute(NAMES, {**scope_parameters(scope), "keys": list(keys)})
+    return entities_by_name(await cursor.fetchall())
+
+
+def entities_by_name(rows: Sequence[DictRow]) -> dict[str, tuple[UUID, ...]]:
+    """Return the entities of each name among the rows of :data:`NAMES`."""
     found: dict[str, tuple[UUID, ...]] = {}
-    async for row in cursor:
+    for row in rows:
         found[row["key"]] = (*found.get(row["key"], ()), row["entity_id"])
     return found
 

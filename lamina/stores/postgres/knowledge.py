@@ -13,8 +13,8 @@ from lamina.core.queries import FilterField, Filters, Memory, Query
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.policies.retention.decay import LEAST_STRENGTH
-from lamina.stores.postgres.connection import Pool, connect, scope_parameters
-from lamina.stores.postgres.entities import find_names
+from lamina.stores.postgres.connection import Pool, read_rows, scope_parameters
+from lamina.stores.postgres.entities import NAMES, entities_by_name
 from lamina.stores.postgres.filters import Columns, apply_filters, query_parameters
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tiers import LINKED
@@ -100,23 +100,22 @@ class KnowledgeReader:
 
     async def named(self, scope: Scope, keys: Sequence[str]) -> dict[str, tuple[UUID, ...]]:
         """Return the entities known by each of these keys; unknown keys are missing."""
-        async with connect(self._pool) as connection:
-            return await find_names(connection, scope, keys)
+        rows = await read_rows(self._pool, NAMES, {**scope_parameters(scope), "keys": list(keys)}, by_key=True)
+        return entities_by_name(rows)
 
     async def nearest(self, query: Query, *, limit: int, min_similarity: float) -> dict[UUID, float]:
         """Return the entities whose name is near the query, with the cosine; none without a vector."""
         if query.embedding is None:
             return {}
         parameters = {**query_parameters(query), "limit": limit, "min_similarity": min_similarity}
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["nearest_entities"], parameters)
-            return {row["id"]: float(row["cosine"]) async for row in cursor}
+        rows = await read_rows(self._pool, QUERIES["nearest_entities"], parameters)
+        return {row["id"]: float(row["cosine"]) for row in rows}
 
     async def mentions(self, ids: Sequence[UUID], limit: int) -> dict[UUID, int]:
         """Return how many memories mention each entity, counted up to ``limit``."""
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["count_mentions"], {"ids": list(ids), "limit": limit})
-            return {row["id"]: row["mentions"] async for row in cursor}
+        wanted = {"ids": list(ids), "limit": limit}
+        rows = await read_rows(self._pool, QUERIES["count_mentions"], wanted, by_key=True)
+        return {row["id"]: row["mentions"] for row in rows}
 
     async def entities(self, scope: Scope, filters: Filters, ids: Sequence[UUID]) -> dict[UUID, StoredEntity]:
         """Return those of these entities that the scope's user may know of."""
@@ -142,22 +141,20 @@ class KnowledgeReader:
         """Return the entities that each memory names, the rarest first."""
         parameters = {**scope_parameters(scope), "ids": list(memories)}
         found: dict[UUID, list[UUID]] = {}
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["find_mentioned"], parameters)
-            async for row in cursor:
-                found.setdefault(row["from_id"], []).append(row["to_id"])
+        for row in await read_rows(self._pool, QUERIES["find_mentioned"], parameters, by_key=True):
+            found.setdefault(row["from_id"], []).append(row["to_id"])
         return found
 
     async def memories(self, query: Query, ids: Mapping[Tier, Sequence[UUID]]) -> dict[UUID, LinkedMemory]:
         """Return those of these memories that the query may see."""
         found: dict[UUID, LinkedMemory] = {}
-        async with connect(self._pool) as connection:
-            for tier, rows in LINKED.items():
-                if not ids.get(tier):
-                    continue
-                text, values = apply_filters(rows.memories, query.filters, rows.columns)
-                cursor = await connection.execute(text, query_parameters(query) | values | {"ids": list(ids[tier])})
-                found |= {row["id"]: LinkedMemory(rows.memory(row), float(row["cosine"])) async for row in cursor}
+        for tier, linked in LINKED.items():
+            if not ids.get(tier):
+                continue
+            text, values = apply_filters(linked.memories, query.filters, linked.columns)
+            wanted = query_parameters(query) | values | {"ids": list(ids[tier])}
+            rows = await read_rows(self._pool, text, wanted, by_key=True)
+            found |= {row["id"]: LinkedMemory(linked.memory(row), float(row["cosine"])) for row in rows}
         return found
 
     async def _rows(
@@ -169,9 +166,7 @@ class KnowledgeReader:
             "shared_only": filters.shared_only,
             "least_strength": LEAST_STRENGTH,
         }
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(text, {**own, **values, **parameters})
-            return await cursor.fetchall()
+        return await read_rows(self._pool, text, {**own, **values, **parameters}, by_key=True)
 
 
 def _entity(row: DictRow) -> StoredEntity:

@@ -17,7 +17,7 @@ from lamina.core.scope import Scope
 from lamina.core.tiers import Source, Tier
 from lamina.errors import NotFound
 from lamina.policies.ranking.scores import similarity_score, widening
-from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
+from lamina.stores.postgres.connection import Connection, Pool, connect, read_rows, scope_parameters
 from lamina.stores.postgres.filters import Columns, apply_filters, place_parameters, query_parameters
 from lamina.stores.postgres.note_rows import chunk_texts
 from lamina.stores.postgres.queries import load_queries
@@ -213,9 +213,8 @@ class Messages:
         """Return the messages at these (id, chunk) places that exist and that the query may see."""
         text, values = apply_filters(QUERIES["fetch_messages"], query.filters, COLUMNS)
         parameters = query_parameters(query) | values | place_parameters(places)
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(text, parameters)
-            return {(row["id"], row["chunk"]): found_message(row) async for row in cursor}
+        rows = await read_rows(self._pool, text, parameters, by_key=True)
+        return {(row["id"], row["chunk"]): found_message(row) for row in rows}
 
 
 class MessagesAround:
@@ -231,9 +230,8 @@ class MessagesAround:
         """
         text, values = apply_filters(QUERIES["find_messages_around"], query.filters, COLUMNS)
         parameters = query_parameters(query) | values | {"ids": list(ids)}
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(text, parameters)
-            return [Neighbour(found_message(row), row["position"], float(row["cosine"])) async for row in cursor]
+        rows = await read_rows(self._pool, text, parameters, by_key=True)
+        return [Neighbour(found_message(row), row["position"], float(row["cosine"])) for row in rows]
 
 
 class SessionVectors:
@@ -266,16 +264,15 @@ class SessionVectors:
         exactly, _ = apply_filters(QUERIES["search_message_vectors_exactly"], query.filters, CHUNK_COLUMNS)
         parameters = query_parameters(query) | values | {"most_read": MOST_READ_EXACTLY}
         rows: list[DictRow] = []
-        async with connect(self._pool) as connection:
-            for candidates in widening(query.limit):
-                rows = await (await connection.execute(by_index, parameters | {"candidates": candidates})).fetchall()
-                if len(rows) < candidates:
-                    # Either there are no more, or among vectors that are alike the index has lost its way: of 2 400
-                    # messages that said the same it found none.
-                    read = await connection.execute(exactly, parameters | {"candidates": candidates})
-                    rows = max(rows, await read.fetchall(), key=len)
-                if len(rows) < candidates or len({row["id"] for row in rows}) >= query.limit:
-                    break
+        for candidates in widening(query.limit):
+            wanted = parameters | {"candidates": candidates}
+            rows = await read_rows(self._pool, by_index, wanted)
+            if len(rows) < candidates:
+                # Either there are no more, or among vectors that are alike the index has lost its way: of 2 400
+                # messages that said the same it found none.
+                rows = max(rows, await read_rows(self._pool, exactly, wanted), key=len)
+            if len(rows) < candidates or len({row["id"] for row in rows}) >= query.limit:
+                break
         return rows
 
 

@@ -29,7 +29,7 @@ from lamina.core.tiers import Source
 from lamina.errors import Conflict, InvalidInput, NotFound
 from lamina.policies.ranking.scores import keyword_scores
 from lamina.policies.retention.lifespan import Temperature
-from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
+from lamina.stores.postgres.connection import Connection, Pool, connect, read_rows, scope_parameters
 from lamina.stores.postgres.filters import Columns, apply_filters, place_parameters, query_parameters
 from lamina.stores.postgres.messages import chunk_parameters
 from lamina.stores.postgres.note_rows import found_note, note_columns, note_record, note_version, stored_note
@@ -354,9 +354,8 @@ class Notes:
         """Return the notes at these (id, chunk) places that exist and that the query may see."""
         text, values = apply_filters(QUERIES["fetch_notes"], query.filters, COLUMNS)
         parameters = query_parameters(query) | values | place_parameters(places)
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(text, parameters)
-            return {(row["id"], row["chunk"]): found_note(row) async for row in cursor}
+        rows = await read_rows(self._pool, text, parameters, by_key=True)
+        return {(row["id"], row["chunk"]): found_note(row) for row in rows}
 
 
 class NotesOfTemperature:
@@ -395,9 +394,7 @@ class NotesWarm:
             return ()
         text, values = apply_filters(QUERIES["search_notes_warm"], query.filters, COLUMNS)
         parameters = query_parameters(query) | values | {"limit": query.limit}
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(text, parameters)
-            rows = [row async for row in cursor]
+        rows = await read_rows(self._pool, text, parameters)
         raw = {row["id"]: float(row["ts_rank_cd"]) for row in rows}
         memories = {row["id"]: found_note(row) for row in rows}
         scores = keyword_scores(raw, {id_: memory.content for id_, memory in memories.items()}, query.words)

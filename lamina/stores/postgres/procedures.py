@@ -28,7 +28,7 @@ from lamina.policies.ranking.procedure_matching import (
     strength,
     weighed_counts,
 )
-from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
+from lamina.stores.postgres.connection import Connection, Pool, connect, read_rows, scope_parameters
 from lamina.stores.postgres.filters import Columns, apply_filters, query_parameters
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tier_rows import EmbeddingStatements, ErasureStatements, TierRows, VectorTable
@@ -305,9 +305,8 @@ class Procedures:
         """
         key = name_key(query.text)
         text, values = apply_filters(QUERIES["search_procedures"], query.filters, COLUMNS)
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(text, query_parameters(query) | values | _match_parameters(query, key))
-            candidates = [_candidate(row) async for row in cursor]
+        rows = await read_rows(self._pool, text, query_parameters(query) | values | _match_parameters(query, key))
+        candidates = [_candidate(row) for row in rows]
         return rank_matches(key, candidates, self._policy, limit=query.limit)
 
 

@@ -12,7 +12,7 @@ from lamina.aio.coalescing import Coalescer
 from lamina.core.scope import Scope
 from lamina.core.stamps import SharedEpoch, Stamp
 from lamina.core.tiers import ProjectionName
-from lamina.stores.postgres.connection import Pool, connect
+from lamina.stores.postgres.connection import Pool, read_rows
 from lamina.stores.postgres.memory_profiles import stored_profile
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.shares import stored_share
@@ -55,9 +55,8 @@ class Stamps:
             "agents": [scope.agent for scope in scopes],
         }
         # The caller's deadline frees the caller, this one the connection: two that hang would end all stamps.
-        async with asyncio.timeout(self._deadline_s), connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["read_stamps"], parameters)
-            return [_stamp(row) async for row in cursor]
+        async with asyncio.timeout(self._deadline_s):
+            return [_stamp(row) for row in await read_rows(self._pool, QUERIES["read_stamps"], parameters)]
 
 
 def _stamp(row: DictRow) -> Stamp:
