@@ -5,6 +5,7 @@ key, and wrong keys, are counted by their address; beyond its rate an address co
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from http import HTTPStatus
@@ -36,6 +37,10 @@ _ADDRESS = "address"
 SLOWED_S = 1.0
 """Seconds after which a key is refused that comes from an address beyond its rate: keys are not tried without pause."""
 _SLOWED_SHARE = 4
+MAX_DRAINED_BYTES = 64 * 1024 * 1024
+"""Of a body that is refused unread, and thrown away: a client that sends on into a closed connection reads no answer."""
+MAX_DRAINED_WITHOUT_PLACE_BYTES = 256 * 1024
+"""The same of a request that has no place among those of its tenant."""
 LARGE_BYTES = 16_384
 """Size of a body from which a request is large: the work on it is no longer small beside that on others."""
 _NO_BODY: Message = {"type": "http.request", "body": b"", "more_body": False}
@@ -78,19 +83,20 @@ class FrontDoor:
             return
         try:
             principal = await self._admit(scope, headers)
-            send = self._telling_quotas(send, principal)
-            await self._services.quotas.admit(principal)
         except LaminaError as error:
             await self._refuse(error, scope, headers, receive, send)
             return
         scope.setdefault("state", {})["principal"] = principal
-        exchange = _Exchange(receive, send, self._limits, self._clock)
-        exchange.has_body = not _declares_body(headers)
+        exchange = _Exchange(receive, self._telling_quotas(send, principal), self._limits, self._clock)
+        exchange.unread_bytes = _declared_bytes(headers)
         try:
+            await self._services.quotas.admit(principal)
             async with self._places.place(principal, is_idle=scope["path"] in _IDLE, is_large=_is_large(headers)):
                 await self._work(scope, exchange, principal)
-        except LimitReached as error:
-            await self._refuse(error, scope, headers, receive, send)
+                await exchange.finish(MAX_DRAINED_BYTES)
+        except LaminaError as error:
+            await answer_error(Request(scope), error)(scope, receive, exchange.send)
+            await exchange.finish(MAX_DRAINED_WITHOUT_PLACE_BYTES)
 
     async def _work(self, scope: Scope, exchange: "_Exchange", principal: Principal) -> None:
         """Run the application on a request, and charge its cost to the quotas, also when it fails."""
@@ -186,7 +192,7 @@ class _Exchange:
     """One request's way in and one answer's way out, each at its pace.
 
     Attributes:
-        has_body: Whether nothing of the body is still to come.
+        unread_bytes: Of the body, which are still to come, as far as they are declared; 0 once it has all come.
     """
 
     def __init__(self, receive: Receive, send: Send, limits: FrontDoorSettings, clock: Callable[[], float]) -> None:
@@ -194,7 +200,8 @@ class _Exchange:
         self._send = send
         self._clock = clock
         self._in, self._out = (Pace(limits.body_s, limits.body_bytes_per_s) for _ in range(2))
-        self.has_body = self._is_started = self._is_late = self._is_cut = False
+        self.unread_bytes = 0.0
+        self._is_started = self._is_late = self._is_cut = self._is_open = False
 
     @property
     def body_bytes(self) -> int:
@@ -203,7 +210,7 @@ class _Exchange:
 
     async def receive(self) -> Message:
         """Return the next part of the body; a client that is late counts as gone."""
-        if self.has_body:
+        if not self.unread_bytes:
             return await self._receive()
         if self._is_late:
             return _GONE
@@ -214,17 +221,22 @@ class _Exchange:
         except TimeoutError:
             self._is_late = True
             return _GONE
-        self._in.count(len(message.get("body", b"")), self._clock() - began)
-        self.has_body = message["type"] != "http.request" or not message.get("more_body", False)
+        size_bytes = len(message.get("body", b""))
+        self._in.count(size_bytes, self._clock() - began)
+        is_last = message["type"] != "http.request" or not message.get("more_body", False)
+        self.unread_bytes = 0.0 if is_last else max(1.0, self.unread_bytes - size_bytes)
         return message
 
     async def send(self, message: Message) -> None:
         """Send a part of the answer; the rest of one that is not read in time is dropped, and its connection ends."""
         if self._is_late or self._is_cut:
             return
-        if not self._is_started and not self.has_body:
+        if not self._is_started and self.unread_bytes:
             self._send = _closing(self._send)
+            self._is_open = True
         self._is_started = True
+        if self._is_open and message["type"] == "http.response.body":
+            message = {**message, "more_body": True}
         began = self._clock()
         try:
             async with asyncio.timeout(self._out.left_s()):
@@ -233,6 +245,23 @@ class _Exchange:
             self._is_cut = True
             return
         self._out.count(len(message.get("body", b"")), self._clock() - began)
+
+    async def finish(self, max_bytes: int) -> None:
+        """End an answer that was given before the body was read, once its rest has come and is thrown away.
+
+        The answer itself is at the client already. A server that closes while data come resets the connection, and most
+        clients, who send all of a body before they read, then see no answer.
+
+        Args:
+            max_bytes: Of the rest; one that is declared larger is not waited for.
+        """
+        if not self._is_open:
+            return
+        if self.unread_bytes <= max_bytes or self.unread_bytes == math.inf:
+            end_bytes = self._in.size_bytes + max_bytes
+            while self.unread_bytes and not self._is_late and self._in.size_bytes <= end_bytes:
+                await self.receive()
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def refuse_if_late(self, scope: Scope) -> None:
         """Answer 408 in place of the application's answer to half a body."""
@@ -259,11 +288,15 @@ def _declares_body(headers: Headers) -> bool:
     return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
 
 
+def _declared_bytes(headers: Headers) -> float:
+    """Return the declared length of a body, infinity for one that is not known."""
+    length = headers.get("content-length", "0")
+    return int(length) if "transfer-encoding" not in headers and length.isdecimal() else math.inf
+
+
 def _is_large(headers: Headers) -> bool:
     """Report whether a body is large by its declared length, or may be, packed or of unknown length."""
-    length = headers.get("content-length", "0")
-    is_known = "transfer-encoding" not in headers and "content-encoding" not in headers and length.isdecimal()
-    return not is_known or int(length) > LARGE_BYTES
+    return "content-encoding" in headers or _declared_bytes(headers) > LARGE_BYTES
 
 
 def _without_body(scope: Scope) -> Scope:

@@ -50,6 +50,7 @@ LIMITS = FrontDoorSettings(
 BOUND_S = 1.5
 ENDED_WITHIN_S = 8.0
 ATTACKERS = [f"127.0.1.{number}" for number in range(1, 5)]
+MIB = 1024 * 1024
 TEN_GB = 10 * 1000**3
 HALF_HEADS = {
     "silent": b"",
@@ -210,6 +211,42 @@ async def test_a_body_that_is_too_large_is_refused_by_its_length_alone(door: Doo
 
     assert status == 413
     assert seconds < LIMITS.body_s
+
+
+async def _in_parts(size_bytes: int) -> AsyncIterator[bytes]:
+    for _ in range(size_bytes // 65_536):
+        yield b"x" * 65_536
+
+
+@pytest.mark.parametrize("through", ["HAProxy", "Python"])
+@pytest.mark.parametrize("headers", [{}, {"Expect": "100-continue"}, {"Content-Encoding": "gzip"}])
+@pytest.mark.parametrize(
+    ("path", "mib", "accepted"), [("/v1/notes", 17, 16 * MIB), ("/v1/notes/batch", 33, 32 * MIB), ("/v1/keys", 2, None)]
+)
+@pytest.mark.parametrize("is_chunked", [False, True])
+async def test_a_client_that_sends_all_of_a_body_that_is_too_large_reads_the_refusal(
+    door: Door, through: str, headers: dict[str, str], path: str, mib: int, accepted: int | None, is_chunked: bool
+) -> None:
+    body = _in_parts(mib * MIB) if is_chunked else b"x" * mib * MIB
+    async with door.client(**headers) as client:
+        port = door.port if through == "HAProxy" else door.server_port
+        answer = await client.post(f"http://127.0.0.1:{port}{path}", content=body)
+
+    assert answer.status_code == 413
+    assert f"larger than {accepted or 256 * 1024} bytes" in answer.json()["detail"]
+
+
+async def test_a_client_that_stops_within_a_body_that_is_too_large_has_its_answer_at_once(door: Door) -> None:
+    async with opened(door.port, ATTACKERS[3]) as (reader, writer):
+        writer.write(door.head(Content_Length=str(33 * MIB)) + b"x" * MIB)
+        began = time.monotonic()
+        answer = await reader.readuntil(b"}")
+        seconds = time.monotonic() - began
+        rest = await asyncio.wait_for(reader.read(), ENDED_WITHIN_S)
+
+    assert status_of(answer) == 413
+    assert seconds < LIMITS.body_s
+    assert rest == b""
 
 
 @pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics", "/cache/health", "/openapi.json", "/nothing"])
