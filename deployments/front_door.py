@@ -38,7 +38,7 @@ SLOWED_S = 1.0
 """Seconds after which a key is refused that comes from an address beyond its rate: keys are not tried without pause."""
 _SLOWED_SHARE = 4
 MAX_DRAINED_BYTES = 64 * 1024 * 1024
-"""Of a body that is refused unread, and thrown away: a client that sends on into a closed connection reads no answer."""
+"""Of a body that is refused unread, and thrown away: who sends on into a closed connection reads no answer."""
 MAX_DRAINED_WITHOUT_PLACE_BYTES = 256 * 1024
 """The same of a request that has no place among those of its tenant."""
 LARGE_BYTES = 16_384

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import ValidationError
 
 from deployments.problems import describe_errors
+from lamina.aio.yielding import map_in_steps
 from lamina.api.batches import BatchItem
 from lamina.api.documents import DocumentItem
 from lamina.errors import InvalidInput
@@ -48,16 +49,18 @@ class Batch(Generic[Item]):
         ]
 
 
-def read_batch(field: str, items: Sequence[Any], read: Callable[[Any, str], Item]) -> Batch[Item]:
+async def read_batch(field: str, items: Sequence[Any], read: Callable[[Any, str], Item]) -> Batch[Item]:
     """Read each item of a request's field; ``read`` takes an item and its path, such as ``notes.3``."""
 
-    def read_item(item: Any, path: str) -> Item | Refused:
+    def read_item(placed: tuple[int, Any]) -> Item | Refused:
+        place, item = placed
+        path = f"{field}.{place}"
         try:
             return read(item, path)
         except (ValidationError, InvalidInput) as error:
             return refuse(error, path)
 
-    return Batch([read_item(item, f"{field}.{place}") for place, item in enumerate(items)])
+    return Batch(await map_in_steps(read_item, enumerate(items)))
 
 
 def refuse(error: ValidationError | InvalidInput, path: str) -> Refused:

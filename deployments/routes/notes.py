@@ -75,7 +75,7 @@ async def put_notes(body: BatchIn, services: ServicesDep, principal: PrincipalDe
         fields = NoteFields.model_validate({"content": item} if isinstance(item, str) else item)
         return clean_note(fields.note(now, path), path, limit=services.recorder.metadata_limit)
 
-    batch = read_batch("notes", body.notes, read)
+    batch = await read_batch("notes", body.notes, read)
     notes = batch.accepted()
     if not notes:  # Even an empty write would raise the namespace's epoch.
         return BatchOut(results=batch.results((), BatchItem))

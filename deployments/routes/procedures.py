@@ -80,7 +80,7 @@ async def put_procedures(
     def read(item: Any, path: str) -> Procedure:
         return clean_procedure(ProcedureFields.model_validate(item).procedure(), path, limit=limit)
 
-    batch = read_batch("procedures", body.procedures, read)
+    batch = await read_batch("procedures", body.procedures, read)
     procedures = batch.accepted()
     if not procedures:  # Even an empty write would raise the namespace's epoch.
         return BatchOut(results=batch.results((), BatchItem))

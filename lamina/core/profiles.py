@@ -4,10 +4,11 @@ The order of arrival does not count: an import of the past changes no field that
 value that was withdrawn since. Of two statements of one time, the one that arrives later holds.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import chain, groupby
 from typing import Any
 
 from lamina.core.json_values import canonical_json
@@ -112,13 +113,40 @@ def state(profile: TimedDocument, statements: Sequence[ProfileStatement], now: d
         [timestamp(now), *(at for times in profile.times.values() for at in (times.whole, *times.values.values()))]
     )
     timed = [(timestamp(min(item.stated_at, now)) if item.stated_at else arrival, item) for item in statements]
-    for at, statement in sorted(timed, key=lambda pair: pair[0]):
+    for at, statement in _joined(sorted(timed, key=lambda pair: pair[0])):
         for key, values in statement.withdrawn.items():
             profile = _withdraw(profile, key, values, at)
         for key, value in statement.patch.items():
             take = _add_items if isinstance(value, list) else _assign
             profile = take(profile, key, value, at)
     return profile
+
+
+def _joined(timed: Sequence[tuple[str, ProfileStatement]]) -> Iterator[tuple[str, ProfileStatement]]:
+    """Yield the statements in their order, those that only add to the same list at the same time as one.
+
+    Each is compared with all of its list: twenty thousand of one turn would take minutes.
+    """
+    for (at, key), group in groupby(timed, key=lambda pair: (pair[0], _list_added_to(pair[1]))):
+        if key is None:
+            yield from group
+            continue
+        first, *rest = (statement.patch[key] for _, statement in group)
+        seen = {value_key(item) for item in first}
+        items = list(first)
+        for item in chain.from_iterable(rest):
+            if (found := value_key(item)) not in seen:  # The first spelling of an item stays.
+                seen.add(found)
+                items.append(item)
+        yield at, ProfileStatement({key: items})
+
+
+def _list_added_to(statement: ProfileStatement) -> str | None:
+    """Return the field to which a statement adds items, if it does nothing else."""
+    if statement.withdrawn or len(statement.patch) != 1:
+        return None
+    ((key, value),) = statement.patch.items()
+    return key if isinstance(value, list) else None
 
 
 def _withdraw(profile: TimedDocument, key: str, values: Sequence[str], at: str) -> TimedDocument:

@@ -1,11 +1,13 @@
 """Write entities and edges that callers state, rather than texts that mention them."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from pydantic import TypeAdapter
 
+from lamina.aio.yielding import map_in_steps
 from lamina.core.links import LinkKind
 from lamina.core.memories import MAX_ALIASES, Edge, Entity, clean_source
 from lamina.core.ports import Clock
@@ -71,8 +73,10 @@ class GraphRecorder:
         """
         if scope.user is not None:
             raise InvalidInput("user", "is not accepted: an entity belongs to the workspace; an edge can be one user's")
-        cleaned = [clean_entity(entity, f"entities.{place}") for place, entity in enumerate(entities)]
-        prepared = await self._linker.embed_entities(merge_equal_entities(cleaned), self._clock(), is_asserted=True)
+        placed = enumerate(entities)
+        cleaned = await map_in_steps(lambda item: clean_entity(item[1], f"entities.{item[0]}"), placed)
+        merged = await asyncio.to_thread(merge_equal_entities, cleaned)
+        prepared = await self._linker.embed_entities(merged, self._clock(), is_asserted=True)
 
         async def write(connection: Connection) -> RecordedNodes:
             put = await self._linker.assert_entities(connection, scope, prepared, witness)

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cache
 from itertools import accumulate
 from uuid import UUID
 
@@ -398,9 +399,8 @@ def _read(memories: Sequence[MemoryText], graph: Extraction | None) -> LinkDraft
 def _with_sources(memories: Sequence[MemoryText]) -> tuple[MemoryText, ...]:
     """Return the texts with the source that counts; a note that was drawn from a message is no second one."""
     messages = {f"message:{item.memory}": item.said or item.text for item in memories}
-    return tuple(
-        replace(item, source=source_of(item.source, messages.get(item.source, item.text))) for item in memories
-    )
+    counted = cache(source_of)  # A long message from which a thousand notes were drawn is hashed once.
+    return tuple(replace(item, source=counted(item.source, messages.get(item.source, item.text))) for item in memories)
 
 
 def _sources_of_evidence(memories: Sequence[MemoryText]) -> dict[UUID, str]:

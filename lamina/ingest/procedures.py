@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from pgvector import Vector
 from pydantic import TypeAdapter
 
+from lamina.aio.yielding import map_in_steps
 from lamina.core.memories import MetadataLimit, new_id
 from lamina.core.ports import Clock, Embedder
 from lamina.core.procedures import Procedure, ProcedureOutcome, StoredProcedure, clean_outcome, clean_procedure
@@ -92,7 +94,7 @@ class ProcedureRecorder:
             InvalidInput: For an unclean procedure; none is stored.
             Unavailable: If the embedder or Postgres does not answer; none is stored.
         """
-        cleaned = [clean_procedure(procedure, limit=self.metadata_limit) for procedure in procedures]
+        cleaned = await map_in_steps(partial(clean_procedure, limit=self.metadata_limit), procedures)
         prepared = await self._prepared([(new_id(), procedure) for procedure in cleaned])
         now = self._clock()
 

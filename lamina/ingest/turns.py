@@ -10,6 +10,7 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
+from lamina.aio.yielding import map_in_steps
 from lamina.core.memories import (
     MAX_MESSAGES,
     Chunk,
@@ -186,10 +187,9 @@ class Recorder:
             raise InvalidInput("session", "is missing; a turn belongs to a session")
         if not 1 <= len(messages) <= MAX_MESSAGES:
             raise InvalidInput("messages", f"has {len(messages)} messages; expected 1 to {MAX_MESSAGES}")
-        cleaned = [
-            clean_message(message, f"messages.{place}", limit=self.metadata_limit)
-            for place, message in enumerate(messages)
-        ]
+        paths = [f"messages.{place}" for place in range(len(messages))]
+        clean = partial(clean_message, limit=self.metadata_limit)
+        cleaned = await map_in_steps(lambda placed: clean(*placed), zip(messages, paths, strict=True))
         await self._budget.check([message.content for message in cleaned], "messages")
         now = self._clock()
         turn = await self._prepare(scope, cleaned, now, witness)
@@ -275,13 +275,13 @@ class Recorder:
             Unavailable: If the embedder or Postgres does not answer; none is stored.
         """
         now = self._clock()
-        cleaned = [clean_note(note, limit=self.metadata_limit) for note in notes]
+        cleaned = await map_in_steps(partial(clean_note, limit=self.metadata_limit), notes)
         await self._budget.check([note.content for note in cleaned], "content" if len(cleaned) == 1 else "notes")
         prepared, links = await self._prepare_notes(scope, [(new_id(), note) for note in cleaned], now, witness)
 
         async def write(connection: Connection) -> RecordedNotes:
             put, entries = await self._put(connection, scope, prepared, now)
-            fresh = [note.id for note in put if not note.existed]
+            fresh = {note.id for note in put if not note.existed}
             await derive_notes(connection, scope, [item for item in prepared if item.id in fresh])
             nodes = await self._linker.write(connection, scope, links, fresh)
             again = {item.id: note.id for item, note in zip(prepared, put, strict=True) if note.existed}

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import gc
 import json
 import random
 import subprocess
@@ -27,6 +28,10 @@ from tests.support.application import Application, running, settings_for
 
 DEADLINE_S = 900
 """Far beyond the half minute of CPU that the trials take: a pattern that hangs ends with its process."""
+
+
+def said_by_user(content: str) -> dict[str, Any]:
+    return {"user": "ann", "session": "s", "messages": [{"role": "user", "content": content}]}
 
 
 def test_every_pattern_is_linear_in_the_text() -> None:
@@ -229,6 +234,69 @@ async def test_a_hundred_thousand_messages_are_refused_before_they_are_read(appl
     assert answer.status_code == 422
     assert "256" in answer.json()["detail"]
     assert seconds < 1.5
+
+
+LARGE_REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "a thousand notes": ("/v1/notes/batch", {"notes": [f"The box {number} is blue." for number in range(1_000)]}),
+    "notes with 400 000 values": (
+        "/v1/notes/batch",
+        {"notes": [{"content": f"Box {n}", "metadata": {"a": [0] * 4_000}} for n in range(100)]},
+    ),
+    "a thousand wrong notes": ("/v1/notes/batch", {"notes": [{"text": 1, "tags": [2] * 60}] * 1_000}),
+    "a thousand procedures": (
+        "/v1/procedures/batch",
+        {
+            "procedures": [
+                {"trigger": f"box {n}", "action": "open it", "metadata": {"a": [0] * 400}} for n in range(900)
+            ]
+        },
+    ),
+    "messages with 400 000 values": (
+        "/v1/turns",
+        {"session": "s", "messages": [{"content": f"{n}", "metadata": {"a": [0] * 4_000}} for n in range(100)]},
+    ),
+    "one thing said over and over": ("/v1/turns", said_by_user("I prefer tea. " * 20_000)),
+    "many things said": ("/v1/turns", said_by_user(" ".join(f"I prefer tea{n}." for n in range(300)))),
+    "256 entities": (
+        "/v1/graph/entities",
+        {"entities": [{"name": f"n{n}", "aliases": [f"a{n}-{m}" for m in range(64)]} for n in range(256)]},
+    ),
+    "500 edges": (
+        "/v1/graph/edges",
+        {"edges": [{"subject": f"s{n}", "type": "knows", "object": f"o{n}", "source": "x"} for n in range(500)]},
+    ),
+}
+LONGEST_STEP_S = 0.2
+
+
+@pytest.mark.parametrize("kind", LARGE_REQUESTS)
+async def test_no_step_of_a_large_request_holds_the_others_up(
+    application: Application, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, body = LARGE_REQUESTS[kind]
+    content = json.dumps(body)
+    client = application.client()
+    await client.post("/v1/notes", json={"content": "The first of anything loads modules."})
+    steps: list[float] = []
+    run = asyncio.Handle._run
+
+    def timed(handle: asyncio.Handle) -> None:
+        begin = time.thread_time()
+        run(handle)
+        steps.append(time.thread_time() - begin)
+
+    gc.collect()
+    gc.disable()
+    try:
+        monkeypatch.setattr(asyncio.Handle, "_run", timed)
+        sending = client.post(path, content=content, headers={"Content-Type": "application/json"})
+        answer = await asyncio.create_task(sending)
+    finally:
+        monkeypatch.undo()
+        gc.enable()
+
+    assert answer.status_code in {200, 201}, answer.text[:300]
+    assert max(steps) < LONGEST_STEP_S
 
 
 def test_a_key_that_stands_twice_is_found_among_a_hundred_thousand() -> None:

@@ -1,3 +1,4 @@
+import time
 from datetime import UTC, datetime, timedelta
 from itertools import permutations
 from typing import Any
@@ -102,3 +103,28 @@ def test_statements_in_the_order_of_arrival_are_patches(patches: list[dict[str, 
         document = merge(document, patch)
 
     assert after(*(said(None, patch=patch) for patch in patches)) == document
+
+
+def test_twenty_thousand_statements_take_a_second() -> None:
+    statements = [said(1, patch={"likes": [f"tea{number}"]}) for number in range(20_000)]
+
+    begin = time.process_time()
+    profile = state(TimedDocument({"likes": ["Tea1"]}).since(NOW - DAY), [*statements, *statements], NOW)
+    seconds = time.process_time() - begin
+
+    assert profile.document["likes"][:3] == ["Tea1", "tea0", "tea2"]
+    assert len(profile.document["likes"]) == 20_000
+    assert seconds < 5
+
+
+def test_statements_of_one_time_count_together_as_they_do_one_by_one() -> None:
+    statements = [
+        said(2, patch={"likes": ["tea", "Tea"]}),
+        said(2, patch={"likes": ["TEA", "x"]}),
+        said(2, withdrawn={"likes": ["x"]}),
+        said(2, patch={"likes": ["y"]}),
+        said(2, patch={"likes": ["X", "y"]}),
+        said(2, patch={"home": "z"}),
+    ]
+
+    assert dict(state(TimedDocument({}), statements, NOW).document) == after(*statements)

@@ -26,6 +26,7 @@ QUERIES = load_queries("note_duplicates.sql")
 CANDIDATES = 16
 ANONYMOUS = "api"
 MANY = 16
+PAGE = 100
 RAISED_BY = 0.1
 Result = TypeVar("Result")
 
@@ -196,21 +197,22 @@ async def _nearest(
     connection: Connection, scope: Scope, prepared: Sequence[PreparedNote], generation: int, min_cosine: float
 ) -> dict[UUID, list[Near]]:
     whole = [item for item in prepared if item.is_one_chunk()]
-    if not whole:
-        return {}
-    parameters = {
-        "items": [item.id for item in whole],
-        "embeddings": [Vector(item.chunks[0].vector()) for item in whole],
-        "generation": generation,
-        "candidates": CANDIDATES,
-        "min_cosine": min_cosine,
-    }
-    cursor = await connection.execute(QUERIES["nearest_notes"], scope_parameters(scope) | parameters)
     found: dict[UUID, list[Near]] = {}
-    async for row in cursor:
-        names = ("id", "content", "importance", "source", "metadata", "expires_at")
-        original = Original(**{name: row[name] for name in names}, tags=frozenset(row["tags"]), is_stored=True)
-        found.setdefault(row["item"], []).append((original, float(row["cosine"])))
+    # In pages: a thousand vectors are written as text in one step of the event loop.
+    for start in range(0, len(whole), PAGE):
+        page = whole[start : start + PAGE]
+        parameters = {
+            "items": [item.id for item in page],
+            "embeddings": [Vector(item.chunks[0].vector()) for item in page],
+            "generation": generation,
+            "candidates": CANDIDATES,
+            "min_cosine": min_cosine,
+        }
+        cursor = await connection.execute(QUERIES["nearest_notes"], scope_parameters(scope) | parameters)
+        async for row in cursor:
+            names = ("id", "content", "importance", "source", "metadata", "expires_at")
+            original = Original(**{name: row[name] for name in names}, tags=frozenset(row["tags"]), is_stored=True)
+            found.setdefault(row["item"], []).append((original, float(row["cosine"])))
     return found
 
 

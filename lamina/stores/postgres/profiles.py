@@ -1,5 +1,6 @@
 """Tier 3: one JSON document a user, with the times of its fields, its version and its history."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +17,7 @@ from lamina.stores.postgres.connection import Connection, Pool, connect, scope_p
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("profiles.sql")
+MANY = 16
 _TIMES = TypeAdapter(dict[str, FieldTimes])
 _STATEMENTS = TypeAdapter(list[ProfileStatement])
 
@@ -68,7 +70,8 @@ async def _write(
     row = await cursor.fetchone()
     assert row is not None  # noqa: S101 - the upsert returns its row
     old = TimedDocument(row["document"], _TIMES.validate_python(row["field_times"])).since(row["updated_at"])
-    new = state(old, statements, now)
+    is_long = len(statements) > MANY  # A turn may state twenty thousand things.
+    new = await asyncio.to_thread(state, old, statements, now) if is_long else state(old, statements, now)
     document, version = dict(new.document), row["version"]
     verified = verified_after(frozenset(row["verified_fields"]), old, new, statements, is_verified=write.is_verified)
     times = {
