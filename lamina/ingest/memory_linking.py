@@ -230,8 +230,8 @@ class MemoryLinker:
         aliased = await _find_aliased(connection, scope, links.entities, but=titles, most_holders=1)
         named = [item for item in links.entities if item.entity.key not in aliased]
         put = await put_entities(connection, scope, named, self._generation)
-        await self._mention(connection, scope, memories, [found for _, found in pairs])
         ids = {key: item.id for key, item in put.items()} | aliased
+        await self._mention(connection, scope, memories, [found for _, found in pairs], set(ids.values()))
         evidence = [item for item in links.evidence if item.memory in new and not _joins_one(item.edge, ids)]
         edges = await put_edges(connection, scope, evidence, ids)
         older = await self._mention_in_older(connection, scope, named, put, titles, memories[0].witness)
@@ -306,14 +306,19 @@ class MemoryLinker:
         return [*memories, *sorted(await remove_from_graph(connection, memories))] if memories else []
 
     async def _mention(
-        self, connection: Connection, scope: Scope, memories: Sequence[MemoryText], words: Sequence[TextWords]
+        self,
+        connection: Connection,
+        scope: Scope,
+        memories: Sequence[MemoryText],
+        words: Sequence[TextWords],
+        kept: Collection[UUID],
     ) -> None:
         names = await find_names_in(connection, scope, words)
         mentions = [mention for item, found in zip(memories, names, strict=True) for mention in _mentions(item, found)]
         titled = [(item, entity.key) for item in memories if (entity := title_entity(item.title))]
-        subjects = await find_names(connection, scope, sorted({key for _, key in titled}))
+        subjects = await find_names(connection, scope, sorted({key for _, key in titled})) if titled else {}
         abouts = [_mention(item, entity, LinkKind.ABOUT) for item, key in titled for entity in subjects.get(key, ())]
-        await put_mentions(connection, scope, [*mentions, *abouts])
+        await put_mentions(connection, scope, [*mentions, *abouts], kept)
 
     async def _mention_in_older(
         self,

@@ -1,6 +1,7 @@
-"""A turn asks the embedder once, and writes and notifies the outbox once."""
+"""A turn asks the embedder once, writes and notifies the outbox once, and takes few statements."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from lamina.core.memories import Chunk
 from lamina.models.batching import BatchingEmbedder
 from lamina.models.hashing import HashingModel
 from tests.support.application import Application, running, settings_for
+from tests.support.wiretap import Wiretap, wiretapped
 
 COUNTED = """
 CREATE TABLE outbox_statements (at timestamptz DEFAULT clock_timestamp());
@@ -43,8 +45,14 @@ def embedder() -> CountingEmbedder:
 
 
 @pytest.fixture
-async def app(database: str, tmp_path: Path, embedder: CountingEmbedder) -> AsyncIterator[Application]:
-    settings = settings_for(database, tmp_path, write={"key_cache_s": 0, "near_duplicate": 0.8})
+def tap(database: str) -> Iterator[Wiretap]:
+    with wiretapped(database) as counted:
+        yield counted
+
+
+@pytest.fixture
+async def app(database: str, tmp_path: Path, embedder: CountingEmbedder, tap: Wiretap) -> AsyncIterator[Application]:
+    settings = settings_for(tap.url, tmp_path, write={"key_cache_s": 0, "near_duplicate": 0.8})
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute(COUNTED.encode())
     async with running(settings, database, HashingModel(), embedder=embedder, follow=False) as running_app:
@@ -135,3 +143,49 @@ async def test_a_document_embeds_its_names_with_its_passages(app: Application, e
     assert len(embedder.calls) == 1
     assert "Mercury (planet)" in embedder.calls[0]
     assert outbox_statements(app) == 1
+
+
+# A name, however often it is written, is one row to look up and none to write.
+SAID_BEFORE = ("Ann met Bob Lee at Initech.", "Cleo and Dan Ray came along from Acme.")
+
+
+async def test_a_turn_that_names_what_is_known_takes_few_statements(app: Application, tap: Wiretap) -> None:
+    await send(app, "POST", "/v1/turns", turn(*SAID_BEFORE))
+    tap.take()
+
+    await send(app, "POST", "/v1/turns", turn("Bob Lee, Cleo and Dan Ray are at Acme.", "Ann stays with Initech."))
+
+    assert tap.take() <= 13
+
+
+@pytest.mark.parametrize("count", [3, 30])
+async def test_new_names_take_no_more_statements_if_there_are_many(app: Application, tap: Wiretap, count: int) -> None:
+    await send(app, "POST", "/v1/turns", turn("hello there", "nothing new"))
+    names = ", ".join(f"Mr {first}{second}o" for first in "BCDFGH" for second in "aeiou")
+    tap.take()
+
+    await send(app, "POST", "/v1/turns", turn(*[f"They met {names.split(', ')[place]}." for place in range(count)]))
+
+    assert tap.take() <= 15
+    assert rows(app, "SELECT count(*) FROM entities WHERE name <> 'Ann'") == [(count,)]
+
+
+async def test_a_known_name_is_seen_again_without_a_change_of_its_row(app: Application) -> None:
+    await send(app, "POST", "/v1/turns", turn("Bob Lee is here."))
+    before = rows(app, "SELECT ctid::text FROM entities ORDER BY name")
+
+    await send(app, "POST", "/v1/turns", turn("Bob Lee left again."))
+
+    assert rows(app, "SELECT ctid::text FROM entities ORDER BY name") == before
+
+
+async def test_a_name_that_is_seen_an_hour_later_is_seen_then(app: Application) -> None:
+    times = [f"2026-03-01T{hour:02}:00:00Z" for hour in (9, 10, 8)]
+
+    for place, moment in enumerate(times):
+        body = turn(f"Bob Lee came {place} times.")
+        body["messages"][0]["occurred_at"] = moment
+        await send(app, "POST", "/v1/turns", body)
+
+    seen = rows(app, "SELECT first_seen_at, last_seen_at FROM entities WHERE name = 'Bob Lee'")
+    assert [[moment.astimezone(UTC).hour for moment in row] for row in seen] == [[8, 10]]

@@ -10,6 +10,7 @@ from uuid import UUID
 import numpy as np
 from pgvector import Vector
 from psycopg.rows import DictRow
+from psycopg.types.json import Jsonb
 
 from lamina.core.links import Link, Node, NodeLabel
 from lamina.core.memories import Edge, Entity, new_id
@@ -21,6 +22,9 @@ from lamina.stores.postgres.tier_rows import EmbeddingStatements, ProjectionStat
 QUERIES = load_queries("entities.sql")
 NAMES = QUERIES["find_entity_names"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+VAGUE_TYPE = "thing"
+SEEN_WITHIN = timedelta(minutes=1)
+"""Mentions within it change nothing of an entity's row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,42 +85,59 @@ async def put_entities(
 ) -> dict[str, NodeResult]:
     """Store entities by key, each once, with every name they are known by.
 
-    Rows are locked in the order of their keys, so that two writers of the same names cannot deadlock.
+    Rows are locked in the order of their keys, so that two writers of the same names cannot deadlock; a mention that
+    tells nothing new locks the row only against deletion.
     """
-    put: dict[str, NodeResult] = {}
-    for item in sorted(prepared, key=lambda item: item.entity.key):
-        cursor = await connection.execute(QUERIES["upsert_entity"], _entity_row(scope, item, generation))
-        row = await cursor.fetchone()
-        assert row is not None  # noqa: S101 - the upsert returns its row
-        put[item.entity.key] = NodeResult(row["id"], existed=not row["is_new"], is_earlier=row["is_earlier"])
-    names = [
-        {**scope_parameters(scope), "key": key, "entity_id": put[item.entity.key].id}
-        for item in prepared
-        for key in item.entity.all_keys()
-    ]
-    if names:
-        async with connection.cursor() as many:
-            # By key, as above, against deadlocks.
-            in_order = sorted(names, key=lambda row: (row["key"], row["entity_id"]))
-            await many.executemany(QUERIES["insert_entity_name"], in_order)
-    return put
+    by_key = {item.entity.key: item for item in prepared}
+    if not by_key:
+        return {}
+    wanted = {**scope_parameters(scope), "keys": sorted(by_key)}
+    known = {row["key"]: row async for row in await connection.execute(QUERIES["keep_named_entities"], wanted)}
+    put = {key: NodeResult(row["id"], existed=True) for key, row in known.items()}
+    changed = [item for key, item in by_key.items() if key not in known or _tells_more(known[key], item)]
+    return put | await _upsert_entities(connection, scope, changed, generation)
 
 
-def _entity_row(scope: Scope, item: PreparedEntity, generation: int) -> dict[str, Any]:
-    entity = item.entity
-    return {
+def _tells_more(row: DictRow, item: PreparedEntity) -> bool:
+    """Report whether a mention changes the row of its entity.
+
+    Each change of a row writes its vector anew, into the index of vectors, too, and has other writers of the name wait
+    until the commit. So the time of the last mention is right to a minute.
+    """
+    return (
+        item.is_asserted
+        or (row["type"] == VAGUE_TYPE and item.entity.type != VAGUE_TYPE)
+        or not set(item.entity.aliases).issubset(row["aliases"])
+        or item.seen_at < row["first_seen_at"]
+        or item.seen_at > row["last_seen_at"] + SEEN_WITHIN
+        or row["standing"] < 1
+    )
+
+
+async def _upsert_entities(
+    connection: Connection, scope: Scope, prepared: Sequence[PreparedEntity], generation: int
+) -> dict[str, NodeResult]:
+    if not prepared:
+        return {}
+    rows = {
         **scope_parameters(scope),
-        "id": new_id(),
-        "key": entity.key,
-        "name": entity.name,
-        "type": entity.type,
-        "aliases": list(entity.aliases),
-        "confidence": entity.confidence,
-        "is_asserted": item.is_asserted,
         "generation": generation,
-        "embedding": Vector(np.frombuffer(item.embedding, dtype=np.float32)),
-        "seen_at": item.seen_at,
+        "ids": [new_id() for _ in prepared],
+        "keys": [item.entity.key for item in prepared],
+        "names": [item.entity.name for item in prepared],
+        "types": [item.entity.type for item in prepared],
+        "aliases": [Jsonb(item.entity.aliases) for item in prepared],
+        "confidences": [item.entity.confidence for item in prepared],
+        "asserted": [item.is_asserted for item in prepared],
+        "embeddings": [Vector(np.frombuffer(item.embedding, dtype=np.float32)) for item in prepared],
+        "times": [item.seen_at for item in prepared],
     }
+    stored = await (await connection.execute(QUERIES["upsert_entities"], rows)).fetchall()
+    put = {row["key"]: NodeResult(row["id"], not row["is_new"], row["is_earlier"]) for row in stored}
+    names = [(key, put[item.entity.key].id) for item in prepared for key in item.entity.all_keys()]
+    named = {"keys": [key for key, _ in names], "ids": [id_ for _, id_ in names]}
+    await connection.execute(QUERIES["insert_entity_names"], {**scope_parameters(scope), **named})
+    return put
 
 
 async def find_names(connection: Connection, scope: Scope, keys: Sequence[str]) -> dict[str, tuple[UUID, ...]]:
@@ -148,7 +169,8 @@ async def find_alias_holders(connection: Connection, scope: Scope, keys: Sequenc
 async def touch_entities(connection: Connection, seen: Mapping[UUID, datetime]) -> None:
     """Record that entities were mentioned again, each at its moment."""
     for id_, seen_at in sorted(seen.items()):
-        await connection.execute(QUERIES["touch_entity"], {"id": id_, "seen_at": seen_at})
+        touched = {"id": id_, "seen_at": seen_at, "seen_within": SEEN_WITHIN}
+        await connection.execute(QUERIES["touch_entity"], touched)
 
 
 async def put_edges(

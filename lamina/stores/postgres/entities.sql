@@ -1,13 +1,26 @@
--- name: upsert_entity
+-- name: keep_named_entities
+-- Those of these names, locked against deletion until the transaction ends: several writers may hold them together.
+SELECT key, id, type, aliases, first_seen_at, last_seen_at, standing FROM entities
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+  AND sha256_of(key) = ANY(ARRAY(SELECT sha256_of(wanted) FROM unnest(%(keys)s::text[]) AS wanted))
+ORDER BY key COLLATE "C", id
+FOR KEY SHARE
+
+-- name: upsert_entities
 -- A name that is seen again keeps its entity; a vague type gives way to a definite one. The subquery sees the row
--- from before the statement: none, if the entity is new or another writer made it meanwhile.
+-- from before the statement: none, if the entity is new or another writer made it meanwhile. Aliases come as JSON,
+-- for an array of arrays would have to be square.
 INSERT INTO entities AS e (
     id, tenant, workspace, namespace, key, name, type, aliases, confidence, is_asserted, generation, embedding,
     first_seen_at, last_seen_at
-) VALUES (
-    %(id)s, %(tenant)s, %(workspace)s, %(namespace)s, %(key)s, %(name)s, %(type)s, %(aliases)s, %(confidence)s,
-    %(is_asserted)s, %(generation)s, %(embedding)s, %(seen_at)s, %(seen_at)s
 )
+SELECT t.id, %(tenant)s, %(workspace)s, %(namespace)s, t.key, t.name, t.type,
+       ARRAY(SELECT jsonb_array_elements_text(t.aliases)), t.confidence, t.is_asserted, %(generation)s, t.embedding,
+       t.seen_at, t.seen_at
+FROM unnest(%(ids)s::uuid[], %(keys)s::text[], %(names)s::text[], %(types)s::text[], %(aliases)s::jsonb[],
+            %(confidences)s::float8[], %(asserted)s::bool[], %(embeddings)s::vector[], %(times)s::timestamptz[])
+     AS t (id, key, name, type, aliases, confidence, is_asserted, embedding, seen_at)
+ORDER BY t.key COLLATE "C"
 ON CONFLICT (tenant, workspace, namespace, sha256_of(key)) DO UPDATE
 SET type = CASE WHEN e.type = 'thing' OR excluded.is_asserted THEN excluded.type ELSE e.type END,
     aliases = ARRAY(SELECT DISTINCT unnest(e.aliases || excluded.aliases) ORDER BY 1),
@@ -16,12 +29,14 @@ SET type = CASE WHEN e.type = 'thing' OR excluded.is_asserted THEN excluded.type
     first_seen_at = least(e.first_seen_at, excluded.first_seen_at),
     last_seen_at = greatest(e.last_seen_at, excluded.last_seen_at),
     standing = 1
-RETURNING id, id = %(id)s AS is_new,
+RETURNING key, id, id = ANY(%(ids)s) AS is_new,
           first_seen_at IS DISTINCT FROM (SELECT o.first_seen_at FROM entities o WHERE o.id = e.id) AS is_earlier
 
--- name: insert_entity_name
+-- name: insert_entity_names
 INSERT INTO entity_names (tenant, workspace, namespace, key, entity_id)
-VALUES (%(tenant)s, %(workspace)s, %(namespace)s, %(key)s, %(entity_id)s)
+SELECT %(tenant)s, %(workspace)s, %(namespace)s, t.key, t.id
+FROM unnest(%(keys)s::text[], %(ids)s::uuid[]) AS t (key, id)
+ORDER BY t.key COLLATE "C", t.id
 ON CONFLICT DO NOTHING
 
 -- name: find_entity_names
@@ -50,6 +65,7 @@ FOR KEY SHARE OF e
 UPDATE entities
 SET first_seen_at = least(first_seen_at, %(seen_at)s), last_seen_at = greatest(last_seen_at, %(seen_at)s), standing = 1
 WHERE id = %(id)s
+  AND (standing < 1 OR first_seen_at > %(seen_at)s OR last_seen_at < %(seen_at)s - %(seen_within)s::interval)
 
 -- name: upsert_edge
 -- An edge that is seen again starts to decay anew. Its strength and confidence come from its evidence (weigh_edges).

@@ -1,6 +1,6 @@
 """Links of memories: to the entities they mention, and to the memories nearest to them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -64,9 +64,19 @@ class UnlinkedMemory:
     seen_at: datetime
 
 
-async def put_mentions(connection: Connection, scope: Scope, mentions: Sequence[Mention]) -> None:
-    """Store mentions of entities that exist; every new witness raises an entity's confidence."""
-    existing = await keep_entities(connection, scope, {item.entity for item in mentions})
+async def put_mentions(
+    connection: Connection, scope: Scope, mentions: Sequence[Mention], kept: Collection[UUID] = ()
+) -> None:
+    """Store mentions of entities that exist; every new witness raises an entity's confidence.
+
+    Args:
+        connection: Inside the transaction.
+        scope: Where they belong.
+        mentions: The mentions.
+        kept: Entities that the transaction has locked against deletion already.
+    """
+    unkept = {item.entity for item in mentions}.difference(kept)
+    existing = await keep_entities(connection, scope, unkept) | set(kept)
     valid = (item for item in mentions if item.entity in existing)
     # In one order, so that two writers of the same entities cannot deadlock.
     in_order = sorted(valid, key=lambda item: (item.entity, item.memory, item.kind))
@@ -76,32 +86,20 @@ async def put_mentions(connection: Connection, scope: Scope, mentions: Sequence[
 
 
 async def _put_some(connection: Connection, scope: Scope, in_order: Sequence[Mention]) -> None:
-    await connection.execute(
-        QUERIES["raise_entity_confidence"],
-        {
-            "entity_ids": [item.entity for item in in_order],
-            "memory_ids": [item.memory for item in in_order],
-            "sources": [item.source for item in in_order],
-            "witnesses": [item.witness for item in in_order],
-            "times": [item.seen_at for item in in_order],
-        },
-    )
-    rows = [
-        {
-            **scope_parameters(scope),
-            "from_id": item.memory,
-            "to_id": item.entity,
-            "kind": item.kind.value,
-            "tier": int(item.tier),
-            "owner": item.user,
-            "source": item.source,
-            "strength": item.strength,
-            "seen_at": item.seen_at,
-        }
-        for item in in_order
-    ]
-    async with connection.cursor() as cursor:
-        await cursor.executemany(QUERIES["insert_memory_link"], rows)
+    told = {
+        **scope_parameters(scope),
+        "entity_ids": [item.entity for item in in_order],
+        "memory_ids": [item.memory for item in in_order],
+        "sources": [item.source for item in in_order],
+        "witnesses": [item.witness for item in in_order],
+        "times": [item.seen_at for item in in_order],
+        "kinds": [item.kind.value for item in in_order],
+        "tiers": [int(item.tier) for item in in_order],
+        "owners": [item.user for item in in_order],
+        "strengths": [item.strength for item in in_order],
+    }
+    await connection.execute(QUERIES["raise_entity_confidence"], told)
+    await connection.execute(QUERIES["insert_memory_links"], told)
 
 
 async def count_witness(connection: Connection, witness: str, memories: Sequence[UUID]) -> None:

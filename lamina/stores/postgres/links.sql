@@ -1,6 +1,7 @@
 -- name: raise_entity_confidence
 -- Surer once for each witness that did not mention the entity before; where nobody knows the witness, for each new
--- source. A new source lets it stand again, whoever vouches for it.
+-- source. A new source lets it stand again, whoever vouches for it. A row that would stay the same, but for the time of
+-- its last mention within a minute, is not written (SEEN_WITHIN).
 WITH told AS (
     SELECT * FROM unnest(%(entity_ids)s::uuid[], %(memory_ids)s::uuid[], %(sources)s::text[], %(witnesses)s::text[],
                          %(times)s::timestamptz[]) AS t (entity_id, memory_id, source, witness, seen_at)
@@ -29,6 +30,7 @@ FROM (
     ORDER BY entity_id
 ) n
 WHERE e.id = n.entity_id
+  AND ((n.is_surer AND e.confidence < 0.99) OR e.standing < 1 OR e.last_seen_at < n.seen_at - interval '1 minute')
 
 -- name: raise_mentioned_confidence
 -- Of the entities that memories mention, once for a witness that did not mention them before.
@@ -44,13 +46,15 @@ SET confidence = least(0.99, e.confidence + 0.1 * (1 - e.confidence)), standing 
 FROM (SELECT entity_id FROM new_witnesses ORDER BY entity_id) n
 WHERE e.id = n.entity_id
 
--- name: insert_memory_link
+-- name: insert_memory_links
 INSERT INTO memory_links (
     from_id, to_id, kind, from_tier, tenant, workspace, namespace, user_id, source, strength, seen_at
-) VALUES (
-    %(from_id)s, %(to_id)s, %(kind)s, %(tier)s, %(tenant)s, %(workspace)s, %(namespace)s, %(owner)s, %(source)s,
-    %(strength)s, %(seen_at)s
 )
+SELECT t.from_id, t.to_id, t.kind, t.tier, %(tenant)s, %(workspace)s, %(namespace)s, t.owner, t.source, t.strength,
+       t.seen_at
+FROM unnest(%(memory_ids)s::uuid[], %(entity_ids)s::uuid[], %(kinds)s::text[], %(tiers)s::int2[], %(owners)s::text[],
+            %(sources)s::text[], %(strengths)s::float8[], %(times)s::timestamptz[])
+     AS t (from_id, to_id, kind, tier, owner, source, strength, seen_at)
 ON CONFLICT DO NOTHING
 
 -- name: delete_evidence

@@ -108,13 +108,14 @@ async def append_messages(
     first = await _lock_session(connection, parameters)
     hashes = [item.message.identity(now) for item in prepared]
     placed = await _find_existing(connection, parameters, hashes)
-    new: list[dict[str, Any]] = []
+    new: dict[bytes, PreparedMessage] = {}
     for item, digest in zip(prepared, hashes, strict=True):
         if digest not in placed:
             placed[digest] = AppendedMessage(item.id, first + len(new), existed=False)
-            new.append(_row(parameters, item, placed[digest].position, digest, now))
-    await _insert(connection, new, {item.id: item.chunks for item in prepared}, generation)
-    await connection.execute(QUERIES["advance_positions"], {**parameters, "count": len(new)})
+            new[digest] = item
+    if new:
+        values = _columns(new, first, now) | chunk_columns({item.id: item.chunks for item in new.values()}, generation)
+        await connection.execute(QUERIES["insert_messages"], {**parameters, **values})
     return [placed[digest] for digest in hashes]
 
 
@@ -134,39 +135,19 @@ async def _find_existing(
     }
 
 
-def _row(
-    parameters: Mapping[str, Any], item: PreparedMessage, position: int, digest: bytes, now: datetime
-) -> dict[str, Any]:
-    message = item.message
+def _columns(new: Mapping[bytes, PreparedMessage], first: int, now: datetime) -> dict[str, list[Any]]:
+    messages = [item.message for item in new.values()]
     return {
-        **parameters,
-        "id": item.id,
-        "position": position,
-        "role": message.role.value,
-        "name": message.name,
-        "ref": message.ref,
-        "content": message.content,
-        "content_hash": digest,
-        "metadata": Json(message.metadata),
-        "occurred_at": message.occurred_at or now,
+        "ids": [item.id for item in new.values()],
+        "positions": list(range(first, first + len(messages))),
+        "roles": [message.role.value for message in messages],
+        "names": [message.name for message in messages],
+        "refs": [message.ref for message in messages],
+        "contents": [message.content for message in messages],
+        "hashes": list(new),
+        "metadata": [Json(message.metadata) for message in messages],
+        "times": [message.occurred_at or now for message in messages],
     }
-
-
-async def _insert(
-    connection: Connection, rows: Sequence[dict[str, Any]], chunks: Mapping[UUID, Sequence[Chunk]], generation: int
-) -> None:
-    if not rows:
-        return
-    async with connection.cursor() as cursor:
-        await cursor.executemany(QUERIES["insert_message"], rows)
-        await cursor.executemany(
-            QUERIES["insert_message_chunk"],
-            [
-                row | chunk_parameters(place, chunk, generation)
-                for row in rows
-                for place, chunk in enumerate(chunks[row["id"]])
-            ],
-        )
 
 
 async def delete_message(connection: Connection, tenant: str, id_: UUID) -> Scope:
@@ -190,6 +171,19 @@ def chunk_parameters(place: int, chunk: Chunk, generation: int) -> dict[str, Any
         "text_end": chunk.end,
         "generation": generation,
         "embedding": Vector(chunk.vector()),
+    }
+
+
+def chunk_columns(chunks: Mapping[UUID, Sequence[Chunk]], generation: int) -> dict[str, Any]:
+    """Return the columns of many rows' chunks as arrays, the same for every tier."""
+    placed = [(id_, place, chunk) for id_, found in chunks.items() for place, chunk in enumerate(found)]
+    return {
+        "generation": generation,
+        "chunk_ids": [id_ for id_, _, _ in placed],
+        "chunks": [place for _, place, _ in placed],
+        "starts": [chunk.start for _, _, chunk in placed],
+        "ends": [chunk.end for _, _, chunk in placed],
+        "embeddings": [Vector(chunk.vector()) for _, _, chunk in placed],
     }
 
 

@@ -1,7 +1,3 @@
--- name: advance_positions
-UPDATE sessions SET next_position = next_position + %(count)s
-WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
-
 -- name: reserve_positions
 INSERT INTO sessions AS s (tenant, workspace, namespace, session_id)
 VALUES (%(tenant)s, %(workspace)s, %(namespace)s, %(session_id)s)
@@ -13,23 +9,35 @@ SELECT id, content_hash, position FROM messages
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
   AND user_id IS NOT DISTINCT FROM %(user_id)s AND content_hash = ANY(%(hashes)s)
 
--- name: insert_message
-INSERT INTO messages (
-    id, tenant, workspace, namespace, session_id, user_id, agent_id, swarm_id,
-    position, role, name, ref, content, content_hash, metadata, occurred_at
-) VALUES (
-    %(id)s, %(tenant)s, %(workspace)s, %(namespace)s, %(session_id)s, %(user_id)s, %(agent_id)s, %(swarm_id)s,
-    %(position)s, %(role)s, %(name)s, %(ref)s, %(content)s, %(content_hash)s, %(metadata)s, %(occurred_at)s
+-- name: insert_messages
+-- Messages of one session with their chunks.
+WITH said AS (
+    SELECT * FROM unnest(%(ids)s::uuid[], %(positions)s::bigint[], %(roles)s::text[], %(names)s::text[],
+                         %(refs)s::text[], %(contents)s::text[], %(hashes)s::bytea[], %(metadata)s::json[],
+                         %(times)s::timestamptz[])
+                  AS t (id, position, role, name, ref, content, content_hash, metadata, occurred_at)
+), added AS (
+    INSERT INTO messages (
+        id, tenant, workspace, namespace, session_id, user_id, agent_id, swarm_id,
+        position, role, name, ref, content, content_hash, metadata, occurred_at
+    )
+    SELECT id, %(tenant)s, %(workspace)s, %(namespace)s, %(session_id)s, %(user_id)s, %(agent_id)s, %(swarm_id)s,
+           position, role, name, ref, content, content_hash, metadata, occurred_at
+    FROM said
+), advanced AS (
+    UPDATE sessions SET next_position = next_position + cardinality(%(ids)s::uuid[])
+    WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+      AND session_id = %(session_id)s
 )
-
--- name: insert_message_chunk
 INSERT INTO message_chunks (
     message_id, chunk, tenant, workspace, namespace, session_id, user_id, occurred_at,
     text_start, text_end, generation, embedding
-) VALUES (
-    %(id)s, %(chunk)s, %(tenant)s, %(workspace)s, %(namespace)s, %(session_id)s, %(user_id)s, %(occurred_at)s,
-    %(text_start)s, %(text_end)s, %(generation)s, %(embedding)s
 )
+SELECT c.id, c.chunk, %(tenant)s, %(workspace)s, %(namespace)s, %(session_id)s, %(user_id)s, said.occurred_at,
+       c.text_start, c.text_end, %(generation)s, c.embedding
+FROM unnest(%(chunk_ids)s::uuid[], %(chunks)s::int[], %(starts)s::int[], %(ends)s::int[], %(embeddings)s::vector[])
+     AS c (id, chunk, text_start, text_end, embedding)
+JOIN said ON said.id = c.id
 
 -- name: list_messages
 -- Messages and summaries by an index each; a page needs no more of either than its end.
