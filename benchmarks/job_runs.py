@@ -13,13 +13,14 @@ from typing import Any
 import psycopg
 
 from benchmarks.job_data import NoteBatch, drop_search_indexes, load, make_indexes, settle
+from benchmarks.process_costs import times_of
 from benchmarks.report import stage
 from jobs.cluster import on_cluster
 from lamina.core.areas import Area
 from lamina.core.runs import JobName, Order, Run
 from lamina.embedded import EmbeddedPostgres
 from lamina.maintenance.driver import fan_out_over
-from lamina.settings import EmbeddedPostgresSettings, HashingSettings, PostgresServerSettings, Settings, load_settings
+from lamina.settings import HashingSettings, PostgresServerSettings, Settings, load_settings
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.migrate import migrate
 from lamina.wiring.jobs import Tools, build_driver, build_job_embedder, build_worker
@@ -76,22 +77,6 @@ class Cost:
             "statements_per_1000_rows": 1000 * self.statements / max(1, self.seen),
             "peak_mb": self.peak_mb,
         }
-
-
-@contextmanager
-def counting_server(folder: Path) -> Iterator[EmbeddedPostgres]:
-    """Yield a Postgres that counts statements, and stop it afterwards."""
-    server = EmbeddedPostgres(folder / "postgres", EmbeddedPostgresSettings())
-    try:
-        with psycopg.connect(server.start(), autocommit=True) as connection:
-            connection.execute("ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements'")
-            connection.execute("ALTER SYSTEM SET max_wal_size = '8GB'")
-        server.stop()
-        with psycopg.connect(server.start(), autocommit=True) as connection:
-            connection.execute("CREATE EXTENSION pg_stat_statements")
-        yield server
-    finally:
-        server.stop()
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +156,7 @@ class JobBench:
         """Return the seconds each worker used so far, and Postgres for closed connections, as those of a run are."""
         time.sleep(CLOSING_S)
         server = self.server.pid or 0
-        return {pid: cpu_s(pid)[0] for pid in self._workers()} | {server: cpu_s(server)[1]}
+        return {pid: times_of(pid).own_s for pid in self._workers()} | {server: times_of(server).ended_children_s}
 
     def _run(self, settings: Settings, order: Order) -> Run:
         return asyncio.run(_run_here(settings, order) if self.is_in_process else _run_on_ray(settings, order))
@@ -246,17 +231,6 @@ def peak_mb(pids: list[int]) -> float:
 def cpu_between(before: Mapping[int, float], after: Mapping[int, float]) -> float:
     """Return the seconds that processes used between; of those that have ended meanwhile none are known."""
     return sum(used - before.get(pid, 0.0) for pid, used in after.items())
-
-
-def cpu_s(pid: int) -> tuple[float, float]:
-    """Return the seconds that a process used so far, and those of its children that have ended."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:  # It has ended.
-        return 0.0, 0.0
-    user, system, of_children, system_of_children = (int(ticks) for ticks in text.rpartition(")")[2].split()[11:15])
-    per_s = os.sysconf("SC_CLK_TCK")
-    return (user + system) / per_s, (of_children + system_of_children) / per_s
 
 
 def forget_peaks(pids: list[int]) -> None:

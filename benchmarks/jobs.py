@@ -15,8 +15,9 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from benchmarks.counted_service import counting_postgres
 from benchmarks.job_adds import measure_adds
-from benchmarks.job_runs import Cost, JobBench, counting_server
+from benchmarks.job_runs import Cost, JobBench
 from benchmarks.job_traffic import measure_traffic
 from benchmarks.report import publish, table
 from lamina.core.runs import JobName
@@ -56,7 +57,10 @@ def measure(
 ) -> None:
     """Measure the jobs at each size, then a service's searches and writes beside them."""
     wanted, names = chosen_sizes(sizes), chosen_jobs(jobs)
-    with tempfile.TemporaryDirectory(prefix="lamina-benchmark-") as folder, counting_server(Path(folder)) as server:
+    with (
+        tempfile.TemporaryDirectory(prefix="lamina-benchmark-") as folder,
+        counting_postgres(Path(folder) / "postgres") as server,
+    ):
         place = JobBench(Path(folder), server, scopes, is_in_process=in_process)
         costs = _all_costs(place, wanted, names)
         indexed = place.costs(wanted[0], ["sweep"], is_searched=True)["sweep"] if "sweep" in names else None

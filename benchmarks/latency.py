@@ -1,10 +1,10 @@
 """Search under load, beside the bare transport."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
 
@@ -12,21 +12,22 @@ import numpy as np
 import typer
 from rich.table import Table
 
+from benchmarks.closed_loop import WARM_UP_S, Ask, LoadResult, send_in_turn
 from benchmarks.generated_sentences import Wording
-from benchmarks.options import KeyOption, UrlOption
+from benchmarks.many_memories import measure_memories, tables
+from benchmarks.options import DATA_SETS, KeyOption, UrlOption
 from benchmarks.report import publish, stage, table
 from benchmarks.service import Endpoint, service
-from benchmarks.timing import Latencies, until_indexed
+from benchmarks.timing import until_indexed
 from lamina.client import AsyncClient
 from lamina.client.calls import Call
-from lamina.errors import LaminaError, Unavailable
 
 NOTES = 1000
 MESSAGES = 1000
 NOTES_PER_REQUEST = 100
 MESSAGES_PER_REQUEST = 20
 MESSAGES_PER_SESSION = 100
-WARM_UP_S = 1.0
+CLIENTS, CLIENTS_OF_MANY = (1, 8, 32), (1, 16, 64)
 SEED = 20_240_601
 LIVE = Call("GET", "/livez")
 
@@ -34,47 +35,33 @@ Json = dict[str, Any]
 Request = Callable[[AsyncClient, Wording], Awaitable[Json]]
 
 
-@dataclass(frozen=True, slots=True)
-class LoadResult:
-    """Latencies of some clients that each send one request after another.
-
-    Args:
-        elapsed_ms: Durations of the requests that were answered.
-        elapsed_s: Seconds of the whole.
-        failed: Requests that were answered with an error.
-        degraded: Answers that lacked a source.
-    """
-
-    elapsed_ms: tuple[float, ...]
-    elapsed_s: float
-    failed: int
-    degraded: int
-
-    def figures(self) -> dict[str, float]:
-        """Return throughput, percentiles and counts.
-
-        Raises:
-            Unavailable: If nothing was answered.
-        """
-        if not self.elapsed_ms:
-            raise Unavailable("lamina", f"all {self.failed} requests failed")
-        return {
-            "per_s": len(self.elapsed_ms) / self.elapsed_s,
-            **Latencies.of(self.elapsed_ms).figures(),
-            "failed": self.failed,
-            "degraded": self.degraded,
-        }
-
-
 def measure(
-    clients: Annotated[tuple[int, int, int], typer.Option(help="Three numbers of clients.")] = (1, 8, 32),
+    clients: Annotated[
+        tuple[int, int, int] | None,
+        typer.Option(help="Three numbers of clients; 1 8 32, and with --memories 1 16 64.", show_default=False),
+    ] = None,
     seconds: Annotated[float, typer.Option(min=0.5, help="Seconds of each load.")] = 8.0,
+    memories: Annotated[
+        int | None,
+        typer.Option(min=100, help="Search so many distinct texts instead, in one workspace and in 1 000."),
+    ] = None,
+    folder: Annotated[
+        Path, typer.Option("--data", help="Folder of the data sets for --memories.", envvar="LAMINA_DATA_SETS")
+    ] = DATA_SETS,
     url: UrlOption = None,
     key: KeyOption = None,
 ) -> None:
-    """Measure throughput and latency of searches, and of /livez: the transport alone, which is the limit."""
+    """Measure throughput and latency of searches, and of /livez: the transport alone, which is the limit.
+
+    With --memories, a service of its own is filled before, past HTTP, which takes minutes for 10 000, the most of an
+    hour for 100 000 and a day for 1 000 000; the time of each process and the statements of a search are shown, too.
+    """
+    if memories is not None:
+        found = measure_memories(folder, memories, clients or CLIENTS_OF_MANY, seconds)
+        publish(tables(found, memories), {"latency": {"memories": memories, **found}})
+        return
     with service(url, key) as endpoint:
-        figures = asyncio.run(_run(endpoint, clients, seconds))
+        figures = asyncio.run(_run(endpoint, clients or CLIENTS, seconds))
     publish([_table(figures)], {"latency": figures})
 
 
@@ -123,50 +110,29 @@ async def _ask_search(client: AsyncClient, wording: Wording) -> Json:
 
 async def _load(clients: list[AsyncClient], request: Request, seconds: float) -> LoadResult:
     """Let every client send requests for a while, after a second that does not count."""
-    await _all(clients, request, WARM_UP_S, SEED + 1)
-    begin = time.perf_counter()
-    outcomes = await _all(clients, request, seconds, SEED + 2)
-    elapsed_s = time.perf_counter() - begin
-    answered = [outcome for outcome in outcomes if outcome is not None]
-    return LoadResult(
-        elapsed_ms=tuple(ms for ms, _ in answered),
-        elapsed_s=elapsed_s,
-        failed=len(outcomes) - len(answered),
-        degraded=sum(degraded for _, degraded in answered),
-    )
+    await send_in_turn(_asks(clients, request, SEED + 1), WARM_UP_S)
+    return await send_in_turn(_asks(clients, request, SEED + 2), seconds)
 
 
-async def _all(
-    clients: list[AsyncClient], request: Request, seconds: float, seed: int
-) -> list[tuple[float, bool] | None]:
+def _asks(clients: list[AsyncClient], request: Request, seed: int) -> list[Ask]:
     generators = np.random.default_rng(seed).spawn(len(clients))
-    pairs = zip(clients, map(Wording, generators), strict=True)
-    per_client = await asyncio.gather(*(_one(client, wording, request, seconds) for client, wording in pairs))
-    return [outcome for outcomes in per_client for outcome in outcomes]
-
-
-async def _one(
-    client: AsyncClient, wording: Wording, request: Request, seconds: float
-) -> list[tuple[float, bool] | None]:
-    outcomes: list[tuple[float, bool] | None] = []
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        outcomes.append(await _attempt(client, wording, request))
-    return outcomes
-
-
-async def _attempt(client: AsyncClient, wording: Wording, request: Request) -> tuple[float, bool] | None:
-    """Return a request's milliseconds and whether its answer lacked a source; nothing if it failed."""
-    begin = time.perf_counter()
-    try:
-        answer = await request(client, wording)
-    except LaminaError:
-        return None
-    return (time.perf_counter() - begin) * 1000, bool(answer.get("degraded"))
+    wordings = map(Wording, generators)
+    return [partial(request, client, wording) for client, wording in zip(clients, wordings, strict=True)]
 
 
 def _table(figures: Json) -> Table:
-    columns = ("clients", "path", "a second", "p50 ms", "p95 ms", "p99 ms", "failed", "degraded", "of the limit")
+    columns = (
+        "clients",
+        "path",
+        "a second",
+        "p50 ms",
+        "p95 ms",
+        "p99 ms",
+        "failed",
+        "degraded",
+        "refused",
+        "of the limit",
+    )
     shown = table(f"Search over {NOTES} notes and {MESSAGES} messages; the limit is /livez", *columns)
     for row in _rows(figures):
         shown.add_row(*row)
@@ -177,5 +143,5 @@ def _rows(figures: Json) -> Iterator[tuple[str, ...]]:
     for name, both in figures.items():
         for path, ratio in (("search", f"{both['throughput_ratio']:.2f}"), ("livez", "1.00")):
             times = (f"{both[path][key]:.1f}" for key in ("per_s", "p50_ms", "p95_ms", "p99_ms"))
-            counts = (str(both[path][key]) for key in ("failed", "degraded"))
+            counts = (str(both[path][key]) for key in ("failed", "degraded", "refused"))
             yield name.removeprefix("clients_"), path, *times, *counts, ratio

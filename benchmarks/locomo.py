@@ -263,10 +263,10 @@ def _rankings(outcome: LocomoResult) -> dict[str, list[JudgedRanking]]:
 
 
 def _judge(question: Question, hits: Hits, outcome: LocomoResult) -> JudgedRanking:
-    return JudgedRanking(distinct(_ref(hit, outcome.written.refs) for hit in hits), question.evidence)
+    return JudgedRanking(distinct(ref_of(hit, outcome.written.refs) for hit in hits), question.evidence)
 
 
-def _ref(hit: Json, refs: Mapping[str, str]) -> str:
+def ref_of(hit: Json, refs: Mapping[str, str]) -> str:
     """Return the ref of the turn that a hit is, or that it was drawn from; a fact of the graph stands for itself."""
     id_ = hit["id"] if hit["tier"] == "sessions" else (hit["source"] or "").removeprefix("message:")
     return refs.get(id_, hit["id"])
@@ -285,7 +285,7 @@ def _by_tier(outcome: LocomoResult) -> Json:
 
 def _of_tier(tier: str, pairs: Sequence[tuple[Question, Hits]], refs: Mapping[str, str]) -> Json:
     own = [(question, [hit for hit in hits if hit["tier"] == tier]) for question, hits in pairs]
-    found = [question.evidence.intersection(_ref(hit, refs) for hit in hits) for question, hits in own]
+    found = [question.evidence.intersection(ref_of(hit, refs) for hit in hits) for question, hits in own]
     shares = [len(refs_) / len(question.evidence) for refs_, (question, _) in zip(found, own, strict=True)]
     return {
         "hits": sum(len(hits) for _, hits in own) / max(1, len(pairs)),

@@ -73,16 +73,16 @@ async def run_all(items: Iterable[Item], act: Callable[[Item], Awaitable[Result]
     return await asyncio.gather(*(one(item) for item in items))
 
 
-async def until_indexed(client: AsyncClient) -> float:
+async def until_indexed(client: AsyncClient, deadline_s: float = INDEX_DEADLINE_S) -> float:
     """Wait until the outboxes of everything that is searched are empty and return the seconds it took.
 
     Raises:
-        Unavailable: If they are not within ten minutes.
+        Unavailable: If they are not within ten minutes, or the given time.
     """
     begin = time.monotonic()
-    while time.monotonic() - begin < INDEX_DEADLINE_S:
+    while time.monotonic() - begin < deadline_s:
         outbox = (await client.ready())["outbox"]
         if all(outbox.get(name, {"pending": 1})["pending"] == 0 for name in PROJECTIONS):
             return time.monotonic() - begin
         await asyncio.sleep(POLL_INTERVAL_S)
-    raise Unavailable("indexer", f"the outboxes are not empty after {INDEX_DEADLINE_S:.0f} s")
+    raise Unavailable("indexer", f"the outboxes are not empty after {deadline_s:.0f} s")
