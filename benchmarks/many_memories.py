@@ -5,18 +5,19 @@ Loading takes by far the longest: 10 000 memories a few minutes on two idle core
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
 from benchmarks import agent_runs, scifact
+from benchmarks.closed_loop import Ask
 from benchmarks.counted_service import CountedService, counted_service
 from benchmarks.distinct_texts import distinct_texts
+from benchmarks.fresh_questions import phrasings
 from benchmarks.memory_load import Embedded, held_out, load_memories, place_of, workspace_of
 from benchmarks.peer_measure import LIMIT, Meters, measure_asks
 from benchmarks.process_costs import count_statements, cpu_by_part
@@ -26,14 +27,13 @@ from lamina.client import AsyncClient
 
 WORKSPACES = 1_000
 QUESTIONS = 2_000
-DOCUMENTS, PROCEDURES = 200, 100
+DOCUMENTS, PROCEDURES = 100, 100
 PER_REQUEST = 20
 INDEX_DEADLINE_S = 7200.0
 CACHED_S = 2.0
 LEAST_SHOWN_MS = 0.1
 
 Json = dict[str, Any]
-Ask = Callable[[], Awaitable[Json]]
 
 
 def measure_memories(folder: Path, memories: int, clients: Sequence[int], seconds: float) -> Json:
@@ -77,23 +77,25 @@ async def _measure(
         opened = [await stack.enter_async_context(AsyncClient(*service.endpoint)) for _ in range(max(clients))]
         await _add_documents_and_procedures(opened[0], folder, workspaces)
         stage(f"indexed {await until_indexed(opened[0], INDEX_DEADLINE_S):.1f} s later")
-        asks = _asks(opened, asked, workspaces, cache=False)
+        questions, place = phrasings(asked), partial(place_of, questions=len(asked), workspaces=workspaces)
+        asks = _asks(opened, questions, place)
         loads = {f"clients_{count}": await measure_asks(asks[:count], seconds, meters) for count in clients}
-        alone = _asks(opened, asked, workspaces, cache=False, tiers=["sessions"])
         found = {"workspaces": workspaces, **loads}
-        found["sessions_alone"] = await measure_asks(alone[: sorted(clients)[len(clients) // 2]], seconds, meters)
+        alone = _asks(opened[: sorted(clients)[len(clients) // 2]], questions, place, tiers=["sessions"])
+        found["sessions_alone"] = await measure_asks(alone, seconds, meters)
         again = partial(opened[0].search, asked[0], workspace=workspace_of(0), limit=LIMIT)
         found["cache_hit"] = await measure_asks([again], min(seconds, CACHED_S), meters)
     return found
 
 
-def _asks(opened: Sequence[AsyncClient], asked: Sequence[str], workspaces: int, **options: Any) -> list[Ask]:
-    """Return what each client sends: the next question to the workspace of its neighbours."""
-    questions = cycle(enumerate(asked))
+def _asks(
+    opened: Sequence[AsyncClient], questions: Iterator[tuple[int, str]], place: Callable[[int], str], **options: Any
+) -> list[Ask]:
+    """Return what each client sends: the next question, to the workspace that holds its neighbours."""
 
     def ask(client: AsyncClient) -> Awaitable[Json]:
         number, text = next(questions)
-        return client.search(text, workspace=place_of(number, len(asked), workspaces), limit=LIMIT, **options)
+        return client.search(text, workspace=place(number), limit=LIMIT, cache=False, **options)
 
     return [partial(ask, client) for client in opened]
 

@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 
 from benchmarks.job_data import settle
@@ -46,6 +45,9 @@ class Write:
     scope: Scope
     messages: tuple[str, ...]
     notes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.messages) + len(self.notes)
 
 
 def workspace_of(number: int) -> str:
@@ -105,17 +107,17 @@ async def _load(data_dir: Path, url: str, planned: Sequence[Write], embedded: Em
     settings = load_settings(data_dir=data_dir, postgres=PostgresServerSettings(url=url), write=write)
     generation = await asyncio.to_thread(claim_generation, url, model_identity(settings))
     embedder = build_job_embedder(settings)
-    done, begin = count(1), time.monotonic()
+    whole, written, begin = sum(map(len, planned)), 0, time.monotonic()
     async with build_pool(settings) as pool:
         texts = RememberingEmbedder(embedder, embedded)
         recorder = build_recorder(settings, pool, embedder, texts, generation.number)
 
         async def act(item: Write) -> None:
+            nonlocal written
             await _write(recorder, item)
-            number = next(done)
-            if number * STAGES // len(planned) > (number - 1) * STAGES // len(planned):
-                per_s = number * TEXTS_AT_ONCE / (time.monotonic() - begin)
-                stage(f"{number} of {len(planned)} writes, at most {per_s:.0f} memories a second")
+            tenths, written = written * STAGES // whole, written + len(item)
+            if written * STAGES // whole > tenths:
+                stage(f"{written} of {whole} memories, {written / (time.monotonic() - begin):.0f} a second")
 
         await run_all(planned, act, concurrency=WRITES_AT_ONCE)
 

@@ -2,13 +2,13 @@
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import cycle
 from typing import Any, Protocol
 
-from benchmarks.closed_loop import WARM_UP_S, LoadResult, send_in_turn
+from benchmarks.closed_loop import WARM_UP_S, Ask, LoadResult, send_in_turn
+from benchmarks.fresh_questions import phrasings
 from benchmarks.locomo import MESSAGES_PER_REQUEST, Locomo, Question
 from benchmarks.process_costs import spent
 from benchmarks.report import stage
@@ -23,6 +23,7 @@ COUNTED_CLIENTS = 16
 SEED = 17
 
 Json = dict[str, Any]
+Search = Callable[[int, Question], Awaitable[Json]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +76,23 @@ def turns(data: Locomo) -> Iterator[Turn]:
             yield Turn(session.conversation, session.name, session.messages[start : start + MESSAGES_PER_REQUEST])
 
 
-async def measure_store(store: MemoryStore, data: Locomo, seconds: float, meters: Meters) -> Json:
-    """Write the conversations, ask each question once, then ask as 1, 16 and 64 clients."""
+async def measure_store(
+    store: MemoryStore, data: Locomo, questions: Iterator[Question], seconds: float, meters: Meters
+) -> Json:
+    """Write the conversations, ask each question once, then ask as 1, 16 and 64 clients.
+
+    Args:
+        store: A new one.
+        data: The conversations, and the questions for the recall.
+        questions: What the clients ask (`fresh`).
+        seconds: Of each load.
+        meters: Of what the store takes.
+    """
     messages_per_s = await _write(store, data)
     await store.settle()
     recall = await _recall(store, data)
     stage(f"recall@{LIMIT} {recall:.3f}")
-    loads = {count: await measure_load(store.search, data, count, seconds, meters) for count in CLIENTS}
+    loads = {count: await measure_load(store.search, questions, count, seconds, meters) for count in CLIENTS}
     return {"messages_per_s": messages_per_s, "recall_at_10": recall, "loads": loads}
 
 
@@ -103,16 +114,22 @@ async def _recall(store: MemoryStore, data: Locomo) -> float:
     return sum(recall_at(LIMIT, item) for item in judged) / len(judged)
 
 
+def fresh(data: Locomo) -> Iterator[Question]:
+    """Yield the questions in a fixed order, each in phrasings that were not asked for the recall."""
+    shuffled = random.Random(SEED).sample(data.questions, len(data.questions))  # noqa: S311 - a fixed order
+    for place, text in phrasings([question.text for question in shuffled], begin_at=1):
+        yield replace(shuffled[place], text=text)
+
+
 async def measure_load(
-    search: Callable[[int, Question], Any], data: Locomo, count: int, seconds: float, meters: Meters
+    search: Search, questions: Iterator[Question], count: int, seconds: float, meters: Meters
 ) -> Json:
     """Return the figures of so many clients that ask for a while, after a second that does not count."""
-    questions = cycle(random.Random(SEED).sample(data.questions, len(data.questions)))  # noqa: S311 - a fixed order
     asks = [lambda number=number: search(number, next(questions)) for number in range(count)]
     return await measure_asks(asks, seconds, meters)
 
 
-async def measure_asks(asks: Sequence[Callable[[], Any]], seconds: float, meters: Meters) -> Json:
+async def measure_asks(asks: Sequence[Ask], seconds: float, meters: Meters) -> Json:
     """Return the figures of clients that ask for a while, with processors and statements for each answer."""
     await send_in_turn(asks, WARM_UP_S)
     statements, cpu_s = meters.statements and meters.statements(), meters.cpu_s()

@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks import locomo
 from benchmarks.counted_service import counting_postgres
 from benchmarks.locomo import Question
-from benchmarks.peer_measure import LIMIT, MemoryStore, Meters, Turn, measure_store
+from benchmarks.peer_measure import LIMIT, MemoryStore, Meters, Turn, fresh, measure_store
 from benchmarks.process_costs import count_statements, cpu_by_part
 from lamina.core.ports import Model
 from lamina.settings import Settings
@@ -137,7 +137,7 @@ def main() -> None:
 
 async def _of_langgraph(folder: Path, url: str, data: locomo.Locomo, seconds: float) -> Json:
     async with _langgraph(folder, url) as store:
-        return await measure_store(store, data, seconds, Meters(_cpu_s, lambda: count_statements(url)))
+        return await measure_store(store, data, fresh(data), seconds, Meters(_cpu_s, lambda: count_statements(url)))
 
 
 @asynccontextmanager
@@ -169,7 +169,7 @@ async def _of_mem0(folder: Path, data: locomo.Locomo, seconds: float) -> Json:
         }
     )
     memory.embedding_model = PackagedModel(folder)
-    return await measure_store(Mem0Store(memory), data, seconds, Meters(_cpu_s))
+    return await measure_store(Mem0Store(memory), data, fresh(data), seconds, Meters(_cpu_s))
 
 
 def _cpu_s() -> Mapping[str, float]:

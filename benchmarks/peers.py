@@ -33,6 +33,7 @@ from benchmarks.peer_measure import (
     LIMIT,
     Meters,
     Turn,
+    fresh,
     measure_asks,
     measure_load,
     measure_store,
@@ -163,9 +164,10 @@ async def _of_lamina(service: CountedService, data: Locomo, options: locomo.Opti
     async with AsyncExitStack() as stack:
         clients = [await stack.enter_async_context(AsyncClient(*service.endpoint)) for _ in range(max(CLIENTS))]
         store = LaminaStore(clients, options.workspaces)
-        found = await measure_store(store, data, seconds, meters)
+        questions = fresh(data)
+        found = await measure_store(store, data, questions, seconds, meters)
         alone = partial(store.search, tiers=["sessions"])
-        found["sessions_alone"] = await measure_load(alone, data, COUNTED_CLIENTS, seconds, meters)
+        found["sessions_alone"] = await measure_load(alone, questions, COUNTED_CLIENTS, seconds, meters)
         again = partial(store.search, 0, data.questions[0], cache=True)
         found["cache_hit"] = await measure_asks([again], min(seconds, CACHED_S), meters)
     return found

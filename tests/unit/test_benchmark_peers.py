@@ -1,6 +1,7 @@
 import json
 from collections.abc import Awaitable, Callable
 from io import StringIO
+from itertools import islice
 from typing import Any
 
 import httpx
@@ -8,8 +9,9 @@ import pytest
 from rich.console import Console
 
 from benchmarks.closed_loop import LoadResult, RequestResult, is_refusal, send, send_in_turn
-from benchmarks.locomo import Locomo, Session
-from benchmarks.peer_measure import CLIENTS, of_each, turns
+from benchmarks.fresh_questions import phrasings
+from benchmarks.locomo import Locomo, Question, Session
+from benchmarks.peer_measure import CLIENTS, fresh, of_each, turns
 from benchmarks.peers import figures, ratios, tables
 from benchmarks.process_costs import TICK_S, ProcessTimes, spent
 from benchmarks.report import rounded
@@ -181,6 +183,26 @@ def test_the_tables_tell_what_must_be_beside_what_was_measured() -> None:
     assert "cache hit, 1 client" in text
     assert "postgres" in text
     assert "idle" not in text
+
+
+def test_no_question_comes_twice_before_every_phrasing_was_asked() -> None:
+    texts = ["Where is the key?", "Who came?"]
+
+    found = list(islice(phrasings(texts, begin_at=1), 2 * 36))
+
+    assert len({text for _, text in found}) == 2 * 36
+    assert found[0] == (0, "Tell me: Where is the key?")
+    assert found[-2:] == [(0, texts[0]), (1, texts[1])]
+    assert all(texts[place] in text for place, text in found)
+
+
+def test_what_clients_ask_was_not_asked_for_the_recall() -> None:
+    questions = tuple(Question("c", "temporal", f"When was it {place}?", frozenset({"D1:1"})) for place in range(5))
+
+    found = list(islice(fresh(Locomo((), questions)), 50))
+
+    assert not {question.text for question in found} & {question.text for question in questions}
+    assert found == list(islice(fresh(Locomo((), questions)), 50))
 
 
 def test_messages_are_written_in_requests_of_one_session() -> None:
