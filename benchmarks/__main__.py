@@ -13,6 +13,7 @@ from benchmarks import (
     dedup,
     embedding,
     extraction,
+    fit_present,
     freshness,
     hostile,
     jobs,
@@ -40,6 +41,7 @@ app.command("cache")(cache.measure)
 app.command("procedures")(agent_runs.measure)
 app.command("dedup")(dedup.measure)
 app.command("changes")(changes.measure)
+app.command("fit-present")(fit_present.fit)
 app.command("extraction")(extraction.measure)
 app.command("jobs")(jobs.measure)
 app.command("scaling")(scaling.measure)

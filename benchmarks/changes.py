@@ -79,10 +79,15 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The two figures of a question: the order of the results, and of the values in the context block."""
+    """The two figures of a question: the order of the results, and of the values in the context block.
+
+    Args:
+        results: The hits, best first, each with the ref of its message.
+    """
 
     conversation: Conversation
     question: Question
+    results: tuple[Json, ...]
     is_ordered: bool
     is_right_in_block: bool
 
@@ -119,12 +124,12 @@ def load(folder: Path) -> tuple[Conversation, ...]:
 
 
 def _conversation(item: Json, number: int, late: set[str]) -> Conversation:
-    turns = tuple(turn for session in item["sessions"] for turn in _turns(session))
+    turns = tuple(turn for session in item["sessions"] for turn in turns_of(session))
     questions = tuple(_question(question) for question in item["questions"])
     return Conversation(item["id"], number, item["kind"], item["id"] in late, turns, questions)
 
 
-def _turns(session: Json) -> Iterator[Turn]:
+def turns_of(session: Json) -> Iterator[Turn]:
     """Yield the turns of a session: one begins with each message of a person that follows one of the assistant."""
     messages: list[Json] = []
     for message in session["messages"]:
@@ -184,8 +189,9 @@ async def _ask(
     moment = {} if question.as_of is None else {"as_of": question.as_of}
     answer = await client.search(question.text, **scope, **moment)
     block = await client.context(question.text, budget_tokens=BUDGET_TOKENS, **scope, **moment)
-    found = [_ref(hit, refs) for hit in answer["results"]]
-    return Judgement(conversation, question, is_ordered(question, found), is_right_in_block(question, block["text"]))
+    results = tuple(hit | {"ref": _ref(hit, refs)} for hit in answer["results"])
+    ordered = is_ordered(question, [hit["ref"] for hit in results])
+    return Judgement(conversation, question, results, ordered, is_right_in_block(question, block["text"]))
 
 
 def _ref(hit: Json, refs: Mapping[str, str]) -> str:

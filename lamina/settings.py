@@ -367,6 +367,11 @@ class SearchSettings(_Section):
     diversity_variants: int = Field(
         3, ge=1, description="Most alike hits that keep their places, since they differ in a number, name or negation."
     )
+    present_order: bool = Field(
+        default=True,
+        description="The first ten hits for a question about the present are ordered: statements that hold come before "
+        "those that held. With the fusion `rrf` alone.",
+    )
     rrf_k: int = Field(60, ge=1, description="Rank offset of reciprocal rank fusion.")
     min_similarity: float = Field(0.25, ge=-1, le=1, description="Vector hits with a lower cosine are dropped.")
     min_confidence: float = Field(0.5, ge=0, le=1, description="Notes with a lower confidence are left out.")

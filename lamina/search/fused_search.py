@@ -22,13 +22,14 @@ from lamina.core.metrics import (
 )
 from lamina.core.metrics import CallOutcome as SearchOutcome
 from lamina.core.ports import Clock, MetadataLookup, QuestionEmbedder, ShareLookup, TierSearcher
-from lamina.core.queries import Answer, Failure, FusedHit, Query, Ranking, SearchRequest
+from lamina.core.queries import Answer, Failure, FusedHit, FusionMethod, Query, Ranking, SearchRequest
 from lamina.core.scope import Scope
 from lamina.core.sharing import ForeignAnswers, Share, foreign_queries, gather_answers, merge_rankings
 from lamina.core.tiers import TIER_OF, Source, Tier
 from lamina.errors import Unavailable, describe_error
 from lamina.policies.ranking.diversity import diversify
 from lamina.policies.ranking.fusion import FusionOptions, RankingPolicy, fuse
+from lamina.policies.ranking.present_order import order_for_present
 from lamina.search.query_embedding import embed_query, query_of
 from lamina.search.tier_sources import SourceOutcome
 
@@ -191,7 +192,10 @@ class Search:
         fused = fuse(rankings, options, self._policy)
         # Diversity comes last: a hit below the least score must not displace one above it.
         relevant = [hit for hit in fused if hit.score >= request.min_score]
-        return diversify(relevant, self._policy.diversity, enough=request.limit)[: request.limit]
+        hits = diversify(relevant, self._policy.diversity, enough=request.limit)[: request.limit]
+        if request.fusion is not FusionMethod.RRF or not self._policy.present_order:
+            return hits
+        return order_for_present(hits, query.text, as_of=query.filters.as_of is not None)
 
     async def _embed(self, query: Query, hints: SearchHints) -> tuple[Query, dict[str, str]]:
         if hints.embedding is not None:

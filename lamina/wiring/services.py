@@ -223,6 +223,7 @@ def ranking_policy(limits: SearchSettings) -> RankingPolicy:
             **composite.model_dump(), min_similarity=limits.min_similarity, tier_weights=tier_weights
         ),
         diversity=DiversityPolicy(limits.diversity_jaccard, limits.diversity_variants),
+        present_order=limits.present_order,
     )
 
 

@@ -24,6 +24,7 @@ class RankingPolicy:
         weighted: The numbers of the weighted fusion.
         composite: The numbers of the composite relevance.
         diversity: When hits are alike.
+        present_order: Whether statements that compete are ordered for questions about the present.
     """
 
     rrf_k: int
@@ -32,6 +33,7 @@ class RankingPolicy:
     weighted: WeightedPolicy
     composite: CompositePolicy
     diversity: DiversityPolicy
+    present_order: bool = True
 
 
 @dataclass(frozen=True, slots=True)

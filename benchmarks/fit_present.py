@@ -1,0 +1,200 @@
+"""Fit the weights by which statements are ordered for questions about the present, and write them into the package.
+
+Odd conversations alone are fitted on: of ``changes``, where a current statement is to come before an outdated one, and
+of ``chats``, where evidence is to keep its place. Both sets are CC0. The even ones check.
+"""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from benchmarks import changes
+from benchmarks.changes import Conversation, Judgement, Question
+from benchmarks.options import KeyOption, UrlOption
+from benchmarks.report import publish, stage, table
+from benchmarks.service import Endpoint, service
+from lamina.client import AsyncClient
+from lamina.policies.ranking import present_order
+from lamina.policies.ranking.present_order import WINDOW, Statement, present_signals, weigh
+from lamina.text.standing import asks_about_present, phrases_of
+
+FILE = Path(present_order.__file__).with_name(present_order.WEIGHTS_FILE)
+COMMAND = "python -m benchmarks fit-present --changes DIR --chats DIR"
+L2 = 0.03
+SHARE_OF_EVIDENCE = 0.3
+"""What it counts that a current statement comes before all others, beside 1 for before the outdated ones."""
+SHARE_OF_CHATS = 0.1
+STEPS = 400
+
+Json = dict[str, Any]
+Figures = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The signals of one question's first hits, and which of them are right.
+
+    Args:
+        signals: Shape (hits, signals).
+        current: Whether a hit states what holds, or is evidence.
+        outdated: Whether it states what does not hold.
+    """
+
+    signals: Figures
+    current: Figures
+    outdated: Figures
+
+
+def fit(
+    changes_dir: Annotated[Path, typer.Option("--changes", help="Folder of the set of changes.")],
+    chats_dir: Annotated[Path, typer.Option("--chats", help="Folder of the set of chats.")],
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight.")] = 4,
+    url: UrlOption = None,
+    key: KeyOption = None,
+) -> None:
+    """Fit the order for the present over the hits of a service that does not order them, and write the weights."""
+    sets = {"changes": changes.load(changes_dir), "chats": load_chats(chats_dir)}
+    with service(url, key, LAMINA__SEARCH__PRESENT_ORDER="false") as endpoint:
+        judged = asyncio.run(_run(endpoint, sets, concurrency))
+    odd = {name: [item for item in items if _is_fitted_on(item)] for name, items in judged.items()}
+    groups = {name: [group_of(item) for item in items] for name, items in odd.items()}
+    fitted = fit_weights(groups["changes"], groups["chats"])
+    weights = dict(zip(_signals(odd["changes"][0]), fitted, strict=True))
+    found = {half: _shares(judged["changes"], weights, number) for number, half in ((1, "odd"), (0, "even"))}
+    FILE.write_text(json.dumps(_file(weights, found, {"changes": changes_dir, "chats": chats_dir}), indent=1) + "\n")
+    stage(f"weights written to {FILE}")
+    shown = table(
+        "The current statement before the outdated one, per cent of questions about now", "half", "fused", "ordered"
+    )
+    for half, shares in found.items():
+        shown.add_row(half, *(f"{100 * share:.1f}" for share in shares.values()))
+    publish([shown], {"fit_present": found})
+
+
+def load_chats(folder: Path) -> tuple[Conversation, ...]:
+    """Read the set of chats; evidence is what is current there, and nothing is outdated."""
+    lines = (folder / "chats.jsonl").read_text().splitlines()
+    return tuple(_chat(json.loads(line), number) for number, line in enumerate(lines, 1))
+
+
+def _chat(item: Json, number: int) -> Conversation:
+    sessions = [session | {"date": _moment(session["date"])} for session in item["sessions"]]
+    turns = tuple(turn for session in sessions for turn in changes.turns_of(session))
+    questions = tuple(
+        Question(asked["question"], None, (asked["answer"],), None, tuple(asked["evidence"]), frozenset())
+        for asked in item["questions"]
+        if asked["evidence"]
+    )
+    return Conversation(item["id"], number, item["flavour"], is_late=False, turns=turns, questions=questions)
+
+
+def _moment(date: str) -> str:
+    return date if "T" in date else f"{date}T12:00:00Z"
+
+
+async def _run(
+    endpoint: Endpoint, sets: Mapping[str, Sequence[Conversation]], concurrency: int
+) -> dict[str, list[Judgement]]:
+    async with AsyncClient(*endpoint) as client:
+        return {name: await changes.run(client, items, concurrency) for name, items in sets.items()}
+
+
+def _is_fitted_on(item: Judgement) -> bool:
+    return item.conversation.number % 2 == 1 and bool(item.results) and _is_about_present(item.question)
+
+
+def _is_about_present(question: Question) -> bool:
+    return asks_about_present(phrases_of(question.text), as_of=question.as_of is not None)
+
+
+def _signals(judged: Judgement) -> dict[str, Figures]:
+    return present_signals(judged.question.text, [_statement(hit) for hit in judged.results[:WINDOW]])
+
+
+def _statement(hit: Json) -> Statement:
+    is_of_person = hit["tier"] != "sessions" or hit["source"] == "user"
+    return Statement(hit["content"], hit["name"] or "", is_of_person, datetime.fromisoformat(hit["occurred_at"]))
+
+
+def group_of(judged: Judgement) -> Group:
+    """Return a question's first hits as figures."""
+    refs = [hit["ref"] for hit in judged.results[:WINDOW]]
+    return Group(
+        np.stack(list(_signals(judged).values()), axis=1),
+        np.array([ref in judged.question.current for ref in refs], float),
+        np.array([ref in judged.question.outdated for ref in refs], float),
+    )
+
+
+def fit_weights(of_changes: Sequence[Group], of_chats: Sequence[Group]) -> list[float]:
+    """Return the weights of the least listwise softmax over each question's hits, and over the labelled ones alone."""
+    scale = np.concatenate([group.signals for group in of_changes]).std(axis=0) + 1e-6
+    parts = [(_padded(of_changes, scale), SHARE_OF_EVIDENCE, 1.0), (_padded(of_chats, scale), SHARE_OF_CHATS, 0.0)]
+    weights = momentum = np.zeros(len(scale))
+    # Accelerated descent: the loss is smooth, and standardised signals of ten hits bound its curvature.
+    for step in range(STEPS):
+        slope = 2 * L2 * momentum
+        for (signals, current, outdated), listwise, labelled in parts:
+            slope += listwise * _slope(signals, current, np.ones_like(current), momentum)
+            slope += labelled * _slope(signals, current, current + outdated, momentum) if labelled else 0.0
+        following = momentum - slope / len(scale)
+        momentum, weights = following + step / (step + 3) * (following - weights), following
+    return [round(float(weight), 4) for weight in weights / scale]
+
+
+def _padded(groups: Sequence[Group], scale: Figures) -> tuple[Figures, Figures, Figures]:
+    """Return the groups with a right hit as arrays; what pads one is far below and never right."""
+    chosen = [group for group in groups if group.current.any()]
+    signals = np.zeros((len(chosen), WINDOW, len(scale)))
+    current, outdated = np.zeros((2, len(chosen), WINDOW))
+    for number, group in enumerate(chosen):
+        size = len(group.current)
+        signals[number, :size] = group.signals / scale
+        current[number, :size], outdated[number, :size] = group.current, group.outdated
+    return signals, current, outdated
+
+
+def _slope(signals: Figures, current: Figures, among: Figures, weights: Figures) -> Figures:
+    """Return the gradient of the mean -log share of the right hits among some, padding left out."""
+    is_hit = np.abs(signals).sum(axis=2) > 0
+    scores = np.where((among > 0) & is_hit, signals @ weights, -np.inf)
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    shares /= shares.sum(axis=1, keepdims=True)
+    right = shares * current
+    right /= right.sum(axis=1, keepdims=True)
+    slope: Figures = np.einsum("gh,ghs->s", shares - right, signals) / len(signals)
+    return slope
+
+
+def _shares(judged: Sequence[Judgement], weights: Mapping[str, float], number: int) -> dict[str, float]:
+    items = [item for item in judged if item.conversation.number % 2 == number and item.question.as_of is None]
+    ordered = [changes.is_ordered(item.question, _reordered(item, weights)) for item in items]
+    return {"fused": sum(item.is_ordered for item in items) / len(items), "ordered": sum(ordered) / len(items)}
+
+
+def _reordered(judged: Judgement, weights: Mapping[str, float]) -> list[str]:
+    refs = [hit["ref"] for hit in judged.results]
+    if not judged.results or not _is_about_present(judged.question):
+        return refs
+    scores = weigh(_signals(judged), weights)
+    return [refs[place] for place in sorted(range(len(scores)), key=lambda place: -scores[place])] + refs[WINDOW:]
+
+
+def _file(weights: Mapping[str, float], found: Json, folders: Mapping[str, Path]) -> Json:
+    data = {f"{name}.jsonl": folders[name] / f"{name}.jsonl" for name in folders}
+    return {
+        "origin": "fitted on the odd conversations of changes and chats, both CC0 1.0",
+        "command": COMMAND,
+        "sha256": {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in data.items()},
+        "figures": found,
+        "weights": weights,
+    }

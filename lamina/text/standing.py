@@ -1,0 +1,161 @@
+"""Whether a question asks how things are now, and how a statement stands to the present: by words of several languages.
+
+The lists are closed and small. They are signals for weights that are fitted, never rules that decide by themselves.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import regex
+
+from lamina.text.english import FUNCTION_WORDS, MONTHS, NUMBER_WORDS, WEEKDAYS, listed
+from lamina.text.words import name_words
+
+
+def _phrases(text: str) -> frozenset[str]:
+    """Return the phrases of one or two words that a text lists, separated by commas."""
+    return frozenset(phrase.strip() for phrase in text.replace("\n", " ").split(",") if phrase.strip())
+
+
+CHANGE = _phrases(
+    """
+    now, nowadays, these days, since, from now, from today, from tonight, from here, as of, no longer, anymore, any
+    more, instead, new, newly, switched, moved, change, changed, replaced, update, updated, became, become, joined,
+    left, took over, taken over, takes over, swapped, sold, migrated, finally, recently, just, today, currently, the
+    moment, permanently, for good, yesterday, last week, last month, last night, tonight, this week, this month,
+    this morning, gone, stopped, ended, closed, merged, done, cancelled, canceled, postponed, rescheduled, shifted,
+    extended, actually, correction, scratch, wrong, mistake, sorry, in fact, turns out, turned out, rather,
+    upgraded, renamed, reverted, jetzt, nun, seit, seitdem, inzwischen, mittlerweile, neu, neue, neuen, neuer, nicht
+    mehr, keine mehr, ab heute, ab sofort, stattdessen, umgezogen, gewechselt, verschoben, endlich, gestern, heute,
+    falsch, doch nicht, ahora, desde, ya no, nuevo, nueva, en vez, cambio, cambié, cambiado, hoy, ayer, al final,
+    por fin, en realidad, maintenant, depuis, désormais, ne plus, nouveau, nouvelle, finalement, hier, agora, já
+    não, novo, nova, adesso, ora, non più, nuovo, nuova, теперь, сейчас, уже не, новый, новая, вчера, сегодня, 现在,
+    已经, 改成, 改为, 换成, 换了, 不再, 从今, 其实, 搞错, 今か,
+    今は, もう, 変わ, 変更, 新し, やめ, 間違, 実は, 今日, 지금, 이제
+    """
+)
+"""What is said of a change, or of a mistake that is put right."""
+PAST = _phrases(
+    """
+    was, were, had, did, used to, back then, that year, that summer, that winter, that time, those days, earlier,
+    once, originally, before, ago, until, at first, old, former, formerly, previous, previously, years ago, older,
+    when i, when we, the beginning, in those, childhood, remember when, still, war, waren, hatte, hatten, damals,
+    früher, vorher, ursprünglich, zuvor, als ich, jahren, era, eran, fue, fueron, había, tenía, antes, entonces,
+    aquel, aquella, vivía, trabajaba, hace años, étais, était, étaient, avait, avant, autrefois, antigamente, prima,
+    allora, был, была, были, раньше, тогда, 以前, 当时, 那时, 之前, だっ, だった, 当時, 昔は, ころ, いた, 예전, 그때
+    """
+)
+"""What is told of how it was."""
+SUPPOSED = _phrases(
+    """
+    if, would, could, should, might, may, maybe, perhaps, dream, dreamt, dreamed, imagine, imagined, pretend,
+    suppose, wish, joke, joking, kidding, lol, haha, offer, offered, declined, consider, considering, thinking of,
+    thinking about, hypothetical, hypothetically, what if, scenario, novel, story, character, someday, one day,
+    flyer, advert, says, said, rumour, rumor, proposal, propose, unless, wenn, würde, würden, könnte, vielleicht,
+    falls, traum, geträumt, angenommen, angebot, si, sería, podría, quizá, quizás, tal vez, sueño, soñé, oferta,
+    serait, pourrait, rêve, peut être, se fosse, talvez, если, бы, может,
+    сон, 如果, 要是, 梦见, 也许, もし, たら, 夢を, かも, 만약,
+    아마
+    """
+)
+"""What is only thought, offered, dreamt or told by others."""
+_PAST_VERBS = frozenset({"was", "were", "had", "did", "been"})
+_PRESENT_VERBS = listed(
+    "am is are has have i'm we're they're it's he's she's that's there's i've we've here's you're bin ist sind bist "
+    "soy es son está estoy están suis est sont sou é sono è"
+)
+_NUMERALS = frozenset((*NUMBER_WORDS, *MONTHS, *WEEKDAYS)) - {"may"}
+_ASKS = regex.compile(r"[?\uff1f\u061f\u037e\u055e\u1367]\W*$")
+_SHORTEST_PARTICIPLE = 5
+_YEAR = regex.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+
+_PAST_QUESTION = _phrases(
+    """
+    was, were, did, had, used to, ago, originally, initially, at first, the first, before, earlier, previous,
+    previously, former, formerly, back then, last year, last month, last week, last summer, last winter, last
+    spring, yesterday, war, waren, hatte, hatten, wurde, wurden, damals, früher, zuvor, gab, era, eran, fue, fueron,
+    había, tenía, estaba, vivía, trabajaba, usaba, tocaba, hacía, antes, était, étaient, avait, avant, estava,
+    tinha, aveva, был, была, было, были, раньше, 以前, 当时,
+    那时, 时候, 之前, だっ, だった, 当時, まし, いた, った, 昔は, 昔ど, 昔何, 昔誰, 예전
+    """
+)
+_PRESENT_QUESTION = _phrases(
+    """
+    now, nowadays, currently, current, these days, today, the moment, at present, the end, finally, still, latest,
+    anymore, most recent, most recently, up to, jetzt, derzeit, zurzeit, aktuell, aktuelle, aktuellen, heute,
+    inzwischen, mittlerweile, ahora, actual, actualmente, hoy, maintenant, actuellement, agora, atualmente, adesso,
+    attualmente, сейчас, теперь, 现在, 目前, 如今, 最新, 現在, 最近, 今の, 지금, 현재
+    """
+)
+_AMOUNTS = _phrases(
+    """
+    when, date, how many, how much, how long, how old, how often, how big, how heavy, how high, how far, what time,
+    which day, what day, year, month, version, number, port, price, size, limit, cost, rate, deadline, weigh,
+    maximum, minimum, temperature, wann, wie viele, wie viel, wieviel, cuándo, cuánto, cuánta, cuántos, cuántas,
+    quand, combien, quando, quanto, quanti, когда, сколько, 么时, 多少, いつ, 何時, 何日, いく, 언제, 얼마
+    """
+)
+_PERSONS = listed("who whose whom wer wem wen wessen quién quiénes qui quem chi кто 谁 誰 誰が 谁是 누가")
+
+
+def phrases_of(text: str) -> tuple[str, ...]:
+    """Return the folded words of a text, and each two that stand next to each other."""
+    words = name_words(text)
+    return (*words, *(f"{first} {second}" for first, second in pairwise(words)))
+
+
+def asks_about_present(phrases: Sequence[str], *, as_of: bool) -> bool:
+    """Report whether a question asks how things are: at the moment it names, or now, unless it tells of the past.
+
+    >>> asks_about_present(phrases_of("Where does Ann live?"), as_of=False)
+    True
+    >>> asks_about_present(phrases_of("Where did Ann live?"), as_of=False)
+    False
+    """
+    return as_of or not _PRESENT_QUESTION.isdisjoint(phrases) or _PAST_QUESTION.isdisjoint(phrases)
+
+
+def asks(text: str) -> bool:
+    """Report whether a text ends in a question."""
+    return _ASKS.search(text) is not None
+
+
+def asks_for_amount(phrases: Sequence[str]) -> bool:
+    """Report whether a question asks for a number, a date or a duration."""
+    return not _AMOUNTS.isdisjoint(phrases)
+
+
+def asks_for_person(phrases: Sequence[str]) -> bool:
+    """Report whether a question asks who."""
+    return not _PERSONS.isdisjoint(phrases)
+
+
+def share_of(phrases: Sequence[str], listed: frozenset[str]) -> float:
+    """Return how many of the phrases are listed, as a share of three; more count no more."""
+    return min(sum(phrase in listed for phrase in phrases), 3) / 3
+
+
+def tense(phrases: Sequence[str]) -> float:
+    """Return how much a text speaks of the past rather than of the present, -1 to 1."""
+    past = sum(word in _PAST_VERBS or _is_participle(word) for word in phrases)
+    present = sum(word in _PRESENT_VERBS for word in phrases)
+    return (past - present) / (past + present + 1)
+
+
+def _is_participle(word: str) -> bool:
+    return len(word) >= _SHORTEST_PARTICIPLE and word.endswith("ed") and " " not in word
+
+
+def has_number(text: str, phrases: Sequence[str]) -> bool:
+    """Report whether a text has a digit, or a word for a number, a day or a month."""
+    return any(char.isdigit() for char in text) or not _NUMERALS.isdisjoint(phrases)
+
+
+def names_year_before(text: str, year: int) -> bool:
+    """Report whether a text names a year before another."""
+    return any(int(found) < year for found in _YEAR.findall(text))
+
+
+def content_stems(phrases: Sequence[str]) -> Iterator[str]:
+    """Yield the first five letters of each word that is no English function word, which most of its forms share."""
+    return (word[:5] for word in phrases if " " not in word and word not in FUNCTION_WORDS)

@@ -1,0 +1,105 @@
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from lamina.core.queries import FusedHit, Memory
+from lamina.core.tiers import Tier
+from lamina.policies.ranking.present_order import order_for_present
+from lamina.text.standing import asks_about_present, phrases_of
+
+FIRST = datetime(2026, 1, 5, 9, tzinfo=UTC)
+LATE_WINS = {"late": 1.0}
+
+
+def hit(text: str, days: int, *, tier: Tier = Tier.SESSIONS, name: str = "Ann") -> FusedHit:
+    memory = Memory(UUID(int=days), tier, "message", text, FIRST + timedelta(days=days), name=name, source="user")
+    return FusedHit(memory, 1.0, {})
+
+
+def days_of(hits: tuple[FusedHit, ...]) -> list[int]:
+    return [hit.memory.id.int for hit in hits]
+
+
+HITS = (hit("I live in Paris", 1), hit("We moved to Berlin", 30), hit("Rain again", 20))
+
+
+def test_a_question_about_the_present_has_the_weightiest_statement_first() -> None:
+    ordered = order_for_present(HITS, "Where does Ann live?", as_of=False, weights=LATE_WINS)
+
+    assert days_of(ordered) == [30, 20, 1]
+
+
+@pytest.mark.parametrize(
+    "question", ["Where did Ann live?", "Wo hat Ann damals gewohnt?", "Ann moved", "アンは昔どこに住んでいた?"]
+)
+def test_a_question_about_the_past_and_a_text_that_asks_nothing_leave_the_order(question: str) -> None:
+    assert order_for_present(HITS, question, as_of=False, weights=LATE_WINS) == HITS
+
+
+def test_a_question_as_of_a_moment_asks_of_the_state_at_that_moment() -> None:
+    assert days_of(order_for_present(HITS, "Where did Ann live?", as_of=True, weights=LATE_WINS)) == [30, 20, 1]
+
+
+def test_documents_keep_their_places_and_hits_behind_the_tenth_too() -> None:
+    passage = hit("Paris is a city", 99, tier=Tier.DOCUMENTS)
+    many = (HITS[0], passage, *(hit("talk", day) for day in range(100, 112)))
+
+    ordered = order_for_present(many, "Where does Ann live now?", as_of=False, weights=LATE_WINS)
+
+    assert ordered[1] is passage
+    assert days_of(ordered[:10]) == [107, 99, 106, 105, 104, 103, 102, 101, 100, 1]
+    assert ordered[10:] == many[10:]
+
+
+@pytest.mark.parametrize(
+    ("held", "holds", "question"),
+    [
+        ("Our build is on Jenkins.", "We switched: it runs on Buildkite now.", "What does the build run on?"),
+        ("My phone number ends in 17.", "I changed my number, it ends in 44 from today.", "How does Ann's number end?"),
+        ("The gala is on 3 June.", "Update: the gala was postponed to 9 July.", "When is the gala?"),
+        ("Der Server steht in Ulm.", "Der Server steht jetzt in Kassel, wir sind umgezogen.", "Wo steht der Server?"),
+    ],
+)  # fmt: skip
+def test_the_packaged_weights_put_what_was_said_of_a_change_first(held: str, holds: str, question: str) -> None:
+    hits = (hit(held, 1), hit(holds, 60), hit("Lovely weather for a walk", 30))
+
+    ordered = days_of(order_for_present(hits, question, as_of=False))
+
+    assert ordered.index(60) < ordered.index(1)
+
+
+@pytest.mark.parametrize(
+    "misleading",
+    [
+        "What if we moved the build to Buildkite? I dreamt of it.",
+        "In 2019, at my old job, the build ran on Buildkite, before we had anything else.",
+    ],
+)
+def test_the_packaged_weights_are_not_misled_by_a_dream_or_a_memory_of_an_older_time(misleading: str) -> None:
+    hits = (hit("Our build runs on Jenkins, with four agents.", 1), hit(misleading, 60))
+
+    assert days_of(order_for_present(hits, "What does Ann's build run on?", as_of=False)) == [1, 60]
+
+
+def test_hits_of_one_moment_and_empty_texts_have_finite_scores() -> None:
+    same = tuple(hit("", 1) for _ in range(3))
+
+    with np.errstate(all="raise"):
+        assert order_for_present(same, "?", as_of=False) == same
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Which editor does Ann use these days?", True),
+        ("What was the first editor of Ann?", False),
+        ("What did Ann finally choose?", True),
+        ("¿Dónde vive Ana?", True),
+        ("¿Dónde vivía Ana?", False),
+        ("彼は今どこに住んでいますか?", True),
+    ],
+)
+def test_a_question_tells_whether_it_is_about_the_present(question: str, expected: bool) -> None:
+    assert asks_about_present(phrases_of(question), as_of=False) is expected
