@@ -15,8 +15,9 @@ import regex
 
 from lamina.text.folding import UNSEEN, fold
 from lamina.text.normal_forms import nfc, nfkc
+from lamina.text.symbols import asked_symbols, character_words, held_symbols
 
-WORDS_VERSION = 2
+WORDS_VERSION = 3
 """Raised with every change of :func:`index_words`: indexes of an earlier version are built anew."""
 # Han, kana, bopomofo and hangul write words without (reliable) spaces; their runs become bigrams.
 # Combining marks belong to the letter before them: vowel signs do not end a word.
@@ -50,7 +51,8 @@ def index_words(text: str) -> list[str]:
 
     Runs of a script without spaces are also held by their single characters, and those of South-East Asia by pairs of
     characters, so that a word within such a run is found. A word with an invisible mark in it is held whole and
-    in its parts.
+    in its parts. Emoji and signs have words of their own; a text that shows neither words nor symbols is held by its
+    characters.
 
     >>> index_words("黑猫 Zu\u00adcker")
     ['黑猫', 'zucker', '黑', '猫', 'zu', 'cker']
@@ -71,7 +73,8 @@ def parts_of_words(text: str, folded: str) -> list[str]:
     if UNSEEN.search(text):
         whole = set(_words_of(folded))
         parts += [word for word in _words_of(fold(UNSEEN.sub(" ", text))) if word not in whole]
-    return parts
+    parts += held_symbols(text, folded)
+    return parts or ([] if _words_of(folded) else character_words(folded))
 
 
 def question_words(text: str) -> list[str]:
@@ -83,13 +86,15 @@ def question_words(text: str) -> list[str]:
     folded = fold(text)
     found = [asked for word in _words_of(folded) for asked in _asked(word)]
     # In Japanese, an ideograph between kana is mostly a word.
-    return found + [match.group() for match in _LONE_HAN.finditer(folded)]
+    found += [match.group() for match in _LONE_HAN.finditer(folded)]
+    return found + asked_symbols(text, folded) or character_words(folded)
 
 
 def compared_words(text: str) -> list[str]:
     """Return the words of a question that is compared word by word with an indexed text, as many as that has."""
-    runs = _UNSPACED_RUN.finditer(fold(text))
-    return question_words(text) + [character for run in runs for character in _characters(run.group())]
+    folded, asked = fold(text), question_words(text)
+    characters = [char for run in _UNSPACED_RUN.finditer(folded) for char in _characters(run.group())]
+    return asked + characters + [word for word in held_symbols(text, folded) if word not in asked]
 
 
 def _asked(word: str) -> Iterator[str]:

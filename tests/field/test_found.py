@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import AsyncIterator
+from importlib.resources import files
 from typing import Any
 
 import httpx
@@ -13,6 +14,7 @@ from lamina.embedded import EmbeddedPostgres
 from lamina.models.batching import BatchingEmbedder
 from lamina.models.hashing import HashingModel
 from lamina.text.folding import fold
+from lamina.text.words import WORDS_VERSION, index_words, question_words
 from tests.support.application import Application, running, settings_for
 from tests.support.databases import new_database
 from tests.support.embedders import WritesOnly
@@ -57,6 +59,86 @@ async def test_a_word_is_found_in_every_tier_within_unspaced_text_and_in_other_s
         assert not any("unrelated" in hit["content"] for hit in found)
 
 
+SYMBOLS = [
+    ("🦊", "🦊"),
+    ("our 🦊 sleeps", "🦊"),
+    ("well done👍", "👍"),
+    ("👍🏽 done", "👍"),
+    ("👍 done", "👍🏽"),
+    ("👩🏿‍💻 at work", "👩‍💻"),
+    ("👨‍👩‍👧 on a trip", "👨‍👩‍👧"),
+    ("👨‍👩‍👧 on a trip", "👧"),
+    ("office 🇯🇵", "🇯🇵"),
+    ("they won 🏴󠁧󠁢󠁥󠁮󠁧󠁿", "🏴󠁧󠁢󠁥󠁮󠁧󠁿"),
+    ("press 5️⃣", "5️⃣"),
+    ("press #️⃣", "#⃣"),
+    ("❤️ it", "❤"),
+    ("paid in ₿", "₿"),
+    ("A → B", "→"),
+    ("¯\\_(ツ)_/¯", "ツ"),
+    ("猫", "猫"),
+    ("𓀀", "𓀀"),
+    ("?!", "!?"),
+    ("…", "…"),
+]
+STRANGERS = "🐻 👎 👨‍🍳 🇩🇪 🏴 1️⃣ 💙 ¥ ← 犬 𓁐 unrelated"
+
+
+@pytest.mark.parametrize(("text", "question"), SYMBOLS)
+async def test_a_symbol_is_found_by_itself_in_every_tier(worded: Application, text: str, question: str) -> None:
+    client = worded.client()
+    await write_everywhere(client, text)
+    await write_everywhere(client, STRANGERS)
+    await worded.indexed()
+
+    for tier in ("sessions", "notes", "documents", "procedures"):
+        found = await search(client, question, tiers=[tier])
+        assert [fold(text) in fold(hit["content"]) for hit in found] == [True], tier
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("🦊", "🐻"),
+        ("🇩🇪", "🇪🇩"),
+        ("🇩🇪", "🇩🇰"),
+        ("1️⃣", "2️⃣"),
+        ("👨‍👩‍👧", "👨‍👩‍👦"),
+        ("€", "$ 5"),
+        ("?", "!"),
+        ("👍🏽", "👎🏽"),
+        ("🏴󠁧󠁢󠁥󠁮󠁧󠁿", "🏴󠁧󠁢󠁳󠁣󠁴󠁿"),
+    ],
+)
+def test_different_symbols_have_different_words(one: str, other: str) -> None:
+    assert not set(question_words(one)) & set(index_words(other))
+
+
+async def test_a_lone_symbol_puts_the_note_that_is_it_first(semantic: Application) -> None:
+    client = semantic.client()
+    for content in ("The fox is red.", "🐻", "A letter came.", "🦊", "猫", "🐺", "Foxes sleep by day 🌞", "犬", "?"):
+        await client.post("/v1/notes", json={"content": content})
+    await semantic.indexed()
+
+    for symbol in ("🦊", "🐻", "猫", "犬", "?"):
+        assert (await search(client, symbol, tiers=["notes"]))[0]["content"] == symbol
+        assert (await search(client, symbol))[0]["content"] == symbol
+
+
+async def test_texts_with_symbols_of_an_earlier_release_are_marked_for_renewal(alone: Application) -> None:
+    contents = {"🦊": True, "paid in ₿": True, "?!": True, "press 1️⃣": True, "plain words, 5 °": True}
+    contents |= {"It’s «plain» – 5 £ less?": True, "naïve Ünïcode": False, "Просто слова.": False, "黑猫。": False}
+    for content in contents:
+        await alone.client().post("/v1/notes", json={"content": content})
+    migration = files("lamina.stores.postgres") / "migrations" / "0027_symbols.sql"
+    with psycopg.connect(alone.url) as connection:
+        connection.execute("DELETE FROM stale_words")
+        connection.execute(migration.read_bytes())
+        rows = connection.execute("SELECT content FROM notes JOIN stale_words USING (id)").fetchall()
+
+    assert {content for (content,) in rows} == {content for content, is_marked in contents.items() if is_marked}
+
+
 async def test_the_words_of_an_earlier_release_are_renewed_in_the_background(alone: Application) -> None:
     client = alone.client()
     text = "我昨天看见一只黑猫 Donau\u00addampfschiff"
@@ -91,7 +173,7 @@ async def test_an_index_with_the_words_of_an_earlier_release_is_built_anew_besid
         ordered = connection.execute("SELECT build > 0, words_version FROM projection_stores").fetchone()
     await alone.indexed()
 
-    assert ordered == (True, 2)
+    assert ordered == (True, WORDS_VERSION)
     assert await search(client, "猫", tiers=["notes"])
     with psycopg.connect(alone.url) as connection:
         assert connection.execute("SELECT building_until FROM projection_stores").fetchone() == (None,)

@@ -29,7 +29,9 @@ SETTINGS = MeilisearchSettings(url="http://words:7700")
         ("order 84-213-77", ["order", "84-213-77"]),
         ("今日は成語 しりとり", ["今日は成語", "しりとり"]),
         ('"', []),
-        ("--- ... 🎉", []),
+        ("--- ... 🎉", ["🎉"]),
+        ("thanks🎉 to 👨‍👩‍👧", ["thanks", "🎉", "👨‍👩‍👧"]),
+        ("... ?", ["...", "?"]),
         (" ".join(f"word{number}" for number in range(30)), [f"word{number}" for number in range(10)]),
     ],
 )

@@ -22,6 +22,7 @@ from lamina.stores.index.meilisearch.filters import DIALECT, Expression
 from lamina.stores.index.ports import ChunkHit
 from lamina.text.english import FUNCTION_WORDS
 from lamina.text.folding import fold
+from lamina.text.symbols import asked_symbols, with_symbols_apart
 from lamina.text.words import name_words, question_words
 
 # Meilisearch looks at the first ten words of a question.
@@ -38,10 +39,11 @@ def search_terms(text: str) -> list[str]:
 
     It reads quoted words as a phrase, and a word after a dash as unwanted: both marks are left out.
     """
-    parts = dict.fromkeys(part.lstrip(_DASHES) for part in _QUOTES.sub(" ", text).split())
-    terms = [part for part in parts if name_words(part)]
-    content_terms = [part for part in terms if not FUNCTION_WORDS.issuperset(name_words(part))]
-    return (content_terms or terms)[:MAX_TERMS]
+    parts = dict.fromkeys(part.lstrip(_DASHES) for part in with_symbols_apart(_QUOTES.sub(" ", text)).split())
+    said = {part: [*name_words(part), *asked_symbols(part, fold(part))] for part in parts if part}
+    terms = [part for part, words in said.items() if words]
+    content_terms = [part for part in terms if not FUNCTION_WORDS.issuperset(said[part])]
+    return (content_terms or terms or list(said))[:MAX_TERMS]  # Marks alone are asked for by their characters.
 
 
 @dataclass(frozen=True, slots=True)
