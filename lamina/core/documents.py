@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
+import regex
+
 from lamina.core.media_types import TEXT
 from lamina.core.memories import MAX_SOURCE_CHARS, Metadata, MetadataLimit, as_utc, clean_metadata, clean_tags
 from lamina.text.hygiene import clean, clean_name, clean_text, is_blank
@@ -13,6 +15,11 @@ from lamina.text.words import content_hash
 
 MAX_TITLE_CHARS = 500
 OPENING_CHARS = 120
+# Ends with a full stop, of any script; "Washington D.C." has fewer words, and a title may be a question.
+_IS_SENTENCE = regex.compile(
+    r"(?:[\p{Sentence_Terminal}--[.!?\u061f\u203c\u2047-\u2049\uff01\uff1f]]|(?:\S++\s++){2,}\S*\.)[\p{Pe}\p{Pf}\"'”]*+$",
+    regex.VERSION1,
+)
 DEFAULT_MEDIA_TYPE = TEXT
 
 
@@ -167,6 +174,12 @@ class Document:
         """Return the text of each passage that is embedded and indexed."""
         return tuple(passage_text(self.title, span.heading, self.passage(span)) for span in self.passages)
 
+    def name(self) -> str | None:
+        """Return the title, unless it is the first sentence of a text that has none: nobody looks for that name."""
+        line = _first_line(self.content)
+        is_invented = self.title == opening(self.content)
+        return None if is_invented and (len(line) > OPENING_CHARS or _IS_SENTENCE.search(line)) else self.title
+
     def passage(self, span: Span) -> str:
         """Return a passage as it is shown: rows of a table after its head."""
         content = self.content[span.start : span.end]
@@ -209,11 +222,14 @@ def _opens(text: str, words: str) -> bool:
 
 def opening(text: str) -> str:
     """Return the first line that says something, cut at a word to 120 characters."""
-    line = next(line for line in text.splitlines() if not is_blank(line))
-    squeezed = " ".join(line.split())
-    if len(squeezed) <= OPENING_CHARS:
-        return squeezed
-    return squeezed[: OPENING_CHARS + 1].rsplit(" ", maxsplit=1)[0][:OPENING_CHARS]
+    line = _first_line(text)
+    if len(line) <= OPENING_CHARS:
+        return line
+    return line[: OPENING_CHARS + 1].rsplit(" ", maxsplit=1)[0][:OPENING_CHARS]
+
+
+def _first_line(text: str) -> str:
+    return " ".join(next(line for line in text.splitlines() if not is_blank(line)).split())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Write documents: parse, split, embed, then one transaction."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -32,7 +32,7 @@ from lamina.stores.postgres.documents import (
     find_documents,
     put_document,
 )
-from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.epochs import bump_epoch, read_epoch
 from lamina.stores.postgres.idempotency import Once
 from lamina.stores.postgres.outbox import enqueue_entries, outbox_entries
 from lamina.text.hygiene import composed
@@ -102,8 +102,8 @@ class _ChangedMeanwhileError(Exception):
 class DocumentRecorder:
     """Writes documents: each is stored, replaced and deleted as a whole.
 
-    No connection is held while a document is parsed or a model works; a document that the scope holds
-    already is not embedded again.
+    No connection is held while a document is parsed or a model works. What the scope holds already is not embedded
+    again: neither an equal document, nor the equal passages of a changed one.
 
     Args:
         pool: Connections to Postgres.
@@ -180,6 +180,8 @@ class DocumentRecorder:
     ) -> RecordedDocuments:
         """Store documents, each in place of the scope's one of its key; return the results in their order.
 
+        Equal documents are left as they are: nothing is written for them, and the epoch stays.
+
         Args:
             scope: Where they belong.
             documents: The documents.
@@ -192,15 +194,21 @@ class DocumentRecorder:
         """
         known = await self._documents.find(scope, [document.key for document in documents])
         hashes = {key: item.content_hash for key, item in known.items()}
-        # Equal documents are not embedded again; the transaction looks once more.
-        news = [document for document in documents if hashes.get(composed(document.key)) != document.content_hash()]
+        # Equal documents are not embedded again; the transaction looks again. Of several with one key the last stays.
+        changed = {
+            composed(document.key)
+            for document in documents
+            if hashes.get(composed(document.key)) != document.content_hash()
+        }
+        news = [document for document in documents if composed(document.key) in changed]
         field = "content" if len(documents) == 1 else "documents"
         await self._budget.check([document.content for document in news], field)
         try:
-            return await self._put(scope, documents, news, once, witness)
+            replaced = [document for document in news if composed(document.key) in known]
+            return await self._put(scope, documents, news, replaced, once, witness)
         except _ChangedMeanwhileError:
             # What was left out as unchanged is embedded now, too.
-            return await self._put(scope, documents, documents, once, witness)
+            return await self._put(scope, documents, documents, documents, once, witness)
 
     async def delete(self, tenant: str, id_: UUID) -> None:
         """Delete a document with all its passages; they leave every index.
@@ -223,11 +231,13 @@ class DocumentRecorder:
         scope: Scope,
         documents: Sequence[Document],
         news: Sequence[Document],
+        replaced: Sequence[Document],
         once: Once | None,
         witness: str | None,
     ) -> RecordedDocuments:
         now = self._clock()
-        prepared, links = await self._prepared(scope, news, now, witness)
+        known = await self._documents.embedded(scope, replaced, self._generation) if replaced else {}
+        prepared, links = await self._prepared(scope, news, now, witness, known)
         by_document = {id(item.document): item for item in prepared}
         batch = _Batch(documents, [by_document.get(id(document)) for document in documents], links)
         return await write_once(
@@ -235,21 +245,26 @@ class DocumentRecorder:
         )
 
     async def _prepared(
-        self, scope: Scope, documents: Sequence[Document], now: datetime, witness: str | None
+        self,
+        scope: Scope,
+        documents: Sequence[Document],
+        now: datetime,
+        witness: str | None,
+        known: Mapping[str, tuple[Chunk, ...]],
     ) -> tuple[list[PreparedDocument], PreparedLinks]:
-        """Read and embed documents; the names in them are embedded with their passages."""
+        """Read documents and embed what is not known yet; the names in them are embedded with their passages."""
         ids = [[new_id() for _ in document.passages] for document in documents]
         draft = await self._linker.draft(
             [item for pair in zip(documents, ids, strict=True) for item in _passage_texts(*pair, scope, now, witness)],
             Extraction(),
         )
         texts = [document.texts() for document in documents]
-        chunks = await self._embed([*(text for of_document in texts for text in of_document), *draft.new_names()])
-        count = sum(map(len, ids))
-        rest = iter(chunks)
-        embedded = [[next(rest) for _ in of_document] for of_document in texts]
+        new = [text for text in dict.fromkeys(text for found in texts for text in found) if text not in known]
+        chunks = await self._embed([*new, *draft.new_names()])
+        of_text = {**known, **dict(zip(new, chunks, strict=False))}
+        embedded = [[of_text[text] for text in found] for found in texts]
         prepared = await asyncio.to_thread(lambda: list(map(_prepare, documents, ids, texts, embedded)))
-        return prepared, self._linker.complete(draft, chunks[count:])
+        return prepared, self._linker.complete(draft, chunks[len(new) :])
 
     async def _embed(self, texts: Sequence[str]) -> list[tuple[Chunk, ...]]:
         found: list[tuple[Chunk, ...]] = []
@@ -260,32 +275,48 @@ class DocumentRecorder:
 
     async def _write(self, connection: Connection, scope: Scope, batch: _Batch, now: datetime) -> RecordedDocuments:
         put: dict[int, DocumentResult] = {}
+        unchanged = [place for place, prepared in enumerate(batch.prepared) if prepared is None]
+        put |= await _find_unchanged(connection, scope, {place: batch.documents[place] for place in unchanged})
         # By key, so that two writers of the same documents seldom deadlock.
         for place in sorted(range(len(batch.documents)), key=lambda place: batch.documents[place].key):
-            put[place] = await self._write_one(connection, scope, batch, place, now)
-        gone = [id_ for item in put.values() for id_ in item.deleted]
-        new = [id_ for item in put.values() for id_ in item.new if id_ not in set(gone)]
-        unlinked = await self._linker.forget(connection, gone)
-        linked = await self._linker.write(connection, scope, batch.links, set(new))
-        entries = [*outbox_entries("documents", [*gone, *new]), *outbox_entries("graph", [*unlinked, *linked])]
-        await enqueue_entries(connection, entries)
-        results = (put[place] for place in range(len(batch.documents)))
+            if prepared := batch.prepared[place]:
+                put[place] = await put_document(connection, scope, prepared, self._generation, now)
+        results = [put[place] for place in range(len(batch.documents))]
         recorded = tuple(
             RecordedDocument(item.id, item.key, item.status, item.version, item.passages) for item in results
         )
-        is_news = any(item.status != "existed" for item in put.values())
-        return RecordedDocuments(recorded, await bump_epoch(connection, scope, teaches=is_news))
+        if all(item.status == "existed" for item in results):
+            return RecordedDocuments(recorded, await read_epoch(connection, scope))
+        gone = [id_ for item in results for id_ in item.deleted]
+        new = {id_ for item in results for id_ in item.new}.difference(gone)
+        unlinked = await self._linker.forget(connection, gone)
+        linked = await self._linker.write(connection, scope, batch.links, new)
+        entries = [
+            *outbox_entries("documents", [*gone, *sorted(new)]),
+            *outbox_entries("graph", [*unlinked, *linked]),
+        ]
+        await enqueue_entries(connection, entries)
+        return RecordedDocuments(recorded, await bump_epoch(connection, scope, teaches=True))
 
-    async def _write_one(
-        self, connection: Connection, scope: Scope, batch: _Batch, place: int, now: datetime
-    ) -> DocumentResult:
-        prepared, document = batch.prepared[place], batch.documents[place]
-        if prepared is not None:
-            return await put_document(connection, scope, prepared, self._generation, now)
-        known = (await find_documents(connection, scope, [document.key])).get(composed(document.key))
-        if known is None or known.content_hash != document.content_hash():
+
+async def _find_unchanged(
+    connection: Connection, scope: Scope, documents: Mapping[int, Document]
+) -> dict[int, DocumentResult]:
+    """Return the results of documents that the scope holds already, by their places.
+
+    Raises:
+        _ChangedMeanwhileError: If one is another one now, or gone.
+    """
+    if not documents:
+        return {}
+    known = await find_documents(connection, scope, [document.key for document in documents.values()])
+    results: dict[int, DocumentResult] = {}
+    for place, document in documents.items():
+        stored = known.get(composed(document.key))
+        if stored is None or stored.content_hash != document.content_hash():
             raise _ChangedMeanwhileError
-        return DocumentResult(known.id, document.key, "existed", known.version, known.passages)
+        results[place] = DocumentResult(stored.id, document.key, "existed", stored.version, stored.passages)
+    return results
 
 
 def _prepare(
@@ -303,7 +334,7 @@ def _prepare(
 def _passage_texts(
     document: Document, ids: Sequence[UUID], scope: Scope, now: datetime, witness: str | None
 ) -> Iterator[MemoryText]:
-    seen_at, source, title = document.event_at or now, document.source, document.title
+    seen_at, source, title = document.event_at or now, document.source, document.name()
     for id_, span in zip(ids, document.passages, strict=True):
         text = document.passage(span)
         yield MemoryText(id_, Tier.DOCUMENTS, text, source, scope.user, seen_at, title, witness=witness)

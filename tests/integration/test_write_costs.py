@@ -189,3 +189,102 @@ async def test_a_name_that_is_seen_an_hour_later_is_seen_then(app: Application) 
 
     seen = rows(app, "SELECT first_seen_at, last_seen_at FROM entities WHERE name = 'Bob Lee'")
     assert [[moment.astimezone(UTC).hour for moment in row] for row in seen] == [[8, 10]]
+
+
+WRITTEN = ("documents", "passages", "passage_chunks", "entities", "memory_links", "outbox", "epochs")
+STATE = "SELECT xmin::text, ctid::text FROM {} ORDER BY ctid"
+PARTS = [f"# Part {place}\n{'The keeper of lamp ' + str(place) + ' wrote a page. ' * 30}" for place in range(6)]
+
+
+def state_of(app: Application) -> list[list[tuple[Any, ...]]]:
+    return [rows(app, STATE.format(table)) for table in WRITTEN]
+
+
+@pytest.mark.parametrize("as_batch", [False, True])
+async def test_a_document_that_is_sent_again_unchanged_writes_nothing(
+    app: Application, embedder: CountingEmbedder, tap: Wiretap, as_batch: bool
+) -> None:
+    documents = [{"key": key, "content": "\n\n".join(PARTS), "media_type": "text/markdown"} for key in ("a", "b")]
+    path, body = ("/v1/documents/batch", {"documents": documents}) if as_batch else ("/v1/documents", documents[0])
+    first = await send(app, "POST", path, body)
+    before, asked = state_of(app), len(embedder.calls)
+    tap.take()
+
+    again = await send(app, "POST", path, body)
+
+    assert [item["status"] for item in again.get("results", [again])] == ["existed"] * (2 if as_batch else 1)
+    assert again.get("epoch") == first.get("epoch")
+    assert len(embedder.calls) == asked
+    assert state_of(app) == before
+    assert tap.take() <= 4
+
+
+async def test_a_document_that_is_changed_in_a_part_has_only_that_embedded(
+    app: Application, embedder: CountingEmbedder
+) -> None:
+    texts = [*PARTS]
+    document = {"key": "log", "title": "Lamps", "media_type": "text/markdown"}
+    await send(app, "POST", "/v1/documents", document | {"content": "\n\n".join(texts)})
+    vectors = rows(
+        app, "SELECT embedding::text FROM passage_chunks c JOIN passages p ON p.id = passage_id ORDER BY position"
+    )
+    texts[3] = texts[3].replace("lamp 3", "lantern 3")
+
+    put = await send(app, "POST", "/v1/documents", document | {"content": "\n\n".join(texts)})
+
+    assert (put["status"], put["passages"]) == ("replaced", 6)
+    (new,) = embedder.calls[1]
+    assert "lantern 3" in new
+    after = rows(
+        app, "SELECT embedding::text FROM passage_chunks c JOIN passages p ON p.id = passage_id ORDER BY position"
+    )
+    assert [place for place in range(6) if vectors[place] != after[place]] == [3]
+
+
+async def test_of_several_documents_with_one_key_the_last_stays(app: Application) -> None:
+    await send(app, "POST", "/v1/documents", {"key": "a", "content": "Olm"})
+    contents = ("Newt", "Olm", "Axolotl", "Olm")
+
+    put = await send(
+        app, "POST", "/v1/documents/batch", {"documents": [{"key": "a", "content": content} for content in contents]}
+    )
+
+    assert [item["status"] for item in put["results"]] == ["replaced"] * 4
+    assert rows(app, "SELECT content FROM passages") == [("Olm",)]
+
+
+@pytest.mark.parametrize(
+    ("content", "names"),
+    [
+        ("The lease of the flat ends in May.\nIt was signed by Ann.", 0),
+        ("Der Vertrag endet im Mai. Ann hat ihn unterschrieben.", 0),
+        ("水星很小。\n它没有卫星", 0),
+        ("यह ठीक है।", 0),
+        ("A line that nobody ended and that goes on and on " * 4, 0),
+        ("Lease of the flat\n\nIt ends in May.", 1),
+        ("Washington D.C.\n\nA city.", 1),
+        ("Who is afraid of the wolf?\n\nA play.", 1),
+    ],
+)
+async def test_the_first_sentence_of_an_untitled_document_is_no_name(
+    app: Application, content: str, names: int
+) -> None:
+    await send(app, "POST", "/v1/documents", {"content": content})
+
+    assert rows(app, "SELECT count(*) FROM entities") == [(names,)]
+
+
+async def test_a_title_that_was_given_is_a_name_also_if_it_is_a_sentence(app: Application) -> None:
+    await send(app, "POST", "/v1/documents", {"content": "It ends in May.", "title": "The lease of the flat ends."})
+
+    assert rows(app, "SELECT name FROM entities") == [("The lease of the flat ends.",)]
+
+
+async def test_a_long_document_is_written_in_order(app: Application) -> None:
+    texts = [f"# Part {place}\n" + f"Lamp {place} was lit by its keeper. " * 20 for place in range(230)]
+
+    put = await send(app, "POST", "/v1/documents", {"content": "\n\n".join(texts), "media_type": "text/markdown"})
+
+    stored = rows(app, "SELECT position, heading FROM passages ORDER BY position")
+    assert stored == [(place + 1, f"Part {place}") for place in range(put["passages"])]
+    assert put["passages"] == len(texts)

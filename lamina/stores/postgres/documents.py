@@ -1,11 +1,13 @@
 """Documents and their passages."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
+import numpy as np
 from psycopg.rows import DictRow
 from psycopg.types.json import Json
 
@@ -18,7 +20,7 @@ from lamina.core.tiers import Tier
 from lamina.errors import Conflict, NotFound
 from lamina.stores.postgres.connection import Connection, Pool, connect, read_rows, scope_parameters
 from lamina.stores.postgres.filters import Columns, apply_filters, place_parameters, query_parameters
-from lamina.stores.postgres.messages import chunk_parameters
+from lamina.stores.postgres.messages import chunk_columns
 from lamina.stores.postgres.note_rows import chunk_embeddings, chunk_texts
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tier_rows import (
@@ -45,6 +47,7 @@ COLUMNS: Columns = {
     FilterField.CONFIDENCE: "1.0",
     FilterField.IMPORTANCE: "0.5",
 }
+PASSAGES_AT_ONCE = 100
 Status = Literal["created", "replaced", "existed"]
 
 
@@ -123,7 +126,7 @@ async def put_document(
     if written is None:
         existing = (await find_documents(connection, scope, [document.key]))[composed(document.key)]
         return DocumentResult(existing.id, document.key, "existed", existing.version, existing.passages)
-    deleted = await _delete_passages(connection, written["id"])
+    deleted = await _delete_passages(connection, written["id"]) if written["version"] > 1 else ()
     await _insert_passages(connection, scope, written["id"], prepared, generation)
     return DocumentResult(
         id=written["id"],
@@ -162,35 +165,32 @@ async def _delete_passages(connection: Connection, document: UUID) -> tuple[UUID
 async def _insert_passages(
     connection: Connection, scope: Scope, document: UUID, prepared: PreparedDocument, generation: int
 ) -> None:
-    ids = scope_parameters(scope)
-    async with connection.cursor() as cursor:
-        await cursor.executemany(
-            QUERIES["insert_passage"],
-            [
-                ids | _passage_columns(passage, prepared.document) | {"document_id": document, "position": position}
-                for position, passage in enumerate(prepared.passages, start=1)
-            ],
-        )
-        await cursor.executemany(
-            QUERIES["insert_passage_chunk"],
-            [
-                ids | chunk_parameters(place, chunk, generation) | {"id": passage.id, "words": passage.words[place]}
-                for passage in prepared.passages
-                for place, chunk in enumerate(passage.chunks)
-            ],
+    placed = list(enumerate(prepared.passages, start=1))
+    # In parts: the arrays of a long document take the time of many requests to write.
+    for start in range(0, len(placed), PASSAGES_AT_ONCE):
+        part = placed[start : start + PASSAGES_AT_ONCE]
+        values = _passage_columns(prepared.document, part) | _chunk_columns([item for _, item in part], generation)
+        await connection.execute(
+            QUERIES["insert_passages"], {**scope_parameters(scope), "document_id": document, **values}
         )
 
 
-def _passage_columns(passage: PreparedPassage, document: Document) -> dict[str, Any]:
-    span = passage.span
+def _passage_columns(document: Document, placed: Sequence[tuple[int, PreparedPassage]]) -> dict[str, list[Any]]:
+    spans = [passage.span for _, passage in placed]
     return {
-        "id": passage.id,
-        "content": document.passage(span),
-        "heading": span.heading,
-        "page": span.page,
-        "text_start": span.start,
-        "text_end": span.end,
+        "ids": [passage.id for _, passage in placed],
+        "positions": [position for position, _ in placed],
+        "contents": [document.passage(span) for span in spans],
+        "headings": [span.heading for span in spans],
+        "pages": [span.page for span in spans],
+        "text_starts": [span.start for span in spans],
+        "text_ends": [span.end for span in spans],
     }
+
+
+def _chunk_columns(passages: Sequence[PreparedPassage], generation: int) -> dict[str, Any]:
+    chunks = chunk_columns({passage.id: passage.chunks for passage in passages}, generation)
+    return chunks | {"words": [words for passage in passages for words in passage.words]}
 
 
 async def delete_document(connection: Connection, tenant: str, id_: UUID) -> tuple[Scope, tuple[UUID, ...]]:
@@ -222,6 +222,25 @@ class Documents:
         """Return the documents that a scope has under these keys, by their composed keys."""
         async with connect(self._pool) as connection:
             return await find_documents(connection, scope, keys)
+
+    async def embedded(
+        self, scope: Scope, documents: Sequence[Document], generation: int
+    ) -> dict[str, tuple[Chunk, ...]]:
+        """Return the chunks of the documents' texts that a scope has already under the same keys, by text."""
+        contents = {document.passage(span) for document in documents for span in document.passages}
+        parameters = {
+            **scope_parameters(scope),
+            "generation": generation,
+            "keys": [composed(document.key) for document in documents],
+            "hashes": [hashlib.sha256(content.encode()).digest() for content in contents],
+        }
+        found: dict[UUID, tuple[str, tuple[Chunk, ...]]] = {}
+        async with connect(self._pool) as connection:
+            async for row in await connection.execute(QUERIES["find_embedded_passages"], parameters):
+                text, chunks = found.get(row["id"], (_text(row), ()))
+                vector = np.asarray(row["embedding"].to_numpy(), dtype=np.float32).tobytes()
+                found[row["id"]] = text, (*chunks, Chunk(row["text_start"], row["text_end"], vector))
+        return dict(found.values())
 
     async def get(self, tenant: str, id_: UUID, *, with_content: bool = True) -> StoredDocument:
         """Return the document.

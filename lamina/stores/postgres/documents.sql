@@ -28,21 +28,37 @@ RETURNING id, version
 DELETE FROM passages WHERE document_id = %(id)s
 RETURNING id
 
--- name: insert_passage
-INSERT INTO passages (
-    id, document_id, position, content, tenant, workspace, namespace, user_id, heading, page, text_start, text_end
-) VALUES (
-    %(id)s, %(document_id)s, %(position)s, %(content)s, %(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s,
-    %(heading)s, %(page)s, %(text_start)s, %(text_end)s
-)
+-- name: find_embedded_passages
+-- The passages of documents whose text is one of these, chunk by chunk, with their vectors.
+SELECT p.id, d.title, p.heading, p.content, c.text_start, c.text_end, c.embedding
+FROM documents d
+JOIN passages p ON p.document_id = d.id
+JOIN passage_chunks c ON c.passage_id = p.id AND c.generation = %(generation)s
+WHERE d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(namespace)s
+  AND d.user_id IS NOT DISTINCT FROM %(user_id)s AND d.key = ANY(%(keys)s)
+  AND sha256_of(p.content) = ANY(%(hashes)s)
+ORDER BY p.id, c.chunk
 
--- name: insert_passage_chunk
+-- name: insert_passages
+-- Passages of one document with their chunks.
+WITH added AS (
+    INSERT INTO passages (
+        id, document_id, position, content, tenant, workspace, namespace, user_id, heading, page, text_start, text_end
+    )
+    SELECT t.id, %(document_id)s, t.position, t.content, %(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s,
+           t.heading, t.page, t.text_start, t.text_end
+    FROM unnest(%(ids)s::uuid[], %(positions)s::int[], %(contents)s::text[], %(headings)s::text[], %(pages)s::int[],
+                %(text_starts)s::int[], %(text_ends)s::int[])
+         AS t (id, position, content, heading, page, text_start, text_end)
+)
 INSERT INTO passage_chunks (
     passage_id, chunk, text_start, text_end, tenant, workspace, namespace, user_id, tsv, generation, embedding
-) VALUES (
-    %(id)s, %(chunk)s, %(text_start)s, %(text_end)s, %(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s,
-    to_tsvector('lamina', %(words)s), %(generation)s, %(embedding)s
 )
+SELECT c.id, c.chunk, c.text_start, c.text_end, %(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s,
+       to_tsvector('lamina', c.words), %(generation)s, c.embedding
+FROM unnest(%(chunk_ids)s::uuid[], %(chunks)s::int[], %(starts)s::int[], %(ends)s::int[], %(words)s::text[],
+            %(embeddings)s::vector[])
+     AS c (id, chunk, text_start, text_end, words, embedding)
 
 -- name: lock_document
 SELECT workspace, namespace FROM documents WHERE id = %(id)s AND tenant = %(tenant)s

@@ -30,6 +30,12 @@ async def bump_epoch(connection: Connection, scope: Scope, *, teaches: bool = Fa
     return int(row["epoch"]) if row else 0
 
 
+async def read_epoch(connection: Connection, scope: Scope) -> int:
+    """Return the epoch of the scope's namespace, after a write that changed nothing."""
+    row = await (await connection.execute(QUERIES["read_epoch"], scope_parameters(scope))).fetchone()
+    return int(row["epoch"]) if row else 0
+
+
 async def bump_workspace_epochs(connection: Connection, tenant: str, workspace: str, agent: str | None = None) -> None:
     """Raise the epochs of a workspace and all its namespaces, and end the responses of an agent, or of all.
 

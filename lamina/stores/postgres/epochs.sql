@@ -13,6 +13,9 @@ SET epoch = e.epoch + 1, outbox_seq = greatest(e.outbox_seq, excluded.outbox_seq
     taught_at = CASE WHEN %(teaches)s THEN clock_timestamp() ELSE e.taught_at END
 RETURNING epoch
 
+-- name: read_epoch
+SELECT epoch FROM epochs WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+
 -- name: end_responses
 -- A write of an agent makes its responses stale, one without an agent those of all agents; it counts as a write of
 -- the workspace.
