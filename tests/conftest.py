@@ -24,8 +24,10 @@ from tests.support.databases import TEMPLATE, drop_database, make_template, new_
 from tests.support.effort import IS_LONG
 from tests.support.embedders import WritesOnly
 from tests.support.schedule import FilesAndRay, needs_ray
-from tests.support.scratch import new_folder
+from tests.support.scratch import new_folder, use_memory_disk
 from tests.support.servers import GivenPostgres, UnsyncedPostgres
+
+use_memory_disk()  # Before the first of them is made.
 
 CANCELLATIONS = 20
 hypothesis.settings.register_profile("short", max_examples=30, deadline=None)
