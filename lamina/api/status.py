@@ -8,7 +8,10 @@ from lamina.api.fields import Output
 class ModelOut(Output):
     """The embedding model as one process runs it."""
 
-    model: str = Field(description="Its name; vectors of another name are never compared with its own.")
+    model: str = Field(
+        description="Its name; vectors of another name are never compared with its own. "
+        "Only an admin sees the folder of one that is none of a hub."
+    )
     dimension: int = Field(description="Length of its vectors.")
     runtime: str = Field(description="onnx, torch or hashing.")
     precision: str = Field(description="Type in which it computes.")

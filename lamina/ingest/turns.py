@@ -197,7 +197,7 @@ class Recorder:
             self._pool,
             once,
             _TURN,
-            lambda connection: self._write_turn(connection, scope, turn, now, is_verified=is_verified),
+            lambda connection: self._write_turn(connection, scope, turn, now, is_verified=is_verified, witness=witness),
         )
 
     async def _prepare(
@@ -226,13 +226,20 @@ class Recorder:
         return chunks[: len(texts)], self._linker.complete(draft, chunks[len(texts) :])
 
     async def _write_turn(
-        self, connection: Connection, scope: Scope, turn: PreparedTurn, now: datetime, *, is_verified: bool
+        self,
+        connection: Connection,
+        scope: Scope,
+        turn: PreparedTurn,
+        now: datetime,
+        *,
+        is_verified: bool,
+        witness: str | None,
     ) -> RecordedTurn:
         appended = await append_messages(connection, scope, turn.messages, self._generation, now)
         new = {item.id for item in appended if not item.existed}
         sources = {f"message:{id_}" for id_ in new}
         drawn = [item for item in turn.notes if item.note.source in sources]
-        notes, entries = await self._put(connection, scope, drawn, now)
+        notes, entries = await self._put(connection, scope, drawn, now, witness)
         # A turn that is sent again has no new message: it must not overwrite later values of the profile.
         facts = [item for item in turn.statements if item.source in sources] if scope.user is not None else []
         write = ProfileWrite(self._kept_versions.of_profile, is_verified)
@@ -246,14 +253,16 @@ class Recorder:
         return RecordedTurn(tuple(appended), tuple(notes), (profile.version or None) if profile else None, epoch)
 
     async def _put(
-        self, connection: Connection, scope: Scope, notes: Sequence[PreparedNote], now: datetime
+        self, connection: Connection, scope: Scope, notes: Sequence[PreparedNote], now: datetime, witness: str | None
     ) -> tuple[list[NoteResult], list[OutboxEntry]]:
         """Store the notes; return the results, and the entries of all notes that changed, for the caller to enqueue."""
         if not notes:
             return [], []
         hashes = [item.note.content_hash() for item in notes]
         expired = await self._unlink(connection, await delete_expired(connection, scope, hashes, now))
-        put = await put_notes(connection, scope, notes, self._generation, now, min_cosine=self._near_duplicate)
+        put = await put_notes(
+            connection, scope, notes, self._generation, now, min_cosine=self._near_duplicate, witness=witness
+        )
         fresh = outbox_entries("notes", (note.id for note in put if not note.existed))
         raised = note_entries(dict.fromkeys(note.id for note in put if note.merged))
         return put, [*expired, *fresh, *raised]
@@ -280,7 +289,7 @@ class Recorder:
         prepared, links = await self._prepare_notes(scope, [(new_id(), note) for note in cleaned], now, witness)
 
         async def write(connection: Connection) -> RecordedNotes:
-            put, entries = await self._put(connection, scope, prepared, now)
+            put, entries = await self._put(connection, scope, prepared, now, witness)
             fresh = {note.id for note in put if not note.existed}
             await derive_notes(connection, scope, [item for item in prepared if item.id in fresh])
             nodes = await self._linker.write(connection, scope, links, fresh)

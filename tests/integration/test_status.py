@@ -1,8 +1,12 @@
 """The service says how it runs its embedding model."""
 
+from dataclasses import replace
 from pathlib import Path
 
-from lamina.core.ports import Model
+import pytest
+
+from lamina.core.ports import Model, ModelReport
+from lamina.core.principals import KeyRole
 from lamina.models.hashing import HashingModel
 from tests.support.application import running, settings_for
 
@@ -40,3 +44,31 @@ async def test_an_embedder_that_does_not_answer_is_unavailable(database: str, tm
 
 async def _never() -> None:
     raise TimeoutError
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("/srv/models/our-minilm", "our-minilm"),
+        ("../models/our-minilm", "our-minilm"),
+        ("~/our-minilm", "our-minilm"),
+        ("a/b/our-minilm", "our-minilm"),
+        (r"C:\models\our-minilm", "our-minilm"),
+        ("sentence-transformers/all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2"),
+        ("all-MiniLM-L6-v2", "all-MiniLM-L6-v2"),
+    ],
+)
+async def test_only_an_admin_sees_the_folder_of_a_model(database: str, tmp_path: Path, name: str, shown: str) -> None:
+    model = HashingModel()
+
+    async def report() -> ModelReport:
+        return replace(model.report, model=name)
+
+    async with running(settings_for(database, tmp_path), database, model, follow=False) as app:
+        object.__setattr__(app.services, "report_model", report)
+        answers = [
+            await app.client(app.new_key(app.tenant, role)).get("/v1/status")
+            for role in (KeyRole.READER, KeyRole.WRITER, KeyRole.ADMIN)
+        ]
+
+    assert [answer.json()["model"]["model"] for answer in answers] == [shown, shown, name]

@@ -351,3 +351,40 @@ async def test_with_a_note_goes_what_its_witnesses_said(application: Application
 
     assert len(ids) == 1
     assert before > stored(application)["Ann works_at Initech"] == 0.7
+
+
+@pytest.mark.parametrize("as_batch", [False, True])
+async def test_one_key_raises_the_importance_of_a_note_once_however_often_it_says_it_again(
+    semantic: Application, as_batch: bool
+) -> None:
+    again = ["I enjoy green tea", "I love green tea", "I really like green tea"] * 5
+    client = semantic.client()
+    await client.post("/v1/notes", json={"content": "I like green tea", "importance": 0.5})
+
+    if as_batch:
+        assert (await client.post("/v1/notes/batch", json={"notes": again})).is_success
+    else:
+        for number, text in enumerate(again):
+            assert (await client.post("/v1/notes", json={"content": text, "agent": f"agent {number}"})).is_success
+    after_one = await importance_of_the_only_note(semantic)
+    for number in range(3):
+        other = semantic.client(semantic.new_key(semantic.tenant))
+        await other.post("/v1/notes", json={"content": again[number]})
+
+    assert after_one == pytest.approx(0.55)
+    assert await importance_of_the_only_note(semantic) == pytest.approx(1 - 0.5 * 0.9**4)
+
+
+async def test_what_a_key_states_itself_of_a_note_counts_as_stated(semantic: Application) -> None:
+    client = semantic.client()
+    for importance in (0.5, 0.5, 0.7, 0.6):
+        text = "I like green tea" if importance == 0.5 else "I love green tea"
+        await client.post("/v1/notes", json={"content": text, "importance": importance})
+    await client.post("/v1/notes", json={"content": "I enjoy green tea", "importance": 0.9})
+
+    assert await importance_of_the_only_note(semantic) == pytest.approx(0.9)
+
+
+async def importance_of_the_only_note(app: Application) -> float:
+    (note,) = (await app.client().get("/v1/notes")).json()["notes"]
+    return float(note["importance"])

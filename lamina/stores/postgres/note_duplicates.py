@@ -28,6 +28,8 @@ ANONYMOUS = "api"
 MANY = 16
 PAGE = 100
 RAISED_BY = 0.1
+MOST_WITNESSES = 32
+"""Of a note, whose saying it again raises its importance: it is 0.98 by then, from 0.5."""
 Result = TypeVar("Result")
 
 
@@ -36,7 +38,8 @@ class Original:
     """A note that a later one may repeat: a stored one, or a new one before it.
 
     Args:
-        importance: Raised by the notes before in this batch.
+        importance: Raised, if notes of this batch repeat it.
+        stated: The most that it and these notes state themselves.
         is_stored: Whether it is in Postgres.
         expires_at: When it expires; ``None`` means never.
     """
@@ -49,6 +52,7 @@ class Original:
     metadata: Mapping[str, Any]
     is_stored: bool
     expires_at: datetime | None = None
+    stated: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,7 @@ async def put_notes(
     now: datetime,
     *,
     min_cosine: float,
+    witness: str | None = None,
 ) -> list[NoteResult]:
     """Store the notes that the scope does not have yet, neither word for word nor in other words.
 
@@ -86,6 +91,7 @@ async def put_notes(
         generation: The active generation of vectors.
         now: The time of writing.
         min_cosine: The least cosine of near-duplicates; 1 compares nothing.
+        witness: Who vouches for the notes; each raises the importance of an original once.
     """
     if min_cosine >= 1:
         return await insert_notes(connection, scope, prepared, generation, now)
@@ -98,7 +104,7 @@ async def put_notes(
     else:
         repeated = find_restatements(fresh, stored, min_cosine=min_cosine)
     originals = [item.original for item in repeated.values()]
-    present = await _raise(connection, [item for item in originals if item.is_stored], now)
+    present = await _raise(connection, [item for item in originals if item.is_stored], now, witness)
     absent = {item.id for item in originals if item.is_stored} - present
     merged = {id_: item for id_, item in repeated.items() if item.original.id not in absent}
     raised = {item.original.id: item.original.importance for item in merged.values()}
@@ -134,7 +140,7 @@ def find_restatements(
             difference = _difference(item.note, match, cosine, min_cosine)
             if difference is not None:
                 again[item.id] = match.id, difference
-                originals[match.id] = _raised(originals.get(match.id, match), item.note)
+                originals[match.id] = _raised(originals.get(match.id, match), match.importance, item.note)
                 break
     return {id_: Restatement(originals[original], difference) for id_, (original, difference) in again.items()}
 
@@ -152,11 +158,15 @@ def _difference(note: Note, original: Original, cosine: float, min_cosine: float
     return difference_of_statements(composed(note.content), composed(original.content))
 
 
-def _raised(original: Original, note: Note) -> Original:
-    """Raise the importance of a repeated original; the same source counts once, however often it repeats it."""
-    is_same_source = note.source == original.source and note.source != ANONYMOUS
-    importance = original.importance if is_same_source else raised_importance(original.importance, note.importance)
-    return replace(original, importance=importance)
+def _raised(original: Original, before: float, note: Note) -> Original:
+    """Raise the importance of a repeated original, from the one before; its own source raises nothing.
+
+    A batch has one witness, so that it raises once, however many of its notes repeat the original.
+    """
+    if note.source == original.source and note.source != ANONYMOUS:
+        return original
+    stated = max(original.stated, before, note.importance)
+    return replace(original, importance=raised_importance(before, stated), stated=stated)
 
 
 def raised_importance(importance: float, other: float) -> float:
@@ -216,12 +226,22 @@ async def _nearest(
     return found
 
 
-async def _raise(connection: Connection, originals: Iterable[Original], now: datetime) -> set[UUID]:
+async def _raise(
+    connection: Connection, originals: Iterable[Original], now: datetime, witness: str | None
+) -> set[UUID]:
     """Write the importance of stored originals; return those that still exist."""
-    given = sorted({item.id: item.importance for item in originals}.items())
+    distinct = {item.id: item for item in originals}
+    given = [distinct[id_] for id_ in sorted(distinct)]
     if not given:
         return set()
-    parameters = {"ids": [id_ for id_, _ in given], "importances": [importance for _, importance in given], "now": now}
+    parameters = {
+        "ids": [item.id for item in given],
+        "importances": [item.importance for item in given],
+        "stated": [item.stated for item in given],
+        "witness": witness,
+        "most_witnesses": MOST_WITNESSES,
+        "now": now,
+    }
     cursor = await connection.execute(QUERIES["raise_importance"], parameters)
     return {row["id"] async for row in cursor}
 

@@ -22,12 +22,20 @@ WHERE near.cosine >= %(min_cosine)s AND near.text_start = 0 AND near.text_end = 
 ORDER BY asked.item, near.cosine DESC, near.id
 
 -- name: raise_importance
--- A repeated note counts as used now.
+-- A repeated note counts as used now. Each witness raises its importance once; after that the note counts as stated.
 UPDATE notes n
-SET importance = greatest(n.importance, raised.importance), updated_at = %(now)s,
-    last_hit_at = greatest(n.last_hit_at, %(now)s), weight = 1
+SET importance = greatest(
+        n.importance,
+        CASE WHEN %(witness)s::text = ANY(n.raised_by) OR cardinality(n.raised_by) >= %(most_witnesses)s
+            THEN raised.stated ELSE raised.importance END),
+    raised_by = CASE
+        WHEN %(witness)s::text IS NULL OR %(witness)s::text = ANY(n.raised_by)
+            OR cardinality(n.raised_by) >= %(most_witnesses)s
+        THEN n.raised_by ELSE n.raised_by || %(witness)s::text END,
+    updated_at = %(now)s, last_hit_at = greatest(n.last_hit_at, %(now)s), weight = 1
 FROM (
-    SELECT id, importance FROM unnest(%(ids)s::uuid[], %(importances)s::float8[]) AS given (id, importance)
+    SELECT id, importance, stated
+    FROM unnest(%(ids)s::uuid[], %(importances)s::float8[], %(stated)s::float8[]) AS given (id, importance, stated)
 ) raised
 WHERE n.id = raised.id AND n.deleted_at IS NULL
   AND (n.expires_at IS NULL OR n.expires_at > statement_timestamp())
