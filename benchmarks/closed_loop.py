@@ -26,13 +26,13 @@ class RequestResult:
     Args:
         elapsed_ms: From its first attempt to the end, with the waits between attempts.
         refusals: How often the service was too busy and told when to come again.
-        has_failed: Whether it ended with an error.
+        failure: The error with which it ended; empty if it was answered.
         is_degraded: Whether the answer lacked a source.
     """
 
     elapsed_ms: float
     refusals: int = 0
-    has_failed: bool = False
+    failure: str = ""
     is_degraded: bool = False
 
 
@@ -46,7 +46,7 @@ class LoadResult:
     @property
     def answered(self) -> int:
         """How many requests were answered."""
-        return sum(not request.has_failed for request in self.requests)
+        return sum(not request.failure for request in self.requests)
 
     def figures(self) -> dict[str, float]:
         """Return throughput, percentiles and counts.
@@ -54,9 +54,9 @@ class LoadResult:
         Raises:
             Unavailable: If nothing was answered.
         """
-        elapsed_ms = [request.elapsed_ms for request in self.requests if not request.has_failed]
+        elapsed_ms = [request.elapsed_ms for request in self.requests if not request.failure]
         if not elapsed_ms:
-            raise Unavailable("lamina", f"all {len(self.requests)} requests failed")
+            raise Unavailable("lamina", f"all {len(self.requests)} requests failed: {self.requests[-1].failure}")
         return {
             "per_s": len(elapsed_ms) / self.elapsed_s,
             **Latencies.of(elapsed_ms).figures(),
@@ -91,8 +91,8 @@ async def send(ask: Ask) -> RequestResult:
     begin, refusals = time.perf_counter(), list[Unavailable]()
     try:
         answer = await accepted(ask, refusals)
-    except LaminaError:
-        return RequestResult((time.perf_counter() - begin) * 1000, len(refusals), has_failed=True)
+    except LaminaError as error:
+        return RequestResult((time.perf_counter() - begin) * 1000, len(refusals), failure=str(error))
     elapsed_ms = (time.perf_counter() - begin) * 1000
     return RequestResult(elapsed_ms, len(refusals), is_degraded=bool(answer.get("degraded")))
 

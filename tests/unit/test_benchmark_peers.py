@@ -87,7 +87,7 @@ async def test_a_refused_request_is_sent_again_when_the_service_said_and_counted
 
     found = await send(answering(busy, busy, {"results": [], "degraded": ["graph"]}))
 
-    assert (found.refusals, found.has_failed, found.is_degraded) == (2, False, True)
+    assert (found.refusals, found.failure, found.is_degraded) == (2, "", True)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ async def test_only_an_answer_that_says_when_to_come_again_is_a_refusal(error: L
 
     found = await send(answering(error, {"results": []}))
 
-    assert (found.has_failed, found.refusals) == (not expected, int(expected))
+    assert (found.failure, found.refusals) == ("" if expected else str(error), int(expected))
 
 
 async def test_every_client_sends_at_least_one_request() -> None:
@@ -118,14 +118,14 @@ def test_what_is_refused_or_failed_is_counted_beside_what_was_answered() -> None
     requests = (
         RequestResult(10.0),
         RequestResult(30.0, refusals=2, is_degraded=True),
-        RequestResult(99.0, refusals=1, has_failed=True),
+        RequestResult(99.0, refusals=1, failure="gone"),
     )
 
     found = LoadResult(requests, 4.0).figures()
 
     assert (found["per_s"], found["p50_ms"], found["max_ms"]) == (0.5, 20.0, 30.0)
     assert (found["failed"], found["degraded"], found["refused"]) == (1, 1, 3)
-    with pytest.raises(Unavailable, match="all 1 requests failed"):
+    with pytest.raises(Unavailable, match="all 1 requests failed: gone"):
         LoadResult(requests[2:], 1.0).figures()
 
 
@@ -149,7 +149,7 @@ def test_what_each_part_took_is_the_difference_of_two_readings() -> None:
 
 
 def test_processors_are_told_for_each_answer() -> None:
-    requests = (RequestResult(1.0), RequestResult(1.0), RequestResult(1.0, has_failed=True))
+    requests = (RequestResult(1.0), RequestResult(1.0), RequestResult(1.0, failure="gone"))
 
     assert of_each(LoadResult(requests, 1.0), {"postgres": 0.01, "ray": 0.03}) == {
         "cpu_ms": pytest.approx(20.0),
