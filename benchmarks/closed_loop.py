@@ -1,7 +1,9 @@
 """Clients that each send one request after another, and what became of the requests."""
 
 import asyncio
+import math
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
@@ -49,21 +51,19 @@ class LoadResult:
         return sum(not request.failure for request in self.requests)
 
     def figures(self) -> dict[str, float]:
-        """Return throughput, percentiles and counts.
-
-        Raises:
-            Unavailable: If nothing was answered.
-        """
+        """Return throughput, percentiles and counts; the percentiles are infinite if nothing was answered."""
         elapsed_ms = [request.elapsed_ms for request in self.requests if not request.failure]
-        if not elapsed_ms:
-            raise Unavailable("lamina", f"all {len(self.requests)} requests failed: {self.requests[-1].failure}")
         return {
             "per_s": len(elapsed_ms) / self.elapsed_s,
-            **Latencies.of(elapsed_ms).figures(),
+            **(Latencies.of(elapsed_ms) if elapsed_ms else Latencies(*[math.inf] * 4)).figures(),
             "failed": len(self.requests) - len(elapsed_ms),
             "degraded": sum(request.is_degraded for request in self.requests),
             "refused": sum(request.refusals for request in self.requests),
         }
+
+    def failures(self) -> Counter[str]:
+        """Return the errors of requests that failed, with their numbers."""
+        return Counter(request.failure for request in self.requests if request.failure)
 
 
 async def send_in_turn(asks: Sequence[Ask], seconds: float) -> LoadResult:

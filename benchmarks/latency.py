@@ -12,7 +12,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from benchmarks.closed_loop import WARM_UP_S, Ask, LoadResult, send_in_turn
+from benchmarks.closed_loop import WARM_UP_S, Ask, send_in_turn
 from benchmarks.generated_sentences import Wording
 from benchmarks.many_memories import measure_memories, tables
 from benchmarks.options import DATA_SETS, KeyOption, UrlOption
@@ -21,6 +21,7 @@ from benchmarks.service import Endpoint, service
 from benchmarks.timing import until_indexed
 from lamina.client import AsyncClient
 from lamina.client.calls import Call
+from lamina.errors import Unavailable
 
 NOTES = 1000
 MESSAGES = 1000
@@ -89,8 +90,8 @@ async def _measure(endpoint: Endpoint, workspace: str, count: int, seconds: floa
             await stack.enter_async_context(AsyncClient(*endpoint, scope={"workspace": workspace}))
             for _ in range(count)
         ]
-        live = (await _load(clients, _ask_live, seconds)).figures()
-        search = (await _load(clients, _ask_search, seconds)).figures()
+        live = await _load(clients, _ask_live, seconds)
+        search = await _load(clients, _ask_search, seconds)
     stage(f"{count} clients: {search['per_s']:.0f} searches a second")
     return {
         "search": search,
@@ -108,10 +109,17 @@ async def _ask_search(client: AsyncClient, wording: Wording) -> Json:
     return await client.search(wording.question(), cache=False)
 
 
-async def _load(clients: list[AsyncClient], request: Request, seconds: float) -> LoadResult:
-    """Let every client send requests for a while, after a second that does not count."""
+async def _load(clients: list[AsyncClient], request: Request, seconds: float) -> dict[str, float]:
+    """Let every client send requests for a while, after a second that does not count.
+
+    Raises:
+        Unavailable: If nothing was answered.
+    """
     await send_in_turn(_asks(clients, request, SEED + 1), WARM_UP_S)
-    return await send_in_turn(_asks(clients, request, SEED + 2), seconds)
+    load = await send_in_turn(_asks(clients, request, SEED + 2), seconds)
+    if not load.answered:
+        raise Unavailable("lamina", f"no request was answered: {load.requests[-1].failure}")
+    return load.figures()
 
 
 def _asks(clients: list[AsyncClient], request: Request, seed: int) -> list[Ask]:

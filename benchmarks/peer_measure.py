@@ -1,5 +1,6 @@
 """What is measured of a store of memories on LoCoMo, the same for Lamina and for its peers."""
 
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ WRITERS = 4
 COUNTED_CLIENTS = 16
 """So many clients ask while processors and statements are counted."""
 SEED = 17
+MOST_FAILURES_SHOWN = 3
 
 Json = dict[str, Any]
 Search = Callable[[int, Question], Awaitable[Json]]
@@ -137,12 +139,14 @@ async def measure_asks(asks: Sequence[Ask], seconds: float, meters: Meters) -> J
     parts = spent(cpu_s, meters.cpu_s())
     found = load.figures() | of_each(load, parts)
     if meters.statements is not None and statements is not None:
-        found["statements"] = (meters.statements() - statements) / load.answered
+        found["statements"] = (meters.statements() - statements) / (load.answered or math.inf)
     stage(f"{len(asks)} clients: {found['per_s']:.0f} a second, p50 {found['p50_ms']:.1f} ms")
+    for failure, times in load.failures().most_common(MOST_FAILURES_SHOWN):
+        stage(f"{times} failed: {failure}")
     return found
 
 
 def of_each(load: LoadResult, parts: Mapping[str, float]) -> Json:
     """Return the milliseconds of processors of an answer, in all and by part."""
-    ms = {name: seconds * 1000 / load.answered for name, seconds in parts.items()}
+    ms = {name: seconds * 1000 / (load.answered or math.inf) for name, seconds in parts.items()}
     return {"cpu_ms": sum(ms.values()), "cpu_ms_by_part": ms}

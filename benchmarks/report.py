@@ -1,6 +1,7 @@
 """Output of a benchmark: stages and tables for people, one line of JSON for programs."""
 
 import json
+import math
 import sys
 import time
 from collections.abc import Iterable
@@ -41,8 +42,10 @@ def publish(tables: Iterable[Table], figures: dict[str, Any]) -> None:
 
 
 def rounded(value: Any) -> Any:
-    """Return the figures with four decimals, at any depth."""
+    """Return the figures with four decimals, at any depth; what is infinite or no number is none."""
     match value:
+        case float() if not math.isfinite(value):
+            return None
         case float():
             return round(value, DECIMALS)
         case dict():

@@ -125,8 +125,16 @@ def test_what_is_refused_or_failed_is_counted_beside_what_was_answered() -> None
 
     assert (found["per_s"], found["p50_ms"], found["max_ms"]) == (0.5, 20.0, 30.0)
     assert (found["failed"], found["degraded"], found["refused"]) == (1, 1, 3)
-    with pytest.raises(Unavailable, match="all 1 requests failed: gone"):
-        LoadResult(requests[2:], 1.0).figures()
+    assert LoadResult(requests, 4.0).failures() == {"gone": 1}
+
+
+def test_a_load_without_an_answer_has_no_percentiles_and_no_costs() -> None:
+    load = LoadResult((RequestResult(60_000.0, refusals=50, failure="busy"),), 60.0)
+
+    found = json.loads(json.dumps(rounded(load.figures() | of_each(load, {"postgres": 1.0}))))
+
+    assert (found["per_s"], found["p50_ms"], found["failed"], found["refused"]) == (0.0, None, 1, 50)
+    assert found["cpu_ms"] == 0.0
 
 
 @pytest.mark.parametrize("name", ["postgres", "ray::ServeReplica:lamina:Router", "a (b) c) 1 2 3"])
