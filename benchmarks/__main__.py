@@ -18,6 +18,7 @@ from benchmarks import (
     hostile,
     jobs,
     latency,
+    overload,
     peers,
     retrieval,
     rollout,
@@ -37,6 +38,7 @@ app.command("retrieval")(retrieval.measure)
 app.command("freshness")(freshness.measure)
 app.command("latency")(latency.measure)
 app.command("peers")(peers.measure)
+app.command("overload")(overload.measure)
 app.command("cache")(cache.measure)
 app.command("procedures")(agent_runs.measure)
 app.command("dedup")(dedup.measure)

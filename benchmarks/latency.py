@@ -69,11 +69,12 @@ def measure(
 async def _run(endpoint: Endpoint, clients: tuple[int, ...], seconds: float) -> Json:
     workspace = f"latency-{uuid4().hex[:8]}"
     async with AsyncClient(*endpoint, scope={"workspace": workspace}) as client:
-        await _fill(client)
+        await fill(client)
     return {f"clients_{count}": await _measure(endpoint, workspace, count, seconds) for count in clients}
 
 
-async def _fill(client: AsyncClient) -> None:
+async def fill(client: AsyncClient) -> None:
+    """Write notes and messages, and wait until they are indexed."""
     wording = Wording(np.random.default_rng(SEED))
     for _ in range(0, NOTES, NOTES_PER_REQUEST):
         await client.add_many([wording.statement() for _ in range(NOTES_PER_REQUEST)])

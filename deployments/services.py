@@ -54,6 +54,7 @@ from lamina.wiring.services import (
     DocumentParts,
     ProcedureParts,
     Reads,
+    build_admitted_search,
     build_context_search,
     build_document_parts,
     build_explorer,
@@ -244,7 +245,8 @@ def build_services(
     caches = build_caches(settings, pool, embedder, parts.generation, parts.shards)
     shares = Shares(pool)
     explorer = build_explorer(settings, pool, parts.links, generation)
-    search = build_search(settings, caches.embedder, parts.tiers, generation, shares, StoredMetadata(pool), meter)
+    unbounded = build_search(settings, caches.embedder, parts.tiers, generation, shares, StoredMetadata(pool), meter)
+    search = build_admitted_search(settings, unbounded)
     context = build_context_search(settings, search, reads.profiles, None if parts.links is None else explorer)
     return Services(
         settings=settings,

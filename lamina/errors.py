@@ -129,6 +129,10 @@ class Unavailable(LaminaError):
         return f"{self.part} is not available: {self.reason}; retry in {self.retry_after_s} s"
 
 
+TURN = "turn"
+"""Part of the error of a search that had no place among those that run: whoever repeats it repeats no work."""
+
+
 class Overloaded(Unavailable):
     """A bounded queue is full: nothing was done, retry later."""
 

@@ -378,6 +378,12 @@ class SearchSettings(_Section):
     source_deadline_s: float = Field(1.0, gt=0, description="Seconds after which a source counts as failed.")
     tier_deadline_s: float = Field(1.5, gt=0, description="The same for a whole tier, transport included.")
     embed_deadline_s: float = Field(2.0, gt=0, description="The same for the query's embedding.")
+    max_wait_s: float = Field(
+        1.0,
+        gt=0,
+        description="Longest wait of a search for its turn, in seconds; one that would wait longer is answered 503. "
+        "How many searches run at the same time follows the times that the last ones took.",
+    )
     hit_flush_s: float = Field(1.0, gt=0, description="Seconds for which hits gather before they are counted together.")
     graph_depth: int = Field(3, ge=1, le=MAX_DEPTH, description="Steps along the graph, if a request names no depth.")
     graph_fan_out: int = Field(32, ge=1, description="Links followed from one node, the strongest first.")

@@ -9,6 +9,7 @@ import httpx
 
 from lamina.api.problems import STATUS_OF
 from lamina.errors import (
+    TURN,
     Conflict,
     Forbidden,
     InvalidInput,
@@ -37,6 +38,15 @@ def is_unrouted(response: httpx.Response) -> bool:
     """Report whether a proxy has no route for the path yet: then no replica has seen the request."""
     tells_more = "json" in str(response.headers.get("Content-Type", ""))
     return response.status_code == HTTPStatus.NOT_FOUND and not tells_more
+
+
+def pause_s(response: httpx.Response) -> int | None:
+    """Return the seconds after which to repeat a search that was refused before it began; else ``None``."""
+    if response.status_code != HTTPStatus.SERVICE_UNAVAILABLE:
+        return None
+    fields = _json(response).get("fields")
+    is_refused = isinstance(fields, dict) and fields.get("part") == TURN
+    return _seconds(response.headers.get("Retry-After", "")) if is_refused else None
 
 
 def unreachable(error: httpx.TransportError, url: httpx.URL) -> Unavailable:

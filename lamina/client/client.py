@@ -2,13 +2,14 @@
 
 import asyncio
 import os
+import random
 import time
 from collections.abc import Coroutine
 from typing import Any, Self
 
 import httpx
 
-from lamina.client.answers import is_unrouted, read, unreachable
+from lamina.client.answers import is_unrouted, pause_s, read, unreachable
 from lamina.client.calls import Call, Calls, Json
 from lamina.secret_files import variable_or_file
 
@@ -19,6 +20,9 @@ DEFAULT_TIMEOUT_S = 60.0
 # yet: no replica has seen the request.
 CONNECT_RETRIES = 5
 ROUTE_PAUSE_S = 0.5
+# Retries of a search that was refused because too many ran; those that were refused together do not come back together.
+TURN_RETRIES = 4
+SPREAD = 0.5
 
 
 class Client(Calls[Json, None]):
@@ -59,10 +63,11 @@ class Client(Calls[Json, None]):
     def send(self, call: Call) -> Json:
         """Send a call and return its JSON answer; a `LaminaError` if there is none."""
         response = self._request(call)
-        for _ in range(self._route_retries):
-            if not is_unrouted(response):  # httpx repeats only what did not connect.
+        for retry in range(max(self._route_retries, TURN_RETRIES)):
+            wait_s = _wait_s(response, retry, self._route_retries)
+            if wait_s is None:
                 break
-            time.sleep(ROUTE_PAUSE_S)
+            time.sleep(wait_s)
             response = self._request(call)
         return read(response)
 
@@ -114,10 +119,11 @@ class AsyncClient(Calls[Coroutine[Any, Any, Json], Coroutine[Any, Any, None]]):
     async def send(self, call: Call) -> Json:
         """Send a call and return its JSON answer; a `LaminaError` if there is none."""
         response = await self._request(call)
-        for _ in range(self._route_retries):
-            if not is_unrouted(response):
+        for retry in range(max(self._route_retries, TURN_RETRIES)):
+            wait_s = _wait_s(response, retry, self._route_retries)
+            if wait_s is None:
                 break
-            await asyncio.sleep(ROUTE_PAUSE_S)
+            await asyncio.sleep(wait_s)
             response = await self._request(call)
         return read(response)
 
@@ -131,6 +137,14 @@ class AsyncClient(Calls[Coroutine[Any, Any, Json], Coroutine[Any, Any, None]]):
 
     async def _finish(self, call: Call) -> None:
         await self.send(call)
+
+
+def _wait_s(response: httpx.Response, retry: int, route_retries: int) -> float | None:
+    """Return the seconds after which a call is repeated; ``None`` if its answer stands."""
+    if is_unrouted(response):  # httpx repeats only what did not connect.
+        return ROUTE_PAUSE_S if retry < route_retries else None
+    pause = pause_s(response) if retry < TURN_RETRIES else None
+    return None if pause is None else pause * random.uniform(1, 1 + SPREAD)  # noqa: S311 - no secret
 
 
 def _options(url: str | None, key: str | None, timeout_s: float) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from lamina.core.scope import Scope
 from lamina.core.tiers import Source, Tier
 from lamina.errors import LaminaError
 from lamina.policies.ranking.context_block import BlockFormat, ContextBlock, Extras, build_context
-from lamina.search.fused_search import Search, SearchHints
+from lamina.search.admission import SearchTiers
+from lamina.search.fused_search import SearchHints
 from lamina.stores.postgres.profiles import Profiles
 
 Part = TypeVar("Part")
@@ -75,7 +76,7 @@ class ContextSearch:
 
     def __init__(
         self,
-        search: Search,
+        search: SearchTiers,
         profiles: Profiles,
         hints: Hints | None,
         *,

@@ -28,11 +28,13 @@ from lamina.ingest.parsing.parse import DocumentLimits
 from lamina.ingest.parsing.processes import ReadingLimits
 from lamina.ingest.procedures import ProcedureRecorder
 from lamina.ingest.turns import KeptVersions, Recorder
+from lamina.policies.limits.concurrency import ConcurrencyLimit
 from lamina.policies.ranking.composite import CompositePolicy
 from lamina.policies.ranking.diversity import DiversityPolicy
 from lamina.policies.ranking.fusion import RankingPolicy
 from lamina.policies.ranking.weighted import WeightedPolicy
 from lamina.projections.indexer import Indexer
+from lamina.search.admission import AdmittedSearch, SearchPlaces, SearchTiers
 from lamina.search.context import ContextSearch
 from lamina.search.fused_search import Deadlines, Search
 from lamina.search.graph_explorer import Explorer, NoLinks
@@ -192,7 +194,15 @@ def build_search(
     )
 
 
-def build_context_search(settings: Settings, search: Search, profiles: Profiles, hints: Hints | None) -> ContextSearch:
+def build_admitted_search(settings: Settings, search: Search) -> AdmittedSearch:
+    """Build the admission of a process's searches."""
+    limit = ConcurrencyLimit(settings.serve.router.max_ongoing_requests, settings.search.source_deadline_s / 2)
+    return AdmittedSearch(search, SearchPlaces(limit, settings.search.max_wait_s))
+
+
+def build_context_search(
+    settings: Settings, search: SearchTiers, profiles: Profiles, hints: Hints | None
+) -> ContextSearch:
     """Build the context search over a search."""
     limits = settings.context
     return ContextSearch(
