@@ -1,6 +1,7 @@
 """What the client does while a proxy restarts: it asks again where nothing was seen of the request, and only there."""
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,14 @@ from tests.support.application import Application
 
 OURS = (200, "application/json", b'{"id": "1"}')
 NO_ROUTE = (404, "text/plain", b"Path '/v1/notes' not found.")
+NO_TURN, AWAY = (
+    (
+        503,
+        "application/problem+json",
+        json.dumps({"fields": {"part": part, "reason": "…", "retry_after_s": 1}}).encode(),
+    )
+    for part in ("turn", "postgres")
+)
 MISSING = (404, "application/problem+json", b'{"detail": "note 1 does not exist"}')
 
 
@@ -96,6 +105,35 @@ async def test_both_clients_ask_a_proxy_again_that_has_no_routes_yet() -> None:
 
     assert answer == same == {"id": "1"}
     assert (server.asked, other.asked) == (3, 2)
+
+
+async def test_both_clients_repeat_a_search_that_had_no_turn_after_the_time_that_they_are_told() -> None:
+    began = time.monotonic()
+    with proxy(NO_TURN, OURS) as server:
+        async with AsyncClient(url_of(server), "k") as client:
+            answer = await client.search("where is the key?")
+    with proxy(NO_TURN, OURS) as other, Client(url_of(other), "k") as sync:
+        same = await asyncio.to_thread(sync.search, "where is the key?")
+
+    assert answer == same == {"id": "1"}
+    assert (server.asked, other.asked) == (2, 2)
+    assert time.monotonic() - began >= 2
+
+
+def test_a_search_that_never_has_a_turn_is_refused_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+
+    with proxy(NO_TURN) as server, Client(url_of(server), "k") as client, pytest.raises(Unavailable, match="turn"):
+        client.search("where is the key?")
+
+    assert server.asked == 5
+
+
+def test_what_failed_otherwise_is_not_repeated() -> None:
+    with proxy(AWAY) as server, Client(url_of(server), "k") as client, pytest.raises(Unavailable, match="postgres"):
+        client.search("where is the key?")
+
+    assert server.asked == 1
 
 
 def test_what_has_no_such_route_at_all_is_no_lamina() -> None:
