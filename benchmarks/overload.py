@@ -20,7 +20,7 @@ import typer
 from rich.table import Table
 
 from benchmarks.generated_sentences import Wording
-from benchmarks.latency import SEED, WARM_UP_S, fill
+from benchmarks.latency import SEED, fill
 from benchmarks.options import KeyOption, UrlOption
 from benchmarks.replica_watch import cpu_s, processes
 from benchmarks.report import publish, stage, table
@@ -32,6 +32,7 @@ TIMES = (1, 2, 4)
 TIMEOUT_S = 60.0
 # Those that were refused together do not come back together.
 SPREAD = 0.5
+WARM_UP_S = 1.0
 
 Json = dict[str, Any]
 
