@@ -21,12 +21,16 @@ from lamina.stores.postgres.stale_words import StaleWords
 
 logger = logging.getLogger(__name__)
 FIRST_PAUSE_S = 0.05
+GATHER_S = 0.03
+"""Seconds from one application to the next: a lone change is applied at once, many are applied together."""
 LONGEST_PAUSE_S = 5.0
 # Their sequence numbers are a parameter of every query for further rows, and a crash repeats them.
 MAX_UNFLUSHED = 4096
 CANCEL_STEP_S = 1.0
 LOOK_S = 1.0
 GIVE_UP_EVERY_S = 3600.0
+# Projections of whose rows a part is taken at once, though more wait.
+IN_TURNS = frozenset[ProjectionName]({"cold"})
 # After each time that a build does not take changes; after the last it is given up.
 BUILD_PAUSES_S = (0.1, 0.5, 1.0)
 # A projection that no service has kept for so long takes over everything if it comes back.
@@ -138,11 +142,23 @@ class Indexer:
 
     async def _wake_when_notified(self, connection: Connection) -> None:
         while True:
-            async for _ in connection.notifies(timeout=self._poll_interval_s, stop_after=1):
-                break
-            await AsyncConnectionPool.check_connection(connection)  # a dead connection notifies nobody
+            heard = connection.notifies(timeout=self._poll_interval_s, stop_after=1)
+            payloads = [notification.payload async for notification in heard]
+            if not payloads:
+                await AsyncConnectionPool.check_connection(connection)  # a dead connection notifies nobody
             for follower in self._followers:
-                follower.wake.set()
+                if is_for(follower.name, payloads):
+                    follower.wake.set()
+
+
+def is_for(projection: ProjectionName, payloads: Sequence[str]) -> bool:
+    """Report whether notifications concern a projection.
+
+    Args:
+        projection: The projection.
+        payloads: Each with the names of some, or without one for all; there are none after a timeout, which is for all.
+    """
+    return not payloads or any(not payload or projection in payload.split(",") for payload in payloads)
 
 
 class Follower:
@@ -170,7 +186,7 @@ class Follower:
         batch_size: int,
         flush_interval_s: float,
     ) -> None:
-        self._name = name
+        self.name = name
         self._outbox = outbox
         self._builds = builds
         self._projection = projection
@@ -179,6 +195,7 @@ class Follower:
         self._batch_size = batch_size
         self._flush_interval_s = flush_interval_s
         self._applied: list[int] = []
+        self._applied_at = -GATHER_S
         self._turn = asyncio.Lock()
         self.wake = asyncio.Event()
 
@@ -190,7 +207,7 @@ class Follower:
                 await self._step()
                 pause = FIRST_PAUSE_S
             except Exception as error:  # noqa: BLE001 - the rows stay in the outbox
-                logger.warning("indexer: %s does not take changes, retrying: %s", self._name, error)
+                logger.warning("indexer: %s does not take changes, retrying: %s", self.name, error)
                 await asyncio.sleep(pause)
                 pause = min(LONGEST_PAUSE_S, pause * 2)
 
@@ -203,10 +220,8 @@ class Follower:
             return count
 
     async def _step(self) -> None:
-        # Cleared before the outbox is read: a notification that comes while it is read must not be lost.
-        self.wake.clear()
+        await self._apply_together()
         async with self._turn:
-            await self._apply()
             if not self._applied:
                 await self._look_for_build()
         if not self._applied:
@@ -225,14 +240,21 @@ class Follower:
             with suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await self.wake.wait()
-            self.wake.clear()
-            async with self._turn:
-                await self._apply()
+            await self._apply_together()
+
+    async def _apply_together(self) -> None:
+        """Apply what waits, with what comes right after the last application."""
+        await asyncio.sleep(max(0.0, self._applied_at + GATHER_S - time.monotonic()))
+        # Cleared before the outbox is read: a notification that comes while it is read must not be lost.
+        self.wake.clear()
+        async with self._turn:
+            if await self._apply():
+                self._applied_at = time.monotonic()
 
     async def _apply(self) -> int:
         total = 0
-        while batch := await self._outbox.take(self._name, self._batch_size, self._applied):
-            changes = await self._outbox.changes(self._name, [id_ for _, id_ in batch], [seq for seq, _ in batch])
+        while batch := await self._outbox.take(self.name, self._batch_size, self._applied):
+            changes = await self._outbox.changes(self.name, [id_ for _, id_ in batch], [seq for seq, _ in batch])
             self._beside = await self._store_beside()
             # First the store that searches use: a build that fails must not keep a change from it.
             await self._projection.apply(changes)
@@ -241,6 +263,8 @@ class Follower:
             total += len(batch)
             if len(self._applied) >= MAX_UNFLUSHED:
                 await self._flush()
+            if len(batch) < self._batch_size and self.name not in IN_TURNS:
+                break  # There were no more, and what came meanwhile has woken this follower.
         return total
 
     async def _flush(self) -> None:
@@ -254,7 +278,7 @@ class Follower:
 
     async def _store_beside(self) -> Projection[Any] | None:
         """Return the store that is being built; asked after a batch is taken, so that it misses none of a build."""
-        build = await self._builds.asked(self._name)
+        build = await self._builds.asked(self.name)
         return self._projection.beside(build) if build and isinstance(self._projection, Rebuildable) else None
 
     async def _do_beside(self, act: Callable[[Projection[Any]], Awaitable[None]]) -> None:
@@ -265,17 +289,17 @@ class Follower:
             try:
                 await act(self._beside)
             except Exception as error:  # noqa: BLE001 - whatever it is, it is the build's alone
-                logger.warning("indexer: the build of %s does not take changes: %s", self._name, error)
+                logger.warning("indexer: the build of %s does not take changes: %s", self.name, error)
                 await asyncio.sleep(pause_s)
             else:
                 return
         await self._give_up()
 
     async def _give_up(self) -> None:
-        build = await self._builds.asked(self._name)
+        build = await self._builds.asked(self.name)
         if build is not None:
-            await self._builds.finish(self._name, build)
-            logger.error("indexer: build %s of %s is given up; order it again when its store works", build, self._name)
+            await self._builds.finish(self.name, build)
+            logger.error("indexer: build %s of %s is given up; order it again when its store works", build, self.name)
         self._beside = None
 
     async def _look_for_build(self) -> None:
@@ -286,12 +310,12 @@ class Follower:
             await self._switch_if_full()
 
     async def _switch_if_full(self) -> None:
-        build = await self._builds.full(self._name)
+        build = await self._builds.full(self.name)
         if build is None:
             return
         if isinstance(self._projection, Rebuildable):
             await self._projection.switch(build)
-        await self._builds.finish(self._name, build)
+        await self._builds.finish(self.name, build)
         self._beside = None
 
 

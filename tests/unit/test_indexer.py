@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from lamina.core.ports import Change
-from lamina.projections.indexer import Follower
+from lamina.projections.indexer import Follower, is_for
 
 
 class MemoryOutbox:
@@ -14,12 +14,14 @@ class MemoryOutbox:
     def __init__(self) -> None:
         self.rows: dict[int, UUID] = {}
         self.versions: dict[UUID, int] = {}
+        self.reads = 0
 
     def write(self, number: int, version: int) -> None:
         self.rows[len(self.rows) + 1] = UUID(int=number)
         self.versions[UUID(int=number)] = version
 
     async def take(self, name: str, limit: int, applied: Sequence[int]) -> list[tuple[int, UUID]]:
+        self.reads += 1
         return [row for row in self.rows.items() if row[0] not in applied][:limit]
 
     async def changes(self, name: str, ids: Sequence[UUID], seqs: Sequence[int]) -> list[Change]:
@@ -184,3 +186,42 @@ async def test_a_follower_that_every_write_wakes_looks_for_builds_once_a_while()
     await asyncio.gather(task, return_exceptions=True)
 
     assert builds.looks == 1
+
+
+async def test_changes_that_come_one_after_the_other_are_applied_together() -> None:
+    outbox, projection = MemoryOutbox(), MemoryProjection()
+    following = Follower("notes", outbox, NoBuilds(), projection, batch_size=100, flush_interval_s=30)  # type: ignore[arg-type]
+    task = asyncio.create_task(following.run())
+
+    for number in range(1, 41):
+        outbox.write(number, version=1)
+        following.wake.set()
+        await asyncio.sleep(0)
+    await until(lambda: len(projection.visible) == 40)
+    task.cancel()
+
+    assert outbox.reads <= 3
+
+
+async def test_more_than_a_batch_is_applied_batch_by_batch() -> None:
+    outbox, projection = MemoryOutbox(), MemoryProjection()
+    for number in range(1, 8):
+        outbox.write(number, version=1)
+
+    assert await follower(outbox, projection).drain() == 7
+    assert len(projection.durable) == 7
+
+
+@pytest.mark.parametrize(
+    ("payloads", "is_concerned"),
+    [
+        (["graph,messages"], False),
+        (["graph,notes"], True),
+        (["graph", "notes"], True),
+        (["graph", ""], True),  # An earlier release names none.
+        ([], True),
+        (["notes_of_another_release"], False),
+    ],
+)
+def test_a_notification_wakes_the_projections_that_it_names(payloads: list[str], is_concerned: bool) -> None:
+    assert is_for("notes", payloads) is is_concerned

@@ -55,7 +55,9 @@ async def enqueue_entries(connection: Connection, entries: Sequence[OutboxEntry]
     """Mark memories as changed, inside the transaction that changes them, and wake the indexer at its commit."""
     if entries:
         projections, ids = zip(*entries, strict=True)
-        await connection.execute(QUERIES["enqueue"], {"projections": list(projections), "ids": list(ids)})
+        notified = ",".join(sorted(set(projections)))
+        rows = {"projections": list(projections), "ids": list(ids), "notified": notified}
+        await connection.execute(QUERIES["enqueue"], rows)
 
 
 async def enqueue(connection: Connection, projection: ProjectionName, ids: Sequence[UUID]) -> None:

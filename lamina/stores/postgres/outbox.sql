@@ -1,5 +1,6 @@
 -- name: enqueue
 -- With the namespace of notes for the projection that has an index for each: the note may be gone when it is applied.
+-- The notification names the projections; one without a name, as an earlier release sends, is for all.
 WITH added AS (
     INSERT INTO outbox (projection, memory_id, tenant, workspace, namespace)
     SELECT e.projection, e.id, n.tenant, n.workspace, n.namespace
@@ -9,7 +10,7 @@ WITH added AS (
     ) n ON true
     ORDER BY e.place
 )
-SELECT pg_notify('lamina_outbox', '')
+SELECT pg_notify('lamina_outbox', %(notified)s)
 
 -- name: enqueue_links_to
 -- Notes that are linked to these; each note is linked to a few others at most.
