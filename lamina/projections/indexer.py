@@ -147,8 +147,7 @@ class Indexer:
             if not payloads:
                 await AsyncConnectionPool.check_connection(connection)  # a dead connection notifies nobody
             for follower in self._followers:
-                if is_for(follower.name, payloads):
-                    follower.wake.set()
+                follower.hear(payloads)
 
 
 def is_for(projection: ProjectionName, payloads: Sequence[str]) -> bool:
@@ -186,7 +185,7 @@ class Follower:
         batch_size: int,
         flush_interval_s: float,
     ) -> None:
-        self.name = name
+        self._name = name
         self._outbox = outbox
         self._builds = builds
         self._projection = projection
@@ -199,6 +198,11 @@ class Follower:
         self._turn = asyncio.Lock()
         self.wake = asyncio.Event()
 
+    def hear(self, payloads: Sequence[str]) -> None:
+        """Wake up if one of these notifications concerns the projection."""
+        if is_for(self._name, payloads):
+            self.wake.set()
+
     async def run(self) -> None:
         """Apply changes until cancelled; a projection that fails is tried again, ever more slowly."""
         pause = FIRST_PAUSE_S
@@ -207,7 +211,7 @@ class Follower:
                 await self._step()
                 pause = FIRST_PAUSE_S
             except Exception as error:  # noqa: BLE001 - the rows stay in the outbox
-                logger.warning("indexer: %s does not take changes, retrying: %s", self.name, error)
+                logger.warning("indexer: %s does not take changes, retrying: %s", self._name, error)
                 await asyncio.sleep(pause)
                 pause = min(LONGEST_PAUSE_S, pause * 2)
 
@@ -253,8 +257,8 @@ class Follower:
 
     async def _apply(self) -> int:
         total = 0
-        while batch := await self._outbox.take(self.name, self._batch_size, self._applied):
-            changes = await self._outbox.changes(self.name, [id_ for _, id_ in batch], [seq for seq, _ in batch])
+        while batch := await self._outbox.take(self._name, self._batch_size, self._applied):
+            changes = await self._outbox.changes(self._name, [id_ for _, id_ in batch], [seq for seq, _ in batch])
             self._beside = await self._store_beside()
             # First the store that searches use: a build that fails must not keep a change from it.
             await self._projection.apply(changes)
@@ -263,7 +267,7 @@ class Follower:
             total += len(batch)
             if len(self._applied) >= MAX_UNFLUSHED:
                 await self._flush()
-            if len(batch) < self._batch_size and self.name not in IN_TURNS:
+            if len(batch) < self._batch_size and self._name not in IN_TURNS:
                 break  # There were no more, and what came meanwhile has woken this follower.
         return total
 
@@ -278,7 +282,7 @@ class Follower:
 
     async def _store_beside(self) -> Projection[Any] | None:
         """Return the store that is being built; asked after a batch is taken, so that it misses none of a build."""
-        build = await self._builds.asked(self.name)
+        build = await self._builds.asked(self._name)
         return self._projection.beside(build) if build and isinstance(self._projection, Rebuildable) else None
 
     async def _do_beside(self, act: Callable[[Projection[Any]], Awaitable[None]]) -> None:
@@ -289,17 +293,17 @@ class Follower:
             try:
                 await act(self._beside)
             except Exception as error:  # noqa: BLE001 - whatever it is, it is the build's alone
-                logger.warning("indexer: the build of %s does not take changes: %s", self.name, error)
+                logger.warning("indexer: the build of %s does not take changes: %s", self._name, error)
                 await asyncio.sleep(pause_s)
             else:
                 return
         await self._give_up()
 
     async def _give_up(self) -> None:
-        build = await self._builds.asked(self.name)
+        build = await self._builds.asked(self._name)
         if build is not None:
-            await self._builds.finish(self.name, build)
-            logger.error("indexer: build %s of %s is given up; order it again when its store works", build, self.name)
+            await self._builds.finish(self._name, build)
+            logger.error("indexer: build %s of %s is given up; order it again when its store works", build, self._name)
         self._beside = None
 
     async def _look_for_build(self) -> None:
@@ -310,12 +314,12 @@ class Follower:
             await self._switch_if_full()
 
     async def _switch_if_full(self) -> None:
-        build = await self._builds.full(self.name)
+        build = await self._builds.full(self._name)
         if build is None:
             return
         if isinstance(self._projection, Rebuildable):
             await self._projection.switch(build)
-        await self._builds.finish(self.name, build)
+        await self._builds.finish(self._name, build)
         self._beside = None
 
 
