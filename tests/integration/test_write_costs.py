@@ -155,7 +155,7 @@ async def test_a_turn_that_names_what_is_known_takes_few_statements(app: Applica
 
     await send(app, "POST", "/v1/turns", turn("Bob Lee, Cleo and Dan Ray are at Acme.", "Ann stays with Initech."))
 
-    assert tap.take() <= 13
+    assert len(tap.take()) <= 13
 
 
 @pytest.mark.parametrize("count", [3, 30])
@@ -166,7 +166,7 @@ async def test_new_names_take_no_more_statements_if_there_are_many(app: Applicat
 
     await send(app, "POST", "/v1/turns", turn(*[f"They met {names.split(', ')[place]}." for place in range(count)]))
 
-    assert tap.take() <= 15
+    assert len(tap.take()) <= 15
     assert rows(app, "SELECT count(*) FROM entities WHERE name <> 'Ann'") == [(count,)]
 
 
@@ -216,7 +216,7 @@ async def test_a_document_that_is_sent_again_unchanged_writes_nothing(
     assert again.get("epoch") == first.get("epoch")
     assert len(embedder.calls) == asked
     assert state_of(app) == before
-    assert tap.take() <= 4
+    assert len(tap.take()) <= 4
 
 
 async def test_a_document_that_is_changed_in_a_part_has_only_that_embedded(

@@ -1,47 +1,63 @@
-"""A wire to Postgres that counts the statements on it."""
+"""A wire to Postgres that notes the statements on it."""
 
 import asyncio
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from psycopg.conninfo import conninfo_to_dict
 
 from tests.support.wires import served
 
-SIMPLE, PARSE, EXECUTE = b"Q", b"P", b"E"
-# Of statements with which a pool begins a connection, whenever it needs a further one.
-SET_UP = ("TimeZone", "plan_cache_mode", "set_config", "typname")
+SIMPLE, PARSE, BIND, EXECUTE = b"Q", b"P", b"B", b"E"
 BOUNDS = ("BEGIN", "COMMIT", "ROLLBACK")
+# Of statements with which a pool begins a connection, and of those that are sent now and then whatever is asked.
+OF_ITSELF = ("TimeZone", "plan_cache_mode", "set_config", "typname", "last_used_at", "FROM quotas")
 
 
 @dataclass
 class Wiretap:
-    """The statements that a client sent, each as often as it was executed.
+    """The statements that clients sent, in order.
 
     Args:
         url: Of the database, by the wire.
-        executed: Their number, without those that begin a connection, and begin and end a transaction.
+        texts: Of statements that were executed, without those that come of themselves or bound a transaction.
     """
 
     url: str = ""
-    executed: int = 0
+    texts: list[str] = field(default_factory=list)
 
-    def take(self) -> int:
-        """Return the number of statements since the last call."""
-        taken, self.executed = self.executed, 0
+    def take(self) -> list[str]:
+        """Return the statements since the last call."""
+        taken, self.texts = self.texts, []
         return taken
 
+    def add(self, text: str) -> None:
+        """Note a statement that is executed."""
+        if not text.startswith(BOUNDS) and not any(word in text for word in OF_ITSELF):
+            self.texts.append(text)
+
+
+@dataclass
+class _Session:
+    """Prepared statements of one connection, by name."""
+
+    tap: Wiretap
+    prepared: dict[bytes, str] = field(default_factory=dict)
+    bound: str = ""
+
     def hear(self, kind: bytes, body: bytes) -> None:
-        """Count a message of the client."""
-        if kind == EXECUTE:
-            self.executed += 1
-        elif kind in (SIMPLE, PARSE):
-            text = (body if kind == SIMPLE else body.partition(b"\0")[2]).partition(b"\0")[0].decode()
-            is_left_out = text.startswith(BOUNDS) or any(word in text for word in SET_UP)
-            # An Execute follows a Parse.
-            self.executed += (not is_left_out) if kind == SIMPLE else -is_left_out
+        if kind == SIMPLE:
+            self.tap.add(body.partition(b"\0")[0].decode())
+        elif kind == PARSE:
+            name, text, _ = body.split(b"\0", 2)
+            self.prepared[name] = text.decode()
+        elif kind == BIND:
+            _, name, _ = body.split(b"\0", 2)
+            self.bound = self.prepared[name]
+        elif kind == EXECUTE:
+            self.tap.add(self.bound)
 
 
 @contextmanager
@@ -50,15 +66,16 @@ def wiretapped(url: str) -> Iterator[Wiretap]:
     target, tap = conninfo_to_dict(url), Wiretap()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        session = _Session(tap)
         answers, server = await asyncio.open_unix_connection(f"{target['host']}/.s.PGSQL.5432")
         back = asyncio.create_task(_copy(answers, writer))
         try:
-            kind, startup = b"", await _read(reader)
+            startup = await _read(reader)
             server.write(struct.pack("!I", len(startup) + 4) + startup)
             while True:
                 kind = await reader.readexactly(1)
                 body = await _read(reader)
-                tap.hear(kind, body)
+                session.hear(kind, body)
                 server.write(kind + struct.pack("!I", len(body) + 4) + body)
         finally:
             back.cancel()
