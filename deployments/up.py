@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -161,18 +162,26 @@ def _prepare(settings: Settings, stack: ExitStack, report: Report) -> tuple[Path
     if settings.serve.ha_proxy and not ha_proxy:
         report("HAProxy cannot run here; the Python proxy, which is slower, takes its place")
     os.environ.update(ray_environment(settings, folder, ha_proxy=ha_proxy))
-    stack.callback(_fork_server(folder))
+    stack.callback(_fork_server(folder, report))
     return folder, ha_proxy
 
 
-def _fork_server(folder: Path) -> Callable[[], None]:
-    """Start the process that forks Ray's workers; the returned function ends it."""
+def _fork_server(folder: Path, report: Report) -> Callable[[], None]:
+    """Start the process that forks Ray's workers; the returned function ends it. An end before that is reported."""
     server = fork_server.start(folder, os.environ)
+    is_wanted = threading.Event()
+
+    def watch() -> None:
+        code = server.wait()
+        if not is_wanted.is_set():
+            report(f"the fork server ended with {code}: Ray starts further workers itself, 2 s of CPU and 90 MB each")
 
     def end() -> None:
+        is_wanted.set()
         server.terminate()
         server.wait()
 
+    threading.Thread(target=watch, daemon=True).start()
     return end
 
 

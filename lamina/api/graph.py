@@ -78,7 +78,7 @@ class EntityOut(Output):
     confidence: float = Field(description="How sure it is, 0 to 1.")
     mentions: int = Field(description="How many memories mention it that you may see.")
     first_seen_at: datetime = Field(description="When it was first mentioned, UTC.")
-    last_seen_at: datetime = Field(description="When it was last mentioned, UTC.")
+    last_seen_at: datetime = Field(description="When it was last mentioned, UTC; right to a minute.")
 
 
 class NeighbourOut(Output):

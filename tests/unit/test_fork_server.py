@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from deployments import fork_server, fork_worker
 from deployments.fork_worker import FOLDER, is_plain
+from deployments.up import _fork_server
 from tests.support.scratch import new_folder
 from tests.support.service import ROOT, left_of
 
@@ -184,3 +186,26 @@ def test_the_servers_of_jobs_end_with_the_one_that_made_them() -> None:
         server.wait()
 
         assert left_of([parent]) == []
+
+
+def test_a_fork_server_that_ends_by_itself_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONHOME", "nowhere")
+    said: list[str] = []
+    told = threading.Event()
+
+    with new_folder() as path:
+        end = _fork_server(path, lambda text: (said.append(text), told.set())[0])
+        assert told.wait(60)
+        end()
+
+    (line,) = said
+    assert "Ray starts further workers itself" in line
+
+
+def test_the_end_of_a_fork_server_that_was_asked_to_end_is_not_reported() -> None:
+    said: list[str] = []
+
+    with new_folder() as path:
+        _fork_server(path, said.append)()
+
+    assert said == []
