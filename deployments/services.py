@@ -40,10 +40,10 @@ from lamina.search.context import ContextAnswer, ContextRequest
 from lamina.search.graph_explorer import Explorer, Traversal, TraversalRequest
 from lamina.settings import Settings
 from lamina.stores.postgres.connection import Pool
+from lamina.stores.postgres.found_rows import FoundRows
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.job_runs import JobRuns
 from lamina.stores.postgres.keys import Keys, has_form_of_key, hash_key
-from lamina.stores.postgres.metadata import StoredMetadata
 from lamina.stores.postgres.owners import Owners
 from lamina.stores.postgres.quotas import Quotas
 from lamina.stores.postgres.shares import Shares
@@ -245,7 +245,7 @@ def build_services(
     caches = build_caches(settings, pool, embedder, parts.generation, parts.shards)
     shares = Shares(pool)
     explorer = build_explorer(settings, pool, parts.links, generation)
-    unbounded = build_search(settings, caches.embedder, parts.tiers, generation, shares, StoredMetadata(pool), meter)
+    unbounded = build_search(settings, caches.embedder, parts.tiers, FoundRows(pool), generation, shares, meter)
     search = build_admitted_search(settings, unbounded)
     context = build_context_search(settings, search, reads.profiles, None if parts.links is None else explorer)
     return Services(

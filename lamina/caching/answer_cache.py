@@ -167,7 +167,7 @@ class AnswerCache:
         if keys.graph is not None and keys.graph not in pieces and answer.graph is not None:
             memories = [hit.memory for ranking in answer.graph.values() for hit in ranking]
             if all(memory.expires_at is None for memory in memories):
-                size = ENTRY_BYTES + sum(ENTRY_BYTES + len(memory.content) for memory in memories)
+                size = ENTRY_BYTES * (1 + len(memories))
                 self._caches.keep(CacheEntry(keys.space, keys.graph, answer.graph, size))
 
     async def find_walk(self, request: RequestIdentity, stamp: Stamp) -> SentAnswer | None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 from uuid import UUID
 
 import numpy as np
@@ -14,7 +14,7 @@ from lamina.core.cache_stats import ShardStats, ShardUpdate
 from lamina.core.erasures import Remnant
 from lamina.core.links import FollowedLink, Frontier
 from lamina.core.memories import Chunk, Extraction, Message
-from lamina.core.queries import Failure, Filters, Neighbour, Query, Ranking
+from lamina.core.queries import Failure, Filters, Memory, Neighbour, Query, Ranking, RowRequest
 from lamina.core.scope import Scope
 from lamina.core.sharing import Share
 from lamina.core.tiers import Source, Tier
@@ -166,11 +166,11 @@ class ShareLookup(Protocol):
         ...
 
 
-class MetadataLookup(Protocol):
-    """Read metadata of memories that were found without them."""
+class RowLookup(Protocol):
+    """Reads the memories that leave with an answer."""
 
-    async def metadata_of(self, tenant: str, ids: Mapping[Tier, Sequence[UUID]]) -> Mapping[UUID, dict[str, Any]]:
-        """Return the metadata of the tenant's memories by id; of those that are gone, none.
+    async def rows(self, wanted: Sequence[RowRequest]) -> Mapping[tuple[Tier, UUID], Memory]:
+        """Return the memories that exist still and that their query may see.
 
         Raises:
             Unavailable: If they cannot be read.

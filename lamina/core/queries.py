@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from lamina.core.memories import as_utc
@@ -155,7 +155,8 @@ class Query:
         embedding: Float32 bytes of the unit vector; ``None`` where the embedder did not answer.
         generation: The active embedding generation, whose chunks are searched.
         depth: How many steps the graph is followed; the configured number if not given.
-        late_metadata: Whether large metadata may stay out of the hits, for they are read when the answer is made.
+        late_metadata: Whether large metadata may stay out of the hits: asked by routers of a release before late rows.
+        late_rows: Whether hits may be candidates, whose rows are read when the answer is made.
     """
 
     text: str
@@ -166,10 +167,11 @@ class Query:
     embedding: bytes | None = None
     generation: int = 0
     depth: int | None = None
-    late_metadata: bool = True
+    late_metadata: bool = False
+    late_rows: bool = True
 
     def __setstate__(self, state: Sequence[object]) -> None:
-        """Take over the fields that another process sent; one of an earlier release has no late metadata."""
+        """Take over the fields that another process sent; one of an earlier release reads nothing late."""
         names = [field.name for field in fields(self)]
         missing = [False] * (len(names) - len(state))
         for name, value in zip(names, [*state, *missing], strict=False):
@@ -264,7 +266,7 @@ class Memory:
         title: Of the document that a passage belongs to.
         document: Id of that document.
         position: Which of its passages it is, from 1.
-        metadata: The caller's data; ``None`` while large ones wait in Postgres for the answer.
+        metadata: The caller's data.
         workspace: Where it comes from, if another workspace shares it.
         namespace: Its namespace there, if that is not the default one.
         expires_at: From when on it is seen no more, in UTC; ``None`` means never.
@@ -283,7 +285,7 @@ class Memory:
     name: str | None = None
     ref: str | None = None
     tags: tuple[str, ...] = ()
-    metadata: dict[str, Any] | None = field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)
     source: str | None = None
     last_hit_at: datetime | None = None
     temperature: str = "warm"
@@ -295,17 +297,51 @@ class Memory:
     expires_at: datetime | None = None
 
 
+class Candidate(NamedTuple):
+    """A memory as a source found it: as much of it as ranks it. Its row is read for the answer, if it leaves with it.
+
+    A tuple, for a search makes some hundred of them and processes hand them on.
+
+    Args:
+        id: Of the message, note, procedure or passage.
+        tier: Where it lives.
+        occurred_at: When it was said or happened, in UTC.
+        start: Where the stretch of its text begins that matched.
+        end: Where it ends; ``None`` for all of the text.
+        user: Whose it is; ``None`` if it is shared.
+        last_hit_at: When a search last found it, in UTC, where that is counted.
+        temperature: ``warm`` or ``cold``.
+        expires_at: From when on it is seen no more, in UTC; ``None`` means never.
+        workspace: Where it comes from, if another workspace shares it.
+        namespace: Its namespace there, if that is not the default one.
+    """
+
+    id: UUID
+    tier: Tier
+    occurred_at: datetime
+    start: int = 0
+    end: int | None = None
+    confidence: float = 1.0
+    importance: float = 0.5
+    user: str | None = None
+    last_hit_at: datetime | None = None
+    temperature: str = "warm"
+    expires_at: datetime | None = None
+    workspace: str | None = None
+    namespace: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
     """One place of one source's ranking.
 
     Args:
-        memory: What was found.
+        memory: What was found; facts and entities come whole, for they are short.
         score: 0..1, higher is better.
         raw: The engine's own figures (``cosine``, ``bm25``, ``ts_rank_cd``).
     """
 
-    memory: Memory
+    memory: Memory | Candidate
     score: float
     raw: Mapping[str, float]
 
@@ -320,11 +356,13 @@ class Neighbour:
 
     Args:
         memory: The message, with its best chunk as the excerpt.
-        position: Its place in its session.
+        session: Its conversation.
+        position: Its place there.
         cosine: Similarity of its best chunk; 0 where the query has no vector.
     """
 
-    memory: Memory
+    memory: Candidate
+    session: str
     position: int
     cosine: float
 
@@ -365,6 +403,30 @@ class Placement:
     rank: int
     score: float
     raw: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class RankedHit:
+    """What was found, with its fused score (0..1) and where each source placed it."""
+
+    memory: Memory | Candidate
+    score: float
+    placements: Mapping[Source, Placement]
+
+
+@dataclass(frozen=True, slots=True)
+class RowRequest:
+    """Memories of a tier whose rows are wanted.
+
+    Args:
+        tier: Their tier.
+        query: What must see them still.
+        found: The memories.
+    """
+
+    tier: Tier
+    query: Query
+    found: tuple[Candidate, ...]
 
 
 @dataclass(frozen=True, slots=True)

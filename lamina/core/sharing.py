@@ -7,7 +7,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from lamina.core.memories import as_utc, clean_tags
-from lamina.core.queries import Failure, Memory, Query, Ranking, best_hits
+from lamina.core.queries import Candidate, Failure, Memory, Query, Ranking, best_hits
 from lamina.core.scope import DEFAULT_NAMESPACE
 from lamina.core.tiers import TIER_OF_SEGMENT, Segment, Source, Tier
 from lamina.errors import InvalidInput
@@ -72,6 +72,12 @@ class ForeignQuery:
     tier: Tier
     query: Query
 
+    @property
+    def origin(self) -> tuple[str, str | None]:
+        """Return the workspace and the namespace that its hits show, the default namespace being none."""
+        scope = self.query.scope
+        return scope.workspace, None if scope.namespace == DEFAULT_NAMESPACE else scope.namespace
+
 
 def clean_share(share: Share, now: datetime) -> Share:
     """Return the share with clean ids and label, sorted tags and a UTC expiry.
@@ -127,10 +133,12 @@ class ForeignAnswers:
     Args:
         rankings: Hits by source, in no order, perhaps one more than once.
         failures: Reasons of sources that did not answer, by their names in ``degraded``.
+        asked: The queries whose answers they are.
     """
 
     rankings: Mapping[Source, Ranking]
     failures: Mapping[str, str]
+    asked: tuple[ForeignQuery, ...] = ()
 
 
 def gather_answers(
@@ -151,7 +159,7 @@ def gather_answers(
                 failures[name] = f"{failures[name]}; {reason}" if name in failures else reason
             else:
                 rankings[source] = (*rankings.get(source, ()), *_shared_hits(item, outcome))
-    return ForeignAnswers(rankings, failures)
+    return ForeignAnswers(rankings, failures, tuple(asked))
 
 
 def _shared_hits(item: ForeignQuery, ranking: Ranking) -> Ranking:
@@ -162,10 +170,11 @@ def _shared_hits(item: ForeignQuery, ranking: Ranking) -> Ranking:
     )
 
 
-def _with_origin(item: ForeignQuery, memory: Memory) -> Memory:
-    scope = item.query.scope
-    namespace = None if scope.namespace == DEFAULT_NAMESPACE else scope.namespace
-    return replace(memory, workspace=scope.workspace, namespace=namespace)
+def _with_origin(item: ForeignQuery, memory: Memory | Candidate) -> Memory | Candidate:
+    workspace, namespace = item.origin
+    if isinstance(memory, Candidate):
+        return memory._replace(workspace=workspace, namespace=namespace)
+    return replace(memory, workspace=workspace, namespace=namespace)
 
 
 def merge_rankings(

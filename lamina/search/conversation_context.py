@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from lamina.core.ports import Neighbourhood
-from lamina.core.queries import Hit, Memory, Neighbour, Query, Ranking
+from lamina.core.queries import Candidate, Hit, Memory, Neighbour, Query, Ranking
 from lamina.core.tiers import Source
 from lamina.policies.ranking.conversation import MessageFigures, context_scores
 
@@ -34,9 +34,7 @@ class ConversationContext:
             return ()
         near = await self._neighbourhood.around(query, list(found))
         figures = {
-            item.memory.id: MessageFigures(
-                item.memory.session or "", item.position, item.cosine, by_words.get(item.memory.id, 0.0)
-            )
+            item.memory.id: MessageFigures(item.session, item.position, item.cosine, by_words.get(item.memory.id, 0.0))
             for item in near
         }
         hits = [item for item in near if item.memory.id in found or item.cosine >= self._min_similarity]
@@ -44,7 +42,7 @@ class ConversationContext:
 
 
 def _ranking(
-    hits: Sequence[Neighbour], found: Mapping[UUID, Memory], figures: Mapping[UUID, MessageFigures]
+    hits: Sequence[Neighbour], found: Mapping[UUID, Memory | Candidate], figures: Mapping[UUID, MessageFigures]
 ) -> Ranking:
     scores = context_scores(figures)
     ordered = sorted((item.memory for item in hits), key=lambda memory: (-scores[memory.id], memory.id))

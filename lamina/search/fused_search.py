@@ -2,12 +2,9 @@
 
 import asyncio
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
-from uuid import UUID
 
 from lamina.aio.deadline import time_limit
 from lamina.core.metrics import (
@@ -21,19 +18,19 @@ from lamina.core.metrics import (
     timed,
 )
 from lamina.core.metrics import CallOutcome as SearchOutcome
-from lamina.core.ports import Clock, MetadataLookup, QuestionEmbedder, ShareLookup, TierSearcher
-from lamina.core.queries import Answer, Failure, FusedHit, FusionMethod, Query, Ranking, SearchRequest
+from lamina.core.ports import Clock, QuestionEmbedder, RowLookup, ShareLookup, TierSearcher
+from lamina.core.queries import Answer, Failure, FusedHit, FusionMethod, Memory, Query, Ranking, SearchRequest
 from lamina.core.scope import Scope
-from lamina.core.sharing import ForeignAnswers, Share, foreign_queries, gather_answers, merge_rankings
+from lamina.core.sharing import ForeignAnswers, ForeignQuery, Share, foreign_queries, gather_answers, merge_rankings
 from lamina.core.tiers import TIER_OF, Source, Tier
 from lamina.errors import Unavailable, describe_error
-from lamina.policies.ranking.diversity import diversify
 from lamina.policies.ranking.fusion import FusionOptions, RankingPolicy, fuse
 from lamina.policies.ranking.present_order import order_for_present
+from lamina.search.late_rows import LateRows
 from lamina.search.query_embedding import embed_query, query_of
 from lamina.search.tier_sources import SourceOutcome
 
-SHARES, METADATA = "shares", "metadata"
+SHARES, ROWS = "shares", "rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +65,13 @@ class Search:
     Args:
         embedder: Makes the query's vector; without it, sources of words still answer.
         tiers: The searchers by tier.
+        rows: Reads the rows of the hits that leave.
         unserved: Why a tier is not among them (``disabled by graph.kind=off``), for requests that name it.
         generation: The active generation of vectors.
         policy: How the rankings are fused.
         deadlines: How long to wait.
         clock: The time of day, from which ages are counted.
         shares: Reads the shares of other workspaces; ``None`` if there are none.
-        metadata: Reads large metadata, which searchers leave out; ``None`` leaves them out of answers, too.
         meter: Records each search and each tier: how it ended, and how long it took.
     """
 
@@ -83,16 +80,16 @@ class Search:
         embedder: QuestionEmbedder,
         tiers: Mapping[Tier, TierSearcher],
         *,
+        rows: RowLookup,
         unserved: Mapping[Tier, str] | None = None,
         generation: int,
         policy: RankingPolicy,
         deadlines: Deadlines,
         clock: Clock,
         shares: ShareLookup | None = None,
-        metadata: MetadataLookup | None = None,
         meter: Meter = UNMEASURED,
     ) -> None:
-        self._metadata = metadata
+        self._late_rows = LateRows(rows, policy.diversity)
         self._embedder = embedder
         self._tiers = tiers
         self._unserved = unserved or {}
@@ -148,8 +145,8 @@ class Search:
         # An index that holds nothing answers, too: that proves nothing while Postgres is away.
         if failures and not any(rankings.values()):
             await self._prove_postgres(query.scope)
-        hits, without_metadata = await self._with_metadata(self._fuse(rankings, request, query), query.scope)
-        degraded = failures | switched_off | without_vector | without_metadata
+        hits, without_rows = await self._hits(rankings, request, query, foreign.asked)
+        degraded = failures | switched_off | without_vector | without_rows
         return Answer(
             hits=hits,
             answered={name: len(ranking) for name, ranking in rankings.items()},
@@ -159,29 +156,18 @@ class Search:
             is_whole=not self._failed_of(degraded),
         )
 
-    async def _with_metadata(
-        self, hits: tuple[FusedHit, ...], scope: Scope
-    ) -> tuple[tuple[FusedHit, ...], dict[str, str]]:
-        """Read the metadata that were too large for the searchers' replies; memories that are gone leave the answer."""
-        late = [hit.memory for hit in hits if hit.memory.metadata is None]
-        if not late:
-            return hits, {}
-        ids: defaultdict[Tier, list[UUID]] = defaultdict(list)
-        for memory in late:
-            ids[memory.tier].append(memory.id)
-        try:
-            async with time_limit(self._deadlines.tier_s):
-                found = await self._metadata.metadata_of(scope.tenant, ids) if self._metadata is not None else {}
-        except Exception as error:  # noqa: BLE001 - the memories are an answer without them
-            none: Mapping[UUID, dict[str, Any]] = {memory.id: {} for memory in late}
-            return _with_late_metadata(hits, none), {METADATA: describe_error(error)}
-        return _with_late_metadata(hits, found), {}
-
     def _failed_of(self, degraded: Iterable[str]) -> set[str]:
         """Return the parts that would have answered on another day: a tier that is switched off never does."""
         return set(degraded) - {tier.name.lower() for tier in self._unserved}
 
-    def _fuse(self, rankings: Mapping[Source, Ranking], request: SearchRequest, query: Query) -> tuple[FusedHit, ...]:
+    async def _hits(
+        self,
+        rankings: Mapping[Source, Ranking],
+        request: SearchRequest,
+        query: Query,
+        foreign: Sequence[ForeignQuery],
+    ) -> tuple[tuple[FusedHit, ...], dict[str, str]]:
+        """Fuse the rankings and read the rows of the best; without them, facts and entities alone are an answer."""
         options = FusionOptions(
             method=request.fusion,
             normalise=request.normalise,
@@ -189,13 +175,19 @@ class Search:
             now=query.filters.as_of or self._clock(),
             has_vector=query.embedding is not None,
         )
-        fused = fuse(rankings, options, self._policy)
         # Diversity comes last: a hit below the least score must not displace one above it.
-        relevant = [hit for hit in fused if hit.score >= request.min_score]
-        hits = diversify(relevant, self._policy.diversity, enough=request.limit)[: request.limit]
+        ranked = [hit for hit in fuse(rankings, options, self._policy) if hit.score >= request.min_score]
+        try:
+            async with time_limit(self._deadlines.tier_s):
+                hits = await self._late_rows.hits(ranked, query, foreign, limit=request.limit)
+        except (Unavailable, TimeoutError) as error:
+            whole = [hit for hit in ranked if isinstance(hit.memory, Memory)]
+            if not whole:
+                raise Unavailable("postgres", describe_error(error)) from error
+            return await self._late_rows.hits(whole, query, foreign, limit=request.limit), {ROWS: describe_error(error)}
         if request.fusion is not FusionMethod.RRF or not self._policy.present_order:
-            return hits
-        return order_for_present(hits, query.text, as_of=query.filters.as_of is not None)
+            return hits, {}
+        return order_for_present(hits, query.text, as_of=query.filters.as_of is not None), {}
 
     async def _embed(self, query: Query, hints: SearchHints) -> tuple[Query, dict[str, str]]:
         if hints.embedding is not None:
@@ -245,16 +237,6 @@ class Search:
         except Exception as error:  # noqa: BLE001 - a tier may fail, the answer may not
             failure = Failure(describe_error(error))
             return {source: failure for source, its_tier in TIER_OF.items() if its_tier is tier}
-
-
-def _with_late_metadata(hits: tuple[FusedHit, ...], metadata: Mapping[UUID, dict[str, Any]]) -> tuple[FusedHit, ...]:
-    return tuple(
-        hit
-        if hit.memory.metadata is not None
-        else replace(hit, memory=replace(hit.memory, metadata=metadata[hit.memory.id]))
-        for hit in hits
-        if hit.memory.metadata is not None or hit.memory.id in metadata
-    )
 
 
 def _graph_rankings(outcomes: Mapping[Source, SourceOutcome]) -> Mapping[Source, Ranking] | None:

@@ -6,13 +6,14 @@ from datetime import datetime
 from uuid import UUID
 
 from lamina.core.links import FollowedLink, Frontier
-from lamina.core.ports import Links
+from lamina.core.ports import Links, RowLookup
 from lamina.core.queries import Filters, Query, first_expiry
 from lamina.core.scope import Scope
 from lamina.core.tiers import TIERS, Tier
 from lamina.errors import InvalidInput, NotFound, Unavailable
 from lamina.policies.ranking.graph_paths import LinkWeight, ReachedNode
 from lamina.search.graph_walk import walk_links
+from lamina.search.late_rows import row_requests
 from lamina.stores.postgres.knowledge import KnowledgeReader, StoredEntity
 from lamina.text.hygiene import clean_id
 from lamina.text.words import name_key
@@ -107,14 +108,18 @@ class Explorer:
 
     Args:
         reader: The graph's tables.
+        rows: Reads memories.
         links: Follows links.
         generation: The active generation of vectors.
         fan_out: Links followed from one node of a traversal, the strongest first.
         max_links: Links followed for one traversal.
     """
 
-    def __init__(self, reader: KnowledgeReader, links: Links, *, generation: int, fan_out: int, max_links: int) -> None:
+    def __init__(
+        self, reader: KnowledgeReader, rows: RowLookup, links: Links, *, generation: int, fan_out: int, max_links: int
+    ) -> None:
         self._reader = reader
+        self._rows = rows
         self._links = links
         self._generation = generation
         self._fan_out = fan_out
@@ -215,11 +220,11 @@ class Explorer:
         entities = await self._reader.entities(scope, _ALL, wanted)
         query = Query("", (), scope, len(wanted), _ALL, None, self._generation)
         tiers = {spec.tier: wanted for spec in TIERS.values() if spec.is_linked}
-        memories = await self._reader.memories(query, tiers)
+        linked = await self._reader.memories(query, tiers)
+        memories = await self._rows.rows(row_requests([item.memory for item in linked.values()], query))
         shown = {id_: ShownNode(Tier.GRAPH, entity.entity.name, entity.expires_at) for id_, entity in entities.items()}
-        for id_, item in memories.items():
-            memory = item.memory
-            shown[id_] = ShownNode(memory.tier, memory.content[:EXCERPT_CHARS], memory.expires_at)
+        for (tier, id_), memory in memories.items():
+            shown[id_] = ShownNode(tier, memory.content[:EXCERPT_CHARS], memory.expires_at)
         return shown
 
 

@@ -2,18 +2,19 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
+from uuid import UUID
 
 from lamina.aio.deadline import time_limit
 from lamina.core.metrics import SOURCE_FAILURES, SOURCE_SECONDS, UNMEASURED, Meter
-from lamina.core.ports import Searcher
-from lamina.core.queries import Failure, Query, Ranking
-from lamina.core.tiers import Source
+from lamina.core.ports import RowLookup, Searcher
+from lamina.core.queries import Candidate, Failure, Hit, Memory, Query, Ranking
+from lamina.core.tiers import Source, Tier
 from lamina.errors import describe_error
-from lamina.search.replies import bounded
+from lamina.search.late_rows import row_requests
 
 SourceOutcome = Ranking | Failure
 
@@ -43,17 +44,35 @@ class TierSources:
         deadline_s: Seconds after which a source counts as failed.
         context: Adds a ranking of its own, as long as one source answers.
         meter: Records how long each source took, and its failures.
+        rows: Reads the rows of hits for a router of a release before, which takes memories whole.
     """
 
     searchers: Sequence[Searcher]
     deadline_s: float
     context: ContextRanker | None = None
     meter: Meter = UNMEASURED
+    rows: RowLookup | None = None
 
     async def search(self, query: Query) -> Mapping[Source, SourceOutcome]:
-        """Return every source's ranking or its failure, together small enough for any transport."""
+        """Return every source's ranking or its failure."""
         outcomes = await self._search(query)
-        return bounded(outcomes, late_metadata=query.late_metadata)
+        if query.late_rows or self.rows is None:
+            return outcomes
+        return await self._whole(query, outcomes, self.rows)
+
+    async def _whole(
+        self, query: Query, outcomes: Mapping[Source, SourceOutcome], rows: RowLookup
+    ) -> Mapping[Source, SourceOutcome]:
+        rankings = {source: outcome for source, outcome in outcomes.items() if not isinstance(outcome, Failure)}
+        found = {
+            (hit.memory.tier, hit.memory.id): hit.memory
+            for ranking in rankings.values()
+            for hit in ranking
+            if isinstance(hit.memory, Candidate)
+        }
+        memories = await rows.rows(row_requests(found.values(), query))
+        whole = {source: tuple(_whole_hits(ranking, memories)) for source, ranking in rankings.items()}
+        return {**outcomes, **whole}
 
     async def _search(self, query: Query) -> Mapping[Source, SourceOutcome]:
         if self.context is None:
@@ -84,3 +103,11 @@ class TierSources:
             self.meter.record(SOURCE_FAILURES, source=source.value)
         self.meter.record(SOURCE_SECONDS, time.monotonic() - began, source=source.value)
         return outcome
+
+
+def _whole_hits(ranking: Ranking, memories: Mapping[tuple[Tier, UUID], Memory]) -> Iterator[Hit]:
+    for hit in ranking:
+        if not isinstance(hit.memory, Candidate):
+            yield hit
+        elif (memory := memories.get((hit.memory.tier, hit.memory.id))) is not None:
+            yield replace(hit, memory=memory)

@@ -13,6 +13,7 @@ from lamina.core.ports import (
     Links,
     Projection,
     QuestionEmbedder,
+    RowLookup,
     TextEmbedder,
     TierSearcher,
 )
@@ -48,11 +49,11 @@ from lamina.settings import (
 from lamina.stores.postgres.builds import Builds
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.documents import Documents
+from lamina.stores.postgres.found_rows import FoundRows
 from lamina.stores.postgres.keys import Keys
 from lamina.stores.postgres.knowledge import KnowledgeReader
 from lamina.stores.postgres.memory_profiles import MemoryProfiles
 from lamina.stores.postgres.messages import Messages
-from lamina.stores.postgres.metadata import StoredMetadata
 from lamina.stores.postgres.note_temperature import Temperatures
 from lamina.stores.postgres.notes import Notes
 from lamina.stores.postgres.outbox import Outbox
@@ -157,6 +158,7 @@ def build_explorer(settings: Settings, pool: Pool, links: Links | None, generati
     limits = settings.search
     return Explorer(
         KnowledgeReader(pool),
+        FoundRows(pool),
         links or NoLinks(),
         generation=generation,
         fan_out=limits.graph_fan_out,
@@ -173,9 +175,9 @@ def build_search(
     settings: Settings,
     embedder: QuestionEmbedder,
     tiers: Mapping[Tier, TierSearcher],
+    rows: RowLookup,
     generation: int,
     shares: Shares | None = None,
-    metadata: StoredMetadata | None = None,
     meter: Meter = UNMEASURED,
 ) -> Search:
     """Build the read path over any searchers."""
@@ -183,13 +185,13 @@ def build_search(
     return Search(
         embedder,
         tiers,
+        rows=rows,
         unserved={spec.tier: f"disabled by {name}.kind=off" for name, spec in TIERS.items() if name not in served},
         generation=generation,
         policy=ranking_policy(limits),
         deadlines=Deadlines(embed_s=limits.embed_deadline_s, tier_s=limits.tier_deadline_s),
         clock=utc_now,
         shares=shares,
-        metadata=metadata,
         meter=meter,
     )
 

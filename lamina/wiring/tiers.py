@@ -16,10 +16,11 @@ from lamina.settings import Settings
 from lamina.stores.index.searchers import Hybrid, NotesCold, SessionWords
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.documents import Documents
+from lamina.stores.postgres.found_rows import FoundRows
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.knowledge import KnowledgeReader
 from lamina.stores.postgres.messages import Messages, MessagesAround, SessionVectors
-from lamina.stores.postgres.notes import Notes, NotesOfTemperature, NotesWarm
+from lamina.stores.postgres.notes import NotesOfTemperature, NotesWarm
 from lamina.stores.postgres.procedures import ProceduresSearcher
 from lamina.wiring.projections import (
     BuiltProjection,
@@ -106,8 +107,8 @@ def build_tier(name: TierName, settings: Settings, pool: Pool, generation: Gener
     )
 
 
-def _sources(settings: Settings, *searchers: Searcher, context: ContextRanker | None = None) -> TierSources:
-    return TierSources(searchers, settings.search.source_deadline_s, context)
+def _sources(settings: Settings, pool: Pool, *searchers: Searcher, context: ContextRanker | None = None) -> TierSources:
+    return TierSources(searchers, settings.search.source_deadline_s, context, rows=FoundRows(pool))
 
 
 def build_sessions(settings: Settings, pool: Pool, generation: Generation) -> BuiltTier:
@@ -116,6 +117,7 @@ def build_sessions(settings: Settings, pool: Pool, generation: Generation) -> Bu
     least = limits.min_similarity
     searcher = _sources(
         settings,
+        pool,
         SessionVectors(pool, min_similarity=least),
         SessionWords(index.store, Messages(pool)),
         context=ConversationContext(MessagesAround(pool), candidates=limits.context_candidates, min_similarity=least),
@@ -126,12 +128,13 @@ def build_sessions(settings: Settings, pool: Pool, generation: Generation) -> Bu
 def build_notes(settings: Settings, pool: Pool, generation: Generation) -> BuiltTier:
     """Build tier 2: the hybrid index and full text of warm notes, the vectors of cold ones."""
     index, cold = build_hybrid_index(settings, "notes", generation), build_cold_index(settings, "cold", generation)
-    notes, least = Notes(pool), settings.search.min_similarity
+    least = settings.search.min_similarity
     searcher = _sources(
         settings,
-        Hybrid(Source.NOTES_HYBRID, index.store, NotesOfTemperature(notes, "warm"), min_similarity=least),
+        pool,
+        Hybrid(Source.NOTES_HYBRID, index.store, NotesOfTemperature(pool, "warm"), min_similarity=least),
         NotesWarm(pool),
-        NotesCold(cold.store, NotesOfTemperature(notes, "cold"), min_similarity=least),
+        NotesCold(cold.store, NotesOfTemperature(pool, "cold"), min_similarity=least),
     )
     return BuiltTier(searcher, {"notes": index, "cold": cold})
 
@@ -152,19 +155,19 @@ def build_graph_tier(settings: Settings, pool: Pool, generation: Generation) -> 
         common_mentions=limits.graph_common_mentions,
     )
     searcher = GraphSearcher(KnowledgeReader(pool), built.store, how_far)
-    return BuiltTier(_sources(settings, searcher), {"graph": built}, built.store)
+    return BuiltTier(_sources(settings, pool, searcher), {"graph": built}, built.store)
 
 
 def build_procedures(settings: Settings, pool: Pool, generation: Generation) -> BuiltTier:  # noqa: ARG001 - a builder
     """Build tier 5: procedures, on Postgres alone."""
-    return BuiltTier(_sources(settings, ProceduresSearcher(build_procedure_reads(settings, pool))), {})
+    return BuiltTier(_sources(settings, pool, ProceduresSearcher(build_procedure_reads(settings, pool))), {})
 
 
 def build_documents(settings: Settings, pool: Pool, generation: Generation) -> BuiltTier:
     """Build the tier of documents: their passages in a hybrid index."""
     index = build_hybrid_index(settings, "documents", generation)
     hybrid = Hybrid(Source.DOCUMENTS, index.store, Documents(pool), min_similarity=settings.search.min_similarity)
-    return BuiltTier(_sources(settings, hybrid), {"documents": index})
+    return BuiltTier(_sources(settings, pool, hybrid), {"documents": index})
 
 
 # The builder of each tier; a test compares with the records of tiers.

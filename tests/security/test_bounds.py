@@ -9,23 +9,21 @@ import time
 import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
-from uuid import UUID
 
 import httpx
 import pytest
 
 from deployments.bodies import MAX_BODY_BYTES
 from lamina.core.memories import MAX_METADATA_VALUES
-from lamina.core.queries import Failure, Hit, Memory, Query, Ranking
+from lamina.core.queries import Hit, Query, Ranking
 from lamina.core.scope import Scope
-from lamina.core.tiers import TIERS, Source, Tier
-from lamina.search.replies import bounded
+from lamina.core.tiers import TIERS, Source
 from lamina.search.tier_sources import TierSources
 from lamina.stores.postgres.keys import KeyRole
 from lamina.text.words import question_words
 from tests.support.application import Application
+from tests.unit.builders import Rows, candidate, memory
 
 ID = "00000000-0000-7000-8000-000000000000"
 # Of a text with such a format every implementation knows the greatest length.
@@ -460,62 +458,35 @@ async def test_a_memory_with_large_metadata_takes_no_source_from_a_search(applic
     assert max(map(len, replies)) < 100_000
 
 
-def hit_of(number: int, content: str, metadata: dict[str, Any]) -> Hit:
-    memory = Memory(UUID(int=number), Tier.NOTES, "note", content, datetime(2026, 3, 1, tzinfo=UTC), metadata=metadata)
-    return Hit(memory, 0.5, {"cosine": 0.5})
-
-
-def test_a_reply_holds_the_best_hits_that_fit_and_no_large_metadata() -> None:
-    small, large = {"k": "v"}, {"k": "v" * 2_000}
-    rows = [hit_of(number, "\U0001f525" * 100_000, large if number % 2 else small) for number in range(40)]
-    failure = Failure("took too long")
-
-    reply = bounded({Source.NOTES_WARM: tuple(rows), Source.NOTES_COLD: tuple(rows[::-1][:2]), Source.GRAPH: failure})
-    whole = bounded({Source.NOTES_WARM: tuple(hit_of(number, "short", small) for number in range(1000))})
-    huge = bounded({Source.NOTES_WARM: (hit_of(1, "x" * 5_000_000, large),)})
-
-    assert len(pickle.dumps(reply)) < 4 * MIB
-    assert reply[Source.GRAPH] is failure
-    kept = reply[Source.NOTES_WARM]
-    assert not isinstance(kept, Failure)
-    assert [hit.memory.id.int for hit in kept] == list(range(len(kept)))
-    assert [hit.memory.metadata for hit in kept[:2]] == [small, None]
-    assert [len(outcome) for outcome in (*whole.values(), *huge.values()) if not isinstance(outcome, Failure)] == [
-        1000,
-        1,
-    ]
-
-
 class OneHit:
-    """A searcher that finds one memory with large metadata."""
+    """A searcher that finds one note."""
 
     source = Source.NOTES_WARM
 
     async def search(self, query: Query) -> Ranking:
-        return (hit_of(1, query.text, {"k": "v" * 2_000}),)
+        return (Hit(candidate(1), 0.5, {"cosine": 0.5}),)
 
 
-async def test_a_router_of_an_earlier_release_gets_metadata_that_it_can_read() -> None:
+async def test_a_router_of_an_earlier_release_gets_whole_memories_and_one_of_this_release_reads_them_itself() -> None:
     query = Query("a boat", ("boat",), Scope("acme"), limit=10, depth=2)
     state: list[object] = list(query.__getstate__())  # type: ignore[call-overload]
     of_earlier = object.__new__(Query)
-    of_earlier.__setstate__(state[:-1])
+    of_earlier.__setstate__([*state[:-2], True])  # With late metadata, of which this release knows nothing.
     of_later = object.__new__(Query)
     of_later.__setstate__([*state, "a field to come"])
-    sources = TierSources([OneHit()], deadline_s=5)
+    sources = TierSources([OneHit()], deadline_s=5, rows=Rows())
 
     replies = [await sources.search(asked) for asked in (of_earlier, pickle.loads(pickle.dumps(query)))]  # noqa: S301
-    metadata = [outcome[0].memory.metadata for reply in replies for outcome in reply.values() if outcome]  # type: ignore[index]
+    found = [outcome[0].memory for reply in replies for outcome in reply.values() if outcome]  # type: ignore[index]
 
-    assert replace(of_earlier, limit=10) == replace(query, late_metadata=False)
+    assert replace(of_earlier, late_metadata=False) == replace(query, late_rows=False)
     assert of_later == query == pickle.loads(pickle.dumps(query))  # noqa: S301
-    assert metadata == [{"k": "v" * 2_000}, None]
+    assert found == [memory(1, content="row 1"), candidate(1)]
 
 
-def test_whole_metadata_count_in_the_size_of_a_reply() -> None:
-    rows = tuple(hit_of(number, "short", {"k": "v" * 60_000}) for number in range(100))
+async def test_a_note_that_is_gone_is_in_no_reply_to_a_router_of_an_earlier_release() -> None:
+    asked = Query("a boat", ("boat",), Scope("acme"), limit=10, late_rows=False)
 
-    reply = bounded({Source.NOTES_WARM: rows}, late_metadata=False)
+    reply = await TierSources([OneHit()], deadline_s=5, rows=Rows(1)).search(asked)
 
-    assert 10 < len(reply[Source.NOTES_WARM]) < 60  # type: ignore[arg-type]
-    assert len(pickle.dumps(reply)) < 4 * MIB
+    assert reply == {Source.NOTES_WARM: ()}

@@ -1,9 +1,10 @@
 """Small values that several unit tests are made of."""
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
-from lamina.core.queries import Filters, FusedHit, Hit, Memory, Query, Ranking, SearchRequest
+from lamina.core.queries import Candidate, Filters, FusedHit, Hit, Memory, Query, Ranking, RowRequest, SearchRequest
 from lamina.core.scope import Scope
 from lamina.core.tiers import SEARCHED_TIERS, TIER_OF, Source, Tier
 from lamina.policies.ranking.fusion import RankingPolicy
@@ -19,6 +20,29 @@ POLICY: RankingPolicy = ranking_policy(SearchSettings())
 def memory(number: int, *, tier: Tier = Tier.NOTES, content: str = "some text", name: str | None = None) -> Memory:
     kind = "message" if tier is Tier.SESSIONS else "note"
     return Memory(UUID(int=number), tier, kind, content, NOON, name=name)
+
+
+class Rows:
+    """Reads every row but those that are gone, and notes what was asked.
+
+    Args:
+        gone: Their numbers.
+    """
+
+    def __init__(self, *gone: int) -> None:
+        self.asked: list[Sequence[RowRequest]] = []
+        self._gone = gone
+
+    async def rows(self, wanted: Sequence[RowRequest]) -> Mapping[tuple[Tier, UUID], Memory]:
+        self.asked.append(wanted)
+        found = [item for request in wanted for item in request.found if item.id.int not in self._gone]
+        return {
+            (item.tier, item.id): memory(item.id.int, tier=item.tier, content=f"row {item.id.int}") for item in found
+        }
+
+
+def candidate(number: int, *, tier: Tier = Tier.NOTES) -> Candidate:
+    return Candidate(UUID(int=number), tier, NOON)
 
 
 def ranking(source: Source, *numbers: int) -> Ranking:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.core.queries import Failure, Hit, Memory, Neighbour, Query, Ranking
+from lamina.core.queries import Candidate, Failure, Hit, Neighbour, Query, Ranking
 from lamina.core.scope import Scope
 from lamina.core.tiers import Source, Tier
 from lamina.errors import Conflict
@@ -75,7 +75,9 @@ class Around:
     """A session of messages by position."""
 
     def __init__(self, *cosines: float) -> None:
-        self.neighbours = [Neighbour(memory(place), place, cosine) for place, cosine in enumerate(cosines, start=1)]
+        self.neighbours = [
+            Neighbour(memory(place), "s", place, cosine) for place, cosine in enumerate(cosines, start=1)
+        ]
 
     async def around(self, query: Query, ids: Sequence[UUID]) -> list[Neighbour]:
         wanted = {id_.int + step for id_ in ids for step in (-1, 0, 1)}
@@ -89,8 +91,8 @@ class Broken:
         raise OSError("disk on fire")
 
 
-def memory(place: int) -> Memory:
-    return Memory(UUID(int=place), Tier.SESSIONS, "message", f"message {place}", NOON, session="s")
+def memory(place: int) -> Candidate:
+    return Candidate(UUID(int=place), Tier.SESSIONS, NOON)
 
 
 def found(*places: int) -> Ranking:

@@ -17,7 +17,7 @@ def hits(*texts: str, tier: Tier = Tier.NOTES) -> list[FusedHit]:
 
 
 def order(found: list[FusedHit], *, enough: int = 100, policy: DiversityPolicy = DIVERSITY) -> list[int]:
-    return [hit.memory.id.int for hit in diversify(found, policy, enough=enough)]
+    return [hit.memory.id.int for hit in diversify(found, policy, enough=enough).hits]
 
 
 def test_ten_near_identical_hits_do_not_crowd_out_the_eleventh() -> None:

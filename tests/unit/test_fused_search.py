@@ -2,14 +2,15 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from uuid import UUID
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from lamina.core.memories import Chunk
-from lamina.core.ports import Embedder, ShareLookup, TierSearcher
-from lamina.core.queries import Failure, Filters, FusionMethod, Hit, Query, Ranking
+from lamina.core.ports import Embedder, RowLookup, ShareLookup, TierSearcher
+from lamina.core.queries import Failure, Filters, FusionMethod, Hit, Memory, Query, Ranking, RowRequest
 from lamina.core.scope import Scope
 from lamina.core.sharing import Share
 from lamina.core.tiers import Source, Tier
@@ -17,7 +18,7 @@ from lamina.errors import InvalidInput, Unavailable, describe_error
 from lamina.search.fused_search import WITHOUT_HINTS, Deadlines, Search, SearchHints
 from lamina.search.tier_sources import TierSources
 from tests.support.embedders import Uncached
-from tests.unit.builders import NOON, POLICY, memory, query, ranking, request
+from tests.unit.builders import NOON, POLICY, Rows, candidate, memory, query, ranking, request
 
 SOON = 0.02
 NEVER = 3600.0
@@ -108,11 +109,13 @@ def search_over(
     *,
     unserved: Mapping[Tier, str] | None = None,
     shares: ShareLookup | None = None,
+    rows: RowLookup | None = None,
 ) -> Search:
     deadlines = Deadlines(embed_s=SOON, tier_s=SOON)
     return Search(
         Uncached(embedder or Embeds()),
         tiers,
+        rows=rows or Rows(),
         unserved=unserved,
         generation=3,
         policy=POLICY,
@@ -426,3 +429,56 @@ async def test_near_identical_hits_go_behind_distinct_ones_before_the_answer_is_
     answer = await search.search(request(limit=2))
 
     assert [hit.memory.id.int for hit in answer.hits] == [1, 9]
+
+
+def late(source: Source, *numbers: int) -> Ranking:
+    return tuple(Hit(candidate(number), 1 / place, {}) for place, number in enumerate(numbers, start=1))
+
+
+def late_search(rows: RowLookup, *numbers: int) -> Search:
+    source = AnswersWith(Source.NOTES_HYBRID, late(Source.NOTES_HYBRID, *numbers))
+    return search_over({Tier.NOTES: tier_of(source)}, rows=rows)
+
+
+async def test_the_rows_of_the_hits_that_leave_are_read_at_once_and_of_a_few_more() -> None:
+    rows = Rows()
+
+    answer = await late_search(rows, *range(1, 41)).search(request(limit=4))
+
+    assert [hit.memory.content for hit in answer.hits] == ["row 1", "row 2", "row 3", "row 4"]
+    assert [[item.id.int for item in one.found] for asked in rows.asked for one in asked] == [[1, 2, 3, 4, 5, 6, 7]]
+
+
+async def test_what_is_gone_between_ranking_and_reading_leaves_its_place_to_the_next() -> None:
+    rows = Rows(1, 3, 4, 5, 6, 7)
+
+    answer = await late_search(rows, *range(1, 41)).search(request(limit=4))
+
+    assert [hit.memory.id.int for hit in answer.hits] == [2, 8, 9, 10]
+    assert len(rows.asked) == 2
+
+
+async def test_a_search_whose_rows_cannot_be_read_is_unavailable() -> None:
+    class Away:
+        async def rows(self, wanted: Sequence[RowRequest]) -> Mapping[tuple[Tier, UUID], Memory]:
+            raise Unavailable("postgres", "it is away")
+
+    with pytest.raises(Unavailable, match="it is away"):
+        await late_search(Away(), 1, 2).search(request())
+
+
+async def test_without_rows_facts_are_an_answer_and_the_rows_are_named() -> None:
+    class Away:
+        async def rows(self, wanted: Sequence[RowRequest]) -> Mapping[tuple[Tier, UUID], Memory]:
+            if wanted:
+                raise Unavailable("postgres", "it is away")
+            return {}
+
+    graph = tier_of(Answers(Source.GRAPH, 7))
+    notes = tier_of(AnswersWith(Source.NOTES_HYBRID, late(Source.NOTES_HYBRID, 1)))
+
+    answer = await search_over({Tier.GRAPH: graph, Tier.NOTES: notes}, rows=Away()).search(request())
+
+    assert [hit.memory.id.int for hit in answer.hits] == [7]
+    assert answer.degraded.keys() == {"rows"}
+    assert not answer.is_whole

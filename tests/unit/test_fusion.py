@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.core.queries import FusedHit, Hit, Ranking
+from lamina.core.queries import Hit, RankedHit, Ranking
 from lamina.core.tiers import TIER_OF, Source, Tier
 from lamina.policies.ranking.reciprocal_rank import fuse_by_reciprocal_rank
 from tests.unit.builders import POLICY, memory, ranking
@@ -26,7 +26,7 @@ LED_TO = st.lists(st.integers(1, 8), unique=True, max_size=6).map(lambda ids: of
 OFFSETS = st.integers(1, 1000)
 
 
-def fuse(rankings: Mapping[Source, Ranking], *, rrf_k: int = 60, depth: int = 100) -> tuple[FusedHit, ...]:
+def fuse(rankings: Mapping[Source, Ranking], *, rrf_k: int = 60, depth: int = 100) -> tuple[RankedHit, ...]:
     return fuse_by_reciprocal_rank(rankings, rrf_k=rrf_k, depth=depth)
 
 
@@ -38,7 +38,7 @@ def of_notes(source: Source, ids: Sequence[int], *, temperature: str = "warm") -
     )
 
 
-def scores_of(fused: Sequence[FusedHit]) -> dict[int, float]:
+def scores_of(fused: Sequence[RankedHit]) -> dict[int, float]:
     return {hit.memory.id.int: hit.score for hit in fused}
 
 

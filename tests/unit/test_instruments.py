@@ -65,7 +65,7 @@ from lamina.search.tier_sources import TierSources
 from lamina.settings import Settings
 from lamina.wiring.caches import shard_limits
 from tests.support.embedders import Uncached
-from tests.unit.builders import NOON, POLICY, query, request
+from tests.unit.builders import NOON, POLICY, Rows, query, request
 
 BOUNDED = {"tier", "source", "projection", "job_name", "outcome", "layer", "part", "operation"}
 
@@ -184,6 +184,7 @@ def search_over(meter: Remembering, tier_s: float = 1.0, **tiers: OneTier) -> Se
     return Search(
         Uncached(BatchingEmbedder(HashingModel())),
         {TIERS[name].tier: tier for name, tier in tiers.items()},  # type: ignore[index]  # its name is a literal there
+        rows=Rows(),
         generation=1,
         policy=POLICY,
         deadlines=Deadlines(embed_s=1.0, tier_s=tier_s),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.core.queries import FusedHit, Hit, Ranking
+from lamina.core.queries import Hit, RankedHit, Ranking
 from lamina.core.tiers import SOURCES, TIER_OF, Modality, Source, Tier
 from lamina.policies.ranking.weighted import fuse_by_figures, fuse_by_min_max
 from tests.unit.builders import POLICY, memory
@@ -62,7 +62,7 @@ RANKINGS = st.fixed_dictionaries(
 )
 
 
-def scores_of(fused: Sequence[FusedHit]) -> dict[int, float]:
+def scores_of(fused: Sequence[RankedHit]) -> dict[int, float]:
     return {hit.memory.id.int: hit.score for hit in fused}
 
 

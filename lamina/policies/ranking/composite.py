@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from lamina.core.queries import FusedHit, Memory, Ranking
+from lamina.core.queries import Candidate, Memory, RankedHit, Ranking
 from lamina.core.tiers import Source, Tier
 from lamina.policies.ranking.placements import PlacedMemory, best_first, place_memories
 from lamina.policies.ranking.scores import similarity_score
@@ -36,7 +36,7 @@ class CompositePolicy:
 
 def fuse_by_composite(
     rankings: Mapping[Source, Ranking], policy: CompositePolicy, *, now: datetime, has_vector: bool
-) -> tuple[FusedHit, ...]:
+) -> tuple[RankedHit, ...]:
     """Fuse by 0.5 · cosine + 0.3 · importance + 0.2 · recency, divided by the sum of these weights.
 
     Candidates are the memories that sources found by nearest neighbour, not those found by words or links
@@ -55,7 +55,7 @@ def fuse_by_composite(
     return best_first(found, lambda item: _score(item, policy, now))
 
 
-def recency(memory: Memory, now: datetime, decay_per_day: float) -> float:
+def recency(memory: Memory | Candidate, now: datetime, decay_per_day: float) -> float:
     """Return ``exp(−decay · days since the last access)``, 0..1; without a hit, that is when it happened."""
     idle = max(timedelta(0), now - (memory.last_hit_at or memory.occurred_at))
     return math.exp(-decay_per_day * (idle / _DAY))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import regex
 
@@ -44,7 +45,19 @@ class _Statement:
     facts: tuple[str, ...]
 
 
-def diversify(hits: Sequence[FusedHit], policy: DiversityPolicy, *, enough: int) -> tuple[FusedHit, ...]:
+class DiverseHits(NamedTuple):
+    """Hits in their new order.
+
+    Args:
+        hits: All of them.
+        distinct: How many of the first repeat no better one, as far as was compared.
+    """
+
+    hits: tuple[FusedHit, ...]
+    distinct: int
+
+
+def diversify(hits: Sequence[FusedHit], policy: DiversityPolicy, *, enough: int) -> DiverseHits:
     """Move hits that repeat a better one behind the others; none is lost, and the order is kept otherwise.
 
     Two hits of a tier are near-identical if their word sets overlap by ``jaccard`` and they
@@ -58,7 +71,7 @@ def diversify(hits: Sequence[FusedHit], policy: DiversityPolicy, *, enough: int)
         enough: After so many distinct hits the rest keeps its order; at most the first 100 are compared.
     """
     if policy.jaccard >= 1:
-        return tuple(hits)
+        return DiverseHits(tuple(hits), len(hits))
     kept: list[FusedHit] = []
     moved: list[FusedHit] = []
     statements: list[_Statement] = []
@@ -72,9 +85,8 @@ def diversify(hits: Sequence[FusedHit], policy: DiversityPolicy, *, enough: int)
         if not is_repeated:
             statements.append(statement)
     seen = len(kept) + len(moved)
-    if len(kept) >= enough:
-        return (*kept, *hits[seen:], *moved)
-    return (*kept, *moved, *hits[seen:])
+    rest = (*hits[seen:], *moved) if len(kept) >= enough else (*moved, *hits[seen:])
+    return DiverseHits((*kept, *rest), len(kept))
 
 
 def _are_alike(one: _Statement, other: _Statement, jaccard: float) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
 
-from lamina.core.queries import FusedHit, FusionMethod, Normalisation, Ranking
+from lamina.core.queries import FusionMethod, Normalisation, RankedHit, Ranking
 from lamina.core.tiers import Source, Tier
 from lamina.policies.ranking.composite import CompositePolicy, fuse_by_composite
 from lamina.policies.ranking.diversity import DiversityPolicy
@@ -55,7 +55,7 @@ class FusionOptions:
     has_vector: bool
 
 
-def fuse(rankings: Mapping[Source, Ranking], options: FusionOptions, policy: RankingPolicy) -> tuple[FusedHit, ...]:
+def fuse(rankings: Mapping[Source, Ranking], options: FusionOptions, policy: RankingPolicy) -> tuple[RankedHit, ...]:
     """Return every memory once, best first, scored 0..1."""
     match options.method:
         case FusionMethod.RRF:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from lamina.core.queries import FusedHit, Memory, Placement, Ranking
+from lamina.core.queries import Candidate, Memory, Placement, RankedHit, Ranking
 from lamina.core.tiers import SOURCES, TIER_OF, Source, Tier
 
 Key = tuple[Tier, UUID]
@@ -15,7 +15,7 @@ Key = tuple[Tier, UUID]
 class PlacedMemory:
     """A memory and where each source placed it."""
 
-    memory: Memory
+    memory: Memory | Candidate
     placements: Mapping[Source, Placement]
 
 
@@ -28,7 +28,7 @@ def place_memories(rankings: Mapping[Source, Ranking]) -> list[PlacedMemory]:
     return [PlacedMemory(memory, placements[key]) for key, memory in memories.items()]
 
 
-def home_sources(memory: Memory, answered: Collection[Source]) -> tuple[Source, ...]:
+def home_sources(memory: Memory | Candidate, answered: Collection[Source]) -> tuple[Source, ...]:
     """Return the sources of the memory's tier that answered and can hold it, in the order of their names."""
     own = (source for source in sorted(answered) if TIER_OF[source] is memory.tier)
     return tuple(source for source in own if SOURCES[source].lacks != memory.temperature)
@@ -50,11 +50,11 @@ def raised_by_graph(own: float, bonus: float, by_graph: float, weights: tuple[fl
     return max(of_tier * (own + bonus), of_graph * by_graph)
 
 
-def best_first(found: Iterable[PlacedMemory], score: Callable[[PlacedMemory], float]) -> tuple[FusedHit, ...]:
+def best_first(found: Iterable[PlacedMemory], score: Callable[[PlacedMemory], float]) -> tuple[RankedHit, ...]:
     """Return the memories by falling score, ties by tier and id; shown scores are at most 1."""
     scored = [(score(item), item) for item in found]
     scored.sort(key=lambda entry: (-entry[0], entry[1].memory.tier, entry[1].memory.id))
-    return tuple(FusedHit(item.memory, min(1.0, figure), item.placements) for figure, item in scored)
+    return tuple(RankedHit(item.memory, min(1.0, figure), item.placements) for figure, item in scored)
 
 
 def _placements(rankings: Mapping[Source, Ranking]) -> dict[Key, dict[Source, Placement]]:

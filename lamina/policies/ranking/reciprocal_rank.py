@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lamina.core.queries import FusedHit, Ranking
+from lamina.core.queries import RankedHit, Ranking
 from lamina.core.tiers import TIER_OF, Source, Tier
 from lamina.policies.ranking.placements import PlacedMemory, best_first, home_sources, place_memories, raised_by_graph
 
@@ -16,7 +16,7 @@ def fuse_by_reciprocal_rank(
     depth: int,
     weights: Mapping[Source, float] | None = None,
     tier_weights: Mapping[Tier, float] | None = None,
-) -> tuple[FusedHit, ...]:
+) -> tuple[RankedHit, ...]:
     """Fuse rankings by the sum of reciprocal ranks, scaled to 0..1.
 
     A memory lives in one tier: the sum over that tier's sources is divided by what it would be

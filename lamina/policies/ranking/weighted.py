@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lamina.core.queries import FusedHit, Placement, Ranking
+from lamina.core.queries import Placement, RankedHit, Ranking
 from lamina.core.tiers import SOURCES, Modality, Source, Tier
 from lamina.policies.ranking.placements import PlacedMemory, best_first, home_sources, place_memories, raised_by_graph
 from lamina.policies.ranking.scores import keyword_part, similarity_score
@@ -34,7 +34,7 @@ class WeightedPolicy:
 
 def fuse_by_min_max(
     rankings: Mapping[Source, Ranking], policy: WeightedPolicy, *, has_vector: bool
-) -> tuple[FusedHit, ...]:
+) -> tuple[RankedHit, ...]:
     """Fuse by weighted figures, each scaled between the worst and the best that was found.
 
     Two guards keep a bad hit from becoming 1. The best figure reaches 1 only if it is at least
@@ -60,7 +60,7 @@ def fuse_by_min_max(
 
 def fuse_by_figures(
     rankings: Mapping[Source, Ranking], policy: WeightedPolicy, *, has_vector: bool
-) -> tuple[FusedHit, ...]:
+) -> tuple[RankedHit, ...]:
     """Fuse by weighted figures as they are, so that a score depends on no other hit.
 
     Meaning counts by its cosine, and as 0 below the floor; words by their source's score of
@@ -82,7 +82,7 @@ def _fused(
     scale_of: Callable[[_Group], _Scale],
     *,
     has_vector: bool,
-) -> tuple[FusedHit, ...]:
+) -> tuple[RankedHit, ...]:
     def score(item: PlacedMemory) -> float:
         scaled = _best_of_each(item, scale_of)
         # Taken out: for a memory of another tier a path is a bonus, and a missing one no reason to count less.

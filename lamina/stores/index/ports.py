@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID, uuid5
 
 import numpy as np
 
 from lamina.core.fingerprints import fingerprint
 from lamina.core.ports import Record
-from lamina.core.queries import Memory, Place, Query
+from lamina.core.queries import Candidate, Place, Query
 
 KEYWORD_FIELDS = (
     "tenant",
@@ -81,10 +81,22 @@ class HybridIndex(Protocol):
         ...
 
 
+class Visible(NamedTuple):
+    """The chunks of an index that a query may see.
+
+    Args:
+        memories: The memory of each, at the place that was asked for.
+        first_text: The text of the first of them in the order in which they were asked for.
+    """
+
+    memories: Mapping[Place, Candidate]
+    first_text: str = ""
+
+
 class Lookup(Protocol):
     """Turns places of an index into memories, as Postgres has them now."""
 
-    async def fetch(self, query: Query, places: Sequence[Place]) -> dict[Place, Memory]:
+    async def fetch(self, query: Query, places: Sequence[Place]) -> Visible:
         """Return the memories that exist and that the query may see, with the chunk as their excerpt."""
         ...
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from lamina.core.queries import Hit, Memory, Place, Query, Ranking, best_hits
+from lamina.core.queries import Hit, Place, Query, Ranking, best_hits
 from lamina.core.tiers import Source
 from lamina.policies.ranking.scores import hybrid_score, keyword_scores, similarity_score
-from lamina.stores.index.ports import ChunkHit, HybridIndex, Lookup, VectorIndex, WordIndex
+from lamina.stores.index.ports import ChunkHit, HybridIndex, Lookup, VectorIndex, Visible, WordIndex
 
 
 class Hybrid:
@@ -32,8 +32,7 @@ class Hybrid:
         by_words, by_vector = await self._index.by_both(query)
         near = [found for found in by_vector if (found.cosine or 0) >= self._min_similarity]
         found = {item.place: item for item in (*near, *by_words)}
-        memories = await self._lookup.fetch(query, list(found))
-        return _rank(query, memories, found)
+        return _rank(query, await self._lookup.fetch(query, _best_words_first(found)), found)
 
 
 class SessionWords:
@@ -55,8 +54,7 @@ class SessionWords:
         if query.filters.tags:
             return ()
         found = {item.place: item for item in await self._index.by_words(query)}
-        memories = await self._lookup.fetch(query, list(found))
-        return _rank(query, memories, found)
+        return _rank(query, await self._lookup.fetch(query, _best_words_first(found)), found)
 
 
 class NotesCold:
@@ -80,7 +78,7 @@ class NotesCold:
         found = await self._index.by_vector(query)
         near = {item.place: item.cosine for item in found if item.cosine is not None}
         near = {place: cosine for place, cosine in near.items() if cosine >= self._min_similarity}
-        memories = await self._lookup.fetch(query, list(near)) if near else {}
+        memories = (await self._lookup.fetch(query, list(near))).memories
         hits = [
             Hit(memories[place], similarity_score(cosine), {"cosine": cosine})
             for place, cosine in near.items()
@@ -89,19 +87,17 @@ class NotesCold:
         return best_hits(hits, query.limit)
 
 
-def _rank(query: Query, memories: Mapping[Place, Memory], found: Mapping[Place, ChunkHit]) -> Ranking:
-    keyword = _keyword_scores(query, memories, found)
+def _best_words_first(found: Mapping[Place, ChunkHit]) -> list[Place]:
+    return sorted(found, key=lambda place: -(found[place].bm25 or 0.0))
+
+
+def _rank(query: Query, visible: Visible, found: Mapping[Place, ChunkHit]) -> Ranking:
+    places = [place for place in _best_words_first(found) if place in visible.memories]
+    bm25 = {place: figure for place in places if (figure := found[place].bm25) is not None}
+    keyword = keyword_scores(bm25, dict.fromkeys(places[:1], visible.first_text), query.words)
     hits = []
-    for place, memory in memories.items():
-        figures = {"bm25": found[place].bm25, "cosine": found[place].cosine}
-        raw = {name: figure for name, figure in figures.items() if figure is not None}
-        hits.append(Hit(memory, hybrid_score(keyword.get(place, 0.0), found[place].cosine), raw))
+    for place in places:
+        cosine = found[place].cosine
+        raw = {name: figure for name, figure in (("bm25", bm25.get(place)), ("cosine", cosine)) if figure is not None}
+        hits.append(Hit(visible.memories[place], hybrid_score(keyword.get(place, 0.0), cosine), raw))
     return best_hits(hits, query.limit)
-
-
-def _keyword_scores(
-    query: Query, memories: Mapping[Place, Memory], found: Mapping[Place, ChunkHit]
-) -> dict[Place, float]:
-    texts = {place: f"{memory.name or memory.title or ''} {memory.content}" for place, memory in memories.items()}
-    bm25 = {place: figure for place in texts if (figure := found[place].bm25) is not None}
-    return keyword_scores(bm25, texts, query.words)

@@ -8,17 +8,18 @@ from typing import Any, Literal
 from uuid import UUID
 
 import numpy as np
-from psycopg.rows import DictRow
+from psycopg.rows import DictRow, TupleRow
 from psycopg.types.json import Json
 
 from lamina.core.documents import Document, Span, StoredDocument, StoredPassage, passage_text
 from lamina.core.memories import Chunk
 from lamina.core.ports import Record
-from lamina.core.queries import FilterField, Filters, Memory, Place, Query
+from lamina.core.queries import Candidate, FilterField, Filters, Place, Query
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.errors import Conflict, NotFound
-from lamina.stores.postgres.connection import Connection, Pool, connect, read_rows, scope_parameters
+from lamina.stores.index.ports import Visible
+from lamina.stores.postgres.connection import Connection, Pool, connect, read_tuples, scope_parameters
 from lamina.stores.postgres.filters import Columns, apply_filters, place_parameters, query_parameters
 from lamina.stores.postgres.messages import chunk_columns
 from lamina.stores.postgres.note_rows import chunk_embeddings, chunk_texts
@@ -277,33 +278,20 @@ class Documents:
             cursor = await connection.execute(QUERIES["list_passages"], parameters)
             return [_passage(row) async for row in cursor]
 
-    async def fetch(self, query: Query, places: Sequence[Place]) -> dict[Place, Memory]:
+    async def fetch(self, query: Query, places: Sequence[Place]) -> Visible:
         """Return the passages at these (id, chunk) places that exist and that the query may see."""
+        if not places:
+            return Visible({})
         text, values = apply_filters(QUERIES["fetch_documents"], query.filters, COLUMNS)
         parameters = query_parameters(query) | values | place_parameters(places)
-        rows = await read_rows(self._pool, text, parameters, by_key=True)
-        return {(row["id"], row["chunk"]): found_passage(row) for row in rows}
+        rows = await read_tuples(self._pool, text, parameters, by_key=True)
+        memories = {(row[0], row[3]): passage_candidate(row) for row in rows}
+        return Visible(memories, next((row[4] for row in rows if row[4] is not None), ""))
 
 
-def found_passage(row: DictRow) -> Memory:
-    """Map a row of a search to a found memory."""
-    where = {"heading": row["heading"], "page": row["page"]}
-    return Memory(
-        id=row["id"],
-        tier=Tier.DOCUMENTS,
-        kind="passage",
-        content=row["content"].strip(),
-        occurred_at=row["event_at"],
-        user=row["user_id"],
-        agent=row["agent_id"],
-        ref=row["key"],
-        tags=tuple(row["tags"]),
-        metadata={name: value for name, value in where.items() if value is not None} | row["metadata"],
-        source=row["source"],
-        title=row["title"],
-        document=row["document_id"],
-        position=row["position"],
-    )
+def passage_candidate(row: TupleRow) -> Candidate:
+    """Map the beginning of a row of a search to a found passage."""
+    return Candidate(row[0], Tier.DOCUMENTS, row[1], user=row[2])
 
 
 def _stored(row: DictRow) -> StoredDocument:
@@ -364,7 +352,9 @@ TIER_ROWS = TierRows(
             text=_text,
         )
     },
-    linked=LinkStatements(QUERIES["read_linked_passages"], COLUMNS, found_passage, QUERIES["link_similar_passages"]),
+    linked=LinkStatements(
+        QUERIES["read_linked_passages"], COLUMNS, passage_candidate, QUERIES["link_similar_passages"]
+    ),
     # A document goes once its passages are gone.
     erased={
         "passages": ErasureStatements(QUERIES["erase_user_passages"], "documents"),

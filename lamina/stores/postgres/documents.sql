@@ -96,10 +96,10 @@ ORDER BY p.position
 LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: fetch_documents
-SELECT p.id, wanted.chunk, p.position, p.content, p.heading, p.page, d.id AS document_id, d.title,
-       coalesce(d.sent_key, d.key) AS key,
-       d.media_type, d.user_id, d.agent_id, d.tags, d.metadata, d.source, d.event_at
-FROM unnest(%(ids)s::uuid[], %(chunks)s::integer[]) AS wanted (id, chunk)
+-- Places of an index that the query may see, with the text of the first of them.
+SELECT p.id, d.event_at, d.user_id, wanted.chunk,
+       CASE WHEN wanted.place = min(wanted.place) OVER () THEN concat_ws(' ', d.title, p.content) END AS first_text
+FROM unnest(%(ids)s::uuid[], %(chunks)s::integer[]) WITH ORDINALITY AS wanted (id, chunk, place)
 JOIN passages p ON p.id = wanted.id
 JOIN documents d ON d.id = p.document_id
 WHERE d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(namespace)s
@@ -168,9 +168,7 @@ SELECT 'documents', id FROM passages ORDER BY id
 
 -- name: read_linked_passages
 -- Each with the cosine of its chunk nearest to the query.
-SELECT p.id, p.position, p.content, p.heading, p.page, d.id AS document_id, d.title,
-       coalesce(d.sent_key, d.key) AS key, d.media_type, d.user_id,
-       d.agent_id, d.tags, d.metadata, d.source, d.event_at,
+SELECT p.id, d.event_at, d.user_id,
        coalesce((SELECT 1 - min(c.embedding <=> %(embedding)s::vector)
                  FROM passage_chunks c WHERE c.passage_id = p.id AND c.generation = %(generation)s), 0)::float8 AS cosine
 FROM passages p

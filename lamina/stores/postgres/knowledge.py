@@ -9,11 +9,11 @@ from uuid import UUID
 from psycopg.rows import DictRow
 
 from lamina.core.memories import Entity
-from lamina.core.queries import FilterField, Filters, Memory, Query
+from lamina.core.queries import Candidate, FilterField, Filters, Memory, Query
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.policies.retention.decay import LEAST_STRENGTH
-from lamina.stores.postgres.connection import Pool, read_rows, scope_parameters
+from lamina.stores.postgres.connection import Pool, read_rows, read_tuples, scope_parameters
 from lamina.stores.postgres.entities import NAMES, entities_by_name
 from lamina.stores.postgres.filters import Columns, apply_filters, query_parameters
 from lamina.stores.postgres.queries import load_queries
@@ -88,7 +88,7 @@ class LinkedMemory:
         cosine: Of that chunk; 0 where the query has no vector.
     """
 
-    memory: Memory
+    memory: Candidate
     cosine: float
 
 
@@ -153,8 +153,8 @@ class KnowledgeReader:
                 continue
             text, values = apply_filters(linked.memories, query.filters, linked.columns)
             wanted = query_parameters(query) | values | {"ids": list(ids[tier])}
-            rows = await read_rows(self._pool, text, wanted, by_key=True)
-            found |= {row["id"]: LinkedMemory(linked.memory(row), float(row["cosine"])) for row in rows}
+            rows = await read_tuples(self._pool, text, wanted, by_key=True)
+            found |= {row[0]: LinkedMemory(linked.memory(row), float(row[-1])) for row in rows}
         return found
 
     async def _rows(

@@ -7,17 +7,18 @@ from typing import Any
 from uuid import UUID
 
 from pgvector import Vector
-from psycopg.rows import DictRow
+from psycopg.rows import DictRow, TupleRow
 from psycopg.types.json import Json
 
 from lamina.core.memories import Chunk, Message, Role
 from lamina.core.ports import Record
-from lamina.core.queries import FilterField, Hit, Memory, Neighbour, Place, Query, Ranking
+from lamina.core.queries import Candidate, FilterField, Hit, Neighbour, Place, Query, Ranking
 from lamina.core.scope import Scope
 from lamina.core.tiers import Source, Tier
 from lamina.errors import NotFound
 from lamina.policies.ranking.scores import similarity_score, widening
-from lamina.stores.postgres.connection import Connection, Pool, connect, read_rows, scope_parameters
+from lamina.stores.index.ports import Visible
+from lamina.stores.postgres.connection import Connection, Pool, connect, read_tuples, scope_parameters
 from lamina.stores.postgres.filters import Columns, apply_filters, place_parameters, query_parameters
 from lamina.stores.postgres.note_rows import chunk_texts
 from lamina.stores.postgres.queries import load_queries
@@ -203,12 +204,15 @@ class Messages:
             cursor = await connection.execute(QUERIES["list_messages"], parameters)
             return [_session_message(row) async for row in cursor]
 
-    async def fetch(self, query: Query, places: Sequence[Place]) -> dict[Place, Memory]:
+    async def fetch(self, query: Query, places: Sequence[Place]) -> Visible:
         """Return the messages at these (id, chunk) places that exist and that the query may see."""
+        if not places:
+            return Visible({})
         text, values = apply_filters(QUERIES["fetch_messages"], query.filters, COLUMNS)
         parameters = query_parameters(query) | values | place_parameters(places)
-        rows = await read_rows(self._pool, text, parameters, by_key=True)
-        return {(row["id"], row["chunk"]): found_message(row) for row in rows}
+        rows = await read_tuples(self._pool, text, parameters, by_key=True)
+        memories = {(row[0], row[5]): message_candidate(row) for row in rows}
+        return Visible(memories, next((row[6] for row in rows if row[6] is not None), ""))
 
 
 class MessagesAround:
@@ -224,8 +228,8 @@ class MessagesAround:
         """
         text, values = apply_filters(QUERIES["find_messages_around"], query.filters, COLUMNS)
         parameters = query_parameters(query) | values | {"ids": list(ids)}
-        rows = await read_rows(self._pool, text, parameters, by_key=True)
-        return [Neighbour(found_message(row), row["position"], float(row["cosine"])) for row in rows]
+        rows = await read_tuples(self._pool, text, parameters, by_key=True)
+        return [Neighbour(message_candidate(row), *row[5:]) for row in rows]
 
 
 class SessionVectors:
@@ -246,57 +250,35 @@ class SessionVectors:
         """Return the nearest messages; none where the query has no vector or asks for tags."""
         if query.embedding is None or query.filters.tags:
             return ()
-        rows = [row for row in await self._nearest(query) if row["cosine"] >= self._min_similarity]
+        rows = [row for row in await self._nearest(query) if row[5] >= self._min_similarity]
         # Backwards, so that the nearest chunk of each message is the last one written.
-        best = {row["id"]: row for row in reversed(rows)}
-        nearest = sorted(best.values(), key=lambda row: (-row["cosine"], row["id"]))
-        return tuple(_vector_hit(row) for row in nearest[: query.limit])
+        best = {row[0]: row for row in reversed(rows)}
+        nearest = sorted(best.values(), key=lambda row: (-row[5], row[0]))
+        return tuple(
+            Hit(message_candidate(row), similarity_score(row[5]), {"cosine": row[5]}) for row in nearest[: query.limit]
+        )
 
-    async def _nearest(self, query: Query) -> list[DictRow]:
+    async def _nearest(self, query: Query) -> list[TupleRow]:
         """Return chunks of at least ``limit`` messages, if there are so many, nearest first."""
         by_index, values = apply_filters(QUERIES["search_message_vectors"], query.filters, CHUNK_COLUMNS)
         exactly, _ = apply_filters(QUERIES["search_message_vectors_exactly"], query.filters, CHUNK_COLUMNS)
         parameters = query_parameters(query) | values | {"most_read": MOST_READ_EXACTLY}
-        rows: list[DictRow] = []
+        rows: list[TupleRow] = []
         for candidates in widening(query.limit):
             wanted = parameters | {"candidates": candidates}
-            rows = await read_rows(self._pool, by_index, wanted)
+            rows = await read_tuples(self._pool, by_index, wanted)
             if len(rows) < candidates:
                 # Either there are no more, or among vectors that are alike the index has lost its way: of 2 400
                 # messages that said the same it found none.
-                rows = max(rows, await read_rows(self._pool, exactly, wanted), key=len)
-            if len(rows) < candidates or len({row["id"] for row in rows}) >= query.limit:
+                rows = max(rows, await read_tuples(self._pool, exactly, wanted), key=len)
+            if len(rows) < candidates or len({row[0] for row in rows}) >= query.limit:
                 break
         return rows
 
 
-def _vector_hit(row: DictRow) -> Hit:
-    cosine = float(row["cosine"])
-    return Hit(found_message(row), similarity_score(cosine), {"cosine": cosine})
-
-
-def _excerpt(row: DictRow) -> str:
-    text = Message(Role(row["role"]), row["content"], name=row["name"]).text()
-    covers_all = row["text_start"] == 0 and row["text_end"] >= len(text)
-    return row["content"] if covers_all else text[row["text_start"] : row["text_end"]]
-
-
-def found_message(row: DictRow) -> Memory:
-    """Map a row of a search to a found memory."""
-    return Memory(
-        id=row["id"],
-        tier=Tier.SESSIONS,
-        kind="message",
-        content=_excerpt(row),
-        occurred_at=row["occurred_at"],
-        user=row["user_id"],
-        agent=row["agent_id"],
-        session=row["session_id"],
-        name=row["name"],
-        ref=row["ref"],
-        metadata=row["metadata"],
-        source=row["role"],
-    )
+def message_candidate(row: TupleRow) -> Candidate:
+    """Map the beginning of a row of a search to a found message."""
+    return Candidate(row[0], Tier.SESSIONS, row[1], row[2], row[3], user=row[4])
 
 
 def _session_message(row: DictRow) -> SessionMessage:
@@ -360,7 +342,7 @@ TIER_ROWS = TierRows(
             text=_text,
         )
     },
-    linked=LinkStatements(QUERIES["read_linked_messages"], COLUMNS, found_message),
+    linked=LinkStatements(QUERIES["read_linked_messages"], COLUMNS, message_candidate),
     erased={"messages": ErasureStatements(QUERIES["erase_user_messages"], "messages")},
     count_user=QUERIES["count_user_messages"],
 )

@@ -62,9 +62,12 @@ ORDER BY position, is_summary, id
 LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: fetch_messages
-SELECT m.id, m.session_id, m.user_id, m.agent_id, m.role, m.name, m.ref, m.content, m.metadata, m.occurred_at,
-       c.chunk, c.text_start, c.text_end
-FROM unnest(%(ids)s::uuid[], %(chunks)s::integer[]) AS wanted (id, chunk)
+-- Places of an index that the query may see, with the text of the first of them.
+SELECT m.id, m.occurred_at, c.text_start, c.text_end, m.user_id, c.chunk,
+       CASE WHEN wanted.place = min(wanted.place) OVER ()
+            THEN concat_ws(' ', m.name, substr(concat_ws(': ', nullif(m.name, ''), m.content), c.text_start + 1,
+                                               c.text_end - c.text_start)) END AS first_text
+FROM unnest(%(ids)s::uuid[], %(chunks)s::integer[]) WITH ORDINALITY AS wanted (id, chunk, place)
 JOIN messages m ON m.id = wanted.id
 JOIN message_chunks c ON c.message_id = m.id AND c.chunk = wanted.chunk AND c.generation = %(generation)s
 WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s
@@ -78,8 +81,7 @@ WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(
 -- the position of the last message that it stands for, and so is the neighbour of the next one. Messages and
 -- summaries have an index each, and the statement a part for each.
 SELECT DISTINCT ON (m.id)
-       m.id, m.session_id, m.user_id, m.agent_id, m.position, m.role, m.name, m.ref, m.content, m.metadata, m.occurred_at,
-       c.chunk, c.text_start, c.text_end,
+       m.id, m.occurred_at, c.text_start, c.text_end, m.user_id, m.session_id, m.position,
        coalesce(1 - (c.embedding <=> %(embedding)s::vector), 0)::float8 AS cosine
 FROM messages wanted
 CROSS JOIN LATERAL (
@@ -103,8 +105,7 @@ ORDER BY m.id, cosine DESC, c.chunk
 
 -- name: search_message_vectors
 -- Candidates by the bare distance, so that the index serves them; the order of ties and the join are outside.
-SELECT c.chunk, c.text_start, c.text_end, 1 - c.distance AS cosine,
-       m.id, m.session_id, m.user_id, m.agent_id, m.role, m.name, m.ref, m.content, m.metadata, m.occurred_at
+SELECT m.id, m.occurred_at, c.text_start, c.text_end, m.user_id, 1 - c.distance AS cosine
 FROM (
     SELECT message_id, chunk, text_start, text_end, embedding <=> %(embedding)s AS distance
     FROM message_chunks
@@ -121,8 +122,7 @@ ORDER BY c.distance, m.id, c.chunk
 
 -- name: search_message_vectors_exactly
 -- The same without the index, over a bounded number of the scope's chunks.
-SELECT c.chunk, c.text_start, c.text_end, 1 - c.distance AS cosine,
-       m.id, m.session_id, m.user_id, m.agent_id, m.role, m.name, m.ref, m.content, m.metadata, m.occurred_at
+SELECT m.id, m.occurred_at, c.text_start, c.text_end, m.user_id, 1 - c.distance AS cosine
 FROM (
     SELECT message_id, chunk, text_start, text_end, embedding <=> %(embedding)s AS distance
     FROM (
@@ -219,8 +219,8 @@ SELECT 'messages', id FROM messages WHERE compacted_at IS NULL ORDER BY id
 -- name: read_linked_messages
 -- Each at its chunk nearest to the query.
 SELECT DISTINCT ON (m.id)
-       m.id, m.session_id, m.user_id, m.agent_id, m.role, m.name, m.ref, m.content, m.metadata, m.occurred_at,
-       c.chunk, c.text_start, c.text_end, coalesce(1 - (c.embedding <=> %(embedding)s::vector), 0)::float8 AS cosine
+       m.id, m.occurred_at, c.text_start, c.text_end, m.user_id,
+       coalesce(1 - (c.embedding <=> %(embedding)s::vector), 0)::float8 AS cosine
 FROM messages m
 JOIN message_chunks c ON c.message_id = m.id AND c.generation = %(generation)s
 WHERE m.id = ANY(%(ids)s) AND m.compacted_at IS NULL

@@ -4,12 +4,12 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
-from psycopg.rows import DictRow
+from psycopg.rows import DictRow, TupleRow
 from psycopg.types.json import Json
 
 from lamina.core.memories import Category, Note, NoteVersion, StoredNote
 from lamina.core.ports import Record
-from lamina.core.queries import Memory
+from lamina.core.queries import Candidate
 from lamina.core.tiers import Tier
 
 
@@ -54,21 +54,9 @@ def stored_note(row: DictRow) -> StoredNote:
     )
 
 
-def found_note(row: DictRow) -> Memory:
-    """Map a row of a search, with the matching chunk's bounds, to a found memory."""
-    return Memory(
-        id=row["id"],
-        tier=Tier.NOTES,
-        kind=row["category"],
-        content=row["content"][row["text_start"] : row["text_end"]],
-        occurred_at=row["event_at"],
-        metadata=row["metadata"],
-        last_hit_at=row["last_hit_at"],
-        temperature=row["temperature"],
-        expires_at=row["expires_at"],
-        **note_traits(row),
-        **note_owner(row),
-    )
+def note_candidate(row: TupleRow) -> Candidate:
+    """Map the beginning of a row of a search to a found note."""
+    return Candidate(row[0], Tier.NOTES, *row[1:10])
 
 
 def note_record(row: DictRow) -> Record:

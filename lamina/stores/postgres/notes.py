@@ -18,7 +18,6 @@ from lamina.core.queries import (
     FilterField,
     Filters,
     Hit,
-    Memory,
     Operator,
     Place,
     Query,
@@ -29,10 +28,11 @@ from lamina.core.tiers import Source
 from lamina.errors import Conflict, InvalidInput, NotFound
 from lamina.policies.ranking.scores import keyword_scores
 from lamina.policies.retention.lifespan import Temperature
-from lamina.stores.postgres.connection import Connection, Pool, connect, read_rows, scope_parameters
+from lamina.stores.index.ports import Visible
+from lamina.stores.postgres.connection import Connection, Pool, connect, read_tuples, scope_parameters
 from lamina.stores.postgres.filters import Columns, apply_filters, place_parameters, query_parameters
 from lamina.stores.postgres.messages import chunk_parameters
-from lamina.stores.postgres.note_rows import found_note, note_columns, note_record, note_version, stored_note
+from lamina.stores.postgres.note_rows import note_candidate, note_columns, note_record, note_version, stored_note
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tier_rows import (
     EmbeddingStatements,
@@ -350,30 +350,28 @@ class Notes:
             cursor = await connection.execute(text, parameters)
             return [stored_note(row) async for row in cursor]
 
-    async def fetch(self, query: Query, places: Sequence[Place]) -> dict[Place, Memory]:
-        """Return the notes at these (id, chunk) places that exist and that the query may see."""
-        text, values = apply_filters(QUERIES["fetch_notes"], query.filters, COLUMNS)
-        parameters = query_parameters(query) | values | place_parameters(places)
-        rows = await read_rows(self._pool, text, parameters, by_key=True)
-        return {(row["id"], row["chunk"]): found_note(row) for row in rows}
-
 
 class NotesOfTemperature:
-    """Reads notes of one temperature: an index that lags behind may still hold others.
+    """Finds notes of one temperature: an index that lags behind may still hold others.
 
     Args:
-        notes: Reads notes of any temperature.
+        pool: Connections to Postgres.
         temperature: The temperature of the returned ones.
     """
 
-    def __init__(self, notes: Notes, temperature: Temperature) -> None:
-        self._notes = notes
+    def __init__(self, pool: Pool, temperature: Temperature) -> None:
+        self._pool = pool
         self._temperature = temperature
 
-    async def fetch(self, query: Query, places: Sequence[Place]) -> dict[Place, Memory]:
+    async def fetch(self, query: Query, places: Sequence[Place]) -> Visible:
         """Return the notes at these places that the query may see and that have the temperature."""
-        found = await self._notes.fetch(query, places)
-        return {place: memory for place, memory in found.items() if memory.temperature == self._temperature}
+        if not places:
+            return Visible({})
+        text, values = apply_filters(QUERIES["fetch_notes"], query.filters, COLUMNS)
+        wanted = {**query_parameters(query), **values, **place_parameters(places), "temperature": self._temperature}
+        rows = await read_tuples(self._pool, text, wanted, by_key=True)
+        memories = {(row[0], row[-2]): note_candidate(row) for row in rows}
+        return Visible(memories, next((row[-1] for row in rows if row[-1] is not None), ""))
 
 
 class NotesWarm:
@@ -394,10 +392,10 @@ class NotesWarm:
             return ()
         text, values = apply_filters(QUERIES["search_notes_warm"], query.filters, COLUMNS)
         parameters = query_parameters(query) | values | {"limit": query.limit}
-        rows = await read_rows(self._pool, text, parameters)
-        raw = {row["id"]: float(row["ts_rank_cd"]) for row in rows}
-        memories = {row["id"]: found_note(row) for row in rows}
-        scores = keyword_scores(raw, {id_: memory.content for id_, memory in memories.items()}, query.words)
+        rows = await read_tuples(self._pool, text, parameters)
+        raw = {row[0]: float(row[-2]) for row in rows}
+        memories = {row[0]: note_candidate(row) for row in rows}
+        scores = keyword_scores(raw, {row[0]: row[-1] for row in rows[:1]}, query.words)
         ordered = sorted(memories, key=lambda id_: (-scores[id_], id_))[: query.limit]
         return tuple(Hit(memories[id_], scores[id_], {"ts_rank_cd": raw[id_]}) for id_ in ordered)
 
@@ -428,6 +426,6 @@ TIER_ROWS = TierRows(
             is_live="r.deleted_at IS NULL",
         )
     },
-    linked=LinkStatements(QUERIES["read_linked_notes"], COLUMNS, found_note, QUERIES["link_similar_notes"]),
+    linked=LinkStatements(QUERIES["read_linked_notes"], COLUMNS, note_candidate, QUERIES["link_similar_notes"]),
     count_user=QUERIES["count_user_notes"],
 )

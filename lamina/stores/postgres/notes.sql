@@ -191,26 +191,31 @@ ORDER BY event_at DESC, id DESC
 LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: fetch_notes
-SELECT n.id, n.user_id, n.agent_id, n.session_id, n.category, n.content, n.importance, n.confidence, n.tags,
-       n.metadata, n.source, n.event_at, n.last_hit_at, n.temperature, n.expires_at, c.chunk, c.text_start,
-       c.text_end
-FROM unnest(%(ids)s::uuid[], %(chunks)s::integer[]) AS wanted (id, chunk)
+-- Places of an index that the query may see, with the text of the first of them.
+SELECT n.id, n.event_at, c.text_start, c.text_end, n.confidence, n.importance, n.user_id, n.last_hit_at, n.temperature,
+       n.expires_at, c.chunk,
+       CASE WHEN wanted.place = min(wanted.place) OVER ()
+            THEN substr(n.content, c.text_start + 1, c.text_end - c.text_start) END AS first_text
+FROM unnest(%(ids)s::uuid[], %(chunks)s::integer[]) WITH ORDINALITY AS wanted (id, chunk, place)
 JOIN notes n ON n.id = wanted.id
 JOIN note_chunks c ON c.note_id = n.id AND c.chunk = wanted.chunk AND c.generation = %(generation)s
 WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s AND n.deleted_at IS NULL
+  AND n.temperature = %(temperature)s
   AND (n.expires_at IS NULL OR n.expires_at > statement_timestamp())
   AND n.weight >= %(min_weight)s
   AND (%(user_id)s::text IS NULL OR n.user_id IS NULL OR n.user_id = %(user_id)s)
   AND /*filters*/ true
 
 -- name: search_notes_warm
--- Every word of the query, by cover density, each note at its best chunk.
-SELECT * FROM (
+-- Every word of the query, by cover density, each note at its best chunk, with the text of the first of them.
+SELECT id, event_at, text_start, text_end, confidence, importance, user_id, last_hit_at, temperature, expires_at,
+       ts_rank_cd,
+       CASE WHEN row_number() OVER (ORDER BY ts_rank_cd DESC, id) = 1
+            THEN substr(content, text_start + 1, text_end - text_start) END AS first_text
+FROM (
     SELECT DISTINCT ON (n.id)
-           n.id, n.user_id, n.agent_id, n.session_id, n.category, n.content, n.importance, n.confidence, n.tags,
-           n.metadata, n.source, n.event_at, n.last_hit_at, n.temperature, n.expires_at, c.chunk, c.text_start,
-           c.text_end,
-           ts_rank_cd(c.tsv, asked)::float8 AS ts_rank_cd
+           n.id, n.event_at, c.text_start, c.text_end, n.confidence, n.importance, n.user_id, n.last_hit_at,
+           n.temperature, n.expires_at, n.content, ts_rank_cd(c.tsv, asked)::float8 AS ts_rank_cd
     FROM plainto_tsquery('lamina', %(words)s) AS asked
     JOIN note_chunks c ON c.tsv @@ asked
     JOIN notes n ON n.id = c.note_id
@@ -341,9 +346,8 @@ SELECT 'cold', id, tenant, workspace, namespace FROM notes WHERE deleted_at IS N
 -- name: read_linked_notes
 -- Warm or cold, each at its chunk nearest to the query.
 SELECT DISTINCT ON (n.id)
-       n.id, n.user_id, n.agent_id, n.session_id, n.category, n.content, n.importance, n.confidence, n.tags,
-       n.metadata, n.source, n.event_at, n.last_hit_at, n.temperature, n.expires_at, c.chunk, c.text_start,
-       c.text_end, coalesce(1 - (c.embedding <=> %(embedding)s::vector), 0)::float8 AS cosine
+       n.id, n.event_at, c.text_start, c.text_end, n.confidence, n.importance, n.user_id, n.last_hit_at, n.temperature,
+       n.expires_at, coalesce(1 - (c.embedding <=> %(embedding)s::vector), 0)::float8 AS cosine
 FROM notes n
 JOIN note_chunks c ON c.note_id = n.id AND c.generation = %(generation)s
 WHERE n.id = ANY(%(ids)s) AND n.deleted_at IS NULL

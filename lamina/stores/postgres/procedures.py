@@ -14,7 +14,7 @@ from psycopg.types.json import Json
 
 from lamina.core.memories import new_id
 from lamina.core.procedures import Procedure, ProcedureOutcome, StoredProcedure
-from lamina.core.queries import FilterField, Filters, Hit, Memory, Query, Ranking
+from lamina.core.queries import Candidate, FilterField, Filters, Hit, Query, Ranking
 from lamina.core.scope import Scope
 from lamina.core.tiers import Source, Tier
 from lamina.errors import Conflict, NotFound
@@ -325,7 +325,8 @@ class ProceduresSearcher:
     async def search(self, query: Query) -> Ranking:
         """Return the procedures that match, best first."""
         return tuple(
-            Hit(_memory(match.stored), match.score, match.figures) for match in await self._procedures.match(query)
+            Hit(_candidate_of(match.stored), match.score, match.figures)
+            for match in await self._procedures.match(query)
         )
 
 
@@ -344,18 +345,12 @@ def _candidate(row: DictRow) -> ProcedureCandidate:
     return ProcedureCandidate(_stored(row), **counts)
 
 
-def _memory(stored: StoredProcedure) -> Memory:
-    return Memory(
-        id=stored.id,
-        tier=Tier.PROCEDURES,
-        kind="procedure",
-        content=stored.procedure.text(),
-        occurred_at=stored.created_at,
+def _candidate_of(stored: StoredProcedure) -> Candidate:
+    return Candidate(
+        stored.id,
+        Tier.PROCEDURES,
+        stored.created_at,
         importance=stored.strength,
-        agent=stored.agent,
-        tags=stored.procedure.tags,
-        metadata=stored.procedure.metadata,
-        source=stored.procedure.source,
         last_hit_at=stored.last_used_at,
     )
 

@@ -1,0 +1,79 @@
+"""Read the rows of the hits that leave: a search ranks some hundred memories and shows ten."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from uuid import UUID
+
+from lamina.core.ports import RowLookup
+from lamina.core.queries import Candidate, FusedHit, Memory, Query, RankedHit, RowRequest
+from lamina.core.sharing import ForeignQuery
+from lamina.core.tiers import Tier
+from lamina.policies.ranking.diversity import WINDOW, DiverseHits, DiversityPolicy, diversify
+
+# Hits read beyond those that are asked for, in the place of repetitions and of memories that are gone.
+LEAST_SPARE = 3
+SPARE_SHARE = 4
+
+
+def row_requests(
+    found: Iterable[Candidate], own: Query, foreign: Sequence[ForeignQuery] = ()
+) -> tuple[RowRequest, ...]:
+    """Return which rows to read, by the queries that found them: a share's is that of the workspace it is from."""
+    of_queries: defaultdict[tuple[Tier, Query], list[Candidate]] = defaultdict(list)
+    for item in found:
+        if item.workspace is None:
+            of_queries[item.tier, own].append(item)
+            continue
+        for asked in foreign:
+            if asked.tier is item.tier and asked.origin == (item.workspace, item.namespace):
+                of_queries[item.tier, asked.query].append(item)
+    return tuple(RowRequest(tier, query, tuple(items)) for (tier, query), items in of_queries.items())
+
+
+class LateRows:
+    """Makes hits of what was ranked.
+
+    Args:
+        lookup: Reads the rows.
+        diversity: When hits are alike.
+    """
+
+    def __init__(self, lookup: RowLookup, diversity: DiversityPolicy) -> None:
+        self._lookup = lookup
+        self._diversity = diversity
+
+    async def hits(
+        self, ranked: Sequence[RankedHit], own: Query, foreign: Sequence[ForeignQuery], *, limit: int
+    ) -> tuple[FusedHit, ...]:
+        """Return the best hits without repetitions, as far as their query sees them still.
+
+        Raises:
+            Unavailable: If the rows cannot be read.
+        """
+        hits: list[FusedHit] = []
+        diverse = DiverseHits((), 0)
+        for part in _parts(ranked, limit):
+            hits += await self._read(part, own, foreign)
+            diverse = diversify(hits, self._diversity, enough=limit)
+            # Beyond the window nothing is compared, so no further hit would take the place of one of these.
+            if diverse.distinct >= limit or len(hits) >= max(limit, WINDOW):
+                break
+        return diverse.hits[:limit]
+
+    async def _read(self, ranked: Sequence[RankedHit], own: Query, foreign: Sequence[ForeignQuery]) -> list[FusedHit]:
+        memories = {_key(hit): hit.memory for hit in ranked if isinstance(hit.memory, Memory)}
+        late = [hit.memory for hit in ranked if isinstance(hit.memory, Candidate)]
+        memories |= await self._lookup.rows(row_requests(late, own, foreign))
+        return [FusedHit(memories[_key(hit)], hit.score, hit.placements) for hit in ranked if _key(hit) in memories]
+
+
+def _key(hit: RankedHit) -> tuple[Tier, UUID]:
+    return hit.memory.tier, hit.memory.id
+
+
+def _parts(ranked: Sequence[RankedHit], limit: int) -> Iterator[Sequence[RankedHit]]:
+    """Yield what to read: as many as are wanted and a few more, then twice as many each time."""
+    start, size = 0, limit + max(LEAST_SPARE, limit // SPARE_SHARE)
+    while start < len(ranked):
+        yield ranked[start : start + size]
+        start, size = start + size, 2 * size
