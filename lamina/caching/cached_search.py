@@ -82,7 +82,7 @@ class CachedSearch(Generic[Request, Found]):
         if stamp is None:
             return SentAnswer(await self._answer(request, SearchHints()))
         if not request.use_cache:
-            return SentAnswer(await self._answer(request, SearchHints(shares=stamp.shares())))
+            return SentAnswer(await self._answer(request, SearchHints(shares=stamp.shares(), empty=stamp.empty)))
         keys = self._cache.keys(request.identity, stamp)
         # The replica's copies come before the flights: a hit starts no task.
         if (copy := self._cache.find_copy(keys)) is not None:
@@ -97,7 +97,7 @@ class CachedSearch(Generic[Request, Found]):
         if found is not None:
             return found
         graph = None if keys.graph is None else pieces.get(keys.graph)
-        hints = SearchHints(pieces.get(keys.embedding), graph, stamp.shares())
+        hints = SearchHints(pieces.get(keys.embedding), graph, stamp.shares(), stamp.empty)
         answer = await self._answer(request, hints)
         # The stamp was read before the search, so the answer is at least as new. While the stamp is unsettled, the
         # answer may lack writes that it covers.

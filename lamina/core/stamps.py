@@ -5,6 +5,7 @@ from datetime import datetime
 
 from lamina.core.memory_profiles import MemoryProfile
 from lamina.core.sharing import Share, ShareState
+from lamina.core.tiers import Tier
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Stamp:
         profile: The agent's memory profile, if it has one.
         is_settled: Whether every projection has taken over what the epochs stand for. While one has
             not, an answer may lack it and must not be kept.
+        empty: Tiers that hold nothing in the scope. A write that ends this raises the epoch.
     """
 
     namespace: int
@@ -36,6 +38,7 @@ class Stamp:
     shared: tuple[SharedEpoch, ...] = ()
     profile: MemoryProfile | None = None
     is_settled: bool = False
+    empty: frozenset[Tier] = frozenset()
 
     def shares(self) -> tuple[Share, ...]:
         """Return the shares into the scope's workspace."""

@@ -49,11 +49,13 @@ class SearchHints:
         embedding: Float32 bytes of the question's unit vector.
         graph: The rankings of the graph's sources.
         shares: The shares of other workspaces with this one.
+        empty: Tiers that hold nothing in the scope, and so are not asked.
     """
 
     embedding: bytes | None = None
     graph: Mapping[Source, Ranking] | None = None
     shares: tuple[Share, ...] | None = None
+    empty: frozenset[Tier] = frozenset()
 
 
 WITHOUT_HINTS = SearchHints()
@@ -197,10 +199,13 @@ class Search:
     async def _ask(self, wanted: Sequence[Tier], query: Query, hints: SearchHints) -> dict[Source, SourceOutcome]:
         tiers = [tier for tier in wanted if tier in self._tiers]
         known = hints.graph if Tier.GRAPH in tiers else None
+        nothing: dict[Source, SourceOutcome] = {
+            source: () for source, tier in TIER_OF.items() if tier in hints.empty and tier in tiers
+        }
         # The rankings that a cache had stand in for the tier; other workspaces are asked all the same.
-        asked = tiers if known is None else [tier for tier in tiers if tier is not Tier.GRAPH]
+        asked = [tier for tier in tiers if tier not in hints.empty and (tier is not Tier.GRAPH or known is None)]
         answers = await asyncio.gather(*(self._ask_tier(tier, query) for tier in asked))
-        return {name: outcome for answer in (*answers, known or {}) for name, outcome in answer.items()}
+        return nothing | {name: outcome for answer in (*answers, known or {}) for name, outcome in answer.items()}
 
     async def _ask_others(self, wanted: Sequence[Tier], query: Query, hints: SearchHints) -> ForeignAnswers:
         """Ask the workspaces that share something with the query's."""

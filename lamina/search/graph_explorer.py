@@ -180,7 +180,7 @@ class Explorer:
         for memory, entities in named.items():
             facts = await self._reader.facts_of(scope, filters, entities[:HINTED_ENTITIES], HINTED_ENTITIES)
             if facts:
-                hints[memory] = [fact.content for fact in facts.values()]
+                hints[memory] = facts
         return hints
 
     async def _ids(self, scope: Scope, start: StartNodes) -> tuple[UUID, ...]:

@@ -14,7 +14,7 @@ from lamina.core.tiers import Source, Tier
 from lamina.extraction.name_matching import Span, longest_names, split_words, windows
 from lamina.policies.ranking.graph_paths import LinkWeight, Walk
 from lamina.search.graph_walk import walk_links
-from lamina.stores.postgres.knowledge import EdgeKey, KnowledgeReader
+from lamina.stores.postgres.knowledge import EdgeKey, KnowledgeReader, LinkedMemory
 
 MENTIONS = 0.9
 MENTIONED = 0.5
@@ -77,32 +77,46 @@ class GraphSearcher:
 
     async def search(self, query: Query) -> Ranking:
         """Return facts, stated entities and memories by the best path to them, best first."""
-        seeds = await self._seeds(query)
+        seeds, mentions = await self._seeds(query)
         if not seeds:
             return ()
-        walk = await self._walk(query, seeds)
-        hits = [*await self._memories(query, walk), *await self._facts(query, walk), *await self._stated(query, seeds)]
+        walk = await self._walk(query, seeds, mentions)
+        hits = await self._hits(query, walk, seeds)
         strong = [hit for hit in hits if hit.score >= self._limits.threshold]
         strong.sort(key=lambda hit: (-hit.score, hit.memory.tier, hit.memory.id))
         return tuple(strong[: query.limit])
 
-    async def _seeds(self, query: Query) -> dict[UUID, float]:
-        """Return the entities that the question names, or almost names, by how specific their names are."""
+    async def _seeds(self, query: Query) -> tuple[dict[UUID, float], Mapping[UUID, int]]:
+        """Return the entities that the question names, or almost names, by how specific their names are.
+
+        Also how many memories mention each.
+        """
         is_long = len(query.text) > LONG_QUESTION_CHARS
         candidates = await asyncio.to_thread(candidate_names, query.text) if is_long else candidate_names(query.text)
-        names = await self._reader.named(query.scope, list(candidates))
-        named = {entity: 1 / len(names[key]) for key in longest_names(candidates, names) for entity in names[key]}
-        near = await self._reader.nearest(query, limit=NEAREST_NAMES, min_similarity=self._limits.min_similarity)
-        found = near | named  # A name in the question counts more than one that is merely near.
-        specificities = await self._specificities(list(found))
-        return {id_: share * specificities[id_] for id_, share in found.items()}
+        limits = self._limits
+        found = await self._reader.seeds(
+            query,
+            list(candidates),
+            limit=NEAREST_NAMES,
+            min_similarity=limits.min_similarity,
+            common=limits.common_mentions,
+        )
+        keys = longest_names(candidates, found.names)
+        named = {entity: 1 / len(found.names[key]) for key in keys for entity in found.names[key]}
+        # A name in the question counts more than one that is merely near.
+        shares = {**found.near, **named}
+        return {id_: share * self._specificity(found.mentions, id_) for id_, share in shares.items()}, found.mentions
 
-    async def _walk(self, query: Query, seeds: Mapping[UUID, float]) -> Walk:
+    async def _walk(self, query: Query, seeds: Mapping[UUID, float], mentions: Mapping[UUID, int]) -> Walk:
         limits, filters = self._limits, query.filters
+        known = dict(mentions)
 
         async def weigh(followed: Sequence[FollowedLink]) -> LinkWeight:
             mentioned = {_entity_end(link) for link in followed if link.kind == LinkKind.MENTIONS}
-            return partial(link_weight, specificities=await self._specificities(sorted(mentioned)))
+            # Half of the steps lead back from entities that are counted already.
+            if new := sorted(mentioned - known.keys()):
+                known.update(dict.fromkeys(new, 0) | await self._reader.mentions(new, limits.common_mentions))
+            return partial(link_weight, specificities={id_: self._specificity(known, id_) for id_ in mentioned})
 
         return await walk_links(
             self._links,
@@ -114,37 +128,27 @@ class GraphSearcher:
             least=limits.threshold,
         )
 
-    async def _specificities(self, ids: Sequence[UUID]) -> dict[UUID, float]:
-        if not ids:
-            return {}
-        common = self._limits.common_mentions
-        counts = await self._reader.mentions(ids, common)
-        return {id_: specificity(counts.get(id_, 0), common) for id_ in ids}
+    def _specificity(self, mentions: Mapping[UUID, int], id_: UUID) -> float:
+        return specificity(mentions.get(id_, 0), self._limits.common_mentions)
 
-    async def _memories(self, query: Query, walk: Walk) -> list[Hit]:
-        reached = {id_: node for id_, node in walk.nodes.items() if node.label is NodeLabel.MEMORY}
+    async def _hits(self, query: Query, walk: Walk, seeds: Mapping[UUID, float]) -> list[Hit]:
+        """Return what was reached as far as the query may see it: memories, facts, and entities that were stated."""
+        nodes = {id_: node for id_, node in walk.nodes.items() if node.label is NodeLabel.MEMORY}
         ids: dict[Tier, list[UUID]] = {}
-        for node in reached.values():
+        for node in nodes.values():
             ids.setdefault(Tier(node.tier or 0), []).append(node.id)
-        hits = []
-        for id_, linked in (await self._reader.memories(query, ids)).items():
-            path = reached[id_].score
-            score = min(1.0, path * (1 + max(0.0, linked.cosine)) / 2)
-            hits.append(Hit(linked.memory, score, {"path": path, "cosine": linked.cosine}))
-        return hits
-
-    async def _facts(self, query: Query, walk: Walk) -> list[Hit]:
         scores = fact_scores(walk)
-        facts = await self._reader.facts(query.scope, query.filters, list(scores)) if scores else {}
-        return [Hit(fact, scores[key], {"path": scores[key]}) for key, fact in facts.items()]
-
-    async def _stated(self, query: Query, seeds: Mapping[UUID, float]) -> list[Hit]:
-        known = await self._reader.entities(query.scope, query.filters, list(seeds))
+        reached = await self._reader.reached(query, ids, list(scores), list(seeds))
         return [
-            Hit(entity.memory(), seeds[id_], {"path": seeds[id_]})
-            for id_, entity in known.items()
-            if entity.is_asserted
+            *(_memory_hit(linked, nodes[id_].score) for id_, linked in reached.memories.items()),
+            *(Hit(fact, scores[key], {"path": scores[key]}) for key, fact in reached.facts.items()),
+            *(Hit(entity, seeds[id_], {"path": seeds[id_]}) for id_, entity in reached.stated.items()),
         ]
+
+
+def _memory_hit(linked: LinkedMemory, path: float) -> Hit:
+    score = min(1.0, path * (1 + max(0.0, linked.cosine)) / 2)
+    return Hit(linked.memory, score, {"path": path, "cosine": linked.cosine})
 
 
 def candidate_names(text: str) -> dict[str, tuple[Span, ...]]:

@@ -250,10 +250,12 @@ async def nearest_entities(app: Application, name: str, generation: int) -> dict
         "generation": generation,
         "limit": 10,
         "min_similarity": -1,
+        "keys": [],
+        "common": 1,
         "embedding": Vector(app.model.encode([name])[0]),
     }
     async with app.pool.connection() as connection:
-        cursor = await connection.execute(QUERIES["nearest_entities"], parameters)
+        cursor = await connection.execute(QUERIES["find_seeds"], parameters)
         return {row["id"]: row["cosine"] async for row in cursor}
 
 

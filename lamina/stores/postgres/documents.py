@@ -352,9 +352,7 @@ TIER_ROWS = TierRows(
             text=_text,
         )
     },
-    linked=LinkStatements(
-        QUERIES["read_linked_passages"], COLUMNS, passage_candidate, QUERIES["link_similar_passages"]
-    ),
+    linked=LinkStatements(QUERIES["read_linked_passages"], COLUMNS, QUERIES["link_similar_passages"]),
     # A document goes once its passages are gone.
     erased={
         "passages": ErasureStatements(QUERIES["erase_user_passages"], "documents"),

@@ -168,7 +168,9 @@ SELECT 'documents', id FROM passages ORDER BY id
 
 -- name: read_linked_passages
 -- Each with the cosine of its chunk nearest to the query.
-SELECT p.id, d.event_at, d.user_id,
+SELECT p.id, d.event_at, 0 AS text_start, NULL::integer AS text_end, 1.0::float8 AS confidence,
+       0.5::float8 AS importance, d.user_id, NULL::timestamptz AS last_hit_at, 'warm' AS temperature,
+       NULL::timestamptz AS expires_at,
        coalesce((SELECT 1 - min(c.embedding <=> %(embedding)s::vector)
                  FROM passage_chunks c WHERE c.passage_id = p.id AND c.generation = %(generation)s), 0)::float8 AS cosine
 FROM passages p

@@ -1,6 +1,6 @@
 """Filters and scopes of queries as conditions and parameters of statements."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import count
 from typing import Any, assert_never
@@ -95,3 +95,13 @@ def query_parameters(query: Query) -> dict[str, Any]:
 def place_parameters(places: Sequence[Place]) -> dict[str, Any]:
     """Return (memory id, chunk) places as two arrays of equal length."""
     return {"ids": [id_ for id_, _ in places], "chunks": [chunk for _, chunk in places]}
+
+
+def union(parts: Iterable[tuple[bytes, Mapping[str, Any]]]) -> tuple[bytes, dict[str, Any]]:
+    """Return one statement of several with equal columns; each has its parameters under names of its own."""
+    texts: list[bytes] = []
+    parameters: dict[str, Any] = {}
+    for place, (text, values) in enumerate(parts):
+        texts.append(text.replace(b"%(", b"%%(part_%d_" % place))
+        parameters |= {f"part_{place}_{name}": value for name, value in values.items()}
+    return b"\nUNION ALL\n".join(texts), parameters

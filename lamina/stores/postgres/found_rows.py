@@ -11,7 +11,7 @@ from lamina.core.queries import Candidate, Memory, RowRequest
 from lamina.core.tiers import TIERS, Tier, TierName
 from lamina.stores.postgres import documents, messages, notes, procedures
 from lamina.stores.postgres.connection import Pool, read_tuples
-from lamina.stores.postgres.filters import Columns, apply_filters, query_parameters
+from lamina.stores.postgres.filters import Columns, apply_filters, query_parameters, union
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("found_rows.sql")
@@ -71,9 +71,7 @@ class FoundRows:
         """
         if not wanted:
             return {}
-        parts = [_part(request, f"part_{place}_") for place, request in enumerate(wanted)]
-        text = b"\nUNION ALL\n".join(text for text, _ in parts)
-        parameters = {name: value for _, values in parts for name, value in values.items()}
+        text, parameters = union(map(_part, wanted))
         found = {(item.tier, item.id): item for request in wanted for item in request.found}
         memories = {}
         for row in map(_Row._make, await read_tuples(self._pool, text, parameters, by_key=True)):
@@ -85,12 +83,11 @@ class FoundRows:
         return memories
 
 
-def _part(request: RowRequest, prefix: str) -> tuple[bytes, dict[str, Any]]:
-    """Return the statement over one tier and scope, whose parameters begin with a prefix of its own."""
+def _part(request: RowRequest) -> tuple[bytes, dict[str, Any]]:
+    """Return the statement over one tier and scope."""
     name = _NAMES[request.tier]
     text, filters = apply_filters(QUERIES[name], request.query.filters, _COLUMNS[name])
-    values = {**query_parameters(request.query), **filters, "ids": [item.id for item in request.found]}
-    return text.replace(b"%(", f"%({prefix}".encode()), {f"{prefix}{name}": value for name, value in values.items()}
+    return text, {**query_parameters(request.query), **filters, "ids": [item.id for item in request.found]}
 
 
 def _memory(row: _Row, found: Candidate) -> Memory:

@@ -1,9 +1,9 @@
 """Entities, edges as facts, and memories that the graph links to, as a reader may see them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from psycopg.rows import DictRow
@@ -15,7 +15,7 @@ from lamina.core.tiers import Tier
 from lamina.policies.retention.decay import LEAST_STRENGTH
 from lamina.stores.postgres.connection import Pool, read_rows, read_tuples, scope_parameters
 from lamina.stores.postgres.entities import NAMES, entities_by_name
-from lamina.stores.postgres.filters import Columns, apply_filters, query_parameters
+from lamina.stores.postgres.filters import Columns, apply_filters, query_parameters, union
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tiers import LINKED
 
@@ -63,21 +63,6 @@ class StoredEntity:
     last_seen_at: datetime
     expires_at: datetime | None = None
 
-    def memory(self) -> Memory:
-        """Return the entity as a found memory."""
-        entity = self.entity
-        aliases = f", also {', '.join(entity.aliases)}" if entity.aliases else ""
-        return Memory(
-            id=self.id,
-            tier=Tier.GRAPH,
-            kind="entity",
-            content=f"{entity.name} ({entity.type}){aliases}",
-            occurred_at=self.first_seen_at,
-            confidence=entity.confidence,
-            name=entity.name,
-            expires_at=self.expires_at,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class LinkedMemory:
@@ -92,6 +77,59 @@ class LinkedMemory:
     cosine: float
 
 
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    """Entities from which a question may start.
+
+    Args:
+        names: Those known by each of its keys.
+        near: The cosine of those whose names are near it.
+        mentions: How many memories mention each of them, counted up to a limit.
+    """
+
+    names: Mapping[str, tuple[UUID, ...]]
+    near: Mapping[UUID, float]
+    mentions: Mapping[UUID, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """What a walk has reached, as far as the query may see it.
+
+    Args:
+        memories: Those of the tiers.
+        facts: The edges that were followed.
+        stated: The entities that a caller stated.
+    """
+
+    memories: Mapping[UUID, LinkedMemory]
+    facts: Mapping[EdgeKey, Memory]
+    stated: Mapping[UUID, Memory]
+
+
+class _ReachedRow(NamedTuple):
+    """A row of any part of the statement over what was reached."""
+
+    tier: int
+    id: UUID
+    occurred_at: datetime
+    start: int
+    end: int | None
+    confidence: float
+    importance: float
+    user: str | None
+    last_hit_at: datetime | None
+    temperature: str
+    expires_at: datetime | None
+    cosine: float
+    from_id: UUID | None
+    to_id: UUID | None
+    name: str
+    type: str
+    object: str | None
+    aliases: list[str] | None
+
+
 class KnowledgeReader:
     """Reads the graph's tables."""
 
@@ -103,13 +141,26 @@ class KnowledgeReader:
         rows = await read_rows(self._pool, NAMES, {**scope_parameters(scope), "keys": list(keys)}, by_key=True)
         return entities_by_name(rows)
 
-    async def nearest(self, query: Query, *, limit: int, min_similarity: float) -> dict[UUID, float]:
-        """Return the entities whose name is near the query, with the cosine; none without a vector."""
-        if query.embedding is None:
-            return {}
-        parameters = {**query_parameters(query), "limit": limit, "min_similarity": min_similarity}
-        rows = await read_rows(self._pool, QUERIES["nearest_entities"], parameters)
-        return {row["id"]: float(row["cosine"]) for row in rows}
+    async def seeds(
+        self, query: Query, keys: Sequence[str], *, limit: int, min_similarity: float, common: int
+    ) -> Seeds:
+        """Return the entities known by these keys, and those whose name is near the query, in one statement.
+
+        Args:
+            query: None is near it without a vector.
+            keys: The names.
+            limit: Most entities that are near.
+            min_similarity: Least cosine of those.
+            common: Where the count of mentions stops.
+        """
+        wanted = {"keys": list(keys), "limit": limit, "min_similarity": min_similarity, "common": common}
+        rows = await read_tuples(self._pool, QUERIES["find_seeds"], query_parameters(query) | wanted)
+        names: dict[str, tuple[UUID, ...]] = {}
+        for key, id_, _, _ in rows:
+            if key is not None:
+                names[key] = (*names.get(key, ()), id_)
+        near = {id_: cosine for _, id_, cosine, _ in rows if cosine is not None}
+        return Seeds(names, near, {id_: mentions for _, id_, _, mentions in rows})
 
     async def mentions(self, ids: Sequence[UUID], limit: int) -> dict[UUID, int]:
         """Return how many memories mention each entity, counted up to ``limit``."""
@@ -122,20 +173,30 @@ class KnowledgeReader:
         rows = await self._rows(QUERIES["read_entities"], scope, filters, ENTITY_COLUMNS, {"ids": list(ids)})
         return {row["id"]: _entity(row) for row in rows}
 
-    async def facts(self, scope: Scope, filters: Filters, keys: Sequence[EdgeKey]) -> dict[EdgeKey, Memory]:
-        """Return those of these edges whose evidence the scope's user may see."""
-        wanted = {
-            "from_ids": [key[0] for key in keys],
-            "types": [key[1] for key in keys],
-            "to_ids": [key[2] for key in keys],
-        }
-        rows = await self._rows(QUERIES["read_edges"], scope, filters, EDGE_COLUMNS, wanted)
-        return {(row["from_id"], row["type"], row["to_id"]): _fact(row) for row in rows}
+    async def reached(
+        self,
+        query: Query,
+        memories: Mapping[Tier, Sequence[UUID]],
+        edges: Sequence[EdgeKey],
+        entities: Sequence[UUID],
+    ) -> Reached:
+        """Return those of these memories, edges and entities that the query may see, in one statement."""
+        parts = list(_reached_parts(query, memories, edges, entities))
+        if not parts:
+            return Reached({}, {}, {})
+        text, parameters = union(parts)
+        rows = list(map(_ReachedRow._make, await read_tuples(self._pool, text, parameters, by_key=True)))
+        of_graph = [row for row in rows if row.tier == Tier.GRAPH]
+        return Reached(
+            {row.id: _linked(row) for row in rows if row.tier != Tier.GRAPH},
+            {(row.from_id, row.type, row.to_id): _fact(row) for row in of_graph if row.from_id and row.to_id},
+            {row.id: _stated(row) for row in of_graph if row.from_id is None},
+        )
 
-    async def facts_of(self, scope: Scope, filters: Filters, ids: Sequence[UUID], limit: int) -> dict[EdgeKey, Memory]:
-        """Return the edges at these entities, the surest first; those that expire are left out."""
+    async def facts_of(self, scope: Scope, filters: Filters, ids: Sequence[UUID], limit: int) -> list[str]:
+        """Return the edges at these entities as words, the surest first; those that expire are left out."""
         rows = await self._rows(QUERIES["find_edges"], scope, filters, EDGE_COLUMNS, {"ids": list(ids), "limit": limit})
-        return {(row["from_id"], row["type"], row["to_id"]): _fact(row) for row in rows}
+        return [f"{row['subject']} {row['type']} {row['object']}" for row in rows]
 
     async def named_in(self, scope: Scope, memories: Sequence[UUID]) -> dict[UUID, list[UUID]]:
         """Return the entities that each memory names, the rarest first."""
@@ -145,17 +206,9 @@ class KnowledgeReader:
             found.setdefault(row["from_id"], []).append(row["to_id"])
         return found
 
-    async def memories(self, query: Query, ids: Mapping[Tier, Sequence[UUID]]) -> dict[UUID, LinkedMemory]:
+    async def memories(self, query: Query, ids: Mapping[Tier, Sequence[UUID]]) -> Mapping[UUID, LinkedMemory]:
         """Return those of these memories that the query may see."""
-        found: dict[UUID, LinkedMemory] = {}
-        for tier, linked in LINKED.items():
-            if not ids.get(tier):
-                continue
-            text, values = apply_filters(linked.memories, query.filters, linked.columns)
-            wanted = query_parameters(query) | values | {"ids": list(ids[tier])}
-            rows = await read_tuples(self._pool, text, wanted, by_key=True)
-            found |= {row[0]: LinkedMemory(linked.memory(row), float(row[-1])) for row in rows}
-        return found
+        return (await self.reached(query, ids, (), ())).memories
 
     async def _rows(
         self, template: bytes, scope: Scope, filters: Filters, columns: Columns, parameters: Mapping[str, Any]
@@ -175,14 +228,55 @@ def _entity(row: DictRow) -> StoredEntity:
     return StoredEntity(entity=entity, **{name: row[name] for name in names})
 
 
-def _fact(row: DictRow) -> Memory:
+def _reached_parts(
+    query: Query, memories: Mapping[Tier, Sequence[UUID]], edges: Sequence[EdgeKey], entities: Sequence[UUID]
+) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """Yield the statement over each kind of thing that was reached, with its parameters."""
+    own = query_parameters(query) | {"shared_only": query.filters.shared_only, "least_strength": LEAST_STRENGTH}
+    for tier, linked in LINKED.items():
+        if ids := memories.get(tier):
+            whole = QUERIES["reached_memories"].replace(b"/*memories*/", linked.memories)
+            text, values = apply_filters(whole, query.filters, linked.columns)
+            yield text, own | values | {"ids": list(ids), "tier": int(tier)}
+    if edges:
+        text, values = apply_filters(QUERIES["reached_edges"], query.filters, EDGE_COLUMNS)
+        starts, types, ends = zip(*edges, strict=True)
+        yield text, own | values | {"from_ids": list(starts), "types": list(types), "to_ids": list(ends)}
+    if entities:
+        text, values = apply_filters(QUERIES["reached_entities"], query.filters, ENTITY_COLUMNS)
+        yield text, own | values | {"ids": list(entities)}
+
+
+def _linked(row: _ReachedRow) -> LinkedMemory:
+    return LinkedMemory(Candidate(row.id, Tier(row.tier), *row[2:11]), row.cosine)
+
+
+def _fact(row: _ReachedRow) -> Memory:
     return Memory(
-        id=row["id"],
+        id=row.id,
         tier=Tier.GRAPH,
         kind="fact",
-        content=f"{row['subject']} {row['type']} {row['object']}",
-        occurred_at=row["first_seen_at"],
-        confidence=row["confidence"],
-        importance=row["strength"],
-        expires_at=row["expires_at"],
+        content=f"{row.name} {row.type} {row.object}",
+        occurred_at=row.occurred_at,
+        confidence=row.confidence,
+        importance=row.importance,
+        expires_at=row.expires_at,
+    )
+
+
+def _stated(row: _ReachedRow) -> Memory:
+    return entity_memory(row.id, Entity(row.name, row.type, tuple(row.aliases or ()), row.confidence), row.occurred_at)
+
+
+def entity_memory(id_: UUID, entity: Entity, first_seen_at: datetime) -> Memory:
+    """Return an entity as a found memory."""
+    aliases = f", also {', '.join(entity.aliases)}" if entity.aliases else ""
+    return Memory(
+        id=id_,
+        tier=Tier.GRAPH,
+        kind="entity",
+        content=f"{entity.name} ({entity.type}){aliases}",
+        occurred_at=first_seen_at,
+        confidence=entity.confidence,
+        name=entity.name,
     )

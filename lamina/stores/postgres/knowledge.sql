@@ -1,23 +1,39 @@
--- name: nearest_entities
--- By the vectors of one generation: those in the rows, and those in a table beside them.
-SELECT id, 1 - distance AS cosine FROM (
-    (SELECT id, embedding <=> %(embedding)s AS distance
-     FROM entities
-     WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
-       AND generation = %(generation)s
-     ORDER BY embedding <=> %(embedding)s
-     LIMIT %(limit)s)
+-- name: find_seeds
+-- Entities known by one of the keys, and those whose name is near the query, by the vectors of one generation: those in
+-- the rows, and those in a table beside them. Each with the number of memories that mention it; counting stops where
+-- more would make no difference.
+WITH found AS (
+    SELECT key, entity_id AS id, NULL::float8 AS cosine
+    FROM entity_names
+    WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+      AND sha256_of(key) = ANY(ARRAY(SELECT sha256_of(wanted) FROM unnest(%(keys)s::text[]) AS wanted))
     UNION ALL
-    (SELECT entity_id, embedding <=> %(embedding)s
-     FROM entity_embeddings
-     WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
-       AND generation = %(generation)s
-     ORDER BY embedding <=> %(embedding)s
+    (SELECT NULL, id, 1 - distance FROM (
+        (SELECT id, embedding <=> %(embedding)s::vector AS distance
+         FROM entities
+         WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+           AND generation = %(generation)s AND %(embedding)s::vector IS NOT NULL
+         ORDER BY embedding <=> %(embedding)s::vector
+         LIMIT %(limit)s)
+        UNION ALL
+        (SELECT entity_id, embedding <=> %(embedding)s::vector
+         FROM entity_embeddings
+         WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+           AND generation = %(generation)s AND %(embedding)s::vector IS NOT NULL
+         ORDER BY embedding <=> %(embedding)s::vector
+         LIMIT %(limit)s)
+     ) nearest
+     WHERE 1 - distance >= %(min_similarity)s
+     ORDER BY distance, id
      LIMIT %(limit)s)
-) nearest
-WHERE 1 - distance >= %(min_similarity)s
-ORDER BY distance, id
-LIMIT %(limit)s
+)
+SELECT key, id, cosine, (
+    SELECT count(*) FROM (
+        SELECT FROM memory_links l WHERE l.to_id = found.id AND l.kind = 'mentions' LIMIT %(common)s
+    ) counted
+) AS mentions
+FROM found
+ORDER BY key, id
 
 -- name: count_mentions
 -- Number of memories that mention each entity; counting stops where more would make no difference.
@@ -76,11 +92,18 @@ WHERE n.id = ANY(%(ids)s)
   AND /*filters*/ true
 ORDER BY n.id
 
--- name: read_edges
+-- name: reached_memories
+-- The parts of one statement over all that a walk has reached. This one is around a tier's own statement.
+SELECT %(tier)s::integer AS tier, found.*, NULL::uuid AS from_id, NULL::uuid AS to_id, NULL::text AS name,
+       NULL::text AS type, NULL::text AS object, NULL::text[] AS aliases
+FROM (/*memories*/) AS found
+
+-- name: reached_edges
 -- Edges (from, to, type) that have not faded and whose evidence the query may see. An edge expires with the last
 -- note that it rests on.
-SELECT e.id, e.from_id, e.to_id, e.type, e.strength * e.standing AS strength, e.confidence, e.first_seen_at,
-       e.last_seen_at, s.name AS subject, o.name AS object, nullif(told.until, 'infinity') AS expires_at
+SELECT 4, e.id, e.first_seen_at, NULL::integer, NULL::integer, e.confidence, e.strength * e.standing, NULL,
+       NULL::timestamptz, 'warm', nullif(told.until, 'infinity'), NULL::float8, e.from_id, e.to_id, s.name, e.type,
+       o.name, NULL::text[]
 FROM unnest(%(from_ids)s::uuid[], %(to_ids)s::uuid[], %(types)s::text[]) AS wanted (from_id, to_id, type)
 JOIN edges e ON e.from_id = wanted.from_id AND e.to_id = wanted.to_id AND e.type = wanted.type
 JOIN entities s ON s.id = e.from_id
@@ -98,13 +121,20 @@ WHERE e.tenant = %(tenant)s AND e.workspace = %(workspace)s AND e.namespace = %(
   AND e.strength * e.standing >= %(least_strength)s
   AND told.until IS NOT NULL
   AND /*filters*/ true
-ORDER BY e.id
+
+-- name: reached_entities
+-- Those that a caller stated: everybody may see them.
+SELECT 4, n.id, n.first_seen_at, NULL::integer, NULL::integer, n.confidence * n.standing, 0.5, NULL, NULL::timestamptz,
+       'warm', NULL::timestamptz, NULL::float8, NULL::uuid, NULL::uuid, n.name, n.type, NULL, n.aliases
+FROM entities n
+WHERE n.id = ANY(%(ids)s) AND n.is_asserted
+  AND n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s
+  AND /*filters*/ true
 
 -- name: find_edges
 -- Edges at these entities that have not faded and whose evidence the query may see, the surest first, without those
 -- that rest on expiring notes alone.
-SELECT e.id, e.from_id, e.to_id, e.type, e.strength * e.standing AS strength, e.confidence, e.first_seen_at,
-       e.last_seen_at, s.name AS subject, o.name AS object, NULL::timestamptz AS expires_at
+SELECT s.name AS subject, e.type, o.name AS object
 FROM edges e
 JOIN entities s ON s.id = e.from_id
 JOIN entities o ON o.id = e.to_id

@@ -342,7 +342,7 @@ TIER_ROWS = TierRows(
             text=_text,
         )
     },
-    linked=LinkStatements(QUERIES["read_linked_messages"], COLUMNS, message_candidate),
+    linked=LinkStatements(QUERIES["read_linked_messages"], COLUMNS),
     erased={"messages": ErasureStatements(QUERIES["erase_user_messages"], "messages")},
     count_user=QUERIES["count_user_messages"],
 )

@@ -219,7 +219,8 @@ SELECT 'messages', id FROM messages WHERE compacted_at IS NULL ORDER BY id
 -- name: read_linked_messages
 -- Each at its chunk nearest to the query.
 SELECT DISTINCT ON (m.id)
-       m.id, m.occurred_at, c.text_start, c.text_end, m.user_id,
+       m.id, m.occurred_at, c.text_start, c.text_end, 1.0::float8 AS confidence, 0.5::float8 AS importance, m.user_id,
+       NULL::timestamptz AS last_hit_at, 'warm' AS temperature, NULL::timestamptz AS expires_at,
        coalesce(1 - (c.embedding <=> %(embedding)s::vector), 0)::float8 AS cosine
 FROM messages m
 JOIN message_chunks c ON c.message_id = m.id AND c.generation = %(generation)s

@@ -426,6 +426,6 @@ TIER_ROWS = TierRows(
             is_live="r.deleted_at IS NULL",
         )
     },
-    linked=LinkStatements(QUERIES["read_linked_notes"], COLUMNS, note_candidate, QUERIES["link_similar_notes"]),
+    linked=LinkStatements(QUERIES["read_linked_notes"], COLUMNS, QUERIES["link_similar_notes"]),
     count_user=QUERIES["count_user_notes"],
 )

@@ -11,7 +11,7 @@ from psycopg.rows import DictRow
 from lamina.aio.coalescing import Coalescer
 from lamina.core.scope import Scope
 from lamina.core.stamps import SharedEpoch, Stamp
-from lamina.core.tiers import ProjectionName
+from lamina.core.tiers import TIERS, ProjectionName
 from lamina.stores.postgres.connection import Pool, read_rows
 from lamina.stores.postgres.memory_profiles import stored_profile
 from lamina.stores.postgres.queries import load_queries
@@ -67,6 +67,7 @@ def _stamp(row: DictRow) -> Stamp:
         shared=tuple(map(_shared_epoch, row["shares"])),
         profile=profile and stored_profile({**profile, "updated_at": _moment(profile["updated_at"])}),
         is_settled=row["is_settled"],
+        empty=frozenset(spec.tier for name, spec in TIERS.items() if not row[f"has_{name}"]),
     )
 
 

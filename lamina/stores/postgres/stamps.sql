@@ -7,7 +7,22 @@ SELECT coalesce(own.epoch, 0) AS namespace_epoch,
        NOT EXISTS (
            SELECT 1 FROM outbox o
            WHERE o.projection = ANY(%(projections)s) AND o.seq <= greatest(own.outbox_seq, shared.outbox_seq)
-       ) AS is_settled
+       ) AS is_settled,
+       EXISTS (SELECT FROM messages m
+               WHERE (m.tenant, m.workspace, m.namespace) = (asked.tenant, asked.workspace, asked.namespace))
+           AS has_sessions,
+       EXISTS (SELECT FROM notes n
+               WHERE (n.tenant, n.workspace, n.namespace) = (asked.tenant, asked.workspace, asked.namespace)
+                 AND n.deleted_at IS NULL) AS has_notes,
+       EXISTS (SELECT FROM entities e
+               WHERE (e.tenant, e.workspace, e.namespace) = (asked.tenant, asked.workspace, asked.namespace))
+           AS has_graph,
+       EXISTS (SELECT FROM procedures p
+               WHERE (p.tenant, p.workspace, p.namespace) = (asked.tenant, asked.workspace, asked.namespace)
+                 AND p.deleted_at IS NULL) AS has_procedures,
+       EXISTS (SELECT FROM passages p
+               WHERE (p.tenant, p.workspace, p.namespace) = (asked.tenant, asked.workspace, asked.namespace))
+           AS has_documents
 FROM unnest(%(tenants)s::text[], %(workspaces)s::text[], %(namespaces)s::text[], %(agents)s::text[])
      WITH ORDINALITY AS asked (tenant, workspace, namespace, agent, place)
 LEFT JOIN epochs own

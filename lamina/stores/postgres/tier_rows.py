@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from psycopg.rows import DictRow, TupleRow
+from psycopg.rows import DictRow
 
-from lamina.core.queries import Candidate
 from lamina.core.tiers import ProjectionName
 from lamina.stores.postgres.filters import Columns
 
@@ -71,15 +70,13 @@ class LinkStatements:
     """Rows that the graph leads to.
 
     Args:
-        memories: Reads memories by their ids, at the chunk nearest to a query; the cosine stands last.
+        memories: Reads memories by their ids, at the chunk nearest to a query: as candidates, and the cosine.
         columns: Expressions of the fields of filters in it.
-        memory: Makes the candidate from a row of it.
         link_similar: Links new rows to their nearest neighbours, if they are linked at all.
     """
 
     memories: bytes
     columns: Columns
-    memory: Callable[[TupleRow], Candidate]
     link_similar: bytes | None = None
 
 
