@@ -35,6 +35,20 @@ class ContextRanker(Protocol):
         ...
 
 
+class JointSearcher(Protocol):
+    """Several sources of one tier that share a statement.
+
+    Attributes:
+        sources: Their names.
+    """
+
+    sources: tuple[Source, ...]
+
+    async def search(self, query: Query) -> Mapping[Source, SourceOutcome]:
+        """Return the ranking of each source, or its failure if another one's answer does not suffer from it."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class TierSources:
     """The sources of one tier, all asked at the same time, each with its own deadline.
@@ -45,6 +59,7 @@ class TierSources:
         context: Adds a ranking of its own, as long as one source answers.
         meter: Records how long each source took, and its failures.
         rows: Reads the rows of hits for a router of a release before, which takes memories whole.
+        joint: Further sources, which share a statement.
     """
 
     searchers: Sequence[Searcher]
@@ -52,6 +67,7 @@ class TierSources:
     context: ContextRanker | None = None
     meter: Meter = UNMEASURED
     rows: RowLookup | None = None
+    joint: JointSearcher | None = None
 
     async def search(self, query: Query) -> Mapping[Source, SourceOutcome]:
         """Return every source's ranking or its failure."""
@@ -87,10 +103,26 @@ class TierSources:
         return {**outcomes, **cut, self.context.source: in_context}
 
     async def _ask(self, query: Query) -> dict[Source, SourceOutcome]:
-        outcomes = await asyncio.gather(
-            *(self._in_time(searcher.source, partial(searcher.search, query)) for searcher in self.searchers)
-        )
-        return {searcher.source: outcome for searcher, outcome in zip(self.searchers, outcomes, strict=True)}
+        singly = (self._ask_one(searcher, query) for searcher in self.searchers)
+        answers = await asyncio.gather(self._ask_jointly(query), *singly)
+        return {source: outcome for answer in answers for source, outcome in answer.items()}
+
+    async def _ask_one(self, searcher: Searcher, query: Query) -> Mapping[Source, SourceOutcome]:
+        return {searcher.source: await self._in_time(searcher.source, partial(searcher.search, query))}
+
+    async def _ask_jointly(self, query: Query) -> Mapping[Source, SourceOutcome]:
+        if self.joint is None:
+            return {}
+        began = time.monotonic()
+        outcomes: Mapping[Source, SourceOutcome]
+        try:
+            async with time_limit(self.deadline_s):
+                outcomes = await self.joint.search(query)
+        except Exception as error:  # noqa: BLE001 - a tier may fail, the answer may not
+            outcomes = dict.fromkeys(self.joint.sources, Failure(describe_error(error)))
+        for source, outcome in outcomes.items():
+            self._record(source, began, outcome)
+        return outcomes
 
     async def _in_time(self, source: Source, rank: Callable[[], Awaitable[Ranking]]) -> SourceOutcome:
         outcome: SourceOutcome
@@ -100,9 +132,13 @@ class TierSources:
                 outcome = await rank()
         except Exception as error:  # noqa: BLE001 - a source may fail, the answer may not
             outcome = Failure(describe_error(error))
+        self._record(source, began, outcome)
+        return outcome
+
+    def _record(self, source: Source, began: float, outcome: SourceOutcome) -> None:
+        if isinstance(outcome, Failure):
             self.meter.record(SOURCE_FAILURES, source=source.value)
         self.meter.record(SOURCE_SECONDS, time.monotonic() - began, source=source.value)
-        return outcome
 
 
 def _whole_hits(ranking: Ranking, memories: Mapping[tuple[Tier, UUID], Memory]) -> Iterator[Hit]:

@@ -11,16 +11,16 @@ from lamina.projections.locations import location_of
 from lamina.projections.ownership import OwnedProjection, owned, owner_check
 from lamina.search.conversation_context import ConversationContext
 from lamina.search.graph_searcher import GraphLimits, GraphSearcher
-from lamina.search.tier_sources import ContextRanker, TierSources
+from lamina.search.tier_sources import ContextRanker, JointSearcher, TierSources
 from lamina.settings import Settings
-from lamina.stores.index.searchers import Hybrid, NotesCold, SessionWords
+from lamina.stores.index.searchers import Hybrid, NotesTogether, SessionsTogether
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.documents import Documents
 from lamina.stores.postgres.found_rows import FoundRows
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.knowledge import KnowledgeReader
-from lamina.stores.postgres.messages import Messages, MessagesAround, SessionVectors
-from lamina.stores.postgres.notes import NotesOfTemperature, NotesWarm
+from lamina.stores.postgres.messages import MessagesAround, MessagesSearch
+from lamina.stores.postgres.notes import NotesSearch
 from lamina.stores.postgres.procedures import ProceduresSearcher
 from lamina.wiring.projections import (
     BuiltProjection,
@@ -31,6 +31,8 @@ from lamina.wiring.projections import (
 )
 from lamina.wiring.stores import build_procedure_reads
 
+# Of a source's deadline, for an index whose answer a statement waits for.
+INDEX_SHARE = 0.6
 BuiltProjections = Mapping[ProjectionName, BuiltProjection[AuditableProjection[Any]]]
 
 
@@ -107,8 +109,14 @@ def build_tier(name: TierName, settings: Settings, pool: Pool, generation: Gener
     )
 
 
-def _sources(settings: Settings, pool: Pool, *searchers: Searcher, context: ContextRanker | None = None) -> TierSources:
-    return TierSources(searchers, settings.search.source_deadline_s, context, rows=FoundRows(pool))
+def _sources(
+    settings: Settings,
+    pool: Pool,
+    *searchers: Searcher,
+    context: ContextRanker | None = None,
+    joint: JointSearcher | None = None,
+) -> TierSources:
+    return TierSources(searchers, settings.search.source_deadline_s, context, rows=FoundRows(pool), joint=joint)
 
 
 def build_sessions(settings: Settings, pool: Pool, generation: Generation) -> BuiltTier:
@@ -118,9 +126,12 @@ def build_sessions(settings: Settings, pool: Pool, generation: Generation) -> Bu
     searcher = _sources(
         settings,
         pool,
-        SessionVectors(pool, min_similarity=least),
-        SessionWords(index.store, Messages(pool)),
         context=ConversationContext(MessagesAround(pool), candidates=limits.context_candidates, min_similarity=least),
+        joint=SessionsTogether(
+            index.store,
+            MessagesSearch(pool, min_similarity=least),
+            index_deadline_s=limits.source_deadline_s * INDEX_SHARE,
+        ),
     )
     return BuiltTier(searcher, {"messages": index})
 
@@ -128,14 +139,15 @@ def build_sessions(settings: Settings, pool: Pool, generation: Generation) -> Bu
 def build_notes(settings: Settings, pool: Pool, generation: Generation) -> BuiltTier:
     """Build tier 2: the hybrid index and full text of warm notes, the vectors of cold ones."""
     index, cold = build_hybrid_index(settings, "notes", generation), build_cold_index(settings, "cold", generation)
-    least = settings.search.min_similarity
-    searcher = _sources(
-        settings,
-        pool,
-        Hybrid(Source.NOTES_HYBRID, index.store, NotesOfTemperature(pool, "warm"), min_similarity=least),
-        NotesWarm(pool),
-        NotesCold(cold.store, NotesOfTemperature(pool, "cold"), min_similarity=least),
+    limits = settings.search
+    together = NotesTogether(
+        index.store,
+        cold.store,
+        NotesSearch(pool),
+        min_similarity=limits.min_similarity,
+        index_deadline_s=limits.source_deadline_s * INDEX_SHARE,
     )
+    searcher = _sources(settings, pool, joint=together)
     return BuiltTier(searcher, {"notes": index, "cold": cold})
 
 

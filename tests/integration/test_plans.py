@@ -64,6 +64,7 @@ def plan(connection: "psycopg.Connection[dict[str, Any]]", tenant: str) -> str:
         "since": None,
         "until": None,
         "candidates": 30,
+        "most_read": 20_000,
     }
     text = b"EXPLAIN (FORMAT JSON) " + QUERIES["search_message_vectors"]
     row = connection.execute(text, parameters).fetchone()
@@ -95,6 +96,7 @@ def test_a_search_in_a_small_scope_is_not_starved_by_a_large_one(
         "since": None,
         "until": None,
         "candidates": 30,
+        "most_read": 20_000,
     }
 
     rows = filled.execute(QUERIES["search_message_vectors"], parameters).fetchall()

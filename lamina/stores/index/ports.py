@@ -9,7 +9,7 @@ import numpy as np
 
 from lamina.core.fingerprints import fingerprint
 from lamina.core.ports import Record
-from lamina.core.queries import Candidate, Place, Query
+from lamina.core.queries import Candidate, Place, Query, Ranking
 
 KEYWORD_FIELDS = (
     "tenant",
@@ -98,6 +98,24 @@ class Lookup(Protocol):
 
     async def fetch(self, query: Query, places: Sequence[Place]) -> Visible:
         """Return the memories that exist and that the query may see, with the chunk as their excerpt."""
+        ...
+
+
+class MessageReader(Protocol):
+    """Reads messages for both of their sources at once."""
+
+    async def find(self, query: Query, places: Sequence[Place]) -> tuple[Visible, Ranking]:
+        """Return the messages at these places as far as the query may see them, and the nearest ones."""
+        ...
+
+
+class NoteReader(Protocol):
+    """Reads notes for all of their sources at once."""
+
+    async def find(
+        self, query: Query, warm: Sequence[Place], cold: Sequence[Place]
+    ) -> tuple[Visible, Visible, Ranking]:
+        """Return the warm and the cold notes at these places, and the warm ones that have every word of the query."""
         ...
 
 

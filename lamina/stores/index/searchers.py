@@ -1,11 +1,26 @@
 """Sources of search over any index of chunks; the memories of the chunks are read from Postgres."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import TypeVar
 
-from lamina.core.queries import Hit, Place, Query, Ranking, best_hits
+from lamina.aio.deadline import time_limit
+from lamina.core.queries import Failure, Hit, Place, Query, Ranking, best_hits
 from lamina.core.tiers import Source
+from lamina.errors import describe_error
 from lamina.policies.ranking.scores import hybrid_score, keyword_scores, similarity_score
-from lamina.stores.index.ports import ChunkHit, HybridIndex, Lookup, VectorIndex, Visible, WordIndex
+from lamina.stores.index.ports import (
+    ChunkHit,
+    HybridIndex,
+    Lookup,
+    MessageReader,
+    NoteReader,
+    VectorIndex,
+    Visible,
+    WordIndex,
+)
+
+Found = TypeVar("Found")
 
 
 class Hybrid:
@@ -29,62 +44,102 @@ class Hybrid:
 
     async def search(self, query: Query) -> Ranking:
         """Return memories by 0.3 keyword + 0.7 cosine of their best chunk."""
-        by_words, by_vector = await self._index.by_both(query)
-        near = [found for found in by_vector if (found.cosine or 0) >= self._min_similarity]
-        found = {item.place: item for item in (*near, *by_words)}
+        found = _near_or_by_words(*await self._index.by_both(query), self._min_similarity)
         return _rank(query, await self._lookup.fetch(query, _best_words_first(found)), found)
 
 
-class SessionWords:
-    """Messages by their words.
+class SessionsTogether:
+    """Messages by their words, on an index of words, and by their vectors, which Postgres compares.
 
     Args:
         index: The messages' index.
-        lookup: Reads the messages of the chunks.
+        reader: Reads the messages of the chunks and the nearest ones.
+        index_deadline_s: Seconds after which the index counts as failed; the vectors answer without it.
     """
 
-    source = Source.SESSION_WORDS
+    sources: tuple[Source, ...] = (Source.SESSION_VECTORS, Source.SESSION_WORDS)
 
-    def __init__(self, index: WordIndex, lookup: Lookup) -> None:
+    def __init__(self, index: WordIndex, reader: MessageReader, *, index_deadline_s: float) -> None:
         self._index = index
-        self._lookup = lookup
+        self._reader = reader
+        self._index_deadline_s = index_deadline_s
 
-    async def search(self, query: Query) -> Ranking:
-        """Return messages by BM25 of their best chunk; none where the query asks for tags, which they lack."""
+    async def search(self, query: Query) -> Mapping[Source, Ranking | Failure]:
+        """Return messages by BM25 of their best chunk, and the nearest; none where the query asks for tags."""
         if query.filters.tags:
-            return ()
-        found = {item.place: item for item in await self._index.by_words(query)}
-        return _rank(query, await self._lookup.fetch(query, _best_words_first(found)), found)
+            return dict.fromkeys(self.sources, ())
+        by_words = await _in_time(self._index.by_words(query), self._index_deadline_s)
+        found = {} if isinstance(by_words, Failure) else {item.place: item for item in by_words}
+        visible, nearest = await self._reader.find(query, _best_words_first(found))
+        words = by_words if isinstance(by_words, Failure) else _rank(query, visible, found)
+        return {Source.SESSION_VECTORS: nearest, Source.SESSION_WORDS: words}
 
 
-class NotesCold:
-    """Cold notes by their meaning alone.
+class NotesTogether:
+    """Warm notes by words and meaning and by literal recall, and cold ones by meaning alone.
 
     Args:
-        index: The cold index.
-        lookup: Reads those of the notes that are cold.
-        min_similarity: Hits with a lower cosine are left out.
+        index: The index of warm notes.
+        cold: The index of cold ones.
+        reader: Reads the notes of the chunks, and those that have all words of a query.
+        min_similarity: A note that shares no word is a hit only from this cosine on.
+        index_deadline_s: Seconds after which an index counts as failed; the others answer without it.
     """
 
-    source = Source.NOTES_COLD
+    sources: tuple[Source, ...] = (Source.NOTES_HYBRID, Source.NOTES_WARM, Source.NOTES_COLD)
 
-    def __init__(self, index: VectorIndex, lookup: Lookup, *, min_similarity: float) -> None:
+    def __init__(
+        self,
+        index: HybridIndex,
+        cold: VectorIndex,
+        reader: NoteReader,
+        *,
+        min_similarity: float,
+        index_deadline_s: float,
+    ) -> None:
         self._index = index
-        self._lookup = lookup
+        self._cold = cold
+        self._reader = reader
         self._min_similarity = min_similarity
+        self._index_deadline_s = index_deadline_s
 
-    async def search(self, query: Query) -> Ranking:
-        """Return the nearest cold notes; none where the query has no vector."""
-        found = await self._index.by_vector(query)
-        near = {item.place: item.cosine for item in found if item.cosine is not None}
-        near = {place: cosine for place, cosine in near.items() if cosine >= self._min_similarity}
-        memories = (await self._lookup.fetch(query, list(near))).memories
-        hits = [
-            Hit(memories[place], similarity_score(cosine), {"cosine": cosine})
-            for place, cosine in near.items()
-            if place in memories
-        ]
-        return best_hits(hits, query.limit)
+    async def search(self, query: Query) -> Mapping[Source, Ranking | Failure]:
+        """Return the ranking of each source."""
+        by_both, by_vector = await asyncio.gather(
+            _in_time(self._index.by_both(query), self._index_deadline_s),
+            _in_time(self._cold.by_vector(query), self._index_deadline_s),
+        )
+        found = {} if isinstance(by_both, Failure) else _near_or_by_words(*by_both, self._min_similarity)
+        near = {} if isinstance(by_vector, Failure) else _near_or_by_words((), by_vector, self._min_similarity)
+        warm, cold, literal = await self._reader.find(query, _best_words_first(found), list(near))
+        return {
+            Source.NOTES_HYBRID: by_both if isinstance(by_both, Failure) else _rank(query, warm, found),
+            Source.NOTES_WARM: literal,
+            Source.NOTES_COLD: by_vector if isinstance(by_vector, Failure) else _rank_by_vector(query, cold, near),
+        }
+
+
+async def _in_time(asked: Awaitable[Found], deadline_s: float) -> Found | Failure:
+    try:
+        async with time_limit(deadline_s):
+            return await asked
+    except Exception as error:  # noqa: BLE001 - a source may fail, the others may not
+        return Failure(describe_error(error))
+
+
+def _near_or_by_words(
+    by_words: Sequence[ChunkHit], by_vector: Sequence[ChunkHit], min_similarity: float
+) -> dict[Place, ChunkHit]:
+    near = [item for item in by_vector if item.cosine is not None and item.cosine >= min_similarity]
+    return {item.place: item for item in (*near, *by_words)}
+
+
+def _rank_by_vector(query: Query, visible: Visible, found: Mapping[Place, ChunkHit]) -> Ranking:
+    near = {place: found[place].cosine or 0.0 for place in visible.memories}
+    hits = [
+        Hit(visible.memories[place], similarity_score(cosine), {"cosine": cosine}) for place, cosine in near.items()
+    ]
+    return best_hits(hits, query.limit)
 
 
 def _best_words_first(found: Mapping[Place, ChunkHit]) -> list[Place]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
@@ -14,12 +15,12 @@ from lamina.core.memories import Chunk, Message, Role
 from lamina.core.ports import Record
 from lamina.core.queries import Candidate, FilterField, Hit, Neighbour, Place, Query, Ranking
 from lamina.core.scope import Scope
-from lamina.core.tiers import Source, Tier
+from lamina.core.tiers import Tier
 from lamina.errors import NotFound
 from lamina.policies.ranking.scores import similarity_score, widening
 from lamina.stores.index.ports import Visible
 from lamina.stores.postgres.connection import Connection, Pool, connect, read_tuples, scope_parameters
-from lamina.stores.postgres.filters import Columns, apply_filters, place_parameters, query_parameters
+from lamina.stores.postgres.filters import Columns, apply_filters, place_parameters, query_parameters, union
 from lamina.stores.postgres.note_rows import chunk_texts
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tier_rows import (
@@ -204,16 +205,6 @@ class Messages:
             cursor = await connection.execute(QUERIES["list_messages"], parameters)
             return [_session_message(row) async for row in cursor]
 
-    async def fetch(self, query: Query, places: Sequence[Place]) -> Visible:
-        """Return the messages at these (id, chunk) places that exist and that the query may see."""
-        if not places:
-            return Visible({})
-        text, values = apply_filters(QUERIES["fetch_messages"], query.filters, COLUMNS)
-        parameters = query_parameters(query) | values | place_parameters(places)
-        rows = await read_tuples(self._pool, text, parameters, by_key=True)
-        memories = {(row[0], row[5]): message_candidate(row) for row in rows}
-        return Visible(memories, next((row[6] for row in rows if row[6] is not None), ""))
-
 
 class MessagesAround:
     """Reads messages with their neighbours in the session."""
@@ -232,48 +223,54 @@ class MessagesAround:
         return [Neighbour(message_candidate(row), *row[5:]) for row in rows]
 
 
-class SessionVectors:
-    """Semantic search over messages, on pgvector.
+class MessagesSearch:
+    """Finds messages for both sources of the tier, in one statement as a rule.
 
     Args:
         pool: Connections to Postgres.
-        min_similarity: Hits with a lower cosine are left out.
+        min_similarity: Messages with a lower cosine are not near.
     """
-
-    source = Source.SESSION_VECTORS
 
     def __init__(self, pool: Pool, *, min_similarity: float) -> None:
         self._pool = pool
         self._min_similarity = min_similarity
 
-    async def search(self, query: Query) -> Ranking:
-        """Return the nearest messages; none where the query has no vector or asks for tags."""
-        if query.embedding is None or query.filters.tags:
-            return ()
-        rows = [row for row in await self._nearest(query) if row[5] >= self._min_similarity]
-        # Backwards, so that the nearest chunk of each message is the last one written.
-        best = {row[0]: row for row in reversed(rows)}
-        nearest = sorted(best.values(), key=lambda row: (-row[5], row[0]))
-        return tuple(
-            Hit(message_candidate(row), similarity_score(row[5]), {"cosine": row[5]}) for row in nearest[: query.limit]
-        )
+    async def find(self, query: Query, places: Sequence[Place]) -> tuple[Visible, Ranking]:
+        """Return the messages at these places as far as the query may see them, and the nearest; none without a vector.
 
-    async def _nearest(self, query: Query) -> list[TupleRow]:
-        """Return chunks of at least ``limit`` messages, if there are so many, nearest first."""
-        by_index, values = apply_filters(QUERIES["search_message_vectors"], query.filters, CHUNK_COLUMNS)
-        exactly, _ = apply_filters(QUERIES["search_message_vectors_exactly"], query.filters, CHUNK_COLUMNS)
-        parameters = query_parameters(query) | values | {"most_read": MOST_READ_EXACTLY}
-        rows: list[TupleRow] = []
-        for candidates in widening(query.limit):
-            wanted = parameters | {"candidates": candidates}
-            rows = await read_tuples(self._pool, by_index, wanted)
-            if len(rows) < candidates:
-                # Either there are no more, or among vectors that are alike the index has lost its way: of 2 400
-                # messages that said the same it found none.
-                rows = max(rows, await read_tuples(self._pool, exactly, wanted), key=len)
-            if len(rows) < candidates or len({row[0] for row in rows}) >= query.limit:
+        Chunks of at least ``limit`` messages are compared, if there are so many.
+        """
+        first, *wider = widening(query.limit)
+        rows = await self._read(query, first, places)
+        of_index = [row for row in rows if row[6] is None]
+        visible = Visible(
+            {(row[0], row[5]): message_candidate(row) for row in of_index},
+            next((row[7] for row in of_index if row[7] is not None), ""),
+        )
+        near = [row for row in rows if row[6] is not None]
+        for before, candidates in pairwise((first, *wider)):
+            if len(near) < before or len({row[0] for row in near}) >= query.limit:
                 break
-        return rows
+            near = await self._read(query, candidates, ())
+        return visible, self._nearest(near)[: query.limit]
+
+    async def _read(self, query: Query, candidates: int, places: Sequence[Place]) -> list[TupleRow]:
+        own = query_parameters(query) | {"candidates": candidates, "most_read": MOST_READ_EXACTLY}
+        parts = []
+        if query.embedding is not None:
+            text, values = apply_filters(QUERIES["search_message_vectors"], query.filters, CHUNK_COLUMNS)
+            parts.append((text, own | values))
+        if places:
+            text, values = apply_filters(QUERIES["fetch_messages"], query.filters, COLUMNS)
+            parts.append((text, own | values | place_parameters(places)))
+        return await read_tuples(self._pool, *union(parts)) if parts else []
+
+    def _nearest(self, rows: Sequence[TupleRow]) -> Ranking:
+        best: dict[UUID, TupleRow] = {}
+        for row in sorted(rows, key=lambda row: (-row[6], row[0], row[5])):
+            if row[6] >= self._min_similarity:
+                best.setdefault(row[0], row)
+        return tuple(Hit(message_candidate(row), similarity_score(row[6]), {"cosine": row[6]}) for row in best.values())
 
 
 def message_candidate(row: TupleRow) -> Candidate:

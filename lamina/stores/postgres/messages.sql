@@ -63,7 +63,7 @@ LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: fetch_messages
 -- Places of an index that the query may see, with the text of the first of them.
-SELECT m.id, m.occurred_at, c.text_start, c.text_end, m.user_id, c.chunk,
+SELECT m.id, m.occurred_at, c.text_start, c.text_end, m.user_id, c.chunk, NULL::float8 AS cosine,
        CASE WHEN wanted.place = min(wanted.place) OVER ()
             THEN concat_ws(' ', m.name, substr(concat_ws(': ', nullif(m.name, ''), m.content), c.text_start + 1,
                                                c.text_end - c.text_start)) END AS first_text
@@ -104,9 +104,10 @@ WHERE wanted.id = ANY(%(ids)s) AND m.compacted_at IS NULL
 ORDER BY m.id, cosine DESC, c.chunk
 
 -- name: search_message_vectors
--- Candidates by the bare distance, so that the index serves them; the order of ties and the join are outside.
-SELECT m.id, m.occurred_at, c.text_start, c.text_end, m.user_id, 1 - c.distance AS cosine
-FROM (
+-- Candidates by the bare distance, so that the index serves them. Where it finds fewer than it was asked for, either
+-- there are no more, or among vectors that are alike it has lost its way: of 2 400 messages that said the same it found
+-- none. Then a bounded number of the scope's chunks is compared as well, without it.
+(WITH near AS MATERIALIZED (
     SELECT message_id, chunk, text_start, text_end, embedding <=> %(embedding)s AS distance
     FROM message_chunks
     WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
@@ -116,29 +117,29 @@ FROM (
       AND /*filters*/ true
     ORDER BY embedding <=> %(embedding)s
     LIMIT %(candidates)s
-) c
-JOIN messages m ON m.id = c.message_id AND m.compacted_at IS NULL
-ORDER BY c.distance, m.id, c.chunk
-
--- name: search_message_vectors_exactly
--- The same without the index, over a bounded number of the scope's chunks.
-SELECT m.id, m.occurred_at, c.text_start, c.text_end, m.user_id, 1 - c.distance AS cosine
-FROM (
-    SELECT message_id, chunk, text_start, text_end, embedding <=> %(embedding)s AS distance
-    FROM (
-        SELECT * FROM message_chunks
-        WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
-          AND generation = %(generation)s
-          AND (%(session_id)s::text IS NULL OR session_id = %(session_id)s)
-        LIMIT %(most_read)s
-    ) of_scope
-    WHERE (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s)
-      AND /*filters*/ true
-    ORDER BY distance
-    LIMIT %(candidates)s
-) c
-JOIN messages m ON m.id = c.message_id AND m.compacted_at IS NULL
-ORDER BY c.distance, m.id, c.chunk
+), nearest AS (
+    TABLE near
+    UNION
+    (SELECT message_id, chunk, text_start, text_end, embedding <=> %(embedding)s AS distance
+     FROM (
+         SELECT * FROM message_chunks
+         WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+           AND generation = %(generation)s
+           AND (%(session_id)s::text IS NULL OR session_id = %(session_id)s)
+           AND (SELECT count(*) FROM near) < %(candidates)s
+         LIMIT %(most_read)s
+     ) of_scope
+     WHERE (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s)
+       AND /*filters*/ true
+     ORDER BY distance
+     LIMIT %(candidates)s)
+)
+SELECT m.id, m.occurred_at, n.text_start, n.text_end, m.user_id, n.chunk, 1 - n.distance AS cosine,
+       NULL::text AS first_text
+FROM nearest n
+JOIN messages m ON m.id = n.message_id AND m.compacted_at IS NULL
+ORDER BY n.distance, m.id, n.chunk
+LIMIT %(candidates)s)
 
 -- name: find_unembedded_messages
 -- By id. Compacted messages have their vectors in a table of their own. OFFSET 0: looked up row by row, not by a

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import itemgetter
+from typing import NamedTuple
 from uuid import UUID
 
 import psycopg
@@ -14,6 +15,7 @@ from lamina.core.memories import Category, Chunk, Note, NoteVersion, StoredNote
 from lamina.core.ports import PlacedRecord
 from lamina.core.queries import (
     AllOf,
+    Candidate,
     Compare,
     FilterField,
     Filters,
@@ -24,13 +26,12 @@ from lamina.core.queries import (
     Ranking,
 )
 from lamina.core.scope import Scope
-from lamina.core.tiers import Source
 from lamina.errors import Conflict, InvalidInput, NotFound
 from lamina.policies.ranking.scores import keyword_scores
 from lamina.policies.retention.lifespan import Temperature
 from lamina.stores.index.ports import Visible
 from lamina.stores.postgres.connection import Connection, Pool, connect, read_tuples, scope_parameters
-from lamina.stores.postgres.filters import Columns, apply_filters, place_parameters, query_parameters
+from lamina.stores.postgres.filters import Columns, apply_filters, place_parameters, query_parameters, union
 from lamina.stores.postgres.messages import chunk_parameters
 from lamina.stores.postgres.note_rows import note_candidate, note_columns, note_record, note_version, stored_note
 from lamina.stores.postgres.queries import load_queries
@@ -351,53 +352,60 @@ class Notes:
             return [stored_note(row) async for row in cursor]
 
 
-class NotesOfTemperature:
-    """Finds notes of one temperature: an index that lags behind may still hold others.
-
-    Args:
-        pool: Connections to Postgres.
-        temperature: The temperature of the returned ones.
-    """
-
-    def __init__(self, pool: Pool, temperature: Temperature) -> None:
-        self._pool = pool
-        self._temperature = temperature
-
-    async def fetch(self, query: Query, places: Sequence[Place]) -> Visible:
-        """Return the notes at these places that the query may see and that have the temperature."""
-        if not places:
-            return Visible({})
-        text, values = apply_filters(QUERIES["fetch_notes"], query.filters, COLUMNS)
-        wanted = {**query_parameters(query), **values, **place_parameters(places), "temperature": self._temperature}
-        rows = await read_tuples(self._pool, text, wanted, by_key=True)
-        memories = {(row[0], row[-2]): note_candidate(row) for row in rows}
-        return Visible(memories, next((row[-1] for row in rows if row[-1] is not None), ""))
-
-
-class NotesWarm:
-    """Literal recall over warm notes, on Postgres full text.
+class NotesSearch:
+    """Finds notes for all sources of the tier in one statement.
 
     Args:
         pool: Connections to Postgres.
     """
-
-    source = Source.NOTES_WARM
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def search(self, query: Query) -> Ranking:
-        """Return the notes that contain every word of the query, by cover density."""
-        if not query.words:
-            return ()
-        text, values = apply_filters(QUERIES["search_notes_warm"], query.filters, COLUMNS)
-        parameters = query_parameters(query) | values | {"limit": query.limit}
-        rows = await read_tuples(self._pool, text, parameters)
-        raw = {row[0]: float(row[-2]) for row in rows}
-        memories = {row[0]: note_candidate(row) for row in rows}
-        scores = keyword_scores(raw, {row[0]: row[-1] for row in rows[:1]}, query.words)
-        ordered = sorted(memories, key=lambda id_: (-scores[id_], id_))[: query.limit]
-        return tuple(Hit(memories[id_], scores[id_], {"ts_rank_cd": raw[id_]}) for id_ in ordered)
+    async def find(
+        self, query: Query, warm: Sequence[Place], cold: Sequence[Place]
+    ) -> tuple[Visible, Visible, Ranking]:
+        """Return the warm and the cold notes at these places, and the warm ones that have every word of the query."""
+        own = query_parameters(query)
+        parts = []
+        for temperature, places in (("warm", warm), ("cold", cold)):
+            if places:
+                text, values = apply_filters(QUERIES["fetch_notes"], query.filters, COLUMNS)
+                parts.append((text, own | values | place_parameters(places) | {"temperature": temperature}))
+        if query.words:
+            text, values = apply_filters(QUERIES["search_notes_warm"], query.filters, COLUMNS)
+            parts.append((text, own | values | {"limit": query.limit}))
+        rows = await read_tuples(self._pool, *union(parts), by_key=True) if parts else []
+        found = [_FoundNote(note_candidate(row), *row[10:]) for row in rows]
+        literal = [item for item in found if item.chunk is None]
+        return _visible(found, "warm"), _visible(found, "cold"), _by_cover_density(query, literal)
+
+
+class _FoundNote(NamedTuple):
+    note: Candidate
+    chunk: int | None
+    ts_rank_cd: float | None
+    first_text: str | None
+
+
+def _visible(found: Sequence[_FoundNote], temperature: Temperature) -> Visible:
+    of_index = [item for item in found if item.chunk is not None and item.note.temperature == temperature]
+    memories = {(item.note.id, item.chunk): item.note for item in of_index if item.chunk is not None}
+    return Visible(memories, next((item.first_text for item in of_index if item.first_text is not None), ""))
+
+
+def _by_cover_density(query: Query, found: Sequence[_FoundNote]) -> Ranking:
+    notes = {item.note.id: item.note for item in found}
+    # In the order of the statement, whose first row has its text.
+    raw = {item.note.id: item.ts_rank_cd or 0.0 for item in sorted(found, key=_falling)}
+    texts = {item.note.id: item.first_text for item in found if item.first_text is not None}
+    scores = keyword_scores(raw, texts, query.words)
+    ordered = sorted(notes, key=lambda id_: (-scores[id_], id_))[: query.limit]
+    return tuple(Hit(notes[id_], scores[id_], {"ts_rank_cd": raw[id_]}) for id_ in ordered)
+
+
+def _falling(item: _FoundNote) -> tuple[float, UUID]:
+    return -(item.ts_rank_cd or 0.0), item.note.id
 
 
 def _cold_record(row: DictRow) -> PlacedRecord:

@@ -191,9 +191,10 @@ ORDER BY event_at DESC, id DESC
 LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: fetch_notes
--- Places of an index that the query may see, with the text of the first of them.
+-- Places of an index that the query may see, with the text of the first of them; notes of one temperature, since an
+-- index that lags behind may still hold others.
 SELECT n.id, n.event_at, c.text_start, c.text_end, n.confidence, n.importance, n.user_id, n.last_hit_at, n.temperature,
-       n.expires_at, c.chunk,
+       n.expires_at, c.chunk, NULL::float8 AS ts_rank_cd,
        CASE WHEN wanted.place = min(wanted.place) OVER ()
             THEN substr(n.content, c.text_start + 1, c.text_end - c.text_start) END AS first_text
 FROM unnest(%(ids)s::uuid[], %(chunks)s::integer[]) WITH ORDINALITY AS wanted (id, chunk, place)
@@ -208,10 +209,10 @@ WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(
 
 -- name: search_notes_warm
 -- Every word of the query, by cover density, each note at its best chunk, with the text of the first of them.
-SELECT id, event_at, text_start, text_end, confidence, importance, user_id, last_hit_at, temperature, expires_at,
-       ts_rank_cd,
-       CASE WHEN row_number() OVER (ORDER BY ts_rank_cd DESC, id) = 1
-            THEN substr(content, text_start + 1, text_end - text_start) END AS first_text
+(SELECT id, event_at, text_start, text_end, confidence, importance, user_id, last_hit_at, temperature, expires_at,
+        NULL::integer AS chunk, ts_rank_cd,
+        CASE WHEN row_number() OVER (ORDER BY ts_rank_cd DESC, id) = 1
+             THEN substr(content, text_start + 1, text_end - text_start) END AS first_text
 FROM (
     SELECT DISTINCT ON (n.id)
            n.id, n.event_at, c.text_start, c.text_end, n.confidence, n.importance, n.user_id, n.last_hit_at,
@@ -229,7 +230,7 @@ FROM (
     ORDER BY n.id, ts_rank_cd DESC, c.chunk
 ) best
 ORDER BY ts_rank_cd DESC, id
-LIMIT %(limit)s
+LIMIT %(limit)s)
 
 -- name: lock_unchanged_notes
 -- Notes in the state that was read, locked until the transaction ends.
