@@ -22,10 +22,11 @@ from uuid import UUID
 from pydantic import SecretStr
 
 from lamina.core.ports import Change, Projection, Record
-from lamina.core.queries import Memory, Place, Query, Ranking
+from lamina.core.queries import Candidate, Place, Query, Ranking
 from lamina.core.tiers import Source, Tier
 from lamina.settings import MeilisearchSettings
 from lamina.stores.index.meilisearch.index import MeilisearchIndex
+from lamina.stores.index.ports import Visible
 from lamina.stores.index.searchers import Hybrid
 
 VERSION = "1.50.0"
@@ -82,13 +83,14 @@ class Remembered:
             else:
                 self._records[change.id] = change.record
 
-    async def fetch(self, query: Query, places: Sequence[Place]) -> dict[Place, Memory]:
-        return {place: self._memory(place) for place in places if place[0] in self._records}
+    async def fetch(self, query: Query, places: Sequence[Place]) -> Visible:
+        known = [place for place in places if place[0] in self._records]
+        texts = [self._records[id_].texts[chunk] for id_, chunk in known]
+        return Visible({place: self._candidate(place[0]) for place in known}, texts[0] if texts else "")
 
-    def _memory(self, place: Place) -> Memory:
-        id_, chunk = place
+    def _candidate(self, id_: UUID) -> Candidate:
         record = self._records[id_]
-        return Memory(id_, Tier.NOTES, "note", record.texts[chunk], record.occurred_at, user=record.user)
+        return Candidate(id_, Tier.NOTES, record.occurred_at, user=record.user)
 
 
 @dataclass(frozen=True)
