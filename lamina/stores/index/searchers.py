@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from lamina.aio.deadline import time_limit
 from lamina.core.queries import Failure, Hit, Place, Query, Ranking, best_hits
-from lamina.core.tiers import Source
+from lamina.core.tiers import TIERS, Source
 from lamina.errors import describe_error
 from lamina.policies.ranking.scores import hybrid_score, keyword_scores, similarity_score
 from lamina.stores.index.ports import (
@@ -86,7 +86,7 @@ class NotesTogether:
         index_deadline_s: Seconds after which an index counts as failed; the others answer without it.
     """
 
-    sources: tuple[Source, ...] = (Source.NOTES_HYBRID, Source.NOTES_WARM, Source.NOTES_COLD)
+    sources = tuple(TIERS["notes"].sources)
 
     def __init__(
         self,
@@ -112,11 +112,12 @@ class NotesTogether:
         found = {} if isinstance(by_both, Failure) else _near_or_by_words(*by_both, self._min_similarity)
         near = {} if isinstance(by_vector, Failure) else _near_or_by_words((), by_vector, self._min_similarity)
         warm, cold, literal = await self._reader.find(query, _best_words_first(found), list(near))
-        return {
-            Source.NOTES_HYBRID: by_both if isinstance(by_both, Failure) else _rank(query, warm, found),
-            Source.NOTES_WARM: literal,
-            Source.NOTES_COLD: by_vector if isinstance(by_vector, Failure) else _rank_by_vector(query, cold, near),
-        }
+        outcomes = (
+            by_both if isinstance(by_both, Failure) else _rank(query, warm, found),
+            literal,
+            by_vector if isinstance(by_vector, Failure) else _rank_by_vector(query, cold, near),
+        )
+        return dict(zip(self.sources, outcomes, strict=True))
 
 
 async def _in_time(asked: Awaitable[Found], deadline_s: float) -> Found | Failure:

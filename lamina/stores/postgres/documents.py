@@ -27,6 +27,8 @@ from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tier_rows import (
     EmbeddingStatements,
     ErasureStatements,
+    FoundRow,
+    FoundStatement,
     LinkStatements,
     ProjectionStatements,
     TierRows,
@@ -332,7 +334,12 @@ def _text(row: DictRow) -> str:
     return passage_text(row["title"], row["heading"], row["content"])
 
 
+def _found_text(row: FoundRow, _: Candidate) -> str:
+    return row.content.strip()
+
+
 TIER_ROWS = TierRows(
+    found=FoundStatement(QUERIES["read_found_passages"], COLUMNS, _found_text),
     present=QUERIES["find_present_documents"],
     projected={
         "documents": ProjectionStatements(

@@ -245,3 +245,16 @@ SELECT id FROM documents WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s
 
 -- name: find_document_of_passage
 SELECT d.id FROM passages p JOIN documents d ON d.id = p.document_id WHERE p.id = %(id)s AND d.tenant = %(tenant)s
+
+-- name: read_found_passages
+-- Rows of hits: a part of one statement. It asks again for all that the query may see, for a row may have
+-- changed since a source ranked it.
+SELECT 6, p.id, 'passage', p.content, d.event_at, 1.0, 0.5, d.user_id, d.agent_id, NULL, NULL, coalesce(d.sent_key, d.key),
+       d.tags, d.metadata, d.source, NULL::timestamptz, 'warm', d.title, d.id, p.position, NULL::timestamptz, p.heading,
+       p.page, NULL::text
+FROM passages p
+JOIN documents d ON d.id = p.document_id
+WHERE p.id = ANY(%(ids)s)
+  AND d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(namespace)s
+  AND (%(user_id)s::text IS NULL OR d.user_id IS NULL OR d.user_id = %(user_id)s)
+  AND /*filters*/ true

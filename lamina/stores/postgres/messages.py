@@ -26,6 +26,8 @@ from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tier_rows import (
     EmbeddingStatements,
     ErasureStatements,
+    FoundRow,
+    FoundStatement,
     LinkStatements,
     ProjectionStatements,
     TierRows,
@@ -319,7 +321,14 @@ def _text(row: DictRow) -> str:
     return Message(Role(row["role"]), row["content"], name=row["name"]).text()
 
 
+def _found_text(row: FoundRow, found: Candidate) -> str:
+    text = Message(Role(row.source or Role.USER), row.content, name=row.name).text()
+    covers_all = found.start == 0 and (found.end is None or found.end >= len(text))
+    return row.content if covers_all else text[found.start : found.end]
+
+
 TIER_ROWS = TierRows(
+    found=FoundStatement(QUERIES["read_found_messages"], COLUMNS, _found_text),
     present=QUERIES["find_present_messages"],
     projected={
         "messages": ProjectionStatements(

@@ -270,3 +270,18 @@ WITH gone AS (
     DELETE FROM job_changes j USING gone WHERE j.row_id = gone.id
 )
 SELECT workspace, namespace FROM gone
+
+-- name: read_found_messages
+-- Rows of hits: a part of one statement. It asks again for all that the query may see, for a row may have
+-- changed since a source ranked it.
+SELECT 1 AS tier, m.id, 'message' AS kind, m.content, m.occurred_at, 1.0::float8 AS confidence,
+       0.5::float8 AS importance, m.user_id, m.agent_id, m.session_id, m.name, m.ref, '{}'::text[] AS tags, m.metadata,
+       m.role AS source, NULL::timestamptz AS last_hit_at, 'warm' AS temperature, NULL::text AS title,
+       NULL::uuid AS document_id, NULL::integer AS position, NULL::timestamptz AS expires_at, NULL::text AS heading,
+       NULL::integer AS page, NULL::text AS trigger
+FROM messages m
+WHERE m.id = ANY(%(ids)s) AND m.compacted_at IS NULL
+  AND m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s
+  AND (%(session_id)s::text IS NULL OR m.session_id = %(session_id)s)
+  AND (%(user_id)s::text IS NULL OR m.user_id IS NULL OR m.user_id = %(user_id)s)
+  AND /*filters*/ true

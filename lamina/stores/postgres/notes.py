@@ -37,6 +37,8 @@ from lamina.stores.postgres.note_rows import note_candidate, note_columns, note_
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tier_rows import (
     EmbeddingStatements,
+    FoundRow,
+    FoundStatement,
     LinkStatements,
     ProjectionStatements,
     TierRows,
@@ -413,7 +415,12 @@ def _cold_record(row: DictRow) -> PlacedRecord:
     return PlacedRecord(row["tenant"], row["workspace"], row["namespace"], record)
 
 
+def _found_text(row: FoundRow, found: Candidate) -> str:
+    return row.content[found.start : found.end]
+
+
 TIER_ROWS = TierRows(
+    found=FoundStatement(QUERIES["read_found_notes"], COLUMNS, _found_text),
     present=QUERIES["find_present_notes"],
     projected={
         "notes": ProjectionStatements(

@@ -406,3 +406,17 @@ SELECT (SELECT count(*) FROM notes WHERE tenant = %(tenant)s AND user_id = %(use
 SELECT id FROM notes
 WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s AND deleted_at IS NULL
   AND (expires_at IS NULL OR expires_at > statement_timestamp())
+
+-- name: read_found_notes
+-- Rows of hits: a part of one statement. It asks again for all that the query may see, for a row may have
+-- changed since a source ranked it.
+SELECT 2, n.id, n.category, n.content, n.event_at, n.confidence, n.importance, n.user_id, n.agent_id, n.session_id,
+       NULL, NULL, n.tags, n.metadata, n.source, n.last_hit_at, n.temperature, NULL, NULL::uuid, NULL::integer,
+       n.expires_at, NULL::text, NULL::integer, NULL::text
+FROM notes n
+WHERE n.id = ANY(%(ids)s) AND n.deleted_at IS NULL
+  AND (n.expires_at IS NULL OR n.expires_at > statement_timestamp())
+  AND n.weight >= %(min_weight)s
+  AND n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s
+  AND (%(user_id)s::text IS NULL OR n.user_id IS NULL OR n.user_id = %(user_id)s)
+  AND /*filters*/ true

@@ -31,7 +31,14 @@ from lamina.policies.ranking.procedure_matching import (
 from lamina.stores.postgres.connection import Connection, Pool, connect, read_rows, scope_parameters
 from lamina.stores.postgres.filters import Columns, apply_filters, query_parameters
 from lamina.stores.postgres.queries import load_queries
-from lamina.stores.postgres.tier_rows import EmbeddingStatements, ErasureStatements, TierRows, VectorTable
+from lamina.stores.postgres.tier_rows import (
+    EmbeddingStatements,
+    ErasureStatements,
+    FoundRow,
+    FoundStatement,
+    TierRows,
+    VectorTable,
+)
 from lamina.text.words import compared_words, index_words, name_key
 
 QUERIES = load_queries("procedures.sql")
@@ -380,7 +387,12 @@ def _stored(row: DictRow) -> StoredProcedure:
     return StoredProcedure(procedure=procedure, agent=row["agent_id"], **fields)
 
 
+def _found_text(row: FoundRow, _: Candidate) -> str:
+    return Procedure(row.trigger or "", row.content).text()
+
+
 TIER_ROWS = TierRows(
+    found=FoundStatement(QUERIES["read_found_procedures"], COLUMNS, _found_text),
     present=QUERIES["find_present_procedures"],
     embedded={
         "procedures": EmbeddingStatements(

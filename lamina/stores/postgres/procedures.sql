@@ -221,3 +221,14 @@ WHERE p.deleted_at IS NULL AND p.updated_at < clock_timestamp() - %(grace)s::int
 
 -- name: find_present_procedures
 SELECT id FROM procedures WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s AND deleted_at IS NULL
+
+-- name: read_found_procedures
+-- Rows of hits: a part of one statement. It asks again for all that the query may see, for a row may have
+-- changed since a source ranked it.
+SELECT 5, p.id, 'procedure', p.action, p.created_at, 1.0, p.strength, NULL, p.agent_id, NULL, NULL, NULL, p.tags,
+       p.metadata, p.source, p.last_used_at, 'warm', NULL, NULL::uuid, NULL::integer, NULL::timestamptz, NULL,
+       NULL::integer, p.trigger
+FROM procedures p
+WHERE p.id = ANY(%(ids)s) AND p.deleted_at IS NULL
+  AND p.tenant = %(tenant)s AND p.workspace = %(workspace)s AND p.namespace = %(namespace)s
+  AND /*filters*/ true

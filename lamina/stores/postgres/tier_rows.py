@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
 
 from psycopg.rows import DictRow
 
+from lamina.core.queries import Candidate
 from lamina.core.tiers import ProjectionName
 from lamina.stores.postgres.filters import Columns
 
@@ -80,6 +83,50 @@ class LinkStatements:
     link_similar: bytes | None = None
 
 
+class FoundRow(NamedTuple):
+    """A hit's row, of any tier."""
+
+    tier: int
+    id: UUID
+    kind: str
+    content: str
+    occurred_at: datetime
+    confidence: float
+    importance: float
+    user: str | None
+    agent: str | None
+    session: str | None
+    name: str | None
+    ref: str | None
+    tags: list[str]
+    metadata: dict[str, Any]
+    source: str | None
+    last_hit_at: datetime | None
+    temperature: str
+    title: str | None
+    document: UUID | None
+    position: int | None
+    expires_at: datetime | None
+    heading: str | None
+    page: int | None
+    trigger: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundStatement:
+    """The rows of hits.
+
+    Args:
+        rows: Reads them by their ids, as far as a query may see them, with the columns of :class:`FoundRow`.
+        columns: Expressions of the fields of filters in it.
+        content: Cuts the stretch that was found out of a row's text.
+    """
+
+    rows: bytes
+    columns: Columns
+    content: Callable[[FoundRow, Candidate], str]
+
+
 @dataclass(frozen=True, slots=True)
 class ErasureStatements:
     """Rows that go with their user.
@@ -103,6 +150,7 @@ class TierRows:
         embedded: By kind, as reports and the cursors of runs name it.
         linked: If the graph leads to them.
         erased: By kind, as receipts name it, in the order of the erasure; without kinds that need more than that.
+        found: If searches find them.
         count_user: Counts the rows of a user that are left, each kind in a column of its own.
     """
 
@@ -111,4 +159,5 @@ class TierRows:
     embedded: Mapping[str, EmbeddingStatements] = field(default_factory=dict)
     linked: LinkStatements | None = None
     erased: Mapping[str, ErasureStatements] = field(default_factory=dict)
+    found: FoundStatement | None = None
     count_user: bytes | None = None
