@@ -129,7 +129,7 @@ def test_no_cold_note_is_in_the_index_of_words(filled: "psycopg.Connection[dict[
     ).fetchall()
 
     assert (row["vectors"], row["with_words"], row["warm"]) == (WARM_ROWS, WARM_ROWS, WARM_ROWS)
-    assert [found["content"] for found in ask(filled, "")] == ["note number 8"]
+    assert [found["first_text"] for found in ask(filled, "")] == ["note number 8"]
     assert ask(filled, "", words="number 9") == []
 
 
