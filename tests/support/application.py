@@ -23,6 +23,7 @@ from lamina.models.batching import BatchingEmbedder
 from lamina.models.hashing import HashingModel
 from lamina.projections.audit import audit
 from lamina.projections.indexer import Indexer
+from lamina.search.admission import AdmittedSearch
 from lamina.search.fused_search import Search
 from lamina.settings import HashingSettings, NoGraphSettings, PostgresServerSettings, Settings, served_tiers
 from lamina.stores.postgres.connection import Pool
@@ -204,8 +205,9 @@ async def report_of(model: Model) -> ModelReport:
 
 
 def fused_search(app: Application) -> Search:
-    """Return the search behind the caches."""
+    """Return the search behind the caches and the admission."""
     search = app.services.search._search
+    search = search._search if isinstance(search, AdmittedSearch) else search
     assert isinstance(search, Search)
     return search
 
