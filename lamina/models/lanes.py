@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from lamina.errors import Overloaded, Unavailable
 from lamina.models.passes import passes
+from lamina.policies.limits.company import Company
 from lamina.policies.limits.fair_queue import FairQueue, QueuedCall
 
 PASS_S = 0.1
@@ -141,6 +142,10 @@ class ModelLanes:
         self._tokens = min(FIRST_TOKENS, most_tokens)
         self._in_a_row = 0
         self._asked_at = -QUIET_S
+        self._company = Company()
+        self._waiting_since = 0.0
+        self._hair: asyncio.TimerHandle | None = None
+        self._has_waited = False
         self._running: dict[asyncio.Task[None], _Pass] = {}
 
     async def submit(
@@ -165,6 +170,8 @@ class ModelLanes:
             raise Overloaded("embedder", "its queue is full")
         if is_question:
             self._asked_at = self._clock()
+            if not lane.calls():
+                self._waiting_since = self._asked_at
         call = _Call(tenant, tokens, pieces=pieces)
         lane.queue.put(call)
         self._start()
@@ -174,6 +181,7 @@ class ModelLanes:
             call.is_given_up = True
 
     def _start(self) -> None:
+        self._wait_for_company()
         while len(self._running) < self._at_once and (batch := self._next_pass()):
             worker = asyncio.create_task(self._embed(batch))
             self._running[worker] = batch
@@ -216,19 +224,40 @@ class ModelLanes:
             lanes.reverse()
         for lane in lanes:
             if found := lane.next_pass(self._tokens, self._most_texts):
+                if found.is_question:
+                    self._has_waited = False
+                    self._company.add(len({id(call) for call, _ in found.items}))
                 self._in_a_row = self._in_a_row + 1 if found.is_question else 0
                 return found
         return None
+
+    def _wait_for_company(self) -> None:
+        """Begin or end the waiting of the questions for more of them."""
+        is_over = self._has_waited or self._questions.has_full_pass(self._tokens)
+        waited_s = self._clock() - self._waiting_since
+        wait_s = 0.0 if is_over else self._company.wait_s(len(self._questions.calls()), waited_s)
+        if wait_s and self._hair is None:
+            self._hair = asyncio.get_running_loop().call_later(wait_s, self._end_waiting)
+        elif not wait_s and self._hair is not None:
+            self._hair.cancel()
+            self._hair = None
+
+    def _end_waiting(self) -> None:
+        self._has_waited, self._hair = True, None
+        self._start()
 
     def _has_place(self, lane: _Lane) -> bool:
         """Report whether a pass of the lane may begin.
 
         Questions that come while others are embedded are the next pass together, which costs less than one for each;
-        a second one runs beside it only if it is full. While questions come, one place is left to them.
+        a second one runs beside it only if it is full. While questions come, one place is left to them, and while they
+        wait for more, also the only one.
         """
         asking = sum(1 for batch in self._running.values() if batch.is_question)
         if lane is self._questions:
-            return not asking or lane.has_full_pass(self._tokens)
+            return self._hair is None and (not asking or lane.has_full_pass(self._tokens))
+        if self._hair is not None:
+            return len(self._running) - asking < self._at_once - 1
         is_asked = self._clock() - self._asked_at < QUIET_S
         return len(self._running) - asking < (max(1, self._at_once - 1) if is_asked else self._at_once)
 

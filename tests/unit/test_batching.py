@@ -593,3 +593,43 @@ def test_texts_that_share_words_are_near_and_others_are_not() -> None:
 def test_the_length_of_hashed_vectors_is_part_of_the_models_identity() -> None:
     assert HashingModel(8).identity != HashingModel(16).identity
     assert HashingModel(8).identity == HashingModel(8).identity
+
+
+async def test_sixteen_questions_at_a_time_are_few_full_passes_and_one_alone_is_one_at_once() -> None:
+    passes: list[int] = []
+
+    async def encode(texts: Sequence[str], tokens: Sequence[int]) -> Sequence[bytes]:
+        passes.append(len(texts))
+        await asyncio.sleep(0)
+        return [b""] * len(texts)
+
+    lanes = ModelLanes(encode, most_texts=64, most_tokens=512, at_once=2, clock=lambda: 0.0)
+
+    async def ask() -> None:
+        await lanes.submit(["where?"], [12], tenant="a", is_question=True)
+
+    await ask()
+    await asyncio.gather(*(ask() for _ in range(16)))
+    await asyncio.gather(*(ask() for _ in range(16)))
+
+    assert passes == [1, 1, 15, 8, 8]
+
+
+async def test_what_is_written_does_not_take_the_place_of_questions_that_wait_for_more() -> None:
+    passes: list[tuple[str, ...]] = []
+
+    async def encode(texts: Sequence[str], tokens: Sequence[int]) -> Sequence[bytes]:
+        passes.append(tuple(texts))
+        await asyncio.sleep(0)
+        return [b""] * len(texts)
+
+    lanes = ModelLanes(encode, most_texts=64, most_tokens=512, clock=lambda: 0.0)
+
+    async def submit(text: str, *, is_question: bool) -> None:
+        await lanes.submit([text], [12], tenant="a", is_question=is_question)
+
+    await asyncio.gather(*(submit(f"{number}?", is_question=True) for number in range(16)))
+    passes.clear()
+    await asyncio.gather(submit("who?", is_question=True), submit("a note", is_question=False))
+
+    assert passes == [("who?",), ("a note",)]
