@@ -15,9 +15,11 @@ from psycopg.types.json import Jsonb
 from lamina.core.links import Link, Node, NodeLabel
 from lamina.core.memories import Edge, Entity, new_id
 from lamina.core.scope import Scope
+from lamina.policies.validity import tells_of_state
 from lamina.stores.postgres.connection import Connection, scope_parameters
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tier_rows import EmbeddingStatements, ProjectionStatements, TierRows, VectorTable
+from lamina.stores.postgres.validity import lock_subjects, settle_edges
 
 QUERIES = load_queries("entities.sql")
 NAMES = QUERIES["find_entity_names"]
@@ -188,6 +190,8 @@ async def put_edges(
         The outcome for each (subject key, type, object key).
     """
     put: dict[tuple[str, str, str], NodeResult] = {}
+    subjects = {ids[edge_key(item.edge)[0]] for item in evidence if tells_of_state(item.edge.type)}
+    await lock_subjects(connection, subjects)
     # By key, as entities are, against deadlocks.
     for item in sorted(evidence, key=lambda item: edge_key(item.edge)):
         row = _edge_row(scope, item, ids)
@@ -198,6 +202,7 @@ async def put_edges(
         await connection.execute(QUERIES["insert_edge_evidence"], {**row, "edge_id": stored["id"]})
     if put:
         await weigh_edges(connection, sorted({item.id for item in put.values()}))
+    await settle_edges(connection, subjects)
     return put
 
 

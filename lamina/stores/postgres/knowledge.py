@@ -218,6 +218,7 @@ class KnowledgeReader:
             **scope_parameters(scope),
             "shared_only": filters.shared_only,
             "least_strength": LEAST_STRENGTH,
+            "moment": filters.as_of,
         }
         return await read_rows(self._pool, text, {**own, **values, **parameters}, by_key=True)
 
@@ -241,7 +242,8 @@ def _reached_parts(
     if edges:
         text, values = apply_filters(QUERIES["reached_edges"], query.filters, EDGE_COLUMNS)
         starts, types, ends = zip(*edges, strict=True)
-        yield text, own | values | {"from_ids": list(starts), "types": list(types), "to_ids": list(ends)}
+        wanted = {"from_ids": list(starts), "types": list(types), "to_ids": list(ends)}
+        yield text, own | values | wanted | {"moment": query.filters.as_of}
     if entities:
         text, values = apply_filters(QUERIES["reached_entities"], query.filters, ENTITY_COLUMNS)
         yield text, own | values | {"ids": list(entities)}

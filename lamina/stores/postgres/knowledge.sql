@@ -100,10 +100,15 @@ FROM (/*memories*/) AS found
 
 -- name: reached_edges
 -- Edges (from, to, type) that have not faded and whose evidence the query may see. An edge expires with the last
--- note that it rests on.
+-- note that it rests on. One that held no longer at the moment of the question says until when, and what came later.
 SELECT 4, e.id, e.first_seen_at, NULL::integer, NULL::integer, e.confidence, e.strength * e.standing, NULL,
        NULL::timestamptz, 'warm', nullif(told.until, 'infinity'), NULL::float8, e.from_id, e.to_id, s.name, e.type,
-       o.name, NULL::text[]
+       o.name || CASE
+           WHEN e.valid_to <= coalesce(%(moment)s::timestamptz, now())
+           THEN to_char(e.valid_to AT TIME ZONE 'UTC', '" (until "YYYY-MM-DD")"')
+                || coalesce((SELECT '; later: ' || n.name FROM edges r JOIN entities n ON n.id = r.to_id
+                             WHERE r.id = e.replaced_by), '')
+           ELSE '' END, NULL::text[]
 FROM unnest(%(from_ids)s::uuid[], %(to_ids)s::uuid[], %(types)s::text[]) AS wanted (from_id, to_id, type)
 JOIN edges e ON e.from_id = wanted.from_id AND e.to_id = wanted.to_id AND e.type = wanted.type
 JOIN entities s ON s.id = e.from_id
@@ -132,8 +137,8 @@ WHERE n.id = ANY(%(ids)s) AND n.is_asserted
   AND /*filters*/ true
 
 -- name: find_edges
--- Edges at these entities that have not faded and whose evidence the query may see, the surest first, without those
--- that rest on expiring notes alone.
+-- Edges at these entities that have not faded, hold, and whose evidence the query may see, the surest first, without
+-- those that rest on expiring notes alone.
 SELECT s.name AS subject, e.type, o.name AS object
 FROM edges e
 JOIN entities s ON s.id = e.from_id
@@ -141,6 +146,7 @@ JOIN entities o ON o.id = e.to_id
 WHERE (e.from_id = ANY(%(ids)s) OR e.to_id = ANY(%(ids)s))
   AND e.tenant = %(tenant)s AND e.workspace = %(workspace)s AND e.namespace = %(namespace)s
   AND e.strength * e.standing >= %(least_strength)s
+  AND (e.valid_to IS NULL OR e.valid_to > coalesce(%(moment)s::timestamptz, now()))
   AND EXISTS (SELECT FROM edge_evidence v WHERE v.edge_id = e.id
               AND (%(user_id)s::text IS NULL OR v.user_id IS NULL OR v.user_id = %(user_id)s)
               AND (NOT %(shared_only)s OR v.user_id IS NULL)

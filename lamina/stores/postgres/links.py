@@ -16,6 +16,7 @@ from lamina.stores.postgres.connection import Connection, scope_parameters
 from lamina.stores.postgres.entities import keep_entities, weigh_edges
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tiers import LINKED
+from lamina.stores.postgres.validity import find_stated, lock_subjects, settle_edges
 
 QUERIES = load_queries("links.sql")
 
@@ -176,10 +177,13 @@ async def prune_evidence(connection: Connection, entities: Sequence[UUID], edges
     entities before edges as their writers do, and read afterwards.
     """
     await connection.execute(QUERIES["lock_entities"], {"ids": entities})
+    subjects = await find_stated(connection, entities)
+    await lock_subjects(connection, subjects)
     await connection.execute(QUERIES["lock_edges"], {"ids": edges})
     await weigh_edges(connection, edges)
     await connection.execute(QUERIES["delete_unfounded_edges"], {"ids": edges})
     await connection.execute(QUERIES["delete_unmentioned_entities"], {"ids": entities})
+    await settle_edges(connection, subjects)
 
 
 async def delete_entity(connection: Connection, tenant: str, id_: UUID) -> tuple[Scope, list[UUID]]:

@@ -198,6 +198,11 @@ CREATE TABLE public.edge_evidence (
     CONSTRAINT edge_evidence_confidence_check CHECK (((confidence >= (0)::double precision) AND (confidence <= (1)::double precision))),
     CONSTRAINT edge_evidence_strength_check CHECK (((strength >= (0)::double precision) AND (strength <= (1)::double precision)))
 );
+CREATE TABLE public.edge_replacements (
+    edge_id uuid NOT NULL,
+    replaced_by uuid NOT NULL,
+    replaced_at timestamp with time zone NOT NULL
+);
 CREATE TABLE public.edges (
     id uuid NOT NULL,
     tenant text NOT NULL,
@@ -211,6 +216,10 @@ CREATE TABLE public.edges (
     first_seen_at timestamp with time zone NOT NULL,
     last_seen_at timestamp with time zone NOT NULL,
     standing double precision DEFAULT 1 NOT NULL,
+    valid_from timestamp with time zone,
+    valid_to timestamp with time zone,
+    replaced_by uuid,
+    recorded_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT edges_confidence_check CHECK (((confidence >= (0)::double precision) AND (confidence <= (1)::double precision))),
     CONSTRAINT edges_standing_check CHECK (((standing >= (0)::double precision) AND (standing <= (1)::double precision))),
     CONSTRAINT edges_strength_check CHECK (((strength >= (0)::double precision) AND (strength <= (1)::double precision)))
@@ -748,6 +757,8 @@ ALTER TABLE ONLY public.compacted_chunks
     ADD CONSTRAINT compacted_chunks_pkey PRIMARY KEY (message_id, generation, chunk);
 ALTER TABLE ONLY public.documents
     ADD CONSTRAINT documents_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.edge_replacements
+    ADD CONSTRAINT edge_replacements_pkey PRIMARY KEY (edge_id, replaced_by);
 ALTER TABLE ONLY public.edges
     ADD CONSTRAINT edges_from_id_to_id_type_key UNIQUE (from_id, to_id, type);
 ALTER TABLE ONLY public.edges
@@ -845,6 +856,7 @@ CREATE INDEX archived_notes_of_scope ON public.archived_notes USING btree (tenan
 CREATE UNIQUE INDEX documents_one_of_each ON public.documents USING btree (tenant, workspace, namespace, user_id, key) NULLS NOT DISTINCT;
 CREATE INDEX edge_evidence_by_memory ON public.edge_evidence USING btree (memory_id) WHERE (memory_id IS NOT NULL);
 CREATE UNIQUE INDEX edge_evidence_one_of_each ON public.edge_evidence USING btree (edge_id, public.sha256_of(source), memory_id, user_id) NULLS NOT DISTINCT;
+CREATE INDEX edge_replacements_by ON public.edge_replacements USING btree (replaced_by);
 CREATE INDEX edges_by_id ON public.edges USING btree (tenant, workspace, namespace, id);
 CREATE INDEX edges_to ON public.edges USING btree (to_id);
 CREATE INDEX embedding_cache_last_used ON public.embedding_cache USING btree (last_used_at);
@@ -912,6 +924,10 @@ ALTER TABLE ONLY public.compacted_chunks
     ADD CONSTRAINT compacted_chunks_message_id_fkey FOREIGN KEY (message_id) REFERENCES public.messages(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.edge_evidence
     ADD CONSTRAINT edge_evidence_edge_id_fkey FOREIGN KEY (edge_id) REFERENCES public.edges(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.edge_replacements
+    ADD CONSTRAINT edge_replacements_edge_id_fkey FOREIGN KEY (edge_id) REFERENCES public.edges(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.edge_replacements
+    ADD CONSTRAINT edge_replacements_replaced_by_fkey FOREIGN KEY (replaced_by) REFERENCES public.edges(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.edges
     ADD CONSTRAINT edges_from_id_fkey FOREIGN KEY (from_id) REFERENCES public.entities(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.edges

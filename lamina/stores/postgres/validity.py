@@ -1,0 +1,65 @@
+"""Keep the intervals in which edges hold."""
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from lamina.policies.validity import ENDS, STATES, Claim, decide_validities
+from lamina.stores.postgres.connection import Connection
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("validity.sql")
+_RELATIONS = sorted({*STATES, *ENDS})
+
+
+async def lock_subjects(connection: Connection, subjects: Collection[UUID]) -> None:
+    """Let one writer at a time, until its transaction ends, change what is stated of entities.
+
+    Taken after the rows of entities and before those of edges: two writers of one subject would each miss the other's
+    statement, or lock its edges in another order.
+    """
+    if subjects:
+        await connection.execute(QUERIES["lock_subjects"], {"ids": sorted(subjects)})
+
+
+async def find_stated(connection: Connection, entities: Collection[UUID]) -> set[UUID]:
+    """Return those of the entities of which something is stated that can end."""
+    cursor = await connection.execute(QUERIES["find_stated"], {"ids": sorted(entities), "relations": _RELATIONS})
+    return {row["from_id"] async for row in cursor}
+
+
+async def settle_edges(connection: Connection, subjects: Collection[UUID]) -> None:
+    """Decide anew when the edges of these entities hold, and store it.
+
+    Args:
+        connection: Inside the transaction that changed their evidence, with the subjects locked.
+        subjects: The entities that the edges start from.
+    """
+    if not subjects:
+        return
+    wanted = {"ids": sorted(subjects), "relations": _RELATIONS}
+    cursor = await connection.execute(QUERIES["find_claims"], wanted)
+    claims: defaultdict[UUID, list[Claim]] = defaultdict(list)
+    async for row in cursor:
+        claims[row.pop("from_id")].append(Claim(**row))
+    decided = {id_: held for told in claims.values() for id_, held in decide_validities(told).items()}
+    if decided:
+        rows = {
+            "ids": list(decided),
+            "begins": [held.valid_from for held in decided.values()],
+            "ends": [held.valid_to for held in decided.values()],
+            "replacing": [held.replaced_by for held in decided.values()],
+        }
+        await connection.execute(QUERIES["put_validities"], rows)
+
+
+async def replace_edges(connection: Connection, tenant: str, old: Sequence[UUID], new: UUID, at: datetime) -> set[UUID]:
+    """Record that edges of a tenant were replaced by another; return those that the tenant has."""
+    parameters = {"tenant": tenant, "old": list(old), "new": new, "at": at}
+    found = await connection.execute(QUERIES["find_subjects"], parameters)
+    await lock_subjects(connection, [row["from_id"] async for row in found])
+    cursor = await connection.execute(QUERIES["replace_edges"], parameters)
+    rows = await cursor.fetchall()
+    await settle_edges(connection, {row["from_id"] for row in rows})
+    return {row["id"] for row in rows}

@@ -1,0 +1,53 @@
+-- name: lock_subjects
+-- In one order.
+SELECT pg_advisory_xact_lock(hashtextextended(told.id::text, 29))
+FROM (
+    SELECT DISTINCT wanted.id FROM unnest(%(ids)s::uuid[]) AS wanted (id) ORDER BY wanted.id
+    OFFSET 0
+) told
+
+-- name: find_claims
+-- The evidence of the edges of these subjects that state or end something, and of those that a caller replaced.
+SELECT e.from_id, e.id AS edge, e.type AS relation, e.to_id AS value, v.seen_at AS stated_at, v.confidence,
+       v.user_id AS owner, NULL::uuid AS replaced_by
+FROM edges e
+JOIN edge_evidence v ON v.edge_id = e.id
+WHERE e.from_id = ANY(%(ids)s)
+  AND (e.type = ANY(%(relations)s) OR EXISTS (SELECT FROM edge_replacements r WHERE r.edge_id = e.id))
+UNION ALL
+SELECT e.from_id, e.id, e.type, e.to_id, r.replaced_at, 1, NULL, r.replaced_by
+FROM edges e
+JOIN edge_replacements r ON r.edge_id = e.id
+WHERE e.from_id = ANY(%(ids)s)
+
+-- name: put_validities
+UPDATE edges e
+SET valid_from = told.valid_from, valid_to = told.valid_to, replaced_by = told.replaced_by
+FROM unnest(%(ids)s::uuid[], %(begins)s::timestamptz[], %(ends)s::timestamptz[], %(replacing)s::uuid[])
+     AS told (id, valid_from, valid_to, replaced_by)
+WHERE e.id = told.id
+  AND (e.valid_from, e.valid_to, e.replaced_by)
+      IS DISTINCT FROM (told.valid_from, told.valid_to, told.replaced_by)
+
+-- name: find_subjects
+SELECT DISTINCT from_id FROM edges WHERE id = ANY(%(old)s) AND tenant = %(tenant)s
+
+-- name: find_stated
+-- Those of these entities of which something is stated that can end.
+SELECT DISTINCT from_id FROM edges WHERE from_id = ANY(%(ids)s) AND type = ANY(%(relations)s)
+
+-- name: replace_edges
+-- Edges of a tenant; the new one replaces no other tenant's, and not itself.
+WITH chosen AS (
+    SELECT e.id, e.from_id
+    FROM edges e
+    JOIN edges n ON n.id = %(new)s AND n.tenant = e.tenant AND n.workspace = e.workspace AND n.namespace = e.namespace
+    WHERE e.id = ANY(%(old)s) AND e.tenant = %(tenant)s AND e.id <> n.id
+    ORDER BY e.id
+    FOR UPDATE OF e
+), recorded AS (
+    INSERT INTO edge_replacements (edge_id, replaced_by, replaced_at)
+    SELECT id, %(new)s, %(at)s FROM chosen
+    ON CONFLICT (edge_id, replaced_by) DO UPDATE SET replaced_at = excluded.replaced_at
+)
+SELECT id, from_id FROM chosen
