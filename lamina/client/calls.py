@@ -153,6 +153,17 @@ class Calls(ABC, Generic[Answer, Done]):
         """State how entities stand to each other (`POST /v1/graph/edges`)."""
         return self._post("/v1/graph/edges", self._in_scope(scope, edges=list(edges)), idempotency_key)
 
+    def state_fact(
+        self, subject: str, relation: str, object_: str, *, idempotency_key: str | None = None, **fields: Any
+    ) -> Answer:
+        """State a fact and which ones it replaces (`POST /v1/facts`)."""
+        body = self._in_scope(fields, subject=subject, relation=relation, object=object_)
+        return self._post("/v1/facts", body, idempotency_key)
+
+    def facts(self, subject: str, **fields: Any) -> Answer:
+        """Return the facts about an entity with the time in which each holds (`GET /v1/facts`)."""
+        return self._get("/v1/facts", self._in_scope(fields, subject=subject))
+
     def neighbours(self, name: str, **scope: Any) -> Answer:
         """Return the links of an entity (`GET /v1/graph/neighbours`)."""
         return self._get("/v1/graph/neighbours", self._in_scope(scope, name=name))

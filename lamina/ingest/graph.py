@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from pydantic import TypeAdapter
@@ -22,6 +23,7 @@ from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.idempotency import Once
 from lamina.stores.postgres.links import delete_edge, delete_entity
 from lamina.stores.postgres.outbox import enqueue
+from lamina.stores.postgres.validity import replace_edges
 from lamina.text.hygiene import clean_id, clean_name
 from lamina.text.words import name_key
 
@@ -45,7 +47,31 @@ class RecordedNodes:
     epoch: int
 
 
+@dataclass(frozen=True, slots=True)
+class StatedFact:
+    """An edge that a caller states with the time from which it holds.
+
+    Args:
+        stated: The edge and its source.
+        valid_from: Since when, in UTC; since its arrival if not given.
+        replaces: Ids of edges that end there, whatever they state.
+    """
+
+    stated: StatedEdge
+    valid_from: datetime | None = None
+    replaces: tuple[UUID, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedFact:
+    """The result of stating a fact, and the edges that ended with it."""
+
+    result: NodeResult
+    replaced: tuple[UUID, ...]
+
+
 _NODES = TypeAdapter(RecordedNodes)
+_FACT = TypeAdapter(RecordedFact)
 
 
 class GraphRecorder:
@@ -116,6 +142,39 @@ class GraphRecorder:
 
         return await write_once(self._pool, once, _NODES, write)
 
+    async def put_fact(
+        self, scope: Scope, fact: StatedFact, once: Once | None = None, *, witness: str | None = None
+    ) -> RecordedFact:
+        """Store an edge from the moment on at which it began to hold, and end those that it replaces.
+
+        Args:
+            scope: Where it belongs.
+            fact: The edge.
+            once: Identity of the write.
+            witness: Who vouches for it.
+
+        Raises:
+            InvalidInput: For an unclean name or relation, an edge from an entity to itself, or a beginning to come.
+            NotFound: If the scope has no edge with an id that is to be replaced, or others than its user state it.
+        """
+        stated, now = _clean_edge(fact.stated, "", type_field="relation"), self._clock()
+        begin = fact.valid_from or now
+        if begin > now:
+            raise InvalidInput("valid_from", f"is {begin.isoformat()}, which is to come; state a fact when it holds")
+        source = _counted_source(stated.source, witness)
+        evidence = Evidence(stated.edge, source, None, scope.user, begin, witness)
+        ends = tuple(Entity(name) for name in (stated.edge.subject, stated.edge.object))
+        prepared = await self._linker.embed_entities(ends, begin)
+
+        async def write(connection: Connection) -> RecordedFact:
+            put = await self._linker.assert_edges(connection, scope, prepared, [evidence])
+            result = put[edge_key(stated.edge)]
+            replaced = await replace_edges(connection, scope, fact.replaces, result.id, begin) if fact.replaces else ()
+            await bump_epoch(connection, scope, teaches=True)
+            return RecordedFact(result, tuple(sorted(replaced)))
+
+        return await write_once(self._pool, once, _FACT, write)
+
     async def delete_entity(self, tenant: str, id_: UUID) -> None:
         """Delete an entity with its edges; the memories that mention it stay.
 
@@ -157,13 +216,15 @@ def clean_entity(entity: Entity, path: str) -> Entity:
     )
 
 
-def _clean_edge(stated: StatedEdge, path: str) -> StatedEdge:
-    edge = stated.edge
-    subject, object_ = clean_name(edge.subject, f"{path}.subject"), clean_name(edge.object, f"{path}.object")
+def _clean_edge(stated: StatedEdge, path: str, *, type_field: str = "type") -> StatedEdge:
+    """Return the edge with clean texts; errors name the fields under the path, the type by its own name."""
+    edge, prefix = stated.edge, f"{path}." if path else ""
+    subject, object_ = clean_name(edge.subject, f"{prefix}subject"), clean_name(edge.object, f"{prefix}object")
     if name_key(subject) == name_key(object_):
-        raise InvalidInput(f"{path}.object", f"is {object_}, the subject itself; an edge joins two entities")
-    source = clean_source(stated.source, f"{path}.source")
-    return StatedEdge(Edge(subject, _clean_type(edge.type, path), object_, edge.strength, edge.confidence), source)
+        raise InvalidInput(f"{prefix}object", f"is {object_}, the subject itself; an edge joins two entities")
+    type_ = _clean_type(edge.type, f"{prefix}{type_field}")
+    source = clean_source(stated.source, f"{prefix}source")
+    return StatedEdge(Edge(subject, type_, object_, edge.strength, edge.confidence), source)
 
 
 def _counted_source(source: str, witness: str | None) -> str:
@@ -172,7 +233,7 @@ def _counted_source(source: str, witness: str | None) -> str:
 
 def _clean_type(type_: str, path: str) -> str:
     """Return the type of an edge in lower case with underscores."""
-    cleaned = "_".join(clean_id(type_, f"{path}.type").lower().split())
+    cleaned = "_".join(clean_id(type_, path).lower().split())
     if cleaned in set(LinkKind):
-        raise InvalidInput(f"{path}.type", f"is {cleaned}, which names links of memories; choose another word")
+        raise InvalidInput(path, f"is {cleaned}, which names links of memories; choose another word")
     return cleaned

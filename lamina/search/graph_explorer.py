@@ -14,7 +14,7 @@ from lamina.errors import InvalidInput, NotFound, Unavailable
 from lamina.policies.ranking.graph_paths import LinkWeight, ReachedNode
 from lamina.search.graph_walk import walk_links
 from lamina.search.late_rows import row_requests
-from lamina.stores.postgres.knowledge import KnowledgeReader, StoredEntity
+from lamina.stores.postgres.knowledge import KnowledgeReader, StoredEntity, TimedFact
 from lamina.text.hygiene import clean_id
 from lamina.text.words import name_key
 
@@ -169,6 +169,17 @@ class Explorer:
         ordered = sorted(walk.nodes.values(), key=lambda node: (-node.score, len(node.path), node.id))[: request.limit]
         shown = await self._visible_nodes(scope, [node.id for node in ordered])
         return Traversal(tuple(node for node in ordered if node.id in shown), shown, walk.visited, walk.is_capped)
+
+    async def facts(
+        self, scope: Scope, subject: str, *, relation: str | None, as_of: datetime | None, limit: int
+    ) -> tuple[TimedFact, ...]:
+        """Return the facts about the entities of a name, the latest first; with a moment, those that held then.
+
+        Raises:
+            NotFound: If the scope has no such entity.
+        """
+        ids = await self._ids(scope, StartNodes((subject,)))
+        return await self._reader.timed_facts(scope, ids, relation=relation, as_of=as_of, limit=limit)
 
     async def hints(self, scope: Scope, filters: Filters, ids: Sequence[UUID]) -> Mapping[UUID, list[str]]:
         """Return the surest facts about the entities that each memory names; memories without any are missing.

@@ -87,3 +87,62 @@ async def test_a_fact_that_was_taken_back_holds_no_longer(application: Applicati
     await say(client, later, JUNE)
 
     assert "Ann works_at Initech" not in await related(application, client, "Where does Ann work?")
+
+
+async def state(client: httpx.AsyncClient, subject: str, relation: str, object_: str, **fields: Any) -> dict[str, Any]:
+    body = {"subject": subject, "relation": relation, "object": object_, **fields}
+    stated = await client.post("/v1/facts", json=body)
+    assert stated.status_code == 200, stated.text
+    found: dict[str, Any] = stated.json()
+    return found
+
+
+async def held(client: httpx.AsyncClient, subject: str, **fields: Any) -> list[tuple[str, str | None]]:
+    listed = await client.get("/v1/facts", params={"subject": subject, **fields})
+    assert listed.status_code == 200, listed.text
+    return [(fact["object"], fact["valid_to"] and fact["valid_to"][:10]) for fact in listed.json()["facts"]]
+
+
+async def test_a_stated_fact_ends_the_older_one_of_a_relation_that_holds_once(application: Application) -> None:
+    client = application.client()
+    await state(client, "Ticket 7731", "has_status", "open", valid_from=MAY)
+    await state(client, "Ticket 7731", "has_status", "closed", valid_from=JULY)
+    await state(client, "Ticket 7731", "has_status", "triaged", valid_from=JUNE)
+
+    assert await held(client, "Ticket 7731") == [("closed", None), ("triaged", "2026-07-01"), ("open", "2026-06-01")]
+    assert await held(client, "Ticket 7731", as_of=JUNE) == [("triaged", "2026-07-01")]
+    assert await held(client, "Ticket 7731", as_of="2026-05-31T23:59:59Z") == [("open", "2026-06-01")]
+
+
+async def test_a_stated_fact_ends_those_that_it_replaces_whatever_they_state(application: Application) -> None:
+    client = application.client()
+    old = await state(client, "Orion", "speaks", "Latin", valid_from=MAY)
+
+    new = await state(client, "Orion", "writes", "Greek", valid_from=JUNE, replaces=[old["id"]])
+
+    assert new["replaced"] == [old["id"]]
+    assert await held(client, "Orion") == [("Greek", None), ("Latin", "2026-06-01")]
+
+
+async def test_a_fact_that_is_not_there_cannot_be_replaced_and_nothing_is_written(application: Application) -> None:
+    client = application.client()
+    await state(client, "Orion", "speaks", "Latin")
+    mine = await state(client, "Orion", "likes", "Tea", user="ann")
+    fields = {"subject": "Orion", "relation": "speaks", "object": "Greek"}
+
+    unknown = await client.post("/v1/facts", json={**fields, "replaces": ["01a227d9-d740-7778-b896-011c304272ef"]})
+    private = await client.post("/v1/facts", json={**fields, "user": "bob", "replaces": [mine["id"]]})
+    elsewhere = await client.post("/v1/facts", json={**fields, "workspace": "other", "replaces": [mine["id"]]})
+    to_come = await client.post("/v1/facts", json={**fields, "valid_from": "2999-01-01T00:00:00Z"})
+
+    assert (unknown.status_code, private.status_code, elsewhere.status_code) == (404, 404, 404)
+    assert (to_come.status_code, "valid_from" in to_come.text) == (422, True)
+    assert {name for name, _ in await held(client, "Orion")} == {"Latin", "Tea"}
+
+
+async def test_another_users_private_facts_are_not_listed(application: Application) -> None:
+    client = application.client()
+    await state(client, "Orion", "likes", "Tea", user="ann")
+
+    assert await held(client, "Orion", user="ann") == [("Tea", None)]
+    assert (await client.get("/v1/facts", params={"subject": "Orion", "user": "bob"})).status_code == 404

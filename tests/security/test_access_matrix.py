@@ -85,6 +85,8 @@ EXAMPLES: dict[Route, Example] = {
     ("DELETE", "/v1/messages/{id}"): Example(of="message"),
     ("POST", "/v1/graph/entities"): Example(NOT_USER, {"entities": [{"name": "Boat"}]}),
     ("POST", "/v1/graph/edges"): Example(ALL, {"edges": [{"subject": "Ann", "type": "paints", "object": "Boat"}]}),
+    ("POST", "/v1/facts"): Example(ALL, {"subject": "Ann", "relation": "paints", "object": "Boat"}),
+    ("GET", "/v1/facts"): Example(ALL, query={"subject": "Anchor"}),
     ("GET", "/v1/graph/neighbours"): Example(ALL, query={"name": "Anchor"}),
     ("POST", "/v1/graph/traverse"): Example(ALL, {"names": ["Anchor"]}),
     ("DELETE", "/v1/graph/entities/{id}"): Example(of="entity"),

@@ -65,6 +65,21 @@ class StoredEntity:
 
 
 @dataclass(frozen=True, slots=True)
+class TimedFact:
+    """An edge with the interval in which it holds, its end excluded, and what took its place."""
+
+    id: UUID
+    subject: str
+    relation: str
+    object: str
+    confidence: float
+    valid_from: datetime
+    valid_to: datetime | None
+    recorded_at: datetime
+    replaced_by: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
 class LinkedMemory:
     """A memory that the graph leads to, at its chunk nearest to the query.
 
@@ -197,6 +212,15 @@ class KnowledgeReader:
         """Return the edges at these entities as words, the surest first; those that expire are left out."""
         rows = await self._rows(QUERIES["find_edges"], scope, filters, EDGE_COLUMNS, {"ids": list(ids), "limit": limit})
         return [f"{row['subject']} {row['type']} {row['object']}" for row in rows]
+
+    async def timed_facts(
+        self, scope: Scope, ids: Sequence[UUID], *, relation: str | None, as_of: datetime | None, limit: int
+    ) -> tuple[TimedFact, ...]:
+        """Return the edges from these entities, the latest first; with a moment, those that held then."""
+        chosen = {"ids": list(ids), "relation": relation, "as_of": as_of, "limit": limit}
+        parameters = {**scope_parameters(scope), **chosen, "least_strength": LEAST_STRENGTH}
+        rows = await read_rows(self._pool, QUERIES["list_facts"], parameters, by_key=True)
+        return tuple(TimedFact(**row) for row in rows)
 
     async def named_in(self, scope: Scope, memories: Sequence[UUID]) -> dict[UUID, list[UUID]]:
         """Return the entities that each memory names, the rarest first."""

@@ -162,3 +162,22 @@ FROM memory_links l
 WHERE l.from_id = ANY(%(ids)s) AND l.kind IN ('about', 'mentions')
   AND l.tenant = %(tenant)s AND l.workspace = %(workspace)s AND l.namespace = %(namespace)s
 ORDER BY l.from_id, (SELECT count(*) FROM (SELECT FROM memory_links m WHERE m.to_id = l.to_id LIMIT 1000) counted), l.to_id
+
+-- name: list_facts
+-- Edges from these entities that have not faded and whose evidence the reader may see, with when they hold.
+SELECT e.id, s.name AS subject, e.type AS relation, o.name AS object, e.confidence,
+       coalesce(e.valid_from, e.first_seen_at) AS valid_from, e.valid_to, e.recorded_at, e.replaced_by
+FROM edges e
+JOIN entities s ON s.id = e.from_id
+JOIN entities o ON o.id = e.to_id
+WHERE e.from_id = ANY(%(ids)s) AND (%(relation)s::text IS NULL OR e.type = %(relation)s)
+  AND e.tenant = %(tenant)s AND e.workspace = %(workspace)s AND e.namespace = %(namespace)s
+  AND e.strength * e.standing >= %(least_strength)s
+  AND (%(as_of)s::timestamptz IS NULL
+       OR (coalesce(e.valid_from, e.first_seen_at) <= %(as_of)s AND (e.valid_to IS NULL OR e.valid_to > %(as_of)s)))
+  AND EXISTS (SELECT FROM edge_evidence v LEFT JOIN notes n ON n.id = v.memory_id
+              WHERE v.edge_id = e.id
+                AND (n.expires_at IS NULL OR n.expires_at > statement_timestamp())
+                AND (%(user_id)s::text IS NULL OR v.user_id IS NULL OR v.user_id = %(user_id)s))
+ORDER BY coalesce(e.valid_from, e.first_seen_at) DESC, e.id
+LIMIT %(limit)s

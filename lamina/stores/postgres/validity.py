@@ -1,12 +1,14 @@
 """Keep the intervals in which edges hold."""
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from datetime import datetime
 from uuid import UUID
 
+from lamina.core.scope import Scope
+from lamina.errors import NotFound
 from lamina.policies.validity import ENDS, STATES, Claim, decide_validities
-from lamina.stores.postgres.connection import Connection
+from lamina.stores.postgres.connection import Connection, scope_parameters
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("validity.sql")
@@ -54,12 +56,28 @@ async def settle_edges(connection: Connection, subjects: Collection[UUID]) -> No
         await connection.execute(QUERIES["put_validities"], rows)
 
 
-async def replace_edges(connection: Connection, tenant: str, old: Sequence[UUID], new: UUID, at: datetime) -> set[UUID]:
-    """Record that edges of a tenant were replaced by another; return those that the tenant has."""
-    parameters = {"tenant": tenant, "old": list(old), "new": new, "at": at}
-    found = await connection.execute(QUERIES["find_subjects"], parameters)
-    await lock_subjects(connection, [row["from_id"] async for row in found])
-    cursor = await connection.execute(QUERIES["replace_edges"], parameters)
-    rows = await cursor.fetchall()
-    await settle_edges(connection, {row["from_id"] for row in rows})
-    return {row["id"] for row in rows}
+async def replace_edges(
+    connection: Connection, scope: Scope, old: Collection[UUID], new: UUID, at: datetime
+) -> set[UUID]:
+    """Record that edges were replaced by another; return them.
+
+    Args:
+        connection: Inside the transaction that stored the new edge.
+        scope: Where all of them are; one user's replaces nothing that others state.
+        old: The edges that end.
+        new: The edge in their place.
+        at: When.
+
+    Raises:
+        NotFound: If one of them is not there.
+    """
+    parameters = {**scope_parameters(scope), "old": sorted(old), "new": new, "at": at}
+    found = await connection.execute(QUERIES["find_replaceable"], parameters)
+    subjects = {row["id"]: row["from_id"] async for row in found}
+    for id_ in old:
+        if id_ not in subjects:
+            raise NotFound("fact", str(id_))
+    await lock_subjects(connection, set(subjects.values()))
+    await connection.execute(QUERIES["replace_edges"], parameters)
+    await settle_edges(connection, set(subjects.values()))
+    return set(subjects)

@@ -29,25 +29,20 @@ WHERE e.id = told.id
   AND (e.valid_from, e.valid_to, e.replaced_by)
       IS DISTINCT FROM (told.valid_from, told.valid_to, told.replaced_by)
 
--- name: find_subjects
-SELECT DISTINCT from_id FROM edges WHERE id = ANY(%(old)s) AND tenant = %(tenant)s
-
 -- name: find_stated
 -- Those of these entities of which something is stated that can end.
 SELECT DISTINCT from_id FROM edges WHERE from_id = ANY(%(ids)s) AND type = ANY(%(relations)s)
 
+-- name: find_replaceable
+-- Edges of a namespace other than the new one; for one user, those that rest on this user's evidence alone.
+SELECT e.id, e.from_id
+FROM edges e
+WHERE e.id = ANY(%(old)s) AND e.id <> %(new)s
+  AND e.tenant = %(tenant)s AND e.workspace = %(workspace)s AND e.namespace = %(namespace)s
+  AND (%(user_id)s::text IS NULL
+       OR NOT EXISTS (SELECT FROM edge_evidence v WHERE v.edge_id = e.id AND v.user_id IS DISTINCT FROM %(user_id)s))
+
 -- name: replace_edges
--- Edges of a tenant; the new one replaces no other tenant's, and not itself.
-WITH chosen AS (
-    SELECT e.id, e.from_id
-    FROM edges e
-    JOIN edges n ON n.id = %(new)s AND n.tenant = e.tenant AND n.workspace = e.workspace AND n.namespace = e.namespace
-    WHERE e.id = ANY(%(old)s) AND e.tenant = %(tenant)s AND e.id <> n.id
-    ORDER BY e.id
-    FOR UPDATE OF e
-), recorded AS (
-    INSERT INTO edge_replacements (edge_id, replaced_by, replaced_at)
-    SELECT id, %(new)s, %(at)s FROM chosen
-    ON CONFLICT (edge_id, replaced_by) DO UPDATE SET replaced_at = excluded.replaced_at
-)
-SELECT id, from_id FROM chosen
+INSERT INTO edge_replacements (edge_id, replaced_by, replaced_at)
+SELECT id, %(new)s, %(at)s FROM unnest(%(old)s::uuid[]) AS told (id) ORDER BY id
+ON CONFLICT (edge_id, replaced_by) DO UPDATE SET replaced_at = excluded.replaced_at
