@@ -3,11 +3,13 @@
 from datetime import datetime
 from typing import Any, Self
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
-from lamina.api.fields import Output
+from lamina.api.fields import Count, Output
 from lamina.api.scope import ScopeIn
 from lamina.core.memories import Profile
+
+MAX_VERSION = 2**31 - 1
 
 
 class ProfilePatch(ScopeIn):
@@ -33,3 +35,23 @@ class ProfileOut(Output):
     def from_profile(cls, profile: Profile) -> Self:
         """Show a user's profile."""
         return cls.from_attributes(profile, unverified=not profile.is_verified)
+
+
+class ProfileRevert(ScopeIn):
+    """An earlier version of a user's profile that is to hold again."""
+
+    version: Count = Field(ge=1, le=MAX_VERSION, description="Its number.")
+
+
+class ProfileVersionOut(Output):
+    """A state of a profile."""
+
+    version: int = Field(description="Its number, from 1.")
+    document: dict[str, Any] = Field(description="The whole profile.")
+    written_at: datetime = Field(description="When it began to hold, UTC.")
+
+
+class ProfileVersionsOut(BaseModel):
+    """The states of a profile."""
+
+    versions: list[ProfileVersionOut] = Field(description="The latest first, as many as are kept.")

@@ -141,6 +141,14 @@ class Calls(ABC, Generic[Answer, Done]):
         """Merge a patch into a user's profile (`PATCH /v1/profile`)."""
         return self.send(Call("PATCH", "/v1/profile", self._in_scope(scope, patch=patch)))
 
+    def profile_versions(self, **scope: Any) -> Answer:
+        """Return the earlier states of the user's profile (`GET /v1/profile/versions`)."""
+        return self._get("/v1/profile/versions", self._in_scope(scope))
+
+    def revert_profile(self, version: int, **scope: Any) -> Answer:
+        """Let an earlier state of the user's profile hold again (`POST /v1/profile/revert`)."""
+        return self._post("/v1/profile/revert", self._in_scope(scope, version=version))
+
     def search(self, query: str, **fields: Any) -> Answer:
         """Search all tiers (`POST /v1/search`)."""
         return self._post("/v1/search", self._in_scope(fields, query=query))

@@ -365,6 +365,15 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfileVersion:
+    """A state that a profile is or was in; version 1 is the first."""
+
+    version: int
+    document: Metadata
+    written_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Entity:
     """A person, place, thing or idea that memories mention.
 

@@ -109,9 +109,7 @@ def state(profile: TimedDocument, statements: Sequence[ProfileStatement], now: d
         statements: Those of one time count in this order. Nothing is stated later than it arrives.
         now: The time of arrival; where the clock that wrote last was ahead, its time.
     """
-    arrival = max(
-        [timestamp(now), *(at for times in profile.times.values() for at in (times.whole, *times.values.values()))]
-    )
+    arrival = _arrival(profile, now)
     timed = [(timestamp(min(item.stated_at, now)) if item.stated_at else arrival, item) for item in statements]
     for at, statement in _joined(sorted(timed, key=lambda pair: pair[0])):
         for key, values in statement.withdrawn.items():
@@ -120,6 +118,35 @@ def state(profile: TimedDocument, statements: Sequence[ProfileStatement], now: d
             take = _add_items if isinstance(value, list) else _assign
             profile = take(profile, key, value, at)
     return profile
+
+
+def revert(profile: TimedDocument, document: Mapping[str, Any], now: datetime) -> TimedDocument:
+    """Return the profile with an earlier document; what differs counts as stated, or ended, now.
+
+    Args:
+        profile: As it was, every field with a time.
+        document: As it was in an earlier version.
+        now: The time of the call.
+    """
+    at = _arrival(profile, now)
+    old, new = ({key: canonical_json(value) for key, value in item.items()} for item in (profile.document, document))
+    changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+    times = {
+        key: FieldTimes(at, {value_key(item): at for item in (*_items(profile.document, key), *_items(document, key))})
+        for key in changed
+    }
+    return TimedDocument(document, {**profile.times, **times})
+
+
+def _items(document: Mapping[str, Any], key: str) -> Sequence[Any]:
+    value = document.get(key)
+    return value if isinstance(value, list) else ()
+
+
+def _arrival(profile: TimedDocument, now: datetime) -> str:
+    """Return the time of arrival; where the clock that wrote last was ahead, its time."""
+    written = (at for times in profile.times.values() for at in (times.whole, *times.values.values()))
+    return max([timestamp(now), *written])
 
 
 def _joined(timed: Sequence[tuple[str, ProfileStatement]]) -> Iterator[tuple[str, ProfileStatement]]:

@@ -60,7 +60,7 @@ from lamina.stores.postgres.outbox import (
     note_entries,
     outbox_entries,
 )
-from lamina.stores.postgres.profiles import ProfileWrite, add_statements, patch_profile
+from lamina.stores.postgres.profiles import ProfileWrite, add_statements, patch_profile, revert_profile
 from lamina.text.hygiene import composed
 
 LONG_TEXT_CHARS = 5_000
@@ -403,6 +403,25 @@ class Recorder:
         async def act(connection: Connection) -> Profile:
             write = ProfileWrite(self._kept_versions.of_profile, is_verified)
             profile = await patch_profile(connection, scope, cleaned, now, write)
+            await bump_epoch(connection, scope, teaches=_is_changed(profile))
+            return profile
+
+        return await in_transaction(self._pool, act)
+
+    async def revert_profile(self, scope: Scope, version: int, *, is_verified: bool = False) -> Profile:
+        """Give the user's profile the document of an earlier version again.
+
+        Raises:
+            InvalidInput: If the scope names no user.
+            NotFound: If that version is not kept.
+        """
+        if scope.user is None:
+            raise InvalidInput("user", "is missing; a profile belongs to a user")
+        now = self._clock()
+
+        async def act(connection: Connection) -> Profile:
+            write = ProfileWrite(self._kept_versions.of_profile, is_verified)
+            profile = await revert_profile(connection, scope, version, now, write)
             await bump_epoch(connection, scope, teaches=_is_changed(profile))
             return profile
 

@@ -80,6 +80,8 @@ EXAMPLES: dict[Route, Example] = {
     ("POST", "/v1/context"): Example(ALL, {"query": f"the {MARK} boat"}),
     ("GET", "/v1/profile"): Example(ALL),
     ("PATCH", "/v1/profile"): Example(ALL, {"patch": {"likes": "boats"}}),
+    ("GET", "/v1/profile/versions"): Example(ALL),
+    ("POST", "/v1/profile/revert"): Example(ALL, {"version": 1}),
     ("GET", "/v1/sessions/{session:path}/messages"): Example(ALL),
     ("GET", "/v1/sessions/{session:path}/forecast"): Example(ALL),
     ("DELETE", "/v1/messages/{id}"): Example(of="message"),

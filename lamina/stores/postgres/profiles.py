@@ -1,18 +1,20 @@
 """Tier 3: one JSON document a user, with the times of its fields, its version and its history."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from psycopg.types.json import Json, Jsonb
 from pydantic import TypeAdapter
 
 from lamina.core.json_values import is_same_json
-from lamina.core.memories import Metadata, Profile
-from lamina.core.profiles import FieldTimes, ProfileStatement, TimedDocument, state, verified_after
+from lamina.core.memories import Metadata, Profile, ProfileVersion
+from lamina.core.profiles import FieldTimes, ProfileStatement, TimedDocument, revert, state, verified_after
 from lamina.core.scope import Scope
+from lamina.errors import NotFound
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.queries import load_queries
 
@@ -57,6 +59,31 @@ async def add_statements(
     return await _write(connection, scope, statements, patch, now, write)
 
 
+async def revert_profile(
+    connection: Connection, scope: Scope, version: int, now: datetime, write: ProfileWrite
+) -> Profile:
+    """Give the user's profile the document of an earlier version again, as a version of its own.
+
+    Raises:
+        NotFound: If that version is not kept.
+    """
+    parameters = {**scope_parameters(scope), "version": version}
+    cursor = await connection.execute(QUERIES["get_profile_version"], parameters)
+    row = await cursor.fetchone()
+    if row is None:
+        raise NotFound("version of the profile", str(version))
+    document = row["document"]
+    return await _write(
+        connection,
+        scope,
+        [ProfileStatement(document)],
+        {"reverted_to": version},
+        now,
+        write,
+        decide=lambda old: revert(old, document, now),
+    )
+
+
 async def _write(
     connection: Connection,
     scope: Scope,
@@ -64,6 +91,8 @@ async def _write(
     patch: Metadata | list[Metadata],
     now: datetime,
     write: ProfileWrite,
+    *,
+    decide: Callable[[TimedDocument], TimedDocument] | None = None,
 ) -> Profile:
     parameters: dict[str, Any] = {**scope_parameters(scope), "now": now, "kept": write.kept_versions}
     cursor = await connection.execute(QUERIES["lock_profile"], parameters)
@@ -71,7 +100,8 @@ async def _write(
     assert row is not None  # noqa: S101 - the upsert returns its row
     old = TimedDocument(row["document"], _TIMES.validate_python(row["field_times"])).since(row["updated_at"])
     is_long = len(statements) > MANY  # A turn may state twenty thousand things.
-    new = await asyncio.to_thread(state, old, statements, now) if is_long else state(old, statements, now)
+    decided = decide or partial(state, statements=statements, now=now)
+    new = await asyncio.to_thread(decided, old) if is_long else decided(old)
     document, version = dict(new.document), row["version"]
     verified = verified_after(frozenset(row["verified_fields"]), old, new, statements, is_verified=write.is_verified)
     times = {
@@ -103,3 +133,10 @@ class Profiles:
             return Profile(scope.user or "", {}, 0, is_verified=True)
         is_verified = frozenset(row["verified_fields"]) >= row["document"].keys()
         return Profile(scope.user or "", row["document"], row["version"], row["updated_at"], is_verified)
+
+    async def versions(self, scope: Scope, limit: int) -> tuple[ProfileVersion, ...]:
+        """Return the states that the user's profile was in, the latest first, as far back as they are kept."""
+        async with connect(self._pool) as connection:
+            parameters = {**scope_parameters(scope), "limit": limit}
+            cursor = await connection.execute(QUERIES["list_profile_versions"], parameters)
+            return tuple([ProfileVersion(**row) async for row in cursor])

@@ -30,3 +30,15 @@ SELECT document, version, updated_at,
        CASE WHEN verified_version = version THEN verified_fields ELSE '{}' END AS verified_fields
 FROM profiles
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND user_id = %(user_id)s
+
+-- name: get_profile_version
+SELECT document FROM profile_versions
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND user_id = %(user_id)s
+  AND version = %(version)s
+
+-- name: list_profile_versions
+SELECT version, document, written_at
+FROM profile_versions
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND user_id = %(user_id)s
+ORDER BY version DESC
+LIMIT %(limit)s
