@@ -58,6 +58,9 @@ _RELATIONS: tuple[_Relation, ...] = (
     _Relation(_between("(?:lives?|living|based|resides?) in", now=True), "lives_in"),
     _Relation(_between("(?:used to live|lived) in"), "lived_in"),
     _Relation(_between("(?:moved|moves)(?: back)? to"), "moved_to"),
+    _Relation(_between("no longer lives? in|moved (?:away |over )?from|moved out of"), "moved_away_from"),
+    _Relation(_between("no longer works? (?:at|for)|stopped working (?:at|for)"), "left"),
+    _Relation(_between("no longer uses?|stopped using|(?:switched|migrated)(?: over| away)? from"), "stopped_using"),
     _Relation(_between("born in"), "born_in"),
     _Relation(_between("(?:co-?)?founded(?! by)"), "founded"),
     _Relation(_between("(?:co-?)?founded by"), "founded", is_reversed=True),
@@ -69,6 +72,12 @@ _RELATIONS: tuple[_Relation, ...] = (
     _Relation(_between("uses?|using"), "uses"),
     _Relation(_between("met(?: with)?|meets"), "met"),
     _Relation(_between("knows?"), "knows"),
+)
+# What the words behind one statement say of the next name: "moved from Paris to Berlin", "uses Helix instead of Vim".
+_COUNTERPARTS = (
+    ("moved_away_from", re.compile(r" (?:back )?to(?: the)? "), "moved_to"),
+    ("stopped_using", re.compile(r" (?:over |back )?to(?: the)? "), "uses"),
+    ("uses", re.compile(r" (?:instead of|rather than|in place of)(?: the)? "), "stopped_using"),
 )
 _IS_ROLE_OF = re.compile(rf"(?:,| (?:is|was|became))(?: the| an?)? (?P<role>{_ROLE}) of(?: the)? ", re.IGNORECASE)
 _HAS_RELATIVE = re.compile(
@@ -95,6 +104,7 @@ _TYPES_OF_SIDES: dict[str, tuple[str | None, str | None]] = {
     "lives_in": ("person", "place"),
     "lived_in": ("person", "place"),
     "moved_to": (None, "place"),
+    "moved_away_from": (None, "place"),
     "born_in": ("person", "place"),
     "works_with": ("person", "person"),
     "reports_to": ("person", "person"),
@@ -224,12 +234,13 @@ def _subjects(sentence: Statement, named: Sequence[Mention], speaker: str | None
 
 def _relations(sentence: str, names: Sequence[Mention]) -> Iterator[Edge]:
     subject: Mention | None = None
+    edge: Edge | None = None
     for left, right in pairwise(names):
-        gap = _gap(sentence, left, right)
-        edge = _edge_between(gap, left, right)
+        gap, before = _gap(sentence, left, right), edge
+        edge = _edge_between(gap, left, right) or _counterpart(before, gap, right)
         if edge is None and subject is not None and _continuation(gap):
             edge = _edge_between(_continuation(gap), subject, right)
-        else:
+        elif before is None or edge is None or edge.subject != before.subject:
             subject = left if edge is not None and edge.subject == left.name else None
         if edge is not None and edge.subject != edge.object and not _OF_SOMEBODY.match(sentence, right.end):
             yield edge
@@ -256,6 +267,14 @@ def _edge_between(gap: str, left: Mention, right: Mention) -> Edge | None:
         return _edge(f"has_{match['role'].lower()}", left, right)
     if match := _IS_RELATIVE_OF.fullmatch(gap):
         return _edge(f"has_{match['role'].lower()}", left, right, is_reversed=True)
+    return None
+
+
+def _counterpart(before: Edge | None, gap: str, right: Mention) -> Edge | None:
+    """Return the edge of the same subject that goes with the one before."""
+    for type_, words, other in _COUNTERPARTS:
+        if before is not None and before.type == type_ and words.fullmatch(gap):
+            return Edge(before.subject, other, right.name, confidence=CONFIDENCE)
     return None
 
 

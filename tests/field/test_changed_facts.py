@@ -89,6 +89,20 @@ async def test_a_fact_that_was_taken_back_holds_no_longer(application: Applicati
     assert "Ann works_at Initech" not in await related(application, client, "Where does Ann work?")
 
 
+async def test_what_is_used_in_place_of_another_ends_it_and_what_is_used_beside_it_does_not(
+    application: Application,
+) -> None:
+    client = application.client()
+    await say(client, "I use Vim. I use Fish.", MAY)
+    await say(client, "I use Helix instead of Vim.", JUNE)
+
+    assert sorted(await held(client, "Ann", relation="uses")) == [
+        ("Fish", None),
+        ("Helix", None),
+        ("Vim", "2026-06-01"),
+    ]
+
+
 async def state(client: httpx.AsyncClient, subject: str, relation: str, object_: str, **fields: Any) -> dict[str, Any]:
     body = {"subject": subject, "relation": relation, "object": object_, **fields}
     stated = await client.post("/v1/facts", json=body)
