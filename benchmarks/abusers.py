@@ -128,6 +128,15 @@ async def _wrong_keys(target: Target) -> None:
         await asyncio.gather(*(guess() for _ in range(CLIENTS)))
 
 
+async def _one_note_changed(target: Target) -> None:
+    """Make a note, and write version after version of it."""
+    headers = {"Authorization": f"Bearer {target.key}"}
+    async with httpx.AsyncClient(base_url=target.url, headers=headers, timeout=TIMEOUT_S) as client:
+        made = await client.post("/v1/notes", json={"content": f"The note of process {os.getpid()}."})
+    versions = _numbered(lambda n: {"content": f"Version {n}. {SENTENCE * 20}"})
+    await _calling(f"/v1/notes/{made.json()['id']}", versions, method="PATCH")(target)
+
+
 def _document(content: str, media_type: str) -> Callable[[], Iterator[Body]]:
     return _numbered(lambda number: {"key": f"d{number}", "content": f"{number} {content}", "media_type": media_type})
 
@@ -161,9 +170,7 @@ WAYS: dict[str, Way] = {
     "notes of the greatest length": _calling("/v1/notes", _numbered(lambda n: {"content": f"{n} {_text(90_000)}"})),
     "batches of notes": _calling("/v1/notes/batch", _numbered(_batch)),
     "long turns": _calling("/v1/turns", _numbered(_turn)),
-    "one note written over and over": _calling(
-        "/v1/notes", _numbered(lambda n: {"key": "one", "content": f"Version {n}. {SENTENCE * 20}"})
-    ),
+    "one note written over and over": _one_note_changed,
     "a namespace for each note": _calling(
         "/v1/notes", _numbered(lambda n: {"content": f"Note {n}", "namespace": f"n{n}"})
     ),

@@ -59,6 +59,8 @@ def haproxy_edits(limits: FrontDoorSettings, refusal: Path, host: str | None = N
             f"/^defaults/a\\    timeout http-request {limits.headers_s}s\\n    timeout tarpit {_TARPIT_S}s",
             f"s|timeout http-keep-alive .*|timeout http-keep-alive {limits.idle_s}s|",
             f"s|timeout client .*|timeout client {limits.idle_s}s|",
+            # With it, one client that left within a body of 40 kB kept HAProxy turning, and its request went on.
+            "/option splice-/d",
             "/^frontend prometheus/,/^ *mode/s|bind :|bind 127.0.0.1:|",
             "/^listen stats/,/^ *stats/s|bind \\*:|bind 127.0.0.1:|",
             "/^frontend http_frontend/,/^ *bind/{",

@@ -328,6 +328,36 @@ async def test_an_answer_that_takes_longer_than_the_idle_time_arrives(door: Door
     assert answer.endswith(b"at last")
 
 
+@pytest.mark.parametrize("size_bytes", [100, 17_000, 30_000, 40_000, 60_000, 200_000, 2_000_000])
+@pytest.mark.parametrize("is_reset", [False, True])
+async def test_a_server_learns_that_a_client_has_gone_however_large_its_body_is(
+    size_bytes: int, is_reset: bool
+) -> None:
+    noticed = asyncio.Event()
+    asked = asyncio.Event()
+
+    async def waiting(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] != "/v1/notes":
+            await PlainTextResponse("ok")(scope, receive, send)
+            return
+        while (message := await receive())["type"] != "http.disconnect":
+            if not message.get("more_body"):
+                asked.set()
+        noticed.set()
+
+    with new_folder() as folder:
+        async with uvicorn_of(waiting, LIMITS) as behind, haproxy_before(behind, LIMITS, folder) as port:
+            async with opened(port, ATTACKERS[0]) as (_, writer):
+                head = f"POST /v1/notes HTTP/1.1\r\nHost: lamina\r\nContent-Length: {size_bytes}\r\n\r\n"
+                writer.write(head.encode() + b"x" * size_bytes)
+                await asyncio.wait_for(asked.wait(), ENDED_WITHIN_S)
+                await asyncio.sleep(0.3)  # HAProxy has nothing left to do.
+                if is_reset:
+                    writer.transport.abort()
+
+            await asyncio.wait_for(noticed.wait(), 4)
+
+
 async def test_wrong_keys_are_answered_429_in_the_end_and_right_ones_of_that_address_go_on(door: Door) -> None:
     address = "127.0.3.1"
     known = door.head("/v1/notes", "GET", Connection="close")
