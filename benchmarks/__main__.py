@@ -10,9 +10,11 @@ from benchmarks import (
     agent_runs,
     cache,
     changes,
+    chats,
     dedup,
     embedding,
     extraction,
+    fit,
     fit_present,
     freshness,
     hostile,
@@ -43,8 +45,10 @@ app.command("cache")(cache.measure)
 app.command("procedures")(agent_runs.measure)
 app.command("dedup")(dedup.measure)
 app.command("changes")(changes.measure)
+app.command("chats")(chats.measure)
 app.command("fit-present")(fit_present.fit)
 app.command("extraction")(extraction.measure)
+app.command("fit")(fit.measure)
 app.command("jobs")(jobs.measure)
 app.command("scaling")(scaling.measure)
 app.command("rollout")(rollout.measure)

@@ -348,8 +348,13 @@ class SearchSettings(_Section):
 
     limit: int = Field(10, ge=1, le=1000, description="Fused hits returned when the request names no limit.")
     per_source: int = Field(10, ge=1, le=1000, description="Ranks of each source that count in full (`search_top_k`).")
+    session_ranking: Literal["fitted", "fixed"] = Field(
+        "fitted",
+        description="How messages rank among those around them: by the weights of many signals that were fitted on "
+        "conversations, or by two fixed weights of words and meaning.",
+    )
     context_candidates: int = Field(
-        30, ge=1, le=1000, description="Messages each source offers to the ranking with their neighbours."
+        50, ge=1, le=1000, description="Messages each source offers to the ranking with their neighbours."
     )
     rrf_weights: dict[Source, Annotated[float, Field(gt=0)]] = Field(
         {Source.SESSION_VECTORS: 0.1, Source.SESSION_WORDS: 0.1, Source.NOTES_WARM: 0.1, Source.GRAPH: 1.2},

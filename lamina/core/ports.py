@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lamina.core.cache_layers import Layer, ShardAnswer, ShardQuery, Space
 from lamina.core.cache_stats import ShardStats, ShardUpdate
+from lamina.core.conversations import PlacedMessages, Utterance
 from lamina.core.erasures import Remnant
 from lamina.core.links import FollowedLink, Frontier
 from lamina.core.memories import Chunk, Extraction, Message
@@ -183,6 +184,18 @@ class Neighbourhood(Protocol):
 
     async def around(self, query: Query, ids: Sequence[UUID]) -> list[Neighbour]:
         """Return these messages and those right before and after them, as far as the query may see."""
+        ...
+
+
+class ConversationReader(Protocol):
+    """Read messages in their conversation."""
+
+    async def near(self, query: Query, ids: Sequence[UUID], *, reach: int) -> PlacedMessages:
+        """Return these messages and those within so many positions of them, as far as the query may see."""
+        ...
+
+    async def utterances(self, query: Query, ids: Sequence[UUID]) -> Mapping[UUID, Utterance]:
+        """Return the messages by id, with the vectors of the query's generation; of those that are gone, none."""
         ...
 
 

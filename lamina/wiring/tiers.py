@@ -2,24 +2,26 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
 from lamina.aio.probing import Probe
 from lamina.core.ports import AuditableProjection, Links, Reachable, Searcher
 from lamina.core.tiers import PROJECTIONS, ProjectionName, Source, TierName
+from lamina.policies.ranking.second_stage import shipped_weights
 from lamina.projections.locations import location_of
 from lamina.projections.ownership import OwnedProjection, owned, owner_check
 from lamina.search.conversation_context import ConversationContext
+from lamina.search.fitted_conversation import FittedConversation
 from lamina.search.graph_searcher import GraphLimits, GraphSearcher
 from lamina.search.tier_sources import ContextRanker, JointSearcher, TierSources
-from lamina.settings import Settings
+from lamina.settings import SearchSettings, Settings
 from lamina.stores.index.searchers import Hybrid, NotesTogether, SessionsTogether
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.documents import Documents
 from lamina.stores.postgres.found_rows import FoundRows
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.knowledge import KnowledgeReader
-from lamina.stores.postgres.messages import MessagesAround, MessagesSearch
+from lamina.stores.postgres.messages import Conversations, MessagesAround, MessagesSearch
 from lamina.stores.postgres.notes import NotesSearch
 from lamina.stores.postgres.procedures import ProceduresSearcher
 from lamina.wiring.projections import (
@@ -126,7 +128,7 @@ def build_sessions(settings: Settings, pool: Pool, generation: Generation) -> Bu
     searcher = _sources(
         settings,
         pool,
-        context=ConversationContext(MessagesAround(pool), candidates=limits.context_candidates, min_similarity=least),
+        context=_session_ranking(limits, pool),
         joint=SessionsTogether(
             index.store,
             MessagesSearch(pool, min_similarity=least),
@@ -134,6 +136,17 @@ def build_sessions(settings: Settings, pool: Pool, generation: Generation) -> Bu
         ),
     )
     return BuiltTier(searcher, {"messages": index})
+
+
+def _session_ranking(limits: SearchSettings, pool: Pool) -> ContextRanker:
+    candidates, least = limits.context_candidates, limits.min_similarity
+    match limits.session_ranking:
+        case "fitted":
+            return FittedConversation(Conversations(pool), shipped_weights(), candidates=candidates)
+        case "fixed":
+            return ConversationContext(MessagesAround(pool), candidates=candidates, min_similarity=least)
+        case _ as other:
+            assert_never(other)
 
 
 def build_notes(settings: Settings, pool: Pool, generation: Generation) -> BuiltTier:

@@ -1,7 +1,7 @@
 """Fuse rankings by the method that a call asks for."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import assert_never
 
@@ -20,6 +20,7 @@ class RankingPolicy:
     Args:
         rrf_k: Rank offset of reciprocal rank fusion.
         rrf_weights: Weight of a source in it, 1 where none is given.
+        rrf_covered: Sources that it leaves out where a source answered that has ranked their hits already.
         tier_weights: What the best place in a tier is worth, 1 where none is given.
         weighted: The numbers of the weighted fusion.
         composite: The numbers of the composite relevance.
@@ -34,6 +35,7 @@ class RankingPolicy:
     composite: CompositePolicy
     diversity: DiversityPolicy
     present_order: bool = True
+    rrf_covered: Mapping[Source, frozenset[Source]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ def fuse(rankings: Mapping[Source, Ranking], options: FusionOptions, policy: Ran
                 depth=options.depth,
                 weights=policy.rrf_weights,
                 tier_weights=policy.tier_weights,
+                covered=policy.rrf_covered,
             )
         case FusionMethod.WEIGHTED:
             is_absolute = options.normalise is Normalisation.ABSOLUTE

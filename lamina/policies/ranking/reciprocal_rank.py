@@ -8,6 +8,9 @@ from lamina.core.queries import RankedHit, Ranking
 from lamina.core.tiers import TIER_OF, Source, Tier
 from lamina.policies.ranking.placements import PlacedMemory, best_first, home_sources, place_memories, raised_by_graph
 
+DRAWN = 0.7
+"""What a note counts that was drawn from a message, where one ranking judges messages: it says less than they do."""
+
 
 def fuse_by_reciprocal_rank(
     rankings: Mapping[Source, Ranking],
@@ -16,6 +19,7 @@ def fuse_by_reciprocal_rank(
     depth: int,
     weights: Mapping[Source, float] | None = None,
     tier_weights: Mapping[Tier, float] | None = None,
+    covered: Mapping[Source, frozenset[Source]] | None = None,
 ) -> tuple[RankedHit, ...]:
     """Fuse rankings by the sum of reciprocal ranks, scaled to 0..1.
 
@@ -38,6 +42,8 @@ def fuse_by_reciprocal_rank(
             and asking for more hits would make the first ones worse.
         weights: Weight of each source, 1 where none is given.
         tier_weights: What the best place in a tier is worth, 1 where none is given.
+        covered: Sources that count no more where a source answered that has ranked their hits already. All ranks of
+            that one count in full: it is no list of one engine, whose depth says little.
 
     Returns:
         Every memory once, best first, ties by tier and id. In a tier of weight 1, first in each
@@ -46,8 +52,33 @@ def fuse_by_reciprocal_rank(
     Source:
         Cormack, Clarke, Büttcher, SIGIR 2009.
     """
-    fusion = _ReciprocalRank(rrf_k, depth, weights or {}, tier_weights or {}, tuple(rankings))
-    return best_first(place_memories(rankings), lambda item: item.memory.confidence * fusion.score(item))
+    covering = {source: others for source, others in (covered or {}).items() if source in rankings}
+    left_out = frozenset[Source]().union(*covering.values())
+    fusion = _ReciprocalRank(
+        rrf_k,
+        depth,
+        weights or {},
+        tier_weights or {},
+        tuple(rankings.keys() - left_out),
+        frozenset(covering),
+        left_out,
+    )
+
+    def score(item: PlacedMemory) -> float:
+        confidence = item.memory.confidence
+        is_drawn = bool(covering) and item.memory.tier is Tier.NOTES and confidence < 1
+        return (DRAWN if is_drawn else 1.0) * confidence * fusion.score(item)
+
+    return best_first(place_memories(rankings), score)
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """A rank, the weight of its source, and whether it counts in full."""
+
+    rank: int
+    weight: float
+    is_whole: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +88,13 @@ class _ReciprocalRank:
     weights: Mapping[Source, float]
     tier_weights: Mapping[Tier, float]
     answered: tuple[Source, ...]
+    in_full: frozenset[Source]
+    left_out: frozenset[Source]
 
     def score(self, item: PlacedMemory) -> float:
         """Score a memory by its ranks."""
         graph = item.placements.get(Source.GRAPH)
-        by_graph = self._sum([(graph.rank, 1.0)], [1.0]) if graph else 0.0
+        by_graph = self._sum([_Share(graph.rank, 1.0, graph.rank <= self.depth)], [1.0]) if graph else 0.0
         of_graph = self.tier_weights.get(Tier.GRAPH, 1.0)
         if item.memory.tier is Tier.GRAPH:
             return of_graph * by_graph
@@ -77,14 +110,20 @@ class _ReciprocalRank:
         if not homes:
             return 0.0, 0.0
         possible = [self._weight(source) for source in homes]
-        ranks = [(item.placements[source].rank, self._weight(source)) for source in own]
         attainable = math.fsum(possible)
-        return self._sum(ranks, possible) / attainable, self._weight(Source.GRAPH) * by_graph / attainable
+        return self._sum([self._share(source, item) for source in own], possible) / attainable, self._weight(
+            Source.GRAPH
+        ) * by_graph / attainable
 
-    def _sum(self, ranks: Sequence[tuple[int, float]], possible: Sequence[float]) -> float:
+    def _share(self, source: Source, item: PlacedMemory) -> _Share:
+        rank = item.placements[source].rank
+        is_whole = source in self.in_full or (rank <= self.depth and source not in self.left_out)
+        return _Share(rank, self._weight(source), is_whole)
+
+    def _sum(self, ranks: Sequence[_Share], possible: Sequence[float]) -> float:
         """Return the weighted sum in units of a first rank; ranks beyond the depth stay below every other."""
-        shares = [(rank, weight * (self.rrf_k + 1) / (self.rrf_k + rank)) for rank, weight in ranks]
-        head = math.fsum(share for rank, share in shares if rank <= self.depth)
+        shares = [(item.is_whole, item.weight * (self.rrf_k + 1) / (self.rrf_k + item.rank)) for item in ranks]
+        head = math.fsum(share for is_whole, share in shares if is_whole)
         # So small that deep ranks in all sources together do not reach a rank within the depth in the lightest one.
         below = min(1 / (len(TIER_OF) + 1), min(possible) / math.fsum(possible))
         return head or below * math.fsum(share for _, share in shares)

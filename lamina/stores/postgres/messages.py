@@ -7,10 +7,13 @@ from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
+import numpy as np
+from numpy.typing import NDArray
 from pgvector import Vector
 from psycopg.rows import DictRow, TupleRow
 from psycopg.types.json import Json
 
+from lamina.core.conversations import PlacedMessages, Utterance
 from lamina.core.memories import Chunk, Message, Role
 from lamina.core.ports import Record
 from lamina.core.queries import Candidate, FilterField, Hit, Neighbour, Place, Query, Ranking
@@ -223,6 +226,54 @@ class MessagesAround:
         parameters = query_parameters(query) | values | {"ids": list(ids)}
         rows = await read_tuples(self._pool, text, parameters, by_key=True)
         return [Neighbour(message_candidate(row), *row[5:]) for row in rows]
+
+
+# As find_messages_near packs them; a vector is sent as its length, two unused bytes and its numbers.
+_PLACED = np.dtype([("id", "V16"), ("position", ">i8"), ("session", ">i4")])
+_VECTOR_HEAD_BYTES = 4
+
+
+class Conversations:
+    """Reads messages with those around them, for the second stage."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def near(self, query: Query, ids: Sequence[UUID], *, reach: int) -> PlacedMessages:
+        """Return these messages and those within so many positions of them that the query may see.
+
+        Compacted messages are missing; their summary has the position of the last of them.
+        """
+        text, values = apply_filters(QUERIES["find_messages_near"], query.filters, COLUMNS)
+        parameters = query_parameters(query) | values | {"ids": list(ids), "reach": reach}
+        ((packed,),) = await read_tuples(self._pool, text, parameters, by_key=True)
+        placed = np.frombuffer(packed or b"", _PLACED)
+        return PlacedMessages(
+            [bytes(id_) for id_ in placed["id"].tolist()],
+            placed["session"].astype(np.int64),
+            placed["position"].astype(np.int64),
+        )
+
+    async def utterances(self, query: Query, ids: Sequence[UUID]) -> dict[UUID, Utterance]:
+        """Return the messages by id, with the vectors of the query's generation; of those that are gone, none."""
+        parameters = {"ids": list(ids), "tenant": query.scope.tenant, "generation": query.generation}
+        rows = await read_tuples(self._pool, QUERIES["read_utterances"], parameters, by_key=True)
+        return {row[0]: _utterance(row) for row in rows}
+
+
+def _utterance(row: TupleRow) -> Utterance:
+    _, role, name, content, occurred_at, user, vectors, starts, ends = row
+    spans = tuple(zip(starts or (), ends or (), strict=True))
+    return Utterance(role, name, content, occurred_at, _vectors(vectors or b""), spans, user)
+
+
+def _vectors(sent: bytes) -> NDArray[np.float16]:
+    """Return the vectors that Postgres sent one after another, all of one length."""
+    if not sent:
+        return np.zeros((0, 0), np.float16)
+    numbers = int.from_bytes(sent[:2], "big")
+    each = np.dtype([("head", f"V{_VECTOR_HEAD_BYTES}"), ("numbers", ">f4", (numbers,))])
+    return np.frombuffer(sent, each)["numbers"].astype(np.float16)
 
 
 class MessagesSearch:

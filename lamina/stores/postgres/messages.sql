@@ -103,6 +103,45 @@ WHERE wanted.id = ANY(%(ids)s) AND m.compacted_at IS NULL
   AND /*filters*/ true
 ORDER BY m.id, cosine DESC, c.chunk
 
+-- name: find_messages_near
+-- The wanted messages and those within a few positions of them: ids and places alone, packed into one value, since a
+-- row for each of hundreds costs more than finding them. A summary has the position of the last message that it
+-- stands for.
+SELECT string_agg(uuid_send(id) || int8send(position) || int4send(session::integer), ''::bytea
+                  ORDER BY session, position, id) AS placed
+FROM (
+    SELECT DISTINCT m.id, m.position, dense_rank() OVER (ORDER BY m.session_id) AS session
+    FROM messages wanted
+    CROSS JOIN LATERAL (
+        SELECT said.* FROM messages said
+        WHERE said.tenant = wanted.tenant AND said.workspace = wanted.workspace AND said.namespace = wanted.namespace
+          AND said.session_id = wanted.session_id
+          AND said.position BETWEEN wanted.position - %(reach)s AND wanted.position + %(reach)s AND NOT said.is_summary
+        UNION ALL
+        SELECT summary.* FROM messages summary
+        WHERE summary.tenant = wanted.tenant AND summary.workspace = wanted.workspace
+          AND summary.namespace = wanted.namespace AND summary.session_id = wanted.session_id
+          AND summary.position BETWEEN wanted.position - %(reach)s AND wanted.position + %(reach)s
+          AND summary.is_summary
+    ) m
+    WHERE wanted.id = ANY(%(ids)s) AND m.compacted_at IS NULL
+      AND m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s
+      AND (%(session_id)s::text IS NULL OR m.session_id = %(session_id)s)
+      AND (%(user_id)s::text IS NULL OR m.user_id IS NULL OR m.user_id = %(user_id)s)
+      AND /*filters*/ true
+) AS near
+
+-- name: read_utterances
+SELECT m.id, m.role, m.name, m.content, m.occurred_at, m.user_id, c.vectors, c.starts, c.ends
+FROM messages m
+CROSS JOIN LATERAL (
+    SELECT string_agg(vector_send(embedding), ''::bytea ORDER BY chunk) AS vectors,
+           array_agg(text_start ORDER BY chunk) AS starts, array_agg(text_end ORDER BY chunk) AS ends
+    FROM message_chunks
+    WHERE message_id = m.id AND generation = %(generation)s
+) c
+WHERE m.id = ANY(%(ids)s) AND m.tenant = %(tenant)s AND m.compacted_at IS NULL
+
 -- name: search_message_vectors
 -- Candidates by the bare distance, so that the index serves them. Where it finds fewer than it was asked for, either
 -- there are no more, or among vectors that are alike it has lost its way: of 2 400 messages that said the same it found
