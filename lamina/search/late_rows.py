@@ -11,8 +11,8 @@ from lamina.core.tiers import Tier
 from lamina.policies.ranking.diversity import WINDOW, DiverseHits, DiversityPolicy, diversify
 
 # Hits read beyond those that are asked for, in the place of repetitions and of memories that are gone.
-LEAST_SPARE = 3
-SPARE_SHARE = 4
+LEAST_SPARE = 5
+SPARE_SHARE = 2
 
 
 def row_requests(

@@ -23,10 +23,12 @@ class Wiretap:
     Args:
         url: Of the database, by the wire.
         texts: Of statements that were executed, without those that come of themselves or bound a transaction.
+        everything: Of all statements that were executed.
     """
 
     url: str = ""
     texts: list[str] = field(default_factory=list)
+    everything: list[str] = field(default_factory=list)
 
     def take(self) -> list[str]:
         """Return the statements since the last call."""
@@ -35,6 +37,7 @@ class Wiretap:
 
     def add(self, text: str) -> None:
         """Note a statement that is executed."""
+        self.everything.append(text)
         if not text.startswith(BOUNDS) and not any(word in text for word in OF_ITSELF):
             self.texts.append(text)
 

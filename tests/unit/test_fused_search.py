@@ -446,15 +446,17 @@ async def test_the_rows_of_the_hits_that_leave_are_read_at_once_and_of_a_few_mor
     answer = await late_search(rows, *range(1, 41)).search(request(limit=4))
 
     assert [hit.memory.content for hit in answer.hits] == ["row 1", "row 2", "row 3", "row 4"]
-    assert [[item.id.int for item in one.found] for asked in rows.asked for one in asked] == [[1, 2, 3, 4, 5, 6, 7]]
+    assert [[item.id.int for item in one.found] for asked in rows.asked for one in asked] == [
+        [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    ]
 
 
 async def test_what_is_gone_between_ranking_and_reading_leaves_its_place_to_the_next() -> None:
-    rows = Rows(1, 3, 4, 5, 6, 7)
+    rows = Rows(1, 3, 4, 5, 6, 7, 8, 9)
 
     answer = await late_search(rows, *range(1, 41)).search(request(limit=4))
 
-    assert [hit.memory.id.int for hit in answer.hits] == [2, 8, 9, 10]
+    assert [hit.memory.id.int for hit in answer.hits] == [2, 10, 11, 12]
     assert len(rows.asked) == 2
 
 

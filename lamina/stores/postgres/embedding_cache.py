@@ -92,7 +92,8 @@ class EmbeddingTable:
             "embeddings": [item.embedding for item in distinct],
             "used": [item.used_at for item in distinct],
         }
-        await self._execute(QUERIES["put_embeddings"], parameters)
+        async with connect(self._pool) as connection:
+            await connection.execute(QUERIES["put_embeddings"], parameters)
 
     async def purge_expired(self, now: datetime, ttl_days: float, tenant: str | None = None) -> int:
         """Delete embeddings that were not used for ``ttl_days``, of a tenant or of all; return how many.
