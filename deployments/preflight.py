@@ -55,7 +55,7 @@ def _refuse_compact_replicas(settings: Settings) -> None:
 def with_topology(settings: Settings, processors: int) -> Settings:
     """Return the settings of a service that is alone on a machine, with a topology in place of ``auto``.
 
-    Compact takes a sixth less CPU for a search and 0.2 to 0.4 GB less memory, but its Python runs on one processor.
+    Compact takes a third less CPU for a search and 0.3 GB less memory, but its Python runs on one processor.
 
     Args:
         settings: Those of the user.

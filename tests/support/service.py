@@ -23,6 +23,8 @@ LAMINA = Path(sys.executable).with_name("lamina")
 START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 60.0
 CLI_TIMEOUT_S = 60.0
+# On a machine that is busy with other tests a search waits long for its turn.
+PATIENT = {"LAMINA_SEARCH__MAX_WAIT_S": "30"}
 
 
 @dataclass
@@ -111,7 +113,7 @@ def launch(data_dir: Path, *arguments: str, **settings: str) -> tuple[subprocess
             stderr=subprocess.STDOUT,
             text=True,
             cwd=ROOT,
-            env=environment(data_dir) | settings,
+            env=environment(data_dir) | PATIENT | settings,
         )
     return process, data_dir, output
 
