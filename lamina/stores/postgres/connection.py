@@ -1,5 +1,6 @@
 """Connections to Postgres: one pool a process, and transactions that are repeated after a deadlock."""
 
+import asyncio
 import logging
 import select
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -286,7 +287,7 @@ async def _take(pool: Pool, *, must_be_open: bool = False) -> AsyncIterator[Conn
     connection = await pool.getconn()
     while must_be_open and _is_closed_by_server(connection):
         await connection.close()
-        await pool.putconn(connection)
+        await _give_back(pool, connection)
         connection = await pool.getconn()
     try:
         async with connection:
@@ -296,7 +297,22 @@ async def _take(pool: Pool, *, must_be_open: bool = False) -> AsyncIterator[Conn
                     await connection.execute(QUERIES["begin"])
             yield connection
     finally:
-        await pool.putconn(connection)
+        await _give_back(pool, connection)
+
+
+_RETURNS = set[asyncio.Task[None]]()
+
+
+async def _give_back(pool: Pool, connection: Connection) -> None:
+    """Return a connection to its pool, to the end also if the caller is cancelled meanwhile.
+
+    A cancelled return waits for the pool's lock no more, and the pool never gets the connection: searches that ran out
+    of time under load lost one after another until their tier answered nothing.
+    """
+    task = asyncio.create_task(pool.putconn(connection))
+    _RETURNS.add(task)
+    task.add_done_callback(_RETURNS.discard)
+    await asyncio.shield(task)
 
 
 def _is_closed_by_server(connection: Connection) -> bool:
