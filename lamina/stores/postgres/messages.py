@@ -114,7 +114,7 @@ async def append_messages(
     # The lock comes before the look: of two equal turns at a time, the second finds the messages of the first.
     first = await _lock_session(connection, parameters)
     hashes = [item.message.identity(now) for item in prepared]
-    placed = await _find_existing(connection, parameters, hashes)
+    placed = await _find_existing(connection, parameters, hashes) if first > 1 else {}
     new: dict[bytes, PreparedMessage] = {}
     for item, digest in zip(prepared, hashes, strict=True):
         if digest not in placed:
