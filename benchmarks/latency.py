@@ -54,8 +54,8 @@ def measure(
 ) -> None:
     """Measure throughput and latency of searches, and of /livez: the transport alone, which is the limit.
 
-    With --memories, a service of its own is filled before, past HTTP, which takes minutes for 10 000, the most of an
-    hour for 100 000 and a day for 1 000 000; the time of each process and the statements of a search are shown, too.
+    With --memories, a service of its own is filled before, past HTTP: by estimate some minutes for 10 000, the most of
+    an hour for 100 000, a day for 1 000 000. The time of each process and the statements of a search are shown, too.
     """
     if memories is not None:
         found = measure_memories(folder, memories, clients or CLIENTS_OF_MANY, seconds)

@@ -77,8 +77,8 @@ def measure(
 ) -> None:
     """Measure Lamina, LangGraph's Postgres store and mem0 without inference, with the same model and data.
 
-    Four conversations take five minutes on two idle cores, all ten ten. The peers are installed into `.venv-peers` at
-    the first time.
+    Four conversations are meant to end within ten minutes on two idle cores. The peers are installed into `.venv-peers`
+    at the first time.
     """
     options = locomo.Options(folder, f"peers-{uuid4().hex[:8]}", None if whole else conversations, questions)
     data = locomo.load(options)  # A wrong folder shows before anything is installed or started.
