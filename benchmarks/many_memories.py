@@ -1,7 +1,7 @@
 """Searches over many memories, in one workspace and spread over a thousand, with the time of each process.
 
-Loading takes by far the longest. By estimate 10 000 memories take some minutes on two idle cores, 100 000 the most of an
-hour, 1 000 000 a day.
+Loading takes by far the longest. By estimate 10 000 memories take some minutes on two idle cores, 100 000 the most of
+an hour, 1 000 000 a day.
 """
 
 import asyncio
