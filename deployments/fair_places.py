@@ -73,9 +73,12 @@ class FairPlaces:
                 yield
                 return
             await self._begin(tenant, is_large=is_large)
+            begun = self._clock()
             try:
                 yield
             finally:
+                now = self._clock()
+                self._share.count(tenant, now - begun, now)
                 self._share.end(tenant, is_large=is_large)
                 self._wake(tenant)
         finally:

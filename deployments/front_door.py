@@ -41,7 +41,7 @@ MAX_DRAINED_BYTES = 64 * 1024 * 1024
 """Of a body that is refused unread, and thrown away: who sends on into a closed connection reads no answer."""
 MAX_DRAINED_WITHOUT_PLACE_BYTES = 256 * 1024
 """The same of a request that has no place among those of its tenant."""
-LARGE_BYTES = 16_384
+LARGE_BYTES = 4_096
 """Size of a body from which a request is large: the work on it is no longer small beside that on others."""
 _NO_BODY: Message = {"type": "http.request", "body": b"", "more_body": False}
 _GONE: Message = {"type": "http.disconnect"}

@@ -837,7 +837,7 @@ class FrontDoorSettings(_Section):
         2,
         ge=1,
         description="Requests of one tenant that a router works on at the same time while another tenant asks; more "
-        "wait, those of the other go before them.",
+        "wait, those of the other go before them. Of the tenant that was worked on longest lately, half as many.",
     )
     trusted_proxies: Annotated[tuple[str, ...], AfterValidator(_clean_networks)] = Field(
         (),

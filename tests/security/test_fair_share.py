@@ -19,6 +19,7 @@ from lamina.core.principals import Bounds, KeyRole, Principal
 from lamina.errors import LimitReached
 from lamina.models.batching import MOST_QUESTION_CHARS
 from lamina.policies.limits.fair_share import FairShare, FairShareLimits
+from lamina.policies.limits.recent_work import MOST_TENANTS, RecentWork
 from tests.support.application import Application
 
 LIMITS = FairShareLimits(of_key=15, of_tenant=10, worked_on=3, active_s=10.0)
@@ -106,6 +107,47 @@ async def test_a_quiet_tenant_never_waits_for_itself_and_another_loud_one_is_hel
     assert crowd.working["quiet"] == 5
     await crowd.finish(40)
     assert crowd.working.total() == 0
+
+
+async def test_of_a_tenant_that_takes_most_of_the_time_fewer_are_worked_on_until_it_takes_less() -> None:
+    crowd = Crowd()
+    for tenant, seconds in (("quiet", 0.5), ("slow", 4.0), ("even", 3.5)):
+        await crowd.send(key_of(tenant), 1)
+        crowd.now += seconds
+        await crowd.finish(1)
+
+    await crowd.send(key_of("quiet"), 1)
+    await crowd.send(key_of("slow"), 6)
+    await crowd.send(key_of("even"), 6)
+    assert crowd.working == {"quiet": 1, "slow": 3, "even": 3}  # Neither takes much more than the other.
+    await crowd.finish(13)
+
+    await crowd.send(key_of("slow"), 1)
+    crowd.now += 4.0
+    await crowd.finish(1)
+    await crowd.send(key_of("quiet"), 1)
+    await crowd.send(key_of("slow"), 6)
+    await crowd.send(key_of("even"), 6)
+    assert crowd.working == {"quiet": 1, "slow": 1, "even": 3}
+    await crowd.finish(13)
+
+    for _ in range(4):
+        await crowd.send(key_of("even"), 1)
+        crowd.now += 3.0
+        await crowd.finish(1)
+    await crowd.send(key_of("quiet"), 1)
+    await crowd.send(key_of("slow"), 6)
+    assert crowd.working == {"quiet": 1, "even": 0, "slow": 3}
+
+
+def test_the_work_of_more_tenants_than_there_is_room_for_is_forgotten_from_the_oldest_on() -> None:
+    work = RecentWork(10.0)
+    for number in range(1000):
+        work.add(f"tenant {number}", 5.0, float(number))
+
+    assert len(work._work) == MOST_TENANTS
+    assert work.of("tenant 999", 1009.0) == pytest.approx(2.5)
+    assert work.of("tenant 0", 1009.0) == 0.0
 
 
 async def test_those_who_waited_all_begin_when_the_other_has_gone() -> None:

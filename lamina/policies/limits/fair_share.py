@@ -5,6 +5,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from lamina.policies.limits.recent_work import RecentWork
+
 Name = TypeVar("Name", bound=Hashable)
 # The latest tenant, and the latest of all others: enough to say of each whether another one is there.
 _LATEST = 2
@@ -18,6 +20,7 @@ class FairShareLimits:
         of_key: Most requests of one key that are in hand.
         of_tenant: Most requests of one tenant that are in hand while another tenant asks.
         worked_on: Most of those that are worked on at the same time; the others wait. A large one is worked on alone.
+            Of the tenant that was worked on longest lately, half as many are.
         active_s: Seconds after its last request for which a tenant counts as asking.
     """
 
@@ -39,6 +42,7 @@ class FairShare:
         self._of_key: Counter[Hashable] = Counter()
         self._worked_on: Counter[str] = Counter()
         self._latest: OrderedDict[str, float] = OrderedDict()
+        self._work = RecentWork(limits.active_s)
 
     def refusal(self, tenant: str, key: Hashable, now: float) -> str | None:
         """Note that a tenant asks; return whose share is used up, ``key`` or ``tenant``, if one is."""
@@ -66,7 +70,8 @@ class FairShare:
         """Report whether one more request of a tenant may be worked on."""
         if not self.is_shared(tenant, now) or not self._worked_on[tenant] or self._is_quiet(tenant):
             return True
-        return self._worked_on[tenant] + self._weight(is_large=is_large) <= self._limits.worked_on
+        most = max(1, self._limits.worked_on // 2) if self._work.is_heavy(tenant, now) else self._limits.worked_on
+        return self._worked_on[tenant] + self._weight(is_large=is_large) <= most
 
     def begin(self, tenant: str, *, is_large: bool = False) -> None:
         """Begin to work on a request."""
@@ -75,6 +80,10 @@ class FairShare:
     def end(self, tenant: str, *, is_large: bool = False) -> None:
         """End the work on a request."""
         _lower(self._worked_on, tenant, self._weight(is_large=is_large))
+
+    def count(self, tenant: str, seconds: float, now: float) -> None:
+        """Count how long a request was worked on."""
+        self._work.add(tenant, seconds, now)
 
     def _is_quiet(self, tenant: str) -> bool:
         """Report whether a tenant has at most half as many requests in hand as another one: none of its own wait.
