@@ -30,9 +30,9 @@ from lamina.text.standing import asks_about_present, phrases_of
 FILE = Path(present_order.__file__).with_name(present_order.WEIGHTS_FILE)
 COMMAND = "python -m benchmarks fit-present --changes DIR --chats DIR"
 L2 = 0.03
-SHARE_OF_EVIDENCE = 0.3
+SHARE_OF_EVIDENCE = 0.1
 """What it counts that a current statement comes before all others, beside 1 for before the outdated ones."""
-SHARE_OF_CHATS = 0.1
+SHARE_OF_CHATS = 0.15
 STEPS = 400
 
 Json = dict[str, Any]
