@@ -314,7 +314,11 @@ class PoolSettings(_Section):
     """Connections of one process to Postgres."""
 
     min_size: int = Field(1, ge=0, description="Connections kept open.")
-    max_size: int = Field(8, ge=1, description="Most connections; at least as many as are kept open.")
+    max_size: int = Field(
+        8,
+        ge=1,
+        description="Most connections, at least as many as are kept open; of each four, one serves look-ups by key.",
+    )
     timeout_s: float = Field(5.0, gt=0, description="Longest wait for a connection, in seconds.")
 
     @model_validator(mode="after")
