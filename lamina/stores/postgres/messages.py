@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 from uuid import UUID
 
@@ -305,7 +305,7 @@ class MessagesSearch:
             if len(near) < before or len({row[0] for row in near}) >= query.limit:
                 break
             near = await self._read(query, candidates, ())
-        return visible, self._nearest(near)[: query.limit]
+        return visible, self._nearest(near, query.limit)
 
     async def _read(self, query: Query, candidates: int, places: Sequence[Place]) -> list[TupleRow]:
         own = query_parameters(query) | {"candidates": candidates, "most_read": MOST_READ_EXACTLY}
@@ -318,12 +318,15 @@ class MessagesSearch:
             parts.append((text, own | values | place_parameters(places)))
         return await read_tuples(self._pool, *union(parts)) if parts else []
 
-    def _nearest(self, rows: Sequence[TupleRow]) -> Ranking:
+    def _nearest(self, rows: Sequence[TupleRow], limit: int) -> Ranking:
         best: dict[UUID, TupleRow] = {}
         for row in sorted(rows, key=lambda row: (-row[6], row[0], row[5])):
             if row[6] >= self._min_similarity:
                 best.setdefault(row[0], row)
-        return tuple(Hit(message_candidate(row), similarity_score(row[6]), {"cosine": row[6]}) for row in best.values())
+        return tuple(
+            Hit(message_candidate(row), similarity_score(row[6]), {"cosine": row[6]})
+            for row in islice(best.values(), limit)
+        )
 
 
 def message_candidate(row: TupleRow) -> Candidate:
