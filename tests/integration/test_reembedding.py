@@ -195,7 +195,9 @@ async def found(
 async def nearest(app: Application, text: str, tier: str, source: Source) -> dict[str, float]:
     generation = claim_generation(app.url, app.model.identity).number
     row = app.model.encode([text])[0].astype(np.float32)
-    query = Query(text, tuple(words(text)), Scope("acme"), 20, embedding=row.tobytes(), generation=generation)
+    query = Query(
+        text, tuple(words(text)), Scope("acme"), 20, embedding=row.tobytes(), generation=generation, late_rows=False
+    )
     hits = (await app.tiers[tier].searcher.search(query))[source]  # type: ignore[index]
     assert isinstance(hits, tuple), hits
     return {hit.memory.content: hit.raw["cosine"] for hit in hits if "cosine" in hit.raw}
