@@ -88,7 +88,8 @@ class FittedConversation:
         is_found = np.array([id_ in found for id_ in ids])
         scores, cosines = signals.scores(self._weights), signals.of("cos")
         relevance = signals.relevance(scores)
-        candidates = np.flatnonzero(near_found(placed.session, placed.position, is_found)).tolist()
+        near = is_found if question.is_lookup else near_found(placed.session, placed.position, is_found)
+        candidates = np.flatnonzero(near).tolist()
         # Messages stand by time within a session, and sessions by name: ties need an order of their own.
         best = sorted(candidates, key=lambda at: (-scores[at], ids[at]))[: query.limit]
         shown = zip(best, signals.strongest(self._weights, best, SHOWN_SIGNALS), strict=True)

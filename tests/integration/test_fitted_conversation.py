@@ -101,7 +101,7 @@ async def test_what_was_said_after_the_moment_asked_about_is_no_neighbour(applic
 @pytest.mark.parametrize(
     ("question", "before", "answer"),
     [
-        ("望远镜 在哪里", "你把望远镜放在哪里了", "阁楼的箱子后面"),
+        ("你的望远镜放在哪里了", "你把望远镜放在哪里了", "阁楼的箱子后面"),
         ("กล้องดูดาวอยู่ที่ไหน", "เธอเก็บกล้องดูดาวไว้ที่ไหน", "บนห้องใต้หลังคา"),
         (
             "Wo ist das Teleskop der Sternwarte",

@@ -315,6 +315,13 @@ async def test_an_answer_is_found_by_the_words_of_its_neighbour_and_the_far_ones
     assert all(0 <= hit.score <= 1 for hit in ranking)
 
 
+@pytest.mark.parametrize("looked_up", ["telescope", "The telescope!", "望远", "🔭", "👨‍👩‍👧", "?!"])
+async def test_no_neighbour_answers_a_word_or_a_symbol_that_is_looked_up(looked_up: str) -> None:
+    ranking = await ranker(Talk(*TALK)).rank(query(looked_up), {Source.SESSION_WORDS: found(1)})
+
+    assert [hit.memory.id.int for hit in ranking] == [1]
+
+
 async def test_texts_are_read_once_and_again_for_another_generation_of_vectors() -> None:
     talk = Talk(*TALK)
     rank = ranker(talk).rank

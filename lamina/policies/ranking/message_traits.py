@@ -1,6 +1,6 @@
 """Traits of a message and of a question: everything that the second stage compares, and no text."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -24,6 +24,10 @@ _NUMBER = regex.compile(
 )
 _ASKS = regex.compile(r"[?\uff1f\u061f\u037e\u055e\u1367]\s*$")
 _PAIR = 2
+LOOKED_UP = 2
+"""Words up to which a text without a question mark is looked up."""
+# More than a word, in scripts that write no blanks.
+_LONG_RUN = regex.compile(r"\p{Line_Break=Complex_Context}{11}")
 _OTHER_THAN_USER = frozenset({"assistant", "tool", "system"})
 
 
@@ -115,6 +119,7 @@ class QuestionTraits:
         stems: Distinct hashes of its content words' stems, sorted; of all its words if none has content.
         trigrams: Distinct hashes of its content words' trigrams, sorted.
         words: Hashes of all its words, to find names by.
+        is_lookup: Whether it is a word or two, or symbols: they are looked up, and no answer stands beside them.
         asks_amount: Whether it asks for a date, a number or a duration.
         asks_now: Whether it asks for the present state, or the last one.
         asks_first: Whether it asks for an earlier state.
@@ -127,6 +132,7 @@ class QuestionTraits:
     stems: NDArray[np.uint32]
     trigrams: NDArray[np.uint16]
     words: frozenset[int]
+    is_lookup: bool
     asks_amount: bool
     asks_now: bool
     asks_first: bool
@@ -165,6 +171,7 @@ def question_traits(text: str, vector: NDArray[np.float32] | None) -> QuestionTr
         stems=np.unique(_hashes(map(stem, content or words))),
         trigrams=_trigram_hashes(content or words),
         words=frozenset(_hash(word.removesuffix("'s")) for word in words),
+        is_lookup=_is_lookup(text, words),
         asks_amount=_AMOUNT.search(text) is not None,
         asks_now=_NOW.search(text) is not None,
         asks_first=_FIRST.search(text) is not None,
@@ -172,6 +179,12 @@ def question_traits(text: str, vector: NDArray[np.float32] | None) -> QuestionTr
         months=frozenset(place for place, month in enumerate(MONTHS, 1) if month in said),
         days=frozenset(int(day) for day in _DAY.findall(text)),
     )
+
+
+def _is_lookup(text: str, words: Sequence[str]) -> bool:
+    if not any(map(str.isalpha, text)):
+        return True
+    return len(words) <= LOOKED_UP and not (_ASKS.search(text) or _LONG_RUN.search(text))
 
 
 def _size(word: str) -> float:
