@@ -1,7 +1,7 @@
 """What every source of search promises, on its real store."""
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +13,7 @@ import pytest
 from lamina.core.documents import Upload
 from lamina.core.memories import Message, Note, Role
 from lamina.core.procedures import Procedure
-from lamina.core.queries import Failure, Filters, Hit, Query, Ranking
+from lamina.core.queries import Failure, Filters, Hit, Memory, Query, Ranking
 from lamina.core.scope import Scope
 from lamina.core.tiers import TIER_OF, TIERS, Source, Tier
 from lamina.ingest.procedures import ProcedureRecorder
@@ -130,7 +130,8 @@ class Stage:
     def _query(self, text: str, limit: int, filters: Filters, ids: dict[str, Any]) -> Query:
         (row,) = self.app.model.encode([text])
         generation = fused_search(self.app)._generation
-        return Query(text, tuple(question_words(text)), self.scope(ids), limit, filters, row.tobytes(), generation)
+        asked = Query(text, tuple(question_words(text)), self.scope(ids), limit, filters, row.tobytes(), generation)
+        return replace(asked, late_rows=False)  # So that the rows are read, and seen, too.
 
 
 def contents(ranking: Ranking) -> list[str]:
@@ -139,6 +140,7 @@ def contents(ranking: Ranking) -> list[str]:
 
 def text_of(hit: Hit) -> str:
     """Return what was stored; a procedure is shown with its action."""
+    assert isinstance(hit.memory, Memory)
     return hit.memory.content.removeprefix("When: ").removesuffix(f"\nDo: {ACTION}")
 
 
@@ -243,6 +245,7 @@ async def test_every_hit_tells_its_tier_and_the_figures_of_its_engine(stage: Sta
     assert hit.memory.id == id_
     assert hit.memory.tier is stage.tier
     assert hit.memory.user == ("ann" if stage.source in PERSONAL_SOURCES else None)
+    assert isinstance(hit.memory, Memory)
     assert hit.memory.agent == "bot"
     assert hit.memory.occurred_at == NOON
     assert hit.raw
