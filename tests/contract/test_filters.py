@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import cycle
@@ -131,11 +131,11 @@ async def messages(shared_application: Application) -> Corpus:
 
 
 async def _everything(app: Application, scope: Scope, name: TierName) -> dict[UUID, Memory]:
-    query = Corpus(app, scope, name, {}).query(Filters(min_confidence=0))
+    query = replace(Corpus(app, scope, name, {}).query(Filters(min_confidence=0)), late_rows=False)
     outcomes = await app.tiers[name].searcher.search(query)
     by_words = outcomes[Source.NOTES_WARM if name == "notes" else Source.SESSION_WORDS]
     assert not isinstance(by_words, Failure)
-    return {hit.memory.id: hit.memory for hit in by_words}
+    return {hit.memory.id: hit.memory for hit in by_words if isinstance(hit.memory, Memory)}
 
 
 _compares = partial(compares, blank_in_lists=False)
