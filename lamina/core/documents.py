@@ -15,11 +15,10 @@ from lamina.text.words import content_hash
 
 MAX_TITLE_CHARS = 500
 OPENING_CHARS = 120
-# Ends with a full stop, of any script; "Washington D.C." has fewer words, and a title may be a question.
-_IS_SENTENCE = regex.compile(
-    r"(?:[\p{Sentence_Terminal}--[.!?\u061f\u203c\u2047-\u2049\uff01\uff1f]]|(?:\S++\s++){2,}\S*\.)[\p{Pe}\p{Pf}\"'”]*+$",
-    regex.VERSION1,
-)
+# Ends a sentence, in any script; a title may be a question.
+_FULL_STOP = regex.compile(r"[\p{Sentence_Terminal}--[!?\u061f\u203c\u2047-\u2049\uff01\uff1f]]", regex.VERSION1)
+_CLOSING = regex.compile(r"[\p{Pe}\p{Pf}\"'”]")
+LEAST_WORDS_OF_SENTENCE = 3
 DEFAULT_MEDIA_TYPE = TEXT
 
 
@@ -178,7 +177,7 @@ class Document:
         """Return the title, unless it is the first sentence of a text that has none: nobody looks for that name."""
         line = _first_line(self.content)
         is_invented = self.title == opening(self.content)
-        return None if is_invented and (len(line) > OPENING_CHARS or _IS_SENTENCE.search(line)) else self.title
+        return None if is_invented and (len(line) > OPENING_CHARS or _is_sentence(line)) else self.title
 
     def passage(self, span: Span) -> str:
         """Return a passage as it is shown: rows of a table after its head."""
@@ -280,3 +279,13 @@ class StoredPassage:
     end: int
     heading: str | None
     page: int | None
+
+
+def _is_sentence(line: str) -> bool:
+    """Report whether a line ends with a full stop of any script; "Washington D.C." has too few words for one."""
+    end = len(line)
+    while end and _CLOSING.match(line, end - 1):
+        end -= 1
+    if not end or not _FULL_STOP.match(line, end - 1):
+        return False
+    return line[end - 1] != "." or len(line[:end].split()) >= LEAST_WORDS_OF_SENTENCE
