@@ -187,7 +187,7 @@ async def _ask(
 ) -> Judgement:
     scope = {"workspace": f"{prefix}-{conversation.name}", "limit": LIMIT}
     moment = {} if question.as_of is None else {"as_of": question.as_of}
-    answer = await client.search(question.text, **scope, **moment)
+    answer = await client.search(question.text, explain=True, **scope, **moment)
     block = await client.context(question.text, budget_tokens=BUDGET_TOKENS, **scope, **moment)
     results = tuple(hit | {"ref": _ref(hit, refs)} for hit in answer["results"])
     ordered = is_ordered(question, [hit["ref"] for hit in results])

@@ -32,7 +32,9 @@ COMMAND = "python -m benchmarks fit-present --changes DIR --chats DIR"
 L2 = 0.03
 SHARE_OF_EVIDENCE = 0.1
 """What it counts that a current statement comes before all others, beside 1 for before the outdated ones."""
-SHARE_OF_CHATS = 0.15
+SHARE_OF_CHATS = 0.5
+"""What the place of evidence in chats counts. With 0.15 four points more of changes' even half are in order, but
+evidence comes first in 30 % of chats' even half where the search alone has 38; with 0.5, in 45."""
 STEPS = 400
 
 Json = dict[str, Any]
@@ -122,7 +124,10 @@ def _signals(judged: Judgement) -> dict[str, Figures]:
 
 def _statement(hit: Json) -> Statement:
     is_of_person = hit["tier"] != "sessions" or hit["source"] == "user"
-    return Statement(hit["content"], hit["name"] or "", is_of_person, datetime.fromisoformat(hit["occurred_at"]))
+    placement = hit["explain"].get("session_context")
+    relevance = None if placement is None else placement["score"]
+    said_at = datetime.fromisoformat(hit["occurred_at"])
+    return Statement(hit["content"], hit["name"] or "", is_of_person, said_at, relevance)
 
 
 def group_of(judged: Judgement) -> Group:
@@ -178,7 +183,8 @@ def _slope(signals: Figures, current: Figures, among: Figures, weights: Figures)
 def _shares(judged: Sequence[Judgement], weights: Mapping[str, float], number: int) -> dict[str, float]:
     items = [item for item in judged if item.conversation.number % 2 == number and item.question.as_of is None]
     ordered = [changes.is_ordered(item.question, _reordered(item, weights)) for item in items]
-    return {"fused": sum(item.is_ordered for item in items) / len(items), "ordered": sum(ordered) / len(items)}
+    right = {"fused": sum(item.is_ordered for item in items), "ordered": sum(ordered)}
+    return {order: round(count / len(items), 4) for order, count in right.items()}
 
 
 def _reordered(judged: Judgement, weights: Mapping[str, float]) -> list[str]:

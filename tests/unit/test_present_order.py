@@ -1,11 +1,12 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import numpy as np
 import pytest
 
-from lamina.core.queries import FusedHit, Memory
-from lamina.core.tiers import Tier
+from lamina.core.queries import FusedHit, Memory, Placement
+from lamina.core.tiers import Source, Tier
 from lamina.policies.ranking.present_order import order_for_present
 from lamina.text.standing import asks_about_present, phrases_of
 
@@ -29,6 +30,24 @@ def test_a_question_about_the_present_has_the_weightiest_statement_first() -> No
     ordered = order_for_present(HITS, "Where does Ann live?", as_of=False, weights=LATE_WINS)
 
     assert days_of(ordered) == [30, 20, 1]
+
+
+def test_what_was_said_on_one_occasion_keeps_its_order() -> None:
+    said = (hit("Ann drinks tea", 1), hit("We chose Rust", 1))
+
+    assert order_for_present(said, "What does Ann drink?", as_of=False, weights=LATE_WINS) == said
+
+
+def test_a_statement_that_is_far_less_relevant_stays_behind() -> None:
+    relevance = {1: 0.7, 30: 0.01}
+    placed = tuple(
+        replace(item, placements={Source.SESSION_CONTEXT: Placement(1, relevance[item.memory.id.int], {})})
+        for item in HITS[:2]
+    )
+
+    ordered = order_for_present(placed, "Where does Ann live?", as_of=False, weights={"nearness": 1.0, "late": 1.0})
+
+    assert days_of(ordered) == [1, 30]
 
 
 @pytest.mark.parametrize(
