@@ -40,6 +40,7 @@ async def test_the_identical_text_is_first_with_a_score_near_one_and_others_are_
     assert [hit["content"] for hit in hits[:2]] == [subject, subject]
     assert [hit["score"] for hit in hits[:2]] == pytest.approx([1.0, 1.0])
     assert all(0 <= hit["score"] <= 0.6 for hit in hits[2:])
+    assert sorted((hit["score"] for hit in hits), reverse=True) == [hit["score"] for hit in hits]
     for hit in hits:
         for source, place in hit["explain"].items():
             assert 0 <= place["score"] <= 1, source

@@ -48,6 +48,7 @@ VARIES: Mapping[str, set[str]] = {
     "epochs": {"epoch", "outbox_seq", "taught_at"},
     "embedding_generations": {"generation", "created_at"},
     "archived_notes": {"run_id", "file"},
+    "edges": {"recorded_at"},
 }
 SETTINGS: Mapping[str, dict[str, Any]] = {
     "compaction": {"jobs": {"compaction": {"budget_tokens": 256}, "summaries": {"tokens": 40}}},

@@ -50,6 +50,14 @@ def test_a_statement_that_is_far_less_relevant_stays_behind() -> None:
     assert days_of(ordered) == [1, 30]
 
 
+def test_statements_take_the_scores_of_their_new_places() -> None:
+    falling = tuple(replace(item, score=1 - place / 10) for place, item in enumerate(HITS))
+
+    ordered = order_for_present(falling, "Where does Ann live?", as_of=False, weights=LATE_WINS)
+
+    assert [item.score for item in ordered] == [1.0, 0.9, 0.8]
+
+
 @pytest.mark.parametrize(
     "question", ["Where did Ann live?", "Wo hat Ann damals gewohnt?", "Ann moved", "アンは昔どこに住んでいた?"]
 )

@@ -9,7 +9,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
 from importlib.resources import files
@@ -74,8 +74,8 @@ def order_for_present(
 ) -> tuple[FusedHit, ...]:
     """Return the hits with the statements among the first ten in their order for the present; none is lost.
 
-    Messages and what was drawn from them change places, all else keeps its own. Nothing changes for a text that asks
-    nothing, or asks of the past, nor where all was said on one occasion.
+    Messages and what was drawn from them change places, with the scores of these; all else keeps its own. Nothing
+    changes for a text that asks nothing, or asks of the past, nor where all was said on one occasion.
 
     Args:
         hits: Best first.
@@ -94,7 +94,7 @@ def order_for_present(
     best = sorted(range(len(places)), key=lambda number: -scores[number])
     ordered = list(hits)
     for place, number in zip(places, best, strict=True):
-        ordered[place] = hits[places[number]]
+        ordered[place] = replace(hits[places[number]], score=hits[place].score)
     return tuple(ordered)
 
 

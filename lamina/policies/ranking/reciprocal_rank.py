@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from lamina.core.queries import RankedHit, Ranking
 from lamina.core.tiers import TIER_OF, Source, Tier
@@ -10,6 +11,9 @@ from lamina.policies.ranking.placements import PlacedMemory, best_first, home_so
 
 DRAWN = 0.7
 """What a note counts that was drawn from a message, where one ranking judges messages: it says less than they do."""
+
+LEAST_RELEVANCE = 0.6
+"""By what the score of a memory is multiplied that the ranking which judges it finds not relevant at all."""
 
 
 def fuse_by_reciprocal_rank(
@@ -43,11 +47,12 @@ def fuse_by_reciprocal_rank(
         weights: Weight of each source, 1 where none is given.
         tier_weights: What the best place in a tier is worth, 1 where none is given.
         covered: Sources that count no more where a source answered that has ranked their hits already. All ranks of
-            that one count in full: it is no list of one engine, whose depth says little.
+            that one count in full: it is no list of one engine, whose depth says little. Its hits are ordered by rank,
+            and show a lower score the less relevant it finds them, so that a threshold leaves them out.
 
     Returns:
         Every memory once, best first, ties by tier and id. In a tier of weight 1, first in each
-        of its sources that answered scores 1.
+        of its sources that answered scores 1. Scores never rise from one hit to the next.
 
     Source:
         Cormack, Clarke, Büttcher, SIGIR 2009.
@@ -69,7 +74,20 @@ def fuse_by_reciprocal_rank(
         is_drawn = bool(covering) and item.memory.tier is Tier.NOTES and confidence < 1
         return (DRAWN if is_drawn else 1.0) * confidence * fusion.score(item)
 
-    return best_first(place_memories(rankings), score)
+    ranked = best_first(place_memories(rankings), score)
+    return _with_relevance(ranked, {source: rankings[source] for source in covering}) if covering else ranked
+
+
+def _with_relevance(ranked: Sequence[RankedHit], judging: Mapping[Source, Ranking]) -> tuple[RankedHit, ...]:
+    """Lower the scores of hits that are less relevant than the best one, as far as no later hit has a higher score."""
+    most = {source: ranking[0].score for source, ranking in judging.items() if ranking and ranking[0].score > 0}
+
+    def relevance(hit: RankedHit) -> float:
+        shares = [hit.placements[source].score / best for source, best in most.items() if source in hit.placements]
+        return LEAST_RELEVANCE + (1 - LEAST_RELEVANCE) * min(1.0, max(shares)) if shares else 1.0
+
+    from_last = accumulate((hit.score * relevance(hit) for hit in reversed(ranked)), max)
+    return tuple(replace(hit, score=score) for hit, score in zip(ranked, reversed(list(from_last)), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
