@@ -2,6 +2,7 @@
 
 import asyncio
 import weakref
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -129,14 +130,17 @@ async def _watch(part: str, meter: Meter, pool: Pool | None, tell: Callable[[], 
 
 
 def record_pool(part: str, meter: Meter, pool: Pool | None) -> None:
-    """Record how many of a pool's connections are open and idle, and how many callers wait for one."""
+    """Record how many connections are open and idle, those for look-ups by key too, and how many callers wait."""
     if pool is None or pool.closed:
         return
-    figures = pool.get_stats()
-    meter.record(POOL_CONNECTIONS, figures.get("pool_size", 0), part=part)
-    meter.record(POOL_IDLE, figures.get("pool_available", 0), part=part)
-    meter.record(POOL_WAITING, figures.get("requests_waiting", 0), part=part)
-    meter.record(POOL_LIMIT, pool.max_size, part=part)
+    pools = {pool, pool.lookups}  # They may be one.
+    figures = Counter[str]()
+    for each in pools:
+        figures.update(each.get_stats())
+    meter.record(POOL_CONNECTIONS, figures["pool_size"], part=part)
+    meter.record(POOL_IDLE, figures["pool_available"], part=part)
+    meter.record(POOL_WAITING, figures["requests_waiting"], part=part)
+    meter.record(POOL_LIMIT, sum(each.max_size for each in pools), part=part)
 
 
 def _end(loop: asyncio.AbstractEventLoop, task: "asyncio.Task[None]") -> None:
