@@ -14,13 +14,16 @@ from lamina.core.tiers import Source, Tier
 from lamina.policies.ranking.conversation_signals import REACH, Flow
 from lamina.policies.ranking.message_traits import MessageTraits, message_traits, question_traits
 from lamina.policies.ranking.second_stage import StageWeights, design
+from lamina.text.parts import ends_of
 
 NEAR = 2
 """Positions from a found message at which another is a candidate: with none LoCoMo's recall at 10 falls by 5 points."""
 SHOWN_SIGNALS = 5
 TRAITS_BYTES = 64 * 1024 * 1024
 """Some 30 000 short messages, or 10 000 long ones."""
-_FEW = 32
+QUESTION_CHARS = 4_000
+"""A longer question is weighed by its ends: one of 100 000 characters held the process up for 0.3 s."""
+_LITTLE_CHARS = 20_000
 
 
 class TraitsCache:
@@ -82,7 +85,7 @@ class FittedConversation:
         by_words = {hit.memory.id.bytes: rank for rank, hit in enumerate(rankings.get(Source.SESSION_WORDS, ()))}
         words_rank = np.array([by_words.get(id_, np.inf) for id_ in placed.ids])
         vector = None if query.embedding is None else np.frombuffer(query.embedding, np.float32)
-        question = question_traits(query.text, vector)
+        question = question_traits(ends_of(query.text, QUESTION_CHARS), vector)
         signals = design(question, Flow(traits, placed.session, placed.position, words_rank))
         ids = [UUID(bytes=id_) for id_ in placed.ids]
         is_found = np.array([id_ in found for id_ in ids])
@@ -111,8 +114,9 @@ class FittedConversation:
         missing = [UUID(bytes=id_) for id_ in placed.ids if id_ not in known]
         if missing:
             said = await self._reader.utterances(query, missing)
-            # Long messages take a millisecond each.
-            made = _traits_of(said) if len(said) <= _FEW else await asyncio.to_thread(_traits_of, said)
+            # A millisecond for some 2 000 characters.
+            is_little = sum(len(item.content) for item in said.values()) <= _LITTLE_CHARS
+            made = _traits_of(said) if is_little else await asyncio.to_thread(_traits_of, said)
             self._cache.put(query.generation, made)
             known |= made
         kept = [at for at, id_ in enumerate(placed.ids) if id_ in known]

@@ -12,6 +12,16 @@ def parts(text: str, start: int, end: int, most_chars: int) -> Iterator[tuple[in
     yield start, end
 
 
+def ends_of(text: str, most_chars: int) -> str:
+    """Return a text, or both its ends where it is longer.
+
+    >>> ends_of("a long question", 8)
+    'a lo tion'
+    """
+    half = most_chars // 2
+    return text if len(text) <= most_chars else f"{text[:half]} {text[-half:]}"
+
+
 def _last_gap(text: str, first: int, last: int) -> int:
     gaps = (text.rfind(gap, first, last) + len(gap) for gap in ("\n\n", "\n", ". ", " "))
     return next((cut for cut in gaps if cut > first), last)

@@ -21,6 +21,7 @@ from lamina.core.memories import Role
 from lamina.core.queries import FusedHit, Memory
 from lamina.core.tiers import Source, Tier
 from lamina.policies.ranking.second_stage import SPREAD
+from lamina.text.parts import ends_of
 from lamina.text.standing import (
     CHANGE,
     PAST,
@@ -41,6 +42,8 @@ from lamina.text.words import name_words
 WINDOW = 10
 """So many of the first hits are ordered."""
 EXCERPT_CHARS = 1_000
+QUESTION_CHARS = 2_000
+"""Of a longer question, its ends are read."""
 SAME_OCCASION = timedelta(hours=1)
 FARTHEST = -8.0
 """Statements that are less relevant than this are all alike."""
@@ -84,6 +87,7 @@ def order_for_present(
         weights: Of the signals; those of the package if not given.
     """
     places = [place for place, hit in enumerate(hits[:WINDOW]) if _is_said(hit.memory)]
+    question = ends_of(question, QUESTION_CHARS)
     if not places or not asks(question) or not asks_about_present(phrases_of(question), as_of=as_of):
         return tuple(hits)
     statements = [statement_of(hits[place]) for place in places]

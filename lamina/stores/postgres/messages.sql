@@ -132,7 +132,8 @@ FROM (
 ) AS near
 
 -- name: read_utterances
-SELECT m.id, m.role, m.name, m.content, m.occurred_at, m.user_id, c.vectors, c.starts, c.ends
+-- The beginning of a text is enough to weigh its words; five messages of a megabyte took five seconds.
+SELECT m.id, m.role, m.name, left(m.content, 8000) AS content, m.occurred_at, m.user_id, c.vectors, c.starts, c.ends
 FROM messages m
 CROSS JOIN LATERAL (
     SELECT string_agg(vector_send(embedding), ''::bytea ORDER BY chunk) AS vectors,
