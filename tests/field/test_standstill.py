@@ -256,6 +256,11 @@ LARGE_REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
         "/v1/turns",
         {"session": "s", "messages": [{"content": f"{n}", "metadata": {"a": [0] * 4_000}} for n in range(100)]},
     ),
+    "a million quotes": ("/v1/turns", said_by_user('"' * 999_000)),
+    "metadata of quotes": (
+        "/v1/turns",
+        {"session": "s", "messages": [{"content": f"{n}", "metadata": {"a": '"' * 30_000}} for n in range(100)]},
+    ),
     "one thing said over and over": ("/v1/turns", said_by_user("I prefer tea. " * 20_000)),
     "many things said": ("/v1/turns", said_by_user(" ".join(f"I prefer tea{n}." for n in range(300)))),
     "256 entities": (

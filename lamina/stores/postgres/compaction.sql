@@ -47,7 +47,7 @@ WITH made AS (
     SELECT s.id, %(tenant)s, %(workspace)s, %(namespace)s, s.session_id, s.user_id, s.agent_id, s.swarm_id, s.position,
            'system', %(name)s, s.content, s.content_hash, s.metadata, s.occurred_at, %(moment)s, true
     FROM unnest(%(ids)s::uuid[], %(sessions)s::text[], %(users)s::text[], %(agents)s::text[], %(swarms)s::text[],
-                %(positions)s::bigint[], %(contents)s::text[], %(hashes)s::bytea[], %(metadata)s::json[],
+                %(positions)s::bigint[], %(contents)b::text[], %(hashes)s::bytea[], %(metadata)b::json[],
                 %(times)s::timestamptz[])
          AS s (id, session_id, user_id, agent_id, swarm_id, position, content, content_hash, metadata, occurred_at)
     RETURNING id

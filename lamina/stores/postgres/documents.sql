@@ -47,7 +47,7 @@ WITH added AS (
     )
     SELECT t.id, %(document_id)s, t.position, t.content, %(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s,
            t.heading, t.page, t.text_start, t.text_end
-    FROM unnest(%(ids)s::uuid[], %(positions)s::int[], %(contents)s::text[], %(headings)s::text[], %(pages)s::int[],
+    FROM unnest(%(ids)s::uuid[], %(positions)s::int[], %(contents)b::text[], %(headings)b::text[], %(pages)s::int[],
                 %(text_starts)s::int[], %(text_ends)s::int[])
          AS t (id, position, content, heading, page, text_start, text_end)
 )

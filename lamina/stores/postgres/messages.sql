@@ -13,7 +13,7 @@ WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namesp
 -- Messages of one session with their chunks.
 WITH said AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(positions)s::bigint[], %(roles)s::text[], %(names)s::text[],
-                         %(refs)s::text[], %(contents)s::text[], %(hashes)s::bytea[], %(metadata)s::json[],
+                         %(refs)s::text[], %(contents)b::text[], %(hashes)s::bytea[], %(metadata)b::json[],
                          %(times)s::timestamptz[])
                   AS t (id, position, role, name, ref, content, content_hash, metadata, occurred_at)
 ), added AS (
