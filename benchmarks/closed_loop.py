@@ -1,4 +1,4 @@
-"""Clients that each send one request after another, and what became of the requests."""
+"""Send requests as a number of clients, each waiting for its answer, and count the answers."""
 
 import asyncio
 import math

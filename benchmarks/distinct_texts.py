@@ -1,4 +1,4 @@
-"""Texts of many kinds, none of them twice: what is said in chats, sentences of descriptions and of abstracts.
+"""Yield distinct texts of many kinds: chat messages, sentences of descriptions and of abstracts.
 
 Source:
     A folder with `locomo` (Maharana et al., ACL 2024), `dedup` (messages of chat channels of Ubuntu, descriptions of

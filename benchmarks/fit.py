@@ -252,7 +252,7 @@ def fit_weights(groups: Sequence[Group], data_sha256: str, model: Model) -> Stag
 
 
 def mixing(columns: Sequence[tuple[str, str]]) -> tuple[Figures, NDArray[np.bool_]]:
-    """Return what makes the columns of the fit, and which of them have no weight below 0.
+    """Return the map from columns of the fit to signals, and which columns have no weight below 0.
 
     A rising signal with gates has a column for each end of each gate: with weights of 0 and above, it rises
     everywhere between them.

@@ -31,9 +31,9 @@ FILE = Path(present_order.__file__).with_name(present_order.WEIGHTS_FILE)
 COMMAND = "python -m benchmarks fit-present --changes DIR --chats DIR"
 L2 = 0.03
 SHARE_OF_EVIDENCE = 0.1
-"""What it counts that a current statement comes before all others, beside 1 for before the outdated ones."""
+"""Weight of a current statement's place before all others; its place before outdated ones weighs 1."""
 SHARE_OF_CHATS = 0.5
-"""What the place of evidence in chats counts. With 0.15 four points more of changes' even half are in order, but
+"""Weight of the place of evidence in chats. With 0.15 four points more of changes' even half are in order, but
 evidence comes first in 30 % of chats' even half where the search alone has 38; with 0.5, in 45."""
 STEPS = 400
 
@@ -83,7 +83,7 @@ def fit(
 
 
 def load_chats(folder: Path) -> tuple[Conversation, ...]:
-    """Read the set of chats; evidence is what is current there, and nothing is outdated."""
+    """Read the set of chats, with their evidence as the current statements and none outdated."""
     lines = (folder / "chats.jsonl").read_text().splitlines()
     return tuple(_chat(json.loads(line), number) for number, line in enumerate(lines, 1))
 
@@ -157,7 +157,7 @@ def fit_weights(of_changes: Sequence[Group], of_chats: Sequence[Group]) -> list[
 
 
 def _padded(groups: Sequence[Group], scale: Figures) -> tuple[Figures, Figures, Figures]:
-    """Return the groups with a right hit as arrays; what pads one is far below and never right."""
+    """Stack the groups that have a right hit into arrays, padded with zeros."""
     chosen = [group for group in groups if group.current.any()]
     signals = np.zeros((len(chosen), WINDOW, len(scale)))
     current, outdated = np.zeros((2, len(chosen), WINDOW))

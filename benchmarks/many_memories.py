@@ -91,7 +91,7 @@ async def _measure(
 def _asks(
     opened: Sequence[AsyncClient], questions: Iterator[tuple[int, str]], place: Callable[[int], str], **options: Any
 ) -> list[Ask]:
-    """Return what each client sends: the next question, to the workspace that holds its neighbours."""
+    """Return the request of each client: the next question, to the workspace that holds its neighbours."""
 
     def ask(client: AsyncClient) -> Awaitable[Json]:
         number, text = next(questions)

@@ -39,7 +39,7 @@ Json = dict[str, Any]
 
 @dataclass
 class Answers:
-    """What some clients saw.
+    """Figures of a load.
 
     Args:
         answered: Searches that were answered, those of the first second included.
@@ -108,7 +108,7 @@ async def _load(endpoint: Endpoint, workspace: str, clients: int, seconds: float
 async def _search(
     http: httpx.AsyncClient, workspace: str, wording: Wording, answers: Answers, begin: float, seconds: float
 ) -> None:
-    """Search until the time is over; what ends within it counts."""
+    """Search until the time is over; count the answers that end within it."""
     first: float | None = None
     question = wording.question()
     while (sent := time.perf_counter()) < begin + seconds:

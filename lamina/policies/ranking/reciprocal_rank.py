@@ -10,7 +10,7 @@ from lamina.core.tiers import TIER_OF, Source, Tier
 from lamina.policies.ranking.placements import PlacedMemory, best_first, home_sources, place_memories, raised_by_graph
 
 DRAWN = 0.7
-"""What a note counts that was drawn from a message, where one ranking judges messages: it says less than they do."""
+"""Factor of the score of a note that was drawn from a message: it says less than the message."""
 
 LEAST_RELEVANCE = 0.6
 """By what the score of a memory is multiplied that the ranking which judges it finds not relevant at all."""
