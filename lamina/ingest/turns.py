@@ -1,7 +1,7 @@
 """Write turns and notes: clean, extract, read, embed, then one transaction; nothing is half written."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -395,18 +395,12 @@ class Recorder:
         Raises:
             InvalidInput: If the scope names no user or the patch is unclean or too large.
         """
-        if scope.user is None:
-            raise InvalidInput("user", "is missing; a profile belongs to a user")
         cleaned = clean_metadata(patch, "patch", self.metadata_limit)
-        now = self._clock()
 
-        async def act(connection: Connection) -> Profile:
-            write = ProfileWrite(self._kept_versions.of_profile, is_verified)
-            profile = await patch_profile(connection, scope, cleaned, now, write)
-            await bump_epoch(connection, scope, teaches=_is_changed(profile))
-            return profile
+        def change(connection: Connection, write: ProfileWrite) -> Awaitable[Profile]:
+            return patch_profile(connection, scope, cleaned, self._clock(), write)
 
-        return await in_transaction(self._pool, act)
+        return await self._change_profile(scope, change, is_verified=is_verified)
 
     async def revert_profile(self, scope: Scope, version: int, *, is_verified: bool = False) -> Profile:
         """Give the user's profile the document of an earlier version again.
@@ -415,13 +409,21 @@ class Recorder:
             InvalidInput: If the scope names no user.
             NotFound: If that version is not kept.
         """
+
+        def change(connection: Connection, write: ProfileWrite) -> Awaitable[Profile]:
+            return revert_profile(connection, scope, version, self._clock(), write)
+
+        return await self._change_profile(scope, change, is_verified=is_verified)
+
+    async def _change_profile(
+        self, scope: Scope, change: Callable[[Connection, ProfileWrite], Awaitable[Profile]], *, is_verified: bool
+    ) -> Profile:
         if scope.user is None:
             raise InvalidInput("user", "is missing; a profile belongs to a user")
-        now = self._clock()
+        write = ProfileWrite(self._kept_versions.of_profile, is_verified)
 
         async def act(connection: Connection) -> Profile:
-            write = ProfileWrite(self._kept_versions.of_profile, is_verified)
-            profile = await revert_profile(connection, scope, version, now, write)
+            profile = await change(connection, write)
             await bump_epoch(connection, scope, teaches=_is_changed(profile))
             return profile
 
