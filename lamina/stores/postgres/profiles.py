@@ -71,7 +71,7 @@ async def revert_profile(
     cursor = await connection.execute(QUERIES["get_profile_version"], parameters)
     row = await cursor.fetchone()
     if row is None:
-        raise NotFound("version of the profile", str(version))
+        raise NotFound("profile version", str(version))
     document = row["document"]
     return await _write(
         connection,
