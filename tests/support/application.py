@@ -51,6 +51,7 @@ class Application:
     api: FastAPI
     tenant: str
     key: str
+    follows: bool
     clients: list[httpx.AsyncClient] = field(default_factory=list)
 
     def client(self, key: str | None = None) -> httpx.AsyncClient:
@@ -77,6 +78,11 @@ class Application:
     async def indexed(self) -> None:
         """Apply everything that is in the outbox."""
         await self.indexer.drain()
+
+    async def followed(self) -> None:
+        """Wait for the indexer where it follows the outbox; where it does not, the test applies it when it wants to."""
+        if self.follows:
+            await self.indexer.drain()
 
     async def counted(self) -> None:
         """Write the hits of every answer so far."""
@@ -158,7 +164,8 @@ async def running(
         meter=meter,
     )
     key = create_key(url, tenant="acme", role=KeyRole.WRITER, name="test")
-    application = Application(url, settings, model, pool, tiers, indexer, services, build_api(services), "acme", key)
+    api = build_api(services)
+    application = Application(url, settings, model, pool, tiers, indexer, services, api, "acme", key, follow)
     following = asyncio.create_task(indexer.run()) if follow else None
     try:
         yield application

@@ -1,8 +1,10 @@
 """Command lines in forks of one interpreter that has imported everything: processes of their own, there at once."""
 
+import faulthandler
 import multiprocessing
 import os
 import runpy
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -41,11 +43,18 @@ class Fork:
         self._process.kill()
         self._process.join()
 
+    def _show_stacks(self) -> None:
+        """Have it print where its threads stand, so that a failure says what it waited for."""
+        if self._process.pid is not None:
+            os.kill(self._process.pid, signal.SIGUSR1)
+            self._process.join(2)
+
     def wait(self, timeout_s: float) -> "subprocess.CompletedProcess[str]":
         """Return how it ended, and what it printed."""
         self._process.join(timeout_s)
         code = self._process.exitcode
         if code is None:
+            self._show_stacks()
             self.kill()
             raise AssertionError(f"it did not end:\n{self._said.read_text()}{self._errors.read_text()}")
         return subprocess.CompletedProcess([], code, self._said.read_text(), self._errors.read_text())
@@ -57,6 +66,7 @@ def _run(
     for number, path in ((1, said), (2, errors)):
         with path.open("w") as file:
             os.dup2(file.fileno(), number)
+    faulthandler.register(signal.SIGUSR1, file=2)
     os.environ.clear()
     os.environ.update(variables)
     os.chdir(ROOT)

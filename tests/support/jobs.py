@@ -38,15 +38,20 @@ def driver_of(app: Application, name: JobName, job: Job[Any] | None = None) -> D
 
 
 async def run_job(app: Application, name: JobName, moment: datetime | None = None, **order: Any) -> Run:
-    """Run a job to its end on the tenant of the application, or on the part of it that ``workspace`` names."""
+    """Run a job on the tenant, or on the part of it that ``workspace`` names, and wait for the indexer."""
     ids = {level: order.pop(level) for level in ("workspace", "namespace") if level in order}
     area = order.pop("area", Area(app.tenant, **ids))
-    return await driver_of(app, name).start(Order(name, area, moment or datetime.now(UTC), **order))
+    run = await driver_of(app, name).start(Order(name, area, moment or datetime.now(UTC), **order))
+    await app.followed()
+    return run
 
 
 async def undo_run(app: Application, run: Run, now: datetime | None = None) -> RunCounts:
-    """Take a run back."""
-    return await build_undo(app.settings, app.pool, run.order.job, tools_of(app)).undo(run.id, now or datetime.now(UTC))
+    """Take a run back, and wait for the indexer."""
+    undo = build_undo(app.settings, app.pool, run.order.job, tools_of(app))
+    counts = await undo.undo(run.id, now or datetime.now(UTC))
+    await app.followed()
+    return counts
 
 
 @asynccontextmanager
