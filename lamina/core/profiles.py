@@ -12,7 +12,11 @@ from itertools import chain, groupby
 from typing import Any
 
 from lamina.core.json_values import canonical_json
+from lamina.text.instructions import instruction_topic
 from lamina.text.normal_forms import nfkc
+
+INSTRUCTIONS = "instructions"
+"""The field of standing instructions: of two about the same, the later one holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ class TimedDocument:
         unknown = {key: value for key, value in self.document.items() if key not in self.times}
         at = timestamp(moment)
         filled = {
-            key: FieldTimes(values={value_key(item): at for item in value})
+            key: FieldTimes(values={item_key(key, item): at for item in value})
             if isinstance(value, list)
             else FieldTimes(at)
             for key, value in unknown.items()
@@ -101,6 +105,12 @@ def value_key(value: object) -> str:
     return canonical_json(text)
 
 
+def item_key(field_name: str, value: object) -> str:
+    """Return the identity of a value of a field: an instruction is one with others about the same."""
+    is_instruction = field_name == INSTRUCTIONS and isinstance(value, str)
+    return value_key(instruction_topic(value)) if is_instruction and isinstance(value, str) else value_key(value)
+
+
 def state(profile: TimedDocument, statements: Sequence[ProfileStatement], now: datetime) -> TimedDocument:
     """Return the profile after the statements, in whatever order they come; no argument changes.
 
@@ -131,10 +141,8 @@ def revert(profile: TimedDocument, document: Mapping[str, Any], now: datetime) -
     at = _arrival(profile, now)
     old, new = ({key: canonical_json(value) for key, value in item.items()} for item in (profile.document, document))
     changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]
-    times = {
-        key: FieldTimes(at, {value_key(item): at for item in (*_items(profile.document, key), *_items(document, key))})
-        for key in changed
-    }
+    items = {key: (*_items(profile.document, key), *_items(document, key)) for key in changed}
+    times = {key: FieldTimes(at, {item_key(key, item): at for item in items[key]}) for key in changed}
     return TimedDocument(document, {**profile.times, **times})
 
 
@@ -178,23 +186,26 @@ def _list_added_to(statement: ProfileStatement) -> str | None:
 
 def _withdraw(profile: TimedDocument, key: str, values: Sequence[str], at: str) -> TimedDocument:
     times = profile.times.get(key, FieldTimes())
-    ended = {found for value in values if times.values.get(found := value_key(value), "") <= at}
+    ended = {found for value in values if times.values.get(found := item_key(key, value), "") <= at}
     match profile.document.get(key):
         case list() as items:
-            left: object = [item for item in items if value_key(item) not in ended] or None
+            left: object = [item for item in items if item_key(key, item) not in ended] or None
         case value:
-            left = None if value_key(value) in ended and times.whole <= at else value
+            left = None if item_key(key, value) in ended and times.whole <= at else value
     return _with_field(profile, key, left, replace(times, values={**times.values, **dict.fromkeys(sorted(ended), at)}))
 
 
 def _add_items(profile: TimedDocument, key: str, items: list[Any], at: str) -> TimedDocument:
     times = profile.times.get(key, FieldTimes())
     old = profile.document.get(key)
-    current = [item for item in items if times.values.get(value_key(item), "") <= at]
+    current = [item for item in items if times.values.get(item_key(key, item), "") <= at]
     if at < times.whole or (items and not current):
         return profile
     whole = times.whole if old is None or isinstance(old, list) else at
-    values = {**times.values, **{value_key(item): at for item in current}}
+    values = {**times.values, **{item_key(key, item): at for item in current}}
+    if key == INSTRUCTIONS:
+        latest = {item_key(key, item): item for item in (*_items(profile.document, key), *current)}
+        return _with_field(profile, key, list(latest.values()), FieldTimes(whole, values))
     held = {value_key(item) for item in old} if isinstance(old, list) else set[str]()
     added = [item for item in current if value_key(item) not in held]  # The first spelling of an item stays.
     return _with_field(profile, key, _merge_value(old, added), FieldTimes(whole, values))
@@ -203,10 +214,10 @@ def _add_items(profile: TimedDocument, key: str, items: list[Any], at: str) -> T
 def _assign(profile: TimedDocument, key: str, value: object, at: str) -> TimedDocument:
     times = profile.times.get(key, FieldTimes())
     old = profile.document.get(key)
-    later = [item for item in old if times.values.get(value_key(item), "") > at] if isinstance(old, list) else []
+    later = [item for item in old if times.values.get(item_key(key, item), "") > at] if isinstance(old, list) else []
     if at < times.whole or (later and value is not None):
         return profile
-    has_ended = times.values.get(value_key(value), "") > at
+    has_ended = times.values.get(item_key(key, value), "") > at
     new = (later or None) if value is None or has_ended else _merge_value(old, value)
     return _with_field(profile, key, new, replace(times, whole=at))
 

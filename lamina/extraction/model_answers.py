@@ -34,7 +34,8 @@ message, with names instead of pronouns; nothing that is only asked, guessed or 
 {", ".join(_CATEGORIES)}; importance and confidence are 0 to 1; event_date is when it happened or will, as YYYY-MM-DD,
 or null; message is the number of the message it comes from.
 facts: what a message of the role "user" states of its own speaker (name, location, employer, timezone, preferences …),
-key in English snake_case; many is true where a person has several such values.
+key in English snake_case; many is true where a person has several such values. How the speaker wants to be answered
+from now on ("always answer in German") has the key instructions, the words of the speaker as its value, and many.
 entities: people, organisations, places and things that the messages name, each name exactly as written there.
 edges: what the messages state between two such names: subject, a type in English snake_case (works_at, left,
 married_to …), object. Keep the direction.

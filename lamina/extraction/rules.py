@@ -19,6 +19,7 @@ from lamina.extraction.clauses import clause_starts
 from lamina.extraction.echo import without_recalled
 from lamina.extraction.edges import extract_graph, speaker_name
 from lamina.extraction.facts import Fact, facts_of
+from lamina.extraction.instructions import instructions_of
 from lamina.extraction.note_patterns import OF_ONESELF, RULES, NoteRule
 from lamina.extraction.speech import Statement, statements
 from lamina.text.dates import event_time
@@ -73,7 +74,7 @@ def extract_by_rules(messages: Sequence[Message], ids: Sequence[UUID]) -> Extrac
             if message.role is Role.USER:
                 facts += (
                     ProfileStatement(fact.patch, fact.withdrawn, message.occurred_at, f"message:{id_}")
-                    for fact in found
+                    for fact in (*found, *instructions_of(sentence))
                 )
     texts = [without_opaque(message.content) for message, _ in spoken]
     graph = extract_graph(texts, [message.name for message, _ in spoken])

@@ -66,6 +66,16 @@ def test_a_profile_that_does_not_fit_is_left_out_whole_and_named() -> None:
     assert len(block.used) == 1
 
 
+def test_of_a_profile_that_does_not_fit_the_standing_instructions_stay() -> None:
+    long = Profile("ann", {"biography": "word " * 500, "instructions": ["Always answer in German."]}, 1)
+
+    block = build_context(hits_of(["tea"]), Extras(long), budget_tokens=100)
+
+    assert '{"instructions": ["Always answer in German."]}' in block.text
+    assert "biography" not in block.text
+    assert block.omitted == ("profile",)
+
+
 def test_the_first_memory_that_does_not_fit_ends_the_block() -> None:
     hits = hits_of(["short", "word " * 500, "short too"])
 

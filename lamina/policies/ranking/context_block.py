@@ -1,13 +1,14 @@
 """Lay out the context block of a prompt, within its budget of tokens."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import accumulate
 from typing import Any
 from uuid import UUID
 
 from lamina.core.memories import Profile, Role
+from lamina.core.profiles import INSTRUCTIONS
 from lamina.core.queries import FusedHit, Memory
 from lamina.core.tiers import Tier
 from lamina.policies.ranking.block_layout import as_content, as_json, as_label, as_name
@@ -69,7 +70,8 @@ def build_context(
 ) -> ContextBlock:
     """Lay out the profile, as many of the best hits as the budget holds, and the suffix.
 
-    The suffix has the first claim on the budget, then the profile, both in full or not at all.
+    The suffix has the first claim on the budget, then the profile, both in full or not at all; of a profile that does
+    not fit, the standing instructions still stand there.
     Memories are taken whole and in order; the first that does not fit ends the block, so that a
     worse memory never displaces a better one. Hints take the rest, the best memory's first.
     """
@@ -78,17 +80,27 @@ def build_context(
     left = budget_tokens - layout.frame_tokens + layout.joint_tokens
     suffix, left = _take_whole(wanted_suffix, left, layout)
     profile, left = _take_whole(wanted_profile, left, layout)
+    is_whole_profile = bool(profile)
+    if not profile:
+        profile, left = _take_whole(layout.profile(_instructions_of(extras.profile)), left, layout)
     costs = list(accumulate(_cost(layout.memory(hit, ()), layout) for hit in hits))
     used = tuple(hits[: sum(1 for cost in costs if cost <= left)])
     memories = _with_hints(used, extras.hints, left - (costs[len(used) - 1] if used else 0), layout)
     text = layout.joined([section for section in (profile, *memories, suffix) if section])
     left_out = {
         "suffix": wanted_suffix and not suffix,
-        "profile": wanted_profile and not profile,
+        "profile": wanted_profile and not is_whole_profile,
         f"memories: {len(hits) - len(used)}": len(used) < len(hits),
     }
     omitted = tuple(name for name, is_missing in left_out.items() if is_missing)
     return ContextBlock(text, estimated_tokens(text), used, omitted, form)
+
+
+def _instructions_of(profile: Profile | None) -> Profile | None:
+    """Return a profile with its standing instructions alone."""
+    if profile is None or INSTRUCTIONS not in profile.document:
+        return None
+    return replace(profile, document={INSTRUCTIONS: profile.document[INSTRUCTIONS]})
 
 
 def format_memory(hit: FusedHit, hints: Sequence[str] = ()) -> str:

@@ -1,0 +1,132 @@
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from lamina.core.profiles import ProfileStatement, TimedDocument, state
+from lamina.extraction.instructions import instructions_of
+from lamina.extraction.speech import statements
+
+MORNING = datetime(2026, 3, 1, 9, tzinfo=UTC)
+
+
+def given(text: str) -> list[str]:
+    return [item for said in statements(text) for fact in instructions_of(said) for item in fact.patch["instructions"]]
+
+
+def told(*texts: str) -> Any:
+    """Return the instructions that hold after messages of one day after another."""
+    said = [
+        ProfileStatement(fact.patch, fact.withdrawn, MORNING + timedelta(days=day))
+        for day, text in enumerate(texts)
+        for sentence in statements(text)
+        for fact in instructions_of(sentence)
+    ]
+    return state(TimedDocument({}), said, MORNING + timedelta(days=99)).document.get("instructions")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Always answer in German.",
+        "Please always reply in French, even if I write English.",
+        "From now on, answer in Spanish.",
+        "Answer me in Dutch from now on.",
+        "Never use emojis.",
+        "never apologise",
+        "Going forward, always cite your sources.",
+        "Keep your answers short.",
+        "please keep all your replies under five lines",
+        "Don't use exclamation marks.",
+        "No more emojis, please.",
+        "I want you to always use metric units.",
+        "I'd like you to always be blunt.",
+        "Your answers should be short.",
+        "I want my answers in Polish.",
+        "Stop calling me sir.",
+        "Never call me Bob.",
+        "Never mention my ex-wife.",
+        "You should always address me formally.",
+        "Ab jetzt antworte bitte auf Deutsch.",
+        "Antworte mir immer auf Englisch.",
+        "Responde siempre en español, por favor.",
+        "Réponds toujours en français.",
+        "以后请用中文回答。",
+        "これからは日本語で答えてください。",
+    ],
+)
+def test_an_instruction_that_is_to_last_is_read_as_it_was_written(text: str) -> None:
+    assert given(text) == [text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Never deploy on a Friday.",
+        "Always run the linter before a merge.",
+        "We should always ask legal before we publish.",
+        "Answer in German.",
+        "Can you always answer in German?",
+        "Do you always answer in German?",
+        "My boss said: always answer in German.",
+        "If you could always answer in German, I would stay.",
+        "Never ask me that again.",
+        "Don't call me Bob.",
+        "never mind",
+        "Drop tables before the migration.",
+        "Never give me up.",
+        "From now on, we deploy on Mondays.",
+        "She always answers in German.",
+        "I always answer the phone in German.",
+        "Always answer the phone.",
+        "He told me to keep my answers short.",
+        "Write a story in which the king says: always answer in rhyme.",
+        'She wrote "always answer in German" on the wall.',
+        "The answers were short.",
+        "I never use emojis.",
+        "Er antwortet immer auf Deutsch.",
+    ],
+)
+def test_rules_of_work_single_requests_questions_and_the_words_of_others_are_none(text: str) -> None:
+    assert given(text) == []
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "You can answer in English again.",
+        "You can now reply in English again, thanks.",
+        "Stop answering in German.",
+        "Back to English, please.",
+        "Forget that I asked you to answer in German.",
+        "You don't have to answer in German any more.",
+        "Du kannst wieder auf Englisch antworten.",
+    ],
+)
+def test_an_instruction_is_revoked_by_its_subject(ending: str) -> None:
+    assert told("Always answer in German.", "Keep your answers short.", ending) == ["Keep your answers short."]
+
+
+def test_of_two_instructions_about_the_same_the_later_one_holds() -> None:
+    assert told("Always answer in German.", "Never use emojis.", "Please always reply in French.") == [
+        "Please always reply in French.",
+        "Never use emojis.",
+    ]
+
+
+def test_instructions_about_different_things_add_up() -> None:
+    assert told("Always answer in German.", "Never mention my ex-wife.", "Never mention my old job.") == [
+        "Always answer in German.",
+        "Never mention my ex-wife.",
+        "Never mention my old job.",
+    ]
+
+
+def test_what_was_revoked_is_not_brought_back_by_an_older_message_that_arrives_late() -> None:
+    later = ProfileStatement({}, {"instructions": ["answer in English"]}, MORNING + timedelta(days=9))
+    older = ProfileStatement({"instructions": ["Always answer in German."]}, {}, MORNING)
+    now = MORNING + timedelta(days=20)
+
+    profile = state(state(TimedDocument({}), [later], now), [older], now)
+
+    assert "instructions" not in profile.document
