@@ -69,4 +69,6 @@ def _node_parts(node: Node) -> tuple[object, object]:
 
 def _link_parts(link: Link) -> tuple[str, ...]:
     users = None if link.users is None else sorted(link.users)
-    return str(link.target), link.kind, f"{link.strength:.{_DIGITS}f}", repr(users), repr(link.seen_at.timestamp())
+    held = [(begin.timestamp(), None if end is None else end.timestamp()) for begin, end in link.held]
+    parts = str(link.target), link.kind, f"{link.strength:.{_DIGITS}f}", repr(users), repr(link.seen_at.timestamp())
+    return (*parts, repr(held)) if held else parts

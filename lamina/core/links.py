@@ -34,6 +34,8 @@ class Link:
         strength: 0..1, how much following it carries over.
         users: Whose evidence it rests on; ``None`` if everybody may follow it.
         seen_at: When it was first seen, in UTC.
+        held: When an edge held that ended at some time, each interval from its beginning to its end, which is
+            excluded, or ``None``; empty for a link that never ended.
     """
 
     source: UUID
@@ -42,6 +44,7 @@ class Link:
     strength: float
     users: tuple[str, ...] | None
     seen_at: datetime
+    held: tuple[tuple[datetime, datetime | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,7 @@ class FollowedLink:
         end_label: The kind of that node.
         end_tier: Its tier.
         is_forward: Whether the link points from ``start`` to ``end``.
+        is_ended: Whether it held no longer, or not yet again, at the moment of the frontier.
     """
 
     start: UUID
@@ -108,3 +112,4 @@ class FollowedLink:
     kind: str
     strength: float
     is_forward: bool
+    is_ended: bool = False

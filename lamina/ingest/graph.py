@@ -169,7 +169,8 @@ class GraphRecorder:
         async def write(connection: Connection) -> RecordedFact:
             put = await self._linker.assert_edges(connection, scope, prepared, [evidence])
             result = put[edge_key(stated.edge)]
-            replaced = await replace_edges(connection, scope, fact.replaces, result.id, begin) if fact.replaces else ()
+            replaced = await replace_edges(connection, scope, fact.replaces, result.id, begin) if fact.replaces else {}
+            await enqueue(connection, "graph", sorted(set(replaced.values())))
             await bump_epoch(connection, scope, teaches=True)
             return RecordedFact(result, tuple(sorted(replaced)))
 

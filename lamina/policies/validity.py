@@ -93,11 +93,13 @@ class Validity:
         valid_from: Its beginning.
         valid_to: Its end; ``None`` while it holds.
         replaced_by: The edge that ended it, if another took its place.
+        before: The intervals in which it held before, if it began again.
     """
 
     valid_from: datetime
     valid_to: datetime | None = None
     replaced_by: UUID | None = None
+    before: tuple[tuple[datetime, datetime], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,8 @@ def decide_validities(claims: Iterable[Claim]) -> dict[UUID, Validity]:
             if id_ != claim.edge and _ends(claim, other):
                 edges[id_] = _ended(other, claim.stated_at, None if claim.is_end else claim.edge)
         if held is None or held.validity.valid_to is not None:
-            edges[claim.edge] = _Holding(claim, frozenset({claim.owner}), Validity(claim.stated_at))
+            validity = Validity(claim.stated_at, before=_intervals(held))
+            edges[claim.edge] = _Holding(claim, frozenset({claim.owner}), validity)
         else:
             surer = max(held.claim, claim, key=lambda item: item.confidence)
             edges[claim.edge] = replace(held, claim=surer, owners=held.owners | {claim.owner})
@@ -146,6 +149,13 @@ def _ends(claim: Claim, other: _Holding) -> bool:
         return claim.value == earlier.value
     is_single = claim.state in STATES.values() and claim.state not in MANY_VALUED
     return is_single and claim.value != earlier.value
+
+
+def _intervals(held: _Holding | None) -> tuple[tuple[datetime, datetime], ...]:
+    """Return all intervals of an edge that has ended."""
+    if held is None or held.validity.valid_to is None:
+        return ()
+    return (*held.validity.before, (held.validity.valid_from, held.validity.valid_to))
 
 
 def _ended(held: _Holding, at: datetime, by: UUID | None) -> _Holding:

@@ -19,6 +19,7 @@ from lamina.stores.postgres.knowledge import EdgeKey, KnowledgeReader, LinkedMem
 MENTIONS = 0.9
 MENTIONED = 0.5
 SIMILAR = 0.5
+ENDED = 0.5
 NEAREST_NAMES = 5
 QUESTION_WORDS = 512
 LONG_QUESTION_CHARS = 5_000
@@ -179,14 +180,19 @@ def link_weight(link: FollowedLink, specificities: Mapping[UUID, float]) -> floa
 
 
 def fact_scores(walk: Walk) -> dict[EdgeKey, float]:
-    """Return the score of every edge that was followed: its strength times the better of its ends."""
+    """Return the score of every edge that was followed: its strength times the better of its ends.
+
+    One that ended stands behind those that hold.
+    """
     scores: dict[EdgeKey, float] = {}
     for link in walk.links:
         if link.kind in set(LinkKind):
             continue
         ends = (link.start, link.end) if link.is_forward else (link.end, link.start)
         key = (ends[0], link.kind, ends[1])
-        scores[key] = max(scores.get(key, 0.0), walk.nodes[link.start].score * link.strength)
+        scores[key] = max(
+            scores.get(key, 0.0), walk.nodes[link.start].score * link.strength * (ENDED if link.is_ended else 1)
+        )
     return scores
 
 

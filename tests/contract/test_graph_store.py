@@ -186,6 +186,40 @@ async def test_links_in_both_directions_between_two_nodes_are_kept_apart(store: 
     ]
 
 
+@pytest.mark.parametrize(
+    ("hours", "is_ended"), [(-1, True), (0, False), (1, True), (2, False), (3, True), (None, True)]
+)
+async def test_an_edge_that_held_twice_is_ended_outside_of_both_intervals(
+    store: CypherGraph, world: World, hours: int | None, is_ended: bool
+) -> None:
+    ann, paris = ids(2)
+    at = [MORNING + timedelta(hours=number) for number in range(4)]
+    early = MORNING - timedelta(days=1)
+    lived = link(ann, paris, kind="lives_in", seen_at=early, held=((at[0], at[1]), (at[2], at[3])))
+    await put(store, {ann: world.entity(lived, seen_at=early), paris: world.entity(seen_at=early)})
+
+    as_of = None if hours is None else MORNING + timedelta(hours=hours)
+    found = await store.expand(world.frontier(ann, as_of=as_of))
+
+    assert [item.is_ended for item in found] == [is_ended]
+
+
+async def test_an_edge_that_began_again_holds_and_is_read_back_with_its_intervals(
+    store: CypherGraph, world: World
+) -> None:
+    ann, paris = ids(2)
+    begun = MORNING + timedelta(hours=2)
+    lived = link(ann, paris, kind="lives_in", held=((MORNING, MORNING + timedelta(hours=1)), (begun, None)))
+    never_ended = link(ann, paris, kind="knows")
+    await put(store, {ann: world.entity(lived, never_ended), paris: world.entity()})
+
+    assert [item.is_ended for item in await store.expand(world.frontier(ann))] == [False, False]
+    assert {item.kind: item.held for item in (await all_nodes(store))[ann].links} == {
+        "lives_in": lived.held,
+        "knows": (),
+    }
+
+
 async def test_each_node_gives_its_strongest_links_up_to_the_fan_out(store: CypherGraph, world: World) -> None:
     hub, other, *notes = ids(7)
     weak, strong, middle, incoming, last = notes

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -49,6 +50,15 @@ def test_a_path_weaker_than_the_threshold_leads_nowhere() -> None:
     walk = walked([link(A, B, 0.5), link(B, C, 0.5), link(C, D, 1.0)], {A: 1.0}, depth=3, least=0.3)
 
     assert set(walk.nodes) == {A, B}
+
+
+def test_an_edge_that_ended_leads_nowhere_and_is_still_told() -> None:
+    ended = replace(link(A, B, 1.0, kind="lives_in"), is_ended=True)
+
+    walk = walked([ended, link(B, C, 1.0), link(A, D, 0.5)], {A: 1.0}, depth=2)
+
+    assert set(walk.nodes) == {A, D}
+    assert ended in walk.links
 
 
 def test_no_more_nodes_are_expanded_than_links_may_be_visited() -> None:

@@ -42,7 +42,16 @@ def test_the_same_value_said_in_two_ways_ends_nothing() -> None:
 def test_a_value_that_holds_again_holds_from_then_on() -> None:
     told = (claim(1, PARIS, 0), claim(2, BERLIN, 5), claim(1, PARIS, 9))
 
-    assert decided(*told) == {1: Validity(day(9)), 2: Validity(day(5), day(9), UUID(int=1))}
+    assert decided(*told) == {
+        1: Validity(day(9), before=((day(0), day(5)),)),
+        2: Validity(day(5), day(9), UUID(int=1)),
+    }
+
+
+def test_an_edge_keeps_each_interval_in_which_it_held() -> None:
+    told = (claim(1, PARIS, 0), claim(2, BERLIN, 5), claim(1, PARIS, 9), claim(3, ROME, 12), claim(1, PARIS, 20))
+
+    assert decided(*told)[1] == Validity(day(20), before=((day(0), day(5)), (day(9), day(12))))
 
 
 @pytest.mark.parametrize("relation", ["has_sister", "knows", "uses", "worked_at", "an own one"])
@@ -86,4 +95,4 @@ def test_a_replacement_that_a_caller_states_ends_any_relation_until_it_is_stated
     told = (claim(1, PARIS, 0, "speaks"), claim(2, BERLIN, 5, "speaks"), replaced)
 
     assert decided(*told)[1] == Validity(day(0), day(5), UUID(int=2))
-    assert decided(*told, claim(1, PARIS, 7, "speaks"))[1] == Validity(day(7))
+    assert decided(*told, claim(1, PARIS, 7, "speaks"))[1] == Validity(day(7), before=((day(0), day(5)),))

@@ -64,7 +64,7 @@ def advance(
     """Take one step along the links that leave the asked nodes.
 
     A node keeps the best of all its paths; one that became better is gone on from. After n steps
-    every path of up to n links counts, whatever the order of the links.
+    every path of up to n links counts, whatever the order of the links. An edge that ended leads nowhere.
 
     Args:
         walk: The walk so far.
@@ -78,7 +78,7 @@ def advance(
         here = walk.nodes[link.start]
         there = ReachedNode(link.end, link.end_label, link.end_tier, here.score * weigh(link), (*here.path, link))
         best = better.get(link.end) or walk.nodes.get(link.end)
-        if there.score >= least and (best is None or there.score > best.score):
+        if not link.is_ended and there.score >= least and (best is None or there.score > best.score):
             better[link.end] = there
     # A seed has only its id until a link leads back to it.
     labelled = {link.end: link for link in followed}

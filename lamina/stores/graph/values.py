@@ -13,6 +13,8 @@ Parameters = Mapping[str, Any]
 Row = Sequence[Any]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+OPEN = 2**60
+"""The end of an interval that has none, in microseconds; FalkorDB knows no null in a list of numbers."""
 
 
 def frontier_parameters(frontier: Frontier) -> Parameters:
@@ -40,7 +42,7 @@ def frontier_parameters(frontier: Frontier) -> Parameters:
 def followed_links(frontier: Frontier, rows: Iterable[Row]) -> list[FollowedLink]:
     """Return the links that ``expand`` found: in the order of the frontier, of each node the strongest first."""
     place = {id_: number for number, id_ in reversed(list(enumerate(frontier.ids)))}
-    links = [_followed(row) for row in rows]
+    links = [_followed(row, frontier.as_of) for row in rows]
     return sorted(links, key=lambda link: (place[link.start], -link.strength, link.end, link.kind, link.is_forward))
 
 
@@ -74,6 +76,9 @@ def link_parameters(changes: Sequence[Change[Node]]) -> list[Parameters]:
             "users": list(link.users or ()),
             "shared": link.users is None,
             "seen_at": _microseconds(link.seen_at),
+            # Beginnings and ends in turn.
+            "held": [OPEN if moment is None else _microseconds(moment) for span in link.held for moment in span]
+            or None,
         }
         for change in changes
         if change.record
@@ -89,15 +94,29 @@ def read_nodes(nodes: Iterable[Row], links: Iterable[Row]) -> list[tuple[UUID, N
     return [(UUID(row[0]), _node(row, links_of[row[0]])) for row in nodes]
 
 
-def _followed(row: Row) -> FollowedLink:
-    start, end, label, tier, kind, strength, is_forward = row
-    return FollowedLink(UUID(start), UUID(end), NodeLabel(label), tier, kind, float(strength), is_forward)
+def _followed(row: Row, as_of: datetime | None) -> FollowedLink:
+    start, end, label, tier, kind, strength, is_forward, held = row
+    ended = _is_ended(held or (), as_of)
+    return FollowedLink(UUID(start), UUID(end), NodeLabel(label), tier, kind, float(strength), is_forward, ended)
+
+
+def _is_ended(held: Sequence[int], as_of: datetime | None) -> bool:
+    """Report whether none of the intervals holds a moment; now, if none is given, when the last of them counts."""
+    if not held or as_of is None:
+        return bool(held) and held[-1] != OPEN
+    at = _microseconds(as_of)
+    return not any(begin <= at < end for begin, end in _spans(held))
+
+
+def _spans(held: Sequence[int]) -> Iterable[tuple[int, int]]:
+    return zip(held[::2], held[1::2], strict=True)
 
 
 def _link(row: Row) -> Link:
-    source, target, kind, strength, users, shared, seen_at = row
+    source, target, kind, strength, users, shared, seen_at, held = row
     found = None if shared else tuple(users)
-    return Link(UUID(source), UUID(target), kind, float(strength), found, _moment(seen_at))
+    spans = tuple((_moment(begin), None if end == OPEN else _moment(end)) for begin, end in _spans(held or ()))
+    return Link(UUID(source), UUID(target), kind, float(strength), found, _moment(seen_at), spans)
 
 
 def _node(row: Row, links: Sequence[Link]) -> Node:

@@ -294,9 +294,22 @@ def _node(row: DictRow) -> Node:
     )
 
 
-def _link(source: UUID, target: str, kind: str, strength: float, users: list[str] | None, seen_us: int) -> Link:
-    seen_at = _EPOCH + timedelta(microseconds=seen_us)
-    return Link(source, UUID(target), kind, float(strength), None if users is None else tuple(users), seen_at)
+def _link(
+    source: UUID,
+    target: str,
+    kind: str,
+    strength: float,
+    users: list[str] | None,
+    seen_us: int,
+    held_us: Sequence[tuple[int, int | None]] = (),
+) -> Link:
+    found = None if users is None else tuple(users)
+    held = tuple((_moment(begin), None if end is None else _moment(end)) for begin, end in held_us)
+    return Link(source, UUID(target), kind, float(strength), found, _moment(seen_us), held)
+
+
+def _moment(microseconds: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=microseconds)
 
 
 TIER_ROWS = TierRows(

@@ -193,7 +193,7 @@ RETURNING entity_id AS id
 
 -- name: read_graph_nodes
 -- Nodes of the graph: memories with their links, entities with their edges that have not faded. Times of links are
--- in microseconds. A link to a hidden note stays out until that note comes back, for the graph lost it with the
+-- in microseconds, and so are those between which an edge held that ended at some time. A link to a hidden note stays out until that note comes back, for the graph lost it with the
 -- note's node. The note is looked up rather than joined, or a page might be joined with all of them.
 SELECT id, 'Memory' AS label, 2 AS tier, tenant, workspace, namespace, user_id, NULL AS name, event_at AS seen_at,
        (SELECT coalesce(jsonb_agg(jsonb_build_array(
@@ -224,7 +224,15 @@ SELECT n.id, 'Entity', 4, n.tenant, n.workspace, n.namespace, NULL, n.name, n.fi
                    (SELECT CASE WHEN count(*) FILTER (WHERE v.user_id IS NULL) = 0
                                 THEN jsonb_agg(DISTINCT v.user_id ORDER BY v.user_id) END
                     FROM edge_evidence v WHERE v.edge_id = e.id),
-                   (extract(epoch FROM e.first_seen_at) * 1000000)::bigint) ORDER BY e.to_id, e.type), '[]')
+                   (extract(epoch FROM e.first_seen_at) * 1000000)::bigint,
+                   (SELECT coalesce(jsonb_agg(jsonb_build_array(
+                               (extract(epoch FROM began_at) * 1000000)::bigint,
+                               (extract(epoch FROM ended_at) * 1000000)::bigint) ORDER BY began_at), '[]')
+                    FROM (
+                        SELECT lower(h), upper(h) FROM unnest(e.held_before) AS h
+                        UNION ALL SELECT coalesce(e.valid_from, e.first_seen_at), e.valid_to
+                    ) AS held (began_at, ended_at)
+                    WHERE e.valid_to IS NOT NULL OR e.held_before <> '{}')) ORDER BY e.to_id, e.type), '[]')
         FROM edges e WHERE e.from_id = n.id AND e.strength * e.standing >= %(least_strength)s)
 FROM entities n WHERE n.id = ANY(%(ids)s)
 

@@ -105,6 +105,7 @@ SELECT 4, e.id, e.first_seen_at, NULL::integer, NULL::integer, e.confidence, e.s
        NULL::timestamptz, 'warm', nullif(told.until, 'infinity'), NULL::float8, e.from_id, e.to_id, s.name, e.type,
        o.name || CASE
            WHEN e.valid_to <= coalesce(%(moment)s::timestamptz, now())
+                AND NOT e.held_before @> coalesce(%(moment)s::timestamptz, now())
            THEN to_char(e.valid_to AT TIME ZONE 'UTC', '" (until "YYYY-MM-DD")"')
                 || coalesce((SELECT '; later: ' || n.name FROM edges r JOIN entities n ON n.id = r.to_id
                              WHERE r.id = e.replaced_by), '')
@@ -146,7 +147,9 @@ JOIN entities o ON o.id = e.to_id
 WHERE (e.from_id = ANY(%(ids)s) OR e.to_id = ANY(%(ids)s))
   AND e.tenant = %(tenant)s AND e.workspace = %(workspace)s AND e.namespace = %(namespace)s
   AND e.strength * e.standing >= %(least_strength)s
-  AND (e.valid_to IS NULL OR e.valid_to > coalesce(%(moment)s::timestamptz, now()))
+  AND (((e.valid_to IS NULL OR e.valid_to > coalesce(%(moment)s::timestamptz, now()))
+        AND (%(moment)s::timestamptz IS NULL OR coalesce(e.valid_from, e.first_seen_at) <= %(moment)s))
+       OR e.held_before @> coalesce(%(moment)s::timestamptz, now()))
   AND EXISTS (SELECT FROM edge_evidence v WHERE v.edge_id = e.id
               AND (%(user_id)s::text IS NULL OR v.user_id IS NULL OR v.user_id = %(user_id)s)
               AND (NOT %(shared_only)s OR v.user_id IS NULL)
@@ -164,20 +167,26 @@ WHERE l.from_id = ANY(%(ids)s) AND l.kind IN ('about', 'mentions')
 ORDER BY l.from_id, (SELECT count(*) FROM (SELECT FROM memory_links m WHERE m.to_id = l.to_id LIMIT 1000) counted), l.to_id
 
 -- name: list_facts
--- Edges from these entities that have not faded and whose evidence the reader may see, with when they hold.
+-- Edges from these entities that have not faded and whose evidence the reader may see, once for each time in which
+-- they hold.
 SELECT e.id, s.name AS subject, e.type AS relation, o.name AS object, e.confidence,
-       coalesce(e.valid_from, e.first_seen_at) AS valid_from, e.valid_to, e.recorded_at, e.replaced_by
+       held.valid_from, held.valid_to, e.recorded_at, held.replaced_by
 FROM edges e
+CROSS JOIN LATERAL (
+    SELECT coalesce(e.valid_from, e.first_seen_at) AS valid_from, e.valid_to, e.replaced_by
+    UNION ALL
+    SELECT lower(h), upper(h), NULL FROM unnest(e.held_before) AS h
+) held
 JOIN entities s ON s.id = e.from_id
 JOIN entities o ON o.id = e.to_id
 WHERE e.from_id = ANY(%(ids)s) AND (%(relation)s::text IS NULL OR e.type = %(relation)s)
   AND e.tenant = %(tenant)s AND e.workspace = %(workspace)s AND e.namespace = %(namespace)s
   AND e.strength * e.standing >= %(least_strength)s
   AND (%(as_of)s::timestamptz IS NULL
-       OR (coalesce(e.valid_from, e.first_seen_at) <= %(as_of)s AND (e.valid_to IS NULL OR e.valid_to > %(as_of)s)))
+       OR (held.valid_from <= %(as_of)s AND (held.valid_to IS NULL OR held.valid_to > %(as_of)s)))
   AND EXISTS (SELECT FROM edge_evidence v LEFT JOIN notes n ON n.id = v.memory_id
               WHERE v.edge_id = e.id
                 AND (n.expires_at IS NULL OR n.expires_at > statement_timestamp())
                 AND (%(user_id)s::text IS NULL OR v.user_id IS NULL OR v.user_id = %(user_id)s))
-ORDER BY coalesce(e.valid_from, e.first_seen_at) DESC, e.id
+ORDER BY held.valid_from DESC, e.id
 LIMIT %(limit)s

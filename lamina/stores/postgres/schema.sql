@@ -220,6 +220,7 @@ CREATE TABLE public.edges (
     valid_to timestamp with time zone,
     replaced_by uuid,
     recorded_at timestamp with time zone DEFAULT now() NOT NULL,
+    held_before tstzmultirange DEFAULT '{}'::tstzmultirange NOT NULL,
     CONSTRAINT edges_confidence_check CHECK (((confidence >= (0)::double precision) AND (confidence <= (1)::double precision))),
     CONSTRAINT edges_standing_check CHECK (((standing >= (0)::double precision) AND (standing <= (1)::double precision))),
     CONSTRAINT edges_strength_check CHECK (((strength >= (0)::double precision) AND (strength <= (1)::double precision)))

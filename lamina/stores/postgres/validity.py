@@ -1,7 +1,7 @@
 """Keep the intervals in which edges hold."""
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -52,14 +52,21 @@ async def settle_edges(connection: Connection, subjects: Collection[UUID]) -> No
             "begins": [held.valid_from for held in decided.values()],
             "ends": [held.valid_to for held in decided.values()],
             "replacing": [held.replaced_by for held in decided.values()],
+            "before": [_multirange(held.before) for held in decided.values()],
         }
         await connection.execute(QUERIES["put_validities"], rows)
 
 
+def _multirange(intervals: Sequence[tuple[datetime, datetime]]) -> str:
+    """Return intervals as Postgres reads them; one that ends where it began is none."""
+    spans = (f"[{begin.isoformat()},{end.isoformat()})" for begin, end in intervals if begin < end)
+    return f"{{{','.join(spans)}}}"
+
+
 async def replace_edges(
     connection: Connection, scope: Scope, old: Collection[UUID], new: UUID, at: datetime
-) -> set[UUID]:
-    """Record that edges were replaced by another; return them.
+) -> dict[UUID, UUID]:
+    """Record that edges were replaced by another; return them with the entities that they start from.
 
     Args:
         connection: Inside the transaction that stored the new edge.
@@ -80,4 +87,4 @@ async def replace_edges(
     await lock_subjects(connection, set(subjects.values()))
     await connection.execute(QUERIES["replace_edges"], parameters)
     await settle_edges(connection, set(subjects.values()))
-    return set(subjects)
+    return subjects

@@ -22,12 +22,14 @@ WHERE e.from_id = ANY(%(ids)s)
 
 -- name: put_validities
 UPDATE edges e
-SET valid_from = told.valid_from, valid_to = told.valid_to, replaced_by = told.replaced_by
-FROM unnest(%(ids)s::uuid[], %(begins)s::timestamptz[], %(ends)s::timestamptz[], %(replacing)s::uuid[])
-     AS told (id, valid_from, valid_to, replaced_by)
+SET valid_from = told.valid_from, valid_to = told.valid_to, replaced_by = told.replaced_by,
+    held_before = told.held_before
+FROM unnest(%(ids)s::uuid[], %(begins)s::timestamptz[], %(ends)s::timestamptz[], %(replacing)s::uuid[],
+            %(before)s::text[]::tstzmultirange[])
+     AS told (id, valid_from, valid_to, replaced_by, held_before)
 WHERE e.id = told.id
-  AND (e.valid_from, e.valid_to, e.replaced_by)
-      IS DISTINCT FROM (told.valid_from, told.valid_to, told.replaced_by)
+  AND (e.valid_from, e.valid_to, e.replaced_by, e.held_before)
+      IS DISTINCT FROM (told.valid_from, told.valid_to, told.replaced_by, told.held_before)
 
 -- name: find_stated
 -- Those of these entities of which something is stated that can end.

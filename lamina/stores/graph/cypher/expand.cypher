@@ -20,4 +20,4 @@ CALL {
   ORDER BY r.strength DESC, m.id, r.kind
   LIMIT $fan_out
 }
-RETURN n.id, m.id, m.label, m.tier, r.kind, r.strength, startNode(r).id = n.id
+RETURN n.id, m.id, m.label, m.tier, r.kind, r.strength, startNode(r).id = n.id, r.held

@@ -4,4 +4,4 @@ MATCH (n:Node {id: link.source})
 MERGE (m:Node {id: link.target})
 MERGE (n)-[r:RELATES {kind: link.kind}]->(m)
 SET r.strength = link.strength, r.users = link.users, r.shared = link.shared, r.seen_at = link.seen_at,
-    r.round = $round
+    r.held = link.held, r.round = $round
