@@ -131,6 +131,7 @@ class ResultOut(Output):
     position: int | None = Field(description="Which of its passages it is, from 1.")
     workspace: str | None = Field(description="Where it comes from, if another workspace shares it.")
     namespace: str | None = Field(description="Its subdivision there, if that is not the default one.")
+    later: list[str] = Field(description="Facts that took the place of those that it states, with the day since when.")
     explain: dict[str, PlacementOut] | None = Field(None, description="Rank and figures per source, on request.")
 
     @classmethod

@@ -270,6 +270,8 @@ class Memory:
         workspace: Where it comes from, if another workspace shares it.
         namespace: Its namespace there, if that is not the default one.
         expires_at: From when on it is seen no more, in UTC; ``None`` means never.
+        later: The facts that took the place of those that it states, each with the day since when.
+        replaced_by: Ids of the memories that state these.
     """
 
     id: UUID
@@ -295,6 +297,15 @@ class Memory:
     workspace: str | None = None
     namespace: str | None = None
     expires_at: datetime | None = None
+    later: tuple[str, ...] = ()
+    replaced_by: tuple[UUID, ...] = ()
+
+    def __setstate__(self, state: Sequence[object]) -> None:
+        """Take over the fields that another process sent; one of an earlier release knows of no later facts."""
+        names = [field.name for field in fields(self)]
+        missing = [()] * (len(names) - len(state))
+        for name, value in zip(names, [*state, *missing], strict=False):
+            object.__setattr__(self, name, value)
 
 
 class Candidate(NamedTuple):

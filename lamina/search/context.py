@@ -103,6 +103,7 @@ class ContextSearch:
         (profile, no_profile), (facts, no_facts) = await asyncio.gather(
             self._profile(request.search.scope), self._facts(request.search, answer.hits)
         )
+        facts = _with_later(answer.hits, facts)
         extras = Extras(profile, request.suffix, facts, request.search.scope.agent or "", request.is_suffix_verified)
         return ContextAnswer(
             block=build_context(answer.hits, extras, budget_tokens=request.budget_tokens, form=request.form),
@@ -128,6 +129,12 @@ class ContextSearch:
         reading = self._hints.hints(request.scope, clean_filters(request.filters), ids)
         found, degraded = await read_or_degrade("hints", reading, self._deadline_s)
         return {id_: tuple(facts[: self._hint_neighbours]) for id_, facts in (found or {}).items()}, degraded
+
+
+def _with_later(hits: Sequence[FusedHit], facts: Mapping[UUID, Sequence[str]]) -> Mapping[UUID, Sequence[str]]:
+    """Return the facts next to memories, behind those that took the place of what a memory states."""
+    later = {hit.memory.id: [f"later: {fact}" for fact in hit.memory.later] for hit in hits if hit.memory.later}
+    return {**facts, **{id_: (*told, *facts.get(id_, ())) for id_, told in later.items()}}
 
 
 async def read_or_degrade(

@@ -44,6 +44,30 @@ async def test_a_fact_that_was_replaced_says_so_and_is_no_hint_any_more(applicat
     )
 
 
+async def test_a_message_that_states_what_was_replaced_says_what_came_later_and_stands_behind_it(
+    application: Application,
+) -> None:
+    client = application.client()
+    await say(client, "I live in Paris.", MAY)
+    await say(client, "I moved to Berlin.", JUNE)
+    await say(client, "Paris is where I live, as I said, I live in Paris", "2026-05-02T10:00:00Z")
+    await application.indexed()
+
+    body = {"query": "Where does Ann live, Paris?", "tiers": ["sessions", "notes"]}
+    found = (await client.post("/v1/search", json=body)).json()["results"]
+    before = (await client.post("/v1/search", json={**body, "as_of": "2026-05-20T00:00:00Z"})).json()["results"]
+    block = (await client.post("/v1/context", json={"query": "Where did Ann live in May?"})).json()["text"]
+
+    contents = [hit["content"] for hit in found]
+    berlin = next(place for place, text in enumerate(contents) if "Berlin" in text)
+    paris = next(place for place, text in enumerate(contents) if text.startswith("I live in Paris"))
+    assert berlin < paris
+    assert found[paris]["later"] == ["Ann moved_to Berlin (since 2026-06-01)"]
+    assert found[berlin]["later"] == []
+    assert all(hit["later"] == [] for hit in before)
+    assert "later: Ann moved_to Berlin (since 2026-06-01)" in block
+
+
 async def test_a_fact_of_an_earlier_time_that_is_told_late_replaces_nothing(application: Application) -> None:
     client = application.client()
     await say(client, "I live in Berlin.", JULY)
@@ -152,6 +176,35 @@ async def test_a_fact_that_is_not_there_cannot_be_replaced_and_nothing_is_writte
     assert (unknown.status_code, private.status_code, elsewhere.status_code) == (404, 404, 404)
     assert (to_come.status_code, "valid_from" in to_come.text) == (422, True)
     assert {name for name, _ in await held(client, "Orion")} == {"Latin", "Tea"}
+
+
+async def test_what_began_again_keeps_both_times(application: Application) -> None:
+    client = application.client()
+    for place, on in (("Paris", MAY), ("Berlin", JUNE), ("Paris", JULY)):
+        await state(client, "Mira", "lives_in", place, valid_from=on)
+
+    assert await held(client, "Mira") == [("Paris", None), ("Berlin", "2026-07-01"), ("Paris", "2026-06-01")]
+    assert await held(client, "Mira", as_of="2026-05-15T00:00:00Z") == [("Paris", "2026-06-01")]
+    assert await held(client, "Mira", as_of="2026-06-15T00:00:00Z") == [("Berlin", "2026-07-01")]
+
+
+@pytest.mark.parametrize(
+    ("as_of", "is_found"), [(None, False), ("2026-05-15T00:00:00Z", True), ("2026-06-15T00:00:00Z", False)]
+)
+async def test_nothing_is_reached_through_a_fact_that_held_no_longer(
+    application: Application, as_of: str | None, is_found: bool
+) -> None:
+    client = application.client()
+    await say(client, "The Zorblat festival of Quimper is loud.", "2026-04-01T10:00:00Z", name="Bob")
+    await state(client, "Mira", "lives_in", "Quimper", valid_from=MAY)
+    await state(client, "Mira", "lives_in", "Lorient", valid_from=JUNE)
+    await application.indexed()
+
+    reached = await client.post(
+        "/v1/graph/traverse", json={"names": ["Mira"], "depth": 2, **({"as_of": as_of} if as_of else {})}
+    )
+
+    assert ("Zorblat" in reached.text) is is_found, reached.text
 
 
 async def test_another_users_private_facts_are_not_listed(application: Application) -> None:

@@ -69,6 +69,21 @@ def test_a_question_as_of_a_moment_asks_of_the_state_at_that_moment() -> None:
     assert days_of(order_for_present(HITS, "Where did Ann live?", as_of=True, weights=LATE_WINS)) == [30, 20, 1]
 
 
+def test_what_is_known_to_be_replaced_stands_behind_what_replaced_it_alone() -> None:
+    replaced = replace(HITS[0], memory=replace(HITS[0].memory, replaced_by=(UUID(int=30),)))
+
+    ordered = order_for_present((replaced, *HITS[1:]), "Where does Ann live?", as_of=False, weights={"late": -1.0})
+
+    assert days_of(ordered) == [20, 30, 1]
+
+
+def test_two_statements_that_replaced_each_other_are_both_there() -> None:
+    one = replace(HITS[0], memory=replace(HITS[0].memory, replaced_by=(UUID(int=30),)))
+    other = replace(HITS[1], memory=replace(HITS[1].memory, replaced_by=(UUID(int=1),)))
+
+    assert days_of(order_for_present((one, other), "Where does Ann live?", as_of=False, weights=LATE_WINS)) == [30, 1]
+
+
 def test_documents_keep_their_places_and_hits_behind_the_tenth_too() -> None:
     passage = hit("Paris is a city", 99, tier=Tier.DOCUMENTS)
     many = (HITS[0], passage, *(hit("talk", day) for day in range(100, 112)))

@@ -97,9 +97,22 @@ def order_for_present(
     scores = weigh(signals, packaged_weights() if weights is None else weights)
     best = sorted(range(len(places)), key=lambda number: -scores[number])
     ordered = list(hits)
-    for place, number in zip(places, best, strict=True):
+    for place, number in zip(places, _replaced_last(best, [hits[place].memory for place in places]), strict=True):
         ordered[place] = replace(hits[places[number]], score=hits[place].score)
     return tuple(ordered)
+
+
+def _replaced_last(best: Sequence[int], memories: Sequence[Memory]) -> list[int]:
+    """Return the numbers in their order, each memory right behind those that are known to have replaced it."""
+    ordered: list[int] = []
+    waiting = list(best)
+    while waiting:
+        left = {memories[number].id for number in waiting}
+        free = (number for number in waiting if left.isdisjoint(memories[number].replaced_by))
+        chosen = next(free, waiting[0])
+        ordered.append(chosen)
+        waiting.remove(chosen)
+    return ordered
 
 
 def _is_said(memory: Memory) -> bool:

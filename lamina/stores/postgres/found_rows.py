@@ -1,16 +1,19 @@
 """The rows of the memories that leave with an answer, read together."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from lamina.core.queries import Candidate, Memory, RowRequest
+from lamina.core.queries import Candidate, Memory, Query, RowRequest
 from lamina.core.tiers import TIERS, Tier
 from lamina.stores.postgres.connection import Pool, read_tuples
 from lamina.stores.postgres.filters import apply_filters, query_parameters, union
+from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tier_rows import FoundRow, FoundStatement
 from lamina.stores.postgres.tiers import TIER_ROWS
 
+QUERIES = load_queries("found_rows.sql")
 _FOUND: Mapping[Tier, FoundStatement] = {
     TIERS[name].tier: rows.found for name, rows in TIER_ROWS.items() if rows.found is not None
 }
@@ -34,12 +37,16 @@ class FoundRows:
         """
         if not wanted:
             return {}
-        text, parameters = union(map(_part, wanted))
+        text, parameters = _with_later(*union(map(_part, wanted)), wanted[0].query)
         found = {(item.tier, item.id): item for request in wanted for item in request.found}
         memories = {}
-        for row in map(FoundRow._make, await read_tuples(self._pool, text, parameters, by_key=True)):
+        for columns in await read_tuples(self._pool, text, parameters, by_key=True):
+            row = FoundRow._make(columns[: len(FoundRow._fields)])
             key = Tier(row.tier), row.id
             memory = _memory(row, found[key])
+            # Another workspace shares its memories, not the facts that are drawn from others of it.
+            if memory.workspace is None and columns[-1] is not None:
+                memory = replace(memory, later=tuple(columns[-2]), replaced_by=tuple(columns[-1]))
             # A text that was shortened meanwhile may have lost what was found in it.
             if memory.content or not row.content:
                 memories[key] = memory
@@ -51,6 +58,13 @@ def _part(request: RowRequest) -> tuple[bytes, dict[str, Any]]:
     found = _FOUND[request.tier]
     text, filters = apply_filters(found.rows, request.query.filters, found.columns)
     return text, {**query_parameters(request.query), **filters, "ids": [item.id for item in request.found]}
+
+
+def _with_later(rows: bytes, parameters: dict[str, Any], query: Query) -> tuple[bytes, dict[str, Any]]:
+    """Return the statement over the rows with the facts that took the place of those that they state."""
+    columns = ", ".join(f'"{name}"' for name in FoundRow._fields).encode()
+    text = QUERIES["with_later"].replace(b"/*rows*/", rows).replace(b"/*columns*/", columns)
+    return text, {**parameters, "moment": query.filters.as_of}
 
 
 def _memory(row: FoundRow, found: Candidate) -> Memory:
