@@ -214,3 +214,26 @@ async def test_another_users_private_facts_are_not_listed(application: Applicati
 
     assert await held(client, "Orion", user="ann") == [("Tea", None)]
     assert (await client.get("/v1/facts", params={"subject": "Orion", "user": "bob"})).status_code == 404
+
+
+async def test_a_standing_instruction_is_in_every_block_of_its_user_until_it_is_revoked(
+    application: Application,
+) -> None:
+    client = application.client()
+    await say(client, "Please always answer in German.", MAY, user="ann")
+    await say(client, "Always answer in French.", MAY, user="bob")
+    await application.indexed()
+
+    async def block(user: str) -> str:
+        answer = await client.post("/v1/context", json={"query": "Which tea is best?", "user": user})
+        text: str = answer.json()["text"]
+        return text
+
+    assert "Please always answer in German." in await block("ann")
+    assert "German" not in await block("bob")
+    await say(client, "You can answer in English again.", JUNE, user="ann")
+    await application.indexed()
+    assert "instructions" not in await block("ann")
+    patch = {"user": "ann", "patch": {"instructions": ["Never use emojis."]}}
+    assert (await client.patch("/v1/profile", json=patch)).status_code == 200
+    assert "Never use emojis." in await block("ann")
