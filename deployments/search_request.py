@@ -1,6 +1,6 @@
 """Make a search of a request, the agent's memory profile and the settings."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,9 @@ from lamina.core.memory_profiles import EffectiveSearch, MemoryProfile, Purpose,
 from lamina.core.queries import SearchRequest
 from lamina.core.scope import Scope
 from lamina.core.tiers import SEARCHED_TIERS, Tier
+from lamina.errors import InvalidInput
 from lamina.policies.caching.answer_keys import RequestIdentity
+from lamina.policies.ranking.call_weights import searched_tiers
 from lamina.search.context import ContextRequest, read_or_degrade
 from lamina.search.query_embedding import query_of
 from lamina.wiring.stores import utc_now
@@ -85,13 +87,22 @@ def _search_request(
         limit=settled.limit,
         # A block has room for more memories than one source gives by default: all its ranks count.
         per_source=max(limits.per_source, settled.limit) if is_context else limits.per_source,
-        tiers=settled.tiers,
+        tiers=_tiers_that_count(settled.tiers, body),
         filters=filters,
         fusion=body.fusion,
         normalise=body.normalise,
         depth=body.depth,
         min_score=settled.min_score,
+        weights=body.weights,
+        relevance={str(name): number for name, number in body.relevance.items()},
     )
+
+
+def _tiers_that_count(tiers: Sequence[Tier], body: SearchIn) -> tuple[Tier, ...]:
+    left = searched_tiers(tiers, body.weights)
+    if not left:
+        raise InvalidInput("weights", "leave no source of the searched tiers a weight above 0")
+    return left
 
 
 async def _memory_profile(services: Services, scope: Scope) -> tuple[MemoryProfile | None, Mapping[str, str]]:

@@ -338,6 +338,26 @@ class WeightedSettings(_Section):
     )
 
 
+class HybridWeightsSettings(_Section):
+    """Shares of words and meaning in one index that ranks by both (Open Astra, Tiered Search)."""
+
+    keyword: float = Field(0.3, ge=0, description="Weight of words.")
+    vector: float = Field(0.7, ge=0, description="Weight of meaning.")
+
+    @model_validator(mode="after")
+    def _counted(self) -> Self:
+        if not self.keyword and not self.vector:
+            raise ValueError("keyword and vector are both 0; expected at least one above 0")
+        return self
+
+
+class HybridWeightsByTierSettings(_Section):
+    """The shares, index by index."""
+
+    notes: HybridWeightsSettings = HybridWeightsSettings()
+    documents: HybridWeightsSettings = HybridWeightsSettings()
+
+
 class CompositeSettings(_Section):
     """The composite relevance (Siestai, Composite scoring)."""
 
@@ -368,6 +388,7 @@ class SearchSettings(_Section):
         {"graph": 0.6, "procedures": 0.9, "documents": 0.9},
         description="Weight of the best place in a tier; 1 where none is given.",
     )
+    hybrid_weights: HybridWeightsByTierSettings = HybridWeightsByTierSettings()
     weights: WeightedSettings = WeightedSettings()
     composite: CompositeSettings = CompositeSettings()
     diversity_jaccard: float = Field(

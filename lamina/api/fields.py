@@ -45,6 +45,7 @@ Moment = Annotated[datetime, BeforeValidator(_refuse_no_date)]
 Flag = Annotated[bool, Field(strict=True)]
 Fraction = Annotated[float, Field(strict=True, ge=0, le=1)]
 Count = Annotated[int, Field(strict=True)]
+Weight = Annotated[float, Field(strict=True, ge=0, le=1000)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,18 +2,20 @@
 
 import json
 from datetime import datetime
-from typing import Any, Self
+from typing import Any, Literal, Self
 from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from lamina.api.fields import ABSENT, MAX_TIERS, Count, Flag, Fraction, Moment, Output, Question, Tags
+from lamina.api.fields import ABSENT, MAX_TIERS, Count, Flag, Fraction, Moment, Output, Question, Tags, Weight
 from lamina.api.scope import ScopeIn
 from lamina.core.filters import parse
 from lamina.core.memory_profiles import PREFERENCES, SearchPreferences
-from lamina.core.queries import MAX_DEPTH, MAX_LIMIT, Answer, Filters, FusedHit, FusionMethod, Normalisation
+from lamina.core.queries import MAX_DEPTH, MAX_LIMIT, Answer, Filters, FusedHit, FusionMethod, Normalisation, WeightName
 from lamina.core.tiers import TIERS, TierName
 from lamina.policies.ranking.context_block import BlockFormat, ContextBlock
+
+RelevanceName = Literal["similarity", "importance", "recency", "decay_per_day"]
 
 
 class SearchIn(ScopeIn):
@@ -46,13 +48,24 @@ class SearchIn(ScopeIn):
     fusion: FusionMethod = Field(
         FusionMethod.RRF,
         description=(
-            "rrf: by the ranks in all sources; weighted: by words, meaning and links; composite: by nearness, "
-            "importance and how lately it was used."
+            "rrf: by the ranks in all sources, tier by tier; plain_rrf: by the sum over all sources alike; "
+            "weighted: by words, meaning and links; composite: by nearness, importance and how lately it was used."
         ),
     )
     normalise: Normalisation = Field(
         Normalisation.MIN_MAX,
         description="How weighted scales: min_max between the worst and the best found, absolute not at all.",
+    )
+    weights: dict[WeightName, Weight] = Field(
+        default_factory=dict,
+        description=(
+            "Weights of keyword, vector, graph or single sources, in place of the configured ones; 0 leaves one out. "
+            'In rrf a weight divides the rank: 1 / (k + rank / weight). E.g. {"keyword": 1, "vector": 0}.'
+        ),
+    )
+    relevance: dict[RelevanceName, Weight] = Field(
+        default_factory=dict,
+        description="Numbers of the fusion composite, in place of the configured ones (search.composite).",
     )
     depth: Count = Field(
         ABSENT, ge=1, le=MAX_DEPTH, description="Steps the graph is followed. Default: search.graph_depth."

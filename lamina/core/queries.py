@@ -9,7 +9,7 @@ from uuid import UUID
 
 from lamina.core.memories import as_utc
 from lamina.core.scope import Scope
-from lamina.core.tiers import SEARCHED_TIERS, Source, Tier
+from lamina.core.tiers import SEARCHED_TIERS, Modality, Source, Tier
 from lamina.errors import InvalidInput
 from lamina.text.hygiene import MAX_QUERY_CHARS, clean_id, clean_text, composed
 from lamina.text.questions import find_question
@@ -130,8 +130,13 @@ class FusionMethod(StrEnum):
     """How the rankings of the sources become one."""
 
     RRF = "rrf"
+    PLAIN_RRF = "plain_rrf"
     WEIGHTED = "weighted"
     COMPOSITE = "composite"
+
+
+# Names to which a call gives weights: a way in which a memory is recognised, or one ranking.
+WeightName = Modality | Source
 
 
 class Normalisation(StrEnum):
@@ -157,6 +162,8 @@ class Query:
         depth: How many steps the graph is followed; the configured number if not given.
         late_metadata: Whether large metadata may stay out of the hits: asked by routers of a release before late rows.
         late_rows: Whether hits may be candidates, whose rows are read when the answer is made.
+        keyword_weight: Of words where one source ranks by words and meaning; its own if not given.
+        vector_weight: Of meaning there.
     """
 
     text: str
@@ -169,11 +176,13 @@ class Query:
     depth: int | None = None
     late_metadata: bool = False
     late_rows: bool = True
+    keyword_weight: float | None = None
+    vector_weight: float | None = None
 
     def __setstate__(self, state: Sequence[object]) -> None:
         """Take over the fields that another process sent; one of an earlier release reads nothing late."""
         names = [field.name for field in fields(self)]
-        missing = [False] * (len(names) - len(state))
+        missing = [False if name.startswith("late_") else None for name in names[len(state) :]]
         for name, value in zip(names, [*state, *missing], strict=False):
             object.__setattr__(self, name, value)
 
@@ -193,6 +202,8 @@ class SearchRequest:
         normalise: How the weighted fusion scales.
         depth: How many steps the graph is followed, 1 to 3; the configured number if not given.
         min_score: Hits with a lower fused score are left out, 0..1.
+        weights: Of words, meaning, links and single sources, at least 0; their own where none is given.
+        relevance: Numbers of the composite relevance by name; the configured ones where none is given.
     """
 
     text: str
@@ -205,6 +216,8 @@ class SearchRequest:
     normalise: Normalisation = Normalisation.MIN_MAX
     depth: int | None = None
     min_score: float = 0.0
+    weights: Mapping[WeightName, float] = field(default_factory=dict)
+    relevance: Mapping[str, float] = field(default_factory=dict)
 
     def query(self) -> Query:
         """Return the query for the sources, without its embedding and generation.
@@ -215,6 +228,8 @@ class SearchRequest:
         text = find_question(composed(clean_text(self.text, "query", limit=MAX_QUERY_CHARS)))
         if not 1 <= self.limit <= MAX_LIMIT:
             raise InvalidInput("limit", f"is {self.limit}; expected 1 to {MAX_LIMIT}")
+        if not self.relevance.get("similarity", 1.0):
+            raise InvalidInput("relevance.similarity", "is 0; expected a number above 0")
         return Query(
             text=text,
             words=tuple(question_words(text)),
@@ -222,6 +237,8 @@ class SearchRequest:
             limit=max(self.per_source, self.limit),
             filters=clean_filters(self.filters),
             depth=clean_depth(self.depth),
+            keyword_weight=self.weights.get(Modality.KEYWORD),
+            vector_weight=self.weights.get(Modality.VECTOR),
         )
 
 

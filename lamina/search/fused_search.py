@@ -176,6 +176,8 @@ class Search:
             depth=request.per_source,
             now=query.filters.as_of or self._clock(),
             has_vector=query.embedding is not None,
+            weights=request.weights,
+            relevance=request.relevance,
         )
         # Diversity comes last: a hit below the least score must not displace one above it.
         ranked = [hit for hit in fuse(rankings, options, self._policy) if hit.score >= request.min_score]

@@ -33,6 +33,7 @@ from lamina.policies.limits.concurrency import ConcurrencyLimit
 from lamina.policies.ranking.composite import CompositePolicy
 from lamina.policies.ranking.diversity import DiversityPolicy
 from lamina.policies.ranking.fusion import RankingPolicy
+from lamina.policies.ranking.scores import HybridWeights
 from lamina.policies.ranking.weighted import WeightedPolicy
 from lamina.projections.indexer import Indexer
 from lamina.search.admission import AdmittedSearch, SearchPlaces, SearchTiers
@@ -234,6 +235,10 @@ def ranking_policy(limits: SearchSettings) -> RankingPolicy:
             vector_floor=figures.vector_floor,
             full_figure=figures.full_figure,
             tier_weights=tier_weights,
+            hybrid={
+                Source.NOTES_HYBRID: HybridWeights(**limits.hybrid_weights.notes.model_dump()),
+                Source.DOCUMENTS: HybridWeights(**limits.hybrid_weights.documents.model_dump()),
+            },
         ),
         composite=CompositePolicy(
             **composite.model_dump(), min_similarity=limits.min_similarity, tier_weights=tier_weights

@@ -7,6 +7,7 @@ from typing import Any, assert_never
 from lamina.aio.probing import Probe
 from lamina.core.ports import AuditableProjection, Links, Reachable, Searcher
 from lamina.core.tiers import PROJECTIONS, ProjectionName, Source, TierName
+from lamina.policies.ranking.scores import HybridWeights
 from lamina.policies.ranking.second_stage import shipped_weights
 from lamina.projections.locations import location_of
 from lamina.projections.ownership import OwnedProjection, owned, owner_check
@@ -159,6 +160,7 @@ def build_notes(settings: Settings, pool: Pool, generation: Generation) -> Built
         NotesSearch(pool),
         min_similarity=limits.min_similarity,
         index_deadline_s=limits.source_deadline_s * INDEX_SHARE,
+        weights=HybridWeights(**limits.hybrid_weights.notes.model_dump()),
     )
     searcher = _sources(settings, pool, joint=together)
     return BuiltTier(searcher, {"notes": index, "cold": cold})
@@ -191,7 +193,14 @@ def build_procedures(settings: Settings, pool: Pool, generation: Generation) -> 
 def build_documents(settings: Settings, pool: Pool, generation: Generation) -> BuiltTier:
     """Build the tier of documents: their passages in a hybrid index."""
     index = build_hybrid_index(settings, "documents", generation)
-    hybrid = Hybrid(Source.DOCUMENTS, index.store, Documents(pool), min_similarity=settings.search.min_similarity)
+    limits = settings.search
+    hybrid = Hybrid(
+        Source.DOCUMENTS,
+        index.store,
+        Documents(pool),
+        min_similarity=limits.min_similarity,
+        weights=HybridWeights(**limits.hybrid_weights.documents.model_dump()),
+    )
     return BuiltTier(_sources(settings, pool, hybrid), {"documents": index})
 
 

@@ -85,7 +85,7 @@ async def test_a_question_about_the_pasted_text_itself_still_finds_by_that(seman
     assert answer.json()["results"][0]["content"] == told
 
 
-@pytest.mark.parametrize("fusion", ["rrf", "weighted", "composite"])
+@pytest.mark.parametrize("fusion", ["rrf", "plain_rrf", "weighted", "composite"])
 async def test_as_many_are_found_as_are_asked_for_where_so_many_fit(application: Application, fusion: str) -> None:
     client = application.client()
     await write_many(client, 600)

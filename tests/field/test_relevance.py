@@ -39,6 +39,7 @@ METHODS: tuple[dict[str, Any], ...] = (
     {"fusion": "weighted"},
     {"fusion": "weighted", "normalise": "absolute"},
     {"fusion": "composite"},
+    {"fusion": "plain_rrf"},
 )
 REPEATED = "the coffee machine on the second floor is broken again and someone has called the technician about it"
 Json = dict[str, Any]

@@ -407,6 +407,7 @@ async def test_each_call_chooses_its_fusion() -> None:
     scores = {method: [round(hit.score, 3) for hit in answer.hits] for method, answer in by_method.items()}
     assert scores == {
         FusionMethod.RRF: [1.0, 0.984],
+        FusionMethod.PLAIN_RRF: [1.0, 0.984],
         FusionMethod.WEIGHTED: [0.667, 0.0],
         FusionMethod.COMPOSITE: [0.85, 0.6],
     }

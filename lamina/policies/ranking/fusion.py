@@ -1,15 +1,16 @@
 """Fuse rankings by the method that a call asks for."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import assert_never
+from typing import Any, assert_never
 
-from lamina.core.queries import FusionMethod, Normalisation, RankedHit, Ranking
+from lamina.core.queries import FusionMethod, Normalisation, RankedHit, Ranking, WeightName
 from lamina.core.tiers import Source, Tier
+from lamina.policies.ranking.call_weights import modality_weights, own_weights, source_weights
 from lamina.policies.ranking.composite import CompositePolicy, fuse_by_composite
 from lamina.policies.ranking.diversity import DiversityPolicy
-from lamina.policies.ranking.reciprocal_rank import fuse_by_reciprocal_rank
+from lamina.policies.ranking.reciprocal_rank import fuse_by_plain_reciprocal_rank, fuse_by_reciprocal_rank
 from lamina.policies.ranking.weighted import WeightedPolicy, fuse_by_figures, fuse_by_min_max
 
 
@@ -48,6 +49,8 @@ class FusionOptions:
         depth: Ranks up to this one count in full in reciprocal rank fusion.
         now: The moment from which ages are counted, in UTC.
         has_vector: Whether the query had a vector.
+        weights: Of words, meaning, links and single sources, in place of the configured ones.
+        relevance: Numbers of the composite relevance by name, in place of the configured ones.
     """
 
     method: FusionMethod
@@ -55,10 +58,14 @@ class FusionOptions:
     depth: int
     now: datetime
     has_vector: bool
+    weights: Mapping[WeightName, float] = field(default_factory=dict)
+    relevance: Mapping[str, float] = field(default_factory=dict)
 
 
 def fuse(rankings: Mapping[Source, Ranking], options: FusionOptions, policy: RankingPolicy) -> tuple[RankedHit, ...]:
-    """Return every memory once, best first, scored 0..1."""
+    """Return every memory once, best first, scored 0..1; a source of weight 0 counts as one that was not asked."""
+    weights = source_weights(options.weights)
+    rankings = {source: ranking for source, ranking in rankings.items() if weights[source]}
     match options.method:
         case FusionMethod.RRF:
             return fuse_by_reciprocal_rank(
@@ -68,12 +75,18 @@ def fuse(rankings: Mapping[Source, Ranking], options: FusionOptions, policy: Ran
                 weights=policy.rrf_weights,
                 tier_weights=policy.tier_weights,
                 covered=policy.rrf_covered,
+                call_weights=weights,
             )
+        case FusionMethod.PLAIN_RRF:
+            return fuse_by_plain_reciprocal_rank(rankings, rrf_k=policy.rrf_k, weights=weights)
         case FusionMethod.WEIGHTED:
             is_absolute = options.normalise is Normalisation.ABSOLUTE
             weigh = fuse_by_figures if is_absolute else fuse_by_min_max
-            return weigh(rankings, policy.weighted, has_vector=options.has_vector)
+            weighted = policy.weighted.overridden(modality_weights(options.weights), own_weights(options.weights))
+            return weigh(rankings, weighted, has_vector=options.has_vector)
         case FusionMethod.COMPOSITE:
-            return fuse_by_composite(rankings, policy.composite, now=options.now, has_vector=options.has_vector)
+            given: dict[str, Any] = {**options.relevance}
+            composite = replace(policy.composite, **given)
+            return fuse_by_composite(rankings, composite, now=options.now, has_vector=options.has_vector)
         case _ as other:
             assert_never(other)

@@ -24,6 +24,7 @@ def fuse_by_reciprocal_rank(
     weights: Mapping[Source, float] | None = None,
     tier_weights: Mapping[Tier, float] | None = None,
     covered: Mapping[Source, frozenset[Source]] | None = None,
+    call_weights: Mapping[Source, float] | None = None,
 ) -> tuple[RankedHit, ...]:
     """Fuse rankings by the sum of reciprocal ranks, scaled to 0..1.
 
@@ -49,6 +50,7 @@ def fuse_by_reciprocal_rank(
         covered: Sources that count no more where a source answered that has ranked their hits already. All ranks of
             that one count in full: it is no list of one engine, whose depth says little. Its hits are ordered by rank,
             and show a lower score the less relevant it finds them, so that a threshold leaves them out.
+        call_weights: Weights of the call, above 0, 1 where none is given: a rank counts as that rank divided by it.
 
     Returns:
         Every memory once, best first, ties by tier and id. In a tier of weight 1, first in each
@@ -67,6 +69,7 @@ def fuse_by_reciprocal_rank(
         tuple(rankings.keys() - left_out),
         frozenset(covering),
         left_out,
+        call_weights or {},
     )
 
     def score(item: PlacedMemory) -> float:
@@ -76,6 +79,32 @@ def fuse_by_reciprocal_rank(
 
     ranked = best_first(place_memories(rankings), score)
     return _with_relevance(ranked, {source: rankings[source] for source in covering}) if covering else ranked
+
+
+def fuse_by_plain_reciprocal_rank(
+    rankings: Mapping[Source, Ranking], *, rrf_k: int, weights: Mapping[Source, float]
+) -> tuple[RankedHit, ...]:
+    """Fuse by Σ 1 / (k + rank / weight) over all sources alike, without tiers and confidence.
+
+    Scores are shares of the sum that the first rank in every source that answered has, so that 1 is the most.
+
+    Args:
+        rankings: Hits per source that answered, best first.
+        rrf_k: Rank offset.
+        weights: Weight of each source, above 0, 1 where none is given.
+
+    Source:
+        Open Astra, Tiered Search: RRF(d) = Σ 1 / (k + rank).
+    """
+
+    def part(source: Source, rank: int) -> float:
+        return 1 / (rrf_k + rank / weights.get(source, 1.0))
+
+    most = math.fsum(part(source, 1) for source in rankings)
+    return best_first(
+        place_memories(rankings),
+        lambda item: math.fsum(part(source, place.rank) for source, place in item.placements.items()) / most,
+    )
 
 
 def _with_relevance(ranked: Sequence[RankedHit], judging: Mapping[Source, Ranking]) -> tuple[RankedHit, ...]:
@@ -92,9 +121,9 @@ def _with_relevance(ranked: Sequence[RankedHit], judging: Mapping[Source, Rankin
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """A rank, the weight of its source, and whether it counts in full."""
+    """A rank as the call weighs it, the weight of its source, and whether it counts in full."""
 
-    rank: int
+    rank: float
     weight: float
     is_whole: bool
 
@@ -108,11 +137,13 @@ class _ReciprocalRank:
     answered: tuple[Source, ...]
     in_full: frozenset[Source]
     left_out: frozenset[Source]
+    call_weights: Mapping[Source, float]
 
     def score(self, item: PlacedMemory) -> float:
         """Score a memory by its ranks."""
         graph = item.placements.get(Source.GRAPH)
-        by_graph = self._sum([_Share(graph.rank, 1.0, graph.rank <= self.depth)], [1.0]) if graph else 0.0
+        weighed = graph.rank / self.call_weights.get(Source.GRAPH, 1.0) if graph else 0.0
+        by_graph = self._sum([_Share(weighed, 1.0, graph.rank <= self.depth)], [1.0]) if graph else 0.0
         of_graph = self.tier_weights.get(Tier.GRAPH, 1.0)
         if item.memory.tier is Tier.GRAPH:
             return of_graph * by_graph
@@ -136,7 +167,7 @@ class _ReciprocalRank:
     def _share(self, source: Source, item: PlacedMemory) -> _Share:
         rank = item.placements[source].rank
         is_whole = source in self.in_full or (rank <= self.depth and source not in self.left_out)
-        return _Share(rank, self._weight(source), is_whole)
+        return _Share(rank / self.call_weights.get(source, 1.0), self._weight(source), is_whole)
 
     def _sum(self, ranks: Sequence[_Share], possible: Sequence[float]) -> float:
         """Return the weighted sum in units of a first rank; ranks beyond the depth stay below every other."""

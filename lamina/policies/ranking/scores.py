@@ -1,14 +1,32 @@
 """Turn an engine's own figures into scores that mean the same everywhere: 0..1, higher is better."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from lamina.text.words import index_words
 
 Key = TypeVar("Key")
 
-KEYWORD_WEIGHT = 0.3
-VECTOR_WEIGHT = 0.7
+
+@dataclass(frozen=True, slots=True)
+class HybridWeights:
+    """The shares of words and meaning in a score of both; at least one is above 0.
+
+    Source:
+        Open Astra, Tiered Search: vector weight 0.7 against 0.3 for the keyword match.
+    """
+
+    keyword: float = 0.3
+    vector: float = 0.7
+
+    def overridden(self, keyword: float | None, vector: float | None) -> "HybridWeights":
+        """Return the weights with those that a call gave; both 0 leave them as they are."""
+        changed = HybridWeights(self.keyword if keyword is None else keyword, self.vector if vector is None else vector)
+        return changed if changed.keyword or changed.vector else self
+
+
+HYBRID = HybridWeights()
 
 
 def similarity_score(similarity: float) -> float:
@@ -43,22 +61,20 @@ def keyword_scores(raw: Mapping[Key, float], texts: Mapping[Key, str], query_wor
     return {key: reach * max(0.0, value) / raw[best] for key, value in raw.items()}
 
 
-def hybrid_score(keyword: float, similarity: float | None) -> float:
-    """Return 0.3 keyword + 0.7 vector; the keyword score alone where there is no vector.
-
-    Source:
-        Open Astra, Tiered Search: vector weight 0.7 against 0.3 for the keyword match.
-    """
+def hybrid_score(keyword: float, similarity: float | None, weights: HybridWeights = HYBRID) -> float:
+    """Return the weighted mean of both scores; where there is no vector, that of words alone if words count."""
     if similarity is None:
-        return keyword
-    return KEYWORD_WEIGHT * keyword + VECTOR_WEIGHT * similarity_score(similarity)
+        return keyword if weights.keyword else 0.0
+    by_both = weights.keyword * keyword + weights.vector * similarity_score(similarity)
+    return by_both / (weights.keyword + weights.vector)
 
 
-def keyword_part(score: float, similarity: float | None) -> float:
-    """Return the keyword score that :func:`hybrid_score` made a score from, 0..1."""
-    if similarity is None:
-        return score
-    return min(1.0, max(0.0, (score - VECTOR_WEIGHT * similarity_score(similarity)) / KEYWORD_WEIGHT))
+def keyword_part(score: float, similarity: float | None, weights: HybridWeights = HYBRID) -> float:
+    """Return the keyword score that :func:`hybrid_score` made a score from, 0..1; 0 where words did not count."""
+    if similarity is None or not weights.keyword:
+        return score if similarity is None else 0.0
+    whole = score * (weights.keyword + weights.vector)
+    return min(1.0, max(0.0, (whole - weights.vector * similarity_score(similarity)) / weights.keyword))
 
 
 def widening(limit: int) -> Iterator[int]:

@@ -3,12 +3,12 @@
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from lamina.core.queries import Placement, RankedHit, Ranking
 from lamina.core.tiers import SOURCES, Modality, Source, Tier
 from lamina.policies.ranking.placements import PlacedMemory, best_first, home_sources, place_memories, raised_by_graph
-from lamina.policies.ranking.scores import keyword_part, similarity_score
+from lamina.policies.ranking.scores import HYBRID, HybridWeights, keyword_part, similarity_score
 
 # A cosine is comparable across sources and paths come from one; words count by each index's own statistics.
 _Group = tuple[Modality, Source | None]
@@ -24,12 +24,22 @@ class WeightedPolicy:
         vector_floor: A lower cosine counts as none.
         full_figure: A figure from which on the best of a ranking may count as 1, 0..1.
         tier_weights: What the best place in a tier is worth, 1 where none is given.
+        hybrid: Shares of words and meaning in the scores of a source of both, the default ones where none is given.
+        sources: Factor of a source's figures, 1 where none is given.
     """
 
     weights: Mapping[Modality, float]
     vector_floor: float
     full_figure: float
     tier_weights: Mapping[Tier, float]
+    hybrid: Mapping[Source, HybridWeights] = field(default_factory=dict)
+    sources: Mapping[Source, float] = field(default_factory=dict)
+
+    def overridden(self, by_modality: Mapping[Modality, float], by_source: Mapping[Source, float]) -> "WeightedPolicy":
+        """Return the policy with the weights that a call gave."""
+        given = by_modality.get(Modality.KEYWORD), by_modality.get(Modality.VECTOR)
+        shares = {source: self.hybrid.get(source, HYBRID).overridden(*given) for source in SOURCES}
+        return replace(self, weights={**self.weights, **by_modality}, hybrid=shares, sources=by_source)
 
 
 def fuse_by_min_max(
@@ -53,7 +63,7 @@ def fuse_by_min_max(
     found = place_memories(rankings)
     scales = {
         group: _between(values, policy.vector_floor if group[0] is Modality.VECTOR else 0.0, policy.full_figure)
-        for group, values in _by_group(found).items()
+        for group, values in _by_group(found, policy.hybrid).items()
     }
     return _fused(found, rankings, policy, scales.__getitem__, has_vector=has_vector)
 
@@ -84,7 +94,7 @@ def _fused(
     has_vector: bool,
 ) -> tuple[RankedHit, ...]:
     def score(item: PlacedMemory) -> float:
-        scaled = _best_of_each(item, scale_of)
+        scaled = _best_of_each(item, policy, scale_of)
         # Taken out: for a memory of another tier a path is a bonus, and a missing one no reason to count less.
         by_graph = scaled.pop(Modality.GRAPH, 0.0)
         of_graph = policy.tier_weights.get(Tier.GRAPH, 1.0)
@@ -109,16 +119,16 @@ def _modalities(item: PlacedMemory, answered: Collection[Source], *, has_vector:
     return possible if has_vector else possible - {Modality.VECTOR}
 
 
-def _figures(item: PlacedMemory) -> Iterator[tuple[_Group, float]]:
+def _figures(item: PlacedMemory, hybrid: Mapping[Source, HybridWeights]) -> Iterator[tuple[Source, _Group, float]]:
     """Yield each source's figures of the memory, 0..1 before any scaling."""
     for source, place in item.placements.items():
         cosine = place.raw.get("cosine")
         if cosine is not None:
-            yield (Modality.VECTOR, None), similarity_score(cosine)
+            yield source, (Modality.VECTOR, None), similarity_score(cosine)
         if source is Source.GRAPH:
-            yield (Modality.GRAPH, None), place.raw.get("path", place.score)
+            yield source, (Modality.GRAPH, None), place.raw.get("path", place.score)
         elif _is_by_words(source, place):
-            yield (Modality.KEYWORD, source), keyword_part(place.score, cosine)
+            yield source, (Modality.KEYWORD, source), keyword_part(place.score, cosine, hybrid.get(source, HYBRID))
 
 
 def _is_by_words(source: Source, place: Placement) -> bool:
@@ -127,18 +137,21 @@ def _is_by_words(source: Source, place: Placement) -> bool:
     return "bm25" in place.raw or "ts_rank_cd" in place.raw or "cosine" not in place.raw
 
 
-def _by_group(found: Sequence[PlacedMemory]) -> dict[_Group, list[float]]:
+def _by_group(found: Sequence[PlacedMemory], hybrid: Mapping[Source, HybridWeights]) -> dict[_Group, list[float]]:
     groups: defaultdict[_Group, list[float]] = defaultdict(list)
     for item in found:
-        for group, figure in _figures(item):
+        for _, group, figure in _figures(item, hybrid):
             groups[group].append(figure)
     return groups
 
 
-def _best_of_each(item: PlacedMemory, scale_of: Callable[[_Group], _Scale]) -> dict[Modality, float]:
+def _best_of_each(
+    item: PlacedMemory, policy: WeightedPolicy, scale_of: Callable[[_Group], _Scale]
+) -> dict[Modality, float]:
     best: dict[Modality, float] = {}
-    for group, figure in _figures(item):
-        best[group[0]] = max(best.get(group[0], 0.0), scale_of(group)(figure))
+    for source, group, figure in _figures(item, policy.hybrid):
+        counted = policy.sources.get(source, 1.0) * scale_of(group)(figure)
+        best[group[0]] = max(best.get(group[0], 0.0), counted)
     return best
 
 

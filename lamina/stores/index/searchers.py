@@ -8,7 +8,7 @@ from lamina.aio.deadline import time_limit
 from lamina.core.queries import Failure, Hit, Place, Query, Ranking, best_hits
 from lamina.core.tiers import TIERS, Source
 from lamina.errors import describe_error
-from lamina.policies.ranking.scores import hybrid_score, keyword_scores, similarity_score
+from lamina.policies.ranking.scores import HYBRID, HybridWeights, hybrid_score, keyword_scores, similarity_score
 from lamina.stores.index.ports import (
     ChunkHit,
     HybridIndex,
@@ -34,18 +34,28 @@ class Hybrid:
         index: Their index.
         lookup: Reads the memories of the chunks.
         min_similarity: One that shares no word is a hit only from this cosine on.
+        weights: Of words and meaning.
     """
 
-    def __init__(self, source: Source, index: HybridIndex, lookup: Lookup, *, min_similarity: float) -> None:
+    def __init__(
+        self,
+        source: Source,
+        index: HybridIndex,
+        lookup: Lookup,
+        *,
+        min_similarity: float,
+        weights: HybridWeights = HYBRID,
+    ) -> None:
         self.source = source
         self._index = index
         self._lookup = lookup
         self._min_similarity = min_similarity
+        self._weights = weights
 
     async def search(self, query: Query) -> Ranking:
-        """Return memories by 0.3 keyword + 0.7 cosine of their best chunk."""
+        """Return memories by the weighted mean of the words and the cosine of their best chunk."""
         found = _near_or_by_words(*await self._index.by_both(query), self._min_similarity)
-        return _rank(query, await self._lookup.fetch(query, _best_words_first(found)), found)
+        return _rank(query, await self._lookup.fetch(query, _best_words_first(found)), found, self._weights)
 
 
 class SessionsTogether:
@@ -71,7 +81,7 @@ class SessionsTogether:
         by_words = await _in_time(self._index.by_words(query), self._index_deadline_s)
         found = {} if isinstance(by_words, Failure) else {item.place: item for item in by_words}
         visible, nearest = await self._reader.find(query, _best_words_first(found))
-        words = by_words if isinstance(by_words, Failure) else _rank(query, visible, found)
+        words = by_words if isinstance(by_words, Failure) else _rank(query, visible, found, HYBRID)
         return {Source.SESSION_VECTORS: nearest, Source.SESSION_WORDS: words}
 
 
@@ -84,6 +94,7 @@ class NotesTogether:
         reader: Reads the notes of the chunks, and those that have all words of a query.
         min_similarity: A note that shares no word is a hit only from this cosine on.
         index_deadline_s: Seconds after which an index counts as failed; the others answer without it.
+        weights: Of words and meaning in the index of warm notes.
     """
 
     sources = tuple(TIERS["notes"].sources)
@@ -96,12 +107,14 @@ class NotesTogether:
         *,
         min_similarity: float,
         index_deadline_s: float,
+        weights: HybridWeights = HYBRID,
     ) -> None:
         self._index = index
         self._cold = cold
         self._reader = reader
         self._min_similarity = min_similarity
         self._index_deadline_s = index_deadline_s
+        self._weights = weights
 
     async def search(self, query: Query) -> Mapping[Source, Ranking | Failure]:
         """Return the ranking of each source."""
@@ -113,7 +126,7 @@ class NotesTogether:
         near = {} if isinstance(by_vector, Failure) else _near_or_by_words((), by_vector, self._min_similarity)
         warm, cold, literal = await self._reader.find(query, _best_words_first(found), list(near))
         outcomes = (
-            by_both if isinstance(by_both, Failure) else _rank(query, warm, found),
+            by_both if isinstance(by_both, Failure) else _rank(query, warm, found, self._weights),
             literal,
             by_vector if isinstance(by_vector, Failure) else _rank_by_vector(query, cold, near),
         )
@@ -147,7 +160,8 @@ def _best_words_first(found: Mapping[Place, ChunkHit]) -> list[Place]:
     return sorted(found, key=lambda place: -(found[place].bm25 or 0.0))
 
 
-def _rank(query: Query, visible: Visible, found: Mapping[Place, ChunkHit]) -> Ranking:
+def _rank(query: Query, visible: Visible, found: Mapping[Place, ChunkHit], configured: HybridWeights) -> Ranking:
+    weights = configured.overridden(query.keyword_weight, query.vector_weight)
     places = [place for place in _best_words_first(found) if place in visible.memories]
     bm25 = {place: figure for place in places if (figure := found[place].bm25) is not None}
     keyword = keyword_scores(bm25, dict.fromkeys(places[:1], visible.first_text), query.words)
@@ -155,5 +169,8 @@ def _rank(query: Query, visible: Visible, found: Mapping[Place, ChunkHit]) -> Ra
     for place in places:
         cosine = found[place].cosine
         raw = {name: figure for name, figure in (("bm25", bm25.get(place)), ("cosine", cosine)) if figure is not None}
-        hits.append(Hit(visible.memories[place], hybrid_score(keyword.get(place, 0.0), cosine), raw))
+        score = hybrid_score(keyword.get(place, 0.0), cosine, weights)
+        # What only a part of weight 0 found is no hit.
+        if score > 0 or (weights.keyword and weights.vector):
+            hits.append(Hit(visible.memories[place], score, raw))
     return best_hits(hits, query.limit)
