@@ -13,6 +13,7 @@ from ray.actor import ActorHandle
 
 from actors.directory import actor_options, retire
 from actors.instruments import process_meter, watch
+from lamina.aio.cancelling import cancel_all
 from lamina.core.areas import Area
 from lamina.core.metrics import JOB_ORDERS, CallOutcome
 from lamina.core.runs import BY_SCHEDULE, JobName, Order, Run
@@ -63,9 +64,8 @@ class Scheduler:
 
     async def close(self) -> None:
         """End; runs that were started go on without it."""
-        for task in (self._following, *self._started.values()):
-            task.cancel()
-        await asyncio.gather(self._following, *self._started.values(), return_exceptions=True)
+        await cancel_all([self._following])  # Then it starts no run any more.
+        await cancel_all(self._started.values())
         await self._pool.close()
 
     async def _follow(self) -> None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from cachetools import LRUCache
 
+from lamina.aio.cancelling import cancel_all
 from lamina.core.principals import Principal
 from lamina.core.quotas import STORED, TENANT, WINDOWS_S, Limits, Resource, Spending
 from lamina.errors import LaminaError, LimitReached
@@ -151,10 +152,8 @@ class QuotaDesk:
 
     async def close(self) -> None:
         """End the tasks under way."""
-        tasks = [task for task in (self._reading, self._taking, *self._counting.values()) if task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        under_way = (self._reading, self._taking, *self._counting.values())
+        await cancel_all([task for task in under_way if task is not None])
 
     async def _know(self) -> None:
         """Have the quotas read every few seconds; only before the first request they are waited for."""

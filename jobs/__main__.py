@@ -15,6 +15,7 @@ import typer
 from rich.markup import escape
 
 from jobs.cluster import on_cluster
+from lamina.aio.cancelling import cancel_all
 from lamina.cli.common import ConfigOption, DataDirOption, guarded, server_of, settings_of
 from lamina.cli.console import console
 from lamina.cli.jobs import (
@@ -135,8 +136,7 @@ async def _run_to_end(settings: Settings, order: Order) -> Run:
     try:
         return await work
     finally:
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
+        await cancel_all([watching])
 
 
 async def _show_progress(settings: Settings, begun: "asyncio.Future[Run]") -> None:

@@ -5,6 +5,8 @@ from collections.abc import Callable, Coroutine, Hashable
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from lamina.aio.cancelling import cancel_all
+
 Name = TypeVar("Name", bound=Hashable)
 Result = TypeVar("Result")
 
@@ -49,9 +51,7 @@ class SingleFlight(Generic[Name, Result]):
         """Wait so many seconds for the running tasks, then cancel the rest."""
         if self._running:
             _, late = await asyncio.wait(self._running, timeout=within_s)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
+            await cancel_all(late)
 
     def _running_task(self, name: Name) -> asyncio.Task[Result] | None:
         task = self._joinable.get(name)

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from lamina.aio.cancelling import cancel_all
 from lamina.core.erasures import Erasure, ErasureState, Remnant, hash_user, receipt_fields
 from lamina.core.ports import Clock
 from lamina.core.tiers import ProjectionName
@@ -145,10 +146,7 @@ class Erasures:
 
     async def close(self) -> None:
         """Stop; the next process goes on."""
-        tasks = [*self._passes, *([] if self._working is None else [self._working])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_all([*self._passes, *([] if self._working is None else [self._working])])
 
     async def work(self) -> None:
         """Bring all open erasures as far as they go, unless another process is at it.

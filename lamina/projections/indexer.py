@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 from psycopg_pool import AsyncConnectionPool
 
+from lamina.aio.cancelling import cancel_all
 from lamina.core.ports import Projection, Rebuildable
 from lamina.core.tiers import PROJECTIONS, ProjectionName
 from lamina.stores.postgres.builds import Builds, order_outdated
@@ -26,7 +27,6 @@ GATHER_S = 0.03
 LONGEST_PAUSE_S = 5.0
 # Their sequence numbers are a parameter of every query for further rows, and a crash repeats them.
 MAX_UNFLUSHED = 4096
-CANCEL_STEP_S = 1.0
 LOOK_S = 1.0
 GIVE_UP_EVERY_S = 3600.0
 # Projections of whose rows a part is taken at once, though more wait.
@@ -138,7 +138,7 @@ class Indexer:
         try:
             await self._wake_when_notified(connection)
         finally:
-            await _cancel(tasks)
+            await cancel_all(tasks)
 
     async def _wake_when_notified(self, connection: Connection) -> None:
         while True:
@@ -321,11 +321,3 @@ class Follower:
             await self._projection.switch(build)
         await self._builds.finish(self._name, build)
         self._beside = None
-
-
-async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Cancel tasks until they have ended: one that swallows a cancellation must not hold up the others' successors."""
-    while pending := [task for task in tasks if not task.done()]:
-        for task in pending:
-            task.cancel()
-        await asyncio.wait(pending, timeout=CANCEL_STEP_S)

@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from actors.cache import CacheShardActor
 from deployments.api import build_api
 from deployments.services import ServiceParts, Services, build_services
+from lamina.aio.cancelling import cancel_all
 from lamina.aio.probing import states_of
 from lamina.core.metrics import UNMEASURED, Meter
 from lamina.core.ports import CacheShard, Embedder, Model, ModelReport
@@ -170,9 +171,7 @@ async def running(
     try:
         yield application
     finally:
-        if following is not None:
-            following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
+        await cancel_all([] if following is None else [following])
         await application.close_clients()
         await services.close()
         await pool.close()
