@@ -155,8 +155,9 @@ async def test_searches_during_a_switch_find_the_old_or_the_new(store: FalkorDBG
             found.append(await ends(store))
 
     searching = [asyncio.create_task(search()) for _ in range(4)]
-    await asyncio.sleep(0.1)
+    while not found:  # noqa: ASYNC110 - searches come to it by themselves
+        await asyncio.sleep(0.01)
     await store.switch(1)
-    await asyncio.wait_for(asyncio.gather(*searching), 5)
+    await asyncio.wait_for(asyncio.gather(*searching), 60)
 
     assert {tuple(one) for one in found} == {(OLD,), (NEW,)}

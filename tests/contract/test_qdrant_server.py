@@ -109,7 +109,7 @@ async def test_a_server_that_says_nothing_is_given_up_in_time(by_grpc: bool) -> 
             await index.by_both(asked("green tea"))
 
         await index.close()
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 30
 
 
 @pytest.mark.parametrize("status", [401, 403])

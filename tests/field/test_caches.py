@@ -226,7 +226,9 @@ class Broken:
 @pytest.mark.parametrize("hangs", [False, True])
 async def test_a_shard_that_fails_makes_nothing_fail(database: str, tmp_path: Path, *, hangs: bool) -> None:
     async with AsyncExitStack() as stack:
-        replicas = await replicas_over(Broken(hangs=hangs), database, tmp_path, stack, front={"enabled": False})
+        replicas = await replicas_over(
+            Broken(hangs=hangs), database, tmp_path, stack, front={"enabled": False}, deadline_s=0.2
+        )
         client = replicas.one.client(replicas.one.new_key("acme", KeyRole.ADMIN))
         id_ = await added(client, "the key hangs behind the barometer")
         await replicas.settled()

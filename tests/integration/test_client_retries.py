@@ -90,7 +90,7 @@ def test_a_write_is_sent_once_the_proxy_listens_again() -> None:
     writing.start()
     time.sleep(0.3)
     with proxy(OURS, port=port) as server:
-        writing.join(20)
+        writing.join(60)
 
     assert stored == [{"id": "1"}]
     assert server.asked == 1

@@ -77,7 +77,7 @@ async def started(
 ) -> "asyncio.Task[Result]":
     """Start what must wait for another transaction; return when it does, or when it did not need to."""
     task = asyncio.create_task(act)
-    async with asyncio.timeout(10), pool.connection() as watching:
+    async with asyncio.timeout(60), pool.connection() as watching:
         while not task.done():
             cursor = await watching.execute(
                 "SELECT cardinality(pg_blocking_pids(%s)) > 0 AS waits", (waiting.info.backend_pid,)

@@ -86,7 +86,7 @@ async def test_a_worker_that_was_left_behind_changes_nothing_for_a_run_that_is_o
     await undo_run(application, await runs.get(run_id))
 
     job = RowJob(application.pool, DECAY, page_rows=10)
-    await asyncio.wait_for(Worker(application.pool, job, job_limits(application.settings, "decay")).work(run, 0), 20)
+    await asyncio.wait_for(Worker(application.pool, job, job_limits(application.settings, "decay")).work(run, 0), 60)
 
     assert await weight_of(application, id_) == 1
     assert (await runs.get(run_id)).state is RunState.UNDONE
@@ -165,10 +165,10 @@ async def test_no_writer_waits_for_a_page(application: Application) -> None:
     job = Teaching(application.pool, DECAY, page_rows=10)
     order = Order("decay", Area(application.tenant), in_days(12))
     running = asyncio.create_task(driver_of(application, "decay", job).start(order))
-    await asyncio.wait_for(job.is_held.wait(), 20)
+    await asyncio.wait_for(job.is_held.wait(), 60)
 
     body = {"content": "written meanwhile", "workspace": "w"}
-    written = await asyncio.wait_for(application.client().post("/v1/notes", json=body), 20)
+    written = await asyncio.wait_for(application.client().post("/v1/notes", json=body), 60)
     job.may_end.set()
     run = await running
 

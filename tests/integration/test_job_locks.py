@@ -58,7 +58,7 @@ async def held_run(app: Application, area: Area, name: JobName = "sweep") -> Asy
     driver = driver_of(app, name, Watched(job_of(app, name), before_deciding=halt))
     task = asyncio.create_task(driver.start(Order(name, area, in_days(8))))
     try:
-        await asyncio.wait_for(halt.reached.wait(), 30)
+        await asyncio.wait_for(halt.reached.wait(), 60)
         yield task
     finally:
         halt.passed.set()
@@ -179,7 +179,7 @@ async def test_a_run_whose_driver_died_is_gone_on_with_by_the_next_start(filled:
     halt = Halt()
     driver = driver_of(filled, "sweep", Watched(job_of(filled, "sweep"), before_acting=halt))
     dying = asyncio.create_task(driver.start(Order("sweep", Area(filled.tenant), in_days(8))))
-    await asyncio.wait_for(halt.reached.wait(), 30)
+    await asyncio.wait_for(halt.reached.wait(), 60)
     dying.cancel()
     with suppress(asyncio.CancelledError):
         await dying
@@ -211,7 +211,7 @@ async def test_a_worker_that_is_overtaken_within_a_page_changes_nothing_of_it(fi
     late = Watched(job_of(filled, "sweep"), before_deciding=halt)
 
     working = asyncio.create_task(worker_of(filled, late).work(run, 0))
-    await asyncio.wait_for(halt.reached.wait(), 30)
+    await asyncio.wait_for(halt.reached.wait(), 60)
     await worker_of(filled, job_of(filled, "sweep")).work(run, 0)
     ended = await JobRuns(filled.pool).get(run.id)
     halt.passed.set()

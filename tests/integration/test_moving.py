@@ -125,7 +125,7 @@ async def configurations(
 
     def embedded(folder: str) -> Settings:
         graph = FalkorDBServerSettings(url=falkordb.url)
-        return settings_for(database, tmp_path / folder, graph=graph, search={"source_deadline_s": 20})
+        return settings_for(database, tmp_path / folder, graph=graph)
 
     # FalkorDB speaks Bolt, but with small messages, its own schema, and to one connection after the other only once.
     monkeypatch.setattr("lamina.stores.graph.neo4j.neo4j_graph", _by_bolt)

@@ -287,7 +287,7 @@ async def test_a_note_whose_hit_is_not_yet_committed_when_it_is_changed_stays_wa
 
 async def is_waiting(holder: psycopg.AsyncConnection[Any]) -> None:
     """Return once somebody waits for what this connection has locked."""
-    for _ in range(200):
+    for _ in range(1200):
         cursor = await holder.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))"
         )
@@ -453,7 +453,7 @@ async def test_a_delete_that_the_cold_index_refuses_is_tried_again(
             await app.client().delete(f"/v1/notes/{id_}")
             await asyncio.sleep(0.2)
             refused = (await app.services.reads.outbox.lag())["cold"].pending, await found_by(app)
-        for _ in range(200):
+        for _ in range(1200):
             if index.count(Scope(app.tenant)) == 0:
                 break
             await asyncio.sleep(0.05)

@@ -16,7 +16,7 @@ from lamina.stores.postgres.connection import (
 )
 
 NOBODY = "postgresql://nobody@127.0.0.1:1/nowhere"
-PATIENCE_S = 2.5
+PATIENCE_S = 5.0
 
 
 def pool_of(url: str, *, max_size: int = 2, timeout_s: float = PATIENCE_S) -> Pool:
@@ -42,8 +42,8 @@ async def test_once_a_server_is_known_to_be_away_nobody_waits_long_for_it() -> N
     await pool.close()
 
     assert first_s > PATIENCE_S * 0.9
-    assert then_s < 1.5
-    assert transaction_s < 1.5
+    assert then_s < PATIENCE_S * 0.8
+    assert transaction_s < PATIENCE_S * 0.8
 
 
 async def test_a_pool_whose_connections_are_all_in_use_is_waited_for_as_long_as_it_is_set_to_be(database: str) -> None:

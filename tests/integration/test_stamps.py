@@ -141,7 +141,7 @@ async def test_scopes_that_are_asked_for_together_get_their_own_stamps(pool: Poo
 
 async def test_connections_that_hang_are_given_up(database: str, tmp_path: Path) -> None:
     pool = new_pool(database, PoolSettings(min_size=0, max_size=2, timeout_s=1))
-    stamps = Stamps(pool, PROJECTIONS, deadline_s=0.2)
+    stamps = Stamps(pool, PROJECTIONS, deadline_s=1)
     await stamps.read(HERE)
     with psycopg.connect(database) as blocker:
         blocker.execute("LOCK TABLE epochs IN ACCESS EXCLUSIVE MODE")

@@ -238,7 +238,7 @@ async def test_an_erasure_waits_for_a_store_that_is_away_and_another_replica_end
         again = await admin.delete("/v1/users", params={"user": ANN})
         graph.start()
         async with another_router(app, {}) as other:
-            for _ in range(20):
+            for _ in range(300):
                 await other.services.erasures.work()
                 ended = (await admin.get(answer.headers["Location"])).json()
                 if ended["complete"]:
@@ -266,7 +266,7 @@ async def test_an_erasure_that_is_asked_for_many_times_at_once_erases_once_and_e
         )
         assert {answer.status_code for answer in answers} <= {200, 202}, [answer.text for answer in answers]
         listed = (await admins[0].get("/v1/erasures")).json()["erasures"]
-        for _ in range(100):
+        for _ in range(300):
             await app.services.erasures.work()
             listed = (await admins[0].get("/v1/erasures")).json()["erasures"]
             if all(erasure["complete"] for erasure in listed):

@@ -47,8 +47,8 @@ LIMITS = FrontDoorSettings(
     wrong_keys_per_minute=5,
 )
 # Of the others, while somebody misbehaves: a busy machine takes some of it.
-BOUND_S = 1.5
-ENDED_WITHIN_S = 8.0
+BOUND_S = 6.0
+ENDED_WITHIN_S = 20.0
 ATTACKERS = [f"127.0.1.{number}" for number in range(1, 5)]
 MIB = 1024 * 1024
 TEN_GB = 10 * 1000**3
@@ -210,7 +210,7 @@ async def test_a_body_that_is_too_large_is_refused_by_its_length_alone(door: Doo
     status, seconds = await asked(door.port, door.head(Content_Length=str(TEN_GB)))
 
     assert status == 413
-    assert seconds < LIMITS.body_s
+    assert seconds < BOUND_S
 
 
 async def _in_parts(size_bytes: int) -> AsyncIterator[bytes]:
@@ -245,7 +245,7 @@ async def test_a_client_that_stops_within_a_body_that_is_too_large_has_its_answe
         rest = await asyncio.wait_for(reader.read(), ENDED_WITHIN_S)
 
     assert status_of(answer) == 413
-    assert seconds < LIMITS.body_s
+    assert seconds < BOUND_S
     assert rest == b""
 
 
@@ -257,7 +257,7 @@ async def test_no_body_is_waited_for_where_no_key_is_needed(door: Door, path: st
 
     assert (large, chunked) == (413, 413)
     assert small in {200, 404}
-    assert max(large_s, small_s, chunked_s) < LIMITS.body_s
+    assert max(large_s, small_s, chunked_s) < BOUND_S
 
 
 @pytest.mark.parametrize("path", ["/v1/notes", "/v1/documents/upload", "/v1/search", "/v1/turns"])
@@ -355,7 +355,7 @@ async def test_a_server_learns_that_a_client_has_gone_however_large_its_body_is(
                 if is_reset:
                     writer.transport.abort()
 
-            await asyncio.wait_for(noticed.wait(), 4)
+            await asyncio.wait_for(noticed.wait(), ENDED_WITHIN_S)
 
 
 async def test_wrong_keys_are_answered_429_in_the_end_and_right_ones_of_that_address_go_on(door: Door) -> None:
@@ -633,23 +633,22 @@ async def test_a_head_without_end_is_cut_off(door: Door) -> None:
     answer, seconds = await exchange(door.server_port, b"GET /livez HTTP/1.1\r\n" + line * (2 * MAX_HEAD_BYTES // 1000))
 
     assert answer == b""
-    assert seconds < LIMITS.headers_s
+    assert seconds < BOUND_S
 
 
 async def test_a_reader_that_takes_nothing_is_cut_off_and_its_answer_forgotten() -> None:
-    limits = FrontDoorSettings(body_s=0.5, body_bytes_per_s=20_000_000)
+    limits = FrontDoorSettings(body_s=2, body_bytes_per_s=20_000_000)
     async with (
         uvicorn_of(Response(b"x" * 20_000_000), limits) as port,
         opened(port, ATTACKERS[0]) as (reader, writer),
     ):
         reader._limit = 1  # type: ignore[attr-defined]  # Asyncio would read ahead.
         writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-        await asyncio.sleep(0.5)
-        held = PatientProtocol.unread_bytes
-        await asyncio.sleep(2)
-
-        assert held > 1_000_000
-        assert PatientProtocol.unread_bytes == 0
+        async with asyncio.timeout(ENDED_WITHIN_S):
+            while PatientProtocol.unread_bytes <= 1_000_000:  # noqa: ASYNC110 - the server tells nobody
+                await asyncio.sleep(0.05)
+            while PatientProtocol.unread_bytes > 0:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
 
 
 async def test_a_reader_that_keeps_its_pace_gets_all() -> None:

@@ -27,7 +27,7 @@ from tests.support.application import Application, another_router, running, sett
 WINDOW_S = 60
 
 
-async def early_in_a_window(needed_s: float = 20) -> None:
+async def early_in_a_window(needed_s: float = 30) -> None:
     """Wait, if need be, until so much of the window of a minute is left."""
     left = WINDOW_S - time.time() % WINDOW_S
     if left < needed_s:

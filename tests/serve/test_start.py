@@ -21,7 +21,7 @@ def test_what_was_stored_before_is_found_by_its_words_while_the_model_is_loaded(
         # Who reads it waits until somebody writes to it: a model that is loaded for as long as this test likes.
         origin.unlink()
         os.mkfifo(origin)
-        started = launch(folder)
+        started = launch(folder, LAMINA_SEARCH__EMBED_DEADLINE_S="2")  # For it is waited in vain.
         early = until_it_says("the first search is answered", *started)
 
         with early.client(workspace="house") as client:

@@ -94,9 +94,11 @@ def settings_for(url: str, data_dir: Path, **overrides: Any) -> Settings:
     """Return settings for a test; `write.key_cache_s` is 0, so that a revoked key is noticed at once.
 
     All tests have one address, and many of them try wrong keys. On a machine that is busy with other tests a search
-    waits long for its turn, which is no failure of what is tested.
+    waits long for its turn and for its sources, which is no failure of what is tested: a test of what hangs sets the
+    deadline of that part.
     """
-    search = {"max_wait_s": PATIENCE_S, **overrides.pop("search", {})}
+    deadlines = dict.fromkeys(("source_deadline_s", "tier_deadline_s", "embed_deadline_s"), PATIENCE_S)
+    search = {"max_wait_s": PATIENCE_S, **deadlines, **overrides.pop("search", {})}
     chosen: dict[str, Any] = {
         "serve": {"front_door": {"wrong_keys_per_minute": 100_000, "unkeyed_requests_per_minute": 1_000_000}},
         "postgres": PostgresServerSettings(url=url),
@@ -105,8 +107,9 @@ def settings_for(url: str, data_dir: Path, **overrides: Any) -> Settings:
         "graph": NoGraphSettings(),
         "write": {"key_cache_s": 0},
         "erasure": {"wait_s": 25},
-        "pool": {"min_size": 0, "max_size": 8, "timeout_s": 5},
+        "pool": {"min_size": 0, "max_size": 8, "timeout_s": 20},
         "search": search,
+        "caches": {"deadline_s": 5, **overrides.pop("caches", {})},
         **overrides,
     }
     return Settings(**chosen)

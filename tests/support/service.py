@@ -23,8 +23,12 @@ LAMINA = Path(sys.executable).with_name("lamina")
 START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 60.0
 CLI_TIMEOUT_S = 60.0
-# On a machine that is busy with other tests a search waits long for its turn.
-PATIENT = {"LAMINA_SEARCH__MAX_WAIT_S": "30"}
+# On a machine that is busy with other tests a search waits long for its turn, and for its sources and caches.
+PATIENT = {
+    "LAMINA_SEARCH__MAX_WAIT_S": "30",
+    **{f"LAMINA_SEARCH__{name}_DEADLINE_S": "20" for name in ("SOURCE", "TIER", "EMBED")},
+    "LAMINA_CACHES__DEADLINE_S": "2",
+}
 
 
 @dataclass

@@ -421,7 +421,7 @@ async def test_one_small_call_after_another_does_not_hold_up_what_is_planned() -
         while not book.done():
             await lanes.submit(["note"], [200], tenant="notes", is_question=False)
 
-    await asyncio.wait_for(asyncio.gather(book, send_notes()), 10)
+    await asyncio.wait_for(asyncio.gather(book, send_notes()), 60)
 
     assert 20 <= order.count("note") <= 140
 

@@ -27,7 +27,7 @@ from lamina.policies.caching.shard import LayerLimits, ShardLimits, SwarmLimits
 from lamina.search.fused_search import SearchHints
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
-SOON = 0.05
+SOON = 0.2
 GUARD = BreakerPolicy(SOON, failures=3, pause_s=60)
 ALL = frozenset(Layer)
 STAMP = Stamp(namespace=3, workspace=1, is_settled=True)

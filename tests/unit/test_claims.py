@@ -107,7 +107,7 @@ async def test_who_waits_for_a_claim_that_was_forgotten_and_taken_again_is_still
     assert await room.claim(ONE, LONG_S, LONG_S)
     room.settle(ONE)
 
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(LONG_S / 2):
         assert await waiting is False
 
 
@@ -115,7 +115,7 @@ async def test_who_has_no_patience_left_makes_it_themselves() -> None:
     room = WaitingRoom(Claims())
     await room.claim(ONE, LONG_S, LONG_S)
 
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(LONG_S / 2):
         assert await room.claim(ONE, LONG_S, SHORT_S)
         assert await room.claim(ONE, LONG_S, 0)
 
@@ -126,7 +126,7 @@ async def test_only_so_many_wait_and_who_leaves_makes_room() -> None:
     waiting = asyncio.create_task(room.claim(ONE, LONG_S, LONG_S))
     await started(waiting)
 
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(LONG_S / 2):
         assert await room.claim(ONE, LONG_S, LONG_S)
     waiting.cancel()
     await asyncio.wait([waiting])

@@ -65,7 +65,7 @@ async def test_questions_are_answered_while_every_replica_embeds_a_book(count: i
 
     books = [asyncio.create_task(handle.embed_chunks([f"{number} {BOOK}"])) for number in range(2 * count)]
     await asyncio.sleep(0.2)
-    rows = await asyncio.wait_for(asyncio.gather(*(handle.embed([f"question {n}"]) for n in range(6))), 20)
+    rows = await asyncio.wait_for(asyncio.gather(*(handle.embed([f"question {n}"]) for n in range(6))), 60)
     were_busy = not any(book.done() for book in books)
     chunks = await asyncio.gather(*books)
 

@@ -27,7 +27,7 @@ from lamina.policies.caching.shard import LayerLimits, ShardLimits
 from lamina.stores.postgres.embedding_cache import CachedEmbedding, TextKey, text_key
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
-SOON = 0.05
+SOON = 0.2
 ACME, OTHER = Scope("acme", "atlas"), Scope("other", "atlas")
 TEA = "is there any tea?"
 LIMITS = ShardLimits({Layer.EMBEDDINGS: LayerLimits(100, 300)})
@@ -305,8 +305,9 @@ async def test_a_model_that_hangs_is_given_up_so_that_later_calls_do_not_join_it
 
 async def test_questions_of_one_window_are_written_together(replica: Replica, table: Table) -> None:
     await asyncio.gather(*(replica.ask(f"question {number}") for number in range(20)))
-    assert table.keeps == []
-    await asyncio.sleep(3 * SOON)
+    async with asyncio.timeout(30):
+        while not table.keeps:  # noqa: ASYNC110 - a window's end tells nobody
+            await asyncio.sleep(SOON)
 
     assert table.keeps == [20]
 
@@ -336,7 +337,7 @@ async def test_a_table_that_fails_is_a_miss_and_an_error_and_costs_a_moment(
     table.put(TEA, vector(TEA))
     table.state = state
 
-    async with asyncio.timeout(10 * SOON):
+    async with asyncio.timeout(30):
         assert await replica.ask() == vector(TEA)
 
     assert replica.model.questions == [TEA]
@@ -358,7 +359,7 @@ async def test_a_table_that_keeps_failing_is_open(replica: Replica, table: Table
 async def test_a_connection_that_cannot_even_be_given_up_holds_nobody_up(replica: Replica, table: Table) -> None:
     table.state = "stuck"
 
-    async with asyncio.timeout(10 * SOON):
+    async with asyncio.timeout(30):
         assert await asyncio.gather(*(replica.ask(f"question {number}") for number in range(10)))
 
     assert replica.counts().errors == 10
@@ -516,7 +517,7 @@ async def test_a_damaged_entry_is_embedded_again(replica: Replica, damaged: Any)
 async def test_a_shard_that_fails_only_costs_the_embedding(replica: Replica, state: str) -> None:
     replica.shard.state = state
 
-    async with asyncio.timeout(10 * SOON):
+    async with asyncio.timeout(30):
         (chunks,) = await replica.write(TEA)
 
     assert chunks == (Chunk(0, len(TEA), vector(TEA)),)

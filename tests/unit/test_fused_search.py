@@ -20,7 +20,7 @@ from lamina.search.tier_sources import TierSources
 from tests.support.embedders import Uncached
 from tests.unit.builders import NOON, POLICY, Rows, candidate, memory, query, ranking, request
 
-SOON = 0.02
+SOON = 0.2
 NEVER = 3600.0
 VECTOR = np.asarray([[0.6, 0.8]], dtype=np.float32)
 
@@ -67,7 +67,7 @@ class Together(Answers):
         self._barrier = barrier
 
     async def search(self, query: Query) -> Ranking:
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(60):
             await self._barrier.wait()
         return await super().search(query)
 
@@ -318,7 +318,7 @@ async def test_a_blank_or_unclean_query_costs_no_embedding(text: str) -> None:
 async def test_a_search_that_hangs_everywhere_ends_within_its_deadlines() -> None:
     search = search_over({Tier.SESSIONS: TierDown(), Tier.NOTES: TierDown()}, Embeds(after_s=NEVER))
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         with pytest.raises(Unavailable):
             await search.search(request())
 

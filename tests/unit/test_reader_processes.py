@@ -78,7 +78,8 @@ def test_a_process_knows_no_secrets(process: ReaderProcess, monkeypatch: pytest.
 async def test_a_process_that_was_given_up_is_not_replaced(process: ReaderProcess) -> None:
     before = children()
     reading = asyncio.create_task(asyncio.to_thread(process.read, SLOW))
-    await asyncio.sleep(0.3)
+    while not children() - before:  # noqa: ASYNC110 - a thread starts it
+        await asyncio.sleep(0.05)
 
     process.kill()
     with pytest.raises(InvalidInput):

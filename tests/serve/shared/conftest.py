@@ -19,14 +19,12 @@ LIMITS = {
     "DRAIN_S": "1",
 }
 SCALES_SOON = {f"LAMINA_SERVE__SEARCHERS__PROCEDURES__{name}": value for name, value in LIMITS.items()}
-# A machine that starts replicas beside other tests answers late: that is no failure of what is tested here.
-PATIENT = {f"LAMINA_SEARCH__{name}_DEADLINE_S": "20" for name in ("SOURCE", "TIER", "EMBED")}
 
 
 @pytest.fixture(scope="package")
 def service() -> Iterator[Running]:
     with (
         new_folder() as folder,
-        running_service(folder, LAMINA_EMBEDDING__KIND="hashing", **TWO_ROUTERS, **SCALES_SOON, **PATIENT) as instance,
+        running_service(folder, LAMINA_EMBEDDING__KIND="hashing", **TWO_ROUTERS, **SCALES_SOON) as instance,
     ):
         yield instance
