@@ -5,7 +5,6 @@ The double says what the documentation says a server says; what a search brings,
 
 import asyncio
 import json
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ import pytest
 from pydantic import SecretStr
 from qdrant_client import models
 
+from deployments.environment import free_port
 from lamina.core.ports import Change
 from lamina.errors import Misconfigured, Unavailable
 from lamina.projections.ownership import is_new_store
@@ -78,12 +78,6 @@ def settings(port: int, **options: Any) -> QdrantServerSettings:
 
 def index_at(port: int, **options: Any) -> QdrantIndex:
     return QdrantIndex(settings(port, **options), "lamina_notes", dimension=64)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.mark.parametrize("by_grpc", [False, True])

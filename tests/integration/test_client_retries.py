@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from deployments.environment import free_port
 from lamina.client import AsyncClient, Client
 from lamina.errors import NotFound, Unavailable
 from tests.support.application import Application
@@ -71,11 +72,6 @@ def proxy(*answers: tuple[int, str, bytes], port: int = 0) -> Iterator[Proxy]:
 
 def url_of(server: Proxy) -> str:
     return f"http://127.0.0.1:{server.server_address[1]}"
-
-
-def free_port() -> int:
-    with Proxy(0, [OURS]) as server:
-        return int(server.server_address[1])
 
 
 def test_a_write_is_sent_once_the_proxy_listens_again() -> None:

@@ -86,7 +86,11 @@ async def test_a_file_that_stops_its_reader_is_refused_and_others_write_meanwhil
     uploads = [asyncio.create_task(client.post("/v1/documents", json=body, timeout=60)) for _ in range(3)]
     note = await client.post("/v1/notes", json={"content": "written meanwhile"}, timeout=DEADLINE_S)
     answers = await asyncio.gather(*uploads)
-    after = await client.post("/v1/documents", json={"content": "# Tea\n\nGreen.", "media_type": "text/markdown"})
+    small = {"content": "# Tea\n\nGreen.", "media_type": "text/markdown"}
+    for _ in range(5):  # On a busy machine a new reader may take longer to start than a file may take.
+        after = await client.post("/v1/documents", json=small)
+        if after.status_code == 201:
+            break
 
     assert note.status_code == 201, note.text
     assert {answer.status_code for answer in answers} <= {201, 200, 422}, [answer.text[:300] for answer in answers]

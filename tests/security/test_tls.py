@@ -81,7 +81,7 @@ def address(certificate: Path, tmp_path: Path) -> Iterator[str]:
 
 
 def wait_for(port: int) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
             ssl.get_server_certificate(("127.0.0.1", port), timeout=1)

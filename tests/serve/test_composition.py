@@ -1,5 +1,6 @@
 """The composed application in one process, in Serve's local testing mode: the same deployments, no cluster."""
 
+import asyncio
 import gc
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -104,10 +105,11 @@ async def test_an_index_whose_files_are_lost_is_filled_again_from_postgres(datab
 
 
 async def _until_indexed(client: httpx.AsyncClient) -> None:
-    for _ in range(200):
+    for _ in range(1_200):
         outbox = (await client.get("/readyz")).json()["outbox"]
         if outbox and all(lag["pending"] == 0 for lag in outbox.values()):
             return
+        await asyncio.sleep(0.05)
     pytest.fail("the outbox is not applied")
 
 

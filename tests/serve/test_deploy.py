@@ -56,7 +56,7 @@ def test_the_configuration_file_deploys_on_a_cluster(
 
 
 def _deploy(config: Path, dashboard: str, surroundings: dict[str, str]) -> None:
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 180
     while True:
         done = subprocess.run(
             [BIN / "serve", "deploy", config, "--address", dashboard],
@@ -65,7 +65,7 @@ def _deploy(config: Path, dashboard: str, surroundings: dict[str, str]) -> None:
             check=False,
             env=surroundings,
             cwd=ROOT,
-            timeout=60,
+            timeout=120,
         )
         if done.returncode == 0:
             return
@@ -74,7 +74,7 @@ def _deploy(config: Path, dashboard: str, surroundings: dict[str, str]) -> None:
 
 
 def _wait_until_ready(client: httpx.Client) -> dict[str, dict[str, str]]:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 240
     while time.monotonic() < deadline:
         try:
             answer = client.get("/readyz")

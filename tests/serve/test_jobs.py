@@ -36,7 +36,7 @@ from tests.support.on_ray import kill_actors, open_a_scheduler, open_three_sched
 from tests.support.ray_head import RAY, RayHead, ray_head
 from tests.support.service import ROOT, command_line, descendants, environment
 
-TIMEOUT_S = 90.0
+TIMEOUT_S = 180.0
 # The niceness of a worker: Ray's processes have 15, and jobs.nice adds 10.
 LOWEST = 19
 DAY = timedelta(days=1)

@@ -22,7 +22,7 @@ from lamina.settings import Neo4jServerSettings
 from lamina.stores.graph.neo4j import Neo4jEngine
 from lamina.stores.graph.store import CypherGraph, Dialect, statement
 
-START_TIMEOUT_S = 20.0
+START_TIMEOUT_S = 90.0
 GRAPH = "db"  # Whatever database is asked for.
 # A message of some 8 KB crashes it: so many links of short kinds and few users make less than that, and so many ids.
 ROWS, PAGE = 16, 40

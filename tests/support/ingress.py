@@ -20,7 +20,7 @@ from deployments.patient_server import PatientProtocol, install
 from deployments.restarts import proxy_middlewares, write_haproxy
 from lamina.settings import FrontDoorSettings
 
-START_STEPS = 100
+START_TIMEOUT_S = 60.0
 
 
 @asynccontextmanager
@@ -39,10 +39,9 @@ async def uvicorn_of(
     )
     server = uvicorn.Server(config)
     task = asyncio.create_task(server._serve())  # `serve` would take the signals of the tests.
-    for _ in range(START_STEPS):
-        if server.started:
-            break
-        await asyncio.sleep(0.02)
+    async with asyncio.timeout(START_TIMEOUT_S):
+        while not server.started:  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0.02)
     try:
         yield port
     finally:
@@ -94,9 +93,12 @@ def _answering_serve(app: ASGIApp) -> ASGIApp:
 
 async def _wait_for(port: int) -> None:
     async with httpx.AsyncClient() as client:
-        for _ in range(START_STEPS):
-            with contextlib.suppress(httpx.TransportError):
-                if (await client.get(f"http://127.0.0.1:{port}/-/healthz")).status_code == httpx.codes.OK:
-                    return
-            await asyncio.sleep(0.05)
-    raise AssertionError("HAProxy does not answer")
+        async with asyncio.timeout(START_TIMEOUT_S):
+            while not await _is_healthy(client, port):  # noqa: ASYNC110 - it is another process
+                await asyncio.sleep(0.05)
+
+
+async def _is_healthy(client: httpx.AsyncClient, port: int) -> bool:
+    with contextlib.suppress(httpx.TransportError):
+        return (await client.get(f"http://127.0.0.1:{port}/-/healthz")).status_code == httpx.codes.OK
+    return False

@@ -87,7 +87,7 @@ async def known(shard: CacheShard) -> Any:
 
 
 async def until(check: Callable[[], Awaitable[Any]]) -> bool:
-    for _ in range(300):
+    for _ in range(1_200):
         try:
             if await check():
                 return True
@@ -107,9 +107,9 @@ async def _use_shards() -> None:
     assert await shard.claim(SPACE, b"c", 60, 0)
     waiting = [asyncio.create_task(shard.claim(SPACE, b"c", 60, 30)) for _ in range(50)]
     await asyncio.sleep(0.5)
-    await asyncio.wait_for(asyncio.gather(*(known(same) for _ in range(20))), 5)
+    await asyncio.wait_for(asyncio.gather(*(known(same) for _ in range(20))), 25)
     await shard.settle(SPACE, b"c")
-    assert await asyncio.wait_for(asyncio.gather(*waiting), 5) == [False] * 50, "all who waited are woken"
+    assert await asyncio.wait_for(asyncio.gather(*waiting), 25) == [False] * 50, "all who waited are woken"
 
     Directory(1, "other", "first", LIMITS).open()
     directory("second", 2).open()

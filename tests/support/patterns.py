@@ -23,12 +23,17 @@ from typing import Any, NamedTuple
 
 import regex
 
+from tests.support.effort import IS_LONG
+
 PACKAGES = ("lamina", "deployments", "actors", "jobs")
 # They read the files of operators, on the operators' own machine.
 NO_USERS_TEXT = ("lamina.config_check",)
 FUNCTIONS = frozenset({"compile", "search", "match", "fullmatch", "findall", "finditer", "sub", "subn", "split"})
-SHORT, LONG = 6_000, 300_000
-"""Characters of a trial: a pattern's worst short text is tried at length, where quadratic work takes minutes."""
+FIRST, SHORT, LONG = 1_500, 6_000, 300_000
+"""Characters of a trial: the worst of the first are tried as short ones, and the worst of these at length, where
+quadratic work takes minutes."""
+WORST = 1_000 if IS_LONG else 20
+"""Of some 120 texts, how many are tried beyond the first trial; quadratic work stands out in it."""
 SHORT_S, LONG_S = 0.08, 0.6
 TRIALS = 3
 _UNITS = (
@@ -204,10 +209,14 @@ def _repeated(unit: str, chars: int) -> str:
 
 
 def slow_trials(named: Named) -> list[Slow]:
-    """Try a pattern with every short text, and with its worst one in full length."""
+    """Try a pattern with every text, its worst ones again with more of them, and the worst of all in full length."""
     pattern = named.pattern
+    first = [_least_cpu_seconds(pattern, text, SHORT_S) for _, text in texts_for(pattern.pattern, FIRST)]
+    chosen = set(sorted(range(len(first)), key=first.__getitem__)[-WORST:])
     taken: list[tuple[float, int]] = []
     for place, (description, text) in enumerate(texts_for(pattern.pattern, SHORT)):
+        if place not in chosen:
+            continue
         seconds = _least_cpu_seconds(pattern, text, SHORT_S)
         if seconds > SHORT_S:
             return [Slow(named.place, pattern.pattern, description, SHORT, round(seconds, 2))]

@@ -15,7 +15,7 @@ from lamina.embedded.child_process import die_with_parent
 from tests.support.service import descendants
 
 RAY = Path(sys.executable).with_name("ray")
-START_TIMEOUT_S = 90.0
+START_TIMEOUT_S = 180.0
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from tests.support.forks import Fork
 
 ROOT = Path(__file__).resolve().parents[2]
 LAMINA = Path(sys.executable).with_name("lamina")
-START_TIMEOUT_S = 120.0
-STOP_TIMEOUT_S = 60.0
-CLI_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 240.0
+STOP_TIMEOUT_S = 120.0
+CLI_TIMEOUT_S = 120.0
 # On a machine that is busy with other tests a search waits long for its turn, and for its sources and caches.
 PATIENT = {
     "LAMINA_SEARCH__MAX_WAIT_S": "30",
@@ -185,7 +185,7 @@ def instance_folder(pid: int) -> str:
     return next((item.removeprefix(prefix).decode() for item in variables if item.startswith(prefix)), "")
 
 
-def left_of(pids: list[int], within_s: float = 60.0) -> list[str]:
+def left_of(pids: list[int], within_s: float = 120.0) -> list[str]:
     """Return the command lines of those processes that do not end within some seconds; a zombie has ended."""
     deadline = time.monotonic() + within_s
     before = {pid: command_line(pid) for pid in pids}

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 SSL_REQUEST_BYTES = 8
-START_TIMEOUT_S = 10.0
+START_TIMEOUT_S = 60.0
 
 
 @contextmanager

@@ -21,7 +21,7 @@ def layers(service: Running) -> dict[str, Any]:
 
 
 def settled(client: Client) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while any(item["pending"] for item in client.ready()["outbox"].values()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -57,7 +57,11 @@ def test_sub_agents_on_any_replica_share_what_their_swarm_found(service: Running
         client.add("the spare key hangs behind the barometer")
         settled(client)
         client.search("where is the spare key?")
-        time.sleep(0.2)
+        deadline, asked = time.monotonic() + 60, 0
+        while client.search("where is the spare key?", agent=f"early {asked}")["cache"] != ["swarm_l1"]:
+            assert time.monotonic() < deadline, "nothing is shared"
+            time.sleep(0.2)
+            asked += 1
         answers = [client.search("where is the spare key?", agent=f"agent {number}") for number in range(6)]
 
     assert [answer["cache"] for answer in answers] == [["swarm_l1"]] * 6
@@ -85,7 +89,7 @@ def test_a_killed_shard_costs_misses_only(service: Running) -> None:
         time.sleep(3)
         done.set()
         reader.join()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 90
         while not all(httpx.get(f"{service.service.url}/cache/health").json()["shards"].values()):
             assert time.monotonic() < deadline
             time.sleep(0.2)
@@ -111,10 +115,10 @@ def test_health_is_open_and_metrics_count_all_replicas(service: Running) -> None
         before = metric(service, 'lamina_cache_requests_total{layer="front",outcome="hits"}')
         for _ in range(10):
             client.search("one note")
-        time.sleep(1.5)
-        after = metric(service, 'lamina_cache_requests_total{layer="front",outcome="hits"}')
-
-    assert after - before >= 8
+        deadline = time.monotonic() + 60
+        while metric(service, 'lamina_cache_requests_total{layer="front",outcome="hits"}') < before + 8:
+            assert time.monotonic() < deadline, "the hits are not counted"
+            time.sleep(0.2)
 
 
 def metric(service: Running, name: str) -> float:

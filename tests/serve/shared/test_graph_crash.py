@@ -7,7 +7,7 @@ import time
 from lamina.client import Client
 from tests.support.service import Running, command_line, descendants
 
-TIMEOUT_S = 60.0
+TIMEOUT_S = 180.0
 NOTES = 300
 
 

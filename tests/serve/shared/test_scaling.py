@@ -13,7 +13,7 @@ from tests.support.service import Running
 SCALED = "ServeReplica:lamina:Procedures"
 WORKSPACE = "scaled"
 ASKING = 4
-SOON_S = 60
+SOON_S = 180
 
 
 @contextmanager
@@ -74,4 +74,4 @@ def test_a_searcher_whose_process_is_stuck_is_replaced(service: Running) -> None
 
     assert is_replaced
     with service.client(workspace=WORKSPACE) as client:
-        assert came(lambda: client.search("how?", tiers=["procedures"], cache=False)["degraded"] == [], 10)
+        assert came(lambda: client.search("how?", tiers=["procedures"], cache=False)["degraded"] == [], 60)
