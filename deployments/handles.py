@@ -37,6 +37,9 @@ TenantTexts = tuple[str, tuple[str, ...]]
 _METHOD_BEFORE = {"embed_asked": "embed_questions", "embed_written": "embed_calls"}
 # One hop at a time would leave replicas idle while an answer travels; more hops carry fewer calls each.
 MAX_IN_FLIGHT = 4
+# Of questions a further one begins beside the last if so many wait, or the last takes long: those of one pass of the
+# model take a third less of it than each alone, and a pass takes the one that came before them anyway.
+ENOUGH_QUESTIONS, PATIENCE_S = 8, 0.05
 # A long text keeps its hop for many seconds, and takes no short one along.
 MAX_WRITES_IN_FLIGHT = 16
 CHARS_PER_CALL = 500
@@ -150,6 +153,8 @@ class EmbedderHandle(CalledDeployment):
             part="embedder",
             max_in_flight=MAX_IN_FLIGHT,
             is_sent_singly=True,
+            patience_s=PATIENCE_S,
+            enough=ENOUGH_QUESTIONS,
         )
         self._calls: Coalescer[TenantTexts, Sequence[tuple[Chunk, ...]]] = Coalescer(
             partial(self._embed, "embed_written"),

@@ -26,6 +26,9 @@ class Coalescer(Generic[Item, Result]):
         weigh: Cost of an item in units of ``max_items``; 1 each by default.
         is_sent_singly: Whether a batch that fails is sent again item by item, so that nobody fails by what another
             one asked, nor learns of it.
+        patience_s: How long items wait for the last call to end, with which more of them would travel together, before
+            a further one begins beside it.
+        enough: As many items wait for nothing.
     """
 
     def __init__(
@@ -38,6 +41,8 @@ class Coalescer(Generic[Item, Result]):
         max_queued: int = 1024,
         weigh: Callable[[Item], int] = lambda _: 1,
         is_sent_singly: bool = False,
+        patience_s: float = 0.0,
+        enough: int = 1,
     ) -> None:
         self._is_sent_singly = is_sent_singly
         self._call = call
@@ -46,6 +51,10 @@ class Coalescer(Generic[Item, Result]):
         self._max_in_flight = max_in_flight
         self._max_queued = max_queued
         self._weigh = weigh
+        self._patience_s = patience_s
+        self._enough = enough
+        self._began_at = 0.0
+        self._waiting: asyncio.TimerHandle | None = None
         self._queue: deque[tuple[Item, asyncio.Future[Result]]] = deque()
         self._in_flight: set[asyncio.Task[None]] = set()
 
@@ -70,10 +79,25 @@ class Coalescer(Generic[Item, Result]):
         return await future
 
     def _pump(self) -> None:
-        while self._queue and len(self._in_flight) < self._max_in_flight:
+        while self._queue and len(self._in_flight) < self._max_in_flight and not self._waits_for_company():
+            self._began_at = asyncio.get_running_loop().time()
             task = asyncio.create_task(self._send(self._take()))
             self._in_flight.add(task)
             task.add_done_callback(self._landed)
+
+    def _waits_for_company(self) -> bool:
+        """Report whether what waits is better sent when the last call has ended; look again when patience ends."""
+        loop = asyncio.get_running_loop()
+        left_s = self._began_at + self._patience_s - loop.time()
+        if not self._in_flight or len(self._queue) >= self._enough or left_s <= 0:
+            return False
+        if self._waiting is None:
+            self._waiting = loop.call_later(left_s, self._end_waiting)
+        return True
+
+    def _end_waiting(self) -> None:
+        self._waiting = None
+        self._pump()
 
     def _landed(self, task: asyncio.Task[None]) -> None:
         self._in_flight.discard(task)

@@ -30,7 +30,7 @@ from lamina.stores.postgres.documents import (
     Status,
     delete_document,
     find_documents,
-    put_document,
+    put_documents,
 )
 from lamina.stores.postgres.epochs import bump_epoch, read_epoch
 from lamina.stores.postgres.idempotency import Once
@@ -274,13 +274,11 @@ class DocumentRecorder:
         return found
 
     async def _write(self, connection: Connection, scope: Scope, batch: _Batch, now: datetime) -> RecordedDocuments:
-        put: dict[int, DocumentResult] = {}
         unchanged = [place for place, prepared in enumerate(batch.prepared) if prepared is None]
-        put |= await _find_unchanged(connection, scope, {place: batch.documents[place] for place in unchanged})
-        # By key, so that two writers of the same documents seldom deadlock.
-        for place in sorted(range(len(batch.documents)), key=lambda place: batch.documents[place].key):
-            if prepared := batch.prepared[place]:
-                put[place] = await put_document(connection, scope, prepared, self._generation, now)
+        put = await _find_unchanged(connection, scope, {place: batch.documents[place] for place in unchanged})
+        changed = {place: prepared for place, prepared in enumerate(batch.prepared) if prepared is not None}
+        stored = await put_documents(connection, scope, list(changed.values()), self._generation, now)
+        put |= zip(changed, stored, strict=True)
         results = [put[place] for place in range(len(batch.documents))]
         recorded = tuple(
             RecordedDocument(item.id, item.key, item.status, item.version, item.passages) for item in results

@@ -17,7 +17,7 @@ from lamina.errors import InvalidInput
 from lamina.models.hashing import HashingModel
 from lamina.settings import PoolSettings
 from lamina.stores.postgres import links
-from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, new_pool
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, new_pool, scope_parameters
 from lamina.stores.postgres.entities import Evidence, PreparedEntity, find_names, put_edges, put_entities
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.knowledge import KnowledgeReader
@@ -127,14 +127,19 @@ async def test_whether_a_source_is_new_to_an_entity_is_asked_of_an_index(connect
     await connection.execute(fill.encode(), (put["ann"].id,))
     await connection.execute("ANALYZE memory_links")
     told = {
+        **scope_parameters(SCOPE),
         "entity_ids": [put["ann"].id],
         "memory_ids": [new_id()],
         "sources": ["source 7"],
         "witnesses": [None],
         "times": [NOON],
+        "kinds": ["mentions"],
+        "tiers": [2],
+        "owners": [None],
+        "strengths": [1.0],
     }
 
-    cursor = await connection.execute(b"EXPLAIN (ANALYZE) " + QUERIES["raise_entity_confidence"], told)
+    cursor = await connection.execute(b"EXPLAIN (ANALYZE) " + QUERIES["put_mentions"], told)
     plan = "\n".join([row["QUERY PLAN"] async for row in cursor])
 
     assert "memory_links_by_source" in plan

@@ -623,3 +623,40 @@ async def test_a_batch_that_met_a_full_queue_is_not_sent_again() -> None:
 
     assert [type(outcome) for outcome in outcomes] == [Overloaded] * 3
     assert gate.batches == [["a"], ["b", "c"]]
+
+
+async def test_what_comes_while_a_call_takes_its_time_waits_for_its_end_and_travels_together() -> None:
+    gate = Gate()
+    coalescer = Coalescer(gate, part=PART, max_in_flight=4, patience_s=LONG_S, enough=3)
+
+    tasks = await submitted(coalescer, "a", "b", "c")
+    before_the_end = list(gate.batches)
+    gate.let_through()
+
+    assert await asyncio.gather(*tasks) == ["A", "B", "C"]
+    assert before_the_end == [["a"]]
+    assert gate.batches == [["a"], ["b", "c"]]
+
+
+async def test_enough_items_wait_for_no_call() -> None:
+    gate = Gate()
+    coalescer = Coalescer(gate, part=PART, max_in_flight=4, patience_s=LONG_S, enough=2)
+
+    tasks = await submitted(coalescer, "a", "b", "c", "d")
+
+    assert gate.batches == [["a"], ["b", "c"]]
+    gate.let_through()
+    assert await asyncio.gather(*tasks) == ["A", "B", "C", "D"]
+
+
+async def test_items_wait_no_longer_than_their_patience_for_a_call_that_hangs() -> None:
+    gate = Gate()
+    coalescer = Coalescer(gate, part=PART, max_in_flight=2, patience_s=SOON_S, enough=8)
+
+    tasks = await submitted(coalescer, "a", "b")
+    async with asyncio.timeout(PATIENCE_S):
+        while gate.batches != [["a"], ["b"]]:
+            await asyncio.sleep(SOON_S)
+
+    gate.let_through()
+    assert await asyncio.gather(*tasks) == ["A", "B"]

@@ -91,7 +91,7 @@ INSERT INTO note_chunks (
 )
 SELECT n.id, c.chunk, n.tenant, n.workspace, n.namespace, c.text_start, c.text_end, NULL, %(generation)s, c.embedding
 FROM unnest(%(ids)s::uuid[], %(chunks)s::integer[], %(starts)s::integer[], %(ends)s::integer[],
-            %(embeddings)s::vector[]) AS c (id, chunk, text_start, text_end, embedding)
+            %(embeddings)b::vector[]) AS c (id, chunk, text_start, text_end, embedding)
 JOIN notes n ON n.id = c.id
 
 -- name: restore_links

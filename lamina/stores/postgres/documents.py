@@ -1,15 +1,16 @@
 """Documents and their passages."""
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 import numpy as np
 from psycopg.rows import DictRow, TupleRow
-from psycopg.types.json import Json
+from psycopg.types.json import Json, Jsonb
 
 from lamina.core.documents import Document, Span, StoredDocument, StoredPassage, passage_text
 from lamina.core.memories import Chunk
@@ -51,6 +52,7 @@ COLUMNS: Columns = {
     FilterField.IMPORTANCE: "0.5",
 }
 PASSAGES_AT_ONCE = 100
+DOCUMENTS_AT_ONCE = 100
 Status = Literal["created", "replaced", "existed"]
 
 
@@ -119,71 +121,121 @@ async def find_documents(connection: Connection, scope: Scope, keys: Sequence[st
     }
 
 
-async def put_document(
-    connection: Connection, scope: Scope, prepared: PreparedDocument, generation: int, now: datetime
-) -> DocumentResult:
-    """Store a document in place of the one under its key; the constraint decides between concurrent writers."""
-    document = prepared.document
-    row = scope_parameters(scope) | _columns(document, now) | {"id": prepared.id}
-    written = await (await connection.execute(QUERIES["put_document"], row)).fetchone()
-    if written is None:
-        existing = (await find_documents(connection, scope, [document.key]))[composed(document.key)]
-        return DocumentResult(existing.id, document.key, "existed", existing.version, existing.passages)
-    deleted = await _delete_passages(connection, written["id"]) if written["version"] > 1 else ()
-    await _insert_passages(connection, scope, written["id"], prepared, generation)
-    return DocumentResult(
-        id=written["id"],
-        key=document.key,
-        status="created" if written["version"] == 1 else "replaced",
-        version=written["version"],
-        passages=len(prepared.passages),
-        new=tuple(passage.id for passage in prepared.passages),
-        deleted=deleted,
+async def put_documents(
+    connection: Connection, scope: Scope, prepared: Sequence[PreparedDocument], generation: int, now: datetime
+) -> list[DocumentResult]:
+    """Store documents, each in place of the one under its key; return the results in their order.
+
+    The constraint decides between concurrent writers. Of several with one key, each replaces the one before.
+    """
+    results: dict[UUID, DocumentResult] = {}
+    left = list(prepared)
+    while left:
+        first = {composed(item.document.key): item for item in reversed(left)}
+        # By key, so that two writers of the same documents seldom deadlock.
+        together = [first[key] for key in sorted(first)]
+        for start in range(0, len(together), DOCUMENTS_AT_ONCE):
+            part = together[start : start + DOCUMENTS_AT_ONCE]
+            results |= await _put_distinct(connection, scope, part, generation, now)
+        left = [item for item in left if item.id not in results]
+    return [results[item.id] for item in prepared]
+
+
+async def _put_distinct(
+    connection: Connection, scope: Scope, prepared: Sequence[PreparedDocument], generation: int, now: datetime
+) -> dict[UUID, DocumentResult]:
+    """Store documents of different keys; return the results by the ids that they were prepared with."""
+    rows = scope_parameters(scope) | _columns(prepared, now)
+    written = {row["key"]: row async for row in await connection.execute(QUERIES["put_documents"], rows)}
+    replaced = [row["id"] for row in written.values() if row["version"] > 1]
+    deleted = await _delete_passages(connection, replaced)
+    changed = [item for item in prepared if composed(item.document.key) in written]
+    await _insert_passages(
+        connection, scope, [(written[composed(item.document.key)]["id"], item) for item in changed], generation
     )
+    results = {}
+    for item in changed:
+        row, key = written[composed(item.document.key)], item.document.key
+        results[item.id] = DocumentResult(
+            id=row["id"],
+            key=key,
+            status="created" if row["version"] == 1 else "replaced",
+            version=row["version"],
+            passages=len(item.passages),
+            new=tuple(passage.id for passage in item.passages),
+            deleted=deleted.get(row["id"], ()),
+        )
+    equal = [item for item in prepared if item.id not in results]
+    existing = await find_documents(connection, scope, [item.document.key for item in equal]) if equal else {}
+    for item in equal:
+        state = existing[composed(item.document.key)]
+        results[item.id] = DocumentResult(state.id, item.document.key, "existed", state.version, state.passages)
+    return results
 
 
-def _columns(document: Document, now: datetime) -> dict[str, Any]:
-    key = composed(document.key)
+def _columns(prepared: Sequence[PreparedDocument], now: datetime) -> dict[str, Any]:
+    documents = [item.document for item in prepared]
+    keys = [composed(document.key) for document in documents]
     return {
-        "key": key,
-        "sent_key": None if document.key == key else document.key,
-        "title": document.title,
-        "media_type": document.media_type,
-        "content": document.content,
-        "content_hash": document.content_hash(),
-        "characters": len(document.content),
-        "tags": list(document.tags),
-        "metadata": Json(document.metadata),
-        "source": document.source,
-        "event_at": document.event_at or now,
         "now": now,
+        "ids": [item.id for item in prepared],
+        "keys": keys,
+        "sent_keys": [
+            None if document.key == key else document.key for document, key in zip(documents, keys, strict=True)
+        ],
+        "titles": [document.title for document in documents],
+        "media_types": [document.media_type for document in documents],
+        "contents": [document.content for document in documents],
+        "hashes": [document.content_hash() for document in documents],
+        "characters": [len(document.content) for document in documents],
+        "tags": [Jsonb(list(document.tags)) for document in documents],
+        "metadata": [Json(document.metadata) for document in documents],
+        "sources": [document.source for document in documents],
+        "times": [document.event_at or now for document in documents],
     }
 
 
-async def _delete_passages(connection: Connection, document: UUID) -> tuple[UUID, ...]:
-    cursor = await connection.execute(QUERIES["delete_passages"], {"id": document})
-    return tuple([row["id"] async for row in cursor])
+async def _delete_passages(connection: Connection, documents: Sequence[UUID]) -> dict[UUID, tuple[UUID, ...]]:
+    """Delete the passages of documents; return their ids by document."""
+    if not documents:
+        return {}
+    deleted: defaultdict[UUID, list[UUID]] = defaultdict(list)
+    async for row in await connection.execute(QUERIES["delete_passages"], {"ids": list(documents)}):
+        deleted[row["document_id"]].append(row["id"])
+    return {document: tuple(ids) for document, ids in deleted.items()}
 
 
 async def _insert_passages(
-    connection: Connection, scope: Scope, document: UUID, prepared: PreparedDocument, generation: int
+    connection: Connection, scope: Scope, documents: Sequence[tuple[UUID, PreparedDocument]], generation: int
 ) -> None:
-    placed = list(enumerate(prepared.passages, start=1))
+    placed = [
+        _PlacedPassage(id_, position, item.document, passage)
+        for id_, item in documents
+        for position, passage in enumerate(item.passages, start=1)
+    ]
     # In parts: the arrays of a long document take the time of many requests to write.
     for start in range(0, len(placed), PASSAGES_AT_ONCE):
         part = placed[start : start + PASSAGES_AT_ONCE]
-        values = _passage_columns(prepared.document, part) | _chunk_columns([item for _, item in part], generation)
-        await connection.execute(
-            QUERIES["insert_passages"], {**scope_parameters(scope), "document_id": document, **values}
-        )
+        values = _passage_columns(part) | _chunk_columns([item.passage for item in part], generation)
+        await connection.execute(QUERIES["insert_passages"], {**scope_parameters(scope), **values})
 
 
-def _passage_columns(document: Document, placed: Sequence[tuple[int, PreparedPassage]]) -> dict[str, list[Any]]:
-    spans = [passage.span for _, passage in placed]
+class _PlacedPassage(NamedTuple):
+    """A passage at its place in a document that is stored under an id."""
+
+    document_id: UUID
+    position: int
+    document: Document
+    passage: PreparedPassage
+
+
+def _passage_columns(placed: Sequence[_PlacedPassage]) -> dict[str, list[Any]]:
+    spans = [item.passage.span for item in placed]
     return {
-        "ids": [passage.id for _, passage in placed],
-        "positions": [position for position, _ in placed],
-        "contents": [document.passage(span) for span in spans],
+        "ids": [item.passage.id for item in placed],
+        "document_ids": [item.document_id for item in placed],
+        "positions": [item.position for item in placed],
+        "contents": [item.document.passage(item.passage.span) for item in placed],
         "headings": [span.heading for span in spans],
         "pages": [span.page for span in spans],
         "text_starts": [span.start for span in spans],
@@ -210,9 +262,9 @@ async def delete_document(connection: Connection, tenant: str, id_: UUID) -> tup
         if whole is not None:
             raise Conflict(f"{id_} is a passage of document {whole['id']}; delete or replace the document as a whole")
         raise NotFound("document", str(id_))
-    deleted = await _delete_passages(connection, id_)
+    deleted = await _delete_passages(connection, [id_])
     await connection.execute(QUERIES["delete_document"], name)
-    return Scope(tenant, row["workspace"], row["namespace"]), deleted
+    return Scope(tenant, row["workspace"], row["namespace"]), deleted.get(id_, ())
 
 
 class Documents:

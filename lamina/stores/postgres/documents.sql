@@ -5,16 +5,22 @@ FROM documents d
 WHERE d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(namespace)s
   AND d.user_id IS NOT DISTINCT FROM %(user_id)s AND d.key = ANY(%(keys)s)
 
--- name: put_document
--- A document of the same key is replaced as a whole; an equal one stays as it is and returns no row.
+-- name: put_documents
+-- Each of another key, in the given order, in which rows are locked. A document of the same key is replaced as a whole;
+-- an equal one stays as it is and returns no row. Tags come as JSON, for an array of arrays would have to be square.
 INSERT INTO documents (
     id, tenant, workspace, namespace, user_id, agent_id, key, sent_key, title, media_type, content, content_hash,
     characters, tags, metadata, source, event_at, created_at, updated_at
-) VALUES (
-    %(id)s, %(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s, %(agent_id)s, %(key)s, %(sent_key)s, %(title)s,
-    %(media_type)s, %(content)s, %(content_hash)s, %(characters)s, %(tags)s, %(metadata)s, %(source)s, %(event_at)s,
-    %(now)s, %(now)s
 )
+SELECT t.id, %(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s, %(agent_id)s, t.key, t.sent_key, t.title,
+       t.media_type, t.content, t.content_hash, t.characters, ARRAY(SELECT jsonb_array_elements_text(t.tags)),
+       t.metadata, t.source, t.event_at, %(now)s, %(now)s
+FROM unnest(%(ids)s::uuid[], %(keys)s::text[], %(sent_keys)s::text[], %(titles)s::text[], %(media_types)s::text[],
+            %(contents)b::text[], %(hashes)s::bytea[], %(characters)s::int[], %(tags)s::jsonb[], %(metadata)b::json[],
+            %(sources)b::text[], %(times)s::timestamptz[])
+     WITH ORDINALITY AS t (id, key, sent_key, title, media_type, content, content_hash, characters, tags, metadata,
+                           source, event_at, place)
+ORDER BY t.place
 ON CONFLICT (tenant, workspace, namespace, user_id, key) DO UPDATE
 SET agent_id = excluded.agent_id, sent_key = excluded.sent_key, title = excluded.title,
     media_type = excluded.media_type,
@@ -22,11 +28,11 @@ SET agent_id = excluded.agent_id, sent_key = excluded.sent_key, title = excluded
     tags = excluded.tags, metadata = excluded.metadata, source = excluded.source, event_at = excluded.event_at,
     version = documents.version + 1, updated_at = excluded.updated_at
 WHERE documents.content_hash <> excluded.content_hash
-RETURNING id, version
+RETURNING key, id, version
 
 -- name: delete_passages
-DELETE FROM passages WHERE document_id = %(id)s
-RETURNING id
+DELETE FROM passages WHERE document_id = ANY(%(ids)s)
+RETURNING document_id, id
 
 -- name: find_embedded_passages
 -- The passages of documents whose text is one of these, chunk by chunk, with their vectors.
@@ -40,24 +46,24 @@ WHERE d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(
 ORDER BY p.id, c.chunk
 
 -- name: insert_passages
--- Passages of one document with their chunks.
+-- Passages with their chunks.
 WITH added AS (
     INSERT INTO passages (
         id, document_id, position, content, tenant, workspace, namespace, user_id, heading, page, text_start, text_end
     )
-    SELECT t.id, %(document_id)s, t.position, t.content, %(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s,
+    SELECT t.id, t.document_id, t.position, t.content, %(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s,
            t.heading, t.page, t.text_start, t.text_end
-    FROM unnest(%(ids)s::uuid[], %(positions)s::int[], %(contents)b::text[], %(headings)b::text[], %(pages)s::int[],
-                %(text_starts)s::int[], %(text_ends)s::int[])
-         AS t (id, position, content, heading, page, text_start, text_end)
+    FROM unnest(%(ids)s::uuid[], %(document_ids)s::uuid[], %(positions)s::int[], %(contents)b::text[],
+                %(headings)b::text[], %(pages)s::int[], %(text_starts)s::int[], %(text_ends)s::int[])
+         AS t (id, document_id, position, content, heading, page, text_start, text_end)
 )
 INSERT INTO passage_chunks (
     passage_id, chunk, text_start, text_end, tenant, workspace, namespace, user_id, tsv, generation, embedding
 )
 SELECT c.id, c.chunk, c.text_start, c.text_end, %(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s,
        to_tsvector('lamina', c.words), %(generation)s, c.embedding
-FROM unnest(%(chunk_ids)s::uuid[], %(chunks)s::int[], %(starts)s::int[], %(ends)s::int[], %(words)s::text[],
-            %(embeddings)s::vector[])
+FROM unnest(%(chunk_ids)s::uuid[], %(chunks)s::int[], %(starts)s::int[], %(ends)s::int[], %(words)b::text[],
+            %(embeddings)b::vector[])
      AS c (id, chunk, text_start, text_end, words, embedding)
 
 -- name: lock_document
@@ -121,7 +127,7 @@ LIMIT %(limit)s
 -- For passages that still exist.
 WITH made AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::bytea[], %(chunks)s::integer[], %(starts)s::integer[],
-                         %(ends)s::integer[], %(embeddings)s::vector[], %(words)s::text[])
+                         %(ends)s::integer[], %(embeddings)b::vector[], %(words)s::text[])
            AS m (id, guard, chunk, text_start, text_end, embedding, words)
 ), locked AS (
     SELECT p.id, p.tenant, p.workspace, p.namespace, p.user_id

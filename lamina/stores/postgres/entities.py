@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
-from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -23,6 +22,8 @@ from lamina.stores.postgres.validity import lock_subjects, settle_edges
 
 QUERIES = load_queries("entities.sql")
 NAMES = QUERIES["find_entity_names"]
+# Both ends of an edge, and its type.
+_Relation = tuple[UUID, UUID, str]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 VAGUE_TYPE = "thing"
 SEEN_WITHIN = timedelta(minutes=1)
@@ -189,21 +190,69 @@ async def put_edges(
     Returns:
         The outcome for each (subject key, type, object key).
     """
-    put: dict[tuple[str, str, str], NodeResult] = {}
     subjects = {ids[edge_key(item.edge)[0]] for item in evidence if tells_of_state(item.edge.type)}
     await lock_subjects(connection, subjects)
-    # By key, as entities are, against deadlocks.
+    told: dict[_Relation, list[Evidence]] = {}
+    # By key, as entities are, against deadlocks. Two names of one entity state one edge.
     for item in sorted(evidence, key=lambda item: edge_key(item.edge)):
-        row = _edge_row(scope, item, ids)
-        cursor = await connection.execute(QUERIES["upsert_edge"], row)
-        stored = await cursor.fetchone()
-        assert stored is not None  # noqa: S101 - the upsert returns its row
-        put.setdefault(edge_key(item.edge), NodeResult(stored["id"], existed=not stored["is_new"]))
-        await connection.execute(QUERIES["insert_edge_evidence"], {**row, "edge_id": stored["id"]})
-    if put:
-        await weigh_edges(connection, sorted({item.id for item in put.values()}))
+        told.setdefault(_relation(item.edge, ids), []).append(item)
+    stored = await _upsert_edges(connection, scope, told)
+    await _put_evidence(connection, [(stored[relation].id, item) for relation, said in told.items() for item in said])
+    if stored:
+        await weigh_edges(connection, sorted(item.id for item in stored.values()))
     await settle_edges(connection, subjects)
-    return put
+    return {edge_key(item.edge): stored[relation] for relation, said in told.items() for item in said}
+
+
+def _relation(edge: Edge, ids: Mapping[str, UUID]) -> _Relation:
+    subject, type_, object_ = edge_key(edge)
+    return ids[subject], ids[object_], type_
+
+
+async def _upsert_edges(
+    connection: Connection, scope: Scope, told: Mapping[_Relation, Sequence[Evidence]]
+) -> dict[_Relation, NodeResult]:
+    if not told:
+        return {}
+    rows = {
+        **scope_parameters(scope),
+        "ids": [new_id() for _ in told],
+        "from_ids": [from_id for from_id, _, _ in told],
+        "to_ids": [to_id for _, to_id, _ in told],
+        "types": [type_ for _, _, type_ in told],
+        "strengths": [said[0].edge.strength for said in told.values()],
+        "confidences": [said[0].edge.confidence for said in told.values()],
+        "first_times": [min(item.seen_at for item in said) for said in told.values()],
+        "last_times": [max(item.seen_at for item in said) for said in told.values()],
+    }
+    stored = await connection.execute(QUERIES["upsert_edges"], rows)
+    return {
+        (row["from_id"], row["to_id"], row["type"]): NodeResult(row["id"], existed=not row["is_new"])
+        async for row in stored
+    }
+
+
+async def _put_evidence(connection: Connection, evidence: Sequence[tuple[UUID, Evidence]]) -> None:
+    """Store evidence, each with the edge that it is for; of a source that comes again the greatest strength counts."""
+    first: dict[tuple[UUID, str, UUID | None, str | None], Evidence] = {}
+    strengths: dict[tuple[UUID, str, UUID | None, str | None], float] = {}
+    for edge_id, item in evidence:
+        key = edge_id, item.source, item.memory, item.user
+        first.setdefault(key, item)
+        strengths[key] = max(strengths.get(key, 0.0), item.edge.strength)
+    if not first:
+        return
+    rows = {
+        "edge_ids": [edge_id for edge_id, _, _, _ in first],
+        "sources": [item.source for item in first.values()],
+        "witnesses": [item.witness for item in first.values()],
+        "memory_ids": [item.memory for item in first.values()],
+        "owners": [item.user for item in first.values()],
+        "strengths": list(strengths.values()),
+        "confidences": [item.edge.confidence for item in first.values()],
+        "times": [item.seen_at for item in first.values()],
+    }
+    await connection.execute(QUERIES["insert_edge_evidence"], rows)
 
 
 async def back_edges(connection: Connection, scope: Scope, evidence: Sequence[Evidence]) -> set[UUID]:
@@ -220,9 +269,7 @@ async def back_edges(connection: Connection, scope: Scope, evidence: Sequence[Ev
     }
     cursor = await connection.execute(QUERIES["find_backed_edges"], {**scope_parameters(scope), **told})
     backed = await cursor.fetchall()
-    for row in backed:
-        item = evidence[row["place"] - 1]
-        await connection.execute(QUERIES["insert_edge_evidence"], _evidence_row(item) | {"edge_id": row["id"]})
+    await _put_evidence(connection, [(row["id"], evidence[row["place"] - 1]) for row in backed])
     if backed:
         await weigh_edges(connection, sorted({row["id"] for row in backed}))
     return {row["from_id"] for row in backed}
@@ -231,30 +278,6 @@ async def back_edges(connection: Connection, scope: Scope, evidence: Sequence[Ev
 def edge_key(edge: Edge) -> tuple[str, str, str]:
     """Return the key of an edge: subject, type and object, in this direction."""
     return Entity(edge.subject).key, edge.type, Entity(edge.object).key
-
-
-def _edge_row(scope: Scope, item: Evidence, ids: Mapping[str, UUID]) -> dict[str, Any]:
-    subject, type_, object_ = edge_key(item.edge)
-    return {
-        **scope_parameters(scope),
-        "id": new_id(),
-        "from_id": ids[subject],
-        "to_id": ids[object_],
-        "type": type_,
-        **_evidence_row(item),
-    }
-
-
-def _evidence_row(item: Evidence) -> dict[str, Any]:
-    return {
-        "strength": item.edge.strength,
-        "confidence": item.edge.confidence,
-        "source": item.source,
-        "witness": item.witness,
-        "memory_id": item.memory,
-        "owner": item.user,
-        "seen_at": item.seen_at,
-    }
 
 
 async def weigh_edges(connection: Connection, ids: Sequence[UUID]) -> None:

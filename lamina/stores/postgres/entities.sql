@@ -18,7 +18,7 @@ SELECT t.id, %(tenant)s, %(workspace)s, %(namespace)s, t.key, t.name, t.type,
        ARRAY(SELECT jsonb_array_elements_text(t.aliases)), t.confidence, t.is_asserted, %(generation)s, t.embedding,
        t.seen_at, t.seen_at
 FROM unnest(%(ids)s::uuid[], %(keys)s::text[], %(names)s::text[], %(types)s::text[], %(aliases)s::jsonb[],
-            %(confidences)s::float8[], %(asserted)s::bool[], %(embeddings)s::vector[], %(times)s::timestamptz[])
+            %(confidences)s::float8[], %(asserted)s::bool[], %(embeddings)b::vector[], %(times)s::timestamptz[])
      AS t (id, key, name, type, aliases, confidence, is_asserted, embedding, seen_at)
 ORDER BY t.key COLLATE "C"
 ON CONFLICT (tenant, workspace, namespace, sha256_of(key)) DO UPDATE
@@ -67,24 +67,31 @@ SET first_seen_at = least(first_seen_at, %(seen_at)s), last_seen_at = greatest(l
 WHERE id = %(id)s
   AND (standing < 1 OR first_seen_at > %(seen_at)s OR last_seen_at < %(seen_at)s - %(seen_within)s::interval)
 
--- name: upsert_edge
--- An edge that is seen again starts to decay anew. Its strength and confidence come from its evidence (weigh_edges).
+-- name: upsert_edges
+-- Each once. An edge that is seen again starts to decay anew. Its strength and confidence come from its evidence
+-- (weigh_edges).
 INSERT INTO edges AS e (
     id, tenant, workspace, namespace, from_id, to_id, type, strength, confidence, first_seen_at, last_seen_at
-) VALUES (
-    %(id)s, %(tenant)s, %(workspace)s, %(namespace)s, %(from_id)s, %(to_id)s, %(type)s, %(strength)s, %(confidence)s,
-    %(seen_at)s, %(seen_at)s
 )
+SELECT t.id, %(tenant)s, %(workspace)s, %(namespace)s, t.from_id, t.to_id, t.type, t.strength, t.confidence,
+       t.first_seen_at, t.last_seen_at
+FROM unnest(%(ids)s::uuid[], %(from_ids)s::uuid[], %(to_ids)s::uuid[], %(types)s::text[], %(strengths)s::float8[],
+            %(confidences)s::float8[], %(first_times)s::timestamptz[], %(last_times)s::timestamptz[])
+     WITH ORDINALITY AS t (id, from_id, to_id, type, strength, confidence, first_seen_at, last_seen_at, place)
+ORDER BY t.place
 ON CONFLICT (from_id, to_id, type) DO UPDATE
 SET first_seen_at = least(e.first_seen_at, excluded.first_seen_at),
     last_seen_at = greatest(e.last_seen_at, excluded.last_seen_at),
     standing = 1
-RETURNING id, id = %(id)s AS is_new
+RETURNING id, from_id, to_id, type, id = ANY(%(ids)s) AS is_new
 
 -- name: insert_edge_evidence
 -- A source counts once, with its first confidence; repeating itself, it can only raise the strength.
 INSERT INTO edge_evidence AS v (edge_id, source, witness, memory_id, user_id, strength, confidence, seen_at)
-VALUES (%(edge_id)s, %(source)s, %(witness)s, %(memory_id)s, %(owner)s, %(strength)s, %(confidence)s, %(seen_at)s)
+SELECT t.edge_id, t.source, t.witness, t.memory_id, t.owner, t.strength, t.confidence, t.seen_at
+FROM unnest(%(edge_ids)s::uuid[], %(sources)s::text[], %(witnesses)s::text[], %(memory_ids)s::uuid[],
+            %(owners)s::text[], %(strengths)s::float8[], %(confidences)s::float8[], %(times)s::timestamptz[])
+     AS t (edge_id, source, witness, memory_id, owner, strength, confidence, seen_at)
 ON CONFLICT (edge_id, sha256_of(source), memory_id, user_id) DO UPDATE
 SET strength = excluded.strength
 WHERE v.strength < excluded.strength
@@ -174,7 +181,7 @@ LIMIT %(limit)s
 -- For entities with the same name. An entity that was written with this generation's model has the vector in its
 -- row.
 WITH made AS (
-    SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::bytea[], %(embeddings)s::vector[]) AS m (id, guard, embedding)
+    SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::bytea[], %(embeddings)b::vector[]) AS m (id, guard, embedding)
 ), locked AS (
     SELECT e.id, e.tenant, e.workspace, e.namespace
     FROM entities e

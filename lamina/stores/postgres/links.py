@@ -99,8 +99,7 @@ async def _put_some(connection: Connection, scope: Scope, in_order: Sequence[Men
         "owners": [item.user for item in in_order],
         "strengths": [item.strength for item in in_order],
     }
-    await connection.execute(QUERIES["raise_entity_confidence"], told)
-    await connection.execute(QUERIES["insert_memory_links"], told)
+    await connection.execute(QUERIES["put_mentions"], told)
 
 
 async def count_witness(connection: Connection, witness: str, memories: Sequence[UUID]) -> None:

@@ -1,10 +1,19 @@
--- name: raise_entity_confidence
--- Surer once for each witness that did not mention the entity before; where nobody knows the witness, for each new
--- source. A new source lets it stand again, whoever vouches for it. A row that would stay the same, but for the time of
--- its last mention within a minute, is not written (SEEN_WITHIN).
+-- name: put_mentions
+-- Links memories to entities, and makes these surer: once for each witness that did not mention the entity before;
+-- where nobody knows the witness, for each new source. A new source lets it stand again, whoever vouches for it. A row
+-- that would stay the same, but for the time of its last mention within a minute, is not written (SEEN_WITHIN).
 WITH told AS (
     SELECT * FROM unnest(%(entity_ids)s::uuid[], %(memory_ids)s::uuid[], %(sources)s::text[], %(witnesses)s::text[],
-                         %(times)s::timestamptz[]) AS t (entity_id, memory_id, source, witness, seen_at)
+                         %(times)s::timestamptz[], %(kinds)s::text[], %(tiers)s::int2[], %(owners)s::text[],
+                         %(strengths)s::float8[])
+                  AS t (entity_id, memory_id, source, witness, seen_at, kind, tier, owner, strength)
+), linked AS (
+    INSERT INTO memory_links (
+        from_id, to_id, kind, from_tier, tenant, workspace, namespace, user_id, source, strength, seen_at
+    )
+    SELECT memory_id, entity_id, kind, tier, %(tenant)s, %(workspace)s, %(namespace)s, owner, source, strength, seen_at
+    FROM told
+    ON CONFLICT DO NOTHING
 ), new_witnesses AS (
     INSERT INTO entity_witnesses (entity_id, witness)
     SELECT DISTINCT entity_id, witness FROM told WHERE witness IS NOT NULL ORDER BY entity_id, witness
@@ -45,17 +54,6 @@ UPDATE entities e
 SET confidence = least(0.99, e.confidence + 0.1 * (1 - e.confidence)), standing = 1
 FROM (SELECT entity_id FROM new_witnesses ORDER BY entity_id) n
 WHERE e.id = n.entity_id
-
--- name: insert_memory_links
-INSERT INTO memory_links (
-    from_id, to_id, kind, from_tier, tenant, workspace, namespace, user_id, source, strength, seen_at
-)
-SELECT t.from_id, t.to_id, t.kind, t.tier, %(tenant)s, %(workspace)s, %(namespace)s, t.owner, t.source, t.strength,
-       t.seen_at
-FROM unnest(%(memory_ids)s::uuid[], %(entity_ids)s::uuid[], %(kinds)s::text[], %(tiers)s::int2[], %(owners)s::text[],
-            %(sources)s::text[], %(strengths)s::float8[], %(times)s::timestamptz[])
-     AS t (from_id, to_id, kind, tier, owner, source, strength, seen_at)
-ON CONFLICT DO NOTHING
 
 -- name: delete_evidence
 -- Returns the edges that lose it, with their ends.

@@ -170,17 +170,6 @@ async def delete_message(connection: Connection, tenant: str, id_: UUID) -> Scop
     return Scope(tenant, row["workspace"], row["namespace"])
 
 
-def chunk_parameters(place: int, chunk: Chunk, generation: int) -> dict[str, Any]:
-    """Return a chunk's columns, the same for every tier."""
-    return {
-        "chunk": place,
-        "text_start": chunk.start,
-        "text_end": chunk.end,
-        "generation": generation,
-        "embedding": Vector(chunk.vector()),
-    }
-
-
 def chunk_columns(chunks: Mapping[UUID, Sequence[Chunk]], generation: int) -> dict[str, Any]:
     """Return the columns of many rows' chunks as arrays, the same for every tier."""
     placed = [(id_, place, chunk) for id_, found in chunks.items() for place, chunk in enumerate(found)]

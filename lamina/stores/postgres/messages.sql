@@ -35,7 +35,7 @@ INSERT INTO message_chunks (
 )
 SELECT c.id, c.chunk, %(tenant)s, %(workspace)s, %(namespace)s, %(session_id)s, %(user_id)s, said.occurred_at,
        c.text_start, c.text_end, %(generation)s, c.embedding
-FROM unnest(%(chunk_ids)s::uuid[], %(chunks)s::int[], %(starts)s::int[], %(ends)s::int[], %(embeddings)s::vector[])
+FROM unnest(%(chunk_ids)s::uuid[], %(chunks)s::int[], %(starts)s::int[], %(ends)s::int[], %(embeddings)b::vector[])
      AS c (id, chunk, text_start, text_end, embedding)
 JOIN said ON said.id = c.id
 
@@ -198,7 +198,7 @@ LIMIT %(limit)s
 -- For messages that still exist, in the table where each belongs now.
 WITH made AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::bytea[], %(chunks)s::integer[], %(starts)s::integer[],
-                         %(ends)s::integer[], %(embeddings)s::vector[])
+                         %(ends)s::integer[], %(embeddings)b::vector[])
            AS m (id, guard, chunk, text_start, text_end, embedding)
 ), locked AS (
     SELECT m.id, m.tenant, m.workspace, m.namespace, m.session_id, m.user_id, m.occurred_at, m.compacted_at

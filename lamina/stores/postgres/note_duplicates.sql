@@ -4,7 +4,7 @@
 -- conditions that it cannot estimate stand outside.
 SELECT asked.item, near.id, near.content, near.importance, near.source, near.tags, near.metadata, near.expires_at,
        near.cosine
-FROM unnest(%(items)s::uuid[], %(embeddings)s::vector[]) AS asked (item, embedding)
+FROM unnest(%(items)s::uuid[], %(embeddings)b::vector[]) AS asked (item, embedding)
 CROSS JOIN LATERAL (
     SELECT n.id, n.content, n.importance, n.source, n.tags, n.metadata, n.expires_at, c.text_start, c.text_end,
            1 - (c.embedding <=> asked.embedding) AS cosine

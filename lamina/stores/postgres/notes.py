@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import psycopg
 from psycopg.rows import DictRow
+from psycopg.types.json import Json, Jsonb
 
 from lamina.core.areas import Area
 from lamina.core.memories import Category, Chunk, Note, NoteVersion, StoredNote
@@ -32,7 +33,7 @@ from lamina.policies.retention.lifespan import Temperature
 from lamina.stores.index.ports import Visible
 from lamina.stores.postgres.connection import Connection, Pool, connect, read_tuples, scope_parameters
 from lamina.stores.postgres.filters import Columns, apply_filters, place_parameters, query_parameters, union
-from lamina.stores.postgres.messages import chunk_parameters
+from lamina.stores.postgres.messages import chunk_columns
 from lamina.stores.postgres.note_rows import note_candidate, note_columns, note_record, note_version, stored_note
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tier_rows import (
@@ -48,6 +49,8 @@ from lamina.text.paraphrase import Difference
 from lamina.text.words import index_words
 
 QUERIES = load_queries("notes.sql")
+
+NOTES_AT_ONCE = 100
 
 COLUMNS: Columns = {
     FilterField.CATEGORY: "n.category",
@@ -111,20 +114,38 @@ async def insert_notes(
     Rows are inserted in the order of their hashes, so that two writers of the same notes cannot deadlock.
     """
     in_order = sorted(prepared, key=lambda item: item.note.content_hash())
-    inserted = []
-    for item in in_order:
-        row = scope_parameters(scope) | note_columns(item.note, now) | {"id": item.id, "source": item.note.source}
-        cursor = await connection.execute(QUERIES["insert_note"], row)
-        if cursor.rowcount == 1:
-            inserted.append(item)
-    await insert_chunks(connection, scope, inserted, generation)
-    new = {item.id for item in inserted}
+    new: set[UUID] = set()
+    # In parts: the arrays of a thousand notes take the time of many requests to write.
+    for start in range(0, len(in_order), NOTES_AT_ONCE):
+        part = in_order[start : start + NOTES_AT_ONCE]
+        rows = scope_parameters(scope) | _columns(part, now)
+        inserted = {row["id"] async for row in await connection.execute(QUERIES["insert_notes"], rows)}
+        await insert_chunks(connection, scope, [item for item in part if item.id in inserted], generation)
+        new |= inserted
     # Read after the inserts: a note that was not inserted may have been written by another transaction just now.
     ids = await ids_by_hash(connection, scope, [item.note.content_hash() for item in prepared])
     results = [NoteResult(ids[item.note.content_hash()], existed=item.id not in new) for item in prepared]
     pairs = zip(results, prepared, strict=True)
     await _prolong(connection, [(result.id, item.note) for result, item in pairs if result.existed])
     return results
+
+
+def _columns(prepared: Sequence[PreparedNote], now: datetime) -> dict[str, Any]:
+    notes = [item.note for item in prepared]
+    return {
+        "now": now,
+        "ids": [item.id for item in prepared],
+        "categories": [note.category.value for note in notes],
+        "contents": [note.content for note in notes],
+        "hashes": [note.content_hash() for note in notes],
+        "importances": [note.importance for note in notes],
+        "confidences": [note.confidence for note in notes],
+        "tags": [Jsonb(list(note.tags)) for note in notes],
+        "metadata": [Json(note.metadata) for note in notes],
+        "sources": [note.source for note in notes],
+        "times": [note.event_at or now for note in notes],
+        "expiries": [note.expires_at for note in notes],
+    }
 
 
 async def _prolong(connection: Connection, repeated: Sequence[tuple[UUID, Note]]) -> None:
@@ -144,16 +165,11 @@ async def insert_chunks(
     connection: Connection, scope: Scope, prepared: Sequence[PreparedNote], generation: int
 ) -> None:
     """Insert the chunks of notes with their vectors and their words."""
-    rows = [
-        scope_parameters(scope)
-        | chunk_parameters(place, chunk, generation)
-        | {"id": item.id, "words": item.words[place]}
-        for item in prepared
-        for place, chunk in enumerate(item.chunks)
-    ]
-    if rows:
-        async with connection.cursor() as cursor:
-            await cursor.executemany(QUERIES["insert_note_chunk"], rows)
+    if prepared:
+        chunks = chunk_columns({item.id: item.chunks for item in prepared}, generation)
+        words = [words for item in prepared for words in item.words]
+        rows = scope_parameters(scope) | chunks | {"words": words}
+        await connection.execute(QUERIES["insert_note_chunks"], rows)
 
 
 async def lock_note(connection: Connection, tenant: str, id_: UUID) -> StoredNote:

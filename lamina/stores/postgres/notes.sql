@@ -8,16 +8,23 @@ FROM (
 ) told
 WHERE n.id = told.id AND n.deleted_at IS NULL AND n.expires_at < coalesce(told.expires_at, 'infinity')
 
--- name: insert_note
+-- name: insert_notes
+-- In the given order, in which rows are locked. Tags come as JSON, for an array of arrays would have to be square.
 INSERT INTO notes (
     id, tenant, workspace, namespace, user_id, agent_id, session_id, swarm_id, category, content, content_hash,
     importance, confidence, tags, metadata, source, event_at, expires_at, created_at, updated_at,
     last_hit_at, temperature_changed_at
-) VALUES (
-    %(id)s, %(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s, %(agent_id)s, %(session_id)s, %(swarm_id)s,
-    %(category)s, %(content)s, %(content_hash)s, %(importance)s, %(confidence)s, %(tags)s, %(metadata)s, %(source)s,
-    %(event_at)s, %(expires_at)s, %(now)s, %(now)s, %(now)s, %(now)s
 )
+SELECT t.id, %(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s, %(agent_id)s, %(session_id)s, %(swarm_id)s,
+       t.category, t.content, t.content_hash, t.importance, t.confidence,
+       ARRAY(SELECT jsonb_array_elements_text(t.tags)), t.metadata, t.source, t.event_at, t.expires_at,
+       %(now)s, %(now)s, %(now)s, %(now)s
+FROM unnest(%(ids)s::uuid[], %(categories)s::text[], %(contents)b::text[], %(hashes)s::bytea[],
+            %(importances)s::float8[], %(confidences)s::float8[], %(tags)s::jsonb[], %(metadata)b::json[],
+            %(sources)b::text[], %(times)s::timestamptz[], %(expiries)s::timestamptz[])
+     WITH ORDINALITY AS t (id, category, content, content_hash, importance, confidence, tags, metadata, source,
+                           event_at, expires_at, place)
+ORDER BY t.place
 ON CONFLICT (tenant, workspace, namespace, user_id, content_hash) WHERE deleted_at IS NULL DO NOTHING
 RETURNING id
 
@@ -27,13 +34,15 @@ WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namesp
   AND user_id IS NOT DISTINCT FROM %(user_id)s
   AND content_hash = ANY(%(hashes)s) AND deleted_at IS NULL
 
--- name: insert_note_chunk
+-- name: insert_note_chunks
 INSERT INTO note_chunks (
     note_id, chunk, tenant, workspace, namespace, text_start, text_end, tsv, generation, embedding
-) VALUES (
-    %(id)s, %(chunk)s, %(tenant)s, %(workspace)s, %(namespace)s, %(text_start)s, %(text_end)s,
-    to_tsvector('lamina', %(words)s), %(generation)s, %(embedding)s
 )
+SELECT c.id, c.chunk, %(tenant)s, %(workspace)s, %(namespace)s, c.text_start, c.text_end,
+       to_tsvector('lamina', c.words), %(generation)s, c.embedding
+FROM unnest(%(chunk_ids)s::uuid[], %(chunks)s::int[], %(starts)s::int[], %(ends)s::int[], %(words)b::text[],
+            %(embeddings)b::vector[])
+     AS c (id, chunk, text_start, text_end, words, embedding)
 
 -- name: get_note_for_update
 SELECT id, workspace, namespace, user_id, agent_id, session_id, category, content, importance, confidence, tags,
@@ -261,7 +270,7 @@ LIMIT %(limit)s
 -- For notes with the same text; only a warm note's chunks have words.
 WITH made AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::bytea[], %(chunks)s::integer[], %(starts)s::integer[],
-                         %(ends)s::integer[], %(embeddings)s::vector[], %(words)s::text[])
+                         %(ends)s::integer[], %(embeddings)b::vector[], %(words)s::text[])
            AS m (id, guard, chunk, text_start, text_end, embedding, words)
 ), locked AS (
     SELECT n.id, n.tenant, n.workspace, n.namespace, n.temperature

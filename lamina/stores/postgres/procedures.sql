@@ -194,7 +194,7 @@ LIMIT %(limit)s
 -- For procedures with the same trigger. A procedure that was written with this generation's model has the vector in
 -- its row.
 WITH made AS (
-    SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::bytea[], %(embeddings)s::vector[]) AS m (id, guard, embedding)
+    SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::bytea[], %(embeddings)b::vector[]) AS m (id, guard, embedding)
 ), locked AS (
     SELECT p.id, p.tenant, p.workspace, p.namespace
     FROM procedures p

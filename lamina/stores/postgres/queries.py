@@ -11,7 +11,7 @@ def load_queries(file: str) -> Mapping[str, bytes]:
     """Read the statements of a file of this package, by name.
 
     Args:
-        file: For example ``notes.sql``. Each of its statements begins with a line ``-- name: insert_note``.
+        file: For example ``notes.sql``. Each of its statements begins with a line ``-- name: insert_notes``.
     """
     _, *parts = _NAME.split(resources.files(__package__).joinpath(file).read_text(encoding="utf-8"))
     return {name: text.encode() for name, text in zip(parts[::2], parts[1::2], strict=True)}
