@@ -43,6 +43,13 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
+async def until_given(gate: Gate, batches: list[list[str]]) -> None:
+    deadline = asyncio.get_running_loop().time() + PATIENCE_S
+    while gate.batches != batches and asyncio.get_running_loop().time() < deadline:
+        await asyncio.sleep(SOON_S)
+    assert gate.batches == batches
+
+
 async def submitted(coalescer: Coalescer[str, str], *items: str) -> list[asyncio.Task[str]]:
     """Submit each item from a task of its own and let them all get as far as they can."""
     tasks = [asyncio.create_task(coalescer.submit(item)) for item in items]
@@ -654,9 +661,7 @@ async def test_items_wait_no_longer_than_their_patience_for_a_call_that_hangs() 
     coalescer = Coalescer(gate, part=PART, max_in_flight=2, patience_s=SOON_S, enough=8)
 
     tasks = await submitted(coalescer, "a", "b")
-    async with asyncio.timeout(PATIENCE_S):
-        while gate.batches != [["a"], ["b"]]:
-            await asyncio.sleep(SOON_S)
-
+    await until_given(gate, [["a"], ["b"]])
     gate.let_through()
+
     assert await asyncio.gather(*tasks) == ["A", "B"]
