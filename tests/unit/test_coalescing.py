@@ -25,12 +25,18 @@ class Gate:
     def __init__(self, answer: Callable[[Sequence[str]], Sequence[str]] | None = None) -> None:
         self.batches: list[list[str]] = []
         self._permits = asyncio.Semaphore(0)
+        self._given = asyncio.Semaphore(0)
         self._answer = answer or (lambda items: [item.upper() for item in items])
 
     async def __call__(self, items: Sequence[str]) -> Sequence[str]:
         self.batches.append(list(items))
+        self._given.release()
         await self._permits.acquire()
         return self._answer(items)
+
+    async def has_batches(self, count: int) -> None:
+        for _ in range(count):
+            await self._given.acquire()
 
     def let_through(self, batches: int = 100) -> None:
         for _ in range(batches):
@@ -41,13 +47,6 @@ async def settled() -> None:
     """Let every task get as far as it can."""
     for _ in range(10):
         await asyncio.sleep(0)
-
-
-async def until_given(gate: Gate, batches: list[list[str]]) -> None:
-    deadline = asyncio.get_running_loop().time() + PATIENCE_S
-    while gate.batches != batches and asyncio.get_running_loop().time() < deadline:
-        await asyncio.sleep(SOON_S)
-    assert gate.batches == batches
 
 
 async def submitted(coalescer: Coalescer[str, str], *items: str) -> list[asyncio.Task[str]]:
@@ -661,7 +660,9 @@ async def test_items_wait_no_longer_than_their_patience_for_a_call_that_hangs() 
     coalescer = Coalescer(gate, part=PART, max_in_flight=2, patience_s=SOON_S, enough=8)
 
     tasks = await submitted(coalescer, "a", "b")
-    await until_given(gate, [["a"], ["b"]])
-    gate.let_through()
+    async with asyncio.timeout(PATIENCE_S):
+        await gate.has_batches(2)
 
+    assert gate.batches == [["a"], ["b"]]
+    gate.let_through()
     assert await asyncio.gather(*tasks) == ["A", "B"]
