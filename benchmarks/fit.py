@@ -30,9 +30,9 @@ from lamina.core.conversations import Utterance
 from lamina.core.memories import Message, Role
 from lamina.core.ports import Model
 from lamina.models.passes import passes
-from lamina.policies.ranking.conversation_signals import REACH, Flow
+from lamina.policies.ranking.conversation_signals import REACH, Flow, signals_around
 from lamina.policies.ranking.message_traits import MessageTraits, message_traits, question_traits
-from lamina.policies.ranking.second_stage import WEIGHTS_FILE, StageWeights, design
+from lamina.policies.ranking.second_stage import WEIGHTS_FILE, Design, StageWeights, design
 from lamina.search.fitted_conversation import near_found
 from lamina.settings import SentenceTransformersSettings, Settings
 from lamina.text.words import index_words, question_words
@@ -40,7 +40,8 @@ from lamina.wiring.stores import build_model
 
 COMMAND = "python -m benchmarks fit --data DIR"
 PEOPLE = ("two_people", "group")
-L2 = 0.2
+L2, AROUND_L2 = 0.2, 0.02
+PARTS = 3
 NEWTON_STEPS = 100
 TINY_STEP = 1e-9
 # Of these more is never worse, whatever the gates say. Freely fitted, a message with all the words of the question lost
@@ -64,19 +65,19 @@ Figures = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The candidates of one question.
+    """The messages among which one question is answered.
 
     Args:
         conversation: That it is asked in.
-        columns: Part and name of each weight.
-        values: Signals with their gates, shape (candidates, weights).
-        evidence: 1 for a message that answers, else 0.
+        stage: Their signals.
+        is_candidate: Whether each may be an answer; the others stand near one.
+        evidence: Of each candidate, 1 if it answers, else 0.
         wanted: How many messages answer, found or not.
     """
 
     conversation: Conversation
-    columns: Sequence[tuple[str, str]]
-    values: Figures
+    stage: Design
+    is_candidate: NDArray[np.bool_]
     evidence: Figures
     wanted: int
 
@@ -151,10 +152,10 @@ def groups_of(conversation: Conversation, model: Model, settings: Settings) -> I
         found, words_rank = _found(words, _cosines(traits, vector), settings)
         rows = _within(found, sessions, positions, REACH)
         flow = Flow([traits[row] for row in rows], sessions[rows], positions[rows], words_rank[rows])
-        values, columns = design(question_traits(question.text, vector), flow).matrix()
+        signals = design(question_traits(question.text, vector), flow)
         is_candidate = near_found(sessions[rows], positions[rows], found[rows])
         evidence = np.array([said[row]["ref"] in question.evidence for row in rows], float)
-        yield Group(conversation, columns, values[is_candidate], evidence[is_candidate], len(question.evidence))
+        yield Group(conversation, signals, is_candidate, evidence[is_candidate], len(question.evidence))
 
 
 def moment(text: str) -> datetime:
@@ -229,17 +230,6 @@ def bm25(documents: Sequence[Sequence[str]]) -> Callable[[Sequence[str]], Figure
 def fit_weights(groups: Sequence[Group], data_sha256: str, model: Model) -> StageWeights:
     """Return the weights that the groups ask for."""
     answerable = [group for group in groups if group.evidence.any()]
-    mixed, is_rising = mixing(answerable[0].columns)
-    values = [group.values @ mixed for group in answerable]
-    scale = np.concatenate(values).std(axis=0) + 1e-6
-    scaled = [
-        (of_one / scale, group.evidence / group.evidence.sum())
-        for of_one, group in zip(values, answerable, strict=True)
-    ]
-    fitted = mixed @ (newton(scaled, l2=L2, is_rising=is_rising) / scale)
-    parts: dict[str, dict[str, float]] = {"plain": {}, "short": {}, "usual": {}}
-    for (part, name), weight in zip(answerable[0].columns, fitted.tolist(), strict=True):
-        parts[part][name] = weight
     origin = {
         "data": f"{FILE} and {LONG_FILE}, conversations with odd numbers (CC0)",
         "data_sha256": data_sha256,
@@ -248,7 +238,46 @@ def fit_weights(groups: Sequence[Group], data_sha256: str, model: Model) -> Stag
         "l2": L2,
         "command": COMMAND,
     }
-    return StageWeights(**parts, origin=origin)
+    return replace(_fit_signals(answerable), around=_fit_around(answerable), origin=origin)
+
+
+def _fit_signals(groups: Sequence[Group]) -> StageWeights:
+    """Return the weights of the signals alone."""
+    matrices = [group.stage.matrix() for group in groups]
+    columns = matrices[0][1]
+    mixed, is_rising = mixing(columns)
+    values = [matrix[group.is_candidate] @ mixed for (matrix, _), group in zip(matrices, groups, strict=True)]
+    parts: dict[str, dict[str, float]] = {"plain": {}, "short": {}, "usual": {}}
+    for (part, name), weight in zip(columns, mixed @ _scaled_fit(groups, values, L2, is_rising), strict=True):
+        parts[part][name] = float(weight)
+    return StageWeights(**parts, around={}, origin={})
+
+
+def _fit_around(groups: Sequence[Group]) -> dict[str, float]:
+    """Return the weights of what messages around score, by weights that were fitted without their conversation."""
+    names = sorted({group.conversation.name for group in groups})
+    part_of = {name: at % PARTS for at, name in enumerate(names)}
+    others = [
+        _fit_signals([group for group in groups if part_of[group.conversation.name] != part]) for part in range(PARTS)
+    ]
+    values: list[Figures] = []
+    around: tuple[str, ...] = ()
+    for group in groups:
+        own = group.stage.own_scores(others[part_of[group.conversation.name]])
+        signals = signals_around(group.stage.flow, own)
+        around = tuple(signals)
+        values.append(np.column_stack([own, *signals.values()])[group.is_candidate])
+    fitted = _scaled_fit(groups, values, AROUND_L2, np.zeros(len(around) + 1, bool))
+    return dict(zip(around, (fitted[1:] / fitted[0]).tolist(), strict=True))
+
+
+def _scaled_fit(groups: Sequence[Group], values: Sequence[Figures], l2: float, is_rising: NDArray[np.bool_]) -> Figures:
+    """Return the weights of the values, for which large weights cost as if all varied by one."""
+    scale = np.concatenate(values).std(axis=0) + 1e-6
+    scaled = [
+        (of_one / scale, group.evidence / group.evidence.sum()) for of_one, group in zip(values, groups, strict=True)
+    ]
+    return np.asarray(newton(scaled, l2=l2, is_rising=is_rising) / scale)
 
 
 def mixing(columns: Sequence[tuple[str, str]]) -> tuple[Figures, NDArray[np.bool_]]:
@@ -339,11 +368,9 @@ def _softmax(scores: Figures) -> Figures:
 
 def recalls(groups: Sequence[Group], weights: StageWeights) -> dict[str, float]:
     """Return the mean recall at each depth."""
-    parts = {"plain": weights.plain, "short": weights.short, "usual": weights.usual}
     found = dict.fromkeys(DEPTHS, 0.0)
     for group in groups:
-        vector = np.array([parts[part][name] for part, name in group.columns])
-        order = np.argsort(-(group.values @ vector), kind="stable")
+        order = np.argsort(-group.stage.scores(weights)[group.is_candidate], kind="stable")
         for depth in DEPTHS:
             found[depth] += float(group.evidence[order[:depth]].sum()) / group.wanted / len(groups)
     return {f"recall_at_{depth}": value for depth, value in found.items()}

@@ -13,7 +13,7 @@ from lamina.core.scope import Scope
 from lamina.core.tiers import Source, Tier
 from lamina.errors import Misconfigured
 from lamina.models.hashing import HashingModel
-from lamina.policies.ranking.conversation_signals import Figures, Flow, conversation_signals
+from lamina.policies.ranking.conversation_signals import Figures, Flow, conversation_signals, signals_around
 from lamina.policies.ranking.message_traits import MessageTraits, QuestionTraits, message_traits, question_traits
 from lamina.policies.ranking.second_stage import (
     GATED,
@@ -161,11 +161,31 @@ def test_later_messages_count_for_a_question_about_now_and_for_no_other() -> Non
 
 
 def test_the_gates_give_a_signal_another_weight_where_messages_are_long() -> None:
-    weights = StageWeights({}, {}, {"bm25": 1.0}, {})
+    weights = StageWeights({}, {}, {"bm25": 1.0}, {}, {})
     short = design(asked("telescope"), flow(traits("The telescope"), traits("Fine")))
     long = design(asked("telescope"), flow(traits("The telescope " + FILLER * 9), traits(FILLER * 9)))
 
     assert short.scores(weights)[0] > 10 * long.scores(weights)[0] > 0
+
+
+def test_scores_around_a_message_end_at_its_session_and_where_nobody_may_see_one() -> None:
+    said = flow(*(traits(FILLER) for _ in range(5)), session=(0, 0, 0, 1, 1), position=(0, 1, 3, 0, 1))
+
+    around = signals_around(said, np.array([0.0, -20, -20, -20, -2]))
+
+    assert np.round(around["score_before"], 3).tolist() == [0, 1, 0, 0, 0]
+    assert np.round(around["score_after"], 3).tolist() == [0, 0, 0, 0.368, 0]
+    assert np.round(around["score_of_session"], 3).tolist() == [1, 1, 1, 0.368, 0.368]
+
+
+def test_a_message_that_stands_beside_a_better_one_gets_less_for_it() -> None:
+    weights = StageWeights({"bm25": 8.0}, {}, {}, {"score_after": -1.0}, {})
+    stage = design(asked("telescope"), flow(traits(FILLER), traits("The telescope"), traits(FILLER)))
+
+    before, best, after = stage.scores(weights)
+
+    assert best > after > before
+    assert (stage.own_scores(weights)[[0, 2]] == after).all()
 
 
 def test_the_very_text_that_is_asked_for_comes_first() -> None:
@@ -198,6 +218,7 @@ def test_the_shipped_weights_name_every_signal_their_data_and_their_command() ->
 
     assert tuple(weights.plain) == stage.names
     assert tuple(weights.short) == tuple(weights.usual) == GATED
+    assert tuple(weights.around) == tuple(signals_around(stage.flow, np.zeros(1)))
     assert weights.origin["command"].startswith("python -m benchmarks fit")
     assert len(weights.origin["data_sha256"]) == 64
     assert "CC0" in weights.origin["data"]

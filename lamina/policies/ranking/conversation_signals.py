@@ -23,6 +23,8 @@ SHORT_WORDS = 25
 """Words at which a message counts as short by 1/e."""
 TINY_WORDS = 4
 BEST_OF_SESSION = 3
+SPREAD = 2.0
+"""By how much a score falls while its relevance falls to 1/e."""
 REACH = 3
 """Positions before and after a message that its signals look at."""
 
@@ -68,12 +70,53 @@ def gate(length: float | Figures) -> float | Figures:
     return np.exp(-length / SHORT_WORDS)
 
 
-class _Signals:
-    def __init__(self, question: QuestionTraits, flow: Flow) -> None:
-        self.question, self.flow, self.size = question, flow, len(flow.traits)
+def signals_around(flow: Flow, scores: Figures) -> dict[str, Figures]:
+    """Return how much messages before and after each one, and the best of its session, answer by their own scores.
+
+    An answer has its words twice where the question of the turn before has them: the better message of two that stand
+    side by side takes from the other one.
+    """
+    places, near = _Places(flow), np.exp((scores - scores.max()) / SPREAD)
+    apart = {step: places.moved(near, step) for side in (1, -1) for step in range(side, side * REACH + side, side)}
+    return {
+        "score_before": apart[1],
+        "score_after": apart[-1],
+        "score_2_apart": np.maximum(apart[2], apart[-2]),
+        "score_3_apart": np.maximum(apart[3], apart[-3]),
+        "score_of_session": np.maximum.reduceat(near, places.starts)[places.of_session],
+    }
+
+
+class _Places:
+    """Where the messages of a flow stand to each other."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow, self.size = flow, len(flow.traits)
         self.starts = np.flatnonzero(np.r_[True, flow.session[1:] != flow.session[:-1]])
         self.of_session = np.cumsum(np.r_[False, flow.session[1:] != flow.session[:-1]])
         self.next_to = {step: self._are_apart(step) for step in range(1, REACH + 1)}
+
+    def moved(self, figures: Figures, step: int) -> Figures:
+        """Return for each message the figures of the one so many positions before it (after it if negative), or 0."""
+        moved = np.zeros_like(figures)
+        if step > 0:
+            moved[step:] = figures[:-step]
+            return (moved.T * self.next_to[step]).T
+        moved[:step] = (figures[-step:].T * self.next_to[-step][-step:]).T
+        return moved
+
+    def _are_apart(self, step: int) -> Figures:
+        """Return 1 for each message that stands so many positions after an earlier row of its session, else 0."""
+        session, position, apart = self.flow.session, self.flow.position, np.zeros(self.size)
+        near = (session[step:] == session[:-step]) & (position[step:] - position[:-step] == step)
+        apart[step:] = near
+        return apart
+
+
+class _Signals(_Places):
+    def __init__(self, question: QuestionTraits, flow: Flow) -> None:
+        super().__init__(flow)
+        self.question = question
         self.length = lengths_of(flow)
         self.assistant = self._assistants()
         self.asks = np.array([item.asks for item in flow.traits], float)
@@ -84,7 +127,7 @@ class _Signals:
         together = {
             "bm25_x_cos_1": words["bm25"] * similar["cos_1"],
             "number_x_cos_1": self.has_number * self.question.asks_amount * similar["cos_1"],
-            "question_before": self._moved(self.asks, 1) * similar["cos_before"],
+            "question_before": self.moved(self.asks, 1) * similar["cos_before"],
         }
         return {
             **words,
@@ -115,8 +158,8 @@ class _Signals:
             "coverage": (counts > 0) @ idf / (idf.sum() or 1.0),
             "bm25_1": _by_most(window_1),
             "bm25_2": _by_most(window_2),
-            "bm25_before": self._moved(bm25, 1),
-            "bm25_after": self._moved(bm25, -1),
+            "bm25_before": self.moved(bm25, 1),
+            "bm25_after": self.moved(bm25, -1),
             "session_document": _by_most(whole)[self.of_session],
         }
 
@@ -133,7 +176,7 @@ class _Signals:
         cos, mean_cos, products = self._cosines()
         cos_1 = self._smooth(mean_cos, products, (1.0, 0.6))
         cos_3 = self._smooth(mean_cos, products, (1.0, 0.7, 0.4, 0.25))
-        before, after = self._moved(cos, 1), self._moved(cos, -1)
+        before, after = self.moved(cos, 1), self.moved(cos, -1)
         return {
             "cos": cos,
             "cos_standard": _standard(cos) / 3,
@@ -174,7 +217,7 @@ class _Signals:
         ones, reach = np.ones(self.size), len(weights) - 1
         # Weight of the message so many positions before (after if negative), 0 where there is none.
         weight_of = {0: np.full(self.size, weights[0])} | {
-            sign * apart: weights[apart] * self._moved(ones, sign * apart)
+            sign * apart: weights[apart] * self.moved(ones, sign * apart)
             for apart in range(1, reach + 1)
             for sign in (1, -1)
         }
@@ -234,7 +277,7 @@ class _Signals:
         place = order / max(self.size - 1, 1)
         return {
             "question": self.asks,
-            "answers": self._moved(self.asks, 1),
+            "answers": self.moved(self.asks, 1),
             "at_end_x_now": place * self.question.asks_now,
             "at_end_x_first": place * self.question.asks_first,
             "number": self.has_number * (not self.question.asks_amount),
@@ -260,26 +303,10 @@ class _Signals:
 
     # -- windows --------------------------------------------------------------------------------------------------
 
-    def _are_apart(self, step: int) -> Figures:
-        """Return 1 for each message that stands so many positions after an earlier row of its session, else 0."""
-        session, position, apart = self.flow.session, self.flow.position, np.zeros(self.size)
-        near = (session[step:] == session[:-step]) & (position[step:] - position[:-step] == step)
-        apart[step:] = near
-        return apart
-
-    def _moved(self, figures: Figures, step: int) -> Figures:
-        """Return for each message the figures of the one so many positions before it (after it if negative), or 0."""
-        moved = np.zeros_like(figures)
-        if step > 0:
-            moved[step:] = figures[:-step]
-            return (moved.T * self.next_to[step]).T
-        moved[:step] = (figures[-step:].T * self.next_to[-step][-step:]).T
-        return moved
-
     def _window(self, figures: Figures, before: int, after: int) -> Figures:
         """Return the sum of the figures of each message and of those around it."""
         steps = (*range(1, before + 1), *range(-1, -after - 1, -1))
-        return np.asarray(np.add.reduce([figures, *(self._moved(figures, step) for step in steps)]))
+        return np.asarray(np.add.reduce([figures, *(self.moved(figures, step) for step in steps)]))
 
 
 def _products(means: NDArray[np.float32]) -> Products:

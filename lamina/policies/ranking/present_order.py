@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from lamina.core.memories import Role
 from lamina.core.queries import FusedHit, Memory
 from lamina.core.tiers import Source, Tier
-from lamina.policies.ranking.second_stage import SPREAD
+from lamina.policies.ranking.conversation_signals import SPREAD
 from lamina.text.parts import ends_of
 from lamina.text.standing import (
     CHANGE,

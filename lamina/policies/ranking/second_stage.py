@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lamina.errors import Misconfigured
-from lamina.policies.ranking.conversation_signals import Figures, Flow, conversation_signals, gate, lengths_of
+from lamina.policies.ranking.conversation_signals import (
+    SPREAD,
+    Figures,
+    Flow,
+    conversation_signals,
+    gate,
+    lengths_of,
+    signals_around,
+)
 from lamina.policies.ranking.message_traits import TRAITS_VERSION, QuestionTraits
 
 WEIGHTS_FILE = Path(__file__).with_name("second_stage.json")
@@ -26,8 +34,6 @@ GATED = (
 
 # Nobody asks in the very words of the evidence, so that no fit learns it: a text that is asked for itself comes first.
 IDENTICAL_GAIN, ALIKE = 10.0, 0.9
-SPREAD = 2.0
-"""By how much a score falls while its relevance falls to 1/e."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +44,19 @@ class StageWeights:
         plain: Of each signal.
         short: Of a gated signal, times how short the message is.
         usual: Of a gated signal, times how short messages usually are.
+        around: Of what messages around score by all of these.
         origin: The data that they were fitted on, their hash, the command that fits them again.
     """
 
     plain: Mapping[str, float]
     short: Mapping[str, float]
     usual: Mapping[str, float]
+    around: Mapping[str, float]
     origin: Mapping[str, Any]
 
     def to_json(self) -> str:
         """Return the text of the weights' file, the same for the same weights."""
-        parts = {"plain": self.plain, "short": self.short, "usual": self.usual}
+        parts = {"plain": self.plain, "short": self.short, "usual": self.usual, "around": self.around}
         rounded = {
             part: {name: float(f"{weight:.5g}") for name, weight in weights.items()} for part, weights in parts.items()
         }
@@ -74,7 +82,7 @@ def parse_weights(text: str) -> StageWeights:
             f"this release has {TRAITS_VERSION}",
             f"fit them again: {stored['origin']['command']}",
         )
-    return StageWeights(stored["plain"], stored["short"], stored["usual"], stored["origin"])
+    return StageWeights(stored["plain"], stored["short"], stored["usual"], stored["around"], stored["origin"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +94,14 @@ class Design:
         values: Shape (messages, signals).
         short: How short each message is, 0..1.
         usual: How short messages usually are, 0..1.
+        flow: The messages.
     """
 
     names: tuple[str, ...]
     values: Figures
     short: Figures
     usual: float
+    flow: Flow
 
     def of(self, name: str) -> Figures:
         """Return one signal of each message."""
@@ -99,9 +109,15 @@ class Design:
 
     def scores(self, weights: StageWeights) -> Figures:
         """Return each message's score; only differences between scores of one question mean something."""
-        plain, short, usual = self._vectors(weights)
-        fitted = self.values @ (plain + self.usual * usual) + self.short * (self.values @ short)
+        own = self.own_scores(weights)
+        around = signals_around(self.flow, own)
+        fitted = own + sum(weight * around[name] for name, weight in weights.around.items())
         return np.asarray(fitted + IDENTICAL_GAIN * np.clip((self.of("cos") - ALIKE) / (1 - ALIKE), 0, 1))
+
+    def own_scores(self, weights: StageWeights) -> Figures:
+        """Return each message's score by its signals alone, whatever those around it score."""
+        plain, short, usual = self._vectors(weights)
+        return np.asarray(self.values @ (plain + self.usual * usual) + self.short * (self.values @ short))
 
     def relevance(self, scores: Figures) -> Figures:
         """Return scores of 0..1 in the same order: the best is as sure as the nearest message is near."""
@@ -111,11 +127,18 @@ class Design:
     def strongest(self, weights: StageWeights, places: Sequence[int], most: int) -> list[dict[str, float]]:
         """Return the signals that raise or lower each of the messages most against the mean of all, strongest first."""
         plain, short, usual = self._vectors(weights)
-        shares = self.values * (plain + self.usual * usual + self.short[:, None] * short)
+        around = signals_around(self.flow, self.own_scores(weights))
+        names = (*self.names, *weights.around)
+        shares = np.column_stack(
+            [
+                self.values * (plain + self.usual * usual + self.short[:, None] * short),
+                *(weight * around[name] for name, weight in weights.around.items()),
+            ]
+        )
         above = shares[list(places)] - shares.mean(axis=0)
         order = np.argsort(-np.abs(above), axis=1, kind="stable")[:, :most]
         return [
-            {f"signal_{self.names[signal]}": float(row[signal]) for signal in of_row}
+            {f"signal_{names[signal]}": float(row[signal]) for signal in of_row}
             for row, of_row in zip(above, order, strict=True)
         ]
 
@@ -136,4 +159,4 @@ def design(question: QuestionTraits, flow: Flow) -> Design:
     """Return the signals of each message of a flow."""
     signals, length = conversation_signals(question, flow), lengths_of(flow)
     values = np.stack(list(signals.values()), axis=1)
-    return Design(tuple(signals), values, gate(length), gate(float(np.median(length))))
+    return Design(tuple(signals), values, gate(length), gate(float(np.median(length))), flow)
