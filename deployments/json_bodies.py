@@ -26,8 +26,11 @@ class _JsonRequest(Request):
         return self._json
 
     def _refuse_charset(self) -> None:
+        sent = self.headers.get("Content-Type", "")
+        if "charset" not in sent.lower():  # As nearly always; to parse it takes longer than to read the body.
+            return
         message = Message()
-        message["Content-Type"] = self.headers.get("Content-Type", "")
+        message["Content-Type"] = sent
         charset = message.get_content_charset("utf-8")
         if not charset.startswith(_CHARSETS):
             raise InvalidInput("Content-Type", f"names the charset {charset}; send JSON in UTF-8")

@@ -406,9 +406,12 @@ Ranking = tuple[Hit, ...]
 
 def best_hits(hits: Sequence[Hit], limit: int) -> Ranking:
     """Return each memory once, at its best hit, best first, ties by id."""
-    ordered = sorted(hits, key=lambda hit: (-hit.score, hit.memory.id))
-    best = {hit.memory.id: hit for hit in reversed(ordered)}
-    return tuple(hit for hit in ordered if best[hit.memory.id] is hit)[:limit]
+    best: dict[UUID, Hit] = {}
+    for hit in sorted(hits, key=lambda hit: (-hit.score, hit.memory.id)):
+        best.setdefault(hit.memory.id, hit)
+        if len(best) == limit:
+            break
+    return tuple(best.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,10 +75,10 @@ class FittedConversation:
 
     async def rank(self, query: Query, rankings: Mapping[Source, Ranking]) -> Ranking:
         """Return the messages by their scores, best first, ties by id."""
-        found = {hit.memory.id: hit.memory for ranking in rankings.values() for hit in ranking}
+        found = {hit.memory.id.bytes: hit.memory for ranking in rankings.values() for hit in ranking}
         if not found:
             return ()
-        placed = await self._reader.near(query, list(found), reach=REACH)
+        placed = await self._reader.near(query, [memory.id for memory in found.values()], reach=REACH)
         placed, traits = await self._with_traits(query, placed)
         if not placed.ids:
             return ()
@@ -87,7 +87,7 @@ class FittedConversation:
         vector = None if query.embedding is None else np.frombuffer(query.embedding, np.float32)
         question = question_traits(ends_of(query.text, QUESTION_CHARS), vector)
         signals = design(question, Flow(traits, placed.session, placed.position, words_rank))
-        ids = [UUID(bytes=id_) for id_ in placed.ids]
+        ids = placed.ids
         is_found = np.array([id_ in found for id_ in ids])
         scores, cosines = signals.scores(self._weights), signals.of("cos")
         relevance = signals.relevance(scores)
@@ -142,7 +142,7 @@ def _traits_of(said: Mapping[UUID, Utterance]) -> dict[bytes, MessageTraits]:
     return {id_.bytes: message_traits(item) for id_, item in said.items()}
 
 
-def _candidate(id_: UUID, traits: MessageTraits, vector: NDArray[np.float32] | None) -> Candidate:
+def _candidate(id_: bytes, traits: MessageTraits, vector: NDArray[np.float32] | None) -> Candidate:
     best = 0 if vector is None or len(traits.vectors) <= 1 else int(np.argmax(traits.vectors @ vector))
     start, end = traits.spans[best] if traits.spans else (0, None)
-    return Candidate(id_, Tier.SESSIONS, traits.said_at, start, end, user=traits.user)
+    return Candidate(UUID(bytes=id_), Tier.SESSIONS, traits.said_at, start, end, user=traits.user)

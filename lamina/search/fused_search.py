@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lamina.aio.deadline import time_limit
+from lamina.aio.together import together
 from lamina.core.metrics import (
     DEGRADED,
     SEARCH_SECONDS,
@@ -128,9 +129,12 @@ class Search:
     async def _search(self, request: SearchRequest, hints: SearchHints) -> Answer:
         asked = await query_of(request)
         query, without_vector = await self._embed(replace(asked, generation=self._generation), hints)
-        outcomes, foreign = await asyncio.gather(
-            self._ask(request.tiers, query, hints), self._ask_others(request.tiers, query, hints)
-        )
+        if hints.shares == ():
+            outcomes, foreign = await self._ask(request.tiers, query, hints), ForeignAnswers({}, {})
+        else:
+            outcomes, foreign = await asyncio.gather(
+                self._ask(request.tiers, query, hints), self._ask_others(request.tiers, query, hints)
+            )
         own = {name: outcome for name, outcome in outcomes.items() if not isinstance(outcome, Failure)}
         rankings = merge_rankings(own, foreign.rankings, query.limit)
         failures = {name.value: outcome.reason for name, outcome in outcomes.items() if isinstance(outcome, Failure)}
@@ -206,7 +210,7 @@ class Search:
         }
         # The rankings that a cache had stand in for the tier; other workspaces are asked all the same.
         asked = [tier for tier in tiers if tier not in hints.empty and (tier is not Tier.GRAPH or known is None)]
-        answers = await asyncio.gather(*(self._ask_tier(tier, query) for tier in asked))
+        answers = await together([self._ask_tier(tier, query) for tier in asked])
         return nothing | {name: outcome for answer in (*answers, known or {}) for name, outcome in answer.items()}
 
     async def _ask_others(self, wanted: Sequence[Tier], query: Query, hints: SearchHints) -> ForeignAnswers:
@@ -217,7 +221,7 @@ class Search:
         except Exception as error:  # noqa: BLE001 - the own workspace answers without them
             return ForeignAnswers({}, {SHARES: describe_error(error)})
         asked = foreign_queries(shares, query, [tier for tier in wanted if tier in self._tiers], now)
-        return gather_answers(asked, await asyncio.gather(*(self._ask_tier(item.tier, item.query) for item in asked)))
+        return gather_answers(asked, await together([self._ask_tier(item.tier, item.query) for item in asked]))
 
     async def _read_shares(self, scope: Scope, now: datetime) -> tuple[Share, ...]:
         if self._shares is None:

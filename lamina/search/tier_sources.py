@@ -1,6 +1,5 @@
 """Search the sources of one tier in one process."""
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +8,7 @@ from typing import Protocol
 from uuid import UUID
 
 from lamina.aio.deadline import time_limit
+from lamina.aio.together import together
 from lamina.core.metrics import SOURCE_FAILURES, SOURCE_SECONDS, UNMEASURED, Meter
 from lamina.core.ports import RowLookup, Searcher
 from lamina.core.queries import Candidate, Failure, Hit, Memory, Query, Ranking
@@ -103,23 +103,21 @@ class TierSources:
         return {**outcomes, **cut, self.context.source: in_context}
 
     async def _ask(self, query: Query) -> dict[Source, SourceOutcome]:
-        singly = (self._ask_one(searcher, query) for searcher in self.searchers)
-        answers = await asyncio.gather(self._ask_jointly(query), *singly)
+        calls = [self._ask_one(searcher, query) for searcher in self.searchers]
+        answers = await together([self._ask_jointly(self.joint, query), *calls] if self.joint else calls)
         return {source: outcome for answer in answers for source, outcome in answer.items()}
 
     async def _ask_one(self, searcher: Searcher, query: Query) -> Mapping[Source, SourceOutcome]:
         return {searcher.source: await self._in_time(searcher.source, partial(searcher.search, query))}
 
-    async def _ask_jointly(self, query: Query) -> Mapping[Source, SourceOutcome]:
-        if self.joint is None:
-            return {}
+    async def _ask_jointly(self, joint: JointSearcher, query: Query) -> Mapping[Source, SourceOutcome]:
         began = time.monotonic()
         outcomes: Mapping[Source, SourceOutcome]
         try:
             async with time_limit(self.deadline_s):
-                outcomes = await self.joint.search(query)
+                outcomes = await joint.search(query)
         except Exception as error:  # noqa: BLE001 - a tier may fail, the answer may not
-            outcomes = dict.fromkeys(self.joint.sources, Failure(describe_error(error)))
+            outcomes = dict.fromkeys(joint.sources, Failure(describe_error(error)))
         for source, outcome in outcomes.items():
             self._record(source, began, outcome)
         return outcomes

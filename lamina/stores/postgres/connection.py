@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar
 import psycopg
 from pgvector.psycopg import register_vector_async
 from psycopg import AsyncConnection
+from psycopg.pq import TransactionStatus
 from psycopg.rows import AsyncRowFactory, DictRow, TupleRow, dict_row, tuple_row
 from psycopg_pool import AsyncConnectionPool
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
@@ -19,9 +20,11 @@ from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt,
 from lamina.core.scope import Scope
 from lamina.errors import InvalidInput, Unavailable
 from lamina.settings import PoolSettings
+from lamina.stores.postgres.adapters import adapters
 from lamina.stores.postgres.queries import load_queries
 
 logger = logging.getLogger(__name__)
+ADAPTERS = adapters()
 QUERIES = load_queries("connection.sql")
 
 Connection = AsyncConnection[DictRow]
@@ -99,6 +102,11 @@ class OutageAwarePool(AsyncConnectionPool[Connection]):
         self._failed_before = self._failures()
         return connection
 
+    def takes_at_once(self, connection: Connection) -> bool:
+        """Report whether the return of a connection waits for nothing: no transaction, nor anybody else at the pool."""
+        is_idle = connection.pgconn.transaction_status == TransactionStatus.IDLE
+        return is_idle and not (self._waiting or self._lock.locked())
+
 
 Pool = OutageAwarePool
 
@@ -144,6 +152,7 @@ def _new_pool(url: str, settings: PoolSettings, plans: Plans, pooling: Pooling) 
         reconnect_timeout=settings.timeout_s,
         open=False,
         kwargs={
+            "context": ADAPTERS,
             "row_factory": dict_row,
             "autocommit": True,
             "connect_timeout": 5,
@@ -290,11 +299,13 @@ async def _take(pool: Pool, *, must_be_open: bool = False) -> AsyncIterator[Conn
         await _give_back(pool, connection)
         connection = await pool.getconn()
     try:
-        async with connection:
-            if isinstance(pool, TransactionPool):
+        if isinstance(pool, TransactionPool):
+            async with connection:
                 # It begins a transaction and makes the settings of a session in one round trip; the pool ends it.
                 with _noticing_breaks(connection):
                     await connection.execute(QUERIES["begin"])
+                yield connection
+        else:
             yield connection
     finally:
         await _give_back(pool, connection)
@@ -309,6 +320,9 @@ async def _give_back(pool: Pool, connection: Connection) -> None:
     A cancelled return waits for the pool's lock no more, and the pool never gets the connection: searches that ran out
     of time under load lost one after another until their tier answered nothing.
     """
+    if pool.takes_at_once(connection):
+        await pool.putconn(connection)
+        return
     task = asyncio.create_task(pool.putconn(connection))
     _RETURNS.add(task)
     task.add_done_callback(_RETURNS.discard)

@@ -1,0 +1,32 @@
+from uuid import UUID, uuid4
+
+import pytest
+
+from lamina.settings import PoolSettings
+from lamina.stores.postgres.connection import connect, new_pool, read_rows, read_tuples
+
+ONE = PoolSettings(min_size=0, max_size=1, timeout_s=5)
+FEW, NIL, LAST = [uuid4() for _ in range(3)], UUID(int=0), UUID(int=2**128 - 1)
+
+
+@pytest.mark.parametrize(
+    "ids", [[], [NIL], [LAST], FEW, [None], [NIL, None], [None, *FEW], [[NIL, LAST], FEW[:2]]], ids=str
+)
+async def test_lists_of_ids_come_back_as_they_were_sent(database: str, ids: list[object]) -> None:
+    async with new_pool(database, ONE) as pool:
+        parameters = {"ids": ids, "others": FEW, "one": LAST}
+        statement = b"SELECT %(ids)s::uuid[], %(others)s::uuid[], %(one)s::uuid, array_length(%(ids)s::uuid[], 1)"
+        assert await read_tuples(pool, statement, parameters) == [(ids, FEW, LAST, len(ids) or None)]
+
+
+async def test_an_id_that_was_read_is_like_every_other(database: str) -> None:
+    async with new_pool(database, ONE) as pool:
+        async with connect(pool) as connection:
+            await connection.execute("CREATE TEMP TABLE seen (id uuid)")
+            await connection.execute("INSERT INTO seen SELECT unnest(%s::uuid[])", (FEW,))
+        (row,) = await read_rows(pool, b"SELECT id, id::text AS text FROM seen WHERE id = %(id)s", {"id": FEW[1]})
+
+    found = row["id"]
+    assert (found, hash(found), str(found), repr(found)) == (FEW[1], hash(FEW[1]), row["text"], repr(FEW[1]))
+    assert found.is_safe is FEW[1].is_safe
+    assert found in dict.fromkeys(FEW)
