@@ -150,13 +150,12 @@ class ResultOut(Output):
     @classmethod
     def from_hit(cls, hit: FusedHit, *, explain: bool) -> Self:
         """Show a hit, with each source's rank if it is to be explained."""
-        memory = hit.memory
         placements = {
             source.value: PlacementOut(rank=place.rank, score=place.score, raw=dict(place.raw))
-            for source, place in hit.placements.items()
+            for source, place in (hit.placements.items() if explain else ())
         }
-        tier = memory.tier.name.lower()
-        return cls.from_attributes(memory, tier=tier, score=hit.score, explain=placements if explain else None)
+        tier = hit.memory.tier.name.lower()
+        return cls.from_attributes(hit.memory, tier=tier, score=hit.score, explain=placements if explain else None)
 
 
 class SearchOut(BaseModel):
