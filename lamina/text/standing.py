@@ -132,23 +132,24 @@ def asks_for_person(phrases: Sequence[str]) -> bool:
 
 def share_of(phrases: Sequence[str], listed: frozenset[str]) -> float:
     """Return how many of the phrases are listed, as a share of three; more count no more."""
-    return min(sum(phrase in listed for phrase in phrases), 3) / 3
+    return min(sum(map(listed.__contains__, phrases)), 3) / 3
 
 
 def tense(phrases: Sequence[str]) -> float:
     """Return how much a text speaks of the past rather than of the present, -1 to 1."""
-    past = sum(word in _PAST_VERBS or _is_participle(word) for word in phrases)
-    present = sum(word in _PRESENT_VERBS for word in phrases)
+    past = sum(map(_PAST_VERBS.__contains__, phrases)) + len(list(filter(_is_participle, phrases)))
+    present = sum(map(_PRESENT_VERBS.__contains__, phrases))
     return (past - present) / (past + present + 1)
 
 
 def _is_participle(word: str) -> bool:
-    return len(word) >= _SHORTEST_PARTICIPLE and word.endswith("ed") and " " not in word
+    return word.endswith("ed") and len(word) >= _SHORTEST_PARTICIPLE and " " not in word
 
 
 def has_number(text: str, phrases: Sequence[str]) -> bool:
     """Report whether a text has a digit, or a word for a number, a day or a month."""
-    return any(char.isdigit() for char in text) or not _NUMERALS.isdisjoint(phrases)
+    has_digit = not text.isalpha() and any(map(str.isdigit, text))
+    return has_digit or not _NUMERALS.isdisjoint(phrases)
 
 
 def names_year_before(text: str, year: int) -> bool:

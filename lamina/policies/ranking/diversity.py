@@ -110,8 +110,7 @@ def _facts(text: str) -> Iterator[str]:
     """Yield the words that change a sentence's meaning: with a digit, negating, or written like a name."""
     for run in (_ASCII_RUN if text.isascii() else _RUN).findall(nfkc(text)):
         folded = run.casefold().replace("\u2019", "'")
-        has_digit = not run.isalpha() and any(map(str.isdigit, run))
         is_negation = folded in NEGATIONS or folded.endswith("n't")
         is_name = run[0].isupper() and folded not in FUNCTION_WORDS
-        if has_digit or is_negation or is_name:
+        if is_negation or is_name or (not run.isalpha() and any(map(str.isdigit, run))):
             yield folded

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 import numpy as np
@@ -255,12 +255,17 @@ class _Rarity:
     count: int
 
     def __call__(self, stem: str) -> float:
-        found = self.found_in[stem]
+        found = self.found_in.get(stem, 0)
         return math.log(1 + (self.count - found + 0.5) / (found + 0.5))
 
 
 def _trigrams(stems: frozenset[str]) -> frozenset[str]:
-    return frozenset(f" {stem} "[at : at + 3] for stem in stems for at in range(len(stem)))
+    return frozenset(part for stem in stems for part in _trigrams_of(stem))
+
+
+@lru_cache(maxsize=16_384)
+def _trigrams_of(stem: str) -> tuple[str, ...]:
+    return tuple(f" {stem} "[at : at + 3] for at in range(len(stem)))
 
 
 def statement_of(hit: FusedHit) -> Statement:

@@ -44,6 +44,11 @@ class ChunkHit:
     bm25: float | None = None
     cosine: float | None = None
 
+    def figures(self) -> dict[str, float]:
+        """Return the figures that it has, by name."""
+        figures = {} if self.bm25 is None else {"bm25": self.bm25}
+        return figures if self.cosine is None else {**figures, "cosine": self.cosine}
+
 
 class WordIndex(Protocol):
     """Finds chunks by their words."""

@@ -175,6 +175,5 @@ def _rank(query: Query, visible: Visible, found: Mapping[Place, ChunkHit], confi
         score = hybrid_score(keyword.get(rank, 0.0), item.cosine, weights)
         # What only a part of weight 0 found is no hit.
         if score > 0 or (weights.keyword and weights.vector):
-            raw = {name: figure for name, figure in (("bm25", item.bm25), ("cosine", item.cosine)) if figure is not None}
-            hits.append(Hit(memory, score, raw))
+            hits.append(Hit(memory, score, item.figures()))
     return best_hits(hits, query.limit)
