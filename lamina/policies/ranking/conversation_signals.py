@@ -334,9 +334,7 @@ def _at(framed: Figures, step: int) -> Figures:
     return framed[REACH - step : len(framed) - REACH - step]
 
 
-def _counts(
-    held: Sequence[NDArray[np.unsignedinteger]], sizes: Figures, asked: NDArray[np.unsignedinteger]
-) -> Figures:
+def _counts(held: Sequence[NDArray[np.unsignedinteger]], sizes: Figures, asked: NDArray[np.unsignedinteger]) -> Figures:
     """Return how often each message holds each asked key, shape (messages, asked); ``sizes`` are those of ``held``."""
     flat, owner = np.concatenate(held), np.repeat(np.arange(len(held)), sizes.astype(np.int64))
     # A table of the low 16 bits leaves few keys to compare.
