@@ -52,7 +52,9 @@ class StageWeights:
     usual: Mapping[str, float]
     around: Mapping[str, float]
     origin: Mapping[str, Any]
-    _vectors: dict[tuple[str, ...], tuple[Figures, ...]] = field(default_factory=dict, repr=False, compare=False)
+    _vectors: dict[tuple[str, ...], tuple[Figures, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def vectors(self, names: tuple[str, ...]) -> tuple[Figures, ...]:
         """Return the weights of these signals, each part as one vector."""
