@@ -245,12 +245,12 @@ async def test_a_cancelled_or_forgotten_task_is_to_be_asked_for_again(wire: Wire
 
 
 async def test_a_change_that_takes_too_long_is_given_up_and_named(wire: Wire, url: str) -> None:
-    async with opened(url, task_timeout_s=0.4) as index:
+    async with opened(url, task_timeout_s=2) as index:
         await index.index.prepare()
         wire.is_busy = True
         began = time.monotonic()
 
-        with pytest.raises(Unavailable, match=r"task 2 of meilisearch is not done after 0\.4 s"):
+        with pytest.raises(Unavailable, match=r"task 2 of meilisearch is not done after 2 s"):
             await index.apply([Change(ONE, record("tea"))])
 
     assert time.monotonic() - began < 20
@@ -427,7 +427,7 @@ async def test_a_crash_between_the_swap_and_the_removal_is_made_good(wire: Wire,
 
 
 async def test_a_crash_before_the_swap_was_done_does_not_swap_twice(wire: Wire, url: str) -> None:
-    async with opened(url, task_timeout_s=0.3) as first:
+    async with opened(url, task_timeout_s=2) as first:
         await first.apply([Change(ONE, record("old"))])
         await first.beside(3).apply([Change(TWO, record("new"))])
         wire.is_busy = False
@@ -504,11 +504,11 @@ async def test_a_server_that_came_back_is_met_again(wire: Wire) -> None:
 
 
 async def test_a_search_has_a_deadline(wire: Wire, url: str) -> None:
-    async with opened(url, read_timeout_s=0.3) as index:
+    async with opened(url, read_timeout_s=1) as index:
         await index.index.prepare()
-        wire.say("POST", SEARCH, Said({"results": []}, delay_s=1.0))
+        wire.say("POST", SEARCH, Said({"results": []}, delay_s=2.5))
 
-        with pytest.raises(Unavailable, match=r"within 0\.3 s|does not answer"):
+        with pytest.raises(Unavailable, match=r"within 1 s|does not answer"):
             await index.search(asked("tea"))
 
 

