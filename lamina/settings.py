@@ -403,7 +403,12 @@ class SearchSettings(_Section):
         "those that held. With the fusion `rrf` alone.",
     )
     rrf_k: int = Field(60, ge=1, description="Rank offset of reciprocal rank fusion.")
-    min_similarity: float = Field(0.25, ge=-1, le=1, description="Vector hits with a lower cosine are dropped.")
+    min_similarity: float = Field(
+        0.25,
+        ge=-1,
+        le=1,
+        description="Vector hits with a lower cosine are dropped; messages for a question about the present from 0.4 of it.",
+    )
     min_confidence: float = Field(0.5, ge=0, le=1, description="Notes with a lower confidence are left out.")
     source_deadline_s: float = Field(1.0, gt=0, description="Seconds after which a source counts as failed.")
     tier_deadline_s: float = Field(1.5, gt=0, description="The same for a whole tier, transport included.")

@@ -39,7 +39,10 @@ PAST = _phrases(
     """
     was, were, had, did, used to, back then, that year, that summer, that winter, that time, those days, earlier,
     once, originally, before, ago, until, at first, old, former, formerly, previous, previously, years ago, older,
-    when i, when we, the beginning, in those, childhood, remember when, still, war, waren, hatte, hatten, damals,
+    when i, when we, the beginning, in those, childhood, remember when, still, last summer,
+    last winter, last spring, last autumn, last fall, the first, my first, our first, ever, back in, that point, that
+    day, grew up, growing up, old days, letzten sommer, letzten winter, el primer, la primera, el verano, au début,
+    war, waren, hatte, hatten, damals,
     früher, vorher, ursprünglich, zuvor, als ich, jahren, era, eran, fue, fueron, había, tenía, antes, entonces,
     aquel, aquella, vivía, trabajaba, hace años, étais, était, étaient, avait, avant, autrefois, antigamente, prima,
     allora, был, была, были, раньше, тогда, 以前, 当时, 那时, 之前, だっ, だった, 当時, 昔は, ころ, いた, 예전, 그때
@@ -112,7 +115,12 @@ def asks_about_present(phrases: Sequence[str], *, as_of: bool) -> bool:
     >>> asks_about_present(phrases_of("Where did Ann live?"), as_of=False)
     False
     """
-    return as_of or not _PRESENT_QUESTION.isdisjoint(phrases) or _PAST_QUESTION.isdisjoint(phrases)
+    return as_of or names_present(phrases) or _PAST_QUESTION.isdisjoint(phrases)
+
+
+def names_present(phrases: Sequence[str]) -> bool:
+    """Report whether a question names the present: "now", "these days", "still"."""
+    return not _PRESENT_QUESTION.isdisjoint(phrases)
 
 
 def asks(text: str) -> bool:

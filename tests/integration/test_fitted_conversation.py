@@ -2,9 +2,15 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
+import numpy as np
 import pytest
 
+from lamina.core.queries import Query
+from lamina.core.scope import Scope
+from lamina.stores.postgres.connection import connect
+from lamina.stores.postgres.messages import MessagesSearch
 from tests.support.application import Application
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
@@ -117,3 +123,49 @@ async def test_neighbours_help_in_any_script(application: Application, question:
 
     assert found[0] == before
     assert answer in found
+
+
+@pytest.mark.parametrize(
+    ("question", "similarities", "found"),
+    [
+        ("What does the build run on?", (0.9, 0.15), 2),
+        ("What does the build run on?", (0.9, 0.05), 1),
+        ("What did the build run on?", (0.9, 0.15), 1),
+        ("What the build runs on", (0.9, 0.15), 1),
+        ("What does the build run on?", (0.2, 0.15), 0),
+    ],
+)
+async def test_a_question_about_the_present_has_less_similar_statements_compared_if_one_is_near(
+    application: Application, question: str, similarities: tuple[float, float], found: int
+) -> None:
+    ids = await say(application, "Our pipelines are on Jenkins", "Purple elephants dance quietly under moons")
+    vectors, generation = await stored_vectors(application, ids)
+    scope = Scope(application.tenant, "default")
+    asked = vector_of_cosines(vectors, similarities)
+    query = Query(question, (), scope, 10, embedding=asked.tobytes(), generation=generation)
+
+    _, nearest = await MessagesSearch(application.pool, min_similarity=0.25).find(query, ())
+
+    assert [str(hit.memory.id) for hit in nearest] == ids[:found]
+
+
+async def stored_vectors(app: Application, ids: list[str]) -> tuple[np.ndarray[Any, np.dtype[np.float64]], int]:
+    """Return the vectors of messages, in the order of their ids, and their generation."""
+    async with connect(app.pool) as connection:
+        rows = await connection.execute(
+            "SELECT message_id, embedding::float4[] AS vector, generation FROM message_chunks "
+            "WHERE message_id = ANY(%s)",
+            [[UUID(id_) for id_ in ids]],
+        )
+        found = {str(row["message_id"]): row async for row in rows}
+    return np.array([found[id_]["vector"] for id_ in ids], float), found[ids[0]]["generation"]
+
+
+def vector_of_cosines(
+    vectors: np.ndarray[Any, np.dtype[np.float64]], cosines: tuple[float, ...]
+) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Return a unit vector with the given cosine to each of some unit vectors."""
+    base = np.linalg.lstsq(vectors, np.array(cosines), rcond=None)[0]
+    apart = np.linalg.svd(vectors)[2][-1]
+    vector: np.ndarray[Any, np.dtype[np.float32]] = (base + np.sqrt(1 - base @ base) * apart).astype(np.float32)
+    return vector

@@ -84,6 +84,21 @@ def test_two_statements_that_replaced_each_other_are_both_there() -> None:
     assert days_of(order_for_present((one, other), "Where does Ann live?", as_of=False, weights=LATE_WINS)) == [30, 1]
 
 
+def test_what_is_dated_long_before_it_was_said_can_weigh_less() -> None:
+    hits = (hit("On 3 May 2024 we lived in Paris", 1), hit("On 7 January we moved", 3), hit("We live in Berlin", 2))
+
+    ordered = order_for_present(hits, "Where does Ann live?", as_of=False, weights={"dated before": -1.0})
+
+    assert days_of(ordered) == [3, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("question", "days"), [("Where does Ann live now?", [30, 20, 1]), ("Where is it?", [1, 30, 20])]
+)
+def test_a_question_that_names_the_present_has_weights_of_its_own(question: str, days: list[int]) -> None:
+    assert days_of(order_for_present(HITS, question, as_of=False, weights={"late x now": 1.0})) == days
+
+
 def test_documents_keep_their_places_and_hits_behind_the_tenth_too() -> None:
     passage = hit("Paris is a city", 99, tier=Tier.DOCUMENTS)
     many = (HITS[0], passage, *(hit("talk", day) for day in range(100, 112)))

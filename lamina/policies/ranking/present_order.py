@@ -21,6 +21,7 @@ from lamina.core.memories import Role
 from lamina.core.queries import FusedHit, Memory
 from lamina.core.tiers import Source, Tier
 from lamina.policies.ranking.conversation_signals import SPREAD
+from lamina.text.dates import event_time
 from lamina.text.parts import ends_of
 from lamina.text.standing import (
     CHANGE,
@@ -32,6 +33,7 @@ from lamina.text.standing import (
     asks_for_person,
     content_stems,
     has_number,
+    names_present,
     names_year_before,
     phrases_of,
     share_of,
@@ -48,6 +50,13 @@ SAME_OCCASION = timedelta(hours=1)
 FARTHEST = -8.0
 """Statements that are less relevant than this are all alike."""
 WEIGHTS_FILE = "present_weights.json"
+LONG_BEFORE = timedelta(days=10)
+"""What is dated so long before it was said is told of the past."""
+_OF_NOW = (
+    "late", "rank", "nearness", "similar later", "similar earlier, ranked high", "covered x late", "rank x late",
+    "nearness x late", "change x late", "past x late", "tense x late", "length x late",
+)  # fmt: skip
+"""Signals whose worth depends on whether a question names the present ("now", "currently")."""
 _NOT_OF_A_PERSON = frozenset({Role.ASSISTANT.value, Role.SYSTEM.value, Role.TOOL.value})
 
 Figures = NDArray[np.float64]
@@ -88,7 +97,7 @@ def order_for_present(
     """
     places = [place for place, hit in enumerate(hits[:WINDOW]) if _is_said(hit.memory)]
     question = ends_of(question, QUESTION_CHARS)
-    if not places or not asks(question) or not asks_about_present(phrases_of(question), as_of=as_of):
+    if not places or not asks_for_state(question, as_of=as_of):
         return tuple(hits)
     statements = [statement_of(hits[place]) for place in places]
     if not _on_several_occasions(statements):
@@ -100,6 +109,12 @@ def order_for_present(
     for place, number in zip(places, _replaced_last(best, [hits[place].memory for place in places]), strict=True):
         ordered[place] = replace(hits[places[number]], score=hits[place].score)
     return tuple(ordered)
+
+
+def asks_for_state(question: str, *, as_of: bool) -> bool:
+    """Report whether a text asks how things are: now, or at the moment as of which it asks."""
+    text = ends_of(question, QUESTION_CHARS)
+    return asks(text) and asks_about_present(phrases_of(text), as_of=as_of)
 
 
 def _replaced_last(best: Sequence[int], memories: Sequence[Memory]) -> list[int]:
@@ -140,7 +155,8 @@ def packaged_weights() -> Mapping[str, float]:
 def present_signals(question: str, statements: Sequence[Statement]) -> dict[str, Figures]:
     """Return the signals of each statement, best hit first; none depends on a search engine's own figures.
 
-    ``… x late`` is a signal times how late a statement was made among all.
+    ``… x late`` is a signal times how late a statement was made among all; ``… x now`` counts where the question names
+    the present.
 
     Source:
         Fitted on the odd halves of ``changes`` and of ``chats``: of the even half of ``changes``, 74 % of the questions
@@ -166,7 +182,9 @@ class _Signals:
     def all(self) -> dict[str, Figures]:
         by_place = {**self._by_words(), **self._by_relevance(), **self._by_standing(), **self._by_speaker()}
         late = {f"{name} x late": figures * self.late for name, figures in by_place.items()}
-        return {**by_place, **late, "late": self.late, **self._by_rivals()}
+        signals = {**by_place, **late, "late": self.late, **self._by_rivals()}
+        is_of_now = names_present(self.asked)
+        return {**signals, **{f"{name} x now": signals[name] * is_of_now for name in _OF_NOW}}
 
     def _by_words(self) -> dict[str, Figures]:
         weight = self._weights()
@@ -205,6 +223,9 @@ class _Signals:
             "number": asks_for_amount(self.asked) * self._have_number(),
             "earlier year": np.array(
                 [names_year_before(item.text, item.said_at.year) for item in self.statements], float
+            ),
+            "dated before": np.array(
+                [_is_dated_before(item, text) for item, text in zip(self.statements, self.texts, strict=True)], float
             ),
             "length": np.minimum(np.log1p(sizes) / 4, 1.2),
         }
@@ -257,6 +278,12 @@ class _Rarity:
     def __call__(self, stem: str) -> float:
         found = self.found_in.get(stem, 0)
         return math.log(1 + (self.count - found + 0.5) / (found + 0.5))
+
+
+def _is_dated_before(statement: Statement, text: str) -> bool:
+    """Report whether the first date that a statement names is long before it was made."""
+    dated = event_time(text, statement.said_at)
+    return dated is not None and statement.said_at - dated > LONG_BEFORE
 
 
 def _trigrams(stems: frozenset[str]) -> frozenset[str]:

@@ -139,8 +139,10 @@ WHERE n.id = ANY(%(ids)s) AND n.is_asserted
 
 -- name: find_edges
 -- Edges at these entities that have not faded, hold, and whose evidence the query may see, the surest first, without
--- those that rest on expiring notes alone.
-SELECT s.name AS subject, e.type, o.name AS object
+-- those that rest on expiring notes alone. One that took the place of another says since when.
+SELECT s.name AS subject, e.type, o.name || coalesce((
+           SELECT to_char(e.valid_from AT TIME ZONE 'UTC', '" (since "YYYY-MM-DD")"')
+           FROM edges b WHERE b.from_id = e.from_id AND b.replaced_by = e.id LIMIT 1), '') AS object
 FROM edges e
 JOIN entities s ON s.id = e.from_id
 JOIN entities o ON o.id = e.to_id
