@@ -159,8 +159,8 @@ def present_signals(question: str, statements: Sequence[Statement]) -> dict[str,
     the present.
 
     Source:
-        Fitted on the odd halves of ``changes`` and of ``chats``: of the even half of ``changes``, 74 % of the questions
-        about now have the current statement first (46 % in the order of the search).
+        Fitted on the odd halves of ``changes`` and of ``chats``: of the even half of ``changes``, 80 % of the questions
+        about now have the current statement first (49 % in the order of the search).
     """
     return _Signals(question, statements).all()
 
