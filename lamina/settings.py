@@ -407,7 +407,8 @@ class SearchSettings(_Section):
         0.25,
         ge=-1,
         le=1,
-        description="Vector hits with a lower cosine are dropped; messages for a question about the present from 0.4 of it.",
+        description="Vector hits with a lower cosine are dropped; of messages, for a question about the present, those "
+        "below 0.4 of it.",
     )
     min_confidence: float = Field(0.5, ge=0, le=1, description="Notes with a lower confidence are left out.")
     source_deadline_s: float = Field(1.0, gt=0, description="Seconds after which a source counts as failed.")
