@@ -8,6 +8,7 @@ from rich.markup import escape
 from benchmarks import (
     abuse,
     agent_runs,
+    answers,
     cache,
     changes,
     chats,
@@ -16,6 +17,7 @@ from benchmarks import (
     extraction,
     fit,
     fit_present,
+    fit_time,
     freshness,
     hostile,
     jobs,
@@ -47,6 +49,8 @@ app.command("dedup")(dedup.measure)
 app.command("changes")(changes.measure)
 app.command("chats")(chats.measure)
 app.command("fit-present")(fit_present.fit)
+app.command("answers")(answers.measure)
+app.command("fit-time")(fit_time.fit)
 app.command("extraction")(extraction.measure)
 app.command("fit")(fit.measure)
 app.command("jobs")(jobs.measure)

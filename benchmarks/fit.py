@@ -70,6 +70,7 @@ class Group:
     Args:
         conversation: That it is asked in.
         stage: Their signals.
+        traits: Their traits.
         is_candidate: Whether each may be an answer; the others stand near one.
         evidence: Of each candidate, 1 if it answers, else 0.
         wanted: How many messages answer, found or not.
@@ -77,6 +78,7 @@ class Group:
 
     conversation: Conversation
     stage: Design
+    traits: Sequence[MessageTraits]
     is_candidate: NDArray[np.bool_]
     evidence: Figures
     wanted: int
@@ -151,11 +153,12 @@ def groups_of(conversation: Conversation, model: Model, settings: Settings) -> I
         words = by_words(question_words(question.text))
         found, words_rank = _found(words, _cosines(traits, vector), settings)
         rows = _within(found, sessions, positions, REACH)
-        flow = Flow([traits[row] for row in rows], sessions[rows], positions[rows], words_rank[rows])
+        traits_near = [traits[row] for row in rows]
+        flow = Flow(traits_near, sessions[rows], positions[rows], words_rank[rows])
         signals = design(question_traits(question.text, vector), flow)
         is_candidate = near_found(sessions[rows], positions[rows], found[rows])
         evidence = np.array([said[row]["ref"] in question.evidence for row in rows], float)
-        yield Group(conversation, signals, is_candidate, evidence[is_candidate], len(question.evidence))
+        yield Group(conversation, signals, traits_near, is_candidate, evidence[is_candidate], len(question.evidence))
 
 
 def moment(text: str) -> datetime:

@@ -19,7 +19,7 @@ def render_search(request: CacheableRequest[SearchRequest], answer: Answer) -> R
     """Write a fused answer."""
     shown = replace(answer, degraded={**answer.degraded, **request.degraded})
     return RenderedAnswer(
-        body=_json(SearchOut.from_answer(shown, explain=request.explain)),
+        body=_json(SearchOut.from_answer(shown, explain=request.explain, time=request.request.time)),
         notes=_own_notes(answer.hits),
         is_empty=not answer.hits,
         is_whole=answer.is_whole,
@@ -30,9 +30,9 @@ def render_search(request: CacheableRequest[SearchRequest], answer: Answer) -> R
 
 def render_context(request: CacheableRequest[ContextRequest], answer: ContextAnswer) -> RenderedAnswer:
     """Write a context block."""
-    block, degraded = answer.block, [*answer.degraded, *request.degraded]
+    block, degraded, asked = answer.block, [*answer.degraded, *request.degraded], request.request.search.time
     return RenderedAnswer(
-        body=_json(ContextOut.from_block(block, answer.budget_tokens, degraded, explain=request.explain)),
+        body=_json(ContextOut.from_block(block, answer.budget_tokens, degraded, explain=request.explain, time=asked)),
         notes=_own_notes(block.used),
         is_empty=not block.text,
         is_whole=answer.is_whole,

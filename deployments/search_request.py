@@ -9,7 +9,7 @@ from lamina.api.scope import SCOPE_FIELDS, ScopeIn
 from lamina.api.search import ContextIn, SearchIn
 from lamina.caching.cached_search import CacheableRequest
 from lamina.core.memory_profiles import EffectiveSearch, MemoryProfile, Purpose, SearchDefaults, resolve_search
-from lamina.core.queries import SearchRequest
+from lamina.core.queries import SearchRequest, TimeUse, clean_filters
 from lamina.core.scope import Scope
 from lamina.core.tiers import SEARCHED_TIERS, Tier
 from lamina.errors import InvalidInput
@@ -64,10 +64,18 @@ async def _settled_request(
     settled = resolve_search(body.wishes(), profile, defaults(services, purpose), purpose, now)
     search = _search_request(body, scope, settled, services, purpose)
     query = await query_of(search)
+    asked = body.asked_time(query.text, now)
+    sent = sent_of(body)
+    if asked is not None:
+        # "Yesterday" is another day tomorrow, and so another answer.
+        sent["asked_time"] = repr(asked.parts())
+        filters = search.filters.within(asked.intervals) if body.time is TimeUse.FILTER else search.filters
+        search = replace(search, time=asked, filters=filters)
+        query = replace(query, filters=clean_filters(filters))
     # A repr tells values apart as well as JSON does, and knows conditions and times.
     walk = repr((query.text, query.limit, query.filters, query.depth)) if Tier.GRAPH in search.tiers else None
     kind = "context" if purpose is Purpose.CONTEXT else "search"
-    identity = RequestIdentity(kind, scope, sent_of(body), query.text, walk)
+    identity = RequestIdentity(kind, scope, sent, query.text, walk)
     return CacheableRequest(identity, search, stamp, body.cache, body.explain, degraded), settled
 
 

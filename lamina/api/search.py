@@ -2,18 +2,31 @@
 
 import json
 from datetime import datetime
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from lamina.api.fields import ABSENT, MAX_TIERS, Count, Flag, Fraction, Moment, Output, Question, Tags, Weight
+from lamina.api.fields import ABSENT, MAX_TIERS, AtMost, Count, Flag, Fraction, Moment, Output, Question, Tags, Weight
 from lamina.api.scope import ScopeIn
 from lamina.core.filters import parse
+from lamina.core.memories import as_utc
 from lamina.core.memory_profiles import PREFERENCES, SearchPreferences
-from lamina.core.queries import MAX_DEPTH, MAX_LIMIT, Answer, Filters, FusedHit, FusionMethod, Normalisation, WeightName
+from lamina.core.queries import (
+    MAX_DEPTH,
+    MAX_LIMIT,
+    Answer,
+    Filters,
+    FusedHit,
+    FusionMethod,
+    Normalisation,
+    TimeUse,
+    WeightName,
+)
 from lamina.core.tiers import TIERS, TierName
+from lamina.core.time_zones import MAX_ZONE_CHARS, zone_named
 from lamina.policies.ranking.context_block import BlockFormat, ContextBlock
+from lamina.text.times import AskedTime, TimeKind, asked_time
 
 RelevanceName = Literal["similarity", "importance", "recency", "decay_per_day"]
 
@@ -78,6 +91,17 @@ class SearchIn(ScopeIn):
             '{"not": {"occurred_at": {"lt": "2026-03-01T10:00Z"}}}]}.'
         ),
     )
+    time: TimeUse = Field(
+        TimeUse.BOOST,
+        description=(
+            "What a time that the question names does (last week, in March, before 2020): boost ranks what happened "
+            "then higher, filter leaves out all else, off ignores it."
+        ),
+    )
+    time_zone: Annotated[str, AtMost(MAX_ZONE_CHARS)] = Field(
+        "UTC",
+        description="Whose days and weeks those are: a name like Europe/Berlin, or an offset like +02:00.",
+    )
     explain: Flag = Field(default=False, description="Show each source's rank and raw figures with every result.")
     cache: Flag = Field(default=True, description="Let the caches answer; false searches anew and keeps nothing.")
 
@@ -98,6 +122,18 @@ class SearchIn(ScopeIn):
             sent["tiers"] = tuple(TIERS[name].tier for name in dict.fromkeys(self.tiers))
         return SearchPreferences(**sent)
 
+    def asked_time(self, question: str, now: datetime) -> AskedTime | None:
+        """Return the time that the question is about, unless it is to be ignored.
+
+        Raises:
+            InvalidInput: For an unknown time zone.
+        """
+        zone = zone_named(self.time_zone, "time_zone")
+        if self.time is TimeUse.OFF:
+            return None
+        moment = as_utc(self.as_of, "as_of") if "as_of" in self.model_fields_set else now
+        return asked_time(question, moment, zone)
+
 
 class ContextIn(SearchIn):
     """A context block to build."""
@@ -116,6 +152,32 @@ class PlacementOut(BaseModel):
     rank: int = Field(description="From 1, the best.")
     score: float = Field(description="The source's score, 0 to 1.")
     raw: dict[str, float] = Field(description="The engine's own figures: cosine, bm25, ts_rank_cd, path.")
+
+
+class IntervalOut(BaseModel):
+    """A half-open stretch of time."""
+
+    start: datetime | None = Field(description="Its first moment, UTC; none if it has always been.")
+    end: datetime | None = Field(description="The first moment after it, UTC; none if it never ends.")
+
+
+class AskedTimeOut(BaseModel):
+    """The time that a question is about."""
+
+    kind: TimeKind = Field(
+        description="interval; latest or earliest; before_event or after_event: of a message that is found first."
+    )
+    phrase: str = Field(description="The words that name it.")
+    intervals: list[IntervalOut] = Field(description="What they stand for.")
+    event: str | None = Field(description="The event before or after which it was.")
+
+    @classmethod
+    def from_asked(cls, asked: AskedTime | None) -> Self | None:
+        """Show the time of a question, if it names one."""
+        if asked is None:
+            return None
+        intervals = [IntervalOut(start=one.start, end=one.end) for one in asked.intervals]
+        return cls(kind=asked.kind, phrase=asked.phrase, intervals=intervals, event=asked.event or None)
 
 
 class ResultOut(Output):
@@ -167,6 +229,7 @@ class SearchOut(BaseModel):
     sources: dict[str, int] = Field(description="Hits of each source that answered, before fusion.")
     degraded: list[str] = Field(description="What did not answer: sources, tiers that are off, or embedder.")
     reasons: dict[str, str] | None = Field(None, description="Why, by source; on request with explain.")
+    time: AskedTimeOut | None = Field(None, description="The time that the question names; on request with explain.")
     cache: list[str] = Field(
         default_factory=list,
         description="Cache layers that the answer, or a part of it, comes from: turn_hash, negative, swarm_l1; "
@@ -174,13 +237,14 @@ class SearchOut(BaseModel):
     )
 
     @classmethod
-    def from_answer(cls, answer: Answer, *, explain: bool) -> Self:
+    def from_answer(cls, answer: Answer, *, explain: bool, time: AskedTime | None = None) -> Self:
         """Show the results of a search."""
         return cls(
             results=[ResultOut.from_hit(hit, explain=explain) for hit in answer.hits],
             sources={source.value: count for source, count in answer.answered.items()},
             degraded=sorted(answer.degraded),
             reasons=dict(answer.degraded) if explain else None,
+            time=AskedTimeOut.from_asked(time) if explain else None,
         )
 
 
@@ -198,6 +262,7 @@ class ContextOut(BaseModel):
     results: list[ResultOut] = Field(description="The memories in the text, in their order.")
     omitted: list[str] = Field(description="What the budget left out.")
     degraded: list[str] = Field(description="What did not answer.")
+    time: AskedTimeOut | None = Field(None, description="The time that the question names; on request with explain.")
     cache: list[str] = Field(
         default_factory=list,
         description="Cache layers that the answer, or a part of it, comes from: turn_hash, negative, swarm_l1; "
@@ -205,7 +270,15 @@ class ContextOut(BaseModel):
     )
 
     @classmethod
-    def from_block(cls, block: ContextBlock, budget_tokens: int, degraded: list[str], *, explain: bool) -> Self:
+    def from_block(
+        cls,
+        block: ContextBlock,
+        budget_tokens: int,
+        degraded: list[str],
+        *,
+        explain: bool,
+        time: AskedTime | None = None,
+    ) -> Self:
         """Show a context block."""
         is_text = block.form is BlockFormat.TEXT
         return cls(
@@ -216,4 +289,5 @@ class ContextOut(BaseModel):
             results=[ResultOut.from_hit(hit, explain=explain) for hit in block.used],
             omitted=list(block.omitted),
             degraded=sorted(degraded),
+            time=AskedTimeOut.from_asked(time) if explain else None,
         )

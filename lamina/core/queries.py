@@ -13,6 +13,7 @@ from lamina.core.tiers import SEARCHED_TIERS, Modality, Source, Tier
 from lamina.errors import InvalidInput
 from lamina.text.hygiene import MAX_QUERY_CHARS, clean_id, clean_text, composed
 from lamina.text.questions import find_question
+from lamina.text.times import AskedTime, Interval
 from lamina.text.words import question_words
 
 MAX_LIMIT = 1000
@@ -125,6 +126,18 @@ class Filters:
             parts += (Compare(FilterField.USER, Operator.EQ, None),)
         return AllOf(parts if self.where is None else (*parts, self.where))
 
+    def within(self, intervals: Sequence[Interval]) -> "Filters":
+        """Return the filters for what happened in one of the intervals; unchanged where there is none."""
+        if not intervals:
+            return self
+        happened = AnyOf(tuple(_happened_in(interval) for interval in intervals))
+        return replace(self, where=happened if self.where is None else AllOf((self.where, happened)))
+
+
+def _happened_in(interval: Interval) -> Condition:
+    limits = ((Operator.GTE, interval.start), (Operator.LT, interval.end))
+    return AllOf(tuple(Compare(FilterField.OCCURRED_AT, *limit) for limit in limits if limit[1] is not None))
+
 
 class FusionMethod(StrEnum):
     """How the rankings of the sources become one."""
@@ -137,6 +150,14 @@ class FusionMethod(StrEnum):
 
 # Names to which a call gives weights: a way in which a memory is recognised, or one ranking.
 WeightName = Modality | Source
+
+
+class TimeUse(StrEnum):
+    """What a search does with the time that its question names."""
+
+    BOOST = "boost"
+    FILTER = "filter"
+    OFF = "off"
 
 
 class Normalisation(StrEnum):
@@ -164,6 +185,7 @@ class Query:
         late_rows: Whether hits may be candidates, whose rows are read when the answer is made.
         keyword_weight: Of words where one source ranks by words and meaning; its own if not given.
         vector_weight: Of meaning there.
+        time: The time that it is about, if it names one: what happened then ranks higher.
     """
 
     text: str
@@ -178,12 +200,20 @@ class Query:
     late_rows: bool = True
     keyword_weight: float | None = None
     vector_weight: float | None = None
+    time: AskedTime | None = None
+
+    def __getstate__(self) -> list[object]:
+        """Return the fields; a process of an earlier release knows no class for the time, and takes what is before."""
+        *state, asked = (getattr(self, field.name) for field in fields(self))
+        return [*state, None if asked is None else asked.parts()]
 
     def __setstate__(self, state: Sequence[object]) -> None:
         """Take over the fields that another process sent; one of an earlier release reads nothing late."""
         names = [field.name for field in fields(self)]
         missing = [False if name.startswith("late_") else None for name in names[len(state) :]]
-        for name, value in zip(names, [*state, *missing], strict=False):
+        values = dict(zip(names, [*state, *missing], strict=False))
+        values["time"] = AskedTime.from_parts(values["time"])
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
 
@@ -204,6 +234,7 @@ class SearchRequest:
         min_score: Hits with a lower fused score are left out, 0..1.
         weights: Of words, meaning, links and single sources, at least 0; their own where none is given.
         relevance: Numbers of the composite relevance by name; the configured ones where none is given.
+        time: The time that the question is about, if it names one.
     """
 
     text: str
@@ -218,6 +249,7 @@ class SearchRequest:
     min_score: float = 0.0
     weights: Mapping[WeightName, float] = field(default_factory=dict)
     relevance: Mapping[str, float] = field(default_factory=dict)
+    time: AskedTime | None = None
 
     def query(self) -> Query:
         """Return the query for the sources, without its embedding and generation.
@@ -239,6 +271,7 @@ class SearchRequest:
             depth=clean_depth(self.depth),
             keyword_weight=self.weights.get(Modality.KEYWORD),
             vector_weight=self.weights.get(Modality.VECTOR),
+            time=self.time,
         )
 
 

@@ -14,6 +14,7 @@ from lamina.core.tiers import Source, Tier
 from lamina.policies.ranking.conversation_signals import REACH, Flow
 from lamina.policies.ranking.message_traits import MessageTraits, message_traits, question_traits
 from lamina.policies.ranking.second_stage import StageWeights, design
+from lamina.policies.ranking.time_boost import as_asked, then_signals, weigh_then
 from lamina.text.parts import ends_of
 
 NEAR = 2
@@ -86,10 +87,15 @@ class FittedConversation:
         words_rank = np.array([by_words.get(id_, np.inf) for id_ in placed.ids])
         vector = None if query.embedding is None else np.frombuffer(query.embedding, np.float32)
         question = question_traits(ends_of(query.text, QUESTION_CHARS), vector)
+        if query.time is not None:
+            question = as_asked(question, query.time)
         signals = design(question, Flow(traits, placed.session, placed.position, words_rank))
         ids = placed.ids
         is_found = np.array([id_ in found for id_ in ids])
         scores, cosines = signals.scores(self._weights), signals.of("cos")
+        then = None if query.time is None else then_signals(query.time, traits, scores)
+        if then is not None:
+            scores = scores + weigh_then(then)
         relevance = signals.relevance(scores)
         near = is_found if question.is_lookup else near_found(placed.session, placed.position, is_found)
         candidates = np.flatnonzero(near).tolist()
@@ -101,7 +107,7 @@ class FittedConversation:
                 # A source's candidate shows the excerpt that matched; a neighbour's, its best chunk.
                 found.get(ids[at]) or _candidate(ids[at], traits[at], vector),
                 float(relevance[at]),
-                {"cosine": float(cosines[at]), **strongest},
+                {"cosine": float(cosines[at]), **strongest, **({} if then is None else then.shown(at))},
             )
             for at, strongest in shown
         )

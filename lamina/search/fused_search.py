@@ -27,6 +27,7 @@ from lamina.core.tiers import TIER_OF, Source, Tier
 from lamina.errors import Unavailable, describe_error
 from lamina.policies.ranking.fusion import FusionOptions, RankingPolicy, fuse
 from lamina.policies.ranking.present_order import order_for_present
+from lamina.policies.ranking.time_boost import raise_by_time
 from lamina.search.late_rows import LateRows
 from lamina.search.query_embedding import embed_query, query_of
 from lamina.search.tier_sources import SourceOutcome
@@ -184,7 +185,8 @@ class Search:
             relevance=request.relevance,
         )
         # Diversity comes last: a hit below the least score must not displace one above it.
-        ranked = [hit for hit in fuse(rankings, options, self._policy) if hit.score >= request.min_score]
+        fused = raise_by_time(fuse(rankings, options, self._policy), query.time)
+        ranked = [hit for hit in fused if hit.score >= request.min_score]
         try:
             async with time_limit(self._deadlines.tier_s):
                 hits = await self._late_rows.hits(ranked, query, foreign, limit=request.limit)

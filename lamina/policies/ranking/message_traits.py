@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import chain
 from zlib import crc32
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from lamina.core.conversations import Utterance
 from lamina.text.english import MONTHS, NUMBER_WORDS, WEEKDAYS
 from lamina.text.stems import content_words, stem
+from lamina.text.times import Interval, named_times
 from lamina.text.words import name_words, question_words
 
 TRAITS_VERSION = 1
@@ -92,6 +93,7 @@ class MessageTraits:
         said_at: When it was said, in UTC.
         spans: Where each of its chunks begins and ends in its text.
         user: Whose it is; ``None`` if it is shared.
+        named: The times that it names, seen from its own day.
 
     Attributes:
         numbers: Its :data:`NUMBERS` as float64 bytes, made once: a search compares some hundred messages.
@@ -110,6 +112,7 @@ class MessageTraits:
     said_at: datetime
     spans: tuple[tuple[int, int], ...]
     user: str | None
+    named: tuple[Interval, ...] = ()
     numbers: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -174,6 +177,7 @@ def message_traits(said: Utterance) -> MessageTraits:
         said_at=said.occurred_at,
         spans=said.spans,
         user=said.user,
+        named=named_times(said.content, said.occurred_at, UTC),
     )
 
 
@@ -205,6 +209,11 @@ def _is_lookup(text: str, words: Sequence[str]) -> bool:
 def _size(word: str) -> float:
     """Return a word's part of the length; a run of a script without blanks is cut into overlapping pairs."""
     return 0.5 if len(word) <= _PAIR and not word.isascii() else 1.0
+
+
+def stem_hashes(text: str) -> frozenset[int]:
+    """Return the hashes of the stems of a text's content words, as the traits hold them."""
+    return frozenset(_hash(stem(word)) for word in content_words(text))
 
 
 def _hashes(words: Iterable[str]) -> NDArray[np.uint32]:
