@@ -21,6 +21,8 @@ MENTIONED = 0.5
 SIMILAR = 0.5
 ENDED = 0.5
 NEAREST_NAMES = 5
+NEAREST_PASSAGES = 3
+"""Passages that may describe what a question does not name."""
 QUESTION_WORDS = 512
 LONG_QUESTION_CHARS = 5_000
 
@@ -100,12 +102,13 @@ class GraphSearcher:
             list(candidates),
             limit=NEAREST_NAMES,
             min_similarity=limits.min_similarity,
+            passages=NEAREST_PASSAGES,
             common=limits.common_mentions,
         )
         keys = longest_names(candidates, found.names)
         named = {entity: 1 / len(found.names[key]) for key in keys for entity in found.names[key]}
-        # A name in the question counts more than one that is merely near.
-        shares = {**found.near, **named}
+        # A name in the question counts more than one that is merely near, and that more than what a passage describes.
+        shares = {**found.described, **found.near, **named}
         return {id_: share * self._specificity(found.mentions, id_) for id_, share in shares.items()}, found.mentions
 
     async def _walk(self, query: Query, seeds: Mapping[UUID, float], mentions: Mapping[UUID, int]) -> Walk:

@@ -202,3 +202,47 @@ async def test_aliases_of_one_name_sent_twice_are_all_kept(application: Applicat
 
     known = (await client.get("/v1/graph/neighbours", params={"name": "Bobby"})).json()["entity"]
     assert sorted(known["aliases"]) == ["Bob", "Bobby"]
+
+
+async def documents_of(client: httpx.AsyncClient, texts: dict[str, str], **fields: Any) -> None:
+    documents = [{"key": title, "title": title, "content": content} for title, content in texts.items()]
+    response = await client.post("/v1/documents/batch", json={"documents": documents, **fields})
+    assert {item["status"] for item in response.json()["results"]} == {"created"}
+
+
+async def titles_by_graph(client: httpx.AsyncClient, query: str, **fields: Any) -> list[str]:
+    response = await client.post("/v1/search", json={"query": query, "tiers": ["graph"], **fields})
+    assert response.status_code == 200, response.text
+    return [hit["title"] for hit in response.json()["results"]]
+
+
+COMEDY = {
+    "Silent Harbour": "A comedy about a lighthouse keeper, whose director is Vera Lindqvist.",
+    "Loud Harbour": "A drama of bankers, whose director is Otto Brandt.",
+}
+PEOPLE = {
+    "Vera Lindqvist": "Born in Malmö to Greta Holm and raised at sea.",
+    "Otto Brandt": "Born in Bremen to Ida Brandt and raised on a farm.",
+}
+DESCRIBED = "where was the director of the comedy about a lighthouse keeper born"
+
+
+async def test_a_question_that_describes_a_document_and_names_nothing_leads_to_whom_that_names(
+    application: Application,
+) -> None:
+    client = application.client()
+    await documents_of(client, PEOPLE)
+    await documents_of(client, COMEDY)
+    await application.indexed()
+
+    assert (await titles_by_graph(client, DESCRIBED))[:2] == ["Silent Harbour", "Vera Lindqvist"]
+
+
+async def test_a_document_of_somebody_else_describes_nothing(application: Application) -> None:
+    client = application.client()
+    await documents_of(client, PEOPLE)
+    await documents_of(client, COMEDY, user="ann")
+    await application.indexed()
+
+    assert "Vera Lindqvist" not in await titles_by_graph(client, DESCRIBED, user="ben")
+    assert "Vera Lindqvist" in await titles_by_graph(client, DESCRIBED, user="ann")

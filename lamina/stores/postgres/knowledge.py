@@ -99,11 +99,13 @@ class Seeds:
     Args:
         names: Those known by each of its keys.
         near: The cosine of those whose names are near it.
+        described: The cosine of the nearest passage of a document that is titled after them.
         mentions: How many memories mention each of them, counted up to a limit.
     """
 
     names: Mapping[str, tuple[UUID, ...]]
     near: Mapping[UUID, float]
+    described: Mapping[UUID, float]
     mentions: Mapping[UUID, int]
 
 
@@ -157,25 +159,37 @@ class KnowledgeReader:
         return entities_by_name(rows)
 
     async def seeds(
-        self, query: Query, keys: Sequence[str], *, limit: int, min_similarity: float, common: int
+        self, query: Query, keys: Sequence[str], *, limit: int, min_similarity: float, passages: int, common: int
     ) -> Seeds:
-        """Return the entities known by these keys, and those whose name is near the query, in one statement.
+        """Return the entities known by these keys, named near the query or described by it, in one statement.
 
         Args:
             query: None is near it without a vector.
             keys: The names.
             limit: Most entities that are near.
             min_similarity: Least cosine of those.
+            passages: How many of the nearest passages describe something.
             common: Where the count of mentions stops.
         """
-        wanted = {"keys": list(keys), "limit": limit, "min_similarity": min_similarity, "common": common}
+        wanted = {
+            "keys": list(keys),
+            "limit": limit,
+            "min_similarity": min_similarity,
+            "passages": passages,
+            "shared_only": query.filters.shared_only,
+            "common": common,
+        }
         rows = await read_tuples(self._pool, QUERIES["find_seeds"], query_parameters(query) | wanted)
         names: dict[str, tuple[UUID, ...]] = {}
-        for key, id_, _, _ in rows:
+        near: dict[UUID, float] = {}
+        described: dict[UUID, float] = {}
+        for key, id_, cosine, is_described, _ in rows:
             if key is not None:
                 names[key] = (*names.get(key, ()), id_)
-        near = {id_: cosine for _, id_, cosine, _ in rows if cosine is not None}
-        return Seeds(names, near, {id_: mentions for _, id_, _, mentions in rows})
+            else:
+                found = described if is_described else near
+                found[id_] = max(cosine, found.get(id_, cosine))
+        return Seeds(names, near, described, {row[1]: row[4] for row in rows})
 
     async def mentions(self, ids: Sequence[UUID], limit: int) -> dict[UUID, int]:
         """Return how many memories mention each entity, counted up to ``limit``."""

@@ -1,14 +1,14 @@
 -- name: find_seeds
--- Entities known by one of the keys, and those whose name is near the query, by the vectors of one generation: those in
--- the rows, and those in a table beside them. Each with the number of memories that mention it; counting stops where
--- more would make no difference.
+-- Entities known by one of the keys, those whose name is near the query, by the vectors of one generation: those in the
+-- rows, and those in a table beside them; and the titles of the passages nearest to it, as they describe what it asks
+-- for. Each with the number of memories that mention it; counting stops where more would make no difference.
 WITH found AS (
-    SELECT key, entity_id AS id, NULL::float8 AS cosine
+    SELECT key, entity_id AS id, NULL::float8 AS cosine, false AS is_described
     FROM entity_names
     WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
       AND sha256_of(key) = ANY(ARRAY(SELECT sha256_of(wanted) FROM unnest(%(keys)s::text[]) AS wanted))
     UNION ALL
-    (SELECT NULL, id, 1 - distance FROM (
+    (SELECT NULL, id, 1 - distance, false FROM (
         (SELECT id, embedding <=> %(embedding)s::vector AS distance
          FROM entities
          WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
@@ -26,8 +26,24 @@ WITH found AS (
      WHERE 1 - distance >= %(min_similarity)s
      ORDER BY distance, id
      LIMIT %(limit)s)
+    UNION ALL
+    SELECT NULL, about.to_id, 1 - nearest.distance, true
+    FROM (
+        SELECT passage_id, embedding <=> %(embedding)s::vector AS distance
+        FROM passage_chunks
+        WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+          AND generation = %(generation)s AND %(embedding)s::vector IS NOT NULL
+          AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s)
+          AND (NOT %(shared_only)s OR user_id IS NULL)
+          -- A scan of the index for what is not there takes 20 ms.
+          AND EXISTS (SELECT FROM documents d WHERE d.tenant = %(tenant)s AND d.workspace = %(workspace)s
+                      AND d.namespace = %(namespace)s)
+        ORDER BY embedding <=> %(embedding)s::vector
+        LIMIT %(passages)s
+    ) AS nearest
+    JOIN memory_links about ON about.from_id = nearest.passage_id AND about.kind = 'about'
 )
-SELECT key, id, cosine, (
+SELECT key, id, cosine, is_described, (
     SELECT count(*) FROM (
         SELECT FROM memory_links l WHERE l.to_id = found.id AND l.kind = 'mentions' LIMIT %(common)s
     ) counted
