@@ -8,7 +8,7 @@ import pytest
 from lamina.core.media_types import HTML, MARKDOWN, TEXT
 from lamina.errors import InvalidInput
 from lamina.ingest.parsing.parse import DocumentLimits
-from lamina.ingest.parsing.processes import ReaderProcess, ReadingLimits, ReadingOrder
+from lamina.ingest.parsing.processes import LARGEST_IDLE_BYTES, ReaderProcess, ReadingLimits, ReadingOrder
 
 LIMITS = ReadingLimits(DocumentLimits(max_bytes=50_000_000, max_chars=50_000_000), cpu_s=1, memory_bytes=512 * 1024**2)
 SLOW = ReadingOrder("- " * 3_000_000 + "x", MARKDOWN, "documents.2", 800)
@@ -88,3 +88,15 @@ async def test_a_process_that_was_given_up_is_not_replaced(process: ReaderProces
         await reading
 
     assert children() <= before
+
+
+def test_the_process_of_a_large_caller_reads_one_document_after_another(process: ReaderProcess) -> None:
+    held = b"x" * (2 * LARGEST_IDLE_BYTES)
+    before = children()
+
+    process.read(SMALL)
+    first = children() - before
+    process.read(SMALL)
+
+    assert children() - before == first
+    assert held[-1:] == b"x"

@@ -1,3 +1,4 @@
+import time
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -228,8 +229,8 @@ async def test_the_extractor_finds_what_the_rules_find_in_short_and_long_texts(l
 
 @pytest.mark.parametrize("text", ["?" * 50_000, "a." * 25_000, "\n" * 50_000, "I " * 25_000, "[Memory: x\n\n" * 5_000])
 def test_no_text_takes_more_than_a_moment(text: str) -> None:
-    started = datetime.now(UTC)
+    begin = time.process_time()
 
     extracted(text)
 
-    assert (datetime.now(UTC) - started).total_seconds() < 1
+    assert time.process_time() - begin < 2  # Quadratic work takes minutes.
