@@ -21,6 +21,31 @@ CROSS JOIN LATERAL (
 WHERE near.cosine >= %(min_cosine)s AND near.text_start = 0 AND near.text_end = length(near.content)
 ORDER BY asked.item, near.cosine DESC, near.id
 
+-- name: count_comparable_notes
+-- Notes of exactly this scope, counted up to one more than the most.
+SELECT count(*) AS notes
+FROM (
+    SELECT FROM notes n
+    WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s
+      AND (n.user_id = %(user_id)s OR (%(user_id)s::text IS NULL AND n.user_id IS NULL))
+      AND n.deleted_at IS NULL
+    LIMIT %(most)s + 1
+) counted
+
+-- name: read_note_vectors
+-- Of all of them that have one chunk.
+SELECT n.id, c.embedding
+FROM notes n
+JOIN note_chunks c ON c.note_id = n.id AND c.generation = %(generation)s AND c.tsv IS NOT NULL
+WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s
+  AND (n.user_id = %(user_id)s OR (%(user_id)s::text IS NULL AND n.user_id IS NULL))
+  AND n.deleted_at IS NULL AND (n.expires_at IS NULL OR n.expires_at > statement_timestamp())
+  AND c.text_start = 0 AND c.text_end = length(n.content)
+ORDER BY n.id
+
+-- name: read_originals
+SELECT id, content, importance, source, tags, metadata, expires_at FROM notes WHERE id = ANY(%(ids)s)
+
 -- name: raise_importance
 -- A repeated note counts as used now. Each witness raises its importance once; after that the note counts as stated.
 UPDATE notes n
