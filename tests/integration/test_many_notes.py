@@ -64,10 +64,10 @@ async def test_many_notes_are_compared_with_those_of_exactly_their_user(pool: Po
     assert not any(result.existed for result in await put(pool, ANN, likes("enjoy", tilt=0.1)))
 
 
-async def test_many_notes_are_stored_in_the_order_in_which_they_are_told(pool: Pool) -> None:
+async def test_many_notes_are_stored_once_each_and_answered_in_their_order(pool: Pool) -> None:
     notes = likes("like")
 
-    results = await put(pool, ANN, [*notes, notes[0]])
+    results = await put(pool, ANN, [*notes, note(notes[0].note.content, 0)])
     async with connect(pool) as connection:
         rows = await (await connection.execute("SELECT id, content FROM notes")).fetchall()
 
