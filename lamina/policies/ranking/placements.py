@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from uuid import UUID
 
 from lamina.core.queries import Candidate, Memory, Placement, RankedHit, Ranking
@@ -30,8 +31,13 @@ def place_memories(rankings: Mapping[Source, Ranking]) -> list[PlacedMemory]:
 
 def home_sources(memory: Memory | Candidate, answered: Collection[Source]) -> tuple[Source, ...]:
     """Return the sources of the memory's tier that answered and can hold it, in the order of their names."""
-    own = (source for source in sorted(answered) if TIER_OF[source] is memory.tier)
-    return tuple(source for source in own if SOURCES[source].lacks != memory.temperature)
+    return _homes(memory.tier, memory.temperature, frozenset(answered))
+
+
+@lru_cache(maxsize=4096)
+def _homes(tier: Tier, temperature: str, answered: frozenset[Source]) -> tuple[Source, ...]:
+    own = (source for source in sorted(answered) if TIER_OF[source] is tier)
+    return tuple(source for source in own if SOURCES[source].lacks != temperature)
 
 
 def raised_by_graph(own: float, bonus: float, by_graph: float, weights: tuple[float, float]) -> float:

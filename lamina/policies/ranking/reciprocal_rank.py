@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 
 from lamina.core.queries import RankedHit, Ranking
@@ -116,7 +116,10 @@ def _with_relevance(ranked: Sequence[RankedHit], judging: Mapping[Source, Rankin
         return LEAST_RELEVANCE + (1 - LEAST_RELEVANCE) * min(1.0, max(shares)) if shares else 1.0
 
     from_last = accumulate((hit.score * relevance(hit) for hit in reversed(ranked)), max)
-    return tuple(replace(hit, score=score) for hit, score in zip(ranked, reversed(list(from_last)), strict=True))
+    return tuple(
+        RankedHit(hit.memory, score, hit.placements)
+        for hit, score in zip(ranked, reversed(list(from_last)), strict=True)
+    )
 
 
 @dataclass(frozen=True, slots=True)

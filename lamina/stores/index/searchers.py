@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
+from uuid import UUID
 
 from lamina.aio.deadline import time_limit
 from lamina.core.queries import Failure, Hit, Place, Query, Ranking, best_hits
@@ -79,10 +81,17 @@ class SessionsTogether:
         if query.filters.tags:
             return dict.fromkeys(self.sources, ())
         by_words = await _in_time(self._index.by_words(query), self._index_deadline_s)
-        found = {} if isinstance(by_words, Failure) else {item.place: item for item in by_words}
-        visible, nearest = await self._reader.find(query, _best_words_first(found))
-        words = by_words if isinstance(by_words, Failure) else _rank(query, visible, found, HYBRID)
-        return {Source.SESSION_VECTORS: nearest, Source.SESSION_WORDS: words}
+        if isinstance(by_words, Failure):
+            return {Source.SESSION_VECTORS: (await self._reader.find(query, ()))[1], Source.SESSION_WORDS: by_words}
+        found = {item.place: item for item in sorted(by_words, key=_falling_bm25)}
+        places, count = list(found), _enough(list(found.values()), query.limit)
+        visible, nearest = await self._reader.find(query, places[:count])
+        # Seldom: the index gives more than are ranked, in the place of those that the query does not see any more.
+        if count < len(places) and len({memory for memory, _ in visible.memories}) < query.limit:
+            others, _ = await self._reader.find(replace(query, embedding=None), places[count:])
+            first_text = visible.first_text if visible.memories else others.first_text
+            visible = Visible({**visible.memories, **others.memories}, first_text)
+        return {Source.SESSION_VECTORS: nearest, Source.SESSION_WORDS: _rank(query, visible, found, HYBRID)}
 
 
 class NotesTogether:
@@ -131,6 +140,16 @@ class NotesTogether:
             by_vector if isinstance(by_vector, Failure) else _rank_by_vector(query, cold, near),
         )
         return dict(zip(self.sources, outcomes, strict=True))
+
+
+def _enough(best_first: Sequence[ChunkHit], limit: int) -> int:
+    """Return how many of the hits are of the best so many memories, and of those that match as well as the last."""
+    memories: set[UUID] = set()
+    for count, item in enumerate(best_first):
+        if len(memories) >= limit and item.bm25 != best_first[count - 1].bm25:
+            return count
+        memories.add(item.place[0])
+    return len(best_first)
 
 
 async def _in_time(asked: Awaitable[Found], deadline_s: float) -> Found | Failure:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
@@ -322,12 +322,10 @@ class MessagesSearch:
         ):
             least = min(least, COMPARED_SHARE * least)
         for row in sorted(rows, key=lambda row: (-row[6], row[0], row[5])):
-            if row[6] >= least:
-                best.setdefault(row[0], row)
-        return tuple(
-            Hit(message_candidate(row), similarity_score(row[6]), {"cosine": row[6]})
-            for row in islice(best.values(), query.limit)
-        )
+            if row[6] < least or len(best) == query.limit:
+                break
+            best.setdefault(row[0], row)
+        return tuple(Hit(message_candidate(row), similarity_score(row[6]), {"cosine": row[6]}) for row in best.values())
 
 
 def message_candidate(row: TupleRow) -> Candidate:
