@@ -1,7 +1,10 @@
+import pickle
+from copy import copy
 from uuid import UUID, uuid4
 
 import pytest
 
+from lamina.core.ids import id_of_number, id_of_text
 from lamina.settings import PoolSettings
 from lamina.stores.postgres.connection import connect, new_pool, read_rows, read_tuples
 
@@ -26,7 +29,13 @@ async def test_an_id_that_was_read_is_like_every_other(database: str) -> None:
             await connection.execute("INSERT INTO seen SELECT unnest(%s::uuid[])", (FEW,))
         (row,) = await read_rows(pool, b"SELECT id, id::text AS text FROM seen WHERE id = %(id)s", {"id": FEW[1]})
 
-    found = row["id"]
-    assert (found, hash(found), str(found), repr(found)) == (FEW[1], hash(FEW[1]), row["text"], repr(FEW[1]))
-    assert found.is_safe is FEW[1].is_safe
-    assert found in dict.fromkeys(FEW)
+    for found in (row["id"], id_of_text(row["text"]), id_of_number(FEW[1].int)):
+        assert (found, hash(found), str(found), repr(found)) == (FEW[1], hash(FEW[1]), row["text"], repr(FEW[1]))
+        assert found.is_safe is FEW[1].is_safe
+        assert found in dict.fromkeys(FEW)
+        assert pickle.loads(pickle.dumps(found)) == copy(found) == FEW[1]  # noqa: S301 - of our own
+
+
+@pytest.mark.parametrize("id_", [NIL, LAST, *FEW], ids=str)
+def test_an_id_is_read_from_its_text(id_: UUID) -> None:
+    assert id_of_text(str(id_)) == id_

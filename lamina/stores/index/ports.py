@@ -1,13 +1,13 @@
 """The fields of every index of chunks, and the questions to it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID, uuid5
 
 import numpy as np
 
 from lamina.core.fingerprints import fingerprint
+from lamina.core.ids import id_of_text
 from lamina.core.ports import Record
 from lamina.core.queries import Candidate, Place, Query, Ranking
 
@@ -30,9 +30,8 @@ STATE_FIELD = "state"
 _NAMESPACE = UUID("9d1c7e2e-3a0f-5b7e-8c55-0d6a4c1f2b90")
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkHit:
-    """A chunk that an index found.
+class ChunkHit(NamedTuple):
+    """A chunk that an index found; a tuple, for a search makes some hundred of them.
 
     Args:
         place: Its memory, and its number there.
@@ -132,7 +131,7 @@ def chunk_id(memory: UUID, chunk: int) -> UUID:
 def chunk_place(payload: Mapping[str, Any] | None) -> Place:
     """Return the memory and number of a chunk, by its payload."""
     fields = payload or {}
-    return UUID(fields["memory"]), fields["chunk"]
+    return id_of_text(fields["memory"]), fields["chunk"]
 
 
 def chunk_state(payload: Mapping[str, Any] | None) -> tuple[UUID, str]:

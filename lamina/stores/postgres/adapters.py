@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Sequence
 from typing import Any
-from uuid import UUID, SafeUUID
+from uuid import UUID
 
 import psycopg
 from psycopg.abc import AdaptContext, Buffer, Dumper, DumperKey
@@ -12,24 +12,18 @@ from psycopg.adapt import Dumper as PlainDumper
 from psycopg.pq import Format
 from psycopg.types.array import ListDumper
 
+from lamina.core.ids import id_of_number
+
 _OIDS = psycopg.adapters.types["uuid"]
 _HEAD = struct.Struct("!IIIII")
 _ID_BYTES = (16).to_bytes(4, "big")
-
-
-# The constructor checks its arguments for a microsecond, and every other way into an id is closed.
-_set_int, _set_is_safe = UUID.__dict__["int"].__set__, UUID.__dict__["is_safe"].__set__
-_UNKNOWN = SafeUUID.unknown
 
 
 class _IdLoader(Loader):
     format = Format.BINARY
 
     def load(self, data: Buffer) -> UUID:
-        id_ = object.__new__(UUID)
-        _set_int(id_, int.from_bytes(data, "big"))
-        _set_is_safe(id_, _UNKNOWN)
-        return id_
+        return id_of_number(int.from_bytes(data, "big"))
 
 
 class _IdsDumper(PlainDumper):
