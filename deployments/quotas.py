@@ -53,7 +53,7 @@ class QuotaDesk:
 
     def __init__(self, store: Quotas, defaults: QuotasSettings, clock: Callable[[], float] = time.monotonic) -> None:
         self._store = store
-        self._defaults = {"tenant": defaults.tenant.limits(), "key": defaults.key.limits()}
+        self._defaults = {"tenant": _set_limits(defaults.tenant.limits()), "key": _set_limits(defaults.key.limits())}
         self._clock = clock
         self._own: Mapping[Limited, int | None] = {}
         self._reads_from = -math.inf
@@ -134,12 +134,15 @@ class QuotaDesk:
 
     def limits_of(self, tenant: str, subject: str) -> Limits:
         """Return the limits of a tenant, or of one of its keys."""
-        chosen: dict[Resource, int | None] = dict(self._defaults["tenant" if subject == TENANT else "key"])
+        defaults = self._defaults["tenant" if subject == TENANT else "key"]
+        if not self._own:  # As mostly; every request asks three times.
+            return defaults
+        chosen: dict[Resource, int | None] = dict(defaults)
         for resource in Resource:
             own = Limited(tenant, subject, resource)
             if own in self._own:
                 chosen[resource] = self._own[own]
-        return {resource: most for resource, most in chosen.items() if most is not None}
+        return _set_limits(chosen)
 
     async def stored(self, tenant: str) -> Limits:
         """Return the size of a tenant, counted some seconds ago."""
@@ -239,6 +242,10 @@ class QuotaDesk:
         _, ends_in_s = item.allowance.remaining(self._clock())
         reason = f"{item.allowance.amount} {_words(item.limited.resource)} a {_PERIODS[window_s]}"
         return LimitReached(_whose(item.limited), reason, max(1, ends_in_s))
+
+
+def _set_limits(chosen: Mapping[Resource, int | None]) -> Limits:
+    return {resource: most for resource, most in chosen.items() if most is not None}
 
 
 def _seen(task: asyncio.Task[None]) -> None:
