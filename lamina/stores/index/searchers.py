@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeVar
 from uuid import UUID
 
@@ -88,9 +87,7 @@ class SessionsTogether:
         visible, nearest = await self._reader.find(query, places[:count])
         # Seldom: the index gives more than are ranked, in the place of those that the query does not see any more.
         if count < len(places) and len({memory for memory, _ in visible.memories}) < query.limit:
-            others, _ = await self._reader.find(replace(query, embedding=None), places[count:])
-            first_text = visible.first_text if visible.memories else others.first_text
-            visible = Visible({**visible.memories, **others.memories}, first_text)
+            visible, nearest = await self._reader.find(query, places)
         return {Source.SESSION_VECTORS: nearest, Source.SESSION_WORDS: _rank(query, visible, found, HYBRID)}
 
 
