@@ -7,6 +7,7 @@ from actors.instruments import replica_meter, watch
 from deployments.handles import TenantTexts
 from deployments.loopback import listen_on_loopback
 from deployments.scaling import Work
+from deployments.threads import take_short_turns
 from lamina.core.memories import Chunk
 from lamina.core.ports import ModelIdentity, ModelReport
 from lamina.errors import Misconfigured, Unavailable
@@ -39,6 +40,7 @@ class EmbedderDeployment:
             raise Misconfigured(f"the model loaded is {model.identity}, expected {identity}", "set embedding.model")
         self._report = model.report
         listen_on_loopback()
+        take_short_turns()
         meter = replica_meter()
         self._embedder = BatchingEmbedder(model, meter=meter)
         # The bound method holds the embedder, not this replica: the watching ends with the replica.

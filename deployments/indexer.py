@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from actors.instruments import replica_meter, watch
 from deployments.handles import Handle, ProjectionHandle
 from deployments.loopback import listen_on_loopback
+from deployments.threads import take_short_turns
 from lamina.core.tiers import TIERS, TierName
 from lamina.settings import Settings
 from lamina.wiring.services import build_indexer
@@ -22,6 +23,7 @@ class IndexerDeployment:
 
     def __init__(self, settings: Settings, tiers: Mapping[TierName, Handle]) -> None:
         listen_on_loopback()
+        take_short_turns()
         meter, pool = replica_meter(), build_pool(settings)
         watch(self, "indexer", meter, pool)
         projections = {

@@ -11,6 +11,7 @@ from deployments.api import build_api
 from deployments.handles import CalledDeployment, EmbedderHandle, Handle, ProjectionHandle, TierHandle
 from deployments.loopback import listen_on_loopback
 from deployments.services import POSTGRES, ServiceParts, build_services
+from deployments.threads import take_short_turns
 from lamina.aio.probing import Probe
 from lamina.core.tiers import TIERS, Tier, TierName
 from lamina.settings import Settings
@@ -40,6 +41,7 @@ class RouterDeployment:
         indexer: Handle,
     ) -> None:
         listen_on_loopback()
+        take_short_turns()
         self._pool = pool = build_pool(settings)
         meter = replica_meter()
         watch(self, "router", meter, pool)

@@ -7,11 +7,12 @@ with the lack of replicas, so that replicas which came with a load do not go bef
 policy, and gets it pickled by value, so it needs the standard library alone.
 """
 
+import asyncio
 import math
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -40,6 +41,7 @@ class Work:
         self._amount = 0
         self._sum = 0.0
         self._counted_at = self._reported_at = self._moved_at = clock()
+        self._is_over = asyncio.Event()
 
     @contextmanager
     def counted(self, amount: int) -> Iterator[None]:
@@ -58,6 +60,13 @@ class Work:
         self._sum, self._reported_at = 0.0, self._counted_at
         return {WORK: mean}
 
+    async def over(self, most_s: float) -> None:
+        """Wait until there is none in hand, for some seconds at most."""
+        if self._amount:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(most_s):
+                    await self._is_over.wait()
+
     def stalled_s(self) -> float:
         """Return the seconds since work was last finished, or 0 without any work."""
         return self._clock() - self._moved_at if self._amount else 0.0
@@ -67,6 +76,9 @@ class Work:
         if amount < 0 or not self._amount:
             self._moved_at = self._counted_at
         self._amount += amount
+        if not self._amount:
+            self._is_over.set()
+            self._is_over.clear()
 
     def _count(self) -> None:
         now = self._clock()

@@ -1,6 +1,7 @@
 """A tier's searcher as a deployment; it also applies the changes of the tier's projections."""
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from actors.instruments import replica_meter, watch
 from deployments.loopback import listen_on_loopback
 from deployments.scaling import Work
+from deployments.threads import take_short_turns
 from lamina.aio.probing import states_of
 from lamina.core.erasures import Remnant
 from lamina.core.links import FollowedLink, Frontier
@@ -27,6 +29,11 @@ from lamina.wiring.tiers import build_tier
 
 # Far beyond the deadline of every source: a query that takes longer hangs where no deadline reaches.
 STALLED_S = 60.0
+
+# Changes that are taken over at once: a search that comes meanwhile waits for no more.
+CHANGES_AT_ONCE = 64
+# While there are searches, changes are taken over in a quarter of the time.
+SEARCHES_FIRST = 3.0
 
 # Below the deadline of the router that asks for the states.
 STORE_DEADLINE_S = 1.0
@@ -50,6 +57,7 @@ class SearcherDeployment:
         self._generation = generation
         self._work = Work()
         listen_on_loopback()
+        take_short_turns()
         meter = replica_meter()
         if shared is None:
             watch(self, "searcher", meter, pool)
@@ -81,8 +89,12 @@ class SearcherDeployment:
     async def apply(self, projection: ProjectionName, changes: Sequence[Change[Any]], build: int | None = None) -> None:
         """Take over the given states and return when they are visible: in the store of a build, if one is named."""
         store = self._store(projection, build)
-        if store is not None:
-            await store.apply(changes)
+        if store is None:
+            return
+        for start in range(0, len(changes), CHANGES_AT_ONCE):
+            began = time.monotonic()
+            await store.apply(changes[start : start + CHANGES_AT_ONCE])
+            await self._work.over(SEARCHES_FIRST * (time.monotonic() - began))
 
     async def flush(self, projection: ProjectionName, build: int | None = None) -> None:
         """Return when everything applied so far is durable."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
+from lamina.aio.giving_way import give_way
 from lamina.aio.single_flight import SingleFlight
 from lamina.caching.answer_cache import AnswerCache, RenderedAnswer, SentAnswer
 from lamina.core.stamps import Stamp
@@ -106,7 +107,9 @@ class CachedSearch(Generic[Request, Found]):
         return SentAnswer(answer, tuple(key.layer for key in keys.pieces() if key in pieces))
 
     async def _answer(self, request: CacheableRequest[Request], hints: SearchHints) -> RenderedAnswer:
-        return self._render(request, await self._search.search(request.request, hints))
+        found = await self._search.search(request.request, hints)
+        await give_way()
+        return self._render(request, found)
 
 
 class TraversalPort(Protocol[Request_contra, Found_co]):

@@ -20,7 +20,7 @@ from lamina.text.hygiene import (
     clean_name,
     clean_text,
     composed,
-    count_values,
+    has_more_values,
     json_bytes,
 )
 from lamina.text.words import content_hash, name_key
@@ -94,15 +94,21 @@ class MetadataLimit:
 
     max_bytes: int = MAX_METADATA_BYTES
 
+    def check_count(self, metadata: Metadata, field_path: str) -> None:
+        """Return if the metadata, clean or not, have few enough values and keys: 10^5 take .1 s to clean.
+
+        Raises:
+            InvalidInput: Naming the field and the limit.
+        """
+        if has_more_values(metadata, MAX_METADATA_VALUES):
+            raise InvalidInput(field_path, f"has more than {MAX_METADATA_VALUES} values and keys; send fewer")
+
     def check(self, metadata: Metadata, field_path: str) -> None:
         """Return if the metadata, which are clean, are small enough.
 
         Raises:
             InvalidInput: Naming the field, its size and the limit.
         """
-        if (count := count_values(metadata)) > MAX_METADATA_VALUES:
-            reason = f"has {count} values and keys; at most {MAX_METADATA_VALUES} are accepted"
-            raise InvalidInput(field_path, reason)
         if (size_bytes := json_bytes(metadata)) > self.max_bytes:
             reason = f"has {size_bytes} bytes as JSON; at most {self.max_bytes} are accepted"
             raise InvalidInput(field_path, f"{reason}; send it as a document, or raise write.max_metadata_bytes")
@@ -297,6 +303,8 @@ def clean_tags(tags: tuple[str, ...], field_path: str) -> tuple[str, ...]:
 
 def clean_metadata(metadata: Metadata, field_path: str, limit: MetadataLimit | None = None) -> Metadata:
     """Return the metadata as they are, or say why they cannot be stored."""
+    if limit is not None:
+        limit.check_count(metadata, field_path)
     cleaned = clean_json(metadata, field_path)
     assert isinstance(cleaned, dict)  # noqa: S101 - a dict in is a dict out
     if limit is not None:

@@ -2,15 +2,16 @@
 
 import asyncio
 import time
-from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from math import ceil
 from typing import Protocol
 
+from lamina.aio.giving_way import give_way
 from lamina.core.queries import Answer, SearchRequest
 from lamina.errors import TURN, Overloaded
 from lamina.policies.limits.concurrency import ConcurrencyLimit
+from lamina.policies.limits.fair_turns import FairTurns
 from lamina.search.fused_search import WITHOUT_HINTS, SearchHints
 
 MOST_WAITING = 1024
@@ -44,7 +45,7 @@ class SearchPlaces:
         self._limit = limit
         self._max_wait_s = max_wait_s
         self._clock = clock
-        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+        self._waiting: FairTurns[asyncio.Future[None]] = FairTurns()
         self._running = 0
 
     @asynccontextmanager
@@ -72,11 +73,11 @@ class SearchPlaces:
         if self._running < self._limit.places and not self._waiting:
             self._running += 1
             return
-        expected_s = self._limit.wait_s(self._ahead_of(tenant))
-        if expected_s > self._max_wait_s or sum(map(len, self._waiting.values())) >= MOST_WAITING:
+        expected_s = self._limit.wait_s(self._waiting.ahead_of(tenant))
+        if expected_s > self._max_wait_s or len(self._waiting) >= MOST_WAITING:
             raise self._refusal(expected_s)
         turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(tenant, deque()).append(turn)
+        self._waiting.put(tenant, turn)
         try:
             async with asyncio.timeout(self._max_wait_s):
                 await turn
@@ -85,11 +86,6 @@ class SearchPlaces:
             if isinstance(error, TimeoutError):
                 raise self._refusal(self._max_wait_s) from error
             raise
-
-    def _ahead_of(self, tenant: str) -> int:
-        """Return how many begin before the next search of a tenant does."""
-        own = len(self._waiting.get(tenant, ()))
-        return own + sum(min(len(turns), own + 1) for other, turns in self._waiting.items() if other != tenant)
 
     def _refusal(self, expected_s: float) -> Overloaded:
         reason = f"a search would wait {expected_s:.1f} s for it, and may wait {self._max_wait_s:g} s"
@@ -100,19 +96,13 @@ class SearchPlaces:
         if turn.done() and not turn.cancelled():
             self._running -= 1
             self._grant()
-        elif turn in (turns := self._waiting.get(tenant, deque())):
-            turns.remove(turn)
-            if not turns:
-                del self._waiting[tenant]
+        else:
+            self._waiting.remove(tenant, turn)
 
     def _grant(self) -> None:
         """Give free places to those that wait, to one tenant after the other."""
         while self._waiting and self._running < self._limit.places:
-            tenant, turns = next(iter(self._waiting.items()))
-            turn = turns.popleft()
-            self._waiting.move_to_end(tenant)
-            if not turns:
-                del self._waiting[tenant]
+            turn = self._waiting.take()
             if not turn.done():
                 self._running += 1
                 turn.set_result(None)
@@ -137,6 +127,7 @@ class AdmittedSearch:
             Overloaded: If the search would wait too long for its turn; nothing was done.
             LaminaError: From the search.
         """
+        await give_way()
         async with self._places.place(request.scope.tenant, _kind(request, hints)):
             return await self._search.search(request, hints)
 

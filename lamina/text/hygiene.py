@@ -7,6 +7,7 @@ and so are composed before they are stored.
 import json
 import math
 import unicodedata
+from itertools import islice
 
 import regex
 
@@ -131,15 +132,20 @@ def json_bytes(value: object) -> int:
     return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
 
 
-def count_values(value: object) -> int:
-    """Return how many values and keys a JSON value has, itself and all within it; it is no deeper than 64 levels."""
-    match value:
-        case dict():
-            return 1 + len(value) + sum(map(count_values, value.values()))
-        case list():
-            return 1 + sum(map(count_values, value))
-        case _:
-            return 1
+def has_more_values(value: object, most: int) -> bool:
+    """Tell whether a JSON value has more than so many values and keys, itself and all within it; counts no further."""
+    count, rest = 0, [value]
+    while rest and count + len(rest) <= most:
+        match rest.pop():
+            case dict() as found:
+                count += 1 + len(found)
+                rest.extend(islice(found.values(), most))
+            case list() as found:
+                count += 1
+                rest.extend(islice(found, most))
+            case _:
+                count += 1
+    return count + len(rest) > most
 
 
 def shorten(text: str, limit: int = _MOST_SHOWN) -> str:

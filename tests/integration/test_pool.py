@@ -3,6 +3,7 @@ import time
 
 import pytest
 
+from lamina.core.quotas import counted_spending
 from lamina.errors import Unavailable
 from lamina.settings import PoolSettings
 from lamina.stores.postgres.connection import (
@@ -17,6 +18,7 @@ from lamina.stores.postgres.connection import (
 
 NOBODY = "postgresql://nobody@127.0.0.1:1/nowhere"
 PATIENCE_S = 5.0
+PATIENCE_OF_ALL_S = 60.0
 
 
 def pool_of(url: str, *, max_size: int = 2, timeout_s: float = PATIENCE_S) -> Pool:
@@ -63,6 +65,30 @@ async def test_a_pool_whose_connections_are_all_in_use_is_waited_for_as_long_as_
 LAST_STATEMENTS = (
     "SELECT pid, query FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 )
+
+
+async def test_those_who_wait_for_a_connection_take_turns_by_tenant_and_are_counted(database: str) -> None:
+    pool = pool_of(database, max_size=1, timeout_s=PATIENCE_OF_ALL_S)
+    served: list[str] = []
+
+    async def read(tenant: str) -> None:
+        with counted_spending(tenant):
+            await read_rows(pool, b"SELECT 1 AS one")
+        served.append(tenant)
+
+    async with connect(pool):
+        reading = [asyncio.create_task(read(tenant)) for tenant in ("loud", "loud", "loud", "", "quiet")]
+        while pool.get_stats()["requests_waiting"] < len(reading):  # noqa: ASYNC110 - the pool tells nobody
+            await asyncio.sleep(0.01)
+        reading[1].cancel()
+    await asyncio.wait(reading)
+    alone = [asyncio.create_task(read("loud")) for _ in range(3)]
+    await asyncio.gather(*alone)
+    left = pool.get_stats().get("requests_waiting", 0)
+    await pool.close()
+
+    assert served == ["loud", "", "quiet", "loud", "loud", "loud", "loud"]
+    assert left == 0
 
 
 async def test_a_connection_is_given_out_without_a_statement(database: str) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,19 +12,23 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
+from lamina.core.memories import new_id
 from lamina.core.ports import Change
 from lamina.core.principals import KeyRole
+from lamina.core.quotas import counted_spending
 from lamina.core.runs import RunCounts
 from lamina.core.scope import Scope
 from lamina.core.seals import faults_of, load_public_keys
+from lamina.core.tiers import ProjectionName
 from lamina.models.hashing import HashingModel
 from lamina.stores.archive.files import MARK
 from lamina.stores.index.cold.collections import Collection
 from lamina.stores.index.cold.edge import RENEWED_AT_ONCE, SHARD, ColdIndex
 from lamina.stores.index.edge.shard import FORMAT, LOG, QdrantEdgeIndex
 from lamina.stores.postgres.builds import claim_store
+from lamina.stores.postgres.connection import connect
 from lamina.stores.postgres.erasure import erase_notes
-from lamina.stores.postgres.outbox import NAMESPACES, Outbox, enqueue_notes
+from lamina.stores.postgres.outbox import NAMESPACES, Outbox, enqueue, enqueue_notes
 from tests.support.application import Application, index_of, running, settings_for
 from tests.support.indexes import gone, placed
 from tests.support.jobs import in_days, in_pages, run_job, undo_run
@@ -273,6 +278,36 @@ async def test_the_outbox_of_cold_notes_takes_turns_among_tenants(alone: Applica
     assert [len(batch) for batch in batches] == [NAMESPACES, NAMESPACES, 41 - 2 * NAMESPACES]
     assert UUID(late) in batches[0][:2]
     assert len({id_ for batch in batches for id_ in batch}) == len(applied) == 41
+
+
+@pytest.mark.parametrize("projection", ["messages", "graph"])
+async def test_the_outbox_takes_turns_among_the_tenants_whose_requests_wrote_it(
+    alone: Application, projection: ProjectionName
+) -> None:
+    with psycopg.connect(alone.url) as connection:
+        connection.execute("TRUNCATE outbox")
+    async with connect(alone.pool) as pooled:
+        for tenant, changes in (("one", 300), ("", 40), ("two", 1)):
+            with counted_spending(tenant):
+                await enqueue(pooled, projection, [new_id() for _ in range(changes)])
+    with psycopg.connect(alone.url) as connection:
+        rows = connection.execute("SELECT seq, tenant FROM outbox ORDER BY seq").fetchall()
+        tenant_of = dict(rows)
+        assert [tenant for _, tenant in rows] == ["one"] * 300 + [None] * 40 + ["two"]
+    outbox = Outbox(alone.pool)
+
+    batches: list[list[int]] = []
+    while batch := await outbox.take(projection, 64, [seq for taken in batches for seq in taken]):
+        batches.append([seq for seq, _ in batch])
+    with psycopg.connect(alone.url) as connection:
+        connection.execute("TRUNCATE outbox")
+
+    assert Counter(tenant_of[seq] for seq in batches[0]) == {"one": 32, None: 31, "two": 1}
+    taken = [seq for batch in batches for seq in batch]
+    assert sorted(taken) == sorted(tenant_of)
+    for tenant in ("one", None):  # Each tenant's in their order.
+        own = [seq for seq in taken if tenant_of[seq] == tenant]
+        assert own == sorted(own)
 
 
 async def test_an_erased_note_is_looked_for_in_its_own_collection_alone(alone: Application) -> None:

@@ -1,6 +1,8 @@
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,10 +12,12 @@ from ray.serve.config import AutoscalingContext
 
 from deployments.embedder import EmbedderDeployment
 from deployments.scaling import WORK, Work, WorkPolicy, autoscaling, wanted_replicas
-from deployments.searcher import SearcherDeployment
+from deployments.searcher import CHANGES_AT_ONCE, SEARCHES_FIRST, SearcherDeployment
 from lamina.errors import Unavailable
 from lamina.models.hashing import HashingModel
 from lamina.settings import DeploymentSettings, HashingSettings, Settings
+
+PATIENCE_S = 60.0
 
 
 @dataclass
@@ -96,6 +100,25 @@ def test_work_that_ends_with_an_error_is_not_in_hand_any_more() -> None:
     clock.now = 1.0
 
     assert work.report() == {WORK: 0.0}
+
+
+async def test_the_end_of_work_is_waited_for_but_not_for_long() -> None:
+    work, loop = Work(), asyncio.get_running_loop()
+    await asyncio.wait_for(work.over(PATIENCE_S), PATIENCE_S)
+
+    with work.counted(1):
+        waiting = asyncio.create_task(work.over(PATIENCE_S))
+        with work.counted(1):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+    began = loop.time()
+    await waiting
+    assert loop.time() - began < PATIENCE_S
+
+    with work.counted(1):
+        began = loop.time()
+        await work.over(0.05)
+        assert loop.time() - began >= 0.05
 
 
 def test_work_stalls_while_none_of_it_is_finished() -> None:
@@ -224,3 +247,32 @@ async def test_a_searcher_that_answers_no_query_is_not_well() -> None:
         with pytest.raises(Unavailable, match="no query was answered for 61 s"):
             await searcher.check_health()
     await searcher.check_health()
+
+
+class SlowStore:
+    """Takes changes over, each batch in a while."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+
+    async def apply(self, changes: Sequence[int]) -> None:
+        self.batches.append(list(changes))
+        await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("searches", [0, 1])
+async def test_changes_are_taken_over_in_parts_between_which_searches_go_first(searches: int) -> None:
+    searcher: Any = object.__new__(SearcherDeployment)
+    searcher._work, store = Work(), SlowStore()
+    searcher._parts = SimpleNamespace(projections={"notes": store})
+    changes = list(range(2 * CHANGES_AT_ONCE + 1))
+    loop = asyncio.get_running_loop()
+
+    with searcher._work.counted(searches):
+        began = loop.time()
+        await searcher.apply("notes", changes)
+        seconds = loop.time() - began
+
+    assert [len(batch) for batch in store.batches] == [CHANGES_AT_ONCE, CHANGES_AT_ONCE, 1]
+    assert [change for batch in store.batches for change in batch] == changes
+    assert seconds >= 3 * 0.02 * (1 + searches * SEARCHES_FIRST)

@@ -17,8 +17,10 @@ from psycopg.rows import AsyncRowFactory, DictRow, TupleRow, dict_row, tuple_row
 from psycopg_pool import AsyncConnectionPool
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
+from lamina.core.quotas import spending_tenant
 from lamina.core.scope import Scope
 from lamina.errors import InvalidInput, Unavailable
+from lamina.policies.limits.fair_turns import FairTurns
 from lamina.settings import PoolSettings
 from lamina.stores.postgres.adapters import adapters
 from lamina.stores.postgres.queries import load_queries
@@ -53,11 +55,23 @@ def scope_parameters(scope: Scope) -> dict[str, Any]:
     }
 
 
+class _WaitingByTenant(FairTurns[Any]):
+    """Callers that wait for a connection, in turns of the tenants whose requests are worked on."""
+
+    def append(self, caller: Any) -> None:
+        """Add the caller in whose context this is called."""
+        self.put(spending_tenant(), caller)
+
+    def popleft(self) -> Any:
+        """Remove the caller whose turn it is, and return it."""
+        return self.take()
+
+
 class OutageAwarePool(AsyncConnectionPool[Connection]):
     """A pool that gives up after :data:`OUTAGE_TIMEOUT_S` while its server is down, so that requests fail early.
 
     The server counts as down once an attempt to connect has failed since the pool last gave out a connection. While all
-    connections are merely in use, a caller waits for the configured timeout.
+    connections are merely in use, a caller waits for the configured timeout, in turns of the tenants that wait.
 
     Attributes:
         lookups: The pool for look-ups by key, whose statements are planned once: of a search, planning took 6.4 ms of
@@ -66,6 +80,10 @@ class OutageAwarePool(AsyncConnectionPool[Connection]):
 
     _failed_before = 0
     _lookups: "OutageAwarePool | None" = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._waiting: Any = _WaitingByTenant()  # In place of the pool's own row.
 
     @property
     def lookups(self) -> "OutageAwarePool":

@@ -9,6 +9,7 @@ from uuid import UUID
 import psycopg
 
 from lamina.core.ports import Change
+from lamina.core.quotas import spending_tenant
 from lamina.core.tiers import PROJECTIONS, TIERS, ProjectionName
 from lamina.policies.retention.decay import LEAST_STRENGTH
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
@@ -56,7 +57,12 @@ async def enqueue_entries(connection: Connection, entries: Sequence[OutboxEntry]
     if entries:
         projections, ids = zip(*entries, strict=True)
         notified = ",".join(sorted(set(projections)))
-        rows = {"projections": list(projections), "ids": list(ids), "notified": notified}
+        rows = {
+            "projections": list(projections),
+            "ids": list(ids),
+            "notified": notified,
+            "tenant": spending_tenant() or None,
+        }
         await connection.execute(QUERIES["enqueue"], rows)
 
 
@@ -92,7 +98,8 @@ class Outbox:
     async def take(self, projection: ProjectionName, limit: int, applied: Sequence[int] = ()) -> list[tuple[int, UUID]]:
         """Return the oldest (sequence number, memory id) pairs but for applied ones; they stay until :meth:`finish`.
 
-        Those of cold notes come in turns of the tenants, and of few namespaces at once.
+        Where more wait they come in turns of the tenants, so that one with ten thousand changes holds up no other's;
+        those of cold notes also of few namespaces at once.
         """
         text = QUERIES["take_outbox_of_cold"] if projection == "cold" else QUERIES["take_outbox"]
         parameters = {
@@ -103,6 +110,8 @@ class Outbox:
         }
         async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
+            if cursor.rowcount == limit and projection != "cold":
+                cursor = await connection.execute(QUERIES["take_outbox_in_turns"], parameters)
             return [(row["seq"], row["memory_id"]) async for row in cursor]
 
     async def changes(

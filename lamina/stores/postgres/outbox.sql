@@ -3,7 +3,7 @@
 -- The notification names the projections; one without a name, as an earlier release sends, is for all.
 WITH added AS (
     INSERT INTO outbox (projection, memory_id, tenant, workspace, namespace)
-    SELECT e.projection, e.id, n.tenant, n.workspace, n.namespace
+    SELECT e.projection, e.id, CASE e.projection WHEN 'cold' THEN n.tenant ELSE %(tenant)s END, n.workspace, n.namespace
     FROM unnest(%(projections)s::text[], %(ids)s::uuid[]) WITH ORDINALITY AS e (projection, id, place)
     LEFT JOIN LATERAL (
         SELECT tenant, workspace, namespace FROM notes WHERE id = e.id AND e.projection = 'cold' OFFSET 0
@@ -21,6 +21,37 @@ SELECT DISTINCT 'graph', from_id FROM memory_links WHERE to_id = ANY(%(ids)s::uu
 SELECT seq, memory_id FROM outbox
 WHERE projection = %(projection)s AND seq <> ALL(%(applied)s::bigint[])
 ORDER BY seq
+LIMIT %(limit)s
+
+-- name: take_outbox_in_turns
+-- In turns of the tenants whose requests wrote the rows; those of jobs and of earlier releases, which name none, are one.
+WITH RECURSIVE tenants (tenant) AS (
+    (SELECT tenant FROM outbox WHERE projection = %(projection)s AND tenant IS NOT NULL ORDER BY tenant LIMIT 1)
+    UNION ALL
+    SELECT (SELECT o.tenant FROM outbox o
+            WHERE o.projection = %(projection)s AND o.tenant > t.tenant ORDER BY o.tenant LIMIT 1)
+    FROM tenants t
+    WHERE t.tenant IS NOT NULL
+), waiting AS (
+    SELECT w.seq, w.memory_id, row_number() OVER (PARTITION BY t.tenant ORDER BY w.seq) AS turn
+    FROM tenants t
+    CROSS JOIN LATERAL (
+        SELECT o.seq, o.memory_id FROM outbox o
+        WHERE o.projection = %(projection)s AND o.tenant = t.tenant AND o.seq <> ALL(%(applied)s::bigint[])
+        ORDER BY o.seq
+        LIMIT %(limit)s
+    ) w
+    UNION ALL
+    SELECT w.seq, w.memory_id, row_number() OVER (ORDER BY w.seq)
+    FROM (
+        SELECT seq, memory_id FROM outbox
+        WHERE projection = %(projection)s AND tenant IS NULL AND seq <> ALL(%(applied)s::bigint[])
+        ORDER BY seq
+        LIMIT %(limit)s
+    ) w
+)
+SELECT seq, memory_id FROM waiting
+ORDER BY turn, seq
 LIMIT %(limit)s
 
 -- name: take_outbox_of_cold

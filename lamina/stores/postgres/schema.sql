@@ -898,7 +898,7 @@ CREATE INDEX notes_expiring ON public.notes USING btree (expires_at) WHERE ((exp
 CREATE INDEX notes_merged ON public.notes USING btree (merged_into) WHERE (merged_into IS NOT NULL);
 CREATE UNIQUE INDEX notes_one_of_each ON public.notes USING btree (tenant, workspace, namespace, user_id, content_hash) NULLS NOT DISTINCT WHERE (deleted_at IS NULL);
 CREATE INDEX outbox_by_projection ON public.outbox USING btree (projection, seq);
-CREATE INDEX outbox_of_cold ON public.outbox USING btree (tenant, seq) WHERE (projection = 'cold'::text);
+CREATE INDEX outbox_by_tenant ON public.outbox USING btree (projection, tenant, seq);
 CREATE INDEX passage_chunks_embedding ON public.passage_chunks USING hnsw (embedding public.vector_cosine_ops) WITH (m='16', ef_construction='64');
 CREATE INDEX passage_chunks_words ON public.passage_chunks USING gin (tenant, workspace, namespace, tsv);
 CREATE INDEX passages_by_id ON public.passages USING btree (tenant, workspace, namespace, id);
