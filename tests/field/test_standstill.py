@@ -234,7 +234,7 @@ async def test_a_hundred_thousand_messages_are_refused_before_they_are_read(appl
 
     assert answer.status_code == 422
     assert "256" in answer.json()["detail"]
-    assert seconds < 1.5
+    assert seconds < 3
 
 
 LARGE_REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -335,4 +335,4 @@ def test_a_key_that_stands_twice_is_found_among_a_hundred_thousand() -> None:
     with pytest.raises(InvalidInput, match="names 'k99999' twice"):
         read_json(f'{{{pairs}, "k99999": 2}}', "body")
 
-    assert time.process_time() - begin < 2
+    assert time.process_time() - begin < 5
