@@ -71,11 +71,15 @@ def _unspaced(text: str) -> "regex.Pattern[str]":
     return regex.compile(text)
 
 
-_OF_MONTHS, _OF_SEASONS, _OF_WEEKDAYS = (
-    frozenset(word for name in table for word in WORD.findall(name)) for table in (MONTHS, SEASONS, WEEKDAYS)
-)
-_OF_UNITS = frozenset(UNITS)
-_OF_DAYS = frozenset(word for name in STEPS_OF_DAYS for word in WORD.findall(name))
+def _longest_word(name: str) -> str:
+    """Return the word by which a text is known that may hold a name: "night" for last night."""
+    return max(WORD.findall(name), key=len)
+
+
+_OF_MONTHS, _OF_SEASONS, _OF_WEEKDAYS = (frozenset(map(_longest_word, table)) for table in (MONTHS, SEASONS, WEEKDAYS))
+# "An" is an article in English: a French year is known by the words around it.
+_OF_UNITS = (frozenset(UNITS) - {"an"}) | {"y", "dernier", "prochain"}
+_OF_DAYS = frozenset(map(_longest_word, STEPS_OF_DAYS))
 _NUMBERED = frozenset({NUMBER})
 # For texts in alphabets: words of which a text must have one, the pattern, its meaning. Of two that begin at one place
 # the longer one counts.
@@ -121,24 +125,24 @@ RULES: tuple[tuple[frozenset[str], "regex.Pattern[str]", Reader], ...] = (
     (_OF_UNITS, _pattern(rf"{_LONG_UNIT} {_STEPS_AFTER}"), readers.by_unit),
     (_OF_UNITS, _pattern(r"(?P<last>(?:at|over|on) the|am) (?P<unit>weekend|wochenende)"), readers.by_unit),
     (_OF_DAYS, _pattern(rf"(?P<near>{alternatives(listed_names(names.NEAR_DAYS, '|'))})"), readers.near_day),
-    (_OF_UNITS, _pattern(rf"(?:a )?{_COUNT}(?: of)? {_UNIT} (?:ago|fa|atrás|назад)"), readers.ago),
-    (_OF_UNITS, _pattern(r"(?P<unit>неделю|месяц|год) назад"), readers.ago),
-    (_OF_UNITS, _pattern(rf"(?:vor|hace|il y a|há) {_COUNT} {_UNIT}"), readers.ago),
+    (listed("ago fa atras назад"), _pattern(rf"(?:a )?{_COUNT}(?: of)? {_UNIT} (?:ago|fa|atrás|назад)"), readers.ago),
+    (listed("назад"), _pattern(r"(?P<unit>неделю|месяц|год) назад"), readers.ago),
+    (listed("vor hace y ha"), _pattern(rf"(?:vor|hace|il y a|há) {_COUNT} {_UNIT}"), readers.ago),
     (
         _OF_UNITS,
         _pattern(rf"(?:in|dentro de|dans|tra|fra|daqui a|через) (?:a )?{_COUNT}(?: of)? {_UNIT}(?! of| ago)"),
         readers.ahead,
     ),
-    (_OF_UNITS, _pattern(rf"(?:a )?{_COUNT} {_UNIT} from (?:now|today)"), readers.ahead),
+    (listed("now today"), _pattern(rf"(?:a )?{_COUNT} {_UNIT} from (?:now|today)"), readers.ahead),
     (
-        _OF_UNITS,
+        listed("last past letzten vergangenen ultimos ultimas derniers dernieres ultimi ultime последние"),
         _pattern(
             rf"(?:(?:last|past|letzten|vergangenen|últimos|últimas|derniers|dernières|ultimi|ultime|последние) {_COUNT}"
             rf"|{_COUNT} (?:derniers|dernières|últimos|últimas)) {_UNIT}"
         ),
         readers.lasting,
     ),
-    (_OF_UNITS, _pattern(rf"(?:(?:in|during|over|within) the last|(?:the )?past) {_UNIT}"), readers.lasting),
+    (listed("last past"), _pattern(rf"(?:(?:in|during|over|within) the last|(?:the )?past) {_UNIT}"), readers.lasting),
     (_OF_WEEKDAYS, _pattern(rf"{_STEPS} {_WEEKDAY}"), readers.by_weekday),
     (_OF_WEEKDAYS, _pattern(rf"{_WEEKDAY} {_STEPS_AFTER}"), readers.by_weekday),
     (_OF_WEEKDAYS, _pattern(rf"(?:on|am|el|в|во) (?P<named>{_WEEKDAY})"), readers.by_weekday),
@@ -253,20 +257,16 @@ EARLIEST = regex.compile(
 )
 CJK = regex.compile(r"[\u2e80-\u9fff\uac00-\ud7af]")
 LONG_NUMBER = regex.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)|(?<!\w)[qQ][1-4](?!\w)")
-TRIGGERS = (
-    _OF_MONTHS
-    | _OF_SEASONS
-    | _OF_WEEKDAYS
-    | _OF_UNITS
-    | _OF_DAYS
-    | _NUMBERED
-    | listed(
-        """
-        hier morgen manana before prior after since following vor bevor nach nachdem seit antes avant prima despues
+STATED_TRIGGERS = (
+    _OF_MONTHS | _OF_SEASONS | _OF_WEEKDAYS | _OF_UNITS | _OF_DAYS | _NUMBERED | listed("hier morgen manana")
+)
+"""A message in an alphabet that has none of these words names no time."""
+TRIGGERS = STATED_TRIGGERS | listed(
+    """
+        before prior after since following vor bevor nach nachdem seit antes avant prima despues
         depois apres dopo tras apos до после перед recent recently latest last zuletzt neueste neuesten jungste jungsten
         letzte letzten letztes reciente recientes ultima derniere recente recentes последнии first earliest ersten
         zuerst primera premiere primeira впервые первыи volta
         """
-    )
 )
-"""A text in an alphabet that has none of these words names no time."""
+"""A question in an alphabet that has none of these words asks about no time."""

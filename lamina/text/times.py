@@ -37,6 +37,7 @@ from lamina.text.time_patterns import (
     NUMBER,
     RANGE,
     RULES,
+    STATED_TRIGGERS,
     TRIGGERS,
     UP_TO_HERE,
     WORD,
@@ -121,7 +122,7 @@ def asked_time(question: str, now: datetime, zone: tzinfo) -> AskedTime | None:
         zone: Of the person who asks: his days and weeks count.
     """
     text = _spaced(question)
-    if not _may_name_time(text, _words_of(text)):
+    if not _may_name_time(text, TRIGGERS):
         return None
     try:
         said = Said(now.astimezone(zone).replace(tzinfo=None), FUTURE.search(text) is not None, is_question=True)
@@ -152,11 +153,11 @@ def named_times(text: str, said_at: datetime, zone: tzinfo) -> tuple[Interval, .
     A weekday or a month alone may be past or to come, and names none.
     """
     spaced = _spaced(text)
-    if not _may_name_time(spaced, _words_of(spaced)):
+    if not _may_name_time(spaced, STATED_TRIGGERS):
         return ()
     try:
         said = Said(said_at.astimezone(zone).replace(tzinfo=None), is_future=False, is_question=False)
-        spans = _ranges(spaced, _spans(spaced, said), said)
+        spans = _spans(spaced, said)
     except (OverflowError, ValueError):  # the first or last years of the calendar
         return ()
     return tuple(dict.fromkeys(_interval(span, zone) for span in spans))
@@ -206,8 +207,8 @@ def _words_of(text: str) -> frozenset[str]:
     return words | {NUMBER} if LONG_NUMBER.search(text) else words
 
 
-def _may_name_time(text: str, words: frozenset[str]) -> bool:
-    return not TRIGGERS.isdisjoint(words) or CJK.search(text) is not None
+def _may_name_time(text: str, triggers: frozenset[str]) -> bool:
+    return not triggers.isdisjoint(_words_of(text)) or CJK.search(text) is not None
 
 
 def _spans(text: str, said: Said) -> list[_Span]:
