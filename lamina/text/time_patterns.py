@@ -73,7 +73,8 @@ def _unspaced(text: str) -> "regex.Pattern[str]":
 
 def _longest_word(name: str) -> str:
     """Return the word by which a text is known that may hold a name: "night" for last night."""
-    return max(WORD.findall(name), key=len)
+    words: list[str] = WORD.findall(name)
+    return max(words, key=len)
 
 
 _OF_MONTHS, _OF_SEASONS, _OF_WEEKDAYS = (frozenset(map(_longest_word, table)) for table in (MONTHS, SEASONS, WEEKDAYS))
