@@ -65,7 +65,7 @@ def fit(
 ) -> None:
     """Fit the order for the present over the hits of a service that does not order them, and write the weights."""
     sets = {"changes": changes.load(changes_dir), "chats": load_chats(chats_dir)}
-    with service(url, key, LAMINA__SEARCH__PRESENT_ORDER="false") as endpoint:
+    with service(url, key, LAMINA_SEARCH__PRESENT_ORDER="false") as endpoint:
         judged = asyncio.run(_run(endpoint, sets, concurrency))
     odd = {name: [item for item in items if _is_fitted_on(item)] for name, items in judged.items()}
     groups = {name: [group_of(item) for item in items] for name, items in odd.items()}
