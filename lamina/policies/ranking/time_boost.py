@@ -49,7 +49,12 @@ class ThenSignals:
 
 
 def as_asked(question: QuestionTraits, asked: AskedTime) -> QuestionTraits:
-    """Return the question's traits, those about first and last things by the time that it names as well."""
+    """Return the question's traits, those about first and last things by the time that it names.
+
+    "Last summer" asks for no last thing: with it, the newest message came first.
+    """
+    if asked.intervals:
+        return replace(question, asks_now=False, asks_first=False)
     is_latest, is_earliest = asked.kind is TimeKind.LATEST, asked.kind is TimeKind.EARLIEST
     return replace(question, asks_now=question.asks_now or is_latest, asks_first=question.asks_first or is_earliest)
 
