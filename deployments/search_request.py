@@ -16,7 +16,7 @@ from lamina.errors import InvalidInput
 from lamina.policies.caching.answer_keys import RequestIdentity
 from lamina.policies.ranking.call_weights import searched_tiers
 from lamina.search.context import ContextRequest, read_or_degrade
-from lamina.search.query_embedding import query_of
+from lamina.search.query_embedding import query_of, question_of
 from lamina.wiring.stores import utc_now
 
 
@@ -57,7 +57,7 @@ async def _settled_request(
 
     A memory profile that cannot be read counts as none and is named as degraded.
     """
-    stamp = await services.caches.answers.read_stamp(scope)
+    stamp = await services.caches.answers.read_stamp(scope, await question_of(body.query))
     profile, degraded = (stamp.profile, {}) if stamp else await _memory_profile(services, scope)
     # To the minute: a time to live counts in days, and a window that moves all the time is never asked for twice.
     now = utc_now().replace(second=0, microsecond=0)

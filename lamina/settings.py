@@ -317,7 +317,7 @@ class PoolSettings(_Section):
     max_size: int = Field(
         8,
         ge=1,
-        description="Most connections, at least as many as are kept open; of each four, one serves look-ups by key.",
+        description="Most connections, at least as many as are kept open; of four or more, half serve look-ups by key.",
     )
     timeout_s: float = Field(5.0, gt=0, description="Longest wait for a connection, in seconds.")
 
@@ -424,6 +424,12 @@ class SearchSettings(_Section):
     graph_depth: int = Field(3, ge=1, le=MAX_DEPTH, description="Steps along the graph, if a request names no depth.")
     graph_fan_out: int = Field(32, ge=1, description="Links followed from one node, the strongest first.")
     graph_max_edges: int = Field(5000, ge=1, description="Links followed for one search.")
+    graph_max_probes: int = Field(
+        5000,
+        ge=1,
+        description="Look-ups in the graph for one search: of what may be a name in the question, then of nodes whose "
+        "links are followed. A question of 512 words, of which names are sought, may hold 4 096 names.",
+    )
     graph_threshold: float = Field(0.2, ge=0, le=1, description="Paths weaker than this lead nowhere.")
     graph_min_similarity: float = Field(
         0.7,

@@ -80,8 +80,8 @@ class CachedAnswer:
 class StampReader(Protocol):
     """Reads the stamps that prove cached answers fresh."""
 
-    async def read(self, scope: Scope) -> Stamp:
-        """Return the scope's stamp as of a moment after this call began.
+    async def read(self, scope: Scope, question: str | None = None) -> Stamp:
+        """Return the scope's stamp as of a moment after this call began, with what is remembered of the question.
 
         Raises:
             Unavailable: If it cannot be read.
@@ -111,13 +111,13 @@ class AnswerCache:
             "reading of stamps", BreakerPolicy(policy.deadline_s, policy.failures, policy.pause_s)
         )
 
-    async def read_stamp(self, scope: Scope) -> Stamp | None:
+    async def read_stamp(self, scope: Scope, question: str | None = None) -> Stamp | None:
         """Read the scope's stamp, or return ``None`` if that fails or takes too long.
 
         Without one nothing comes from a cache; the front's errors count that.
         """
         try:
-            return await self._breaker.call(lambda: self._stamps.read(scope))
+            return await self._breaker.call(lambda: self._stamps.read(scope, question))
         except Exception:  # noqa: BLE001 - then it is searched
             self._caches.observe(Layer.FRONT, LayerOutcome.ERROR)
             return None

@@ -1,7 +1,7 @@
 """The caches in front of a search."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
@@ -83,7 +83,7 @@ class CachedSearch(Generic[Request, Found]):
         if stamp is None:
             return SentAnswer(await self._answer(request, SearchHints()))
         if not request.use_cache:
-            return SentAnswer(await self._answer(request, SearchHints(shares=stamp.shares(), empty=stamp.empty)))
+            return SentAnswer(await self._answer(request, _hints(stamp)))
         keys = self._cache.keys(request.identity, stamp)
         # The replica's copies come before the flights: a hit starts no task.
         if (copy := self._cache.find_copy(keys)) is not None:
@@ -98,7 +98,7 @@ class CachedSearch(Generic[Request, Found]):
         if found is not None:
             return found
         graph = None if keys.graph is None else pieces.get(keys.graph)
-        hints = SearchHints(pieces.get(keys.embedding), graph, stamp.shares(), stamp.empty)
+        hints = replace(_hints(stamp), embedding=pieces.get(keys.embedding), graph=graph)
         answer = await self._answer(request, hints)
         # The stamp was read before the search, so the answer is at least as new. While the stamp is unsettled, the
         # answer may lack writes that it covers.
@@ -110,6 +110,10 @@ class CachedSearch(Generic[Request, Found]):
         found = await self._search.search(request.request, hints)
         await give_way()
         return self._render(request, found)
+
+
+def _hints(stamp: Stamp) -> SearchHints:
+    return SearchHints(shares=stamp.shares(), empty=stamp.empty, remembered=stamp.question)
 
 
 class TraversalPort(Protocol[Request_contra, Found_co]):

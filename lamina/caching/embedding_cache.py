@@ -22,6 +22,7 @@ from lamina.core.cache_stats import LayerOutcome
 from lamina.core.memories import Chunk
 from lamina.core.ports import Clock, Embedder
 from lamina.core.scope import Scope
+from lamina.core.stamps import Remembered
 from lamina.errors import Unavailable
 from lamina.models.batching import checked
 from lamina.policies.caching.cache_keys import embedding_key
@@ -137,6 +138,12 @@ class TableCache:
             return None
         return self._checked(kept, time.perf_counter() - began)
 
+    def take(self, text: TextKey, remembered: Remembered) -> bytes | None:
+        """Return the text's embedding as it was read with something else, or ``None`` if there is no sound one."""
+        if remembered.embedding is None or remembered.used_at is None:
+            return self._checked(None, 0.0)
+        return self._checked(CachedEmbedding(text, remembered.embedding, remembered.used_at), 0.0)
+
     def keep(self, text: TextKey, embedding: bytes) -> None:
         """Keep an embedding, a moment later."""
         self.writes.add(CachedEmbedding(text, embedding, self._clock()))
@@ -186,8 +193,13 @@ class CachingEmbedder:
         self._flights = SingleFlight[TextKey, bytes]()
         self._workspaces: defaultdict[TextKey, set[str]] = defaultdict(set)
 
-    async def embed_question(self, scope: Scope, text: str) -> bytes:
+    async def embed_question(self, scope: Scope, text: str, remembered: Remembered | None = None) -> bytes:
         """Return float32 bytes of a question's unit vector; equal questions at the same time share the work.
+
+        Args:
+            scope: Who asks.
+            text: The question.
+            remembered: What the table has of it, where that was read with the request's stamp.
 
         Raises:
             Unavailable: If the model does not answer.
@@ -195,7 +207,7 @@ class CachingEmbedder:
         name = text_key(scope.tenant, text)
         # Callers of several workspaces share one flight; its end gives each workspace's shard the embedding.
         self._workspaces[name].add(scope.workspace)
-        return await self._flights.run(name, partial(self._embed_once, name, text, scope.workspace))
+        return await self._flights.run(name, partial(self._embed_once, name, text, scope.workspace, remembered))
 
     async def embed_texts(self, scope: Scope, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
         """Return the embedded chunks of each text; for writing, where a text often is the question just asked.
@@ -228,9 +240,9 @@ class CachingEmbedder:
         if self._table is not None:
             await self._table.writes.close()
 
-    async def _embed_once(self, name: TextKey, text: str, workspace: str) -> bytes:
+    async def _embed_once(self, name: TextKey, text: str, workspace: str, remembered: Remembered | None) -> bytes:
         try:
-            kept = await self._table.find(name) if self._table is not None else None
+            kept = await self._find(name, remembered)
             embedding = kept or await self._ask_model(text)
         finally:  # Also after a failure, or the names of failed texts would stay.
             workspaces = self._workspaces.pop(name, set()) | {workspace}
@@ -242,6 +254,11 @@ class CachingEmbedder:
                 size = len(embedding) + ENTRY_BYTES
                 self._caches.keep(CacheEntry((name.tenant, place), key, embedding, size))
         return embedding
+
+    async def _find(self, name: TextKey, remembered: Remembered | None) -> bytes | None:
+        if self._table is None:
+            return None
+        return await self._table.find(name) if remembered is None else self._table.take(name, remembered)
 
     async def _ask_model(self, text: str) -> bytes:
         async with deadline("embedder", self._policy.embed_deadline_s):

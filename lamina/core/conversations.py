@@ -1,11 +1,14 @@
 """Messages in their conversation, as the second stage of search reads them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
+
+from lamina.core.queries import Failure, Ranking
+from lamina.core.tiers import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,22 @@ class PlacedMessages:
     ids: Sequence[bytes]
     session: NDArray[np.int64]
     position: NDArray[np.int64]
+
+
+NOWHERE = PlacedMessages((), np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class JointAnswer:
+    """The answer of several sources of one tier that share a statement.
+
+    Args:
+        outcomes: The ranking of each source, or its failure.
+        placed: The messages that they found and those around them, where they find messages.
+    """
+
+    outcomes: Mapping[Source, Ranking | Failure]
+    placed: PlacedMessages = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)

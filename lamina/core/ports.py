@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from lamina.core.cache_layers import Layer, ShardAnswer, ShardQuery, Space
 from lamina.core.cache_stats import ShardStats, ShardUpdate
-from lamina.core.conversations import PlacedMessages, Utterance
+from lamina.core.conversations import Utterance
 from lamina.core.erasures import Remnant
 from lamina.core.links import FollowedLink, Frontier
 from lamina.core.memories import Chunk, Extraction, Message
 from lamina.core.queries import Failure, Filters, Memory, Neighbour, Query, Ranking, RowRequest
 from lamina.core.scope import Scope
 from lamina.core.sharing import Share
+from lamina.core.stamps import Remembered
 from lamina.core.tiers import Source, Tier
 
 State = TypeVar("State")
@@ -116,8 +117,13 @@ class Embedder(Protocol):
 class QuestionEmbedder(Protocol):
     """Embeds questions, from a cache where it can."""
 
-    async def embed_question(self, scope: Scope, text: str) -> bytes:
+    async def embed_question(self, scope: Scope, text: str, remembered: Remembered | None = None) -> bytes:
         """Return float32 bytes of the unit vector.
+
+        Args:
+            scope: Who asks.
+            text: The question.
+            remembered: What is kept of it, where the caller has looked that up.
 
         Raises:
             Unavailable: If the model does not answer.
@@ -188,11 +194,7 @@ class Neighbourhood(Protocol):
 
 
 class ConversationReader(Protocol):
-    """Read messages in their conversation."""
-
-    async def near(self, query: Query, ids: Sequence[UUID], *, reach: int) -> PlacedMessages:
-        """Return these messages and those within so many positions of them, as far as the query may see."""
-        ...
+    """Read what was said."""
 
     async def utterances(self, query: Query, ids: Sequence[UUID]) -> Mapping[UUID, Utterance]:
         """Return the messages by id, with the vectors of the query's generation; of those that are gone, none."""

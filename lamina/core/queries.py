@@ -257,7 +257,7 @@ class SearchRequest:
         Raises:
             InvalidInput: If the text is blank or unclean, or a number is out of range.
         """
-        text = find_question(composed(clean_text(self.text, "query", limit=MAX_QUERY_CHARS)))
+        text = clean_question(self.text)
         if not 1 <= self.limit <= MAX_LIMIT:
             raise InvalidInput("limit", f"is {self.limit}; expected 1 to {MAX_LIMIT}")
         if not self.relevance.get("similarity", 1.0):
@@ -273,6 +273,15 @@ class SearchRequest:
             vector_weight=self.weights.get(Modality.VECTOR),
             time=self.time,
         )
+
+
+def clean_question(text: str) -> str:
+    """Return the question in a text as it is embedded.
+
+    Raises:
+        InvalidInput: If the text is blank, unclean or too long.
+    """
+    return find_question(composed(clean_text(text, "query", limit=MAX_QUERY_CHARS)))
 
 
 def clean_filters(filters: Filters) -> Filters:

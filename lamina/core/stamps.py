@@ -1,6 +1,6 @@
 """Stamps: write counts of everything that a cached answer depends on; equal stamps prove it fresh."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from lamina.core.memory_profiles import MemoryProfile
@@ -14,6 +14,19 @@ class SharedEpoch:
 
     share: Share
     epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What is kept of a question: nothing, or its embedding.
+
+    Args:
+        embedding: Float32 bytes.
+        used_at: When it was last used, in UTC, to the day.
+    """
+
+    embedding: bytes | None = None
+    used_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +44,8 @@ class Stamp:
         is_settled: Whether every projection has taken over what the epochs stand for. While one has
             not, an answer may lack it and must not be kept.
         empty: Tiers that hold nothing in the scope. A write that ends this raises the epoch.
+        question: What is kept of the question for which the stamp was read; ``None`` if that was not looked up. It
+            proves nothing.
     """
 
     namespace: int
@@ -39,6 +54,7 @@ class Stamp:
     profile: MemoryProfile | None = None
     is_settled: bool = False
     empty: frozenset[Tier] = frozenset()
+    question: Remembered | None = field(default=None, compare=False)
 
     def shares(self) -> tuple[Share, ...]:
         """Return the shares into the scope's workspace."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
+from lamina.core.conversations import NOWHERE, PlacedMessages
 from lamina.core.ports import Neighbourhood
 from lamina.core.queries import Candidate, Hit, Memory, Neighbour, Query, Ranking
 from lamina.core.tiers import Source
@@ -25,7 +26,12 @@ class ConversationContext:
         self._neighbourhood = neighbourhood
         self._min_similarity = min_similarity
 
-    async def rank(self, query: Query, rankings: Mapping[Source, Ranking]) -> Ranking:
+    async def rank(
+        self,
+        query: Query,
+        rankings: Mapping[Source, Ranking],
+        placed: PlacedMessages = NOWHERE,  # noqa: ARG002 - it reads chunks, too
+    ) -> Ranking:
         """Return the messages by their scores in context, best first, ties by id."""
         # A neighbour that was not found by words has no figure.
         by_words = {hit.memory.id: hit.raw["bm25"] for hit in rankings.get(Source.SESSION_WORDS, ())}

@@ -1,13 +1,13 @@
 """Rank messages by the fitted second stage, together with the messages around them."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lamina.core.conversations import PlacedMessages, Utterance
+from lamina.core.conversations import NOWHERE, PlacedMessages, Utterance
 from lamina.core.ports import ConversationReader
 from lamina.core.queries import Candidate, Hit, Query, Ranking
 from lamina.core.tiers import Source, Tier
@@ -61,7 +61,7 @@ class FittedConversation:
     """Ranks the messages that sources found, and near neighbours of them, by fitted weights of many signals.
 
     Args:
-        reader: Reads the messages around others: their places at each search, their texts once.
+        reader: Reads the texts of messages, each once.
         weights: Of the signals.
         candidates: Least hits of each source, also where the query's limit is lower.
     """
@@ -74,13 +74,12 @@ class FittedConversation:
         self._weights = weights
         self._cache = TraitsCache()
 
-    async def rank(self, query: Query, rankings: Mapping[Source, Ranking]) -> Ranking:
+    async def rank(self, query: Query, rankings: Mapping[Source, Ranking], placed: PlacedMessages) -> Ranking:
         """Return the messages by their scores, best first, ties by id."""
         found = {hit.memory.id.bytes: hit.memory for ranking in rankings.values() for hit in ranking}
         if not found:
             return ()
-        placed = await self._reader.near(query, [memory.id for memory in found.values()], reach=REACH)
-        placed, traits = await self._with_traits(query, placed)
+        placed, traits = await self._with_traits(query, placed_near(placed, found, REACH))
         if not placed.ids:
             return ()
         by_words = {hit.memory.id.bytes: rank for rank, hit in enumerate(rankings.get(Source.SESSION_WORDS, ()))}
@@ -125,11 +124,29 @@ class FittedConversation:
             made = _traits_of(said) if is_little else await asyncio.to_thread(_traits_of, said)
             self._cache.put(query.generation, made)
             known |= made
-        kept = [at for at, id_ in enumerate(placed.ids) if id_ in known]
-        if len(kept) < len(placed.ids):
-            ids = [placed.ids[at] for at in kept]
-            placed = PlacedMessages(ids, placed.session[kept], placed.position[kept])
+        if len(known) < len(placed.ids):
+            placed = _chosen(placed, [at for at, id_ in enumerate(placed.ids) if id_ in known])
         return placed, [known[id_] for id_ in placed.ids]
+
+
+def placed_near(placed: PlacedMessages, found: Container[bytes], reach: int) -> PlacedMessages:
+    """Return the messages within so many positions of a found one in its session, themselves included."""
+    is_found = np.array([id_ in found for id_ in placed.ids], bool)
+    if not is_found.any():
+        return NOWHERE
+    # Sessions so far apart on one line that none is near another.
+    apart = int(np.ptp(placed.position)) + reach + 1
+    at = placed.session * apart + (placed.position - placed.position.min())
+    marks = at[is_found]
+    after = np.searchsorted(marks, at)
+    distance = np.minimum(
+        np.abs(marks[np.minimum(after, len(marks) - 1)] - at), np.abs(marks[np.maximum(after - 1, 0)] - at)
+    )
+    return _chosen(placed, np.flatnonzero(distance <= reach).tolist())
+
+
+def _chosen(placed: PlacedMessages, at: Sequence[int]) -> PlacedMessages:
+    return PlacedMessages([placed.ids[place] for place in at], placed.session[at], placed.position[at])
 
 
 def near_found(

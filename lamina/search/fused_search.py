@@ -23,6 +23,7 @@ from lamina.core.ports import Clock, QuestionEmbedder, RowLookup, ShareLookup, T
 from lamina.core.queries import Answer, Failure, FusedHit, FusionMethod, Memory, Query, Ranking, SearchRequest
 from lamina.core.scope import Scope
 from lamina.core.sharing import ForeignAnswers, ForeignQuery, Share, foreign_queries, gather_answers, merge_rankings
+from lamina.core.stamps import Remembered
 from lamina.core.tiers import TIER_OF, Source, Tier
 from lamina.errors import Unavailable, describe_error
 from lamina.policies.ranking.fusion import FusionOptions, RankingPolicy, fuse
@@ -52,12 +53,14 @@ class SearchHints:
         graph: The rankings of the graph's sources.
         shares: The shares of other workspaces with this one.
         empty: Tiers that hold nothing in the scope, and so are not asked.
+        remembered: What is kept of the question; ``None`` if that was not looked up.
     """
 
     embedding: bytes | None = None
     graph: Mapping[Source, Ranking] | None = None
     shares: tuple[Share, ...] | None = None
     empty: frozenset[Tier] = frozenset()
+    remembered: Remembered | None = None
 
 
 WITHOUT_HINTS = SearchHints()
@@ -202,7 +205,7 @@ class Search:
     async def _embed(self, query: Query, hints: SearchHints) -> tuple[Query, dict[str, str]]:
         if hints.embedding is not None:
             return replace(query, embedding=hints.embedding), {}
-        return await embed_query(query, self._embedder, self._deadlines.embed_s)
+        return await embed_query(query, self._embedder, self._deadlines.embed_s, hints.remembered)
 
     async def _ask(self, wanted: Sequence[Tier], query: Query, hints: SearchHints) -> dict[Source, SourceOutcome]:
         tiers = [tier for tier in wanted if tier in self._tiers]

@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from uuid import UUID
 
 from lamina.core.links import FollowedLink, Frontier, LinkKind, NodeLabel
@@ -35,6 +36,7 @@ class GraphLimits:
         depth: Links followed where the query does not say, 1 to 3.
         fan_out: Links followed from one node, the strongest first.
         max_links: Links followed for one search.
+        max_probes: Names and nodes looked up for one search, names first.
         threshold: Paths weaker than this are not gone on from, and lead to no hit, 0..1.
         min_similarity: An entity that the question does not name is a start from this cosine on.
         common_mentions: An entity that so many memories mention narrows nothing down.
@@ -43,6 +45,7 @@ class GraphLimits:
     depth: int
     fan_out: int
     max_links: int
+    max_probes: int
     threshold: float
     min_similarity: float
     common_mentions: int
@@ -80,22 +83,29 @@ class GraphSearcher:
 
     async def search(self, query: Query) -> Ranking:
         """Return facts, stated entities and memories by the best path to them, best first."""
-        seeds, mentions = await self._seeds(query)
+        candidates = await self._candidates(query.text)
+        seeds, mentions = await self._seeds(query, candidates)
         if not seeds:
             return ()
-        walk = await self._walk(query, seeds, mentions)
+        walk = await self._walk(query, seeds, mentions, max_nodes=self._limits.max_probes - len(candidates))
         hits = await self._hits(query, walk, seeds)
         strong = [hit for hit in hits if hit.score >= self._limits.threshold]
         strong.sort(key=lambda hit: (-hit.score, hit.memory.tier, hit.memory.id))
         return tuple(strong[: query.limit])
 
-    async def _seeds(self, query: Query) -> tuple[dict[UUID, float], Mapping[UUID, int]]:
+    async def _candidates(self, text: str) -> dict[str, tuple[Span, ...]]:
+        """Return the stretches of a question that may be names, the first of it where there are very many."""
+        is_long = len(text) > LONG_QUESTION_CHARS
+        candidates = await asyncio.to_thread(candidate_names, text) if is_long else candidate_names(text)
+        return dict(islice(candidates.items(), self._limits.max_probes))
+
+    async def _seeds(
+        self, query: Query, candidates: Mapping[str, tuple[Span, ...]]
+    ) -> tuple[dict[UUID, float], Mapping[UUID, int]]:
         """Return the entities that the question names, or almost names, by how specific their names are.
 
         Also how many memories mention each.
         """
-        is_long = len(query.text) > LONG_QUESTION_CHARS
-        candidates = await asyncio.to_thread(candidate_names, query.text) if is_long else candidate_names(query.text)
         limits = self._limits
         found = await self._reader.seeds(
             query,
@@ -104,6 +114,7 @@ class GraphSearcher:
             min_similarity=limits.min_similarity,
             passages=NEAREST_PASSAGES,
             common=limits.common_mentions,
+            around=limits.fan_out,
         )
         keys = longest_names(candidates, found.names)
         named = {entity: 1 / len(found.names[key]) for key in keys for entity in found.names[key]}
@@ -111,25 +122,34 @@ class GraphSearcher:
         shares = {**found.described, **found.near, **named}
         return {id_: share * self._specificity(found.mentions, id_) for id_, share in shares.items()}, found.mentions
 
-    async def _walk(self, query: Query, seeds: Mapping[UUID, float], mentions: Mapping[UUID, int]) -> Walk:
+    async def _walk(
+        self, query: Query, seeds: Mapping[UUID, float], mentions: Mapping[UUID, int], *, max_nodes: int
+    ) -> Walk:
         limits, filters = self._limits, query.filters
-        known = dict(mentions)
+        depth = query.depth or limits.depth
+        known, reached = dict(mentions), set(seeds)
+        steps = iter(range(1, depth + 1))
 
         async def weigh(followed: Sequence[FollowedLink]) -> LinkWeight:
             mentioned = {_entity_end(link) for link in followed if link.kind == LinkKind.MENTIONS}
-            # Half of the steps lead back from entities that are counted already.
-            if new := sorted(mentioned - known.keys()):
+            # Half of the steps lead back from entities that are counted already. An entity that the last step is the
+            # first to reach leads to nothing, however rare its name.
+            matters = mentioned & reached if next(steps) == depth else mentioned
+            if new := sorted(matters - known.keys()):
                 known.update(dict.fromkeys(new, 0) | await self._reader.mentions(new, limits.common_mentions))
-            return partial(link_weight, specificities={id_: self._specificity(known, id_) for id_ in mentioned})
+            reached.update(link.end for link in followed)
+            counted = {id_: self._specificity(known, id_) if id_ in known else 0.0 for id_ in mentioned}
+            return partial(link_weight, specificities=counted)
 
         return await walk_links(
             self._links,
             {id_: score for id_, score in seeds.items() if score >= limits.threshold},
             Frontier(query.scope, (), (), limits.fan_out, filters.as_of, filters.shared_only),
-            depth=query.depth or limits.depth,
+            depth=depth,
             max_links=limits.max_links,
             weigh=weigh,
             least=limits.threshold,
+            max_nodes=max_nodes,
         )
 
     def _specificity(self, mentions: Mapping[UUID, int], id_: UUID) -> float:

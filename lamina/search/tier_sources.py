@@ -9,6 +9,7 @@ from uuid import UUID
 
 from lamina.aio.deadline import time_limit
 from lamina.aio.together import together
+from lamina.core.conversations import NOWHERE, JointAnswer, PlacedMessages
 from lamina.core.metrics import SOURCE_FAILURES, SOURCE_SECONDS, UNMEASURED, Meter
 from lamina.core.ports import RowLookup, Searcher
 from lamina.core.queries import Candidate, Failure, Hit, Memory, Query, Ranking
@@ -30,8 +31,14 @@ class ContextRanker(Protocol):
     source: Source
     candidates: int
 
-    async def rank(self, query: Query, rankings: Mapping[Source, Ranking]) -> Ranking:
-        """Return the ranking in context, best first."""
+    async def rank(self, query: Query, rankings: Mapping[Source, Ranking], placed: PlacedMessages) -> Ranking:
+        """Return the ranking in context, best first.
+
+        Args:
+            query: The question.
+            rankings: Of the sources that answered.
+            placed: All that they found, and perhaps more, with what stands around it.
+        """
         ...
 
 
@@ -44,7 +51,7 @@ class JointSearcher(Protocol):
 
     sources: tuple[Source, ...]
 
-    async def search(self, query: Query) -> Mapping[Source, SourceOutcome]:
+    async def search(self, query: Query) -> JointAnswer:
         """Return the ranking of each source, or its failure if another one's answer does not suffer from it."""
         ...
 
@@ -92,35 +99,38 @@ class TierSources:
 
     async def _search(self, query: Query) -> Mapping[Source, SourceOutcome]:
         if self.context is None:
-            return await self._ask(query)
-        outcomes = await self._ask(replace(query, limit=max(query.limit, self.context.candidates)))
+            return (await self._ask(query)).outcomes
+        answer = await self._ask(replace(query, limit=max(query.limit, self.context.candidates)))
+        outcomes = answer.outcomes
         rankings = {source: outcome for source, outcome in outcomes.items() if not isinstance(outcome, Failure)}
         if not rankings:
             return outcomes
         # The context needed more candidates than the query wants of each source.
         cut = {source: ranking[: query.limit] for source, ranking in rankings.items()}
-        in_context = await self._in_time(self.context.source, partial(self.context.rank, query, rankings))
+        in_context = await self._in_time(
+            self.context.source, partial(self.context.rank, query, rankings, answer.placed)
+        )
         return {**outcomes, **cut, self.context.source: in_context}
 
-    async def _ask(self, query: Query) -> dict[Source, SourceOutcome]:
+    async def _ask(self, query: Query) -> JointAnswer:
         calls = [self._ask_one(searcher, query) for searcher in self.searchers]
         answers = await together([self._ask_jointly(self.joint, query), *calls] if self.joint else calls)
-        return {source: outcome for answer in answers for source, outcome in answer.items()}
+        outcomes = {source: outcome for answer in answers for source, outcome in answer.outcomes.items()}
+        return JointAnswer(outcomes, answers[0].placed if answers else NOWHERE)
 
-    async def _ask_one(self, searcher: Searcher, query: Query) -> Mapping[Source, SourceOutcome]:
-        return {searcher.source: await self._in_time(searcher.source, partial(searcher.search, query))}
+    async def _ask_one(self, searcher: Searcher, query: Query) -> JointAnswer:
+        return JointAnswer({searcher.source: await self._in_time(searcher.source, partial(searcher.search, query))})
 
-    async def _ask_jointly(self, joint: JointSearcher, query: Query) -> Mapping[Source, SourceOutcome]:
+    async def _ask_jointly(self, joint: JointSearcher, query: Query) -> JointAnswer:
         began = time.monotonic()
-        outcomes: Mapping[Source, SourceOutcome]
         try:
             async with time_limit(self.deadline_s):
-                outcomes = await joint.search(query)
+                answer = await joint.search(query)
         except Exception as error:  # noqa: BLE001 - a tier may fail, the answer may not
-            outcomes = dict.fromkeys(joint.sources, Failure(describe_error(error)))
-        for source, outcome in outcomes.items():
+            answer = JointAnswer(dict.fromkeys(joint.sources, Failure(describe_error(error))))
+        for source, outcome in answer.outcomes.items():
             self._record(source, began, outcome)
-        return outcomes
+        return answer
 
     async def _in_time(self, source: Source, rank: Callable[[], Awaitable[Ranking]]) -> SourceOutcome:
         outcome: SourceOutcome

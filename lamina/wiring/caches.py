@@ -241,7 +241,12 @@ def build_answer_cache(settings: Settings, stamps: Pool, caches: SharedCaches, g
         failures=chosen.failures,
         pause_s=chosen.pause_s,
     )
-    reader = Stamps(stamps, kept_projections(settings), deadline_s=settings.search.source_deadline_s / 2)
+    reader = Stamps(
+        stamps,
+        kept_projections(settings),
+        deadline_s=settings.search.source_deadline_s / 2,
+        generation=generation.number if chosen.embeddings.enabled and chosen.embeddings.table else None,
+    )
     return AnswerCache(reader, caches, policy, utc_now)
 
 

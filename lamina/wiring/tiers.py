@@ -7,6 +7,7 @@ from typing import Any, assert_never
 from lamina.aio.probing import Probe
 from lamina.core.ports import AuditableProjection, Links, Reachable, Searcher
 from lamina.core.tiers import PROJECTIONS, ProjectionName, Source, TierName
+from lamina.policies.ranking.conversation_signals import REACH
 from lamina.policies.ranking.scores import HybridWeights
 from lamina.policies.ranking.second_stage import shipped_weights
 from lamina.projections.locations import location_of
@@ -132,7 +133,7 @@ def build_sessions(settings: Settings, pool: Pool, generation: Generation) -> Bu
         context=_session_ranking(limits, pool),
         joint=SessionsTogether(
             index.store,
-            MessagesSearch(pool, min_similarity=least),
+            MessagesSearch(pool, min_similarity=least, reach=REACH),
             index_deadline_s=limits.source_deadline_s * INDEX_SHARE,
         ),
     )
@@ -177,6 +178,7 @@ def build_graph_tier(settings: Settings, pool: Pool, generation: Generation) -> 
         depth=limits.graph_depth,
         fan_out=limits.graph_fan_out,
         max_links=limits.graph_max_edges,
+        max_probes=limits.graph_max_probes,
         threshold=limits.graph_threshold,
         min_similarity=limits.graph_min_similarity,
         common_mentions=limits.graph_common_mentions,

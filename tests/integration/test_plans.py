@@ -11,12 +11,17 @@ from pgvector import Vector
 from pgvector.psycopg import register_vector
 from psycopg.rows import dict_row
 
+from lamina.core.queries import Filters, Query, Ranking
+from lamina.core.scope import Scope
 from lamina.embedded import EmbeddedPostgres
 from lamina.models.hashing import HashingModel
+from lamina.settings import PoolSettings
 from lamina.stores.postgres.connection import QUERIES as SESSION_QUERIES
+from lamina.stores.postgres.connection import new_pool
 from lamina.stores.postgres.generations import claim_generation
-from lamina.stores.postgres.messages import QUERIES
+from lamina.stores.postgres.messages import MessagesSearch, find_statement
 from tests.support.databases import new_database, vectors_indexed_afterwards
+from tests.support.wiretap import wiretapped
 
 ROWS = 4000
 FILL = """
@@ -35,13 +40,16 @@ FROM messages
 
 
 @pytest.fixture(scope="module")
-def filled(postgres: EmbeddedPostgres) -> Iterator["psycopg.Connection[dict[str, Any]]"]:
+def filled_url(postgres: EmbeddedPostgres) -> Iterator[str]:
+    with new_database(postgres) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def filled(filled_url: str) -> Iterator["psycopg.Connection[dict[str, Any]]"]:
     """A database with one large and one small tenant."""
-    with (
-        new_database(postgres) as url,
-        psycopg.connect(url, autocommit=True, row_factory=dict_row) as connection,
-    ):
-        claim_generation(url, HashingModel().identity)
+    with psycopg.connect(filled_url, autocommit=True, row_factory=dict_row) as connection:
+        claim_generation(filled_url, HashingModel().identity)
         register_vector(connection)
         with vectors_indexed_afterwards(connection):
             connection.execute(FILL.encode(), (ROWS,))
@@ -51,9 +59,9 @@ def filled(postgres: EmbeddedPostgres) -> Iterator["psycopg.Connection[dict[str,
         yield connection
 
 
-def plan(connection: "psycopg.Connection[dict[str, Any]]", tenant: str) -> str:
+def parameters_for(tenant: str) -> dict[str, Any]:
     vector = np.random.default_rng(0).standard_normal(384).astype(np.float32)
-    parameters: dict[str, Any] = {
+    return {
         "embedding": Vector(vector),
         "tenant": tenant,
         "workspace": "w",
@@ -61,44 +69,71 @@ def plan(connection: "psycopg.Connection[dict[str, Any]]", tenant: str) -> str:
         "generation": 1,
         "session_id": None,
         "user_id": None,
-        "since": None,
-        "until": None,
         "candidates": 30,
         "most_read": 20_000,
+        "most_compared": 2_000,
+        "min_similarity": -1.0,
+        "reach": 3,
+        "ids": [],
+        "chunks": [],
     }
-    text = b"EXPLAIN (FORMAT JSON) " + QUERIES["search_message_vectors"]
-    row = connection.execute(text, parameters).fetchone()
+
+
+def plan(connection: "psycopg.Connection[dict[str, Any]]", tenant: str, *, is_large: bool) -> str:
+    text, values = find_statement(Filters(), is_large=is_large)
+    row = connection.execute(b"EXPLAIN (FORMAT JSON) " + text, parameters_for(tenant) | values).fetchone()
     assert row is not None
     return json.dumps(row["QUERY PLAN"])
 
 
 def test_a_large_scope_is_searched_by_the_vector_index(filled: "psycopg.Connection[dict[str, Any]]") -> None:
-    assert "message_chunks_embedding" in plan(filled, "large")
+    assert "message_chunks_embedding" in plan(filled, "large", is_large=True)
 
 
 def test_a_small_scope_is_searched_exactly_by_its_own_rows(filled: "psycopg.Connection[dict[str, Any]]") -> None:
-    assert "message_chunks_scope" in plan(filled, "small")
+    for is_large in (False, True):
+        assert "message_chunks_scope" in plan(filled, "small", is_large=is_large)
+    assert "message_chunks_embedding" not in plan(filled, "large", is_large=False)
 
 
 def test_a_search_in_a_small_scope_is_not_starved_by_a_large_one(
     filled: "psycopg.Connection[dict[str, Any]]",
 ) -> None:
-    vector = np.random.default_rng(1).standard_normal(384).astype(np.float32)
     filled.execute(b"SET enable_bitmapscan = off; SET enable_indexscan = on; DROP INDEX message_chunks_scope")
-    parameters: dict[str, Any] = {
-        "embedding": Vector(vector),
-        "tenant": "small",
-        "workspace": "w",
-        "namespace": "default",
-        "generation": 1,
-        "session_id": None,
-        "user_id": None,
-        "since": None,
-        "until": None,
-        "candidates": 30,
-        "most_read": 20_000,
-    }
+    try:
+        text, values = find_statement(Filters(), is_large=True)
+        rows = filled.execute(text, parameters_for("small") | values).fetchall()
+    finally:
+        filled.execute(b"SET enable_bitmapscan = on")
+        filled.execute(
+            b"CREATE INDEX message_chunks_scope ON message_chunks (tenant, workspace, namespace, session_id); ANALYZE"
+        )
 
-    rows = filled.execute(QUERIES["search_message_vectors"], parameters).fetchall()
+    assert sum(row["cosine"] is not None for row in rows) == 30
 
-    assert len(rows) == 30
+
+async def test_a_scope_is_searched_by_the_index_from_when_it_is_found_to_be_large(
+    filled: "psycopg.Connection[dict[str, Any]]", filled_url: str
+) -> None:
+    vector = np.random.default_rng(3).standard_normal(384).astype(np.float32)
+    vector /= np.linalg.norm(vector)
+    with wiretapped(filled_url) as tap:
+        pool = new_pool(tap.url, PoolSettings(min_size=0, max_size=4))
+        search = MessagesSearch(pool, min_similarity=-1, reach=3)
+
+        async def statements_for(tenant: str) -> tuple[int, Ranking]:
+            query = Query("?", (), Scope(tenant, "w"), 10, Filters(), vector.tobytes(), 1)
+            tap.take()
+            found = await search.find(query, ())
+            return len(tap.take()), found.nearest
+
+        noticed, again, (small, nearest) = [await statements_for(tenant) for tenant in ("large", "large", "small")]
+        await pool.close()
+
+    best = filled.execute(
+        b"SELECT message_id FROM message_chunks WHERE tenant = 'small' ORDER BY embedding <=> %s LIMIT 10",
+        (Vector(vector),),
+    ).fetchall()
+    assert (noticed[0], again[0], small) == (2, 1, 1)
+    assert len(again[1]) == 10
+    assert [hit.memory.id for hit in nearest] == [row["message_id"] for row in best]

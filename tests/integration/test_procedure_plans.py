@@ -16,9 +16,8 @@ from lamina.core.scope import Scope
 from lamina.embedded import EmbeddedPostgres
 from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.connection import QUERIES as SESSION_QUERIES
-from lamina.stores.postgres.filters import apply_filters, query_parameters
 from lamina.stores.postgres.generations import claim_generation
-from lamina.stores.postgres.procedures import COLUMNS, QUERIES, _match_parameters
+from lamina.stores.postgres.procedures import MOST_COMPARED, match_statement
 from lamina.text.words import words
 from tests.support.databases import new_database, vectors_indexed_afterwards
 
@@ -46,12 +45,11 @@ def filled(postgres: EmbeddedPostgres) -> Iterator["psycopg.Connection[dict[str,
         yield connection
 
 
-def asked(text: str, tenant: str, *, has_vector: bool = True) -> tuple[bytes, dict[str, Any]]:
+def asked(text: str, tenant: str, *, has_vector: bool = True, is_large: bool = True) -> tuple[bytes, dict[str, Any]]:
     """Return the statement that matches a question, with its parameters."""
     vector = np.random.default_rng(0).standard_normal(384).astype(np.float32).tobytes() if has_vector else None
     query = Query(text, tuple(words(text)), Scope(tenant, "w"), 10, Filters(), vector, 1)
-    statement, values = apply_filters(QUERIES["search_procedures"], query.filters, COLUMNS)
-    return statement, query_parameters(query) | values | _match_parameters(query, " ".join(query.words))
+    return match_statement(query, " ".join(query.words), is_large=is_large)
 
 
 def plan(connection: "psycopg.Connection[dict[str, Any]]", tenant: str, *, has_vector: bool = True) -> str:
@@ -101,6 +99,24 @@ def test_marks_of_a_question_are_no_pattern(filled: "psycopg.Connection[dict[str
     for text in ("%", "_", "\\", "topic7%", "topic_"):
         statement, parameters = asked(text, "large", has_vector=False)
 
-        rows = filled.execute(statement, parameters).fetchall()
+        rows = [row for row in filled.execute(statement, parameters).fetchall() if row["id"] is not None]
 
         assert {row["trigger"].split()[0] for row in rows} <= {"topic7"}, text
+
+
+def test_few_procedures_are_all_compared_and_of_many_their_number_is_told(
+    filled: "psycopg.Connection[dict[str, Any]]",
+) -> None:
+    few, many = asked("topic0 number", "small", is_large=False), asked("topic0 number", "large", is_large=False)
+
+    compared, by_stage = filled.execute(*few).fetchall(), filled.execute(*asked("topic0 number", "small")).fetchall()
+    told = filled.execute(*many).fetchall()
+
+    assert {tuple(row.items()) for row in map(hashable, compared)} == {
+        tuple(row.items()) for row in map(hashable, by_stage)
+    }
+    assert [(row["id"], row["of_scope"]) for row in told] == [(None, MOST_COMPARED + 1)]
+
+
+def hashable(row: dict[str, Any]) -> dict[str, str]:
+    return {name: str(value) for name, value in row.items()}

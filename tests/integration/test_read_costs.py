@@ -15,6 +15,7 @@ from lamina.embedded import EmbeddedFalkorDB
 from lamina.models.hashing import HashingModel
 from lamina.search.late_rows import LateRows
 from lamina.settings import FalkorDBServerSettings
+from lamina.stores.postgres.outbox import enqueue_all
 from tests.support.application import Application, fused_search, running, settings_for
 from tests.support.wiretap import Wiretap, wiretapped
 
@@ -108,6 +109,50 @@ async def test_a_search_over_a_conversation_takes_few_statements_and_a_hit_hardl
 
     assert len(missed) <= MOST_OF_A_MISS, heads(missed)
     assert len(hit) <= MOST_OF_A_HIT, heads(hit)
+
+
+QUESTIONS = (
+    "does Ann Miller repair {} in Port Ellen?",
+    (
+        "I have been wondering for a while now, because the winter storms are coming and Tom Baker has not paid "
+        "his half of the bill yet, whether it was Ann Miller or somebody else in Port Ellen or Glasgow who was going "
+        "to repair {}, and when that was decided, and what she would need from the mainland for it?"
+    ),
+    "谁在 Port Ellen 修理 {}? Кто чинит {}? من يصلح {}",
+    "{}",
+)
+
+
+async def cool(app: Application) -> None:
+    """Make some of the notes cold."""
+    with psycopg.connect(app.url, autocommit=True) as connection:
+        connection.execute("UPDATE notes SET temperature = 'cold' WHERE content LIKE '%prefer%lighthouse%'")
+        connection.execute("UPDATE note_chunks SET tsv = NULL FROM notes WHERE id = note_id AND temperature = 'cold'")
+    for name in ("notes", "cold"):
+        enqueue_all(app.url, name)
+    await app.indexed()
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+async def test_a_search_over_all_tiers_takes_few_statements_however_long_the_question(
+    app: Application, tap: Wiretap, question: str
+) -> None:
+    client = app.client()
+    await converse(client)
+    await fill_the_rest(client)
+    await app.indexed()
+    await cool(app)
+    await warmed(app, client)
+
+    counts = [await statements_of(app, tap, client, question.replace("{}", topic)) for topic in TOPICS]
+    missed = min(counts, key=len)
+    again = min([await statements_of(app, tap, client, question.replace("{}", TOPICS[0])) for _ in TOPICS], key=len)
+    found = await ask(client, QUESTIONS[0].format("the lighthouse"), cache=False, limit=50)
+
+    assert len(missed) <= MOST_OF_A_MISS, heads(missed)
+    assert len(again) == 1, heads(again)
+    # Else fewer would be no wonder.
+    assert all(found["sources"].values()), found["sources"]
 
 
 async def test_a_tier_that_holds_nothing_is_not_asked_until_it_holds_something(app: Application, tap: Wiretap) -> None:

@@ -257,6 +257,7 @@ async def nearest_entities(app: Application, name: str, generation: int) -> dict
         "shared_only": False,
         "keys": [],
         "common": 1,
+        "around": 0,
         "embedding": Vector(app.model.encode([name])[0]),
     }
     async with app.pool.connection() as connection:

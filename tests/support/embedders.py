@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from lamina.core.memories import Chunk
 from lamina.core.ports import Embedder
 from lamina.core.scope import Scope
+from lamina.core.stamps import Remembered
 from lamina.errors import Unavailable
 
 
@@ -67,6 +68,6 @@ class Uncached:
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
 
-    async def embed_question(self, scope: Scope, text: str) -> bytes:
+    async def embed_question(self, scope: Scope, text: str, remembered: Remembered | None = None) -> bytes:
         """Return float32 bytes of the unit vector."""
         return bytes((await self._embedder.embed([text]))[0].tobytes())

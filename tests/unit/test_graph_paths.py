@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -5,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.core.links import FollowedLink, NodeLabel
-from lamina.policies.ranking.graph_paths import Walk, advance, begin, expandable_nodes
+from lamina.core.links import FollowedLink, Frontier, NodeLabel
+from lamina.core.scope import Scope
+from lamina.policies.ranking.graph_paths import LinkWeight, Walk, advance, begin, expandable_nodes
+from lamina.search.graph_walk import walk_links
 
 A, B, C, D = (UUID(int=number) for number in range(1, 5))
 
@@ -92,3 +95,29 @@ def test_going_further_never_makes_a_node_worse(links: list[FollowedLink]) -> No
     near, far = (walked(links, {A: 1.0}, depth).nodes for depth in (1, 3))
 
     assert all(far[id_].score >= node.score for id_, node in near.items())
+
+
+class Chain:
+    """A store of links that notes which nodes it was asked for."""
+
+    def __init__(self, *links: FollowedLink) -> None:
+        self.links = links
+        self.asked: list[UUID] = []
+
+    async def expand(self, frontier: Frontier) -> list[FollowedLink]:
+        self.asked += frontier.ids
+        return [item for item in self.links if item.start in frontier.ids]
+
+
+@pytest.mark.parametrize(("most", "asked"), [(0, []), (1, [A]), (2, [A, B]), (3, [A, B, C]), (None, [A, B, C, D])])
+async def test_a_walk_asks_for_no_more_nodes_than_it_may(most: int | None, asked: list[UUID]) -> None:
+    store = Chain(link(A, B, 0.9), link(A, C, 0.8), link(B, D, 0.9))
+
+    async def weigh(_: Sequence[FollowedLink]) -> LinkWeight:
+        return lambda item: item.strength
+
+    frontier = Frontier(Scope("acme"), (), (), 10)
+    walk = await walk_links(store, {A: 1.0}, frontier, depth=3, max_links=1000, weigh=weigh, max_nodes=most)
+
+    assert store.asked == asked
+    assert walk.is_capped == (most in {1, 2})

@@ -23,7 +23,7 @@ from lamina.policies.ranking.second_stage import (
     parse_weights,
     shipped_weights,
 )
-from lamina.search.fitted_conversation import FittedConversation, TraitsCache
+from lamina.search.fitted_conversation import FittedConversation, TraitsCache, placed_near
 from lamina.text.stems import content_words, stem
 
 NOON = datetime(2026, 3, 14, 12, tzinfo=UTC)
@@ -287,8 +287,8 @@ class Talk:
         self.texts = dict(enumerate(texts, start=1))
         self.read: list[int] = []
 
-    async def near(self, query: Query, ids: Sequence[UUID], *, reach: int) -> PlacedMessages:
-        places = sorted({at for id_ in ids for at in self.texts if abs(at - id_.int) <= reach})
+    def placed(self) -> PlacedMessages:
+        places = sorted(self.texts)
         return PlacedMessages([UUID(int=at).bytes for at in places], np.zeros(len(places), int), np.array(places, int))
 
     async def utterances(self, query: Query, ids: Sequence[UUID]) -> Mapping[UUID, Utterance]:
@@ -320,16 +320,16 @@ TALK = ("The telescope?", "In the attic.", FILLER, FILLER, FILLER, FILLER, FILLE
 
 
 async def test_figures_of_an_engine_that_are_a_hundred_times_as_large_change_nothing() -> None:
-    rank = ranker(Talk(*TALK)).rank
+    rank, placed = ranker(Talk(*TALK)).rank, Talk(*TALK).placed()
 
-    small = await rank(query(), {Source.SESSION_WORDS: found(1, 3)})
-    large = await rank(query(), {Source.SESSION_WORDS: found(1, 3, scale=100)})
+    small = await rank(query(), {Source.SESSION_WORDS: found(1, 3)}, placed)
+    large = await rank(query(), {Source.SESSION_WORDS: found(1, 3, scale=100)}, placed)
 
     assert small == large
 
 
 async def test_an_answer_is_found_by_the_words_of_its_neighbour_and_the_far_ones_are_not() -> None:
-    ranking = await ranker(Talk(*TALK)).rank(query(), {Source.SESSION_WORDS: found(1)})
+    ranking = await ranker(Talk(*TALK)).rank(query(), {Source.SESSION_WORDS: found(1)}, Talk(*TALK).placed())
 
     assert [hit.memory.id.int for hit in ranking[:2]] in ([1, 2], [2, 1])
     assert {hit.memory.id.int for hit in ranking} == {1, 2, 3}
@@ -338,7 +338,7 @@ async def test_an_answer_is_found_by_the_words_of_its_neighbour_and_the_far_ones
 
 @pytest.mark.parametrize("looked_up", ["telescope", "The telescope!", "望远", "🔭", "👨‍👩‍👧", "?!"])
 async def test_no_neighbour_answers_a_word_or_a_symbol_that_is_looked_up(looked_up: str) -> None:
-    ranking = await ranker(Talk(*TALK)).rank(query(looked_up), {Source.SESSION_WORDS: found(1)})
+    ranking = await ranker(Talk(*TALK)).rank(query(looked_up), {Source.SESSION_WORDS: found(1)}, Talk(*TALK).placed())
 
     assert [hit.memory.id.int for hit in ranking] == [1]
 
@@ -348,10 +348,10 @@ async def test_texts_are_read_once_and_again_for_another_generation_of_vectors()
     rank = ranker(talk).rank
     rankings = {Source.SESSION_WORDS: found(1)}
 
-    await rank(query(), rankings)
-    await rank(query(), rankings)
+    await rank(query(), rankings, talk.placed())
+    await rank(query(), rankings, talk.placed())
     assert sorted(talk.read) == [1, 2, 3, 4]
-    await rank(query(generation=1), rankings)
+    await rank(query(generation=1), rankings, talk.placed())
 
     assert len(talk.read) == 8
 
@@ -359,17 +359,17 @@ async def test_texts_are_read_once_and_again_for_another_generation_of_vectors()
 async def test_a_message_that_is_gone_is_neither_counted_nor_returned_though_its_traits_are_known() -> None:
     talk = Talk(*TALK)
     rank = ranker(talk).rank
-    before = await rank(query(), {Source.SESSION_WORDS: found(1)})
+    before = await rank(query(), {Source.SESSION_WORDS: found(1)}, talk.placed())
     del talk.texts[2]
 
-    after = await rank(query(), {Source.SESSION_WORDS: found(1)})
+    after = await rank(query(), {Source.SESSION_WORDS: found(1)}, talk.placed())
 
     assert 2 in {hit.memory.id.int for hit in before}
     assert 2 not in {hit.memory.id.int for hit in after}
 
 
 async def test_no_ranking_is_an_empty_one() -> None:
-    assert await ranker(Talk(*TALK)).rank(query(), {Source.SESSION_WORDS: ()}) == ()
+    assert await ranker(Talk(*TALK)).rank(query(), {Source.SESSION_WORDS: ()}, Talk(*TALK).placed()) == ()
 
 
 def test_the_cache_of_traits_is_bounded_and_keeps_what_was_used_last() -> None:
@@ -389,3 +389,23 @@ def test_the_cache_keeps_no_message_that_may_still_get_its_vectors() -> None:
     cache.put(0, {b"a": message_traits(Utterance("user", None, FILLER, NOON, np.zeros((0, 0), np.float16)))})
 
     assert not cache.get(0, [b"a"])
+
+
+def test_what_stands_near_a_found_message_is_chosen_whatever_else_was_placed() -> None:
+    places = [(0, 1), (0, 4), (0, 8), (0, 9), (0, 9), (1, 1), (1, 7), (2, -5), (2, 2), (3, 2**40), (3, 2**40 + 3)]
+    ids = [UUID(int=at).bytes for at in range(len(places))]
+    session, position = (np.array(column, np.int64) for column in zip(*places, strict=True))
+    placed = PlacedMessages(ids, session, position)
+
+    for found_at in ([1], [0, 6], [7], [9], [2, 5, 10], list(range(len(ids)))):
+        near = placed_near(placed, {ids[at] for at in found_at}, 3)
+
+        expected = [
+            at
+            for at, (where, number) in enumerate(places)
+            if any(places[one][0] == where and abs(places[one][1] - number) <= 3 for one in found_at)
+        ]
+        assert near.ids == [ids[at] for at in expected]
+        assert near.position.tolist() == [places[at][1] for at in expected]
+    assert not placed_near(placed, {UUID(int=99).bytes}, 3).ids
+    assert not placed_near(placed_near(placed, (), 3), {ids[0]}, 3).ids

@@ -6,6 +6,7 @@ from uuid import UUID, uuid5
 
 import numpy as np
 
+from lamina.core.conversations import PlacedMessages
 from lamina.core.fingerprints import fingerprint
 from lamina.core.ids import id_of_text
 from lamina.core.ports import Record
@@ -105,10 +106,24 @@ class Lookup(Protocol):
         ...
 
 
+class FoundMessages(NamedTuple):
+    """The messages that a query finds and may see.
+
+    Args:
+        visible: Those at places of an index.
+        nearest: The nearest ones, best first.
+        placed: All of these and the messages around them.
+    """
+
+    visible: Visible
+    nearest: Ranking
+    placed: PlacedMessages
+
+
 class MessageReader(Protocol):
     """Reads messages for both of their sources at once."""
 
-    async def find(self, query: Query, places: Sequence[Place]) -> tuple[Visible, Ranking]:
+    async def find(self, query: Query, places: Sequence[Place]) -> FoundMessages:
         """Return the messages at these places as far as the query may see them, and the nearest ones."""
         ...
 

@@ -6,6 +6,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from lamina.aio.deadline import time_limit
+from lamina.core.conversations import JointAnswer
 from lamina.core.queries import Failure, Hit, Place, Query, Ranking, best_hits
 from lamina.core.tiers import TIERS, Source
 from lamina.errors import describe_error
@@ -75,20 +76,26 @@ class SessionsTogether:
         self._reader = reader
         self._index_deadline_s = index_deadline_s
 
-    async def search(self, query: Query) -> Mapping[Source, Ranking | Failure]:
+    async def search(self, query: Query) -> JointAnswer:
         """Return messages by BM25 of their best chunk, and the nearest; none where the query asks for tags."""
         if query.filters.tags:
-            return dict.fromkeys(self.sources, ())
+            return JointAnswer(dict.fromkeys(self.sources, ()))
         by_words = await _in_time(self._index.by_words(query), self._index_deadline_s)
         if isinstance(by_words, Failure):
-            return {Source.SESSION_VECTORS: (await self._reader.find(query, ()))[1], Source.SESSION_WORDS: by_words}
+            messages = await self._reader.find(query, ())
+            failed: dict[Source, Ranking | Failure] = {
+                Source.SESSION_VECTORS: messages.nearest,
+                Source.SESSION_WORDS: by_words,
+            }
+            return JointAnswer(failed, messages.placed)
         found = {item.place: item for item in sorted(by_words, key=_falling_bm25)}
         places, count = list(found), _enough(list(found.values()), query.limit)
-        visible, nearest = await self._reader.find(query, places[:count])
+        messages = await self._reader.find(query, places[:count])
         # Seldom: the index gives more than are ranked, in the place of those that the query does not see any more.
-        if count < len(places) and len({memory for memory, _ in visible.memories}) < query.limit:
-            visible, nearest = await self._reader.find(query, places)
-        return {Source.SESSION_VECTORS: nearest, Source.SESSION_WORDS: _rank(query, visible, found, HYBRID)}
+        if count < len(places) and len({memory for memory, _ in messages.visible.memories}) < query.limit:
+            messages = await self._reader.find(query, places)
+        words = _rank(query, messages.visible, found, HYBRID)
+        return JointAnswer({Source.SESSION_VECTORS: messages.nearest, Source.SESSION_WORDS: words}, messages.placed)
 
 
 class NotesTogether:
@@ -122,7 +129,7 @@ class NotesTogether:
         self._index_deadline_s = index_deadline_s
         self._weights = weights
 
-    async def search(self, query: Query) -> Mapping[Source, Ranking | Failure]:
+    async def search(self, query: Query) -> JointAnswer:
         """Return the ranking of each source."""
         by_both, by_vector = await asyncio.gather(
             _in_time(self._index.by_both(query), self._index_deadline_s),
@@ -136,7 +143,7 @@ class NotesTogether:
             literal,
             by_vector if isinstance(by_vector, Failure) else _rank_by_vector(query, cold, near),
         )
-        return dict(zip(self.sources, outcomes, strict=True))
+        return JointAnswer(dict(zip(self.sources, outcomes, strict=True)))
 
 
 def _enough(best_first: Sequence[ChunkHit], limit: int) -> int:

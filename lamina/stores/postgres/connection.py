@@ -36,8 +36,9 @@ Plans = Literal["custom", "generic"]
 Pooling = Literal["session", "transaction"]
 
 MAX_ATTEMPTS = 6
-# Every fourth connection of a pool is for look-ups by key, each of which takes less than a millisecond of one.
-LOOKUP_SHARE = 4
+# Of a pool of so many connections, every second one is for statements that are planned once: most of a search's.
+LEAST_PARTED = 4
+LOOKUP_SHARE = 2
 # How long to wait for a connection while the server is known to be down.
 OUTAGE_TIMEOUT_S = 1.0
 
@@ -144,13 +145,14 @@ def new_pool(url: str, settings: PoolSettings, *, plans: Plans = "custom", pooli
 
     Args:
         url: The database.
-        settings: How many connections; of four or more, a quarter is kept for look-ups by key.
+        settings: How many connections; of four or more, half are kept for look-ups by key.
         plans: ``custom`` plans each execution for its values: the best plan depends on the size of the scope.
             ``generic`` plans a statement once: for a small one by primary keys, planning takes longer than execution.
         pooling: ``session`` where a connection has a session of the server, ``transaction`` where it has one for each
             transaction, as behind PgBouncer in transaction mode. There each execution is planned.
     """
-    apart = settings.max_size // LOOKUP_SHARE if plans == "custom" and pooling == "session" else 0
+    is_parted = plans == "custom" and pooling == "session" and settings.max_size >= LEAST_PARTED
+    apart = settings.max_size // LOOKUP_SHARE if is_parted else 0
     most = settings.max_size - apart
     sizes = {"min_size": min(settings.min_size, most), "max_size": most}
     pool = _new_pool(url, settings.model_copy(update=sizes), plans, pooling)
@@ -184,7 +186,12 @@ def _new_pool(url: str, settings: PoolSettings, plans: Plans, pooling: Pooling) 
 
 async def _configure(connection: Connection, plans: Plans) -> None:
     await connection.execute(QUERIES["set_for_session"])
-    await connection.execute(f"SET plan_cache_mode = force_{plans}_plan".encode())
+    # A plan for all scopes would read the table of a large one from end to end for each small one.
+    scans = "off" if plans == "generic" else "on"
+    chosen = (
+        f"set_config('plan_cache_mode', 'force_{plans}_plan', false), set_config('enable_seqscan', '{scans}', false)"
+    )
+    await connection.execute(f"SELECT {chosen}".encode())
     await register_vector_async(connection)
 
 

@@ -18,14 +18,17 @@ Columns = Mapping[FilterField, str]
 _COMPARISONS = {Operator.GT: ">", Operator.GTE: ">=", Operator.LT: "<", Operator.LTE: "<="}
 
 
-def apply_filters(template: bytes, filters: Filters, columns: Columns) -> tuple[bytes, dict[str, Any]]:
+def apply_filters(
+    template: bytes, filters: Filters, columns: Columns, marker: str = MARKER
+) -> tuple[bytes, dict[str, Any]]:
     """Replace the marker of a statement by the filters; return the text and their parameters.
 
-    ``min_weight`` is a parameter of its own, which only statements over notes refer to.
+    ``min_weight`` is a parameter of its own, which only statements over notes refer to. A statement over two tables has
+    a marker for each; the parameters of both are the same.
     """
-    assert MARKER.encode() in template, template  # noqa: S101 - a statement of ours, which would ignore the filters
+    assert marker.encode() in template, template  # noqa: S101 - a statement of ours, which would ignore the filters
     text, parameters = _compile(filters.condition(), columns, (f"filter_{place}" for place in count()))
-    replaced = template.replace(MARKER.encode(), f"({text})".encode())
+    replaced = template.replace(marker.encode(), f"({text})".encode())
     return replaced, {**parameters, "min_weight": filters.min_weight}
 
 

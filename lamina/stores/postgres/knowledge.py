@@ -100,7 +100,7 @@ class Seeds:
         names: Those known by each of its keys.
         near: The cosine of those whose names are near it.
         described: The cosine of the nearest passage of a document that is titled after them.
-        mentions: How many memories mention each of them, counted up to a limit.
+        mentions: How many memories mention each of them and of the entities around them, counted up to a limit.
     """
 
     names: Mapping[str, tuple[UUID, ...]]
@@ -159,7 +159,15 @@ class KnowledgeReader:
         return entities_by_name(rows)
 
     async def seeds(
-        self, query: Query, keys: Sequence[str], *, limit: int, min_similarity: float, passages: int, common: int
+        self,
+        query: Query,
+        keys: Sequence[str],
+        *,
+        limit: int,
+        min_similarity: float,
+        passages: int,
+        common: int,
+        around: int,
     ) -> Seeds:
         """Return the entities known by these keys, named near the query or described by it, in one statement.
 
@@ -170,6 +178,7 @@ class KnowledgeReader:
             min_similarity: Least cosine of those.
             passages: How many of the nearest passages describe something.
             common: Where the count of mentions stops.
+            around: Most memories and edges of an entity along which others are counted, too.
         """
         wanted = {
             "keys": list(keys),
@@ -178,6 +187,7 @@ class KnowledgeReader:
             "passages": passages,
             "shared_only": query.filters.shared_only,
             "common": common,
+            "around": around,
         }
         rows = await read_tuples(self._pool, QUERIES["find_seeds"], query_parameters(query) | wanted)
         names: dict[str, tuple[UUID, ...]] = {}
@@ -186,7 +196,7 @@ class KnowledgeReader:
         for key, id_, cosine, is_described, _ in rows:
             if key is not None:
                 names[key] = (*names.get(key, ()), id_)
-            else:
+            elif cosine is not None:
                 found = described if is_described else near
                 found[id_] = max(cosine, found.get(id_, cosine))
         return Seeds(names, near, described, {row[1]: row[4] for row in rows})

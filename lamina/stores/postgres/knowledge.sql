@@ -1,7 +1,8 @@
 -- name: find_seeds
 -- Entities known by one of the keys, those whose name is near the query, by the vectors of one generation: those in the
 -- rows, and those in a table beside them; and the titles of the passages nearest to it, as they describe what it asks
--- for. Each with the number of memories that mention it; counting stops where more would make no difference.
+-- for. Each with the number of memories that mention it, and so the entities that a walk from these will weigh: those at
+-- the ends of their edges, and those that the same memories mention. Counting stops where more would make no difference.
 WITH found AS (
     SELECT key, entity_id AS id, NULL::float8 AS cosine, false AS is_described
     FROM entity_names
@@ -42,13 +43,33 @@ WITH found AS (
         LIMIT %(passages)s
     ) AS nearest
     JOIN memory_links about ON about.from_id = nearest.passage_id AND about.kind = 'about'
+), starts AS MATERIALIZED (
+    SELECT DISTINCT id FROM found
+), weighed AS (
+    SELECT id FROM starts
+    UNION
+    SELECT beside.id FROM starts CROSS JOIN LATERAL (
+        (SELECT e.to_id AS id FROM edges e WHERE e.from_id = starts.id LIMIT %(around)s)
+        UNION ALL
+        (SELECT e.from_id FROM edges e WHERE e.to_id = starts.id LIMIT %(around)s)
+    ) beside
+    UNION
+    SELECT other.to_id
+    FROM starts
+    CROSS JOIN LATERAL (
+        SELECT l.from_id FROM memory_links l
+        WHERE l.to_id = starts.id AND l.kind IN ('about', 'mentions')
+        LIMIT %(around)s
+    ) memory
+    JOIN memory_links other ON other.from_id = memory.from_id AND other.kind = 'mentions'
 )
-SELECT key, id, cosine, is_described, (
+SELECT found.key, weighed.id, found.cosine, coalesce(found.is_described, false) AS is_described, (
     SELECT count(*) FROM (
-        SELECT FROM memory_links l WHERE l.to_id = found.id AND l.kind = 'mentions' LIMIT %(common)s
+        SELECT FROM memory_links l WHERE l.to_id = weighed.id AND l.kind = 'mentions' LIMIT %(common)s
     ) counted
 ) AS mentions
-FROM found
+FROM weighed
+LEFT JOIN found USING (id)
 ORDER BY key, id
 
 -- name: count_mentions

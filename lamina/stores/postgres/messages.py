@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
@@ -16,15 +15,16 @@ from psycopg.types.json import Json
 from lamina.core.conversations import PlacedMessages, Utterance
 from lamina.core.memories import Chunk, Message, Role
 from lamina.core.ports import Record
-from lamina.core.queries import Candidate, FilterField, Hit, Neighbour, Place, Query, Ranking
+from lamina.core.queries import Candidate, FilterField, Filters, Hit, Neighbour, Place, Query, Ranking
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.errors import NotFound
 from lamina.policies.ranking.present_order import asks_for_state
 from lamina.policies.ranking.scores import similarity_score, widening
-from lamina.stores.index.ports import Visible
+from lamina.stores.index.ports import FoundMessages, Visible
 from lamina.stores.postgres.connection import Connection, Pool, connect, read_tuples, scope_parameters
-from lamina.stores.postgres.filters import Columns, apply_filters, place_parameters, query_parameters, union
+from lamina.stores.postgres.filters import Columns, apply_filters, place_parameters, query_parameters
+from lamina.stores.postgres.large_scopes import LargeScopes
 from lamina.stores.postgres.note_rows import chunk_texts
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tier_rows import (
@@ -42,6 +42,8 @@ QUERIES = load_queries("messages.sql")
 
 # About as many as an iterative scan of the index looks at before it gives up; 20 ms.
 MOST_READ_EXACTLY = 20_000
+MOST_COMPARED = 2_000
+"""Chunks of a scope that are all compared with a question, by a statement that is planned once; none is missed."""
 
 # A message has no category and no tags, and it was certainly said.
 COLUMNS: Columns = {
@@ -55,6 +57,7 @@ COLUMNS: Columns = {
     FilterField.CONFIDENCE: "1.0",
     FilterField.IMPORTANCE: "0.5",
 }
+CHUNK_MARKER = "/*chunk filters*/ true"
 CHUNK_COLUMNS: Columns = {
     **COLUMNS,
     FilterField.OCCURRED_AT: "occurred_at",
@@ -218,31 +221,16 @@ class MessagesAround:
         return [Neighbour(message_candidate(row), *row[5:]) for row in rows]
 
 
-# As find_messages_near packs them; a vector is sent as its length, two unused bytes and its numbers.
+# As find_messages packs them; a vector is sent as its length, two unused bytes and its numbers.
 _PLACED = np.dtype([("id", "V16"), ("position", ">i8"), ("session", ">i4")])
 _VECTOR_HEAD_BYTES = 4
 
 
 class Conversations:
-    """Reads messages with those around them, for the second stage."""
+    """Reads what was said, for the second stage."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-
-    async def near(self, query: Query, ids: Sequence[UUID], *, reach: int) -> PlacedMessages:
-        """Return these messages and those within so many positions of them that the query may see.
-
-        Compacted messages are missing; their summary has the position of the last of them.
-        """
-        text, values = apply_filters(QUERIES["find_messages_near"], query.filters, COLUMNS)
-        parameters = query_parameters(query) | values | {"ids": list(ids), "reach": reach}
-        ((packed,),) = await read_tuples(self._pool, text, parameters, by_key=True)
-        placed = np.frombuffer(packed or b"", _PLACED)
-        return PlacedMessages(
-            [bytes(id_) for id_ in placed["id"].tolist()],
-            placed["session"].astype(np.int64),
-            placed["position"].astype(np.int64),
-        )
 
     async def utterances(self, query: Query, ids: Sequence[UUID]) -> dict[UUID, Utterance]:
         """Return the messages by id, with the vectors of the query's generation; of those that are gone, none."""
@@ -272,47 +260,59 @@ the question: without, one in twenty questions about the present misses it (`cha
 
 
 class MessagesSearch:
-    """Finds messages for both sources of the tier, in one statement as a rule.
+    """Finds messages for both sources of the tier and those around them, in one statement as a rule.
 
     Args:
         pool: Connections to Postgres.
         min_similarity: Messages with a lower cosine are not near; where one is, or words are found, a question about
             the present takes less similar ones to compare.
+        reach: Positions before and after a found message at which others are placed.
     """
 
-    def __init__(self, pool: Pool, *, min_similarity: float) -> None:
+    def __init__(self, pool: Pool, *, min_similarity: float, reach: int) -> None:
         self._pool = pool
         self._min_similarity = min_similarity
+        self._reach = reach
+        self._large = LargeScopes()
 
-    async def find(self, query: Query, places: Sequence[Place]) -> tuple[Visible, Ranking]:
+    async def find(self, query: Query, places: Sequence[Place]) -> FoundMessages:
         """Return the messages at these places as far as the query may see them, and the nearest; none without a vector.
 
         Chunks of at least ``limit`` messages are compared, if there are so many.
         """
-        first, *wider = widening(query.limit)
-        rows = await self._read(query, first, places)
-        of_index = [row for row in rows if row[6] is None]
+        for candidates in widening(query.limit):
+            rows = await self._read(query, candidates, places)
+            near = [row for row in rows if row[6] is not None]
+            if len(near) < candidates or len({row[0] for row in near}) >= query.limit:
+                break
+        of_index = [row for row in rows if row[0] is not None and row[6] is None]
         visible = Visible(
             {(row[0], row[5]): message_candidate(row) for row in of_index},
             next((row[7] for row in of_index if row[7] is not None), ""),
         )
-        near = [row for row in rows if row[6] is not None]
-        for before, candidates in pairwise((first, *wider)):
-            if len(near) < before or len({row[0] for row in near}) >= query.limit:
-                break
-            near = await self._read(query, candidates, ())
-        return visible, self._nearest(near, query, is_found=bool(of_index))
+        nearest = self._nearest(near, query, is_found=bool(of_index))
+        return FoundMessages(visible, nearest, _placed(_summary(rows)[8] or b""))
 
     async def _read(self, query: Query, candidates: int, places: Sequence[Place]) -> list[TupleRow]:
-        own = query_parameters(query) | {"candidates": candidates, "most_read": MOST_READ_EXACTLY}
-        parts = []
-        if query.embedding is not None:
-            text, values = apply_filters(QUERIES["search_message_vectors"], query.filters, CHUNK_COLUMNS)
-            parts.append((text, own | values))
-        if places:
-            text, values = apply_filters(QUERIES["fetch_messages"], query.filters, COLUMNS)
-            parts.append((text, own | values | place_parameters(places)))
-        return await read_tuples(self._pool, *union(parts)) if parts else []
+        parameters = {
+            **query_parameters(query),
+            **place_parameters(places),
+            "candidates": candidates,
+            "most_compared": MOST_COMPARED,
+            "most_read": MOST_READ_EXACTLY,
+            # Around the least similar that any question takes.
+            "min_similarity": min(self._min_similarity, COMPARED_SHARE * self._min_similarity),
+            "reach": self._reach,
+        }
+        scope = query.scope.tenant, query.scope.workspace, query.scope.namespace, query.scope.session
+        if scope not in self._large:
+            text, values = find_statement(query.filters, is_large=False)
+            rows = await read_tuples(self._pool, text, parameters | values, by_key=True)
+            if _summary(rows)[9] <= MOST_COMPARED:
+                return rows
+            self._large.add(scope)
+        text, values = find_statement(query.filters, is_large=True)
+        return await read_tuples(self._pool, text, parameters | values)
 
     def _nearest(self, rows: Sequence[TupleRow], query: Query, *, is_found: bool) -> Ranking:
         best: dict[UUID, TupleRow] = {}
@@ -326,6 +326,34 @@ class MessagesSearch:
                 break
             best.setdefault(row[0], row)
         return tuple(Hit(message_candidate(row), similarity_score(row[6]), {"cosine": row[6]}) for row in best.values())
+
+
+def find_statement(filters: Filters, *, is_large: bool) -> tuple[bytes, dict[str, Any]]:
+    """Return the statement of :class:`MessagesSearch` with the parameters of the filters.
+
+    Args:
+        filters: Of the query.
+        is_large: Whether the nearest are found by the vector index: then it is planned for the scope each time.
+    """
+    nearest, sized = (
+        ("nearest_by_index", b"SELECT 0::bigint AS chunks")
+        if is_large
+        else ("nearest_compared", QUERIES["count_chunks"])
+    )
+    text = QUERIES["find_messages"].replace(b"/*nearest*/", QUERIES[nearest]).replace(b"/*sized*/", sized)
+    text, _ = apply_filters(text, filters, CHUNK_COLUMNS, CHUNK_MARKER)
+    return apply_filters(text, filters, COLUMNS)
+
+
+def _summary(rows: Sequence[TupleRow]) -> TupleRow:
+    """Return the row that is no message: with what was placed, and the size of the scope."""
+    return next(row for row in rows if row[0] is None)
+
+
+def _placed(packed: bytes) -> PlacedMessages:
+    placed = np.frombuffer(packed, _PLACED)
+    ids = [bytes(id_) for id_ in placed["id"].tolist()]
+    return PlacedMessages(ids, placed["session"].astype(np.int64), placed["position"].astype(np.int64))
 
 
 def message_candidate(row: TupleRow) -> Candidate:

@@ -61,20 +61,126 @@ FROM (
 ORDER BY position, is_summary, id
 LIMIT %(limit)s OFFSET %(offset)s
 
--- name: fetch_messages
--- Places of an index that the query may see, with the text of the first of them.
-SELECT m.id, m.occurred_at, c.text_start, c.text_end, m.user_id, c.chunk, NULL::float8 AS cosine,
-       CASE WHEN wanted.place = min(wanted.place) OVER ()
-            THEN concat_ws(' ', m.name, substr(concat_ws(': ', nullif(m.name, ''), m.content), c.text_start + 1,
-                                               c.text_end - c.text_start)) END AS first_text
-FROM unnest(%(ids)s::uuid[], %(chunks)s::integer[]) WITH ORDINALITY AS wanted (id, chunk, place)
-JOIN messages m ON m.id = wanted.id
-JOIN message_chunks c ON c.message_id = m.id AND c.chunk = wanted.chunk AND c.generation = %(generation)s
-WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s
-  AND m.compacted_at IS NULL
-  AND (%(session_id)s::text IS NULL OR m.session_id = %(session_id)s)
-  AND (%(user_id)s::text IS NULL OR m.user_id IS NULL OR m.user_id = %(user_id)s)
-  AND /*filters*/ true
+-- name: find_messages
+-- What both sources of the tier find, and the places of that and of the messages around it: rows of the nearest chunks,
+-- with their cosine; those of the places of an index, with the text of the first of them; and one row with places and
+-- the number of chunks that the scope holds, as far as they were counted. Places are ids and numbers alone, packed into
+-- one value, since a row for each of hundreds costs more than finding them. A summary has the position of the last
+-- message that it stands for.
+WITH sized AS MATERIALIZED (/*sized*/), nearest AS MATERIALIZED (
+    SELECT m.id, m.occurred_at, n.text_start, n.text_end, m.user_id, n.chunk, 1 - n.distance AS cosine
+    FROM (/*nearest*/) n
+    JOIN messages m ON m.id = n.message_id AND m.compacted_at IS NULL
+    ORDER BY n.distance, m.id, n.chunk
+    LIMIT %(candidates)s
+), visible AS MATERIALIZED (
+    SELECT m.id, m.occurred_at, c.text_start, c.text_end, m.user_id, c.chunk,
+           CASE WHEN wanted.place = min(wanted.place) OVER ()
+                THEN concat_ws(' ', m.name, substr(concat_ws(': ', nullif(m.name, ''), m.content), c.text_start + 1,
+                                                   c.text_end - c.text_start)) END AS first_text
+    FROM unnest(%(ids)s::uuid[], %(chunks)s::integer[]) WITH ORDINALITY AS wanted (id, chunk, place)
+    JOIN messages m ON m.id = wanted.id
+    JOIN message_chunks c ON c.message_id = m.id AND c.chunk = wanted.chunk AND c.generation = %(generation)s
+    WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s
+      AND m.compacted_at IS NULL
+      AND (%(session_id)s::text IS NULL OR m.session_id = %(session_id)s)
+      AND (%(user_id)s::text IS NULL OR m.user_id IS NULL OR m.user_id = %(user_id)s)
+      AND /*filters*/ true
+), stretches AS (
+    -- Of each session, without overlap: hundreds of messages stand near each other.
+    SELECT session_id, unnest(places) AS places, dense_rank() OVER (ORDER BY session_id)::integer AS session
+    FROM (
+        SELECT m.session_id,
+               range_agg(int8range(m.position - %(reach)s, m.position + %(reach)s, '[]')) AS places
+        FROM (SELECT id FROM nearest WHERE cosine >= %(min_similarity)s UNION SELECT id FROM visible) found
+        JOIN messages m ON m.id = found.id
+        GROUP BY m.session_id
+    ) of_sessions
+), placed AS (
+    SELECT string_agg(uuid_send(m.id) || int8send(m.position) || int4send(s.session), ''::bytea
+                      ORDER BY s.session, m.position, m.id) AS places
+    FROM stretches s
+    CROSS JOIN LATERAL (
+        SELECT said.* FROM messages said
+        WHERE said.tenant = %(tenant)s AND said.workspace = %(workspace)s AND said.namespace = %(namespace)s
+          AND said.session_id = s.session_id AND NOT said.is_summary
+          AND said.position BETWEEN lower(s.places) AND upper(s.places) - 1
+        UNION ALL
+        SELECT summary.* FROM messages summary
+        WHERE summary.tenant = %(tenant)s AND summary.workspace = %(workspace)s AND summary.namespace = %(namespace)s
+          AND summary.session_id = s.session_id AND summary.is_summary
+          AND summary.position BETWEEN lower(s.places) AND upper(s.places) - 1
+    ) m
+    WHERE m.compacted_at IS NULL
+      AND (%(session_id)s::text IS NULL OR m.session_id = %(session_id)s)
+      AND (%(user_id)s::text IS NULL OR m.user_id IS NULL OR m.user_id = %(user_id)s)
+      AND /*filters*/ true
+)
+SELECT id, occurred_at, text_start, text_end, user_id, chunk, cosine, NULL::text AS first_text, NULL::bytea AS places,
+       NULL::bigint AS of_scope
+FROM nearest
+UNION ALL
+SELECT id, occurred_at, text_start, text_end, user_id, chunk, NULL, first_text, NULL, NULL FROM visible
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, placed.places, sized.chunks FROM placed, sized
+
+-- name: count_chunks
+-- A part of find_messages: how many chunks the scope holds, one more than are compared at most.
+SELECT count(*) AS chunks
+FROM (
+    SELECT FROM message_chunks
+    WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+      AND (%(session_id)s::text IS NULL OR session_id = %(session_id)s)
+    LIMIT %(most_compared)s + 1
+) counted
+
+-- name: nearest_compared
+-- A part of find_messages: every chunk of a scope that holds few. OFFSET 0 keeps it from the vector index.
+SELECT *
+FROM (
+    SELECT message_id, chunk, text_start, text_end, embedding <=> %(embedding)s::vector AS distance
+    FROM message_chunks
+    WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+      AND generation = %(generation)s AND %(embedding)s::vector IS NOT NULL
+      AND (SELECT chunks FROM sized) <= %(most_compared)s
+      AND (%(session_id)s::text IS NULL OR session_id = %(session_id)s)
+      AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s)
+      AND /*chunk filters*/ true
+    OFFSET 0
+) compared
+ORDER BY distance
+LIMIT %(candidates)s
+
+-- name: nearest_by_index
+-- A part of find_messages: by the bare distance, so that the vector index serves it. Where it finds fewer than it was
+-- asked for, either there are no more, or among vectors that are alike it has lost its way: of 2 400 messages that said
+-- the same it found none. Then a bounded number of the scope's chunks is compared as well, without it.
+WITH near AS MATERIALIZED (
+    SELECT message_id, chunk, text_start, text_end, embedding <=> %(embedding)s::vector AS distance
+    FROM message_chunks
+    WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+      AND generation = %(generation)s AND %(embedding)s::vector IS NOT NULL
+      AND (%(session_id)s::text IS NULL OR session_id = %(session_id)s)
+      AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s)
+      AND /*chunk filters*/ true
+    ORDER BY embedding <=> %(embedding)s::vector
+    LIMIT %(candidates)s
+)
+TABLE near
+UNION
+(SELECT message_id, chunk, text_start, text_end, embedding <=> %(embedding)s::vector AS distance
+ FROM (
+     SELECT * FROM message_chunks
+     WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+       AND generation = %(generation)s AND %(embedding)s::vector IS NOT NULL
+       AND (%(session_id)s::text IS NULL OR session_id = %(session_id)s)
+       AND (SELECT count(*) FROM near) < %(candidates)s
+     LIMIT %(most_read)s
+ ) of_scope
+ WHERE (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s)
+   AND /*chunk filters*/ true
+ ORDER BY distance
+ LIMIT %(candidates)s)
 
 -- name: find_messages_around
 -- The wanted messages and those right before and after them, each at its chunk nearest to the query. A summary has
@@ -103,34 +209,6 @@ WHERE wanted.id = ANY(%(ids)s) AND m.compacted_at IS NULL
   AND /*filters*/ true
 ORDER BY m.id, cosine DESC, c.chunk
 
--- name: find_messages_near
--- The wanted messages and those within a few positions of them: ids and places alone, packed into one value, since a
--- row for each of hundreds costs more than finding them. A summary has the position of the last message that it
--- stands for.
-SELECT string_agg(uuid_send(id) || int8send(position) || int4send(session::integer), ''::bytea
-                  ORDER BY session, position, id) AS placed
-FROM (
-    SELECT DISTINCT m.id, m.position, dense_rank() OVER (ORDER BY m.session_id) AS session
-    FROM messages wanted
-    CROSS JOIN LATERAL (
-        SELECT said.* FROM messages said
-        WHERE said.tenant = wanted.tenant AND said.workspace = wanted.workspace AND said.namespace = wanted.namespace
-          AND said.session_id = wanted.session_id
-          AND said.position BETWEEN wanted.position - %(reach)s AND wanted.position + %(reach)s AND NOT said.is_summary
-        UNION ALL
-        SELECT summary.* FROM messages summary
-        WHERE summary.tenant = wanted.tenant AND summary.workspace = wanted.workspace
-          AND summary.namespace = wanted.namespace AND summary.session_id = wanted.session_id
-          AND summary.position BETWEEN wanted.position - %(reach)s AND wanted.position + %(reach)s
-          AND summary.is_summary
-    ) m
-    WHERE wanted.id = ANY(%(ids)s) AND m.compacted_at IS NULL
-      AND m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s
-      AND (%(session_id)s::text IS NULL OR m.session_id = %(session_id)s)
-      AND (%(user_id)s::text IS NULL OR m.user_id IS NULL OR m.user_id = %(user_id)s)
-      AND /*filters*/ true
-) AS near
-
 -- name: read_utterances
 -- The beginning of a text is enough to weigh its words; five messages of a megabyte took five seconds.
 SELECT m.id, m.role, m.name, left(m.content, 8000) AS content, m.occurred_at, m.user_id, c.vectors, c.starts, c.ends
@@ -142,44 +220,6 @@ CROSS JOIN LATERAL (
     WHERE message_id = m.id AND generation = %(generation)s
 ) c
 WHERE m.id = ANY(%(ids)s) AND m.tenant = %(tenant)s AND m.compacted_at IS NULL
-
--- name: search_message_vectors
--- Candidates by the bare distance, so that the index serves them. Where it finds fewer than it was asked for, either
--- there are no more, or among vectors that are alike it has lost its way: of 2 400 messages that said the same it found
--- none. Then a bounded number of the scope's chunks is compared as well, without it.
-(WITH near AS MATERIALIZED (
-    SELECT message_id, chunk, text_start, text_end, embedding <=> %(embedding)s AS distance
-    FROM message_chunks
-    WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
-      AND generation = %(generation)s
-      AND (%(session_id)s::text IS NULL OR session_id = %(session_id)s)
-      AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s)
-      AND /*filters*/ true
-    ORDER BY embedding <=> %(embedding)s
-    LIMIT %(candidates)s
-), nearest AS (
-    TABLE near
-    UNION
-    (SELECT message_id, chunk, text_start, text_end, embedding <=> %(embedding)s AS distance
-     FROM (
-         SELECT * FROM message_chunks
-         WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
-           AND generation = %(generation)s
-           AND (%(session_id)s::text IS NULL OR session_id = %(session_id)s)
-           AND (SELECT count(*) FROM near) < %(candidates)s
-         LIMIT %(most_read)s
-     ) of_scope
-     WHERE (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s)
-       AND /*filters*/ true
-     ORDER BY distance
-     LIMIT %(candidates)s)
-)
-SELECT m.id, m.occurred_at, n.text_start, n.text_end, m.user_id, n.chunk, 1 - n.distance AS cosine,
-       NULL::text AS first_text
-FROM nearest n
-JOIN messages m ON m.id = n.message_id AND m.compacted_at IS NULL
-ORDER BY n.distance, m.id, n.chunk
-LIMIT %(candidates)s)
 
 -- name: find_unembedded_messages
 -- By id. Compacted messages have their vectors in a table of their own. OFFSET 0: looked up row by row, not by a

@@ -30,6 +30,7 @@ from lamina.policies.ranking.procedure_matching import (
 )
 from lamina.stores.postgres.connection import Connection, Pool, connect, read_rows, scope_parameters
 from lamina.stores.postgres.filters import Columns, apply_filters, query_parameters
+from lamina.stores.postgres.large_scopes import LargeScopes
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tier_rows import (
     EmbeddingStatements,
@@ -58,6 +59,11 @@ COLUMNS: Columns = {
 # Each stage offers so many procedures, so that their strength can still change the order.
 LEAST_CANDIDATES = 100
 CANDIDATES_PER_HIT = 4
+MOST_COMPARED = LEAST_CANDIDATES
+"""Procedures of a scope that are all compared with a question, by a statement that is planned once.
+
+To plan the one that finds candidates by the index of each stage takes 2.9 ms, and to run it 0.8.
+"""
 MAX_ASKED_WORDS = 256
 
 
@@ -266,6 +272,7 @@ class Procedures:
     def __init__(self, pool: Pool, policy: MatchPolicy) -> None:
         self._pool = pool
         self._policy = policy
+        self._large = LargeScopes()
 
     async def get(self, tenant: str, id_: UUID) -> StoredProcedure:
         """Return the procedure.
@@ -311,10 +318,18 @@ class Procedures:
         A query without a vector is matched by prefix and words alone.
         """
         key = name_key(query.text)
-        text, values = apply_filters(QUERIES["search_procedures"], query.filters, COLUMNS)
-        rows = await read_rows(self._pool, text, query_parameters(query) | values | _match_parameters(query, key))
-        candidates = [_candidate(row) for row in rows]
+        candidates = [_candidate(row) for row in await self._compared(query, key) if row["id"] is not None]
         return rank_matches(key, candidates, self._policy, limit=query.limit)
+
+    async def _compared(self, query: Query, key: str) -> list[DictRow]:
+        scope = query.scope.tenant, query.scope.workspace, query.scope.namespace
+        if scope not in self._large:
+            text, values = match_statement(query, key, is_large=False)
+            rows = await read_rows(self._pool, text, values, by_key=True)
+            if rows[0]["of_scope"] <= MOST_COMPARED:
+                return rows
+            self._large.add(scope)
+        return await read_rows(self._pool, *match_statement(query, key, is_large=True))
 
 
 class ProceduresSearcher:
@@ -337,9 +352,22 @@ class ProceduresSearcher:
         )
 
 
-def _match_parameters(query: Query, key: str) -> dict[str, Any]:
+def match_statement(query: Query, key: str, *, is_large: bool) -> tuple[bytes, dict[str, Any]]:
+    """Return the statement that matches a question, with its parameters.
+
+    Args:
+        query: The question.
+        key: Of its text.
+        is_large: Whether candidates are found by indexes: then it is planned for the scope each time.
+    """
+    candidates = QUERIES["procedures_by_stage" if is_large else "procedures_of_scope"]
+    whole = QUERIES["search_procedures"].replace(b"/*candidates*/", candidates)
+    text, values = apply_filters(whole, query.filters, COLUMNS)
     indexed = index_key(key)
-    return {
+    return text, {
+        **query_parameters(query),
+        **values,
+        "most_compared": MOST_COMPARED,
         "key": indexed,
         "key_prefixes": list(key_prefixes(indexed)),
         "words": " ".join(list(dict.fromkeys(compared_words(query.text)))[:MAX_ASKED_WORDS]),

@@ -1,5 +1,6 @@
 -- name: read_stamps
--- The state of each scope, in the scopes' order; see lamina/core/stamps.py.
+-- The state of each scope, in the scopes' order, with the embedding of what is asked there, if it is kept; see
+-- lamina/core/stamps.py.
 SELECT coalesce(own.epoch, 0) AS namespace_epoch,
        coalesce(whole.epoch, 0) AS workspace_epoch,
        coalesce(shared.shares, '{}') AS shares,
@@ -22,9 +23,13 @@ SELECT coalesce(own.epoch, 0) AS namespace_epoch,
                  AND p.deleted_at IS NULL) AS has_procedures,
        EXISTS (SELECT FROM passages p
                WHERE (p.tenant, p.workspace, p.namespace) = (asked.tenant, asked.workspace, asked.namespace))
-           AS has_documents
-FROM unnest(%(tenants)s::text[], %(workspaces)s::text[], %(namespaces)s::text[], %(agents)s::text[])
-     WITH ORDINALITY AS asked (tenant, workspace, namespace, agent, place)
+           AS has_documents,
+       kept.embedding, kept.last_used_at AS embedding_used_at
+FROM unnest(%(tenants)s::text[], %(workspaces)s::text[], %(namespaces)s::text[], %(agents)s::text[],
+            %(text_hashes)s::bytea[])
+     WITH ORDINALITY AS asked (tenant, workspace, namespace, agent, text_hash, place)
+LEFT JOIN embedding_cache kept
+    ON kept.tenant = asked.tenant AND kept.generation = %(generation)s AND kept.text_hash = asked.text_hash
 LEFT JOIN epochs own
     ON (own.tenant, own.workspace, own.namespace) = (asked.tenant, asked.workspace, asked.namespace)
 LEFT JOIN epochs whole ON (whole.tenant, whole.workspace, whole.namespace) = (asked.tenant, asked.workspace, '')
