@@ -392,7 +392,7 @@ class Away(SharesPort):
     async def into(self, scope: Scope, now: datetime) -> tuple[Share, ...]:
         raise Unavailable("postgres", "it is away")
 
-    async def read(self, scope: Scope) -> Stamp:
+    async def read(self, scope: Scope, question: str | None = None) -> Stamp:
         raise Unavailable("postgres", "it is away")
 
 

@@ -12,10 +12,14 @@ import pytest
 from lamina.core.memories import new_id
 from lamina.core.scope import Scope
 from lamina.core.sharing import Share
+from lamina.core.stamps import Remembered
 from lamina.core.tiers import PROJECTIONS, Segment
+from lamina.models.hashing import HashingModel
 from lamina.settings import PoolSettings
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction, new_pool
+from lamina.stores.postgres.embedding_cache import CachedEmbedding, EmbeddingTable, text_key
 from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.outbox import enqueue, enqueue_all
 from lamina.stores.postgres.shares import Shares
 from lamina.stores.postgres.stamps import Stamps
@@ -150,3 +154,26 @@ async def test_connections_that_hang_are_given_up(database: str, tmp_path: Path)
     assert all(isinstance(outcome, TimeoutError) for outcome in hanging)
     assert (await stamps.read(HERE)).is_settled
     await pool.close()
+
+
+async def test_a_stamp_comes_with_what_is_kept_of_its_own_question_alone(pool: Pool, database: str) -> None:
+    generation = claim_generation(database, HashingModel().identity).number
+    kept = [CachedEmbedding(text_key(tenant, "tea?"), tenant.encode(), NOW) for tenant in ("acme", "globex")]
+    await EmbeddingTable(pool, generation).keep(kept)
+    stamps = Stamps(pool, PROJECTIONS, deadline_s=30, generation=generation)
+    asked = [
+        (HERE, "tea?"),
+        (HERE, "coffee?"),
+        (HERE, None),
+        (Scope("globex", "here"), "tea?"),
+        (Scope("other"), "tea?"),
+    ]
+
+    found = await asyncio.gather(*(stamps.read(scope, question) for scope, question in asked))
+    without = await Stamps(pool, PROJECTIONS, deadline_s=30).read(HERE, "tea?")
+    of_another_model = await Stamps(pool, PROJECTIONS, deadline_s=30, generation=99).read(HERE, "tea?")
+
+    assert [stamp.question and stamp.question.embedding for stamp in found] == [b"acme", None, None, b"globex", None]
+    assert [stamp.question is None for stamp in found] == [False, False, True, False, False]
+    assert (without.question, of_another_model.question) == (None, Remembered())
+    assert found[0] == found[2]

@@ -46,7 +46,7 @@ class Stamps:
     def __init__(self, stamp: Stamp | Exception | None = STAMP) -> None:
         self.stamp = stamp
 
-    async def read(self, scope: Scope) -> Stamp:
+    async def read(self, scope: Scope, question: str | None = None) -> Stamp:
         if isinstance(self.stamp, Exception):
             raise self.stamp
         if self.stamp is None:

@@ -19,6 +19,7 @@ from lamina.core.cache_layers import CacheEntry, Layer, ShardAnswer, ShardQuery
 from lamina.core.cache_stats import LayerCounts
 from lamina.core.memories import Chunk
 from lamina.core.scope import Scope
+from lamina.core.stamps import Remembered
 from lamina.errors import Unavailable
 from lamina.models.batching import BatchingEmbedder
 from lamina.models.hashing import HashingModel
@@ -203,6 +204,29 @@ async def test_a_question_is_embedded_and_then_stands_in_the_table_and_in_the_sh
     assert embedding == vector(TEA)
     assert table.rows[text_key("acme", TEA)].embedding == embedding
     assert await replica.in_shard() == embedding
+
+
+@pytest.mark.parametrize(
+    ("remembered", "is_embedded"),
+    [
+        (Remembered(vector("as it was kept"), NOON), False),
+        (Remembered(), True),
+        (Remembered(b"\0" * 12, NOON), True),
+        (Remembered(np.zeros(384, np.float32).tobytes(), NOON), True),
+    ],
+)
+async def test_what_was_read_with_the_stamp_is_not_read_again_and_counts_as_if_it_were(
+    replica: Replica, table: Table, remembered: Remembered, is_embedded: bool
+) -> None:
+    table.put(TEA, vector("which nobody reads"))
+
+    embedding = await replica.embedder.embed_question(ACME, TEA, remembered)
+    await replica.flush()
+
+    assert embedding == vector(TEA if is_embedded else "as it was kept")
+    assert await replica.in_shard() == embedding
+    counted = replica.counts()
+    assert (counted.hits, counted.misses + counted.errors) == (not is_embedded, int(is_embedded))
 
 
 async def test_what_stands_in_the_table_is_not_embedded_again_and_goes_into_the_shard(
