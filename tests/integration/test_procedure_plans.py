@@ -112,11 +112,10 @@ def test_few_procedures_are_all_compared_and_of_many_their_number_is_told(
     compared, by_stage = filled.execute(*few).fetchall(), filled.execute(*asked("topic0 number", "small")).fetchall()
     told = filled.execute(*many).fetchall()
 
-    assert {tuple(row.items()) for row in map(hashable, compared)} == {
-        tuple(row.items()) for row in map(hashable, by_stage)
-    }
+    assert without_size(compared) == without_size(by_stage)
+    assert {row["of_scope"] for row in compared} == {ROWS // 100}
     assert [(row["id"], row["of_scope"]) for row in told] == [(None, MOST_COMPARED + 1)]
 
 
-def hashable(row: dict[str, Any]) -> dict[str, str]:
-    return {name: str(value) for name, value in row.items()}
+def without_size(rows: list[dict[str, Any]]) -> set[str]:
+    return {str({name: value for name, value in row.items() if name != "of_scope"}) for row in rows}

@@ -221,11 +221,12 @@ async def test_what_was_read_with_the_stamp_is_not_read_again_and_counts_as_if_i
     table.put(TEA, vector("which nobody reads"))
 
     embedding = await replica.embedder.embed_question(ACME, TEA, remembered)
+    counted = replica.counts()
     await replica.flush()
 
     assert embedding == vector(TEA if is_embedded else "as it was kept")
     assert await replica.in_shard() == embedding
-    counted = replica.counts()
+    assert table.finds == []
     assert (counted.hits, counted.misses + counted.errors) == (not is_embedded, int(is_embedded))
 
 

@@ -221,7 +221,7 @@ class MessagesAround:
         return [Neighbour(message_candidate(row), *row[5:]) for row in rows]
 
 
-# As find_messages packs them; a vector is sent as its length, two unused bytes and its numbers.
+# As search_messages packs them; a vector is sent as its length, two unused bytes and its numbers.
 _PLACED = np.dtype([("id", "V16"), ("position", ">i8"), ("session", ">i4")])
 _VECTOR_HEAD_BYTES = 4
 
@@ -340,7 +340,7 @@ def find_statement(filters: Filters, *, is_large: bool) -> tuple[bytes, dict[str
         if is_large
         else ("nearest_compared", QUERIES["count_chunks"])
     )
-    text = QUERIES["find_messages"].replace(b"/*nearest*/", QUERIES[nearest]).replace(b"/*sized*/", sized)
+    text = QUERIES["search_messages"].replace(b"/*nearest*/", QUERIES[nearest]).replace(b"/*sized*/", sized)
     text, _ = apply_filters(text, filters, CHUNK_COLUMNS, CHUNK_MARKER)
     return apply_filters(text, filters, COLUMNS)
 

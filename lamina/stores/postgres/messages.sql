@@ -61,7 +61,7 @@ FROM (
 ORDER BY position, is_summary, id
 LIMIT %(limit)s OFFSET %(offset)s
 
--- name: find_messages
+-- name: search_messages
 -- What both sources of the tier find, and the places of that and of the messages around it: rows of the nearest chunks,
 -- with their cosine; those of the places of an index, with the text of the first of them; and one row with places and
 -- the number of chunks that the scope holds, as far as they were counted. Places are ids and numbers alone, packed into
@@ -125,7 +125,7 @@ UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, placed.places, sized.chunks FROM placed, sized
 
 -- name: count_chunks
--- A part of find_messages: how many chunks the scope holds, one more than are compared at most.
+-- A part of search_messages: how many chunks the scope holds, one more than are compared at most.
 SELECT count(*) AS chunks
 FROM (
     SELECT FROM message_chunks
@@ -135,7 +135,7 @@ FROM (
 ) counted
 
 -- name: nearest_compared
--- A part of find_messages: every chunk of a scope that holds few. OFFSET 0 keeps it from the vector index.
+-- A part of search_messages: every chunk of a scope that holds few. OFFSET 0 keeps it from the vector index.
 SELECT *
 FROM (
     SELECT message_id, chunk, text_start, text_end, embedding <=> %(embedding)s::vector AS distance
@@ -152,7 +152,7 @@ ORDER BY distance
 LIMIT %(candidates)s
 
 -- name: nearest_by_index
--- A part of find_messages: by the bare distance, so that the vector index serves it. Where it finds fewer than it was
+-- A part of search_messages: by the bare distance, so that the vector index serves it. Where it finds fewer than it was
 -- asked for, either there are no more, or among vectors that are alike it has lost its way: of 2 400 messages that said
 -- the same it found none. Then a bounded number of the scope's chunks is compared as well, without it.
 WITH near AS MATERIALIZED (

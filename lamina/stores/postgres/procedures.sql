@@ -106,13 +106,7 @@ WITH asked AS (
     SELECT tsvector_to_array(to_tsvector('lamina', %(words)s)) AS words,
            replace(plainto_tsquery('lamina', %(words)s)::text, '&', '|')::tsquery AS any_word
 ), sized AS MATERIALIZED (
-    SELECT count(*) AS procedures
-    FROM (
-        SELECT FROM procedures p
-        WHERE p.tenant = %(tenant)s AND p.workspace = %(workspace)s AND p.namespace = %(namespace)s
-          AND p.deleted_at IS NULL
-        LIMIT %(most_compared)s + 1
-    ) counted
+    /*sized*/
 ), candidates AS (
     /*candidates*/
 )
@@ -130,8 +124,18 @@ FROM sized
 CROSS JOIN asked
 LEFT JOIN (candidates JOIN procedures p ON p.id = candidates.id) ON true
 
+-- name: count_procedures
+-- A part of search_procedures: how many the scope holds, one more than are compared at most.
+SELECT count(*) AS procedures
+FROM (
+    SELECT FROM procedures p
+    WHERE p.tenant = %(tenant)s AND p.workspace = %(workspace)s AND p.namespace = %(namespace)s
+      AND p.deleted_at IS NULL
+    LIMIT %(most_compared)s + 1
+) counted
+
 -- name: procedures_of_scope
--- Candidates: all of a scope that holds few.
+-- A part of search_procedures: all of a scope that holds few.
 SELECT p.id
 FROM procedures p
 WHERE p.tenant = %(tenant)s AND p.workspace = %(workspace)s AND p.namespace = %(namespace)s AND p.deleted_at IS NULL
@@ -139,7 +143,7 @@ WHERE p.tenant = %(tenant)s AND p.workspace = %(workspace)s AND p.namespace = %(
   AND /*filters*/ true
 
 -- name: procedures_by_stage
--- Candidates of each stage by its own index.
+-- A part of search_procedures: candidates of each stage by its own index.
 (SELECT p.id
  FROM procedures p
  WHERE p.tenant = %(tenant)s AND p.workspace = %(workspace)s AND p.namespace = %(namespace)s
