@@ -11,7 +11,7 @@ from lamina.core.tiers import Tier
 from lamina.policies.ranking.diversity import WINDOW, DiverseHits, DiversityPolicy, diversify
 
 # Hits read beyond those that are asked for, in the place of repetitions and of memories that are gone.
-LEAST_SPARE = 5
+LEAST_SPARE = 10
 SPARE_SHARE = 2
 
 

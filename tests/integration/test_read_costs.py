@@ -83,8 +83,8 @@ def of_searches(statements: Sequence[str]) -> list[str]:
     return [text for text in statements if not any(word in text for word in BEHIND)]
 
 
-def heads(statements: Sequence[str]) -> list[str]:
-    return [" ".join(text.split())[:60] for text in statements]
+def heads(statements: Sequence[str]) -> str:
+    return "\n".join(" ".join(text.split())[:60] for text in statements)
 
 
 async def statements_of(app: Application, tap: Wiretap, client: httpx.AsyncClient, query: str) -> list[str]:
