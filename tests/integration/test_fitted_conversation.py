@@ -144,9 +144,9 @@ async def test_a_question_about_the_present_has_less_similar_statements_compared
     asked = vector_of_cosines(vectors, similarities)
     query = Query(question, (), scope, 10, embedding=asked.tobytes(), generation=generation)
 
-    _, nearest = await MessagesSearch(application.pool, min_similarity=0.25).find(query, ())
+    messages = await MessagesSearch(application.pool, min_similarity=0.25, reach=3).find(query, ())
 
-    assert [str(hit.memory.id) for hit in nearest] == ids[:found]
+    assert [str(hit.memory.id) for hit in messages.nearest] == ids[:found]
 
 
 async def stored_vectors(app: Application, ids: list[str]) -> tuple[np.ndarray[Any, np.dtype[np.float64]], int]:
