@@ -79,16 +79,16 @@ def gate(length: float | Figures) -> float | Figures:
 def signals_around(flow: Flow, scores: Figures) -> dict[str, Figures]:
     """Return how much messages before and after each one, and the best of its session, answer by their own scores.
 
-    Of two messages that stand side by side the better one alone counts for the other, by how much better it is: a
-    message that is asked for in its own words stays before the answer to it.
+    With the signs of the weights that were fitted, the best message stays the best: it gets most of what raises, and
+    nothing of what lowers a message that stands near a better one.
     """
     places, near = _Places(flow), np.exp((scores - scores.max()) / SPREAD)
     apart = {step: places.moved(near, step) for side in (1, -1) for step in range(side, side * REACH + side, side)}
     return {
         "score_before": np.maximum(apart[1] - near, 0.0),
         "score_after": np.maximum(apart[-1] - near, 0.0),
-        "score_2_apart": np.maximum(apart[2], apart[-2]),
-        "score_3_apart": np.maximum(apart[3], apart[-3]),
+        "score_2_apart": np.maximum.reduce([apart[2], apart[-2], near]),
+        "score_3_apart": np.maximum(np.maximum(apart[3], apart[-3]) - near, 0.0),
         "score_of_session": np.maximum.reduceat(near, places.starts)[places.of_session],
     }
 
