@@ -16,6 +16,7 @@ from lamina.core.sharing import Share
 from lamina.core.tiers import Source, Tier
 from lamina.errors import InvalidInput, Unavailable, describe_error
 from lamina.search.fused_search import WITHOUT_HINTS, Deadlines, Search, SearchHints
+from lamina.search.late_rows import LEAST_SPARE
 from lamina.search.tier_sources import TierSources
 from tests.support.embedders import Uncached
 from tests.unit.builders import NOON, POLICY, Rows, candidate, memory, query, ranking, request
@@ -447,17 +448,17 @@ async def test_the_rows_of_the_hits_that_leave_are_read_at_once_and_of_a_few_mor
     answer = await late_search(rows, *range(1, 41)).search(request(limit=4))
 
     assert [hit.memory.content for hit in answer.hits] == ["row 1", "row 2", "row 3", "row 4"]
-    assert [[item.id.int for item in one.found] for asked in rows.asked for one in asked] == [
-        [1, 2, 3, 4, 5, 6, 7, 8, 9]
-    ]
+    read = [[item.id.int for item in one.found] for asked in rows.asked for one in asked]
+    assert read == [list(range(1, 4 + LEAST_SPARE + 1))]
 
 
 async def test_what_is_gone_between_ranking_and_reading_leaves_its_place_to_the_next() -> None:
-    rows = Rows(1, 3, 4, 5, 6, 7, 8, 9)
+    last = 4 + LEAST_SPARE
+    rows = Rows(1, *range(3, last + 1))
 
     answer = await late_search(rows, *range(1, 41)).search(request(limit=4))
 
-    assert [hit.memory.id.int for hit in answer.hits] == [2, 10, 11, 12]
+    assert [hit.memory.id.int for hit in answer.hits] == [2, last + 1, last + 2, last + 3]
     assert len(rows.asked) == 2
 
 
