@@ -3,20 +3,16 @@
 import asyncio
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 
-from lamina.aio.giving_way import pausing
 from lamina.core.principals import Principal
 from lamina.errors import LimitReached
-from lamina.policies.limits.fair_share import LONGEST_PAUSE_S, FairShare, FairShareLimits
+from lamina.policies.limits.fair_share import FairShare, FairShareLimits
 from lamina.settings import Settings
 
 ACTIVE_S = 10.0
 LONGEST_WAIT_S = 10.0
-PAUSE_S = 0.5
-"""Longest pause of a request between two of its steps, while others go first."""
 
 
 def share_limits(settings: Settings) -> FairShareLimits:
@@ -51,16 +47,10 @@ class FairPlaces:
         self._share = FairShare(limits)
         self._clock = clock
         self._waiting: defaultdict[str, deque[_Turn]] = defaultdict(deque)
-        self._ended = asyncio.Event()
-        self._looking: asyncio.TimerHandle | None = None
 
     @asynccontextmanager
     async def place(
-        self,
-        principal: Principal,
-        *,
-        is_idle: bool = False,
-        is_large: bool = False,
+        self, principal: Principal, *, is_idle: bool = False, is_large: bool = False
     ) -> AsyncIterator[None]:
         """Hold a place for a request.
 
@@ -83,22 +73,16 @@ class FairPlaces:
                 yield
                 return
             await self._begin(tenant, is_large=is_large)
+            begun = self._clock()
             try:
-                with pausing(partial(self._pause, tenant)):
-                    yield
+                yield
             finally:
-                self._end(tenant, is_large=is_large)
+                now = self._clock()
+                self._share.count(tenant, now - begun, now)
+                self._share.end(tenant, is_large=is_large)
+                self._wake(tenant)
         finally:
             self._share.give_up(tenant, key)
-
-    async def _pause(self, tenant: str) -> None:
-        """Wait while requests of tenants that took much less are worked on, but not for long."""
-        if not self._share.gives_way(tenant, self._clock()):
-            return
-        with suppress(TimeoutError):
-            async with asyncio.timeout(PAUSE_S):
-                while self._share.gives_way(tenant, self._clock()):
-                    await self._ended.wait()
 
     async def _begin(self, tenant: str, *, is_large: bool) -> None:
         """Wait for the tenant's turn, and begin.
@@ -106,13 +90,11 @@ class FairPlaces:
         Raises:
             LimitReached: If it does not come.
         """
-        now = self._clock()
-        if not self._waiting.get(tenant) and self._share.may_work(tenant, now, is_large=is_large):
-            self._share.begin(tenant, now, is_large=is_large)
+        if not self._waiting.get(tenant) and self._share.may_work(tenant, self._clock(), is_large=is_large):
+            self._share.begin(tenant, is_large=is_large)
             return
         turn = _Turn(asyncio.get_running_loop().create_future(), is_large)
         self._waiting[tenant].append(turn)
-        self._look_later()
         try:
             async with asyncio.timeout(LONGEST_WAIT_S):
                 await turn.begun
@@ -126,40 +108,18 @@ class FairPlaces:
     def _leave(self, tenant: str, turn: _Turn) -> None:
         """Give up waiting, or the turn that came at the same moment."""
         if turn.begun.done() and not turn.begun.cancelled():
-            self._end(tenant, is_large=turn.is_large)
+            self._share.end(tenant, is_large=turn.is_large)
         elif turn in self._waiting[tenant]:
             self._waiting[tenant].remove(turn)
-            self._wake(tenant)
-
-    def _end(self, tenant: str, *, is_large: bool) -> None:
-        self._share.end(tenant, self._clock(), is_large=is_large)
-        self._wake_all()
-
-    def _wake_all(self) -> None:
-        """Let those begin that may now, of the tenant that took least first, and those go on that paused."""
-        for tenant in self._share.in_order(self._waiting, self._clock()):
-            self._wake(tenant)
-        self._ended.set()
-        self._ended.clear()
+        self._wake(tenant)
 
     def _wake(self, tenant: str) -> None:
-        """Let those of a tenant begin that may now, in their order."""
-        waiting, now = self._waiting.get(tenant), self._clock()
-        while waiting and self._share.may_work(tenant, now, is_large=waiting[0].is_large):
+        """Let those begin that may now, in their order."""
+        waiting = self._waiting.get(tenant)
+        while waiting and self._share.may_work(tenant, self._clock(), is_large=waiting[0].is_large):
             turn = waiting.popleft()
             if not turn.begun.done():
-                self._share.begin(tenant, now, is_large=turn.is_large)
+                self._share.begin(tenant, is_large=turn.is_large)
                 turn.begun.set_result(None)
         if not waiting:
             self._waiting.pop(tenant, None)
-
-    def _look_later(self) -> None:
-        """Look again after a while, as long as some wait: a tenant that gave way long enough begins all the same."""
-        if self._looking is None:
-            self._looking = asyncio.get_running_loop().call_later(LONGEST_PAUSE_S, self._look)
-
-    def _look(self) -> None:
-        self._looking = None
-        self._wake_all()
-        if self._waiting:
-            self._look_later()

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
-from lamina.aio.giving_way import give_way
 from lamina.aio.single_flight import SingleFlight
 from lamina.caching.answer_cache import AnswerCache, RenderedAnswer, SentAnswer
 from lamina.core.stamps import Stamp
@@ -107,9 +106,7 @@ class CachedSearch(Generic[Request, Found]):
         return SentAnswer(answer, tuple(key.layer for key in keys.pieces() if key in pieces))
 
     async def _answer(self, request: CacheableRequest[Request], hints: SearchHints) -> RenderedAnswer:
-        found = await self._search.search(request.request, hints)
-        await give_way()
-        return self._render(request, found)
+        return self._render(request, await self._search.search(request.request, hints))
 
 
 def _hints(stamp: Stamp) -> SearchHints:

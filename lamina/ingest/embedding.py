@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from lamina.aio.deadline import deadline
-from lamina.aio.giving_way import give_way
 from lamina.core.memories import Chunk
 from lamina.errors import TooLarge, Unavailable
 from lamina.text.opaque import without_opaque
@@ -75,7 +74,6 @@ async def embed_in_time(embed: Embed, texts: Sequence[str], deadline_s: float) -
     """
     if not texts:
         return []
-    await give_way()
     async with deadline("embedder", deadline_s):
         chunks = await embed(texts)
     if len(chunks) != len(texts):

@@ -6,7 +6,6 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
-from lamina.aio.giving_way import give_way
 from lamina.errors import Conflict
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.idempotency import Json, Once, answer_once
@@ -30,7 +29,6 @@ async def write_once(
         Conflict: If the key was used for another request, or a memory of the stored result is there no more.
         Unavailable: If Postgres does not answer; nothing is written.
     """
-    await give_way()
     # Most writes have no key, and need no JSON.
     if once is None:
         return await in_transaction(pool, write)

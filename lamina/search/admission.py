@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from math import ceil
 from typing import Protocol
 
-from lamina.aio.giving_way import give_way
 from lamina.core.queries import Answer, SearchRequest
 from lamina.errors import TURN, Overloaded
 from lamina.policies.limits.concurrency import ConcurrencyLimit
@@ -127,7 +126,6 @@ class AdmittedSearch:
             Overloaded: If the search would wait too long for its turn; nothing was done.
             LaminaError: From the search.
         """
-        await give_way()
         async with self._places.place(request.scope.tenant, _kind(request, hints)):
             return await self._search.search(request, hints)
 

@@ -12,14 +12,13 @@ import pytest
 from starlette.datastructures import Headers
 
 from deployments.api import build_api
-from deployments.fair_places import PAUSE_S, FairPlaces
+from deployments.fair_places import FairPlaces
 from deployments.front_door import LARGE_BYTES, _is_large
-from lamina.aio.giving_way import give_way
 from lamina.core import queries
 from lamina.core.principals import Bounds, KeyRole, Principal
 from lamina.errors import LimitReached
 from lamina.models.batching import MOST_QUESTION_CHARS
-from lamina.policies.limits.fair_share import LONGEST_PAUSE_S, FairShare, FairShareLimits
+from lamina.policies.limits.fair_share import FairShare, FairShareLimits
 from lamina.policies.limits.recent_work import MOST_TENANTS, RecentWork
 from tests.support.application import Application
 
@@ -110,105 +109,35 @@ async def test_a_quiet_tenant_never_waits_for_itself_and_another_loud_one_is_hel
     assert crowd.working.total() == 0
 
 
-async def spend(crowd: Crowd, tenant: str, seconds: float) -> None:
-    await crowd.send(key_of(tenant), 1)
-    crowd.now += seconds
-    await crowd.finish(1)
-
-
 async def test_of_a_tenant_that_takes_most_of_the_time_fewer_are_worked_on_until_it_takes_less() -> None:
     crowd = Crowd()
-    for tenant, seconds in (("slow", 4.0), ("even", 3.5)):
-        await spend(crowd, tenant, seconds)
-
-    await crowd.send(key_of("slow"), 6)
-    await crowd.send(key_of("even"), 6)
-    assert crowd.working == {"slow": 3, "even": 3}  # Neither takes much more than the other.
-    await crowd.finish(12)
-
-    await spend(crowd, "slow", 4.0)
-    await crowd.send(key_of("slow"), 6)
-    assert crowd.working == {"slow": 1, "even": 0}
-    await crowd.finish(6)
-
-    for _ in range(4):
-        await spend(crowd, "even", 3.0)
-    await crowd.send(key_of("slow"), 6)
-    assert crowd.working == {"even": 0, "slow": 3}
-
-
-async def test_a_tenant_that_took_much_more_begins_one_request_a_second_while_another_is_worked_on() -> None:
-    crowd = Crowd()
-    await spend(crowd, "slow", 4.0)
-    await crowd.send(key_of("quiet"), 2)
-    await crowd.send(key_of("slow"), 4)
-    assert crowd.working == {"quiet": 2, "slow": 0}
-
-    await crowd.finish(1)
-    assert crowd.working == {"quiet": 1, "slow": 0}
-    crowd.now += LONGEST_PAUSE_S
-    await asyncio.sleep(LONGEST_PAUSE_S + 0.1)  # It looks again by the loop's own clock.
-    assert crowd.working == {"quiet": 1, "slow": 1}
-
-    await crowd.finish(2)
-    assert crowd.working == {"quiet": 0, "slow": 1}
-    await crowd.finish(3)
-    assert crowd.working.total() == 0
-
-
-async def test_a_tenant_that_took_much_more_pauses_between_the_steps_of_a_request_while_another_is_worked_on() -> None:
-    crowd = Crowd()
-    await spend(crowd, "slow", 4.0)
-    steps: list[str] = []
-
-    async def work_in_steps(tenant: str) -> None:
-        async with crowd.places.place(key_of(tenant)):
-            steps.append(f"{tenant} begins")
-            await crowd.end.acquire()
-            await give_way()
-            steps.append(f"{tenant} goes on")
-
-    slow = asyncio.create_task(work_in_steps("slow"))
-    await crowd.settle()
-    quiet = asyncio.create_task(work_in_steps("quiet"))
-    await crowd.settle()
-    await crowd.finish(1)
-    assert steps == ["slow begins", "quiet begins"]
-    await crowd.finish(1)
-    await asyncio.gather(slow, quiet)
-
-    assert steps == ["slow begins", "quiet begins", "quiet goes on", "slow goes on"]
-
-
-async def test_a_pause_ends_though_another_goes_on_and_there_is_none_without_another() -> None:
-    crowd = Crowd()
-    await spend(crowd, "slow", 4.0)
-    loop = asyncio.get_running_loop()
-
-    async with crowd.places.place(key_of("slow")):
-        began = loop.time()
-        await give_way()
-        assert loop.time() - began < PAUSE_S
-        await crowd.send(key_of("quiet"), 1)
-        await asyncio.wait_for(give_way(), 60)
-        assert loop.time() - began >= PAUSE_S
-
-    await crowd.finish(1)
-
-
-async def test_a_tenant_that_is_held_up_by_another_does_not_count_for_one_that_takes_as_much() -> None:
-    crowd = Crowd()
-    for _ in range(4):
-        await crowd.send(key_of("loud"), 3)
-        await crowd.send(key_of("quiet"), 1)
-        crowd.now += 1.0
-        await crowd.finish(4)
+    for tenant, seconds in (("quiet", 0.5), ("slow", 4.0), ("even", 3.5)):
+        await crowd.send(key_of(tenant), 1)
+        crowd.now += seconds
+        await crowd.finish(1)
 
     await crowd.send(key_of("quiet"), 1)
-    await crowd.send(key_of("loud"), 1)
+    await crowd.send(key_of("slow"), 6)
+    await crowd.send(key_of("even"), 6)
+    assert crowd.working == {"quiet": 1, "slow": 3, "even": 3}  # Neither takes much more than the other.
+    await crowd.finish(13)
 
-    assert crowd.working == {"quiet": 1, "loud": 0}
-    await crowd.finish(2)
+    await crowd.send(key_of("slow"), 1)
+    crowd.now += 4.0
+    await crowd.finish(1)
+    await crowd.send(key_of("quiet"), 1)
+    await crowd.send(key_of("slow"), 6)
+    await crowd.send(key_of("even"), 6)
+    assert crowd.working == {"quiet": 1, "slow": 1, "even": 3}
+    await crowd.finish(13)
+
+    for _ in range(4):
+        await crowd.send(key_of("even"), 1)
+        crowd.now += 3.0
+        await crowd.finish(1)
+    await crowd.send(key_of("quiet"), 1)
+    await crowd.send(key_of("slow"), 6)
+    assert crowd.working == {"quiet": 1, "even": 0, "slow": 3}
 
 
 def test_the_work_of_more_tenants_than_there_is_room_for_is_forgotten_from_the_oldest_on() -> None:
@@ -312,8 +241,8 @@ def test_nothing_is_kept_of_tenants_that_have_nothing_in_hand() -> None:
     for number in range(1000):
         assert share.refusal(f"tenant {number}", number, float(number)) is None
         share.take(f"tenant {number}", number)
-        share.begin(f"tenant {number}", float(number))
-        share.end(f"tenant {number}", float(number))
+        share.begin(f"tenant {number}")
+        share.end(f"tenant {number}")
         share.give_up(f"tenant {number}", number)
 
     assert [len(kept) for kept in (share._in_hand, share._of_key, share._worked_on, share._latest)] == [0, 0, 0, 2]

@@ -1,15 +1,13 @@
 """Which requests a router works on when several tenants ask: no tenant, and no key, takes all of it."""
 
 from collections import Counter, OrderedDict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TypeVar
 
 from lamina.policies.limits.recent_work import RecentWork
 
 Name = TypeVar("Name", bound=Hashable)
-LONGEST_PAUSE_S = 1.0
-"""Seconds for which a tenant that gives way begins nothing: then one request of it begins all the same."""
 # The latest tenant, and the latest of all others: enough to say of each whether another one is there.
 _LATEST = 2
 
@@ -22,8 +20,7 @@ class FairShareLimits:
         of_key: Most requests of one key that are in hand.
         of_tenant: Most requests of one tenant that are in hand while another tenant asks.
         worked_on: Most of those that are worked on at the same time; the others wait. A large one is worked on alone.
-            Of the tenant that was worked on longest lately, half as many are, and none begins while a tenant is worked
-            on that took much less.
+            Of the tenant that was worked on longest lately, half as many are.
         active_s: Seconds after its last request for which a tenant counts as asking.
     """
 
@@ -45,9 +42,7 @@ class FairShare:
         self._of_key: Counter[Hashable] = Counter()
         self._worked_on: Counter[str] = Counter()
         self._latest: OrderedDict[str, float] = OrderedDict()
-        self._paused: dict[str, float] = {}
         self._work = RecentWork(limits.active_s)
-        self._counted_until = 0.0
 
     def refusal(self, tenant: str, key: Hashable, now: float) -> str | None:
         """Note that a tenant asks; return whose share is used up, ``key`` or ``tenant``, if one is."""
@@ -70,50 +65,25 @@ class FairShare:
         """Have a request in hand no longer."""
         _lower(self._in_hand, tenant)
         _lower(self._of_key, key)
-        if tenant not in self._in_hand:
-            self._paused.pop(tenant, None)
 
     def may_work(self, tenant: str, now: float, *, is_large: bool = False) -> bool:
         """Report whether one more request of a tenant may be worked on."""
-        if not self.is_shared(tenant, now):
-            return True
-        if self.gives_way(tenant, now) and now - self._paused.setdefault(tenant, now) < LONGEST_PAUSE_S:
-            return False
-        if not self._worked_on[tenant] or self._is_quiet(tenant):
+        if not self.is_shared(tenant, now) or not self._worked_on[tenant] or self._is_quiet(tenant):
             return True
         most = max(1, self._limits.worked_on // 2) if self._work.is_heavy(tenant, now) else self._limits.worked_on
         return self._worked_on[tenant] + self._weight(is_large=is_large) <= most
 
-    def gives_way(self, tenant: str, now: float) -> bool:
-        """Report whether another tenant is worked on that has taken much less lately: its requests go first."""
-        self._count(now)
-        return any(self._work.is_much_less(other, tenant, now) for other in self._worked_on if other != tenant)
-
-    def in_order(self, tenants: Iterable[str], now: float) -> list[str]:
-        """Return tenants in the order in which they go, that which took least first."""
-        self._count(now)
-        return sorted(tenants, key=lambda tenant: self._work.of(tenant, now))
-
-    def begin(self, tenant: str, now: float, *, is_large: bool = False) -> None:
+    def begin(self, tenant: str, *, is_large: bool = False) -> None:
         """Begin to work on a request."""
-        self._count(now)
-        self._paused.pop(tenant, None)
         self._worked_on[tenant] += self._weight(is_large=is_large)
 
-    def end(self, tenant: str, now: float, *, is_large: bool = False) -> None:
+    def end(self, tenant: str, *, is_large: bool = False) -> None:
         """End the work on a request."""
-        self._count(now)
         _lower(self._worked_on, tenant, self._weight(is_large=is_large))
 
-    def _count(self, now: float) -> None:
-        """Count the time since the last change, in which those that were worked on shared the machine.
-
-        Counted whole for each, a tenant that is held up would seem to take as much as the one that holds it up.
-        """
-        elapsed_s, self._counted_until = now - self._counted_until, now
-        requests = self._worked_on.total()
-        for tenant, count in self._worked_on.items():
-            self._work.add(tenant, elapsed_s * count / requests, now)
+    def count(self, tenant: str, seconds: float, now: float) -> None:
+        """Count how long a request was worked on."""
+        self._work.add(tenant, seconds, now)
 
     def _is_quiet(self, tenant: str) -> bool:
         """Report whether a tenant has at most half as many requests in hand as another one: none of its own wait.

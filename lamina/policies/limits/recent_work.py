@@ -1,11 +1,11 @@
-"""How long each tenant's requests were worked on lately: who took most gives way first."""
+"""How long each tenant's requests were worked on lately: who takes most gives way first."""
 
 import math
 from collections import OrderedDict
 
 MOST_TENANTS = 64
-HEAVY_TIMES = 1.2
-"""Times another one's work, from which a tenant has taken much more."""
+HEAVY_TIMES = 1.5
+"""A tenant that is held up takes longer itself: twice as much is not reached by one that takes all it can."""
 LEAST_S = 1.0
 """Of work, below which no tenant is heavy: its first requests say nothing."""
 
@@ -34,10 +34,6 @@ class RecentWork:
         return seconds * math.pow(0.5, (now - at) / self._half_life_s)
 
     def is_heavy(self, tenant: str, now: float) -> bool:
-        """Report whether a tenant has taken much more than each other one."""
+        """Report whether a tenant has taken more than half as much again as each other one."""
         most_of_others = max((self.of(other, now) for other in self._work if other != tenant), default=0.0)
         return self.of(tenant, now) > max(LEAST_S, HEAVY_TIMES * most_of_others)
-
-    def is_much_less(self, tenant: str, than: str, now: float) -> bool:
-        """Report whether a tenant has taken much less than another one."""
-        return self.of(than, now) > max(LEAST_S, HEAVY_TIMES * self.of(tenant, now))
