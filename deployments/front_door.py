@@ -41,6 +41,8 @@ MAX_DRAINED_BYTES = 64 * 1024 * 1024
 """Of a body that is refused unread, and thrown away: who sends on into a closed connection reads no answer."""
 MAX_DRAINED_WITHOUT_PLACE_BYTES = 256 * 1024
 """The same of a request that has no place among those of its tenant."""
+MOST_SILENCE_S = 0.25
+"""Between two parts of its body: half-sent ones, each waited for as long as a place allows, took all of a router."""
 LARGE_BYTES = 4_096
 """Size of a body from which a request is large: the work on it is no longer small beside that on others."""
 _NO_BODY: Message = {"type": "http.request", "body": b"", "more_body": False}
@@ -62,7 +64,7 @@ class FrontDoor:
         self._limits = services.settings.serve.front_door
         self._wrong_keys = AddressRates(self._limits.wrong_keys_per_minute)
         self._unkeyed = AddressRates(self._limits.unkeyed_requests_per_minute)
-        self._slowed = 0
+        self._slowed = self._draining = 0
         self._most_slowed = max(1, services.settings.serve.router.max_ongoing_requests // _SLOWED_SHARE)
         self._places = FairPlaces(share_limits(services.settings), clock)
         self._clock = clock
@@ -96,7 +98,16 @@ class FrontDoor:
                 await exchange.finish(MAX_DRAINED_BYTES)
         except LaminaError as error:
             await answer_error(Request(scope), error)(scope, receive, exchange.send)
-            await exchange.finish(MAX_DRAINED_WITHOUT_PLACE_BYTES)
+            await self._drain_without_place(exchange)
+
+    async def _drain_without_place(self, exchange: "_Exchange") -> None:
+        """Throw away the body of a request that has no place, of so many at once and while it comes."""
+        self._draining += 1
+        try:
+            is_room = self._draining <= self._most_slowed
+            await exchange.finish(MAX_DRAINED_WITHOUT_PLACE_BYTES if is_room else 0, MOST_SILENCE_S)
+        finally:
+            self._draining -= 1
 
     async def _work(self, scope: Scope, exchange: "_Exchange", principal: Principal) -> None:
         """Run the application on a request, and charge its cost to the quotas, also when it fails."""
@@ -201,6 +212,7 @@ class _Exchange:
         self._clock = clock
         self._in, self._out = (Pace(limits.body_s, limits.body_bytes_per_s) for _ in range(2))
         self.unread_bytes = 0.0
+        self._most_silence_s = math.inf
         self._is_started = self._is_late = self._is_cut = self._is_open = False
 
     @property
@@ -216,7 +228,7 @@ class _Exchange:
             return _GONE
         began = self._clock()
         try:
-            async with asyncio.timeout(self._in.left_s()):
+            async with asyncio.timeout(min(self._in.left_s(), self._most_silence_s)):
                 message = await self._receive()
         except TimeoutError:
             self._is_late = True
@@ -246,7 +258,7 @@ class _Exchange:
             return
         self._out.count(len(message.get("body", b"")), self._clock() - began)
 
-    async def finish(self, max_bytes: int) -> None:
+    async def finish(self, max_bytes: int, most_silence_s: float = math.inf) -> None:
         """End an answer that was given before the body was read, once its rest has come and is thrown away.
 
         The answer itself is at the client already. A server that closes while data come resets the connection, and most
@@ -254,10 +266,12 @@ class _Exchange:
 
         Args:
             max_bytes: Of the rest; one that is declared larger is not waited for.
+            most_silence_s: Longest wait for the next part of it.
         """
+        self._most_silence_s = most_silence_s
         if not self._is_open:
             return
-        if self.unread_bytes <= max_bytes or self.unread_bytes == math.inf:
+        if max_bytes and (self.unread_bytes <= max_bytes or self.unread_bytes == math.inf):
             end_bytes = self._in.size_bytes + max_bytes
             while self.unread_bytes and not self._is_late and self._in.size_bytes <= end_bytes:
                 await self.receive()

@@ -1,6 +1,6 @@
 import pickle
 from copy import copy
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 
@@ -9,7 +9,8 @@ from lamina.settings import PoolSettings
 from lamina.stores.postgres.connection import connect, new_pool, read_rows, read_tuples
 
 ONE = PoolSettings(min_size=0, max_size=1, timeout_s=5)
-FEW, NIL, LAST = [uuid4() for _ in range(3)], UUID(int=0), UUID(int=2**128 - 1)
+FEW = [UUID(int=number) for number in (0x48CEC59E_5508_431B_8A84_36946BD16364, 2**64, 3**80)]
+NIL, LAST = UUID(int=0), UUID(int=2**128 - 1)
 
 
 @pytest.mark.parametrize(

@@ -303,6 +303,17 @@ async def test_half_sent_and_trickled_bodies_end_while_others_are_served(door: D
     assert max(seconds for _, seconds in halves) < ENDED_WITHIN_S
 
 
+async def test_half_sent_bodies_that_have_no_place_are_not_waited_for(door: Door) -> None:
+    patient = LIMITS.model_copy(update={"body_s": 8.0})
+    async with uvicorn_of(limited(door.app, patient), patient) as port:
+        # Of the router's 200 places a key has three quarters.
+        answers = await crowd(port, door.head(Content_Length="1000") + b"{", 200)
+
+    refused = [seconds for answer, seconds in answers if status_of(answer) == 429]
+    assert len(refused) >= 20
+    assert sorted(refused)[len(refused) // 2] < patient.body_s
+
+
 async def test_a_large_body_at_a_steady_pace_is_taken(door: Door) -> None:
     body = json.dumps({"content": "slow but steady", "metadata": {}}).encode().ljust(150_000)
     async with opened(door.port, ATTACKERS[2]) as (reader, writer):
