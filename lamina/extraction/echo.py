@@ -13,6 +13,9 @@ from itertools import pairwise
 from lamina.policies.ranking.block_layout import END, HEADER, MESSAGES, PROFILE, SUFFIX
 
 _INLINE = re.compile(r"\[Memory: [^\]\n|]{1,200}\| \d{4}-\d\d-\d\d(?:\]| \|)[^\n]*")
+_MEMORY = "[Memory: "
+# Most texts have none of these, and one pattern over a million brackets takes a tenth of a second.
+_SIGNS = (("[Profile: ", PROFILE), ("[Suffix: ", SUFFIX), ('"kind"', MESSAGES))
 _PARAGRAPH_END = re.compile(r"\n[ \t>]*\n|\Z")
 
 
@@ -29,9 +32,9 @@ def without_recalled(text: str) -> str:
 
 def _spans(text: str) -> list[tuple[int, int]]:
     """Return the spans of recalled text, in order, none overlapping."""
-    headers = [match.start() for match in HEADER.finditer(text)]
+    headers = [match.start() for match in HEADER.finditer(text)] if _MEMORY in text else []
     memories = [_recalled_span(text, start, end) for start, end in pairwise((*headers, len(text)))]
-    others = [match.span() for pattern in (PROFILE, SUFFIX, MESSAGES) for match in pattern.finditer(text)]
+    others = [match.span() for sign, pattern in _SIGNS if sign in text for match in pattern.finditer(text)]
     joined: list[tuple[int, int]] = []
     for start, end in sorted([*memories, *others]):
         if joined and start <= joined[-1][1]:
