@@ -44,23 +44,21 @@ Figures = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class TimedGroup:
-    """The candidates of a question that names a time.
+    """A question that names a time.
 
     Args:
         kind: What the time has to do with the evidence.
         is_fitted: Whether weights may be fitted on it.
-        scores: Of the second stage.
-        then: How much each belongs to the time, shape (candidates, signals).
-        evidence: 1 for a message that answers, else 0.
-        wanted: How many messages answer, found or not.
+        asked: The question's messages, and which of them are candidates.
+        own: Each message's own score of the second stage, whatever those around it score.
+        then: How much each belongs to the time, shape (messages, signals).
     """
 
     kind: str
     is_fitted: bool
-    scores: Figures
+    asked: Group
+    own: Figures
     then: Figures
-    evidence: Figures
-    wanted: int
 
 
 def fit(
@@ -106,17 +104,10 @@ def fit(
 
 def timed_groups(conversation: Conversation, asked: Group, number: int) -> Iterator[TimedGroup]:
     """Yield a question as it would be asked about several times."""
-    scores = asked.stage.scores(shipped_weights())
-    for kind, signals in _signals(conversation, asked, scores, number):
-        then = np.stack([signals.said, signals.named, signals.beside], axis=1)[asked.is_candidate]
-        yield TimedGroup(
-            kind,
-            conversation.is_fitted,
-            scores[asked.is_candidate],
-            then,
-            asked.evidence,
-            asked.wanted,
-        )
+    own = asked.stage.own_scores(shipped_weights())
+    for kind, signals in _signals(conversation, asked, own, number):
+        then = np.stack([signals.said, signals.named, signals.beside], axis=1)
+        yield TimedGroup(kind, conversation.is_fitted, asked, own, then)
 
 
 def _signals(
@@ -160,10 +151,13 @@ def _around(moment: datetime, number: int) -> Interval:
 
 def fit_weights(groups: Sequence[TimedGroup]) -> dict[str, float]:
     """Return the weights that the groups ask for, none below 0, held back for times that are named in passing."""
-    answerable = [group for group in groups if group.evidence.any()]
+    answerable = [group for group in groups if group.asked.evidence.any()]
     # The score of the stage is a column of its own, whose weight is then made 1.
     columns = [
-        (np.column_stack([group.scores - group.scores.max(), group.then]), group.evidence / group.evidence.sum())
+        (
+            np.column_stack([group.own - group.own.max(), group.then])[group.asked.is_candidate],
+            group.asked.evidence / group.asked.evidence.sum(),
+        )
         for group in answerable
     ]
     fitted = newton(columns, l2=L2, is_rising=np.ones(1 + len(SIGNALS), bool))
@@ -179,9 +173,10 @@ def recalls(groups: Sequence[TimedGroup], weights: dict[str, float]) -> dict[str
     vector = np.array([weights[name] for name in SIGNALS])
     found = dict.fromkeys(DEPTHS, 0.0)
     for group in groups:
-        order = np.argsort(-(group.scores + group.then @ vector), kind="stable")
+        scores = group.asked.stage.scores(shipped_weights(), group.then @ vector)[group.asked.is_candidate]
+        order = np.argsort(-scores, kind="stable")
         for depth in DEPTHS:
-            found[depth] += float(group.evidence[order[:depth]].sum()) / group.wanted / len(groups)
+            found[depth] += float(group.asked.evidence[order[:depth]].sum()) / group.asked.wanted / len(groups)
     return {f"recall_at_{depth}": value for depth, value in found.items()} | {"questions": len(groups)}
 
 

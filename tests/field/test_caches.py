@@ -158,13 +158,12 @@ async def test_a_lagging_projection_is_never_cached(replicas: Replicas) -> None:
     one, _ = replicas.clients()
     await added(one, "the key hangs behind the barometer")
 
-    lagging, full = [], []
+    lagging = []
     for _ in range(2):
         lagging.append(await searched(one, "where is the key?"))
         await replicas.one.services.caches.flush()
     await replicas.settled()
-    for _ in range(2):
-        full.append(await searched(one, "where is the key?"))
+    full = [await searched(one, "where is the key?") for _ in range(2)]
 
     assert [answer["cache"] for answer in lagging] == [[], ["embeddings"]]
     assert "notes_hybrid" not in {source for source, count in lagging[1]["sources"].items() if count}

@@ -116,9 +116,16 @@ class Design:
         """Return one signal of each message."""
         return self.values[:, self.names.index(name)]
 
-    def scores(self, weights: StageWeights) -> Figures:
-        """Return each message's score; only differences between scores of one question mean something."""
+    def scores(self, weights: StageWeights, gain: Figures | None = None) -> Figures:
+        """Return each message's score; only differences between scores of one question mean something.
+
+        Args:
+            weights: Of the signals.
+            gain: What else each message's own score rises by, before those around it count.
+        """
         own = self.own_scores(weights)
+        if gain is not None:
+            own = own + gain
         around = signals_around(self.flow, own)
         fitted = own + sum(weight * around[name] for name, weight in weights.around.items())
         return np.asarray(fitted + IDENTICAL_GAIN * np.clip((self.of("cos") - ALIKE) / (1 - ALIKE), 0, 1))
