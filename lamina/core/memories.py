@@ -101,7 +101,7 @@ class MetadataLimit:
             InvalidInput: Naming the field and the limit.
         """
         if has_more_values(metadata, MAX_METADATA_VALUES):
-            raise InvalidInput(field_path, f"has more than {MAX_METADATA_VALUES} values and keys; send fewer")
+            raise InvalidInput(field_path, f"has too many values and keys; at most {MAX_METADATA_VALUES} are accepted")
 
     def check(self, metadata: Metadata, field_path: str) -> None:
         """Return if the metadata, which are clean, are small enough.

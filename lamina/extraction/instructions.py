@@ -55,7 +55,7 @@ _SPEAKING = (
 )
 _POINTS = regex.compile(r"\b(?:that|this|it|those|these|so|him|her|them)(?: again| any ?more)?\W*$", regex.IGNORECASE)
 _STANDING = tuple(
-    regex.compile(rf"{_LEAD}{pattern}", regex.IGNORECASE)
+    regex.compile(rf"\A{_LEAD}(?:{pattern})", regex.IGNORECASE)
     for pattern in (
         (
             rf"{_LASTING}\b,? (?:please )?(?:i want you to |you (?:should|must) )?(?:{_LASTING} )?(?:please "
@@ -76,7 +76,7 @@ _STANDING = tuple(
         r"stop (?:apologi[sz]ing|calling me)\b",
     )
 ) + tuple(
-    regex.compile(pattern, regex.IGNORECASE)
+    regex.compile(rf"\A(?:{pattern})", regex.IGNORECASE)
     for pattern in (
         (
             rf"(?=.*\b(?:immer|stets|ab (?:jetzt|sofort|heute)|von (?:nun|jetzt) an|künftig|in zukunft|nur "
@@ -99,7 +99,7 @@ _STANDING = tuple(
 )
 _AGAIN = "(?:again|any ?more|any longer|now)"
 _REVOKED = tuple(
-    regex.compile(pattern, regex.IGNORECASE)
+    regex.compile(rf"\A(?:{pattern})", regex.IGNORECASE)
     for pattern in (
         (
             rf"{_LEAD}(?:you (?:can|may|could|might)|feel free to|it's (?:ok|okay|fine) to)(?: (?:now|just|also))? "

@@ -238,7 +238,7 @@ EVENT = regex.compile(
     r"|(?:(?P<before>antes|avant|prima)|(?P<after>después|depois|après|dopo|tras|após)) "
     rf"(?:d[aeio]l?l?['’]?|que|il|la|le|les|l['’])? ?(?P<event>{_REST})"
     rf"|(?:(?P<before>до|перед)|(?P<after>после)) (?P<event>{_REST}))"
-    r"|(?P<event>[^\s,.;?!、。？！]{2,20}?)(?: ?の)? ?"  # noqa: RUF001 - marks of Chinese
+    r"|(?=[\u2e80-\u9fff\uac00-\ud7af])(?P<event>[^\s,.;?!、。？！]{2,20}?)(?: ?の)? ?"  # noqa: RUF001 - marks of Chinese
     r"(?:(?P<before>之前|以前|前に|より前|전에)|(?P<after>之后|之後|以后|以後|後に|以降|이후|후에))",
     regex.IGNORECASE,
 )

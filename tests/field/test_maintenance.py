@@ -301,7 +301,9 @@ def test_ten_times_the_tenants_cost_a_run_on_one_of_them_no_other_plan_and_no_mo
 ) -> None:
     few, many = costs
 
-    assert {name: one.read for name, one in many.items()} == {name: one.read for name, one in few.items()}
+    # By which of two indexes on their ids rows are found, the planner decides by their sizes.
+    tables = [{name: {table for table, _ in one.read} for name, one in costs.items()} for costs in (few, many)]
+    assert tables[0] == tables[1]
     assert {name: one.rows for name, one in many.items()} == {name: one.rows for name, one in few.items()}
     unindexed = {(name, table) for name, one in many.items() for table, index in one.read if not index}
     assert unindexed == set()

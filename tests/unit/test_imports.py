@@ -31,7 +31,7 @@ CLIENT = {"annotated_types", "click", "httpx", "idna", "pydantic", "pydantic_cor
 SETTINGS = {"dotenv", "numpy", "pydantic_settings", "regex", "uuid_utils", "yaml"}
 POSTGRES = {"pgvector", "psycopg", "psycopg_binary", "psycopg_pool", "tenacity"}
 CRON = {"apscheduler", "tzlocal"}
-COMMANDS = CLIENT | SETTINGS | POSTGRES | CRON | {"annotated_doc", "shellingham", "typer"}
+COMMANDS = CLIENT | SETTINGS | POSTGRES | CRON | {"annotated_doc", "cachetools", "shellingham", "typer"}
 RAY = {"attr", "attrs", "certifi", "charset_normalizer", "colorama", "filelock", "google", "jsonschema"} | {
     "jsonschema_specifications",
     "msgpack",
@@ -60,7 +60,9 @@ MAY_BE_IMPORTED = {
     "# lamina --help\nsys.argv = ['lamina', '--help']\ntry:\n    import lamina.cli\n    lamina.cli.main()\n"
     "except SystemExit:\n    pass": COMMANDS | {"attr", "markdown_it", "mdurl"},
     "import lamina.cli, deployments.up": COMMANDS | {"starlette"},
-    "import lamina.cli, deployments.up, deployments.local_ray, deployments.starter": COMMANDS | RAY | {"starlette"},
+    "import lamina.cli, deployments.up, deployments.local_ray, deployments.starter": COMMANDS
+    | RAY
+    | {"cachetools", "starlette"},
     "import deployments.fork_worker": set(),
     "import deployments.embedder": REPLICA | {"cachetools"},
     "import deployments.searcher": REPLICA | SEARCH,

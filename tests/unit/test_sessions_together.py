@@ -5,10 +5,11 @@ from uuid import UUID
 
 import pytest
 
-from lamina.core.queries import Candidate, Place, Query, Ranking
+from lamina.core.conversations import NOWHERE
+from lamina.core.queries import Candidate, Place, Query
 from lamina.core.scope import Scope
 from lamina.core.tiers import Source, Tier
-from lamina.stores.index.ports import ChunkHit, Visible
+from lamina.stores.index.ports import ChunkHit, FoundMessages, Visible
 from lamina.stores.index.searchers import SessionsTogether
 
 QUERY = Query("boats", ("boats",), Scope("acme"), limit=2, embedding=b"some")
@@ -35,12 +36,14 @@ class Rows:
         self.gone = {id_of(number) for number in gone}
         self.reads: list[list[Place]] = []
 
-    async def find(self, query: Query, places: Sequence[Place]) -> tuple[Visible, Ranking]:
+    async def find(self, query: Query, places: Sequence[Place]) -> FoundMessages:
         self.reads.append(list(places))
         there = [place for place in places if place[0] not in self.gone]
         said_at = datetime(2026, 1, 1, tzinfo=UTC)
         text = f"{there[0][0].int} boats" if there else ""
-        return Visible({place: Candidate(place[0], Tier.SESSIONS, said_at) for place in there}, text), ()
+        return FoundMessages(
+            Visible({place: Candidate(place[0], Tier.SESSIONS, said_at) for place in there}, text), (), NOWHERE
+        )
 
 
 def chunk(memory: int, bm25: float, number: int = 0) -> ChunkHit:
@@ -48,8 +51,8 @@ def chunk(memory: int, bm25: float, number: int = 0) -> ChunkHit:
 
 
 async def ranked(rows: Rows, found: Sequence[ChunkHit], query: Query = QUERY) -> list[int]:
-    outcomes = await SessionsTogether(Words(found), rows, index_deadline_s=5).search(query)
-    ranking = outcomes[Source.SESSION_WORDS]
+    answer = await SessionsTogether(Words(found), rows, index_deadline_s=5).search(query)
+    ranking = answer.outcomes[Source.SESSION_WORDS]
     assert isinstance(ranking, tuple)
     return [hit.memory.id.int for hit in ranking]
 
@@ -87,6 +90,6 @@ async def test_the_scale_of_words_is_that_of_the_best_message_that_is_there() ->
     found = [chunk(1, 9), chunk(2, 8), chunk(3, 4)]
     asked = replace(QUERY, words=("boats", "3"))
     together = SessionsTogether(Words(found), Rows({1, 2}), index_deadline_s=5)
-    (hit,) = (await together.search(asked))[Source.SESSION_WORDS]  # type: ignore[misc]
+    (hit,) = (await together.search(asked)).outcomes[Source.SESSION_WORDS]  # type: ignore[misc]
 
     assert (hit.memory.id.int, hit.score) == (3, 1.0)

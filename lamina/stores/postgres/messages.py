@@ -336,11 +336,11 @@ def find_statement(filters: Filters, *, is_large: bool) -> tuple[bytes, dict[str
         is_large: Whether the nearest are found by the vector index: then it is planned for the scope each time.
     """
     nearest, sized = (
-        ("nearest_by_index", b"SELECT 0::bigint AS chunks")
+        (QUERIES["nearest_by_index"], b"SELECT 0::bigint AS chunks")
         if is_large
-        else ("nearest_compared", QUERIES["count_chunks"])
+        else (QUERIES["nearest_compared"], QUERIES["count_chunks"])
     )
-    text = QUERIES["search_messages"].replace(b"/*nearest*/", QUERIES[nearest]).replace(b"/*sized*/", sized)
+    text = QUERIES["search_messages"].replace(b"/*nearest*/", nearest).replace(b"/*sized*/", sized)
     text, _ = apply_filters(text, filters, CHUNK_COLUMNS, CHUNK_MARKER)
     return apply_filters(text, filters, COLUMNS)
 

@@ -360,7 +360,7 @@ def match_statement(query: Query, key: str, *, is_large: bool) -> tuple[bytes, d
         key: Of its text.
         is_large: Whether candidates are found by indexes: then it is planned for the scope each time.
     """
-    candidates = QUERIES["procedures_by_stage" if is_large else "procedures_of_scope"]
+    candidates = QUERIES["procedures_by_stage"] if is_large else QUERIES["procedures_of_scope"]
     sized = b"SELECT NULL::bigint AS procedures" if is_large else QUERIES["count_procedures"]
     whole = QUERIES["search_procedures"].replace(b"/*candidates*/", candidates).replace(b"/*sized*/", sized)
     text, values = apply_filters(whole, query.filters, COLUMNS)
