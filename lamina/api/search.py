@@ -5,7 +5,8 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
 from lamina.api.fields import ABSENT, MAX_TIERS, AtMost, Count, Flag, Fraction, Moment, Output, Question, Tags, Weight
 from lamina.api.scope import ScopeIn
@@ -23,10 +24,25 @@ from lamina.core.queries import (
     TimeUse,
     WeightName,
 )
-from lamina.core.tiers import TIERS, TierName
+from lamina.core.tiers import TIERS, Modality, Source, TierName
 from lamina.core.time_zones import MAX_ZONE_CHARS, zone_named
 from lamina.policies.ranking.context_block import BlockFormat, ContextBlock
 from lamina.text.times import AskedTime, TimeKind, asked_time
+
+WEIGHT_NAMES = tuple(dict.fromkeys([*(modality.value for modality in Modality), *(source.value for source in Source)]))
+
+
+def _refuse_unknown_names(weights: Any) -> Any:
+    """Return the weights, if their names are known: of two kinds of names, the error is to list both."""
+    for name in weights if isinstance(weights, dict) else ():
+        if name not in WEIGHT_NAMES:
+            raise PydanticCustomError(
+                "unknown_weight",
+                "has {name}; expected {names}",
+                {"name": repr(name)[:100], "names": ", ".join(WEIGHT_NAMES)},
+            )
+    return weights
+
 
 RelevanceName = Literal["similarity", "importance", "recency", "decay_per_day"]
 
@@ -69,7 +85,7 @@ class SearchIn(ScopeIn):
         Normalisation.MIN_MAX,
         description="How weighted scales: min_max between the worst and the best found, absolute not at all.",
     )
-    weights: dict[WeightName, Weight] = Field(
+    weights: Annotated[dict[WeightName, Weight], BeforeValidator(_refuse_unknown_names)] = Field(
         default_factory=dict,
         description=(
             "Weights of keyword, vector, graph or single sources, in place of the configured ones; 0 leaves one out. "

@@ -53,7 +53,7 @@ async def test_a_lighter_source_comes_after_the_others(client: httpx.AsyncClient
 @pytest.mark.parametrize(
     ("body", "named"),
     [
-        ({"weights": {"words": 1}}, "weights.words"),
+        ({"weights": {"words": 1}}, "weights: has 'words'; expected keyword, vector, graph, session_vectors"),
         ({"weights": {"keyword": -1}}, "weights.keyword"),
         ({"weights": {"keyword": "1"}}, "weights.keyword"),
         ({"weights": {"keyword": 0, "vector": 0, "graph": 0}}, "weights"),
