@@ -245,7 +245,7 @@ async def run(
     results: ResultFile,
     options: AnswerOptions,
 ) -> Json:
-    """Answer and judge what the file lacks, and return the figures of all."""
+    """Answer and judge the questions that the file lacks, and return the figures of all."""
     answering, judging = models
     names = (answering.name, judging.name)
     pending = [
@@ -349,12 +349,12 @@ async def _judged(
 
 
 def prompt(name: str, **fields: str) -> str:
-    """Return the text of a prompt with its fields; what stands in a field is never read as one."""
+    """Return the text of a prompt with its fields; text within a field is never read as one."""
     return Template((PROMPTS / f"{name}.txt").read_text(encoding="utf-8")).substitute(fields)
 
 
 def figures(answers: Iterable[Json], failed: Mapping[str, int], errors: Mapping[str, int]) -> Json:
-    """Return the share of right answers and the tokens a question, by what the model was shown."""
+    """Return the share of right answers and the tokens a question, by the material that the model was shown."""
     of_modes: defaultdict[str, list[Json]] = defaultdict(list)
     for item in answers:
         of_modes[item["mode"]].append(item)

@@ -257,7 +257,7 @@ def _fit_signals(groups: Sequence[Group]) -> StageWeights:
 
 
 def _fit_around(groups: Sequence[Group]) -> dict[str, float]:
-    """Return the weights of what messages around score, by weights that were fitted without their conversation."""
+    """Return the weights of the scores around, by weights that were fitted without their conversation."""
     names = sorted({group.conversation.name for group in groups})
     part_of = {name: at % PARTS for at, name in enumerate(names)}
     others = [

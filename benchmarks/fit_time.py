@@ -65,7 +65,7 @@ def fit(
     data: Annotated[Path, typer.Option("--data", help="Folder of the chats.")],
     output: Annotated[Path, typer.Option(help="Where to write the weights.")] = WEIGHTS_FILE,
 ) -> None:
-    """Fit the boost of what happened at the time a question is about; the same data give the same file."""
+    """Fit the boost of events at the time a question is about; the same data give the same file."""
     files = [data / FILE, data / LONG_FILE]
     conversations = load_chats(files)
     with tempfile.TemporaryDirectory(prefix="lamina-benchmark-") as folder:

@@ -86,7 +86,7 @@ class Coalescer(Generic[Item, Result]):
             task.add_done_callback(self._landed)
 
     def _waits_for_company(self) -> bool:
-        """Report whether what waits is better sent when the last call has ended; look again when patience ends."""
+        """Report whether calls are better sent when the last one has ended; look again when patience ends."""
         loop = asyncio.get_running_loop()
         left_s = self._began_at + self._patience_s - loop.time()
         if not self._in_flight or len(self._queue) >= self._enough or left_s <= 0:

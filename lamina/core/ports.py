@@ -194,7 +194,7 @@ class Neighbourhood(Protocol):
 
 
 class ConversationReader(Protocol):
-    """Read what was said."""
+    """Read the messages."""
 
     async def utterances(self, query: Query, ids: Sequence[UUID]) -> Mapping[UUID, Utterance]:
         """Return the messages by id, with the vectors of the query's generation; of those that are gone, none."""

@@ -127,7 +127,7 @@ class Filters:
         return AllOf(parts if self.where is None else (*parts, self.where))
 
     def within(self, intervals: Sequence[Interval]) -> "Filters":
-        """Return the filters for what happened in one of the intervals; unchanged where there is none."""
+        """Return the filters for events in one of the intervals; unchanged where there is none."""
         if not intervals:
             return self
         happened = AnyOf(tuple(_happened_in(interval) for interval in intervals))
@@ -153,7 +153,7 @@ WeightName = Modality | Source
 
 
 class TimeUse(StrEnum):
-    """What a search does with the time that its question names."""
+    """Use that a search makes of the time that its question names."""
 
     BOOST = "boost"
     FILTER = "filter"

@@ -18,7 +18,7 @@ class SharedEpoch:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What is kept of a question: nothing, or its embedding.
+    """The remembered part of a question: nothing, or its embedding.
 
     Args:
         embedding: Float32 bytes.

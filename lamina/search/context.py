@@ -132,7 +132,7 @@ class ContextSearch:
 
 
 def _with_later(hits: Sequence[FusedHit], facts: Mapping[UUID, Sequence[str]]) -> Mapping[UUID, Sequence[str]]:
-    """Return the facts next to memories, behind those that took the place of what a memory states."""
+    """Return the facts next to memories, behind those that took the place of a fact that a memory states."""
     later = {hit.memory.id: [f"later: {fact}" for fact in hit.memory.later] for hit in hits if hit.memory.later}
     return {**facts, **{id_: (*told, *facts.get(id_, ())) for id_, told in later.items()}}
 

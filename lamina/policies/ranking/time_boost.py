@@ -1,4 +1,4 @@
-"""Raise what happened at the time that a question is about.
+"""Raise memories of the time that a question is about.
 
 A message counts for the day on which it was said, and for the times that it names, seen from that day. The boost adds
 to the score of the second stage, and never decides alone: many questions name a time only in passing.
