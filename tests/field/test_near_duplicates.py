@@ -79,6 +79,7 @@ async def test_notes_that_differ_in_what_matters_are_all_kept(
 async def test_a_later_fact_survives_the_earlier_one_and_is_found(semantic: Application) -> None:
     await put(semantic, "works at Initech")
     await put(semantic, "left Initech, joined Hooli")
+    await semantic.indexed()
 
     body = {"query": "which company did they join after Initech", "user": "ann"}
     answer = (await semantic.client().post("/v1/search", json=body)).json()
