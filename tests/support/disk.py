@@ -4,6 +4,7 @@ import gzip
 import os
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 
@@ -57,7 +58,8 @@ def _unpacked(data: bytes) -> Iterator[bytes]:
     if data.startswith(b"REDIS"):
         yield from _texts_of_dump(data)
     if data.startswith(b"\x78"):
-        yield zlib.decompress(data)
+        with suppress(zlib.error):  # One of 256 files begins with this byte and is not packed.
+            yield zlib.decompress(data)
 
 
 def _texts_of_dump(data: bytes) -> Iterator[bytes]:
