@@ -13,6 +13,7 @@ import math
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -84,6 +85,14 @@ class Group:
     wanted: int
 
 
+@contextmanager
+def packaged_model() -> Iterator[tuple[Model, Settings]]:
+    """Load the packaged model on the processor, with a folder of its own for what it makes."""
+    with tempfile.TemporaryDirectory(prefix="lamina-benchmark-") as folder:
+        settings = Settings(embedding=SentenceTransformersSettings(), data_dir=Path(folder))
+        yield build_model(settings, "cpu"), settings
+
+
 def measure(
     data: Annotated[Path, typer.Option("--data", help="Folder of the chats.")],
     output: Annotated[Path, typer.Option(help="Where to write the weights.")] = WEIGHTS_FILE,
@@ -91,9 +100,7 @@ def measure(
     """Fit the second stage of the search of conversations, and write its weights; the same data give the same file."""
     files = [data / FILE, data / LONG_FILE]
     conversations = load_chats(files)
-    with tempfile.TemporaryDirectory(prefix="lamina-benchmark-") as folder:
-        settings = Settings(embedding=SentenceTransformersSettings(), data_dir=Path(folder))
-        model = build_model(settings, "cpu")
+    with packaged_model() as (model, settings):
         groups = [group for item in conversations for group in groups_of(item, model, settings)]
         swapped = [
             group

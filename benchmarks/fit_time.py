@@ -7,7 +7,6 @@ what is added to them is fitted, and then made smaller until times named in pass
 """
 
 import json
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
@@ -21,13 +20,11 @@ from rich.table import Table
 
 from benchmarks.chat_data import Conversation, load_chats
 from benchmarks.chats import FILE, LONG_FILE
-from benchmarks.fit import Group, data_hash, groups_of, newton
+from benchmarks.fit import Group, data_hash, groups_of, newton, packaged_model
 from benchmarks.report import publish, stage, table
 from lamina.policies.ranking.second_stage import shipped_weights
 from lamina.policies.ranking.time_boost import WEIGHTS_FILE, ThenSignals, beside, then_signals
-from lamina.settings import SentenceTransformersSettings, Settings
 from lamina.text.times import AskedTime, Interval, TimeKind
-from lamina.wiring.stores import build_model
 
 COMMAND = "python -m benchmarks fit-time --data DIR"
 SIGNALS = ("said", "named", "beside")
@@ -68,9 +65,7 @@ def fit(
     """Fit the boost of events at the time a question is about; the same data give the same file."""
     files = [data / FILE, data / LONG_FILE]
     conversations = load_chats(files)
-    with tempfile.TemporaryDirectory(prefix="lamina-benchmark-") as folder:
-        settings = Settings(embedding=SentenceTransformersSettings(), data_dir=Path(folder))
-        model = build_model(settings, "cpu")
+    with packaged_model() as (model, settings):
         groups = [
             group
             for item in conversations
@@ -113,7 +108,7 @@ def timed_groups(conversation: Conversation, asked: Group, number: int) -> Itera
 def _signals(
     conversation: Conversation, asked: Group, scores: Figures, number: int
 ) -> Iterator[tuple[str, ThenSignals]]:
-    """Yield the signals by each time, and what it has to do with the evidence; always the same for the same number."""
+    """Yield each kind of time and its signals; the same number gives the same times."""
     places = np.flatnonzero(asked.is_candidate)[asked.evidence > 0].tolist()
     said = [asked.traits[place].said_at for place in places]
     if not said:

@@ -81,7 +81,7 @@ class StampReader(Protocol):
     """Reads the stamps that prove cached answers fresh."""
 
     async def read(self, scope: Scope, question: str | None = None) -> Stamp:
-        """Return the scope's stamp as of a moment after this call began, with what is remembered of the question.
+        """Return the scope's stamp as of a moment after this call began, with the question's remembered embedding.
 
         Raises:
             Unavailable: If it cannot be read.

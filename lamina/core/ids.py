@@ -1,4 +1,4 @@
-"""Ids of what is known to be one."""
+"""Ids that are read without the checks of the constructor."""
 
 from uuid import UUID, SafeUUID
 

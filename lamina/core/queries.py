@@ -203,7 +203,7 @@ class Query:
     time: AskedTime | None = None
 
     def __getstate__(self) -> list[object]:
-        """Return the fields; a process of an earlier release knows no class for the time, and takes what is before."""
+        """Return the fields as plain values: a process of an earlier release has no class for the time."""
         *state, asked = (getattr(self, field.name) for field in fields(self))
         return [*state, None if asked is None else asked.parts()]
 

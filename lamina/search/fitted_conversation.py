@@ -91,8 +91,7 @@ class FittedConversation:
         signals = design(question, Flow(traits, placed.session, placed.position, words_rank))
         ids = placed.ids
         is_found = np.array([id_ in found for id_ in ids])
-        own = None if query.time is None else signals.own_scores(self._weights)
-        then = None if query.time is None or own is None else then_signals(query.time, traits, own)
+        then = None if query.time is None else then_signals(query.time, traits, signals.own_scores(self._weights))
         scores, cosines = signals.scores(self._weights, None if then is None else weigh_then(then)), signals.of("cos")
         relevance = signals.relevance(scores)
         near = is_found if question.is_lookup else near_found(placed.session, placed.position, is_found)

@@ -23,7 +23,7 @@ SIMILAR = 0.5
 ENDED = 0.5
 NEAREST_NAMES = 5
 NEAREST_PASSAGES = 3
-"""Passages that may describe what a question does not name."""
+"""Passages near a question whose titles a walk starts from."""
 QUESTION_WORDS = 512
 LONG_QUESTION_CHARS = 5_000
 

@@ -8,7 +8,7 @@ Item = TypeVar("Item")
 
 
 class FairTurns(Generic[Item]):
-    """Items that wait, in turns of their tenants and in order within each; plain, and bounded by what waits.
+    """A queue that serves its tenants in turns, and the items of each in order.
 
     A tenant alone has every turn. One that comes anew waits for one turn of each other.
     """

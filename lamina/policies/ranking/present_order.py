@@ -51,7 +51,7 @@ FARTHEST = -8.0
 """Statements that are less relevant than this are all alike."""
 WEIGHTS_FILE = "present_weights.json"
 LONG_BEFORE = timedelta(days=10)
-"""What is dated so long before it was said is told of the past."""
+"""A message that names a date so long before its own tells of the past."""
 _OF_NOW = (
     "late", "rank", "nearness", "similar later", "similar earlier, ranked high", "covered x late", "rank x late",
     "nearness x late", "change x late", "past x late", "tense x late", "length x late",

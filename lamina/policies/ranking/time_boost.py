@@ -24,7 +24,7 @@ SAME_OCCASION = timedelta(hours=1)
 LEAST_COVERED = 0.6
 """Share of an event's words that the message which tells of it has at least."""
 GAIN = 1.15
-"""By what the score of a note or a fact of that time is multiplied: by some ten ranks of the default fusion."""
+"""Factor of the score of a note or fact of that time: some ten ranks of the default fusion."""
 _DATED_TIERS = (Tier.NOTES, Tier.GRAPH)
 
 

@@ -227,7 +227,7 @@ _VECTOR_HEAD_BYTES = 4
 
 
 class Conversations:
-    """Reads what was said, for the second stage."""
+    """Reads messages for the second stage."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -346,7 +346,7 @@ def find_statement(filters: Filters, *, is_large: bool) -> tuple[bytes, dict[str
 
 
 def _summary(rows: Sequence[TupleRow]) -> TupleRow:
-    """Return the row that is no message: with what was placed, and the size of the scope."""
+    """Return the row without an id, which holds the placed messages and the size of the scope."""
     return next(row for row in rows if row[0] is None)
 
 

@@ -47,7 +47,7 @@ class Stamps:
         )
 
     async def read(self, scope: Scope, question: str | None = None) -> Stamp:
-        """Return the scope's stamp as of a moment after this call began, with what is remembered of the question.
+        """Return the scope's stamp as of a moment after this call began, with the question's remembered embedding.
 
         Raises:
             Unavailable: If Postgres does not answer.
