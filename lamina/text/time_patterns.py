@@ -237,11 +237,14 @@ EVENT = regex.compile(
     rf"|(?:(?P<before>vor|bevor)|(?P<after>nach|nachdem|seit)) (?P<event>{_GERMAN_SUBJECT})"
     r"|(?:(?P<before>antes|avant|prima)|(?P<after>después|depois|après|dopo|tras|após)) "
     rf"(?:d[aeio]l?l?['’]?|que|il|la|le|les|l['’])? ?(?P<event>{_REST})"
-    rf"|(?:(?P<before>до|перед)|(?P<after>после)) (?P<event>{_REST}))"
-    r"|(?=[\u2e80-\u9fff\uac00-\ud7af])(?P<event>[^\s,.;?!、。？！]{2,20}?)(?: ?の)? ?"  # noqa: RUF001 - marks of Chinese
-    r"(?:(?P<before>之前|以前|前に|より前|전에)|(?P<after>之后|之後|以后|以後|後に|以降|이후|후에))",
+    rf"|(?:(?P<before>до|перед)|(?P<after>после)) (?P<event>{_REST}))",
     regex.IGNORECASE,
 )
+# What stands before one of these is looked for behind the match: tried at each character, it took twenty steps.
+EVENT_ENDS = regex.compile(
+    r"(?: ?の)? ?(?:(?P<before>之前|以前|前に|より前|전에)|(?P<after>之后|之後|以后|以後|後に|以降|이후|후에))"
+)
+EVENT_BEHIND = regex.compile(r"[^\s,.;?!、。？！]{2,20}$")  # noqa: RUF001 - marks of Chinese
 LATEST = regex.compile(
     r"(?<![\w-])(?:most recent(?:ly)?|latest|last time|zuletzt|neuesten?|jüngsten?|letzte[sn]? mal|"
     r"más recientes?|última vez|dernière fois|(?:le |la )plus récente?|più recente|ultima volta|mais recentes?|"

@@ -26,6 +26,8 @@ from lamina.text.time_patterns import (
     DAY_ALONE,
     EARLIEST,
     EVENT,
+    EVENT_BEHIND,
+    EVENT_ENDS,
     FRENCH_HIER,
     FUTURE,
     GERMAN,
@@ -48,6 +50,7 @@ from lamina.text.time_words import plain
 MOST_CHARS = 2_000
 """Of a longer text both ends are read."""
 MOST_TIMES = 8
+MOST_EVENT_CHARS = 20
 MOST_EVENT_WORDS = 6
 _ORDINAL = regex.compile(r"\d(?:st|nd|rd|th|\.)|\b(?:of|de|di)\b", regex.IGNORECASE)
 _WORD_NEXT = regex.compile(" [a-z]")
@@ -138,13 +141,19 @@ def asked_time(question: str, now: datetime, zone: tzinfo) -> AskedTime | None:
 def _without_interval(text: str) -> AskedTime | None:
     """Return the event, or the first or last thing, that a question asks for."""
     if match := EVENT.search(text):
-        kind = TimeKind.BEFORE_EVENT if match["before"] else TimeKind.AFTER_EVENT
-        event = " ".join(match["event"].split()[:MOST_EVENT_WORDS])
-        return AskedTime(kind, match.group().strip(), event=event)
+        return _beside(match, match["event"], match.group())
+    for match in EVENT_ENDS.finditer(text):
+        if event := EVENT_BEHIND.search(text[max(0, match.start() - MOST_EVENT_CHARS) : match.start()]):
+            return _beside(match, event.group(), event.group() + match.group())
     if match := LATEST.search(text):
         return AskedTime(TimeKind.LATEST, match.group())
     match = EARLIEST.search(text)
     return AskedTime(TimeKind.EARLIEST, match.group()) if match else None
+
+
+def _beside(match: "regex.Match[str]", event: str, phrase: str) -> AskedTime:
+    kind = TimeKind.BEFORE_EVENT if match["before"] else TimeKind.AFTER_EVENT
+    return AskedTime(kind, phrase.strip(), event=" ".join(event.split()[:MOST_EVENT_WORDS]))
 
 
 def named_times(text: str, said_at: datetime, zone: tzinfo) -> tuple[Interval, ...]:

@@ -34,7 +34,7 @@ FIRST, SHORT, LONG = 1_500, 6_000, 300_000
 quadratic work takes minutes."""
 WORST = 1_000 if IS_LONG else 20
 """Of some 120 texts, how many are tried beyond the first trial; quadratic work stands out in it."""
-SHORT_S, LONG_S = 0.08, 2.5
+SHORT_S, LONG_S = 0.08, 1.2
 TRIALS = 3
 _UNITS = (
     *" \n\t.,;:-_'\"’“”«»`()[]{}<>@#/\\*|=+&%$€?!0aAзЯ猫กé😀\u0301\u200b",
