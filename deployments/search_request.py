@@ -9,7 +9,7 @@ from lamina.api.scope import SCOPE_FIELDS, ScopeIn
 from lamina.api.search import ContextIn, SearchIn
 from lamina.caching.cached_search import CacheableRequest
 from lamina.core.memory_profiles import EffectiveSearch, MemoryProfile, Purpose, SearchDefaults, resolve_search
-from lamina.core.queries import SearchRequest, TimeUse, clean_filters
+from lamina.core.queries import FusionMethod, SearchRequest, TimeUse, clean_filters
 from lamina.core.scope import Scope
 from lamina.core.tiers import SEARCHED_TIERS, Tier
 from lamina.errors import InvalidInput
@@ -50,6 +50,12 @@ def defaults(services: Services, purpose: Purpose) -> SearchDefaults:
     return SearchDefaults(SEARCHED_TIERS, settings.search.limit, 0.0)
 
 
+def _defaults_of(body: SearchIn, services: Services, purpose: Purpose) -> SearchDefaults:
+    """Return the defaults for a request; a share of all sources says nothing beside the least relevance of a tier's."""
+    usual = defaults(services, purpose)
+    return replace(usual, min_score=0.0) if body.fusion is FusionMethod.PLAIN_RRF else usual
+
+
 async def _settled_request(
     body: SearchIn, scope: Scope, services: Services, purpose: Purpose
 ) -> tuple[CacheableRequest[SearchRequest], EffectiveSearch]:
@@ -61,7 +67,7 @@ async def _settled_request(
     profile, degraded = (stamp.profile, {}) if stamp else await _memory_profile(services, scope)
     # To the minute: a time to live counts in days, and a window that moves all the time is never asked for twice.
     now = utc_now().replace(second=0, microsecond=0)
-    settled = resolve_search(body.wishes(), profile, defaults(services, purpose), purpose, now)
+    settled = resolve_search(body.wishes(), profile, _defaults_of(body, services, purpose), purpose, now)
     search = _search_request(body, scope, settled, services, purpose)
     query = await query_of(search)
     asked = body.asked_time(query.text, now)

@@ -89,7 +89,7 @@ class SearchIn(ScopeIn):
         default_factory=dict,
         description=(
             "Weights of keyword, vector, graph or single sources, in place of the configured ones; 0 leaves one out. "
-            'In rrf a weight divides the rank: 1 / (k + rank / weight). E.g. {"keyword": 1, "vector": 0}.'
+            'In rrf and plain_rrf a weight divides the rank: 1 / (k + rank / weight). E.g. {"keyword": 1, "vector": 0}.'
         ),
     )
     relevance: dict[RelevanceName, Weight] = Field(

@@ -198,7 +198,7 @@ class Search:
             if not whole:
                 raise Unavailable("postgres", describe_error(error)) from error
             return await self._late_rows.hits(whole, query, foreign, limit=request.limit), {ROWS: describe_error(error)}
-        if request.fusion is not FusionMethod.RRF or not self._policy.present_order:
+        if request.fusion is not FusionMethod.RRF or request.weights or not self._policy.present_order:
             return hits, {}
         return order_for_present(hits, query.text, as_of=query.filters.as_of is not None), {}
 

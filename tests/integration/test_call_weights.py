@@ -83,3 +83,11 @@ async def test_two_weights_are_two_answers_of_the_cache(client: httpx.AsyncClien
 
     assert [hit["tier"] for hit in answers[0]] == [hit["tier"] for hit in answers[2]]
     assert [hit["tier"] for hit in answers[0]] != [hit["tier"] for hit in answers[1]]
+
+
+async def test_a_context_of_plain_rank_fusion_holds_what_its_search_finds(client: httpx.AsyncClient) -> None:
+    asked = {"query": "who repaired the ferry?", "fusion": "plain_rrf", "limit": 3, "cache": False}
+    block = (await client.post("/v1/context", json=asked)).json()
+
+    assert [hit["content"] for hit in block["results"]] == [hit["content"] for hit in await found(client, **asked)]
+    assert len(block["results"]) == 3
