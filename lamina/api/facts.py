@@ -43,7 +43,9 @@ class StatedFactOut(Output):
 
     id: UUID = Field(description="Its id, or that of the equal one that was there before.")
     existed: bool = Field(description="Whether it was there before.")
-    replaced: list[UUID] = Field(description="Those of the named facts that ended with it.")
+    replaced: list[UUID] = Field(
+        description="Facts named by replaces that ended with it; not those that its relation ends."
+    )
 
 
 class FactOut(Output):

@@ -242,7 +242,7 @@ class SearchOut(BaseModel):
     results: list[ResultOut] = Field(
         description="Best first; what repeats a better one in nearly the same words comes last."
     )
-    sources: dict[str, int] = Field(description="Hits of each source that answered, before fusion.")
+    sources: dict[str, int] = Field(description="Hits of each source that answered and counts, before fusion.")
     degraded: list[str] = Field(description="What did not answer: sources, tiers that are off, or embedder.")
     reasons: dict[str, str] | None = Field(None, description="Why, by source; on request with explain.")
     time: AskedTimeOut | None = Field(None, description="The time that the question names; on request with explain.")

@@ -26,6 +26,7 @@ from lamina.core.sharing import ForeignAnswers, ForeignQuery, Share, foreign_que
 from lamina.core.stamps import Remembered
 from lamina.core.tiers import TIER_OF, Source, Tier
 from lamina.errors import Unavailable, describe_error
+from lamina.policies.ranking.call_weights import source_weights
 from lamina.policies.ranking.fusion import FusionOptions, RankingPolicy, fuse
 from lamina.policies.ranking.present_order import order_for_present
 from lamina.policies.ranking.time_boost import raise_by_time
@@ -157,9 +158,10 @@ class Search:
             await self._prove_postgres(query.scope)
         hits, without_rows = await self._hits(rankings, request, query, foreign.asked)
         degraded = failures | switched_off | without_vector | without_rows
+        weights = source_weights(request.weights)
         return Answer(
             hits=hits,
-            answered={name: len(ranking) for name, ranking in rankings.items()},
+            answered={name: len(ranking) for name, ranking in rankings.items() if weights[name]},
             degraded=degraded,
             # Without a vector the graph starts from fewer names, and its rankings are not worth keeping.
             graph=None if without_vector else _graph_rankings(outcomes),

@@ -91,3 +91,35 @@ async def test_a_context_of_plain_rank_fusion_holds_what_its_search_finds(client
 
     assert [hit["content"] for hit in block["results"]] == [hit["content"] for hit in await found(client, **asked)]
     assert len(block["results"]) == 3
+
+
+@pytest.mark.parametrize(
+    "weights", [{"vector": 0}, {"keyword": 1, "vector": 0, "graph": 0}, {"vector": 0, "documents": 2}]
+)
+async def test_a_composite_without_meaning_fills_a_context(
+    client: httpx.AsyncClient, weights: dict[str, float]
+) -> None:
+    asked = {"query": "who repaired the ferry?", "fusion": "composite", "weights": weights, "cache": False}
+    block = (await client.post("/v1/context", json=asked)).json()
+
+    assert any("ferry" in hit["content"] for hit in block["results"]), block
+
+
+@pytest.mark.parametrize(
+    ("weights", "left_out"),
+    [
+        ({"graph": 0}, {"graph"}),
+        ({"vector": 0}, {"session_vectors", "session_context"}),
+        ({"keyword": 0}, {"session_keywords", "session_context"}),
+        ({"documents": 0}, {"documents"}),
+    ],
+)
+async def test_a_source_of_weight_0_is_not_counted_among_the_sources(
+    client: httpx.AsyncClient, weights: dict[str, float], left_out: set[str]
+) -> None:
+    asked = {"query": "who repaired the ferry?", "cache": False}
+    whole = (await client.post("/v1/search", json=asked)).json()["sources"].keys()
+    counted = (await client.post("/v1/search", json={**asked, "weights": weights})).json()["sources"].keys()
+
+    assert left_out & whole
+    assert not left_out & counted

@@ -26,9 +26,9 @@ def hit(
     return Hit(found, cosine or 0.0, {} if cosine is None else {"cosine": cosine})
 
 
-def composite(*hits: Hit, has_vector: bool = True) -> dict[int, float]:
+def composite(*hits: Hit, by_meaning: bool = True) -> dict[int, float]:
     rankings: dict[Source, Ranking] = {Source.NOTES_HYBRID: hits}
-    fused = fuse_by_composite(rankings, COMPOSITE, now=NOON, has_vector=has_vector)
+    fused = fuse_by_composite(rankings, COMPOSITE, now=NOON, by_meaning=by_meaning)
     return {item.memory.id.int: item.score for item in fused}
 
 
@@ -60,12 +60,18 @@ def test_only_what_is_near_is_a_candidate() -> None:
 
 
 def test_without_a_vector_importance_and_recency_rank_what_was_found() -> None:
-    assert list(composite(hit(1, None, days=90), hit(2, None, importance=0.9), has_vector=False)) == [2, 1]
+    assert list(composite(hit(1, None, days=90), hit(2, None, importance=0.9), by_meaning=False)) == [2, 1]
+
+
+def test_without_a_vector_the_best_score_of_a_source_stands_in_the_cosines_place() -> None:
+    by_words = replace(hit(1, None), score=0.8)
+
+    assert composite(by_words, by_meaning=False) == pytest.approx({1: 0.5 * 0.8 + 0.3 * 0.5 + 0.2})
 
 
 def test_the_graphs_own_entries_count_less() -> None:
     fact = replace(hit(1, 0.8), memory=replace(memory(1, tier=Tier.GRAPH), importance=0.5))
-    fused = fuse_by_composite({Source.GRAPH: (fact,)}, COMPOSITE, now=NOON, has_vector=True)
+    fused = fuse_by_composite({Source.GRAPH: (fact,)}, COMPOSITE, now=NOON, by_meaning=True)
 
     assert fused[0].score == pytest.approx(0.6 * (0.4 + 0.15 + 0.2))
 

@@ -35,24 +35,28 @@ class CompositePolicy:
 
 
 def fuse_by_composite(
-    rankings: Mapping[Source, Ranking], policy: CompositePolicy, *, now: datetime, has_vector: bool
+    rankings: Mapping[Source, Ranking], policy: CompositePolicy, *, now: datetime, by_meaning: bool
 ) -> tuple[RankedHit, ...]:
     """Fuse by 0.5 · cosine + 0.3 · importance + 0.2 · recency, divided by the sum of these weights.
 
     Candidates are the memories that sources found by nearest neighbour, not those found by words or links
-    alone. For a query without a vector every memory is a candidate with a cosine of 0.
+    alone. Where meaning does not count every memory is a candidate, and its best score in a source stands in
+    the cosine's place.
 
     Args:
         rankings: Hits per source that answered, best first.
         policy: Weights and decay.
         now: The moment from which days are counted, in UTC.
-        has_vector: Whether the query had a vector.
+        by_meaning: Whether the query had a vector, and the call gives meaning a weight.
 
     Source:
         Siestai, Composite scoring.
     """
-    found = [item for item in place_memories(rankings) if not has_vector or _cosine(item) >= policy.min_similarity]
-    return best_first(found, lambda item: _score(item, policy, now))
+    placed = place_memories(rankings)
+    if by_meaning:
+        near = [item for item in placed if _cosine(item) >= policy.min_similarity]
+        return best_first(near, lambda item: _score(item, _cosine(item), policy, now))
+    return best_first(placed, lambda item: _score(item, _best_score(item), policy, now))
 
 
 def recency(memory: Memory | Candidate, now: datetime, decay_per_day: float) -> float:
@@ -61,11 +65,11 @@ def recency(memory: Memory | Candidate, now: datetime, decay_per_day: float) -> 
     return math.exp(-decay_per_day * (idle / _DAY))
 
 
-def _score(item: PlacedMemory, policy: CompositePolicy, now: datetime) -> float:
+def _score(item: PlacedMemory, nearness: float, policy: CompositePolicy, now: datetime) -> float:
     memory = item.memory
     total = math.fsum(
         (
-            policy.similarity * similarity_score(_cosine(item)),
+            policy.similarity * similarity_score(nearness),
             policy.importance * memory.importance,
             policy.recency * recency(memory, now, policy.decay_per_day),
         )
@@ -76,3 +80,7 @@ def _score(item: PlacedMemory, policy: CompositePolicy, now: datetime) -> float:
 
 def _cosine(item: PlacedMemory) -> float:
     return max((place.raw.get("cosine", 0.0) for place in item.placements.values()), default=0.0)
+
+
+def _best_score(item: PlacedMemory) -> float:
+    return max(place.score for place in item.placements.values())

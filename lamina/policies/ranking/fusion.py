@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, assert_never
 
 from lamina.core.queries import FusionMethod, Normalisation, RankedHit, Ranking, WeightName
-from lamina.core.tiers import Source, Tier
+from lamina.core.tiers import Modality, Source, Tier
 from lamina.policies.ranking.call_weights import modality_weights, own_weights, source_weights
 from lamina.policies.ranking.composite import CompositePolicy, fuse_by_composite
 from lamina.policies.ranking.diversity import DiversityPolicy
@@ -87,6 +87,7 @@ def fuse(rankings: Mapping[Source, Ranking], options: FusionOptions, policy: Ran
         case FusionMethod.COMPOSITE:
             given: dict[str, Any] = {**options.relevance}
             composite = replace(policy.composite, **given)
-            return fuse_by_composite(rankings, composite, now=options.now, has_vector=options.has_vector)
+            by_meaning = options.has_vector and options.weights.get(Modality.VECTOR, 1.0) > 0
+            return fuse_by_composite(rankings, composite, now=options.now, by_meaning=by_meaning)
         case _ as other:
             assert_never(other)
