@@ -20,7 +20,7 @@ from lamina.core.runs import BY_SCHEDULE, JobName, Order, Run
 from lamina.errors import LaminaError
 from lamina.maintenance.schedule import schedules
 from lamina.private_files import deny_others
-from lamina.settings import Settings
+from lamina.settings.loading import Settings
 from lamina.stores.postgres.connection import Connection, listen
 from lamina.stores.postgres.generations import lacks_vectors
 from lamina.stores.postgres.job_runs import CHANNEL, JobRuns, job_lock

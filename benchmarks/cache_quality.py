@@ -24,7 +24,7 @@ from benchmarks.paraphrase_pairs import read_pairs
 from benchmarks.report import stage, table
 from lamina.errors import Misconfigured
 from lamina.models.onnx.model import OnnxModel
-from lamina.settings import SentenceTransformersSettings
+from lamina.settings.models import SentenceTransformersSettings
 from lamina.text.paraphrase import is_same_question, is_same_statement
 
 THRESHOLDS = (0.85, 0.92, 0.95, 0.97)

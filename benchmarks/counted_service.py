@@ -10,7 +10,7 @@ import psycopg
 
 from benchmarks.service import Endpoint, started
 from lamina.embedded import EmbeddedPostgres
-from lamina.settings import EmbeddedPostgresSettings
+from lamina.settings.stores import EmbeddedPostgresSettings
 
 # Schedules would work beside a measurement, or not, as the clock has it.
 VARIABLES = {"LAMINA_JOBS__IS_SCHEDULED": "false"}

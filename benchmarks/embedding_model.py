@@ -19,7 +19,8 @@ from benchmarks.timing import Latencies
 from lamina.core.ports import Model
 from lamina.models.onnx.agreement import RECORDED_FILE
 from lamina.models.passes import passes
-from lamina.settings import SentenceTransformersSettings, Settings
+from lamina.settings.loading import Settings
+from lamina.settings.models import SentenceTransformersSettings
 from lamina.wiring.stores import build_model
 
 PASSAGES, LONG_MESSAGES, QUESTIONS = 120, 32, 60

@@ -35,7 +35,8 @@ from lamina.policies.ranking.conversation_signals import REACH, Flow, signals_ar
 from lamina.policies.ranking.message_traits import MessageTraits, message_traits, question_traits
 from lamina.policies.ranking.second_stage import WEIGHTS_FILE, Design, StageWeights, design
 from lamina.search.fitted_conversation import near_found
-from lamina.settings import SentenceTransformersSettings, Settings
+from lamina.settings.loading import Settings
+from lamina.settings.models import SentenceTransformersSettings
 from lamina.text.words import index_words, question_words
 from lamina.wiring.stores import build_model
 

@@ -18,7 +18,7 @@ from lamina.core.memories import Chunk, Note
 from lamina.core.ports import Embedder
 from lamina.core.scope import Scope
 from lamina.ingest.turns import Recorder
-from lamina.settings import Settings
+from lamina.settings.loading import Settings
 from lamina.stores.postgres.generations import claim_generation
 from lamina.wiring.jobs import build_job_embedder
 from lamina.wiring.services import build_recorder

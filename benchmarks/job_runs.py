@@ -20,7 +20,9 @@ from lamina.core.areas import Area
 from lamina.core.runs import JobName, Order, Run
 from lamina.embedded import EmbeddedPostgres
 from lamina.maintenance.driver import fan_out_over
-from lamina.settings import HashingSettings, PostgresServerSettings, Settings, load_settings
+from lamina.settings.loading import Settings, load_settings
+from lamina.settings.models import HashingSettings
+from lamina.settings.stores import PostgresServerSettings
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.migrate import migrate
 from lamina.wiring.jobs import Tools, build_driver, build_job_embedder, build_worker

@@ -14,7 +14,9 @@ from lamina.core.ports import Embedder
 from lamina.core.scope import Scope
 from lamina.ingest.turns import Recorder
 from lamina.local import LOCAL_TENANT
-from lamina.settings import PostgresServerSettings, WriteSettings, load_settings
+from lamina.settings.loading import load_settings
+from lamina.settings.stores import PostgresServerSettings
+from lamina.settings.writing import WriteSettings
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.migrate import migrate
 from lamina.wiring.jobs import build_job_embedder

@@ -21,7 +21,7 @@ from benchmarks.locomo import Question
 from benchmarks.peer_measure import LIMIT, MemoryStore, Meters, Turn, fresh, measure_store
 from benchmarks.process_costs import count_statements, cpu_by_part
 from lamina.core.ports import Model
-from lamina.settings import Settings
+from lamina.settings.loading import Settings
 from lamina.wiring.stores import build_model
 
 NAMES = ("langgraph_store", "mem0")

@@ -34,7 +34,7 @@ from benchmarks.timing import until_indexed
 from lamina.client import AsyncClient
 from lamina.embedded import EmbeddedFalkorDB, EmbeddedPostgres
 from lamina.errors import Unavailable
-from lamina.settings import EmbeddedFalkorDBSettings, EmbeddedPostgresSettings
+from lamina.settings.stores import EmbeddedFalkorDBSettings, EmbeddedPostgresSettings
 
 STATEMENTS = 100
 WRITE_EVERY = 8

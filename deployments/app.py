@@ -18,13 +18,9 @@ from deployments.scaling import autoscaling
 from deployments.searcher import SearcherDeployment
 from lamina.config_check.consistency import embedded_store_of
 from lamina.core.tiers import TierName
-from lamina.settings import (
-    DeploymentSettings,
-    EmbedderDeploymentSettings,
-    PostgresServerSettings,
-    Settings,
-    served_tiers,
-)
+from lamina.settings.loading import Settings, served_tiers
+from lamina.settings.serving import DeploymentSettings, EmbedderDeploymentSettings
+from lamina.settings.stores import PostgresServerSettings
 from lamina.stores.postgres.generations import Generation, claim_generation
 from lamina.stores.postgres.migrate import migrate, wait_for_server
 from lamina.wiring.stores import model_identity, session_url, with_thresholds

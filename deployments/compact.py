@@ -9,7 +9,7 @@ from deployments.router import RouterDeployment
 from deployments.searcher import SearcherDeployment
 from lamina.core.tiers import TIERS, ProjectionName
 from lamina.projections.audit import Drift
-from lamina.settings import Settings, served_tiers
+from lamina.settings.loading import Settings, served_tiers
 from lamina.stores.postgres.generations import Generation
 from lamina.wiring.stores import build_pool
 

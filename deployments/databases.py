@@ -9,13 +9,13 @@ import psycopg
 from lamina.embedded import EmbeddedFalkorDB, EmbeddedPostgres
 from lamina.errors import Misconfigured
 from lamina.local import ensure_local_key
-from lamina.settings import (
+from lamina.settings.loading import Settings
+from lamina.settings.stores import (
     EmbeddedFalkorDBSettings,
     EmbeddedPostgresSettings,
     FalkorDBServerSettings,
     GraphSettings,
     PostgresServerSettings,
-    Settings,
 )
 from lamina.stores.postgres.migrate import migrate
 from lamina.stores.postgres.outbox import enqueue_all

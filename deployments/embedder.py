@@ -12,7 +12,7 @@ from lamina.core.memories import Chunk
 from lamina.core.ports import ModelIdentity, ModelReport
 from lamina.errors import Misconfigured, Unavailable
 from lamina.models.batching import BatchingEmbedder, tokens_of
-from lamina.settings import Settings
+from lamina.settings.loading import Settings
 from lamina.wiring.stores import build_model
 
 # Longer than a batch of one very long document takes on a slow machine.

@@ -17,7 +17,7 @@ from deployments.loopback import ALONE
 from deployments.proxy_rules import server_variables
 from deployments.restarts import CALLBACK, HA_PROXY, write_haproxy
 from lamina.errors import Misconfigured
-from lamina.settings import Settings
+from lamina.settings.loading import Settings
 
 DRAINING = "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S"
 # The addresses whose X-Forwarded-For uvicorn believes: HAProxy's, which sets it, and your own proxies'.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lamina.core.principals import Principal
 from lamina.errors import LimitReached
 from lamina.policies.limits.fair_share import FairShare, FairShareLimits
-from lamina.settings import Settings
+from lamina.settings.loading import Settings
 
 ACTIVE_S = 10.0
 LONGEST_WAIT_S = 10.0

@@ -25,7 +25,7 @@ from lamina.core.quotas import Resource, counted_spending
 from lamina.errors import LaminaError, LimitReached, Unauthenticated
 from lamina.policies.limits.address_rates import AddressRates
 from lamina.policies.limits.pace import Pace
-from lamina.settings import FrontDoorSettings
+from lamina.settings.serving import FrontDoorSettings
 
 # Of the paths below those, the ones for monitors.
 _OPEN = frozenset({"/cache/health"})

@@ -8,7 +8,7 @@ from deployments.handles import Handle, ProjectionHandle
 from deployments.loopback import listen_on_loopback
 from deployments.threads import take_short_turns
 from lamina.core.tiers import TIERS, TierName
-from lamina.settings import Settings
+from lamina.settings.loading import Settings
 from lamina.wiring.services import build_indexer
 from lamina.wiring.stores import build_pool
 

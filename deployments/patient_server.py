@@ -11,7 +11,7 @@ import uvicorn.config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from lamina.policies.limits.open_connections import OpenConnections
-from lamina.settings import FrontDoorSettings
+from lamina.settings.serving import FrontDoorSettings
 
 NO_ADDRESS = "unknown"
 MAX_HEAD_BYTES = 64 * 1024

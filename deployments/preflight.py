@@ -7,7 +7,8 @@ from lamina.config_check.consistency import embedded_store_of
 from lamina.core.tiers import TierName
 from lamina.errors import Misconfigured
 from lamina.maintenance.schedule import schedules
-from lamina.settings import SearcherDeploymentSettings, Settings, served_tiers
+from lamina.settings.loading import Settings, served_tiers
+from lamina.settings.serving import SearcherDeploymentSettings
 
 COMPACT_PROCESSORS = 2
 """Up to how many processors one process for router, searchers and indexer answers as much as several."""

@@ -9,7 +9,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from lamina.settings import ENV_PREFIX, FrontDoorSettings
+from lamina.settings.loading import ENV_PREFIX
+from lamina.settings.serving import FrontDoorSettings
 
 # With these a sender would choose Serve's own time limit, and whether Serve notices that the sender has gone.
 ORDERS_TO_SERVE = frozenset({b"x-request-timeout-seconds", b"x-request-disconnect-disabled"})

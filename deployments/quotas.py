@@ -16,7 +16,7 @@ from lamina.core.principals import Principal
 from lamina.core.quotas import STORED, TENANT, WINDOWS_S, Limits, Resource, Spending
 from lamina.errors import LaminaError, LimitReached
 from lamina.policies.limits.allowance import Allowance
-from lamina.settings import QuotasSettings
+from lamina.settings.serving import QuotasSettings
 from lamina.stores.postgres.quotas import REFRESH_S, GrantAsk, Limited, Quotas
 
 logger = logging.getLogger(__name__)

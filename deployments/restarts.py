@@ -19,7 +19,8 @@ from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deployments.proxy_rules import ORDERS_TO_SERVE, haproxy_edits, server_limits
-from lamina.settings import FrontDoorSettings, load_settings
+from lamina.settings.loading import load_settings
+from lamina.settings.serving import FrontDoorSettings
 
 logger = logging.getLogger(__name__)
 RETRY_AFTER_S = 1

@@ -14,7 +14,7 @@ from deployments.services import POSTGRES, ServiceParts, build_services
 from deployments.threads import take_short_turns
 from lamina.aio.probing import Probe
 from lamina.core.tiers import TIERS, Tier, TierName
-from lamina.settings import Settings
+from lamina.settings.loading import Settings
 from lamina.stores.postgres.generations import Generation
 from lamina.wiring.caches import shard_limits, shards_edition, shards_namespace
 from lamina.wiring.services import build_reads

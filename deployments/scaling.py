@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from ray.serve.config import AutoscalingConfig, AutoscalingPolicy
 
-from lamina.settings import DeploymentSettings
+from lamina.settings.serving import DeploymentSettings
 
 WORK = "work"
 # Replicas go only once the others would have less in hand than this share of the target.

@@ -20,7 +20,7 @@ from lamina.errors import Unavailable
 from lamina.private_files import deny_others
 from lamina.projections.audit import Drift, audit
 from lamina.projections.ownership import claim_projection
-from lamina.settings import Settings
+from lamina.settings.loading import Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.outbox import Outbox

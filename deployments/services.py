@@ -38,7 +38,7 @@ from lamina.maintenance.live_sessions import Sessions
 from lamina.projections.audit import Drift
 from lamina.search.context import ContextAnswer, ContextRequest
 from lamina.search.graph_explorer import Explorer, Traversal, TraversalRequest
-from lamina.settings import Settings
+from lamina.settings.loading import Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.found_rows import FoundRows
 from lamina.stores.postgres.generations import Generation

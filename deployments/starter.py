@@ -8,7 +8,7 @@ from ray.actor import ActorHandle
 from ray.exceptions import RayTaskError
 
 from lamina.errors import LaminaError, Misconfigured
-from lamina.settings import Settings
+from lamina.settings.loading import Settings
 
 APPLICATION = "lamina"
 

@@ -29,7 +29,7 @@ from lamina.core.tiers import TIERS
 from lamina.errors import Misconfigured, Unavailable
 from lamina.local import LocalService, data_dir_lock
 from lamina.models.processors import processors
-from lamina.settings import Settings, served_tiers
+from lamina.settings.loading import Settings, served_tiers
 
 if TYPE_CHECKING:
     from deployments.local_ray import LocalRay

@@ -33,7 +33,7 @@ from lamina.core.runs import JobName, Order, Run
 from lamina.errors import InvalidInput
 from lamina.maintenance import driver
 from lamina.maintenance.report import report
-from lamina.settings import Settings
+from lamina.settings.loading import Settings
 from lamina.stores.postgres.job_runs import JobRuns
 from lamina.wiring.jobs import JOBS
 from lamina.wiring.stores import build_pool, utc_now

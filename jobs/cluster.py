@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from lamina.settings import MIB, Settings
+from lamina.settings.loading import Settings
+from lamina.settings.section import MIB
 
 OBJECT_STORE_BYTES = 100 * MIB
 ROOT = str(Path(__file__).resolve().parent.parent)

@@ -7,7 +7,8 @@ import ray
 
 from jobs.runner import TRIES, process_loop, resume
 from lamina.private_files import deny_others
-from lamina.settings import JobsSettings, Settings
+from lamina.settings.jobs import JobsSettings
+from lamina.settings.loading import Settings
 
 
 def launch(settings: Settings, run: UUID) -> "ray.ObjectRef[None]":

@@ -9,7 +9,7 @@ from lamina.core.tiers import TIERS, ProjectionName
 from lamina.errors import Unavailable
 from lamina.maintenance.tenant_jobs import Audit
 from lamina.projections.audit import Drift
-from lamina.settings import Settings, served_tiers
+from lamina.settings.loading import Settings, served_tiers
 
 APPLICATION = "lamina"
 # Has the searchers in it where the topology is compact.

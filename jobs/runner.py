@@ -19,7 +19,9 @@ from lamina.errors import LaminaError
 from lamina.maintenance.driver import FanOut, fan_out_over
 from lamina.maintenance.undo import Undo
 from lamina.private_files import deny_others
-from lamina.settings import MIB, JobsSettings, Settings
+from lamina.settings.jobs import JobsSettings
+from lamina.settings.loading import Settings
+from lamina.settings.section import MIB
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.job_runs import JobRuns
 from lamina.wiring.jobs import Tools, build_driver, build_job_embedder, build_undo, build_worker, with_thresholds_of

@@ -13,12 +13,8 @@ from lamina.embedded import EmbeddedFalkorDB, EmbeddedPostgres
 from lamina.models.batching import BatchingEmbedder
 from lamina.models.hashing import HashingModel
 from lamina.models.runtimes import is_torch_installed
-from lamina.settings import (
-    EmbeddedFalkorDBSettings,
-    EmbeddedPostgresSettings,
-    FalkorDBServerSettings,
-    SentenceTransformersSettings,
-)
+from lamina.settings.models import SentenceTransformersSettings
+from lamina.settings.stores import EmbeddedFalkorDBSettings, EmbeddedPostgresSettings, FalkorDBServerSettings
 from tests.support.application import Application, running, settings_for
 from tests.support.databases import TEMPLATE, drop_database, make_template, new_database
 from tests.support.effort import IS_LONG

@@ -12,7 +12,7 @@ from deployments.metrics.scrape import MAX_AGE_S, Families, Part
 from lamina.caching.shared_caches import SharedCaches
 from lamina.core.runs import JOB_NAMES, RunState
 from lamina.maintenance.schedule import Schedule, schedules
-from lamina.settings import JobsSettings
+from lamina.settings.jobs import JobsSettings
 from lamina.stores.postgres.builds import Build, Builds
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.database_metrics import DatabaseMetrics, GenerationFigures, JobFigures, Sizes

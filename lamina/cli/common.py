@@ -18,7 +18,8 @@ from lamina.errors import LaminaError, Misconfigured
 from lamina.local import find_service
 from lamina.private_files import deny_others
 from lamina.secret_files import variable_or_file
-from lamina.settings import EmbeddedPostgresSettings, PostgresServerSettings, Settings, load_settings
+from lamina.settings.loading import Settings, load_settings
+from lamina.settings.stores import EmbeddedPostgresSettings, PostgresServerSettings
 
 # One retry of a refused connection, without a pause: at a terminal, a quick error is better than seven seconds.
 AT_ONCE = 1

@@ -24,7 +24,8 @@ from lamina.errors import LaminaError, Misconfigured
 from lamina.projections.filling import FillReport, fill
 from lamina.projections.locations import location_of
 from lamina.projections.ownership import is_kept_here, refuse_stray_index
-from lamina.settings import QdrantEdgeSettings, Settings, kept_projections, store_settings
+from lamina.settings.loading import Settings, kept_projections, store_settings
+from lamina.settings.stores import QdrantEdgeSettings
 from lamina.stores.postgres.builds import list_tenants, order_build, served_store
 from lamina.stores.postgres.generations import Generation, active_generation
 from lamina.stores.postgres.outbox import Outbox

@@ -9,7 +9,8 @@ from psycopg.conninfo import conninfo_to_dict
 
 from lamina.config_check.findings import Finding, Place, describe_value, suggest_name, warning
 from lamina.config_check.settings_file import DATABASE_PLACEHOLDER, PLACEHOLDER
-from lamina.settings import ENV_PREFIX, FalkorDBServerSettings, PostgresServerSettings, QdrantServerSettings, Settings
+from lamina.settings.loading import ENV_PREFIX, Settings
+from lamina.settings.stores import FalkorDBServerSettings, PostgresServerSettings, QdrantServerSettings
 
 TLS_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 GRPC_PORT = 6334

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lamina.settings import Settings, served_tiers
+from lamina.settings.loading import Settings, served_tiers
 
 # Copies of values in code that this package must not import; tests compare.
 STAMPS_POOL = 2

@@ -7,16 +7,15 @@ from lamina.config_check.connections import RESERVED, connection_demands
 from lamina.config_check.findings import Finding, nearest_name, warning
 from lamina.core.cron import trigger_of
 from lamina.core.tiers import TIERS, StoreSection, TierName
-from lamina.settings import (
-    OFF,
-    DeploymentSettings,
+from lamina.settings.jobs import OFF
+from lamina.settings.loading import Settings, served_tiers
+from lamina.settings.serving import DeploymentSettings
+from lamina.settings.stores import (
     EmbeddedFalkorDBSettings,
     EmbeddedPostgresSettings,
     HybridSettings,
     PostgresServerSettings,
-    Settings,
     VectorSettings,
-    served_tiers,
 )
 
 # Ray's names of GPUs; a test compares with the installed Ray.

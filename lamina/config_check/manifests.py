@@ -24,7 +24,8 @@ from lamina.config_check.settings_file import (
     setting_path,
 )
 from lamina.core.runs import JOB_NAMES
-from lamina.settings import PostgresServerSettings, Settings
+from lamina.settings.loading import Settings
+from lamina.settings.stores import PostgresServerSettings
 
 CONFIG_VARIABLE = "LAMINA_CONFIG"
 SETTINGS_SUFFIX = "settings.yaml"

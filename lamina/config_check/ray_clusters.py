@@ -11,7 +11,8 @@ from lamina.config_check.consistency import deployments_of
 from lamina.config_check.documents import mapping_at, mappings_at
 from lamina.config_check.findings import Finding, Place, warning
 from lamina.config_check.ray_variables import SERVE_PREFIX
-from lamina.settings import EmbedderDeploymentSettings, Settings
+from lamina.settings.loading import Settings
+from lamina.settings.serving import EmbedderDeploymentSettings
 
 CLUSTER_PATHS: Mapping[str, tuple[str, ...]] = {
     "RayService": ("spec", "rayClusterConfig"),

@@ -11,7 +11,7 @@ from lamina.config_check.documents import mapping_at, mappings_at, value_at
 from lamina.config_check.findings import Finding, Place, describe_value, nearest_name, under, warning
 from lamina.config_check.ray_variables import PREFIX, find_misspelt
 from lamina.config_check.settings_file import Variables, read_settings
-from lamina.settings import Settings
+from lamina.settings.loading import Settings
 
 # A text and not the function: this package runs where Ray is not installed.
 BUILDER = "deployments.app:build"

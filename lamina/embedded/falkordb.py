@@ -19,7 +19,7 @@ from pathlib import Path
 from lamina.embedded.child_process import STOP_TIMEOUT_S, ChildServer, die_with_parent, wheel_folder
 from lamina.errors import Misconfigured
 from lamina.private_files import OTHERS, private_opener
-from lamina.settings import EmbeddedFalkorDBSettings
+from lamina.settings.stores import EmbeddedFalkorDBSettings
 
 logger = logging.getLogger(__name__)
 START_TIMEOUT_S = 120.0  # It loads some 60 000 nodes a second.

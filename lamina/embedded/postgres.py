@@ -20,7 +20,7 @@ from lamina.embedded.child_process import (
 )
 from lamina.errors import Misconfigured
 from lamina.private_files import OTHERS, private_opener
-from lamina.settings import EmbeddedPostgresSettings
+from lamina.settings.stores import EmbeddedPostgresSettings
 
 logger = logging.getLogger(__name__)
 SYSTEM_USER = "lamina_postgres"

@@ -17,7 +17,7 @@ from lamina.extraction.echo import without_recalled
 from lamina.extraction.entities import merge_equal_entities
 from lamina.extraction.model_answers import SCHEMA, Answer, SpokenMessage, build_conversation, supported_extraction
 from lamina.models.chat import ChatModel, TokensSpent
-from lamina.settings import LanguageModelSettings
+from lamina.settings.models import LanguageModelSettings
 from lamina.text.hygiene import is_blank
 from lamina.text.opaque import without_opaque
 

@@ -13,7 +13,7 @@ from lamina.core.ports import Clock
 from lamina.errors import Unavailable
 from lamina.extraction.extractive_summaries import LEAST_TOKENS, SourceText, check_sources, pieces
 from lamina.models.chat import PART, ChatModel, TokensSpent
-from lamina.settings import LanguageModelSettings
+from lamina.settings.models import LanguageModelSettings
 from lamina.text.dates import event_time
 from lamina.text.english import MONTHS
 from lamina.text.hygiene import is_blank

@@ -22,7 +22,7 @@ from lamina.maintenance.session_summaries import MADE, SUMMARY_NAME, PreparedSum
 from lamina.policies.retention.provenance import Origin, derived_id
 from lamina.policies.retention.session_budget import CompactionPolicy
 from lamina.policies.retention.session_compaction import LiveMessage, SummaryPart, plan_summaries
-from lamina.settings import JobsSettings
+from lamina.settings.jobs import JobsSettings
 from lamina.stores.postgres.compaction import delete_summaries, find_large_sessions, lock_live_messages
 from lamina.stores.postgres.connection import Connection, Pool
 from lamina.stores.postgres.epochs import bump_epoch

@@ -10,7 +10,7 @@ from lamina.core.cron import trigger_of
 from lamina.core.runs import JOB_NAMES, JobName
 from lamina.errors import Misconfigured
 from lamina.extras import are_installed
-from lamina.settings import OFF, ScheduleSettings
+from lamina.settings.jobs import OFF, ScheduleSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from lamina.core.quotas import Resource, spend
 from lamina.errors import Misconfigured, Unavailable
 from lamina.extras import needing
 from lamina.models.token_budget import TokenBudget
-from lamina.settings import LanguageModelSettings
+from lamina.settings.models import LanguageModelSettings
 from lamina.text.words import estimated_tokens
 
 PART = "language model"

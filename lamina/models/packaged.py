@@ -4,7 +4,7 @@ from pathlib import Path
 
 from lamina.core.ports import ModelIdentity
 from lamina.errors import Misconfigured
-from lamina.settings import PACKAGED_MODEL, SentenceTransformersSettings
+from lamina.settings.models import PACKAGED_MODEL, SentenceTransformersSettings
 
 _OWNER = "sentence-transformers"
 """Owner of the models whose name on the hub has none."""

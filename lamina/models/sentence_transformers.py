@@ -15,7 +15,7 @@ from lamina.models.packaged import identity, model_path
 from lamina.models.passes import CPU_TOKENS
 from lamina.models.processors import model_threads
 from lamina.models.splitting import ADDED, Splitter
-from lamina.settings import SentenceTransformersSettings
+from lamina.settings.models import SentenceTransformersSettings
 
 
 class SentenceTransformerModel:

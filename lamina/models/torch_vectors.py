@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lamina.settings import SentenceTransformersSettings
+from lamina.settings.models import SentenceTransformersSettings
 
 logger = logging.getLogger(__name__)
 _DEADLINE_S = 300.0

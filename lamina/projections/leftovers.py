@@ -8,13 +8,8 @@ from pathlib import Path
 from lamina.core.erasures import Remnant
 from lamina.core.tiers import PROJECTIONS
 from lamina.projections.locations import index_path
-from lamina.settings import (
-    EmbeddedFalkorDBSettings,
-    FalkorDBServerSettings,
-    QdrantEdgeSettings,
-    Settings,
-    store_settings,
-)
+from lamina.settings.loading import Settings, store_settings
+from lamina.settings.stores import EmbeddedFalkorDBSettings, FalkorDBServerSettings, QdrantEdgeSettings
 from lamina.stores.postgres.erasures import FormerStore
 from lamina.stores.postgres.generations import Generation
 

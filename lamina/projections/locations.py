@@ -7,7 +7,8 @@ from uuid import uuid4
 
 from lamina.core.tiers import ProjectionName
 from lamina.private_files import make_private, private_opener
-from lamina.settings import (
+from lamina.settings.loading import Settings, store_settings
+from lamina.settings.stores import (
     EmbeddedFalkorDBSettings,
     FalkorDBServerSettings,
     MeilisearchSettings,
@@ -15,8 +16,6 @@ from lamina.settings import (
     NoGraphSettings,
     QdrantEdgeSettings,
     QdrantServerSettings,
-    Settings,
-    store_settings,
 )
 from lamina.stores.postgres.generations import Generation
 

@@ -13,7 +13,8 @@ from lamina.core.ports import AuditableProjection, Change, Compactable, Projecti
 from lamina.core.tiers import ProjectionName
 from lamina.errors import Misconfigured, Unavailable
 from lamina.projections.locations import index_path, location_of
-from lamina.settings import EmbeddedFalkorDBSettings, QdrantEdgeSettings, Settings, store_settings
+from lamina.settings.loading import Settings, store_settings
+from lamina.settings.stores import EmbeddedFalkorDBSettings, QdrantEdgeSettings
 from lamina.stores.postgres.builds import claim_store, read_store_status, served_store
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import Generation

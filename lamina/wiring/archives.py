@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lamina.extras import needing
 from lamina.maintenance.archived_notes import ArchivedNotes
-from lamina.settings import Settings
+from lamina.settings.loading import Settings
 from lamina.stores.postgres.archive_catalog import ArchiveCatalog
 from lamina.stores.postgres.connection import Pool
 

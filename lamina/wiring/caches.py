@@ -20,7 +20,8 @@ from lamina.policies.caching.cache_keys import digest
 from lamina.policies.caching.model_responses import ResponsePolicy
 from lamina.policies.caching.response_budget import ResponseBudget
 from lamina.policies.caching.shard import LayerLimits, ShardLimits, SwarmLimits
-from lamina.settings import CachesSettings, Settings, kept_projections
+from lamina.settings.caches import CachesSettings
+from lamina.settings.loading import Settings, kept_projections
 from lamina.stores.postgres.connection import Pool, new_pool
 from lamina.stores.postgres.embedding_cache import EmbeddingTable
 from lamina.stores.postgres.generations import Generation

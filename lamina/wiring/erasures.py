@@ -15,7 +15,7 @@ from lamina.ingest.erasure import EraseElsewhere, Eraser
 from lamina.maintenance.erasures import ErasedPlaces, Erasures
 from lamina.projections.audit import Drift
 from lamina.projections.leftovers import remove_leftovers
-from lamina.settings import Settings
+from lamina.settings.loading import Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.erasure import forget_bound_user
 from lamina.stores.postgres.erasures import ErasureTable

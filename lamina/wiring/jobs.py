@@ -30,7 +30,7 @@ from lamina.models.lazy import LazyEmbedder
 from lamina.policies.caching.cache_keys import digest
 from lamina.policies.retention.clusters import EdgePolicy
 from lamina.policies.retention.summary_periods import SummaryPolicy
-from lamina.settings import Settings
+from lamina.settings.loading import Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import active_generation
 from lamina.stores.postgres.retention import (

@@ -11,7 +11,8 @@ from lamina.errors import Misconfigured
 from lamina.extras import needing
 from lamina.projections.locations import collection_name, identify_folder, index_name, index_path
 from lamina.projections.ownership import ServerStore, is_new_store
-from lamina.settings import (
+from lamina.settings.loading import Settings
+from lamina.settings.stores import (
     EmbeddedFalkorDBSettings,
     FalkorDBServerSettings,
     MeilisearchSettings,
@@ -19,7 +20,6 @@ from lamina.settings import (
     NoGraphSettings,
     QdrantEdgeSettings,
     QdrantServerSettings,
-    Settings,
 )
 from lamina.stores.graph.store import CypherGraph
 from lamina.stores.index.cold.edge import ColdIndex

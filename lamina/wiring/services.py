@@ -41,12 +41,8 @@ from lamina.search.context import ContextSearch
 from lamina.search.fused_search import Deadlines, Search
 from lamina.search.graph_explorer import Explorer, NoLinks
 from lamina.search.procedures import ProcedureMatcher
-from lamina.settings import (
-    SearchSettings,
-    Settings,
-    kept_projections,
-    served_tiers,
-)
+from lamina.settings.loading import Settings, kept_projections, served_tiers
+from lamina.settings.search import SearchSettings
 from lamina.stores.postgres.builds import Builds
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.documents import Documents

@@ -12,14 +12,10 @@ from lamina.extras import needing
 from lamina.models.hashing import HashingModel
 from lamina.models.runtimes import is_torch_installed, runtime
 from lamina.policies.ranking.procedure_matching import MatchPolicy
-from lamina.settings import (
-    EmbeddedPostgresSettings,
-    HashingSettings,
-    PostgresServerSettings,
-    SectionT,
-    SentenceTransformersSettings,
-    Settings,
-)
+from lamina.settings.loading import Settings
+from lamina.settings.models import HashingSettings, SentenceTransformersSettings
+from lamina.settings.section import SectionT
+from lamina.settings.stores import EmbeddedPostgresSettings, PostgresServerSettings
 from lamina.stores.postgres.connection import Pool, Pooling, new_pool
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.procedures import Procedures

@@ -16,7 +16,8 @@ from lamina.search.conversation_context import ConversationContext
 from lamina.search.fitted_conversation import FittedConversation
 from lamina.search.graph_searcher import GraphLimits, GraphSearcher
 from lamina.search.tier_sources import ContextRanker, JointSearcher, TierSources
-from lamina.settings import SearchSettings, Settings
+from lamina.settings.loading import Settings
+from lamina.settings.search import SearchSettings
 from lamina.stores.index.searchers import Hybrid, NotesTogether, SessionsTogether
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.documents import Documents

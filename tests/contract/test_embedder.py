@@ -10,7 +10,7 @@ from lamina.core.ports import Model
 from lamina.models.batching import BatchingEmbedder, embed_chunks
 from lamina.models.hashing import HashingModel
 from lamina.models.sentence_transformers import SentenceTransformerModel
-from lamina.settings import SentenceTransformersSettings
+from lamina.settings.models import SentenceTransformersSettings
 from lamina.text.words import words
 
 LENGTH = 100_000

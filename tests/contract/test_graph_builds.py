@@ -18,7 +18,7 @@ from lamina.core.links import Frontier, Link, Node, NodeLabel
 from lamina.core.ports import Change
 from lamina.core.scope import Scope
 from lamina.embedded import EmbeddedFalkorDB
-from lamina.settings import EmbeddedFalkorDBSettings
+from lamina.settings.stores import EmbeddedFalkorDBSettings
 from lamina.stores.graph.falkordb import FalkorDBGraph, falkordb_graph
 
 MORNING = datetime(2026, 3, 1, 8, tzinfo=UTC)

@@ -22,7 +22,7 @@ from lamina.core.ports import Change
 from lamina.core.scope import Scope
 from lamina.embedded import EmbeddedFalkorDB
 from lamina.errors import Misconfigured, Unavailable
-from lamina.settings import EmbeddedFalkorDBSettings, Neo4jServerSettings
+from lamina.settings.stores import EmbeddedFalkorDBSettings, Neo4jServerSettings
 from lamina.stores.graph.falkordb import falkordb_graph
 from lamina.stores.graph.neo4j import neo4j_graph
 from lamina.stores.graph.store import CypherGraph

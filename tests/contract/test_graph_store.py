@@ -19,7 +19,7 @@ from lamina.core.ports import Change
 from lamina.core.scope import Scope
 from lamina.embedded import EmbeddedFalkorDB
 from lamina.errors import Unavailable
-from lamina.settings import Neo4jServerSettings
+from lamina.settings.stores import Neo4jServerSettings
 from lamina.stores.graph.falkordb import GRAPH, falkordb_graph
 from lamina.stores.graph.neo4j import neo4j_graph
 from lamina.stores.graph.store import CypherGraph, statement

@@ -19,7 +19,7 @@ from lamina.core.ports import Change
 from lamina.core.queries import AllOf, Compare, Condition, FilterField, Filters, Operator, Query
 from lamina.core.scope import Scope
 from lamina.errors import Misconfigured, Unavailable
-from lamina.settings import MIB
+from lamina.settings.section import MIB
 from lamina.stores.index.meilisearch.documents import missing_settings, wanted_settings
 from lamina.stores.index.meilisearch.index import MeilisearchIndex
 from tests.support.filtered import CONDITIONS, MEMORIES, STRANGE, TEN, TIMES, state_of

@@ -18,7 +18,7 @@ import pytest
 from lamina.core.fingerprints import fingerprint
 from lamina.core.ports import Change
 from lamina.errors import LaminaError, Misconfigured, Unavailable
-from lamina.settings import MeilisearchSettings
+from lamina.settings.stores import MeilisearchSettings
 from lamina.stores.index.meilisearch.documents import BUILD, EMBEDDER, documents_of
 from lamina.stores.index.meilisearch.filters import token
 from lamina.stores.index.meilisearch.index import MeilisearchIndex

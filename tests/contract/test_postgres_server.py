@@ -21,7 +21,8 @@ from lamina.core.runs import Order
 from lamina.embedded import EmbeddedPostgres
 from lamina.errors import Conflict, Misconfigured, Unavailable
 from lamina.models.hashing import HashingModel
-from lamina.settings import FalkorDBServerSettings, PoolSettings, PostgresServerSettings, Settings
+from lamina.settings.loading import Settings
+from lamina.settings.stores import FalkorDBServerSettings, PoolSettings, PostgresServerSettings
 from lamina.stores.postgres.connection import Connection, Pool, Pooling, connect, in_transaction, new_pool
 from lamina.stores.postgres.job_runs import JobRuns, job_lock
 from lamina.stores.postgres.migrate import migrate, refuse_versions

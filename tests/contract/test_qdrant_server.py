@@ -21,7 +21,7 @@ from deployments.environment import free_port
 from lamina.core.ports import Change
 from lamina.errors import Misconfigured, Unavailable
 from lamina.projections.ownership import is_new_store
-from lamina.settings import QdrantServerSettings
+from lamina.settings.stores import QdrantServerSettings
 from lamina.stores.index.qdrant.collections import Collections, build_of, connect
 from lamina.stores.index.qdrant.index import QdrantIndex
 from tests.support.indexes import ONE, asked, record

@@ -21,7 +21,7 @@ from lamina.core.ports import CacheShard
 from lamina.core.principals import KeyRole
 from lamina.models.hashing import HashingModel
 from lamina.policies.caching.cache_keys import digest
-from lamina.settings import Settings
+from lamina.settings.loading import Settings
 from lamina.stores.postgres.outbox import enqueue_all
 from lamina.wiring.caches import shard_limits
 from tests.support.application import Application, another_router, running, settings_for

@@ -23,7 +23,7 @@ from lamina.models.batching import BatchingEmbedder
 from lamina.models.hashing import HashingModel
 from lamina.policies.caching.cache_keys import embedding_key
 from lamina.policies.caching.shard import LayerLimits, ShardLimits
-from lamina.settings import PoolSettings
+from lamina.settings.stores import PoolSettings
 from lamina.stores.postgres.connection import new_pool
 from lamina.stores.postgres.embedding_cache import EmbeddingTable
 from lamina.stores.postgres.generations import claim_generation

@@ -15,7 +15,7 @@ from lamina.embedded import EmbeddedPostgres
 from lamina.errors import Misconfigured
 from lamina.models.batching import BatchingEmbedder
 from lamina.models.hashing import HashingModel
-from lamina.settings import EmbeddedPostgresSettings, QdrantServerSettings
+from lamina.settings.stores import EmbeddedPostgresSettings, QdrantServerSettings
 from lamina.stores.postgres.migrate import migrate
 from tests.support.application import Application, running, settings_for
 from tests.support.embedders import Down, Switchable

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from lamina.models.hashing import HashingModel
-from lamina.settings import FalkorDBServerSettings
+from lamina.settings.stores import FalkorDBServerSettings
 from tests.support.application import Application, running, settings_for
 
 TEXT = "Ada Brown keeps the locker code 4711 of the harbour office"

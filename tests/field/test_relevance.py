@@ -16,7 +16,7 @@ from lamina.core.principals import KeyRole
 from lamina.core.queries import Filters
 from lamina.core.scope import Scope
 from lamina.models.hashing import HashingModel
-from lamina.settings import NoGraphSettings
+from lamina.settings.stores import NoGraphSettings
 from lamina.wiring.services import build_context_search
 from tests.support.application import Application, fused_search, running, settings_for
 

@@ -796,7 +796,7 @@ async def test_without_the_embedder_a_stale_response_still_answers(kit: Kit) -> 
 
 
 async def test_without_postgres_a_lookup_is_a_miss_and_a_put_is_refused(application: Application) -> None:
-    from lamina.settings import PoolSettings
+    from lamina.settings.stores import PoolSettings
     from lamina.stores.postgres.connection import new_pool
 
     pool = new_pool("postgresql://nobody@127.0.0.1:1/none", PoolSettings(min_size=0, timeout_s=0.2))

@@ -23,7 +23,7 @@ from lamina.errors import InvalidInput
 from lamina.extraction.name_matching import name_candidates
 from lamina.extraction.rules import extract_by_rules
 from lamina.models.hashing import HashingModel
-from lamina.settings import HashingSettings
+from lamina.settings.models import HashingSettings
 from lamina.text.sentences import sentences
 from tests.support.application import Application, running, settings_for
 

@@ -19,7 +19,7 @@ from lamina.errors import Misconfigured, Unavailable
 from lamina.models.hashing import HashingModel
 from lamina.projections.locations import identify_folder, location_of, without_secrets
 from lamina.projections.ownership import claim_projection
-from lamina.settings import IN_MEMORY, Neo4jServerSettings, QdrantEdgeSettings, QdrantServerSettings
+from lamina.settings.stores import IN_MEMORY, Neo4jServerSettings, QdrantEdgeSettings, QdrantServerSettings
 from lamina.stores.postgres import builds
 from lamina.stores.postgres.builds import STARTS_APART, Builds, claim_store, order_build
 from lamina.stores.postgres.notes import QUERIES

@@ -16,7 +16,7 @@ from lamina.maintenance.compaction import CompactionJob, compaction_policy
 from lamina.maintenance.live_sessions import Sessions
 from lamina.maintenance.row_writer import RowWriter
 from lamina.policies.retention.session_budget import CompactionPolicy
-from lamina.settings import CompactionSettings, JobsSettings, SummariesSettings
+from lamina.settings.jobs import CompactionSettings, JobsSettings, SummariesSettings
 from lamina.stores.postgres.connection import in_transaction
 from lamina.text.words import estimated_tokens
 from lamina.wiring.jobs import build_summarizer

@@ -22,14 +22,13 @@ from lamina.core.links import Link, Node, NodeLabel
 from lamina.core.ports import Change
 from lamina.embedded import EmbeddedFalkorDB
 from lamina.errors import Misconfigured
-from lamina.settings import (
+from lamina.settings.loading import Settings, kept_projections
+from lamina.settings.models import HashingSettings
+from lamina.settings.stores import (
     EmbeddedFalkorDBSettings,
     FalkorDBServerSettings,
-    HashingSettings,
     NoGraphSettings,
     PostgresServerSettings,
-    Settings,
-    kept_projections,
 )
 from lamina.stores.graph.falkordb import falkordb_graph
 from lamina.stores.graph.store import CypherGraph
@@ -43,7 +42,7 @@ PARENT = """
 import sys, time
 from pathlib import Path
 from lamina.embedded import EmbeddedFalkorDB
-from lamina.settings import EmbeddedFalkorDBSettings
+from lamina.settings.stores import EmbeddedFalkorDBSettings
 server = EmbeddedFalkorDB(Path(sys.argv[1]), EmbeddedFalkorDBSettings())
 server.start()
 print(server.pid, flush=True)

@@ -11,7 +11,7 @@ import pytest
 
 from lamina.embedded import EmbeddedPostgres, running_url
 from lamina.errors import Misconfigured
-from lamina.settings import EmbeddedPostgresSettings
+from lamina.settings.stores import EmbeddedPostgresSettings
 from lamina.stores.postgres.migrate import migrate, wait_for_server
 from tests.support.service import command_line
 
@@ -20,7 +20,7 @@ PARENT = """
 import sys, time
 from pathlib import Path
 from lamina.embedded import EmbeddedPostgres
-from lamina.settings import EmbeddedPostgresSettings
+from lamina.settings.stores import EmbeddedPostgresSettings
 server = EmbeddedPostgres(Path(sys.argv[1]), EmbeddedPostgresSettings())
 server.start()
 print(server.pid, flush=True)

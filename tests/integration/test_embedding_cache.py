@@ -16,7 +16,7 @@ from lamina.caching.shared_caches import SharedCaches
 from lamina.core.cache_layers import Layer
 from lamina.models.hashing import HashingModel
 from lamina.policies.caching.shard import LayerLimits, ShardLimits
-from lamina.settings import PoolSettings
+from lamina.settings.stores import PoolSettings
 from lamina.stores.postgres.connection import Pool, new_pool
 from lamina.stores.postgres.embedding_cache import QUERIES, CachedEmbedding, EmbeddingTable, TextKey, text_key
 from lamina.stores.postgres.generations import claim_generation

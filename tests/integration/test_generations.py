@@ -16,7 +16,8 @@ from lamina.errors import Misconfigured, Unavailable
 from lamina.models.hashing import HashingModel
 from lamina.projections.locations import index_path
 from lamina.projections.ownership import OwnedProjection, owner_check
-from lamina.settings import HashingSettings, Settings, ThresholdName
+from lamina.settings.loading import Settings
+from lamina.settings.models import HashingSettings, ThresholdName
 from lamina.stores.postgres.generations import (
     Generation,
     activate_generation,

@@ -15,7 +15,7 @@ from lamina.core.sharing import Share
 from lamina.core.tiers import Segment, Tier
 from lamina.errors import InvalidInput
 from lamina.models.hashing import HashingModel
-from lamina.settings import PoolSettings
+from lamina.settings.stores import PoolSettings
 from lamina.stores.postgres import links
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, new_pool, scope_parameters
 from lamina.stores.postgres.entities import Evidence, PreparedEntity, find_names, put_edges, put_entities

@@ -16,7 +16,7 @@ from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.errors import NotFound
 from lamina.models.hashing import HashingModel
-from lamina.settings import PoolSettings
+from lamina.settings.stores import PoolSettings
 from lamina.stores.postgres.connection import Connection, Pool, new_pool
 from lamina.stores.postgres.entities import Evidence, PreparedEntity, put_edges, put_entities
 from lamina.stores.postgres.generations import claim_generation

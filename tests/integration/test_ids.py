@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from lamina.core.ids import id_of_number, id_of_text
-from lamina.settings import PoolSettings
+from lamina.settings.stores import PoolSettings
 from lamina.stores.postgres.connection import connect, new_pool, read_rows, read_tuples
 
 ONE = PoolSettings(min_size=0, max_size=1, timeout_s=5)

@@ -23,7 +23,7 @@ from lamina.extraction.language_model import LanguageModelExtractor
 from lamina.extraction.model_answers import SCHEMA
 from lamina.extraction.rules import extract_by_rules as by_rules
 from lamina.models.hashing import HashingModel
-from lamina.settings import LanguageModelSettings
+from lamina.settings.models import LanguageModelSettings
 from lamina.wiring.services import build_extractor
 from tests.support.application import running, settings_for
 

@@ -7,7 +7,7 @@ import pytest
 from lamina.core.memories import Chunk, Note, new_id
 from lamina.core.scope import Scope
 from lamina.models.hashing import HashingModel
-from lamina.settings import PoolSettings
+from lamina.settings.stores import PoolSettings
 from lamina.stores.postgres import note_duplicates
 from lamina.stores.postgres.connection import Pool, connect, in_transaction, new_pool
 from lamina.stores.postgres.generations import claim_generation

@@ -15,7 +15,7 @@ import pytest
 from lamina.errors import InvalidInput, Misconfigured, Unavailable
 from lamina.extraction.extractive_summaries import SourceText, Summarizer
 from lamina.extraction.model_summaries import INSTRUCTIONS, SCHEMA, LanguageModelSummarizer
-from lamina.settings import LanguageModelSettings
+from lamina.settings.models import LanguageModelSettings
 from lamina.text.words import estimated_tokens
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -19,13 +19,13 @@ from lamina.core.tiers import TierName
 from lamina.embedded import EmbeddedFalkorDB
 from lamina.projections.filling import FillReport
 from lamina.projections.ownership import claim_projection, is_kept_here
-from lamina.settings import (
+from lamina.settings.loading import Settings
+from lamina.settings.stores import (
     FalkorDBServerSettings,
     Neo4jServerSettings,
     PostgresServerSettings,
     QdrantEdgeSettings,
     QdrantServerSettings,
-    Settings,
 )
 from lamina.stores.graph.store import CypherGraph
 from lamina.stores.postgres.generations import claim_generation

@@ -23,7 +23,8 @@ from lamina.models.onnx.model import OnnxModel
 from lamina.models.packaged import model_path
 from lamina.models.passes import passes
 from lamina.models.sentence_transformers import SentenceTransformerModel
-from lamina.settings import PACKAGED_MODEL, SentenceTransformersSettings, load_settings
+from lamina.settings.loading import load_settings
+from lamina.settings.models import PACKAGED_MODEL, SentenceTransformersSettings
 from lamina.wiring.stores import build_model, model_identity
 from tests.support.small_models import add_dense, make_small_model, module, write
 
@@ -472,7 +473,7 @@ def test_the_settings_choose_onnx_runtime_and_its_graph_lies_in_the_data_directo
 def test_neither_torch_nor_transformers_are_loaded(tmp_path: Path) -> None:
     code = f"""
 import sys
-from lamina.settings import load_settings
+from lamina.settings.loading import load_settings
 from lamina.wiring.stores import build_model, model_identity
 from tests.support.small_models import make_small_model, module, write
 settings = load_settings(embedding={{"kind": "sentence_transformers", "runtime": "onnx"}}, data_dir={str(tmp_path)!r})

@@ -15,7 +15,7 @@ from lamina.core.queries import Filters, Query, Ranking
 from lamina.core.scope import Scope
 from lamina.embedded import EmbeddedPostgres
 from lamina.models.hashing import HashingModel
-from lamina.settings import PoolSettings
+from lamina.settings.stores import PoolSettings
 from lamina.stores.postgres.connection import QUERIES as SESSION_QUERIES
 from lamina.stores.postgres.connection import new_pool
 from lamina.stores.postgres.generations import claim_generation

@@ -5,7 +5,7 @@ import pytest
 
 from lamina.core.quotas import counted_spending
 from lamina.errors import Unavailable
-from lamina.settings import PoolSettings
+from lamina.settings.stores import PoolSettings
 from lamina.stores.postgres.connection import (
     Connection,
     Pool,

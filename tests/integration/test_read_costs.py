@@ -14,7 +14,7 @@ from lamina.core.tiers import Tier
 from lamina.embedded import EmbeddedFalkorDB
 from lamina.models.hashing import HashingModel
 from lamina.search.late_rows import LateRows
-from lamina.settings import FalkorDBServerSettings
+from lamina.settings.stores import FalkorDBServerSettings
 from lamina.stores.postgres.outbox import enqueue_all
 from tests.support.application import Application, fused_search, running, settings_for
 from tests.support.wiretap import Wiretap, wiretapped

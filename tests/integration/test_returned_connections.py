@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from lamina.settings import PoolSettings
+from lamina.settings.stores import PoolSettings
 from lamina.stores.postgres.connection import connect, new_pool, read_rows
 
 ONE = PoolSettings(min_size=0, max_size=1, timeout_s=2)

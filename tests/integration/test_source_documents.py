@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from lamina.api.search import ContextIn, SearchIn
 from lamina.config_check.fields import field_paths
-from lamina.settings import Settings
+from lamina.settings.loading import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 STATEMENTS = 146

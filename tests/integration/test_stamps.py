@@ -15,7 +15,7 @@ from lamina.core.sharing import Share
 from lamina.core.stamps import Remembered
 from lamina.core.tiers import PROJECTIONS, Segment
 from lamina.models.hashing import HashingModel
-from lamina.settings import PoolSettings
+from lamina.settings.stores import PoolSettings
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction, new_pool
 from lamina.stores.postgres.embedding_cache import CachedEmbedding, EmbeddingTable, text_key
 from lamina.stores.postgres.epochs import bump_epoch

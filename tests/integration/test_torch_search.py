@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lamina.core.ports import Model
-from lamina.settings import SentenceTransformersSettings
+from lamina.settings.models import SentenceTransformersSettings
 from lamina.wiring.stores import build_model
 from tests.support.application import Application, running, settings_for
 

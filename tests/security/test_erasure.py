@@ -22,7 +22,7 @@ from lamina.cli.commands import app as command_line
 from lamina.core.seals import faults_of, load_private_key, load_public_keys, new_private_key, public_pem, seal
 from lamina.embedded import EmbeddedFalkorDB
 from lamina.models.hashing import HashingModel
-from lamina.settings import EmbeddedFalkorDBSettings, EmbeddedPostgresSettings, FalkorDBServerSettings
+from lamina.settings.stores import EmbeddedFalkorDBSettings, EmbeddedPostgresSettings, FalkorDBServerSettings
 from lamina.stores.postgres.keys import KeyRole
 from lamina.stores.postgres.migrate import migrate
 from lamina.stores.postgres.rewriting import QUERIES

@@ -30,7 +30,8 @@ from lamina.models.hashing import HashingModel
 from lamina.policies.limits.address_rates import MINUTE_S, AddressRates, network_of
 from lamina.policies.limits.open_connections import OpenConnections
 from lamina.policies.limits.pace import Pace
-from lamina.settings import FrontDoorSettings, load_settings
+from lamina.settings.loading import load_settings
+from lamina.settings.serving import FrontDoorSettings
 from lamina.stores.postgres.keys import KeyRole, list_keys, revoke_key
 from tests.support.application import Application, running, settings_for
 from tests.support.databases import new_database

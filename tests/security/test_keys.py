@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from lamina.cli.commands import app as cli
 from lamina.core.principals import Bounds, KeyRole, Verb, new_principal
 from lamina.models.hashing import HashingModel
-from lamina.settings import Settings
+from lamina.settings.loading import Settings
 from lamina.stores.postgres.keys import PREFIX, hash_key, list_keys, store_key
 from lamina.wiring.stores import utc_now
 from tests.support.application import Application, another_router, running, settings_for

@@ -10,7 +10,7 @@ from lamina.embedded import EmbeddedFalkorDB, EmbeddedPostgres
 from lamina.local import LocalService, data_dir_lock, ensure_local_key
 from lamina.private_files import OTHERS, every_path, make_private
 from lamina.projections.locations import identify_folder
-from lamina.settings import EmbeddedFalkorDBSettings, EmbeddedPostgresSettings
+from lamina.settings.stores import EmbeddedFalkorDBSettings, EmbeddedPostgresSettings
 from lamina.stores.archive.files import _replace_on_disk
 from lamina.stores.index.edge.shard import _create
 from lamina.stores.postgres.migrate import migrate

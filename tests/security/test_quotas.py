@@ -18,7 +18,7 @@ from lamina.core.quotas import TENANT, WINDOWS_S, Resource, Spending, counted_sp
 from lamina.errors import LimitReached
 from lamina.models.hashing import HashingModel
 from lamina.policies.limits.allowance import RETRY_S, SLICES, Allowance, Ask, Grant
-from lamina.settings import KeyQuotas, QuotasSettings, TenantQuotas
+from lamina.settings.serving import KeyQuotas, QuotasSettings, TenantQuotas
 from lamina.stores.postgres.keys import list_keys
 from lamina.stores.postgres.quotas import Limited, Quotas, read_quotas, set_quota
 from lamina.wiring.stores import build_pool

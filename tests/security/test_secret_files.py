@@ -10,7 +10,7 @@ from lamina.client import Client
 from lamina.config_check.fields import models_in
 from lamina.config_check.settings_file import read_settings
 from lamina.errors import Misconfigured
-from lamina.settings import Settings, load_settings
+from lamina.settings.loading import Settings, load_settings
 
 SECRET_NAMES = ("password", "api_key", "url", "token", "secret")
 SCHEMES = {"neo4j": "bolt://", "falkordb": "redis://", "server": "postgresql://"}

@@ -20,7 +20,8 @@ from lamina.core.tiers import TIERS
 from lamina.embedded import EmbeddedFalkorDB
 from lamina.errors import Misconfigured
 from lamina.models.hashing import HashingModel
-from lamina.settings import EmbeddedPostgresSettings, FalkorDBServerSettings, Settings
+from lamina.settings.loading import Settings
+from lamina.settings.stores import EmbeddedPostgresSettings, FalkorDBServerSettings
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.keys import create_key
 from tests.support.application import running, settings_for

@@ -13,7 +13,7 @@ import yaml
 
 from deployments.environment import free_port, ray_environment
 from lamina.core.principals import KeyRole
-from lamina.settings import Settings
+from lamina.settings.loading import Settings
 from lamina.stores.postgres.keys import create_key
 from lamina.stores.postgres.migrate import migrate
 from tests.support.ray_head import ray_head

@@ -26,7 +26,9 @@ from lamina.projections.audit import audit
 from lamina.projections.indexer import Indexer
 from lamina.search.admission import AdmittedSearch
 from lamina.search.fused_search import Search
-from lamina.settings import HashingSettings, NoGraphSettings, PostgresServerSettings, Settings, served_tiers
+from lamina.settings.loading import Settings, served_tiers
+from lamina.settings.models import HashingSettings
+from lamina.settings.stores import NoGraphSettings, PostgresServerSettings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.keys import create_key

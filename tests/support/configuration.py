@@ -9,13 +9,13 @@ from pydantic.fields import FieldInfo
 
 from lamina.config_check.fields import models_in
 from lamina.config_check.settings_yaml import format_inline, summary_of
-from lamina.settings import Settings
+from lamina.settings.loading import Settings
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
 _INTRODUCTION = """\
 # Configuration
 
-<!-- Written by `make docs` from lamina/settings.py, compared by a test. -->
+<!-- Written by `make docs` from lamina/settings/, compared by a test. -->
 
 Every setting has a default. A value comes from the strongest of these sources that gives one:
 

@@ -17,7 +17,7 @@ from lamina.core.ports import PlacedRecord, Record
 from lamina.core.queries import Filters, Query
 from lamina.core.scope import Scope
 from lamina.models.hashing import HashingModel
-from lamina.settings import IN_MEMORY, MeilisearchSettings, QdrantServerSettings
+from lamina.settings.stores import IN_MEMORY, MeilisearchSettings, QdrantServerSettings
 from lamina.stores.index.cold.collections import Layout
 from lamina.stores.index.cold.edge import ColdIndex
 from lamina.stores.index.cold.qdrant import QdrantColdIndex

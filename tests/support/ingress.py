@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from deployments.environment import free_ports
 from deployments.patient_server import PatientProtocol, install
 from deployments.restarts import proxy_middlewares, write_haproxy
-from lamina.settings import FrontDoorSettings
+from lamina.settings.serving import FrontDoorSettings
 
 START_TIMEOUT_S = 60.0
 

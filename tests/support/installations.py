@@ -24,13 +24,9 @@ from lamina.core.ports import Model
 from lamina.embedded import EmbeddedFalkorDB, EmbeddedPostgres, binaries
 from lamina.embedded.postgres import SYSTEM_USER
 from lamina.projections.ownership import claim_projection
-from lamina.settings import (
-    EmbeddedFalkorDBSettings,
-    EmbeddedPostgresSettings,
-    FalkorDBServerSettings,
-    SentenceTransformersSettings,
-    Settings,
-)
+from lamina.settings.loading import Settings
+from lamina.settings.models import SentenceTransformersSettings
+from lamina.settings.stores import EmbeddedFalkorDBSettings, EmbeddedPostgresSettings, FalkorDBServerSettings
 from lamina.stores.postgres.migrate import migrate
 from tests.support.application import Application, running, settings_for
 

@@ -30,7 +30,7 @@ from lamina.errors import Conflict, Unavailable
 from lamina.maintenance.driver import fan_out_over
 from lamina.maintenance.job import Job
 from lamina.maintenance.worker import Worker
-from lamina.settings import Settings
+from lamina.settings.loading import Settings
 from lamina.stores.postgres.job_runs import JobRuns
 from lamina.wiring.jobs import Tools, build_driver, build_job, build_job_embedder, build_undo, build_worker, job_limits
 from lamina.wiring.stores import build_pool, utc_now

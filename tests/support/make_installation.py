@@ -19,7 +19,7 @@ from lamina.core.principals import KeyRole
 from lamina.core.runs import JobName, Run
 from lamina.local import ensure_local_key
 from lamina.models.onnx.model import OnnxModel
-from lamina.settings import SentenceTransformersSettings
+from lamina.settings.models import SentenceTransformersSettings
 from lamina.stores.postgres.keys import create_key, list_keys, revoke_key
 from tests.support.application import Application
 from tests.support.compaction import chatter

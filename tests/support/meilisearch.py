@@ -24,7 +24,7 @@ from pydantic import SecretStr
 from lamina.core.ports import Change, Projection, Record
 from lamina.core.queries import Candidate, Place, Query, Ranking
 from lamina.core.tiers import Source, Tier
-from lamina.settings import MeilisearchSettings
+from lamina.settings.stores import MeilisearchSettings
 from lamina.stores.index.meilisearch.index import MeilisearchIndex
 from lamina.stores.index.ports import Visible
 from lamina.stores.index.searchers import Hybrid

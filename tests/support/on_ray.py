@@ -16,7 +16,7 @@ from lamina.core.cache_stats import ShardUpdate
 from lamina.core.ports import CacheShard
 from lamina.errors import LaminaError
 from lamina.policies.caching.shard import LayerLimits, ShardLimits
-from lamina.settings import load_settings
+from lamina.settings.loading import load_settings
 from lamina.wiring.jobs import jobs_namespace
 
 LIMITS = ShardLimits({Layer.TURN: LayerLimits(10, 300)})

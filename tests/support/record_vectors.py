@@ -7,7 +7,7 @@ from lamina.models.onnx.folder import read_folder
 from lamina.models.onnx.graph_files import origin_of
 from lamina.models.packaged import model_folder
 from lamina.models.sentence_transformers import SentenceTransformerModel
-from lamina.settings import PACKAGED_MODEL, SentenceTransformersSettings
+from lamina.settings.models import PACKAGED_MODEL, SentenceTransformersSettings
 
 TEXTS = (
     "",

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from lamina.embedded import EmbeddedPostgres, binaries
-from lamina.settings import EmbeddedPostgresSettings
+from lamina.settings.stores import EmbeddedPostgresSettings
 from lamina.stores.postgres.migrate import migrate
 
 SNAPSHOT = Path(__file__).resolve().parents[2] / "lamina" / "stores" / "postgres" / "schema.sql"

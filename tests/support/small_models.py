@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 
 from lamina.models.onnx.graph import _NAMES
 from lamina.models.packaged import model_path
-from lamina.settings import PACKAGED_MODEL
+from lamina.settings.models import PACKAGED_MODEL
 
 CONFIG = {"vocab_size": 30522, "pad_token_id": 0, "max_position_embeddings": 80, "type_vocab_size": 2}
 WIDTH, INNER = 24, 40

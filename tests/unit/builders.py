@@ -8,7 +8,7 @@ from lamina.core.queries import Candidate, Filters, FusedHit, Hit, Memory, Query
 from lamina.core.scope import Scope
 from lamina.core.tiers import SEARCHED_TIERS, TIER_OF, Source, Tier
 from lamina.policies.ranking.fusion import RankingPolicy
-from lamina.settings import SearchSettings
+from lamina.settings.search import SearchSettings
 from lamina.text.words import words
 from lamina.wiring.services import ranking_policy
 

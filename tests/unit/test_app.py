@@ -10,14 +10,13 @@ from lamina.config_check.consistency import embedded_store_of
 from lamina.core.tiers import TierName
 from lamina.errors import Misconfigured
 from lamina.models.batching import tokens_of
-from lamina.settings import (
-    DeploymentSettings,
-    EmbedderDeploymentSettings,
+from lamina.settings.loading import Settings
+from lamina.settings.serving import DeploymentSettings, EmbedderDeploymentSettings
+from lamina.settings.stores import (
     HybridSettings,
     MeilisearchSettings,
     QdrantEdgeSettings,
     QdrantServerSettings,
-    Settings,
     VectorSettings,
 )
 

@@ -27,7 +27,8 @@ from lamina.config_check.ray_clusters import RAY_VERSION
 from lamina.config_check.serve import BUILDER
 from lamina.config_check.settings_file import read_settings, variable_names
 from lamina.core.metrics import INSTRUMENTS
-from lamina.settings import Neo4jServerSettings, PostgresServerSettings, QdrantServerSettings, Settings
+from lamina.settings.loading import Settings
+from lamina.settings.stores import Neo4jServerSettings, PostgresServerSettings, QdrantServerSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "configs"

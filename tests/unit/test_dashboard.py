@@ -30,7 +30,7 @@ from lamina.core.cache_layers import Layer
 from lamina.core.cache_stats import Holding, LayerCounts, ShardStats
 from lamina.core.metrics import INSTRUMENTS
 from lamina.core.runs import RunState
-from lamina.settings import JobsSettings
+from lamina.settings.jobs import JobsSettings
 from lamina.stores.postgres.builds import Build
 from lamina.stores.postgres.database_metrics import GenerationFigures, JobFigures, Sizes
 from lamina.stores.postgres.outbox import Lag

@@ -17,7 +17,8 @@ from lamina.core.quotas import counted_spending
 from lamina.errors import Unavailable
 from lamina.models.batching import BatchingEmbedder
 from lamina.models.hashing import HashingModel
-from lamina.settings import HashingSettings, Settings
+from lamina.settings.loading import Settings
+from lamina.settings.models import HashingSettings
 
 Calls = Sequence[tuple[str, ...]]
 BOOK = " ".join(f"word{number}" for number in range(20_000))

@@ -17,12 +17,9 @@ from lamina.extras import are_installed, needing
 from lamina.maintenance.schedule import schedules
 from lamina.models.packaged import model_path
 from lamina.models.sentence_transformers import SentenceTransformerModel
-from lamina.settings import (
-    PACKAGED_MODEL,
-    ScheduleSettings,
-    SentenceTransformersSettings,
-    load_settings,
-)
+from lamina.settings.jobs import ScheduleSettings
+from lamina.settings.loading import load_settings
+from lamina.settings.models import PACKAGED_MODEL, SentenceTransformersSettings
 from lamina.wiring.archives import build_archive
 from lamina.wiring.projections import build_graph
 from lamina.wiring.stores import build_model
@@ -40,7 +37,7 @@ for package in ("lamina", "deployments", "actors", "jobs"):
     for module in pkgutil.walk_packages(found.__path__, package + "."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-from lamina.settings import load_settings
+from lamina.settings.loading import load_settings
 from lamina.wiring.stores import build_model, model_identity
 settings = load_settings(data_dir={{data_dir!r}})
 model = build_model(settings, "cpu")

@@ -62,7 +62,7 @@ from lamina.models.hashing import HashingModel
 from lamina.search.conversation_context import ConversationContext
 from lamina.search.fused_search import Deadlines, Search
 from lamina.search.tier_sources import TierSources
-from lamina.settings import Settings
+from lamina.settings.loading import Settings
 from lamina.wiring.caches import shard_limits
 from tests.support.embedders import Uncached
 from tests.unit.builders import NOON, POLICY, Rows, query, request

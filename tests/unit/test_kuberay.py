@@ -14,14 +14,9 @@ import yaml
 from lamina import __version__
 from lamina.config_check.ray_variables import MEASURED
 from lamina.core.runs import JOB_NAMES
-from lamina.settings import (
-    ENV_PREFIX,
-    OTHER_VARIABLES,
-    PostgresServerSettings,
-    ScheduleSettings,
-    Settings,
-    load_settings,
-)
+from lamina.settings.jobs import ScheduleSettings
+from lamina.settings.loading import ENV_PREFIX, OTHER_VARIABLES, Settings, load_settings
+from lamina.settings.stores import PostgresServerSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "configs" / "kuberay"

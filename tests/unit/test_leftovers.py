@@ -7,7 +7,8 @@ import pytest
 from lamina.core.ports import ModelIdentity
 from lamina.errors import Misconfigured
 from lamina.projections.leftovers import remove_leftovers
-from lamina.settings import FalkorDBServerSettings, NoGraphSettings, Settings
+from lamina.settings.loading import Settings
+from lamina.settings.stores import FalkorDBServerSettings, NoGraphSettings
 from lamina.stores.postgres.erasures import FormerStore
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.signing_key import load_signing_key

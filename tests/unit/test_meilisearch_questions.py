@@ -7,7 +7,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from lamina.settings import MeilisearchSettings
+from lamina.settings.stores import MeilisearchSettings
 from lamina.stores.index.meilisearch.documents import floats_of, missing_settings, payloads, wanted_settings
 from lamina.stores.index.meilisearch.filters import EVERYTHING, token
 from lamina.stores.index.meilisearch.queries import IndexQuestion, read_discovery, search_terms

@@ -5,7 +5,7 @@ import re
 import pytest
 from neo4j.exceptions import ConfigurationError, Neo4jError, ServiceUnavailable
 
-from lamina.settings import Neo4jServerSettings
+from lamina.settings.stores import Neo4jServerSettings
 from lamina.stores.graph.neo4j import refusal
 from lamina.stores.graph.store import Dialect, statement
 

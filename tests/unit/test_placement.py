@@ -8,7 +8,10 @@ from actors.directory import Directory, actor_options
 from deployments.router import directory_of
 from jobs.launching import driver_options
 from lamina.models.hashing import HashingModel
-from lamina.settings import CachesSettings, JobsSettings, PostgresServerSettings, Settings, load_settings
+from lamina.settings.caches import CachesSettings
+from lamina.settings.jobs import JobsSettings
+from lamina.settings.loading import Settings, load_settings
+from lamina.settings.stores import PostgresServerSettings
 from lamina.stores.postgres.generations import Generation
 
 SERVING = {"lamina_serving": 0.001}

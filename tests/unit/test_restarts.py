@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from deployments.restarts import AnswerRestarts, write_haproxy
-from lamina.settings import FrontDoorSettings
+from lamina.settings.serving import FrontDoorSettings
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 NO_ROUTES = PlainTextResponse("Path '/v1/notes' not found. Ping http://.../-/routes for available routes.", 404)

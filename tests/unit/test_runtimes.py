@@ -4,7 +4,8 @@ from pydantic import ValidationError
 from deployments.app import embedder_resources
 from lamina.errors import Misconfigured
 from lamina.models.runtimes import Precision, Provider, providers, runtime
-from lamina.settings import EmbedderDeploymentSettings, SentenceTransformersSettings
+from lamina.settings.models import SentenceTransformersSettings
+from lamina.settings.serving import EmbedderDeploymentSettings
 
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 TENSORRT, OPENVINO = "TensorrtExecutionProvider", "OpenVINOExecutionProvider"

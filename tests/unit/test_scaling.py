@@ -15,7 +15,9 @@ from deployments.scaling import WORK, Work, WorkPolicy, autoscaling, wanted_repl
 from deployments.searcher import CHANGES_AT_ONCE, SEARCHES_FIRST, SearcherDeployment
 from lamina.errors import Unavailable
 from lamina.models.hashing import HashingModel
-from lamina.settings import DeploymentSettings, HashingSettings, Settings
+from lamina.settings.loading import Settings
+from lamina.settings.models import HashingSettings
+from lamina.settings.serving import DeploymentSettings
 
 PATIENCE_S = 60.0
 

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from lamina.core.runs import JOB_NAMES
 from lamina.errors import Misconfigured
 from lamina.maintenance.schedule import Schedule, schedules
-from lamina.settings import ScheduleSettings
+from lamina.settings.jobs import ScheduleSettings
 
 NOON = datetime(2026, 7, 30, 12, 0, tzinfo=UTC)  # a Thursday
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)

@@ -9,15 +9,9 @@ from deployments.environment import INSTANCE
 from jobs.runner import OWN_PROCESSES
 from lamina.config_check.fields import models_in
 from lamina.errors import Misconfigured
-from lamina.settings import (
-    EmbeddedPostgresSettings,
-    HashingSettings,
-    Neo4jServerSettings,
-    PostgresServerSettings,
-    SentenceTransformersSettings,
-    Settings,
-    load_settings,
-)
+from lamina.settings.loading import Settings, load_settings
+from lamina.settings.models import HashingSettings, SentenceTransformersSettings
+from lamina.settings.stores import EmbeddedPostgresSettings, Neo4jServerSettings, PostgresServerSettings
 from tests.support.configuration import REFERENCE, reference
 
 LOCAL = Path(__file__).parents[2] / "configs" / "local.yaml"

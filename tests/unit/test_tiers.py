@@ -21,7 +21,7 @@ from lamina.core.tiers import (
     TierName,
     TierSpec,
 )
-from lamina.settings import SearcherDeployments
+from lamina.settings.serving import SearcherDeployments
 from lamina.stores.postgres.tiers import EMBEDDED, EMBEDDING_PROJECTIONS, ERASED, LINKED, PROJECTED, TIER_ROWS
 from lamina.wiring.tiers import BUILDERS
 
@@ -34,7 +34,7 @@ RECORDS = {
     "lamina/core/tiers.py": "the record",
     "lamina/stores/postgres/tiers.py": "its rows",
     "lamina/wiring/tiers.py": "its builders",
-    "lamina/settings.py": "the sizes of its deployments, and the weights of its sources",
+    "lamina/settings/search.py": "the weights of its sources",
 }
 
 

@@ -10,7 +10,7 @@ from lamina.core.ports import ModelIdentity
 from lamina.errors import Misconfigured
 from lamina.models.onnx.pooling import WAYS
 from lamina.models.packaged import identity, model_folder
-from lamina.settings import SentenceTransformersSettings
+from lamina.settings.models import SentenceTransformersSettings
 
 OTHERWISE = "set embedding.runtime to torch, which the extra gpu installs"
 _GRAPH_FOLDERS = ("", "onnx")

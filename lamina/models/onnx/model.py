@@ -20,7 +20,7 @@ from lamina.models.processors import model_threads
 from lamina.models.runtimes import is_torch_installed, providers
 from lamina.models.splitting import ADDED, Splitter
 from lamina.models.torch_vectors import torch_vectors
-from lamina.settings import SentenceTransformersSettings
+from lamina.settings.models import SentenceTransformersSettings
 
 logger = logging.getLogger(__name__)
 

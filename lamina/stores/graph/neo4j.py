@@ -10,7 +10,7 @@ from neo4j.exceptions import AuthError, ClientError, ConfigurationError, DriverE
 
 from lamina.aio.deadline import deadline
 from lamina.errors import Misconfigured, Unavailable
-from lamina.settings import Neo4jServerSettings
+from lamina.settings.stores import Neo4jServerSettings
 from lamina.stores.graph.store import CypherGraph, Dialect, statement
 from lamina.stores.graph.values import Parameters, Row
 

@@ -21,7 +21,7 @@ from lamina.core.quotas import spending_tenant
 from lamina.core.scope import Scope
 from lamina.errors import InvalidInput, Unavailable
 from lamina.policies.limits.fair_turns import FairTurns
-from lamina.settings import PoolSettings
+from lamina.settings.stores import PoolSettings
 from lamina.stores.postgres.adapters import adapters
 from lamina.stores.postgres.queries import load_queries
 

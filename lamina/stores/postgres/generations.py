@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 from lamina.core.ports import ModelIdentity
 from lamina.errors import Misconfigured
 from lamina.policies.retention.vector_generations import GenerationStatus
-from lamina.settings import ThresholdName
+from lamina.settings.models import ThresholdName
 from lamina.stores.postgres.connection import Connection, Pool, connect, connect_directly
 from lamina.stores.postgres.epochs import unsettle_all
 from lamina.stores.postgres.queries import load_queries

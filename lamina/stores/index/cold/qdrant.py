@@ -8,7 +8,7 @@ from qdrant_client import AsyncQdrantClient
 from lamina.core.fingerprints import chunk_fingerprints
 from lamina.core.ports import Change, PlacedRecord
 from lamina.core.queries import Query
-from lamina.settings import QdrantServerSettings
+from lamina.settings.stores import QdrantServerSettings
 from lamina.stores.index.cold.collections import Layout, by_collection, collection_of, has_unknown_memory
 from lamina.stores.index.ports import ChunkHit
 from lamina.stores.index.qdrant.collections import Collections, collection_of_build, connect

@@ -16,7 +16,7 @@ from requests import Session
 from requests.exceptions import RequestException
 
 from lamina.errors import LaminaError, Misconfigured, Unavailable
-from lamina.settings import MeilisearchSettings
+from lamina.settings.stores import MeilisearchSettings
 
 PART = "index"
 OLDEST_SERVER = (1, 13)

@@ -11,7 +11,7 @@ import numpy as np
 
 from lamina.core.ports import Change, Record
 from lamina.core.queries import Place
-from lamina.settings import MeilisearchSettings
+from lamina.settings.stores import MeilisearchSettings
 from lamina.stores.index.meilisearch.filters import (
     DIALECT,
     FILTERABLE,

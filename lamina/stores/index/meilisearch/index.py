@@ -12,7 +12,8 @@ from lamina.core.ports import Change, Record
 from lamina.core.queries import Query
 from lamina.errors import Misconfigured
 from lamina.policies.ranking.scores import widening
-from lamina.settings import MIB, MeilisearchSettings
+from lamina.settings.section import MIB
+from lamina.settings.stores import MeilisearchSettings
 from lamina.stores.index.meilisearch.client import LINES, DocumentMissing, IndexMissing, MeilisearchServer
 from lamina.stores.index.meilisearch.documents import (
     BUILD,

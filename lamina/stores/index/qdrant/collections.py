@@ -17,7 +17,7 @@ from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 
 from lamina.aio.deadline import deadline
 from lamina.errors import Misconfigured, Unavailable
-from lamina.settings import IN_MEMORY, QdrantServerSettings
+from lamina.settings.stores import IN_MEMORY, QdrantServerSettings
 from lamina.stores.index.points import DENSE, WORDS
 from lamina.stores.index.ports import KEYWORD_FIELDS, NUMBER_FIELDS, TIME_FIELD
 

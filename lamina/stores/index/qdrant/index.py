@@ -12,7 +12,7 @@ from lamina.core.fingerprints import chunk_fingerprints
 from lamina.core.ports import Change, Record, State
 from lamina.core.queries import Query
 from lamina.policies.ranking.scores import widening
-from lamina.settings import QdrantServerSettings
+from lamina.settings.stores import QdrantServerSettings
 from lamina.stores.index.filters import outdated_chunks, query_filter, scope_filter
 from lamina.stores.index.points import (
     DENSE,

@@ -1,0 +1,109 @@
+"""The embedding model and the language model."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, SecretStr, model_validator
+
+from lamina.settings.section import Section
+
+PACKAGED_MODEL = "all-MiniLM-L6-v2"
+
+# Cosines whose good values depend on the model.
+ThresholdName = Literal[
+    "search.min_similarity",
+    "search.graph_min_similarity",
+    "write.near_duplicate",
+    "caches.semantic.threshold",
+    "jobs.consolidation.cosine",
+]
+
+Cosine = Annotated[float, Field(ge=-1, le=1)]
+
+
+class _ModelSection(Section):
+    thresholds: dict[ThresholdName, Cosine] = Field(
+        {},
+        description="Cosines for this model, by the names of the settings that they replace; stored with its vectors.",
+    )
+    tokens_per_s: float = Field(
+        2000.0,
+        gt=0,
+        description="Tokens that one replica embeds in a second: the packaged model 4 000 to 5 500 on one CPU thread "
+        "that computes in bfloat16, a third of it on others; limits are reckoned by it.",
+    )
+
+
+class SentenceTransformersSettings(_ModelSection):
+    """A model in sentence-transformers' layout, run by torch or by ONNX Runtime."""
+
+    kind: Literal["sentence_transformers"] = "sentence_transformers"
+    runtime: Literal["auto", "onnx", "torch"] = Field(
+        "auto",
+        description="What runs it: torch, or ONNX Runtime, which runs BERT-family models in a local folder; auto is "
+        "torch where it is installed and Ray sees a GPU, or ONNX Runtime cannot run the model, and ONNX Runtime "
+        "elsewhere. The vectors of both may be mixed.",
+    )
+    model: str = Field(PACKAGED_MODEL, description="The packaged model, or a path or name to load.")
+    threads: int | None = Field(
+        None,
+        ge=1,
+        description="CPU threads of one embedder replica, and no more than its machine or container has processors; "
+        "all of these, but at most four, if null.",
+    )
+    provider: Literal["auto", "cpu", "cuda", "tensorrt", "openvino"] = Field(
+        "auto",
+        description="ONNX Runtime's execution provider, of those that the installed one has; auto is CUDA on a GPU and "
+        "the processor elsewhere.",
+    )
+    precision: Literal["auto", "float32", "bfloat16", "float16", "int8"] = Field(
+        "auto",
+        description="Type of the weights: half precision is torch's alone, and its auto where the GPU or the CPU "
+        "computes in it; int8 is ONNX Runtime's alone, and another model to the stores: a change of it embeds anew.",
+    )
+    batch_size: int = Field(64, ge=1, description="Most texts in one forward pass.")
+
+    @model_validator(mode="after")
+    def _runs_in_its_precision(self) -> Self:
+        if self.runtime == "onnx" and self.precision in {"bfloat16", "float16"}:
+            message = f"precision is {self.precision}, but runtime onnx computes in float32; leave precision out"
+            raise ValueError(message)
+        if self.precision == "int8" and (self.runtime == "torch" or self.provider in {"cuda", "tensorrt"}):
+            message = "precision is int8, which ONNX Runtime computes on processors alone; leave precision out"
+            raise ValueError(message)
+        return self
+
+
+class HashingSettings(_ModelSection):
+    """Hashed words instead of a model: for tests, and for machines that cannot run one."""
+
+    kind: Literal["hashing"] = "hashing"
+    dimension: int = Field(384, ge=8, description="Length of the vectors.")
+    tokens_per_s: float = Field(100_000.0, gt=0, description="Tokens that one replica embeds in a second.")
+    seed: int = Field(0, ge=0, description="Another seed is another model, for tests of a change of model.")
+
+
+class LanguageModelSettings(Section):
+    """An OpenAI-compatible endpoint, where `write.extraction` or `jobs.summaries.by` says `language_model`."""
+
+    base_url: str | None = Field(
+        None, pattern="^https?://", description="URL before `/chat/completions`, as in `http://localhost:8000/v1`."
+    )
+    model: str | None = Field(None, description="Name of the model, as the endpoint knows it.")
+    api_key: SecretStr | None = Field(None, description="Bearer token, if the endpoint needs one.")
+    timeout_s: float = Field(20.0, gt=0, description="Longest wait for one answer, in seconds.")
+    deadline_s: float = Field(
+        45.0, gt=0, description="Longest wait for one turn, retries included; then the rules extract."
+    )
+    max_retries: int = Field(3, ge=0, description="Further tries after 408, 409, 429, 5xx and broken connections.")
+    backoff_s: float = Field(0.5, gt=0, description="Wait before the first retry; it doubles, with jitter.")
+    max_concurrency: int = Field(8, ge=1, description="Most calls of one process at a time.")
+    call_tokens: int = Field(16_000, ge=256, description="Most tokens of one call, answer included.")
+    answer_tokens: int = Field(2_000, ge=64, description="Most tokens of one answer.")
+    daily_tokens: int = Field(2_000_000, ge=0, description="Most tokens of one process in a day of UTC.")
+    temperature: float | None = Field(0.0, ge=0, le=2, description="Sampling temperature; none is sent if not set.")
+    limit_parameter: Literal["max_tokens", "max_completion_tokens"] = Field(
+        "max_tokens", description="The endpoint's name for the limit of an answer."
+    )
+
+
+EmbeddingSettings = Annotated[SentenceTransformersSettings | HashingSettings, Field(discriminator="kind")]
