@@ -14,12 +14,18 @@ from lamina.models.batching import BatchingEmbedder
 from lamina.models.hashing import HashingModel
 from lamina.models.runtimes import is_torch_installed
 from lamina.settings.models import SentenceTransformersSettings
-from lamina.settings.stores import EmbeddedFalkorDBSettings, EmbeddedPostgresSettings, FalkorDBServerSettings
+from lamina.settings.stores import (
+    EmbeddedFalkorDBSettings,
+    EmbeddedPostgresSettings,
+    FalkorDBServerSettings,
+    Neo4jServerSettings,
+)
 from tests.support.application import Application, running, settings_for
 from tests.support.databases import TEMPLATE, drop_database, make_template, new_database
 from tests.support.effort import IS_LONG
 from tests.support.embedders import WritesOnly
-from tests.support.schedule import FilesAndRay, needs_ray
+from tests.support.neo4j_server import running_neo4j
+from tests.support.schedule import FilesAndRay, needs_neo4j, needs_ray
 from tests.support.scratch import new_folder, use_memory_disk
 from tests.support.servers import GivenPostgres, UnsyncedPostgres
 
@@ -34,6 +40,9 @@ hypothesis.settings.load_profile("long" if IS_LONG else "short")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the tests that need Ray: the worker that has them is busy with them for longest."""
     items.sort(key=lambda item: not needs_ray(item.nodeid))
+    for item in items:
+        if "neo4j_server" in getattr(item, "fixturenames", ()) and not needs_neo4j(item.nodeid):
+            raise pytest.UsageError(f"{item.nodeid}: a test of a real Neo4j says on_neo4j in its name")
     if not is_torch_installed() and "LAMINA_TEST_TORCH" not in os.environ:
         for item in items:
             if item.get_closest_marker("torch"):
@@ -88,6 +97,13 @@ def falkordb() -> Iterator[EmbeddedFalkorDB]:
         server.start()
         yield server
         server.stop()
+
+
+@pytest.fixture(scope="session")
+def neo4j_server() -> Iterator[Neo4jServerSettings]:
+    """A real Neo4j of this test run, or the configured one; each test works as a tenant of its own."""
+    with running_neo4j() as settings:
+        yield settings
 
 
 @pytest.fixture

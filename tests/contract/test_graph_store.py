@@ -10,7 +10,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from pydantic import SecretStr
 from redis.asyncio import Redis
 
 from lamina.core.fingerprints import fingerprint
@@ -24,6 +23,7 @@ from lamina.stores.graph.falkordb import GRAPH, falkordb_graph
 from lamina.stores.graph.neo4j import neo4j_graph
 from lamina.stores.graph.store import CypherGraph, statement
 from tests.support.bolt import bolt_graph, bolt_server
+from tests.support.neo4j_server import tidy_graph
 
 MORNING = datetime(2026, 3, 1, 8, 0, 0, 123456, tzinfo=UTC)
 EVENING = MORNING + timedelta(hours=12)
@@ -47,21 +47,9 @@ STRANGE = (
     "é",
 )
 FALKORDB_URL = os.environ.get("LAMINA_TEST_FALKORDB_URL")
-NEO4J_URL = os.environ.get("LAMINA_TEST_NEO4J_URL")
-STORES = ("on_falkordb", "on_bolt", *(("on_neo4j",) if NEO4J_URL else ()))
-needs_neo4j = pytest.mark.skipif(NEO4J_URL is None, reason="LAMINA_TEST_NEO4J_URL names no server")
+STORES = ("on_falkordb", "on_bolt", "on_neo4j")
 # FalkorDB's Bolt port does not escape these in parameters; Neo4j has true parameters.
 PLAIN = tuple(text for text in STRANGE if not {"'", "\\"} & set(text))
-
-
-def neo4j_settings(url: str) -> Neo4jServerSettings:
-    return Neo4jServerSettings(
-        url=url,
-        user=os.environ.get("LAMINA_TEST_NEO4J_USER", "neo4j"),
-        password=SecretStr(os.environ.get("LAMINA_TEST_NEO4J_PASSWORD", "")),
-        database=os.environ.get("LAMINA_TEST_NEO4J_DATABASE", "neo4j"),
-        connections=4,
-    )
 
 
 @pytest.fixture(scope="module")
@@ -91,11 +79,11 @@ async def on_bolt() -> AsyncIterator[CypherGraph]:
 
 
 @pytest.fixture(scope="module")
-async def on_neo4j() -> AsyncIterator[CypherGraph]:
-    """The store on the Neo4j that is configured for tests."""
-    assert NEO4J_URL
-    store = neo4j_graph(neo4j_settings(NEO4J_URL), read_deadline_s=20)
+async def on_neo4j(neo4j_server: Neo4jServerSettings) -> AsyncIterator[CypherGraph]:
+    """The store on a real Neo4j, which is left without what it was given."""
+    store, engine = tidy_graph(neo4j_server)
     yield store
+    await engine.remove_given()
     await store.close()
 
 
@@ -441,21 +429,21 @@ async def test_any_text_is_a_scope_a_user_a_kind_and_a_name_over_bolt(on_bolt: C
     await assert_round_trip(on_bolt, text)
 
 
-@needs_neo4j
 @pytest.mark.parametrize("text", STRANGE)
 async def test_any_text_is_a_scope_a_user_a_kind_and_a_name_on_neo4j(on_neo4j: CypherGraph, text: str) -> None:
     await assert_round_trip(on_neo4j, text)
 
 
-@needs_neo4j
-async def test_the_schema_of_neo4j_is_made_once_however_often(on_neo4j: CypherGraph, world: World) -> None:
-    assert NEO4J_URL
-    other = neo4j_graph(neo4j_settings(NEO4J_URL), read_deadline_s=20)
+async def test_the_schema_on_neo4j_is_made_once_however_often(
+    neo4j_server: Neo4jServerSettings, on_neo4j: CypherGraph, world: World
+) -> None:
+    other, engine = tidy_graph(neo4j_server)
     await asyncio.gather(*(put(store, {uuid.uuid4(): world.memory()}) for store in (on_neo4j, other)))
 
     made = await other._engine.read("SHOW INDEXES YIELD name WHERE name STARTS WITH 'lamina' RETURN name", {})
 
     assert sorted(row[0] for row in made) == ["lamina_node", "lamina_node_of_tenant"]
+    await engine.remove_given()
     await other.close()
 
 
