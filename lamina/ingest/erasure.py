@@ -20,6 +20,7 @@ from lamina.stores.postgres.erasure import (
     lock_derived_notes,
     lock_user_notes,
 )
+from lamina.stores.postgres.events import erase_memory_ids
 from lamina.stores.postgres.links import prune_evidence
 from lamina.stores.postgres.notes import delete_notes
 from lamina.stores.postgres.outbox import (
@@ -128,6 +129,8 @@ class Eraser:
         entries = [*note_entries([*everything, *deletion.restored]), *outbox_entries("graph", nodes)]
         await enqueue_entries(connection, entries)
         await erase_notes(connection, owner.tenant, erased)
+        # Also from events of others, who made notes from the user's; the user's own lose all ids with the name.
+        await erase_memory_ids(connection, owner.tenant, erased)
         return [*rows, *made]
 
     async def _rows(

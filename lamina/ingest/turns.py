@@ -11,6 +11,7 @@ from uuid import UUID
 from pydantic import TypeAdapter
 
 from lamina.aio.yielding import map_in_steps
+from lamina.core.events import Event, EventKind
 from lamina.core.memories import (
     MAX_MESSAGES,
     Chunk,
@@ -36,6 +37,7 @@ from lamina.ingest.memory_linking import LinkDraft, MemoryLinker, MemoryText, Pr
 from lamina.ingest.write_once import write_once
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.events import record_event, record_events
 from lamina.stores.postgres.idempotency import Once
 from lamina.stores.postgres.messages import AppendedMessage, PreparedMessage, append_messages, delete_message
 from lamina.stores.postgres.note_duplicates import put_notes
@@ -250,6 +252,12 @@ class Recorder:
         await enqueue_entries(connection, entries)
         # Last: it locks the row of the namespace until the commit.
         epoch = await bump_epoch(connection, scope, teaches=bool(fresh) or _is_changed(profile))
+        events = [
+            *([Event.of(scope, EventKind.TURN_RECORDED, *sorted(new), messages=len(new))] if new else []),
+            *_note_events(scope, notes),
+            *_profile_events(scope, profile),
+        ]
+        await record_events(connection, events)
         return RecordedTurn(tuple(appended), tuple(notes), (profile.version or None) if profile else None, epoch)
 
     async def _put(
@@ -296,7 +304,9 @@ class Recorder:
             again = {item.id: note.id for item, note in zip(prepared, put, strict=True) if note.existed}
             nodes += await self._linker.back(connection, scope, links, again)
             await enqueue_entries(connection, [*entries, *outbox_entries("graph", nodes)])
-            return RecordedNotes(tuple(put), await bump_epoch(connection, scope, teaches=bool(fresh)))
+            epoch = await bump_epoch(connection, scope, teaches=bool(fresh))
+            await record_events(connection, _note_events(scope, put))
+            return RecordedNotes(tuple(put), epoch)
 
         return await write_once(self._pool, once, _NOTES, write)
 
@@ -349,6 +359,8 @@ class Recorder:
                 entries += outbox_entries("graph", [*unlinked, *linked])
             await enqueue_entries(connection, [*entries, *note_entries([id_]), *outbox_entries("graph", [id_])])
             await bump_epoch(connection, scope, teaches=True)
+            changed = scope.narrowed(user=stored.user, agent=stored.agent)
+            await record_event(connection, Event.of(changed, EventKind.NOTE_CHANGED, id_, version=stored.version))
             return stored
 
         return await in_transaction(self._pool, act)
@@ -365,6 +377,7 @@ class Recorder:
             scope, deletion = await delete_note(connection, tenant, id_, now)
             await enqueue_entries(connection, await self._unlink(connection, deletion))
             await bump_epoch(connection, scope, teaches=True)
+            await record_event(connection, Event.of(scope, EventKind.NOTE_DELETED, *deletion.deleted))
 
         await in_transaction(self._pool, act)
 
@@ -380,6 +393,7 @@ class Recorder:
             nodes = await self._linker.forget(connection, [id_])
             await enqueue_entries(connection, [*outbox_entries("messages", [id_]), *outbox_entries("graph", nodes)])
             await bump_epoch(connection, scope, teaches=True)
+            await record_event(connection, Event.of(scope, EventKind.MESSAGE_DELETED, id_))
 
         await in_transaction(self._pool, act)
 
@@ -425,6 +439,7 @@ class Recorder:
         async def act(connection: Connection) -> Profile:
             profile = await change(connection, write)
             await bump_epoch(connection, scope, teaches=_is_changed(profile))
+            await record_events(connection, _profile_events(scope, profile))
             return profile
 
         return await in_transaction(self._pool, act)
@@ -457,6 +472,20 @@ def _links_of_stored(links: PreparedLinks, stored: StoredNote) -> PreparedLinks:
     """Return the links of a changed text as the stored note's: its owner and source were not known before."""
     seen_at = stored.note.event_at or stored.updated_at
     return links.with_origin(user=stored.user, source=stored.note.source, seen_at=seen_at)
+
+
+def _note_events(scope: Scope, notes: Sequence[NoteResult]) -> list[Event]:
+    """Return the events of notes that were stored, and of those that a text in other words raised."""
+    fresh = [note.id for note in notes if not note.existed]
+    raised = list(dict.fromkeys(note.id for note in notes if note.merged))
+    created = [Event.of(scope, EventKind.NOTE_CREATED, *fresh, notes=len(fresh))] if fresh else []
+    return [*created, *([Event.of(scope, EventKind.NOTE_CHANGED, *raised)] if raised else [])]
+
+
+def _profile_events(scope: Scope, profile: Profile | None) -> list[Event]:
+    if profile is None or not _is_changed(profile):
+        return []
+    return [Event.of(scope, EventKind.PROFILE_CHANGED, version=profile.version)]
 
 
 def _is_changed(profile: Profile | None) -> bool:

@@ -27,6 +27,7 @@ from lamina.core.tiers import PROJECTIONS, TIERS, ProjectionName, TierName
 from lamina.errors import Misconfigured
 from lamina.secret_files import FILE_SUFFIX, variable_or_file
 from lamina.settings.caches import CachesSettings
+from lamina.settings.events import EventsSettings
 from lamina.settings.jobs import JobsSettings
 from lamina.settings.models import EmbeddingSettings, LanguageModelSettings, SentenceTransformersSettings
 from lamina.settings.search import ContextSettings, ProceduresSettings, SearchSettings
@@ -104,6 +105,7 @@ class Settings(BaseSettings):
     write: WriteSettings = WriteSettings()
     erasure: ErasureSettings = ErasureSettings()
     history: HistorySettings = HistorySettings()
+    events: EventsSettings = EventsSettings()
     language_model: LanguageModelSettings = LanguageModelSettings()
     indexer: IndexerSettings = IndexerSettings()
     documents: DocumentsSettings = DocumentsSettings()

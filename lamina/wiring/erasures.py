@@ -19,6 +19,7 @@ from lamina.settings.loading import Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.erasure import forget_bound_user
 from lamina.stores.postgres.erasures import ErasureTable
+from lamina.stores.postgres.events import erase_user_events
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.outbox import Outbox
 from lamina.stores.postgres.rewriting import rewrite_tables
@@ -92,6 +93,7 @@ def build_eraser(settings: Settings, parts: ErasureParts) -> Eraser:
         "archived": lambda tenant, user: archives.erase_user(tenant, user, utc_now()),
         "idempotency_keys": tables.answers.erase_user,
         "keys": partial(forget_bound_user, parts.pool),
+        "events": partial(erase_user_events, parts.pool),
     }
     linker = build_memory_linker(settings, parts.embedder, parts.generation.number)
     return Eraser(parts.pool, linker, elsewhere)

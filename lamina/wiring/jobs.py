@@ -32,6 +32,7 @@ from lamina.policies.retention.clusters import EdgePolicy
 from lamina.policies.retention.summary_periods import SummaryPolicy
 from lamina.settings.loading import Settings
 from lamina.stores.postgres.connection import Pool
+from lamina.stores.postgres.events import count_ended_events, end_events
 from lamina.stores.postgres.generations import active_generation
 from lamina.stores.postgres.retention import (
     count_empty_places,
@@ -176,6 +177,7 @@ def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> CacheExpiryJob:  # 
     tables = build_cache_tables(settings, pool, NO_GENERATION)
     kept = timedelta(days=settings.history.days)
     receipts_kept = timedelta(days=settings.erasure.receipt_days)
+    events_kept = timedelta(days=settings.events.keep_days)
     empty = max(timedelta(days=settings.history.empty_days), longest_answer(settings.caches))
 
     async def count(now: datetime, tenant: str) -> int:
@@ -184,6 +186,7 @@ def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> CacheExpiryJob:  # 
             await count_ended_grants(pool, tenant, cutoff=now - kept),
             await count_ended_receipts(pool, tenant, cutoff=now - receipts_kept),
             await count_empty_places(pool, tenant, cutoff=now - empty),
+            await count_ended_events(pool, tenant, cutoff=now - events_kept),
         )
         return sum(counts)
 
@@ -193,6 +196,7 @@ def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> CacheExpiryJob:  # 
             "grants": await end_grants(pool, tenant, cutoff=now - kept),
             "receipts": await end_receipts(pool, tenant, cutoff=now - receipts_kept),
             "places": await end_empty_places(pool, tenant, now=now, cutoff=now - empty),
+            "events": await end_events(pool, tenant, cutoff=now - events_kept),
         }
 
     return CacheExpiryJob(count, purge)
@@ -216,7 +220,7 @@ JOBS: Mapping[JobName, JobKind] = {
     ),
     "reembed": JobKind("embeds what lacks vectors of the configured model", _reembed),
     "caches": JobKind(
-        "removes what has expired from the caches' tables, keys, shares and receipts that ended, and empty places",
+        "removes what has expired from the caches' tables, grants, receipts and events that ended, and empty places",
         _upkeep,
         units="tenants",
     ),

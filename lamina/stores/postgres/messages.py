@@ -171,7 +171,7 @@ async def delete_message(connection: Connection, tenant: str, id_: UUID) -> Scop
     row = await cursor.fetchone()
     if row is None:
         raise NotFound("message", str(id_))
-    return Scope(tenant, row["workspace"], row["namespace"])
+    return Scope(tenant, row["workspace"], row["namespace"], row["user_id"], session=row["session_id"])
 
 
 def chunk_columns(chunks: Mapping[UUID, Sequence[Chunk]], generation: int) -> dict[str, Any]:

@@ -345,11 +345,12 @@ SELECT id FROM messages WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s
 -- name: delete_message
 -- Its vectors are deleted with it, and what the journal of job runs says of it.
 WITH gone AS (
-    DELETE FROM messages WHERE id = %(id)s AND tenant = %(tenant)s RETURNING id, workspace, namespace
+    DELETE FROM messages WHERE id = %(id)s AND tenant = %(tenant)s
+    RETURNING id, workspace, namespace, user_id, session_id
 ), kept AS (
     DELETE FROM job_changes j USING gone WHERE j.row_id = gone.id
 )
-SELECT workspace, namespace FROM gone
+SELECT workspace, namespace, user_id, session_id FROM gone
 
 -- name: read_found_messages
 -- Rows of hits: a part of one statement. It asks again for all that the query may see, for a row may have

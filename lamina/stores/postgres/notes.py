@@ -276,13 +276,14 @@ async def delete_note(connection: Connection, tenant: str, id_: UUID, now: datet
     """Delete a note, with every note that was made from it or merged into it.
 
     Returns:
-        The scope of the note, and the effects.
+        The scope of the note with its user, and the effects.
 
     Raises:
         NotFound: If the tenant has no such note.
     """
     note = await lock_note(connection, tenant, id_)
-    return Scope(tenant, note.workspace, note.namespace), await delete_notes(connection, tenant, [id_], now)
+    scope = Scope(tenant, note.workspace, note.namespace, note.user)
+    return scope, await delete_notes(connection, tenant, [id_], now)
 
 
 async def delete_notes(connection: Connection, tenant: str, ids: Sequence[UUID], now: datetime) -> Deletion:

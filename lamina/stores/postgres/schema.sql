@@ -56,6 +56,15 @@ CREATE TABLE public.hash_secret (
 CREATE FUNCTION public.keyed_hash(tenant text, value text) RETURNS text
     LANGUAGE sql STABLE STRICT
     RETURN (SELECT ('h:'::text || encode(sha256((hash_secret.secret || sha256((hash_secret.secret || convert_to((json_build_array(keyed_hash.tenant, keyed_hash.value))::text, 'UTF8'::name))))), 'hex'::text)) FROM public.hash_secret);
+CREATE FUNCTION public.mark_events() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(
+        1702258034, (SELECT ((last_value - (NOT is_called)::int) & 2147483647)::int FROM events_seq_seq));
+    RETURN NULL;
+END
+$$;
 CREATE FUNCTION public.remember_former_store() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -64,6 +73,21 @@ BEGIN
     INSERT INTO former_stores (projection, store) VALUES (OLD.projection, OLD.store)
     ON CONFLICT (projection, store) DO UPDATE SET left_at = now();
     RETURN NULL;
+END
+$$;
+CREATE FUNCTION public.settled_events() RETURNS bigint
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    newest bigint;
+BEGIN
+    SELECT last_value - (NOT is_called)::int INTO newest FROM events_seq_seq;
+    RETURN newest - coalesce((
+        SELECT max(behind)
+        FROM pg_locks, LATERAL (SELECT ((newest & 2147483647) - objid::bigint) & 2147483647 AS behind) held
+        WHERE locktype = 'advisory' AND classid = 1702258034 AND objsubid = 2 AND behind < 1073741824
+          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    ), 0);
 END
 $$;
 CREATE FUNCTION public.sha256_of(texts text[]) RETURNS bytea
@@ -326,6 +350,27 @@ CREATE TABLE public.erasures (
     receipt json,
     CONSTRAINT erasures_state_check CHECK ((state = ANY (ARRAY['erasing'::text, 'rewriting'::text, 'complete'::text])))
 );
+CREATE TABLE public.events (
+    seq bigint NOT NULL,
+    id uuid NOT NULL,
+    tenant text NOT NULL,
+    workspace text,
+    namespace text,
+    user_id text,
+    agent_id text,
+    session_id text,
+    kind text NOT NULL,
+    memory_ids uuid[] DEFAULT '{}'::uuid[] NOT NULL,
+    facts jsonb DEFAULT '{}'::jsonb NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+CREATE SEQUENCE public.events_seq_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+ALTER SEQUENCE public.events_seq_seq OWNED BY public.events.seq;
 CREATE TABLE public.former_stores (
     projection text NOT NULL,
     store text NOT NULL,
@@ -744,6 +789,7 @@ CREATE UNLOGGED TABLE public.tenant_usage (
     counted_at timestamp with time zone NOT NULL,
     took_s double precision NOT NULL
 );
+ALTER TABLE ONLY public.events ALTER COLUMN seq SET DEFAULT nextval('public.events_seq_seq'::regclass);
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_hash_key UNIQUE (hash);
 ALTER TABLE ONLY public.api_keys
@@ -778,6 +824,8 @@ ALTER TABLE ONLY public.epochs
     ADD CONSTRAINT epochs_pkey PRIMARY KEY (tenant, workspace, namespace);
 ALTER TABLE ONLY public.erasures
     ADD CONSTRAINT erasures_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.events
+    ADD CONSTRAINT events_pkey PRIMARY KEY (tenant, seq);
 ALTER TABLE ONLY public.former_stores
     ADD CONSTRAINT former_stores_pkey PRIMARY KEY (projection, store);
 ALTER TABLE ONLY public.idempotency_keys
@@ -874,6 +922,9 @@ CREATE INDEX entity_names_openings ON public.entity_names USING btree (tenant, w
 CREATE INDEX erasures_of_tenant ON public.erasures USING btree (tenant, requested_at);
 CREATE UNIQUE INDEX erasures_one_of_each ON public.erasures USING btree (tenant, user_id) WHERE (user_id IS NOT NULL);
 CREATE INDEX erasures_open ON public.erasures USING btree (requested_at) WHERE (state <> 'complete'::text);
+CREATE INDEX events_by_id ON public.events USING btree (tenant, id);
+CREATE INDEX events_by_time ON public.events USING brin (created_at);
+CREATE INDEX events_of_user ON public.events USING btree (tenant, user_id) WHERE (user_id IS NOT NULL);
 CREATE INDEX idempotency_keys_by_age ON public.idempotency_keys USING btree (tenant, created_at);
 CREATE INDEX idempotency_keys_by_user ON public.idempotency_keys USING btree (tenant, user_hash) WHERE (user_hash IS NOT NULL);
 CREATE INDEX job_runs_by_job ON public.job_runs USING btree (job, created_at DESC);
@@ -917,6 +968,7 @@ CREATE INDEX responses_of_agent ON public.responses USING btree (tenant, workspa
 CREATE UNIQUE INDEX responses_one_of_each ON public.responses USING btree (digest);
 CREATE INDEX shares_into ON public.shares USING btree (tenant, to_workspace) WHERE (revoked_at IS NULL);
 CREATE UNIQUE INDEX shares_one_of_each ON public.shares USING btree (tenant, from_workspace, from_namespace, to_workspace, segment, public.sha256_of(tags)) WHERE (revoked_at IS NULL);
+CREATE TRIGGER events_marked BEFORE INSERT ON public.events FOR EACH STATEMENT EXECUTE FUNCTION public.mark_events();
 CREATE TRIGGER idempotency_keys_hashed BEFORE INSERT ON public.idempotency_keys FOR EACH ROW WHEN ((new.user_id IS NOT NULL)) EXECUTE FUNCTION public.hash_user_of_key();
 CREATE TRIGGER projection_stores_former AFTER UPDATE OF store ON public.projection_stores FOR EACH ROW WHEN (((old.store IS NOT NULL) AND (old.store IS DISTINCT FROM new.store))) EXECUTE FUNCTION public.remember_former_store();
 ALTER TABLE ONLY public.compacted_chunks

@@ -1,0 +1,87 @@
+"""Events, written in the transaction of the change that they report."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from lamina.core.events import IDS_OF_EVENT, Event
+from lamina.core.memories import new_id
+from lamina.stores.postgres.connection import Connection, Pool, connect
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("events.sql")
+
+CHANNEL = "lamina_events"
+
+
+async def record_event(connection: Connection, event: Event) -> None:
+    """Write an event inside the transaction of its change; see :func:`record_events`."""
+    await record_events(connection, [event])
+
+
+async def record_events(connection: Connection, events: Sequence[Event]) -> None:
+    """Write events inside the transaction of their changes, and wake readers at its commit.
+
+    Call it after the epochs are raised: then events of a namespace are in the order of its epochs. Until the
+    transaction ends, readers wait for it with all events that were recorded later.
+    """
+    parts = [part for event in events for part in _parts(event)]
+    if not parts:
+        return
+    columns = {
+        "ids": [new_id() for _ in parts],
+        "tenants": [event.tenant for event in parts],
+        "workspaces": [event.workspace for event in parts],
+        "namespaces": [event.namespace for event in parts],
+        "users": [event.user for event in parts],
+        "agents": [event.agent for event in parts],
+        "sessions": [event.session for event in parts],
+        "kinds": [event.kind.value for event in parts],
+        "memory_ids": [Jsonb([str(id_) for id_ in event.ids]) for event in parts],
+        "facts": [Jsonb(dict(event.facts)) for event in parts],
+    }
+    await connection.execute(QUERIES["record_events"], columns)
+
+
+def _parts(event: Event) -> list[Event]:
+    """Cut an event with many ids into several."""
+    if len(event.ids) <= IDS_OF_EVENT:
+        return [event]
+    starts = range(0, len(event.ids), IDS_OF_EVENT)
+    return [replace(event, ids=event.ids[start : start + IDS_OF_EVENT]) for start in starts]
+
+
+async def settled_position(connection: Connection) -> int:
+    """Return the position up to which every event is committed, for a statement that begins after this one."""
+    row = await (await connection.execute(QUERIES["settled_events"])).fetchone()
+    return int(row["seq"]) if row else 0
+
+
+async def erase_user_events(pool: Pool, tenant: str, user: str) -> int:
+    """Take the user's name, the ids and the facts out of the user's events; count the events."""
+    async with connect(pool) as connection:
+        cursor = await connection.execute(QUERIES["erase_user_events"], {"tenant": tenant, "user_id": user})
+        return cursor.rowcount
+
+
+async def erase_memory_ids(connection: Connection, tenant: str, ids: Sequence[UUID]) -> None:
+    """Take the ids of erased memories out of the tenant's events."""
+    if ids:
+        await connection.execute(QUERIES["erase_memory_ids"], {"tenant": tenant, "ids": list(ids)})
+
+
+async def count_ended_events(pool: Pool, tenant: str, *, cutoff: datetime) -> int:
+    """Count the events of a tenant from before the cutoff."""
+    async with connect(pool) as connection:
+        cursor = await connection.execute(QUERIES["count_ended_events"], {"tenant": tenant, "cutoff": cutoff})
+        row = await cursor.fetchone()
+    return int(row["events"]) if row else 0
+
+
+async def end_events(pool: Pool, tenant: str | None, *, cutoff: datetime) -> int:
+    """Delete the events, of a tenant or of all, from before the cutoff; count them."""
+    async with connect(pool) as connection:
+        return (await connection.execute(QUERIES["end_events"], {"tenant": tenant, "cutoff": cutoff})).rowcount

@@ -1,0 +1,38 @@
+-- name: record_events
+-- The notification of a transaction is sent once, at its commit.
+WITH added AS (
+    INSERT INTO events (id, tenant, workspace, namespace, user_id, agent_id, session_id, kind, memory_ids, facts)
+    SELECT e.id, e.tenant, e.workspace, e.namespace, e.user_id, e.agent_id, e.session_id, e.kind,
+           coalesce((SELECT array_agg(i::uuid ORDER BY place)
+                     FROM jsonb_array_elements_text(e.memory_ids) WITH ORDINALITY AS ids (i, place)), '{}'),
+           e.facts
+    FROM unnest(%(ids)s::uuid[], %(tenants)s::text[], %(workspaces)s::text[], %(namespaces)s::text[],
+                %(users)s::text[], %(agents)s::text[], %(sessions)s::text[], %(kinds)s::text[],
+                %(memory_ids)s::jsonb[], %(facts)s::jsonb[])
+         WITH ORDINALITY AS e (id, tenant, workspace, namespace, user_id, agent_id, session_id, kind, memory_ids, facts,
+                               place)
+    ORDER BY e.place
+)
+SELECT pg_notify('lamina_events', '')
+
+-- name: settled_events
+SELECT settled_events() AS seq
+
+-- name: erase_user_events
+-- The row stays as a place at which a reader goes on.
+UPDATE events
+SET user_id = NULL, agent_id = NULL, session_id = NULL, memory_ids = '{}', facts = '{}'
+WHERE tenant = %(tenant)s AND user_id = %(user_id)s
+
+-- name: erase_memory_ids
+-- Of memories that were erased with their user without being theirs; events are read from end to end.
+UPDATE events
+SET memory_ids = ARRAY(SELECT i FROM unnest(memory_ids) WITH ORDINALITY AS ids (i, place)
+                       WHERE i <> ALL(%(ids)s::uuid[]) ORDER BY place)
+WHERE tenant = %(tenant)s AND memory_ids && %(ids)s::uuid[]
+
+-- name: count_ended_events
+SELECT count(*) AS events FROM events WHERE tenant = %(tenant)s AND created_at <= %(cutoff)s
+
+-- name: end_events
+DELETE FROM events WHERE (%(tenant)s::text IS NULL OR tenant = %(tenant)s) AND created_at <= %(cutoff)s
