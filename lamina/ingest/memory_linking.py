@@ -38,6 +38,7 @@ from lamina.stores.postgres.entities import (
 )
 from lamina.stores.postgres.links import (
     Mention,
+    SimilarLinks,
     count_witness,
     find_unlinked,
     link_similar,
@@ -161,12 +162,14 @@ class MemoryLinker:
         embedder: Embeds the names of entities that callers state.
         generation: The active generation of vectors.
         deadline_s: Seconds after which a write gives up on the embedder.
+        similar: How notes and passages are linked to their nearest neighbours.
     """
 
-    def __init__(self, embedder: Embedder, *, generation: int, deadline_s: float) -> None:
+    def __init__(self, embedder: Embedder, *, generation: int, deadline_s: float, similar: SimilarLinks) -> None:
         self._embedder = embedder
         self._generation = generation
         self._deadline_s = deadline_s
+        self._similar = similar
         self._names: LRUCache[str, bytes] = LRUCache(NAME_CACHE)
 
     async def draft(self, memories: Sequence[MemoryText], graph: Extraction | None = None) -> LinkDraft:
@@ -237,7 +240,7 @@ class MemoryLinker:
         older = await self._mention_in_older(connection, scope, named, put, titles, memories[0].witness)
         for tier in sorted({item.tier for item in memories}):
             ids_of_tier = [item.memory for item in memories if item.tier is tier]
-            await link_similar(connection, tier, ids_of_tier, self._generation)
+            await link_similar(connection, tier, ids_of_tier, self._generation, self._similar)
         # An edge lives with its subject in the graph's store.
         subjects = {ids[subject] for subject, _, _ in edges}
         earlier = {item.id for item in put.values() if item.is_earlier}

@@ -17,7 +17,7 @@ from lamina.stores.postgres.connection import Connection, Pool
 from lamina.stores.postgres.derived_notes import insert_sources, lock_sources
 from lamina.stores.postgres.entities import keep_entities
 from lamina.stores.postgres.generations import require_generation
-from lamina.stores.postgres.links import copy_mentions, link_similar
+from lamina.stores.postgres.links import SimilarLinks, copy_mentions, link_similar
 from lamina.stores.postgres.notes import PreparedNote, expire_derived, insert_notes, prepare_note
 from lamina.stores.postgres.outbox import enqueue
 
@@ -70,13 +70,17 @@ class Deriver:
         embedder: Embeds the derived notes.
         identity: Of its model.
         deadline_s: Seconds after which it gives up on the embedder.
+        similar: How they are linked to their nearest neighbours.
     """
 
-    def __init__(self, pool: Pool, embedder: Embedder, identity: ModelIdentity, *, deadline_s: float) -> None:
+    def __init__(
+        self, pool: Pool, embedder: Embedder, identity: ModelIdentity, *, deadline_s: float, similar: SimilarLinks
+    ) -> None:
         self._pool = pool
         self._embedder = embedder
         self._identity = identity
         self._deadline_s = deadline_s
+        self._similar = similar
 
     async def prepare(self, derived: DerivedNote) -> PreparedDerivedNote:
         """Embed a derived note and read its words; nothing is written.
@@ -107,7 +111,7 @@ class Deriver:
         [put] = await insert_notes(writer.connection, scope, [item.prepared], item.generation, writer.moment)
         if put.existed:
             return False
-        await _link(writer.connection, area, item)
+        await _link(writer.connection, area, item, self._similar)
         await expire_derived(writer.connection, item.derived.note.derived_from)
         await enqueue(writer.connection, "notes", [item.derived.id])
         # An undo deletes a new note: for the journal it was deleted before.
@@ -117,11 +121,11 @@ class Deriver:
         return True
 
 
-async def _link(connection: Connection, area: Area, item: PreparedDerivedNote) -> None:
+async def _link(connection: Connection, area: Area, item: PreparedDerivedNote, similar: SimilarLinks) -> None:
     made, sources = item.derived.id, list(item.derived.note.derived_from)
     await insert_sources(connection, made, sources)
     await _mention(connection, area, item)
-    await link_similar(connection, Tier.NOTES, [made], item.generation)
+    await link_similar(connection, Tier.NOTES, [made], item.generation, similar)
     await enqueue(connection, "graph", [made])
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Literal
 
 from psycopg.rows import DictRow
@@ -12,7 +13,7 @@ from lamina.core.runs import RunCounts
 from lamina.maintenance.job import Page, PageCursor
 from lamina.maintenance.row_writer import RowWriter
 from lamina.policies.retention.decay import edge_strength_share, entity_confidence_share, note_weight
-from lamina.policies.retention.lifespan import is_warm
+from lamina.policies.retention.lifespan import is_warm, lifespan
 from lamina.stores.postgres.aging import Candidates, read_candidates
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.job_changes import RowChange
@@ -29,11 +30,13 @@ class RowPolicy:
         rows: The relation that it changes.
         candidates: The rows that may be due.
         decide: Returns the changes, which are few: most rows stay as they are.
+        idle: Time since their last hit from which warm notes may be due.
     """
 
     rows: Rows
     candidates: Candidates
     decide: Decide
+    idle: timedelta = timedelta(0)
 
 
 class RowJob:
@@ -57,6 +60,7 @@ class RowJob:
             self._policy.candidates,
             area,
             moment=moment,
+            idle=self._policy.idle,
             after=None if after is None else after["id"],
             limit=self._page_rows,
         )
@@ -72,7 +76,7 @@ class RowJob:
         return RunCounts(changed=len(changed), removed=removed)
 
 
-def _sweep(rows: Sequence[DictRow], moment: datetime) -> list[RowChange]:
+def _sweep(rows: Sequence[DictRow], moment: datetime, *, days_per_doubling: float) -> list[RowChange]:
     states: dict[str, dict[str, Any]] = {
         "idle": {"temperature": "cold", "temperature_changed_at": moment},
         "expired": {"deleted_at": moment},
@@ -84,14 +88,14 @@ def _sweep(rows: Sequence[DictRow], moment: datetime) -> list[RowChange]:
             {"temperature": row["temperature"], "hits": row["hits"], "last_hit_at": row["last_hit_at"]},
         )
         for row in rows
-        if (reason := _reason_to_sweep(row, moment)) is not None
+        if (reason := _reason_to_sweep(row, moment, days_per_doubling)) is not None
     ]
 
 
-def _reason_to_sweep(row: DictRow, moment: datetime) -> Literal["idle", "expired"] | None:
+def _reason_to_sweep(row: DictRow, moment: datetime, days: float) -> Literal["idle", "expired"] | None:
     if row["expires_at"] is not None and row["expires_at"] <= moment:
         return "expired"
-    is_idle = row["temperature"] == "warm" and not is_warm(row["hits"], row["last_hit_at"], moment)
+    is_idle = row["temperature"] == "warm" and not is_warm(row["hits"], row["last_hit_at"], moment, days)
     return "idle" if is_idle else None
 
 
@@ -121,8 +125,16 @@ def _set_standings(shares: Iterable[tuple[DictRow, float]]) -> list[RowChange]:
     ]
 
 
-# Notes past their lifespan go cold (see policies.retention.lifespan); expired ones are deleted.
-SWEEP = RowPolicy("notes", "idle_notes", _sweep)
+def sweep_of(days_per_doubling: float) -> RowPolicy:
+    """Return the policy by which notes past their lifespan go cold, and expired ones are deleted.
+
+    Args:
+        days_per_doubling: Of a note's lifespan, see :mod:`lamina.policies.retention.lifespan`.
+    """
+    decide = partial(_sweep, days_per_doubling=days_per_doubling)
+    return RowPolicy("notes", "idle_notes", decide, idle=lifespan(1, days_per_doubling))
+
+
 # Idle notes lose weight, and with it their place in contexts; see policies.retention.decay.
 DECAY = RowPolicy("notes", "fading_notes", _fade_notes)
 # Entities lose confidence while nothing mentions them, and have it back with the next mention.

@@ -40,6 +40,7 @@ class GraphLimits:
         threshold: Paths weaker than this are not gone on from, and lead to no hit, 0..1.
         min_similarity: An entity that the question does not name is a start from this cosine on.
         common_mentions: An entity that so many memories mention narrows nothing down.
+        ef_search: Candidates considered where the entities nearest to a question are sought in the vector index.
     """
 
     depth: int
@@ -49,6 +50,7 @@ class GraphLimits:
     threshold: float
     min_similarity: float
     common_mentions: int
+    ef_search: int
 
 
 def specificity(mentions: int, common: int) -> float:
@@ -114,6 +116,7 @@ class GraphSearcher:
             min_similarity=limits.min_similarity,
             passages=NEAREST_PASSAGES,
             common=limits.common_mentions,
+            ef_search=limits.ef_search,
             around=limits.fan_out,
         )
         keys = longest_names(candidates, found.names)

@@ -20,7 +20,7 @@ from lamina.maintenance.derived_notes import Deriver
 from lamina.maintenance.driver import RETRIED, Driver, FanOut
 from lamina.maintenance.job import Job
 from lamina.maintenance.reembed import ReembedJob, ReembedPolicy
-from lamina.maintenance.row_jobs import DECAY, EDGES, ENTITIES, SWEEP, RowJob, RowPolicy
+from lamina.maintenance.row_jobs import DECAY, EDGES, ENTITIES, RowJob, RowPolicy, sweep_of
 from lamina.maintenance.summaries import SummaryJob
 from lamina.maintenance.sweep import EndedRowsJob, SweepJob, VersionsJob
 from lamina.maintenance.tenant_jobs import Audit, AuditJob, CacheExpiryJob
@@ -44,7 +44,15 @@ from lamina.stores.postgres.retention import (
 )
 from lamina.wiring.archives import build_archival
 from lamina.wiring.caches import build_cache_tables, longest_answer
-from lamina.wiring.stores import build_model, model_identity, postgres_url, session_url, utc_now, with_thresholds
+from lamina.wiring.stores import (
+    build_model,
+    model_identity,
+    postgres_url,
+    session_url,
+    similar_links,
+    utc_now,
+    with_thresholds,
+)
 
 NO_GENERATION = 0  # Rows of every generation expire.
 
@@ -93,7 +101,7 @@ def _sweep(settings: Settings, pool: Pool, tools: Tools) -> SweepJob:  # noqa: A
     deleted: dict[str, Any] = versions | {"kept": undo_window(settings) + RETRIED}
     return SweepJob(
         {
-            "notes": RowJob(pool, SWEEP, page_rows=settings.jobs.page_rows),
+            "notes": RowJob(pool, sweep_of(settings.cold.days_per_doubling), page_rows=settings.jobs.page_rows),
             "note_versions": VersionsJob(pool, "note", **versions),
             "profile_versions": VersionsJob(pool, "profile", **versions),
             "deleted_notes": EndedRowsJob(pool, "notes", **deleted),
@@ -128,7 +136,14 @@ def _shared_summarizer(settings: Settings) -> Summarizer:
 
 
 def _deriver(settings: Settings, pool: Pool, embedder: Embedder) -> Deriver:
-    return Deriver(pool, embedder, model_identity(settings), deadline_s=settings.write.embed_deadline_s)
+    chosen = settings.write
+    return Deriver(
+        pool,
+        embedder,
+        model_identity(settings),
+        deadline_s=chosen.embed_deadline_s,
+        similar=similar_links(settings),
+    )
 
 
 def _summaries(settings: Settings, pool: Pool, tools: Tools) -> SummaryJob:

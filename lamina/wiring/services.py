@@ -58,7 +58,7 @@ from lamina.stores.postgres.procedures import Procedures
 from lamina.stores.postgres.profiles import Profiles
 from lamina.stores.postgres.shares import Shares
 from lamina.stores.postgres.stale_words import StaleWords
-from lamina.wiring.stores import build_procedure_reads, session_url, utc_now
+from lamina.wiring.stores import build_procedure_reads, session_url, similar_links, utc_now
 
 
 def build_extractor(settings: Settings) -> Extractor | None:
@@ -142,7 +142,8 @@ def build_procedure_parts(
 
 def build_memory_linker(settings: Settings, embedder: Embedder, generation: int) -> MemoryLinker:
     """Build the writer of the graph's tables."""
-    return MemoryLinker(embedder, generation=generation, deadline_s=settings.write.embed_deadline_s)
+    deadline_s = settings.write.embed_deadline_s
+    return MemoryLinker(embedder, generation=generation, deadline_s=deadline_s, similar=similar_links(settings))
 
 
 def build_graph_recorder(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> GraphRecorder:
@@ -165,7 +166,8 @@ def build_explorer(settings: Settings, pool: Pool, links: Links | None, generati
 
 def build_hit_counter(settings: Settings, pool: Pool) -> HitCounter:
     """Build the counter of hits."""
-    return HitCounter(Temperatures(pool), utc_now, flush_interval_s=settings.search.hit_flush_s)
+    temperatures = Temperatures(pool, settings.cold.days_per_doubling)
+    return HitCounter(temperatures, utc_now, flush_interval_s=settings.search.hit_flush_s)
 
 
 def build_search(

@@ -18,9 +18,15 @@ from lamina.settings.section import SectionT
 from lamina.settings.stores import EmbeddedPostgresSettings, PostgresServerSettings
 from lamina.stores.postgres.connection import Pool, Pooling, new_pool
 from lamina.stores.postgres.generations import Generation
+from lamina.stores.postgres.links import SimilarLinks
 from lamina.stores.postgres.procedures import Procedures
 
 logger = logging.getLogger(__name__)
+
+
+def similar_links(settings: Settings) -> SimilarLinks:
+    """Return how memories are linked to their nearest neighbours."""
+    return SimilarLinks(settings.write.similar_links, settings.write.similar_min)
 
 
 def utc_now() -> datetime:

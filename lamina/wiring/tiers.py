@@ -183,6 +183,7 @@ def build_graph_tier(settings: Settings, pool: Pool, generation: Generation) -> 
         threshold=limits.graph_threshold,
         min_similarity=limits.graph_min_similarity,
         common_mentions=limits.graph_common_mentions,
+        ef_search=limits.graph_ef_search,
     )
     searcher = GraphSearcher(KnowledgeReader(pool), built.store, how_far)
     return BuiltTier(_sources(settings, pool, searcher), {"graph": built}, built.store)

@@ -12,7 +12,7 @@ from psycopg.sql import SQL, Identifier
 
 from lamina.core.runs import JobName
 from lamina.embedded import EmbeddedPostgres
-from lamina.maintenance.row_jobs import DECAY, EDGES, ENTITIES, SWEEP
+from lamina.maintenance.row_jobs import DECAY, EDGES, ENTITIES, sweep_of
 from lamina.models.hashing import HashingModel
 from lamina.stores.postgres import aging, job_changes, job_runs
 from lamina.stores.postgres.connection import QUERIES as SESSION_QUERIES
@@ -202,7 +202,7 @@ FILLS = (
     """,
 )
 # Add the policy of a job here that reads by the scope and changes row by row.
-CANDIDATES = (SWEEP, DECAY, ENTITIES, EDGES)
+CANDIDATES = (sweep_of(7), DECAY, ENTITIES, EDGES)
 TENANT = "tenant 7"
 SCOPE: Json = {"tenant": TENANT, "workspace": "w", "namespace": "default"}
 UNITS: Json = SCOPE | {"partition": 0, "partitions": 1, "after": None, "limit": 500}
@@ -247,7 +247,7 @@ def add_tenants(connection: "psycopg.Connection[dict[str, Any]]", first: int, la
 def all_costs(connection: "psycopg.Connection[dict[str, Any]]") -> dict[str, Cost]:
     asked: dict[str, Json] = {"list_job_namespaces": UNITS, "count_job_namespaces": SCOPE}
     for policy in CANDIDATES:
-        page = SCOPE | {"moment": datetime.now(UTC), "after": None, "limit": 2_000}
+        page = SCOPE | {"moment": datetime.now(UTC), "after": None, "limit": 2_000, "idle": policy.idle}
         asked[policy.candidates] = page
         changes = policy.decide(connection.execute(QUERIES[policy.candidates], page).fetchall(), page["moment"])
         assert len(changes) == ROWS_OF_EACH

@@ -13,6 +13,7 @@ from lamina.maintenance.derived_notes import Deriver
 from lamina.maintenance.summaries import SummaryJob
 from lamina.models.batching import BatchingEmbedder
 from lamina.policies.retention.summary_periods import SummaryPolicy
+from lamina.stores.postgres.links import SimilarLinks
 from tests.support.application import Application
 from tests.support.jobs import driver_of, in_days, run_job, undo_run
 
@@ -118,7 +119,9 @@ class Failing:
 async def test_a_failing_model_marks_nothing_as_done(application: Application) -> None:
     await a_week_of(application, days=1)
     model, embedder = Failing(), BatchingEmbedder(application.model)
-    deriver = Deriver(application.pool, embedder, application.model.identity, deadline_s=10)
+    deriver = Deriver(
+        application.pool, embedder, application.model.identity, deadline_s=10, similar=SimilarLinks(3, 0.5)
+    )
     job = SummaryJob(application.pool, model, deriver, SummaryPolicy(), tokens=200)
     order = Order("summaries", Area(application.tenant), in_days(1))
 

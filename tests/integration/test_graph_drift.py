@@ -1,22 +1,25 @@
 """The graph agrees with Postgres after what changes it by the way: notes that come back, entities seen earlier."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
 
 import numpy as np
+import pytest
 
 from lamina.core.memories import Entity, Note
 from lamina.core.ports import Inventory
 from lamina.core.scope import Scope
 from lamina.maintenance.row_writer import RowWriter
+from lamina.models.hashing import HashingModel
 from lamina.projections.audit import Drift, audit
 from lamina.stores.postgres.connection import Connection, in_transaction
 from lamina.stores.postgres.entities import PreparedEntity, put_entities
 from lamina.stores.postgres.job_changes import RowChange
 from lamina.stores.postgres.outbox import Outbox
 from tests.integration.test_dedup_job import AGAIN, PLAIN, write_apart
-from tests.support.application import Application
+from tests.support.application import Application, running, settings_for
 from tests.support.jobs import rows_of, run_job, undo_run
 
 
@@ -34,6 +37,25 @@ async def links_of(app: Application) -> set[tuple[str, str]]:
     """Return which note Postgres links to which."""
     async with rows_of(app, "memory_links") as rows:
         return {(str(row["from_id"]), str(row["to_id"])) for row in rows if row["kind"] == "similar"}
+
+
+NEIGHBOURS = [f"The red boat number {number} lies in the old harbour of the town" for number in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("most", "least", "links"), [(3, 0.5, 3), (1, 0.5, 1), (0, 0.5, 0), (5, -1.0, 5), (3, 0.999, 0)]
+)
+async def test_a_new_note_is_linked_to_as_many_of_its_nearest_as_the_settings_say(
+    database: str, tmp_path: Path, most: int, least: float, links: int
+) -> None:
+    write = {"key_cache_s": 0, "similar_links": most, "similar_min": least, "near_duplicate": 1}
+    settings = settings_for(database, tmp_path, write=write)
+    async with running(settings, database, HashingModel(), follow=False) as app:
+        for text in NEIGHBOURS:
+            last = (await app.client().post("/v1/notes", json={"content": text})).json()["id"]
+        found = await links_of(app)
+
+    assert len({to_id for from_id, to_id in found if from_id == last}) == links
 
 
 async def change(app: Application, id_: str, **after: Any) -> None:

@@ -29,6 +29,7 @@ from lamina.stores.postgres.outbox import enqueue_all
 from tests.support.application import Application, index_of, running, settings_for
 from tests.support.jobs import Watched, area_of, driver_of, in_days, in_pages, job_of, run_job
 
+DAYS = 7.0
 TEXT = "The anchor of the old ferry is rusty"
 WARM = {"notes_hybrid", "notes_warm"}
 COLD = {"notes_cold"}
@@ -151,7 +152,7 @@ async def test_how_hits_are_batched_changes_nothing(application: Application, id
     for id_ in ids:
         age(application, id_, idle_days)
     await run_job(application, "sweep", now + timedelta(days=400), area=area_of(Scope(application.tenant)))
-    temperatures = Temperatures(application.pool)
+    temperatures = Temperatures(application.pool, DAYS)
     moments = [now + timedelta(milliseconds=number) for number in range(count)]
 
     await temperatures.count([NoteHits(ids[0], count, moments[0], moments[-1])])
@@ -166,7 +167,7 @@ async def test_how_hits_are_batched_changes_nothing(application: Application, id
 
 async def test_counting_loses_no_hit_of_two_replicas_and_the_last_one_holds(application: Application) -> None:
     ids = [await put(application, f"{TEXT} {number}") for number in range(20)]
-    temperatures = Temperatures(application.pool)
+    temperatures = Temperatures(application.pool, DAYS)
     moments = [in_days(number / 24) for number in range(10)]
     batches = [[NoteHits(id_, 1, at, at) for id_ in order] for at in moments for order in (ids, ids[::-1])]
 
@@ -182,7 +183,7 @@ async def test_hits_of_a_deleted_note_are_nothing(application: Application) -> N
     await application.client().delete(f"/v1/notes/{id_}")
     before = checksums(application, application.tenant)
 
-    promoted = await Temperatures(application.pool).count([NoteHits(id_, 5, in_days(0), in_days(0))])
+    promoted = await Temperatures(application.pool, DAYS).count([NoteHits(id_, 5, in_days(0), in_days(0))])
 
     assert promoted == []
     assert checksums(application, application.tenant) == before
@@ -257,7 +258,7 @@ def temperatures_of(app: Application) -> list[tuple[Any, ...]]:
 
 async def test_a_note_that_is_found_between_the_decision_and_the_change_stays_warm(application: Application) -> None:
     found, idle = [await put(application, f"{TEXT} {name}") for name in ("found", "idle")]
-    hits = Temperatures(application.pool)
+    hits = Temperatures(application.pool, DAYS)
 
     async def find() -> None:
         await hits.count([NoteHits(found, 1, in_days(8), in_days(8))])
@@ -306,7 +307,7 @@ async def test_the_job_and_the_law_agree(application: Application) -> None:
     now = datetime.now(UTC).replace(microsecond=0)
     second = timedelta(seconds=1)
     cases = [
-        (hits, lifespan(hits) + off)
+        (hits, lifespan(hits, DAYS) + off)
         for hits in (1, 2, 3, 7, 31, 1000, 10**9)
         for off in (-second, timedelta(0), second)
     ]
@@ -315,13 +316,27 @@ async def test_the_job_and_the_law_agree(application: Application) -> None:
         id_ = await put(application, f"{TEXT} {number}")
         with psycopg.connect(application.url) as connection:
             connection.execute("UPDATE notes SET hits = %s, last_hit_at = %s WHERE id = %s", (hits, now - idle, id_))
-        expected |= set() if is_warm(hits, now - idle, now) else {id_}
+        expected |= set() if is_warm(hits, now - idle, now, DAYS) else {id_}
 
     await run_job(application, "sweep", now, area=area_of(Scope(application.tenant)))
 
     cold = rows(application, "SELECT id FROM notes WHERE tenant = %s AND temperature = 'cold'", application.tenant)
     assert {row[0] for row in cold} == expected
     assert len(expected) == 14
+
+
+@pytest.mark.parametrize(
+    ("days", "after", "temperature"), [(7, 6, "warm"), (7, 8, "cold"), (2, 3, "cold"), (30, 8, "warm")]
+)
+async def test_the_days_of_a_lifespan_are_a_setting(
+    database: str, tmp_path: Path, days: float, after: float, temperature: str
+) -> None:
+    settings = settings_for(database, tmp_path, cold={"days_per_doubling": days})
+    async with running(settings, database, HashingModel(), follow=False) as app:
+        await put(app, TEXT)
+        await run_job(app, "sweep", in_days(after))
+
+        assert rows(app, "SELECT temperature FROM notes") == [(temperature,)]
 
 
 async def test_sweeping_one_tenant_leaves_every_row_of_another_unchanged(alone: Application) -> None:
@@ -400,12 +415,12 @@ async def test_a_note_that_comes_back_has_the_words_it_had(application: Applicat
 
     await sweep(application)
     between = rows(application, chunks, id_)
-    promoted = await Temperatures(application.pool).promote([id_], in_days(8))
+    promoted = await Temperatures(application.pool, DAYS).promote([id_], in_days(8))
 
     assert {row[2] for row in between} == {None}
     assert promoted == [id_]
     assert rows(application, chunks, id_) == before
-    assert await Temperatures(application.pool).promote([id_], in_days(8)) == []
+    assert await Temperatures(application.pool, DAYS).promote([id_], in_days(8)) == []
 
 
 async def test_deleting_a_cold_note_leaves_the_equal_one_of_another_user(application: Application) -> None:
@@ -468,7 +483,7 @@ async def test_before_the_indexes_hear_of_it_no_note_is_shown_at_the_wrong_tempe
     await run_job(alone, "sweep", in_days(8), area=Area())
     unheard = await found_by(alone)
     await alone.indexed()
-    await Temperatures(alone.pool).promote([id_], in_days(8))
+    await Temperatures(alone.pool, DAYS).promote([id_], in_days(8))
     promoted = await found_by(alone)
     await alone.indexed()
 

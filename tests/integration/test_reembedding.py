@@ -258,6 +258,7 @@ async def nearest_entities(app: Application, name: str, generation: int) -> dict
         "keys": [],
         "common": 1,
         "around": 0,
+        "entities_ef": "32",
         "embedding": Vector(app.model.encode([name])[0]),
     }
     async with app.pool.connection() as connection:

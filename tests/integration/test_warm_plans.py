@@ -13,7 +13,7 @@ from psycopg.rows import dict_row
 
 from lamina.core.queries import Filters
 from lamina.embedded import EmbeddedPostgres
-from lamina.maintenance.row_jobs import SWEEP
+from lamina.maintenance.row_jobs import sweep_of
 from lamina.maintenance.row_writer import RowWriter
 from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.aging import QUERIES as AGING_QUERIES
@@ -30,6 +30,7 @@ ROWS = 4_000
 WARM_ROWS = ROWS // 4
 TENANTS, ROWS_OF_EACH = 2_000, 10
 PAGE = 500
+SWEEP = sweep_of(7)
 FILL = """
 INSERT INTO notes (id, tenant, workspace, namespace, category, content, content_hash, importance, confidence, source,
                    event_at, last_hit_at)
@@ -99,7 +100,7 @@ async def sweep(url: str, rows: Rows, moment: datetime | None = None) -> list[UU
 
 def due(connection: "psycopg.Connection[dict[str, Any]]", before: str = "", **asked: Any) -> Rows:
     """Read a page of notes that may be due."""
-    page = {**ASKED, "moment": datetime.now(UTC), "after": None, "limit": PAGE} | asked
+    page = {**ASKED, "moment": datetime.now(UTC), "after": None, "limit": PAGE, "idle": SWEEP.idle} | asked
     return connection.execute(before.encode() + AGING_QUERIES[SWEEP.candidates], page).fetchall()
 
 

@@ -1,7 +1,7 @@
 """Rows that time may have changed: idle and expired notes, fading notes, entities and edges."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
 from psycopg.rows import DictRow
@@ -22,7 +22,7 @@ _CANDIDATES: Mapping[Candidates, bytes] = {
 
 
 async def read_candidates(
-    pool: Pool, candidates: Candidates, area: Area, *, moment: datetime, after: str | None, limit: int
+    pool: Pool, candidates: Candidates, area: Area, *, moment: datetime, idle: timedelta, after: str | None, limit: int
 ) -> list[DictRow]:
     """Return a page of a namespace's rows that may be due, by id: ``id`` and the columns that the decision needs.
 
@@ -31,9 +31,10 @@ async def read_candidates(
         candidates: Which rows.
         area: A namespace.
         moment: The time of day.
+        idle: Time since their last hit from which warm notes may be due.
         after: Only rows with a greater id.
         limit: Most rows.
     """
-    parameters = area.ids() | {"after": after, "limit": limit, "moment": moment}
+    parameters = area.ids() | {"after": after, "limit": limit, "moment": moment, "idle": idle}
     async with connect(pool) as connection:
         return await (await connection.execute(_CANDIDATES[candidates], parameters)).fetchall()

@@ -1,9 +1,9 @@
 -- name: idle_notes
--- Warm notes that were idle for the shortest lifespan, and expired notes.
+-- Warm notes that were idle for the shortest lifespan (of one hit), and expired notes.
 SELECT id, temperature, hits, last_hit_at, expires_at
 FROM notes
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
-  AND ((temperature = 'warm' AND last_hit_at <= %(moment)s::timestamptz - interval '7 days') OR expires_at <= %(moment)s)
+  AND ((temperature = 'warm' AND last_hit_at <= %(moment)s::timestamptz - %(idle)s::interval) OR expires_at <= %(moment)s)
   AND (%(after)s::uuid IS NULL OR id > %(after)s)
 ORDER BY id
 LIMIT %(limit)s

@@ -168,6 +168,7 @@ class KnowledgeReader:
         passages: int,
         common: int,
         around: int,
+        ef_search: int,
     ) -> Seeds:
         """Return the entities known by these keys, named near the query or described by it, in one statement.
 
@@ -179,6 +180,7 @@ class KnowledgeReader:
             passages: How many of the nearest passages describe something.
             common: Where the count of mentions stops.
             around: Most memories and edges of an entity along which others are counted, too.
+            ef_search: Candidates that the vector index of entities considers.
         """
         wanted = {
             "keys": list(keys),
@@ -188,6 +190,7 @@ class KnowledgeReader:
             "shared_only": query.filters.shared_only,
             "common": common,
             "around": around,
+            "entities_ef": str(ef_search),
         }
         rows = await read_tuples(self._pool, QUERIES["find_seeds"], query_parameters(query) | wanted)
         names: dict[str, tuple[UUID, ...]] = {}

@@ -3,7 +3,12 @@
 -- rows, and those in a table beside them; and the titles of the passages nearest to it, as they describe what it asks
 -- for. Each with the number of memories that mention it, and so the entities that a walk from these will weigh: those at
 -- the ends of their edges, and those that the same memories mention. Counting stops where more would make no difference.
-WITH found AS (
+-- How many candidates a vector index considers is set as the scan of it asks for its vector: its first step reads both.
+WITH among_entities AS MATERIALIZED (
+    SELECT %(embedding)s::vector AS embedding, set_config('hnsw.ef_search', %(entities_ef)s::text, true) AS ef_search
+), among_passages AS MATERIALIZED (
+    SELECT %(embedding)s::vector AS embedding, set_config('hnsw.ef_search', '32', true) AS ef_search
+), found AS (
     SELECT key, entity_id AS id, NULL::float8 AS cosine, false AS is_described
     FROM entity_names
     WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
@@ -14,14 +19,14 @@ WITH found AS (
          FROM entities
          WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
            AND generation = %(generation)s AND %(embedding)s::vector IS NOT NULL
-         ORDER BY embedding <=> %(embedding)s::vector
+         ORDER BY embedding <=> (SELECT embedding FROM among_entities)
          LIMIT %(limit)s)
         UNION ALL
         (SELECT entity_id, embedding <=> %(embedding)s::vector
          FROM entity_embeddings
          WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
            AND generation = %(generation)s AND %(embedding)s::vector IS NOT NULL
-         ORDER BY embedding <=> %(embedding)s::vector
+         ORDER BY embedding <=> (SELECT embedding FROM among_entities)
          LIMIT %(limit)s)
      ) nearest
      WHERE 1 - distance >= %(min_similarity)s
@@ -39,7 +44,7 @@ WITH found AS (
           -- A scan of the index for what is not there takes 20 ms.
           AND EXISTS (SELECT FROM documents d WHERE d.tenant = %(tenant)s AND d.workspace = %(workspace)s
                       AND d.namespace = %(namespace)s)
-        ORDER BY embedding <=> %(embedding)s::vector
+        ORDER BY embedding <=> (SELECT embedding FROM among_passages)
         LIMIT %(passages)s
     ) AS nearest
     JOIN memory_links about ON about.from_id = nearest.passage_id AND about.kind = 'about'

@@ -21,9 +21,20 @@ from lamina.stores.postgres.validity import find_stated, lock_subjects, settle_e
 QUERIES = load_queries("links.sql")
 
 MENTIONS_AT_ONCE = 500
-SIMILAR_FAN_OUT = 3
-MIN_SIMILARITY = 0.5
 MAX_UNLINKED = 500
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarLinks:
+    """How new memories are linked to their nearest neighbours.
+
+    Args:
+        most: Links from one memory; none are made if 0.
+        least: Least cosine of the two.
+    """
+
+    most: int
+    least: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,19 +143,14 @@ async def copy_mentions(
     await connection.execute(QUERIES["copy_mentions"], parameters)
 
 
-async def link_similar(connection: Connection, tier: Tier, ids: Sequence[UUID], generation: int) -> None:
-    """Link new memories of a tier to their three nearest neighbours; messages and procedures have none."""
+async def link_similar(
+    connection: Connection, tier: Tier, ids: Sequence[UUID], generation: int, similar: SimilarLinks
+) -> None:
+    """Link new memories of a tier to their nearest neighbours; messages and procedures have none."""
     statement = LINKED[tier].link_similar if tier in LINKED else None
-    if statement and ids:
-        await connection.execute(
-            statement,
-            {
-                "ids": list(ids),
-                "generation": generation,
-                "fan_out": SIMILAR_FAN_OUT,
-                "min_similarity": MIN_SIMILARITY,
-            },
-        )
+    if statement and ids and similar.most:
+        wanted = {"fan_out": similar.most, "min_similarity": similar.least}
+        await connection.execute(statement, {"ids": list(ids), "generation": generation, **wanted})
 
 
 async def remove_from_graph(connection: Connection, ids: Sequence[UUID]) -> set[UUID]:

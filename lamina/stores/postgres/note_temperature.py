@@ -23,10 +23,16 @@ LONG_TEXT_CHARS = 5_000
 
 
 class Temperatures:
-    """Counts hits of notes, and promotes cold ones; the job ``sweep`` demotes idle ones."""
+    """Counts hits of notes, and promotes cold ones; the job ``sweep`` demotes idle ones.
 
-    def __init__(self, pool: Pool) -> None:
+    Args:
+        pool: Connections to Postgres.
+        days_per_doubling: Of a note's lifespan, see :func:`lifespan`.
+    """
+
+    def __init__(self, pool: Pool, days_per_doubling: float) -> None:
         self._pool = pool
+        self._days_per_doubling = days_per_doubling
 
     async def promote(self, ids: Sequence[UUID], now: datetime) -> list[UUID]:
         """Make cold notes warm, as a hit at this time would; return those that were cold."""
@@ -47,13 +53,13 @@ class Temperatures:
 
         async def act(connection: Connection) -> list[UUID]:
             cursor = await connection.execute(QUERIES["count_hits"], parameters)
-            revived = _revived({item.id: item for item in hits}, await cursor.fetchall())
+            revived = _revived({item.id: item for item in hits}, await cursor.fetchall(), self._days_per_doubling)
             return await _promote(connection, revived, max(item.last_at for item in hits)) if revived else []
 
         return await in_transaction(self._pool, act)
 
 
-def _revived(hits: Mapping[UUID, NoteHits], rows: Iterable[DictRow]) -> list[UUID]:
+def _revived(hits: Mapping[UUID, NoteHits], rows: Iterable[DictRow], days_per_doubling: float) -> list[UUID]:
     """Return the cold notes that their first hit, or a second one right after it, makes warm."""
     return [
         row["id"]
@@ -61,7 +67,7 @@ def _revived(hits: Mapping[UUID, NoteHits], rows: Iterable[DictRow]) -> list[UUI
         if row["temperature"] == "cold"
         and (
             hits[row["id"]].hits > 1
-            or is_promoted(row["hits_before"], row["last_hit_before"], hits[row["id"]].first_at)
+            or is_promoted(row["hits_before"], row["last_hit_before"], hits[row["id"]].first_at, days_per_doubling)
         )
     ]
 
