@@ -176,11 +176,17 @@ class PoolSettings(Section):
 
 
 class ColdSettings(Section):
-    """The index of cold notes."""
+    """When notes go cold, and the index of those that did."""
 
     collections: Literal["per_namespace", "shared"] = Field(
         "per_namespace",
         description="One collection for each tenant, workspace and namespace, or one for all, if there are very many.",
+    )
+    days_per_doubling: float = Field(
+        7.0,
+        gt=0,
+        le=36_500,
+        description="A note goes cold after this many days without a hit, times log2 of its hits and 1.",
     )
     max_open: int = Field(64, ge=1, description="Most collections open at a time; the least recently used one closes.")
 

@@ -29,6 +29,12 @@ class WriteSettings(Section):
     near_duplicate: float = Field(
         0.92, gt=0, le=1, description="Cosine from which a note that says nothing new reinforces the old one; 1: never."
     )
+    similar_links: int = Field(
+        3, ge=0, le=50, description="Nearest notes, or passages, to which a new one is linked in the graph; 0: to none."
+    )
+    similar_min: float = Field(
+        0.5, ge=-1, le=1, description="Least cosine of two that are linked so; -1 links to the nearest in any case."
+    )
     embed_deadline_s: float = Field(
         60.0,
         gt=0,

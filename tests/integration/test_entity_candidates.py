@@ -13,7 +13,7 @@ from psycopg.rows import dict_row
 
 from lamina.embedded import EmbeddedPostgres
 from lamina.models.hashing import HashingModel
-from lamina.settings import Settings
+from lamina.settings.loading import Settings
 from lamina.stores.postgres.connection import QUERIES as SESSION_QUERIES
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.knowledge import QUERIES
@@ -78,7 +78,7 @@ def test_entities_of_a_large_workspace_are_searched_by_their_vector_index(filled
 def test_more_candidates_find_more_of_the_nearest_entities(filled: Filled) -> None:
     few, session, documented, many = (shares_found(filled, ef_search) for ef_search in (5, 32, 128, 1000))
 
-    assert Settings().search.graph_ef_search == 128
+    assert Settings().search.graph_ef_search == 32
     assert few < session < documented <= many
     assert many > 0.95
 
