@@ -23,7 +23,7 @@ from lamina.stores.graph.falkordb import GRAPH, falkordb_graph
 from lamina.stores.graph.neo4j import neo4j_graph
 from lamina.stores.graph.store import CypherGraph, statement
 from tests.support.bolt import bolt_graph, bolt_server
-from tests.support.neo4j_server import tidy_graph
+from tests.support.tidying import tidy
 
 MORNING = datetime(2026, 3, 1, 8, 0, 0, 123456, tzinfo=UTC)
 EVENING = MORNING + timedelta(hours=12)
@@ -61,7 +61,7 @@ def falkordb_url(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 async def on_falkordb(falkordb_url: str) -> AsyncIterator[CypherGraph]:
     """The store on FalkorDB; there messages may be large."""
-    store = falkordb_graph(falkordb_url, connections=4, read_deadline_s=20)
+    store = tidy(falkordb_graph(falkordb_url, connections=4, read_deadline_s=20))
     yield store
     await store.close()
 
@@ -81,9 +81,8 @@ async def on_bolt() -> AsyncIterator[CypherGraph]:
 @pytest.fixture(scope="module")
 async def on_neo4j(neo4j_server: Neo4jServerSettings) -> AsyncIterator[CypherGraph]:
     """The store on a real Neo4j, which is left without what it was given."""
-    store, engine = tidy_graph(neo4j_server)
+    store = tidy(neo4j_graph(neo4j_server, read_deadline_s=20))
     yield store
-    await engine.remove_given()
     await store.close()
 
 
@@ -437,13 +436,12 @@ async def test_any_text_is_a_scope_a_user_a_kind_and_a_name_on_neo4j(on_neo4j: C
 async def test_the_schema_on_neo4j_is_made_once_however_often(
     neo4j_server: Neo4jServerSettings, on_neo4j: CypherGraph, world: World
 ) -> None:
-    other, engine = tidy_graph(neo4j_server)
+    other = tidy(neo4j_graph(neo4j_server, read_deadline_s=20))
     await asyncio.gather(*(put(store, {uuid.uuid4(): world.memory()}) for store in (on_neo4j, other)))
 
     made = await other._engine.read("SHOW INDEXES YIELD name WHERE name STARTS WITH 'lamina' RETURN name", {})
 
     assert sorted(row[0] for row in made) == ["lamina_node", "lamina_node_of_tenant"]
-    await engine.remove_given()
     await other.close()
 
 
@@ -572,14 +570,16 @@ async def test_a_hub_of_many_links_gives_the_strongest_few(
     await on_falkordb._engine.write(MANY_NOTES, {"hub": str(hub), "prefix": prefix, "count": 50_000})
     hasty = falkordb_graph(falkordb_url, connections=1, read_deadline_s=0.001)
 
-    found = await on_falkordb.expand(world.frontier(hub, user="ada", fan_out=3, as_of=EVENING))
-    with pytest.raises(Unavailable):
-        await hasty.expand(world.frontier(hub, user="bob"))
+    try:
+        found = await on_falkordb.expand(world.frontier(hub, user="ada", fan_out=3, as_of=EVENING))
+        with pytest.raises(Unavailable):
+            await hasty.expand(world.frontier(hub, user="bob"))
 
-    assert ends(found) == [UUID(f"{prefix}{100_000 + place}") for place in (50_000, 49_999, 49_998)]
-    assert await on_falkordb.expand(world.frontier(hub, user="bob")) == []
-    await on_falkordb._engine.write("MATCH (n:Node {tenant: $tenant}) DETACH DELETE n", {"tenant": world.tenant})
-    await hasty.close()
+        assert ends(found) == [UUID(f"{prefix}{100_000 + place}") for place in (50_000, 49_999, 49_998)]
+        assert await on_falkordb.expand(world.frontier(hub, user="bob")) == []
+    finally:
+        await on_falkordb._engine.write("MATCH (n:Node {tenant: $tenant}) DETACH DELETE n", {"tenant": world.tenant})
+        await hasty.close()
 
 
 async def test_more_links_than_one_statement_takes_are_put_and_replaced(on_falkordb: CypherGraph, world: World) -> None:

@@ -7,13 +7,13 @@ from typing import Any, cast
 
 import pytest
 
-from lamina.core.ports import Inventory
+from lamina.core.ports import Change, Inventory
 from lamina.models.hashing import HashingModel
 from lamina.projections.audit import audit
 from lamina.settings.stores import Neo4jServerSettings
+from lamina.stores.graph.neo4j import neo4j_graph
 from lamina.stores.postgres.outbox import Outbox
 from tests.support.application import Application, running, settings_for
-from tests.support.neo4j_server import tidy_graph
 
 
 @pytest.fixture
@@ -23,8 +23,8 @@ async def over_neo4j(neo4j_server: Neo4jServerSettings, database: str, tmp_path:
         mine = app.for_tenant(f"tenant {uuid.uuid4()}")
         yield mine
         await mine.close_clients()
-        store, engine = tidy_graph(neo4j_server)
-        await engine.remove_nodes(str(id_) for id_ in await store.inventory(mine.tenant))
+        store = neo4j_graph(neo4j_server, read_deadline_s=20)
+        await store.apply([Change(id_, None) for id_ in await store.inventory(mine.tenant)])
         await store.close()
 
 

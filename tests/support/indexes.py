@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import uuid
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -36,6 +37,8 @@ QDRANT_URL = os.environ.get("LAMINA_TEST_QDRANT_URL")
 MEILISEARCH_URL = os.environ.get("LAMINA_TEST_MEILISEARCH_URL")
 # The engine in this process, the client's own stand-in, and a server if one is configured.
 ADAPTERS = ("qdrant_edge", "qdrant_local", *(["qdrant_server"] if QDRANT_URL else []))
+# Names that this run gave to indexes, by the adapter; those on servers are removed.
+MADE: defaultdict[str, set[str]] = defaultdict(set)
 # A shard indexes its fields when it grows: filters must find the same before and after.
 HYBRID_ADAPTERS = (*ADAPTERS, "qdrant_edge_indexed", *(["meilisearch"] if MEILISEARCH_URL else []))
 
@@ -75,7 +78,9 @@ class Place:
         return qdrant_server()
 
     def _name(self) -> str:
-        return f"test_{self.path.name}"
+        name = f"test_{self.path.name}"
+        MADE[self.adapter].add(name)
+        return name
 
 
 def place(adapter: str, folder: Path, *, is_lasting: bool = False) -> Place:

@@ -201,6 +201,8 @@ class Wire:
                 return Said({"pkgVersion": self.version, "commitSha": "", "commitDate": ""})
             case "GET", ["tasks"]:
                 return Said({"results": self._asked_tasks(call.parameters)})
+            case "GET", ["indexes"]:
+                return Said({"results": [{"uid": uid, "primaryKey": "id"} for uid in self.indexes]})
             case "POST", ["indexes"]:
                 return self._task("indexCreation", call.body["uid"], call)
             case "POST", ["swap-indexes"]:

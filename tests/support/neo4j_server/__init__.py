@@ -12,12 +12,11 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from fcntl import LOCK_EX, flock
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import neo4j
 import pytest
@@ -27,9 +26,6 @@ from pydantic import SecretStr
 from deployments.environment import free_port
 from lamina.embedded.child_process import die_with_parent, stop_process
 from lamina.settings.stores import Neo4jServerSettings
-from lamina.stores.graph.neo4j import Neo4jEngine
-from lamina.stores.graph.store import CypherGraph, statement
-from lamina.stores.graph.values import Parameters
 from tests.support.scratch import new_folder
 
 VERSION = "5.26.12"
@@ -191,37 +187,3 @@ class Neo4jServer:
             neo4j.GraphDatabase.driver(self.settings.url, auth=("neo4j", FIRST_PASSWORD)) as driver,
         ):
             driver.execute_query(text, chosen, database_="system")
-
-
-class TidyEngine(Neo4jEngine):
-    """The engine of Neo4j that remembers which nodes it was given, and removes them."""
-
-    def __init__(self, settings: Neo4jServerSettings, **options: Any) -> None:
-        super().__init__(settings, **options)
-        self._given: set[str] = set()
-
-    async def write(self, text: str, parameters: Parameters) -> None:
-        self._given |= _ids(parameters)
-        await super().write(text, parameters)
-
-    async def remove_given(self) -> int:
-        """Remove every node that this engine was given; return how many those were."""
-        ids, self._given = self._given, set()
-        await self.remove_nodes(ids)
-        return len(ids)
-
-    async def remove_nodes(self, ids: Iterable[str]) -> None:
-        """Remove nodes."""
-        await super().write(statement("drop_nodes", self.dialect), {"ids": list(ids)})
-
-
-def _ids(parameters: Mapping[str, Any]) -> set[str]:
-    nodes: Sequence[Mapping[str, str]] = parameters.get("nodes", ())
-    links: Sequence[Mapping[str, str]] = parameters.get("links", ())
-    return {node["id"] for node in nodes} | {link[end] for link in links for end in ("source", "target")}
-
-
-def tidy_graph(settings: Neo4jServerSettings) -> tuple[CypherGraph, TidyEngine]:
-    """Return the graph store of a server, and what removes from it all that the store was given."""
-    engine = TidyEngine(settings, read_deadline_s=20)
-    return CypherGraph(engine), engine
