@@ -25,7 +25,7 @@ import typer
 from rich.markup import escape
 
 from benchmarks.report import console, publish, table
-from lamina.core.memories import Extraction, Message, Role, new_id
+from lamina.core.memories import Category, Extraction, Message, Role, new_id
 from lamina.extraction.rules import extract_by_rules
 from lamina.text.words import name_key
 
@@ -119,7 +119,9 @@ def _message(said: Mapping[str, Any]) -> Message:
 
 def _found_claims(found: Extraction) -> Iterator[Claim]:
     yield from _profile_claims(found.profile)
-    yield from ((f"note: {note.category.value}",) for note in found.notes)
+    # The items were labelled before the rules drew interactions.
+    noted = [note.category for note in found.notes if note.category is not Category.INTERACTION]
+    yield from ((f"note: {category.value}",) for category in noted)
     yield from (_relation(edge.subject, edge.type, edge.object) for edge in found.edges)
 
 

@@ -1,8 +1,8 @@
 """Extract notes and facts by English sentence patterns: without a model, no token spent.
 
 Extracted are statements of people about themselves, decisions, outcomes and plans of a group, and the names in them with
-their edges. Questions and small talk pass through unextracted, and so do other languages, but for the names of scripts
-with capitals; the messages themselves stay searchable.
+their edges. Questions and small talk pass through unextracted, and so do other languages, but for interactions and the
+names of scripts with capitals; the messages themselves stay searchable.
 """
 
 import asyncio
@@ -13,13 +13,14 @@ from uuid import UUID
 
 import regex
 
-from lamina.core.memories import Extraction, Message, Note, Role
+from lamina.core.memories import Category, Extraction, Message, Note, Role
 from lamina.core.profiles import ProfileStatement
 from lamina.extraction.clauses import clause_starts
 from lamina.extraction.echo import without_recalled
 from lamina.extraction.edges import extract_graph, speaker_name
 from lamina.extraction.facts import Fact, facts_of
 from lamina.extraction.instructions import instructions_of
+from lamina.extraction.interactions import IMPORTANCE, is_interaction, tool_notes
 from lamina.extraction.note_patterns import OF_ONESELF, RULES, NoteRule
 from lamina.extraction.speech import Statement, statements
 from lamina.text.dates import event_time
@@ -63,7 +64,8 @@ class RuleExtractor:
 
 def extract_by_rules(messages: Sequence[Message], ids: Sequence[UUID]) -> Extraction:
     """Return the notes, facts, entities and edges that the rules find in the messages, recalled blocks left out."""
-    pairs = [(message, id_) for message, id_ in zip(messages, ids, strict=True) if message.role in SPOKEN]
+    every = list(zip(messages, ids, strict=True))
+    pairs = [(message, id_) for message, id_ in every if message.role in SPOKEN]
     spoken = [(replace(message, content=without_recalled(message.content)), id_) for message, id_ in pairs]
     notes: list[Note] = []
     facts: list[ProfileStatement] = []
@@ -76,6 +78,7 @@ def extract_by_rules(messages: Sequence[Message], ids: Sequence[UUID]) -> Extrac
                     ProfileStatement(fact.patch, fact.withdrawn, message.occurred_at, f"message:{id_}")
                     for fact in (*found, *instructions_of(sentence))
                 )
+    notes += tool_notes(every, CONFIDENCE)
     texts = [without_opaque(message.content) for message, _ in spoken]
     graph = extract_graph(texts, [message.name for message, _ in spoken])
     unique = {note.content_hash(): note for note in notes}
@@ -84,14 +87,16 @@ def extract_by_rules(messages: Sequence[Message], ids: Sequence[UUID]) -> Extrac
 
 def _notes(sentence: Statement, facts: Sequence[Fact], message: Message, id_: UUID) -> Iterator[Note]:
     rule = _matching_rule(sentence, facts)
+    is_between = rule is None and len(sentence.text) <= MAX_NOTE_CHARS and is_interaction(sentence)
     # A model that speaks of itself teaches nothing; somebody who is named is a person.
     is_of_model = message.role is Role.ASSISTANT and speaker_name(message.name) is None
-    if rule is None or (is_of_model and rule is OF_ONESELF):
+    if (rule is None and not is_between) or (is_of_model and rule is OF_ONESELF):
         return
+    category, importance = (rule.category, rule.importance) if rule else (Category.INTERACTION, IMPORTANCE)
     yield Note(
         content=" ".join([sentence.text, *(fact.outcome for fact in facts if fact.outcome)]),
-        category=rule.category,
-        importance=rule.importance,
+        category=category,
+        importance=importance,
         confidence=CONFIDENCE,
         event_at=event_time(sentence.text, message.occurred_at) or message.occurred_at,
         source=f"message:{id_}",
