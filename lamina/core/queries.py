@@ -202,6 +202,11 @@ class Query:
     vector_weight: float | None = None
     time: AskedTime | None = None
 
+    @property
+    def dimension(self) -> int | None:
+        """Return the length of the vector; ``None`` without one."""
+        return None if self.embedding is None else len(self.embedding) // 4
+
     def __getstate__(self) -> list[object]:
         """Return the fields as plain values: a process of an earlier release has no class for the time."""
         *state, asked = (getattr(self, field.name) for field in fields(self))

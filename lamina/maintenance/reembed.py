@@ -4,7 +4,7 @@ Vectors of another model than the active one are built beside those that searche
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -105,9 +105,11 @@ class ReembedJob:
         pool: Connections to Postgres.
         embedder: The configured model.
         policy: Its identity, and the limits of a run.
+        begin: Prepares the stores for vectors of its dimension; blocking, as long as indexes are built.
     """
 
-    def __init__(self, pool: Pool, embedder: Embedder, policy: ReembedPolicy) -> None:
+    def __init__(self, pool: Pool, embedder: Embedder, policy: ReembedPolicy, begin: Callable[[], None]) -> None:
+        self._begin: Callable[[], None] | None = begin
         self._pool = pool
         self._embedder = embedder
         self._policy = policy
@@ -115,6 +117,9 @@ class ReembedJob:
 
     async def decide(self, area: Area, after: PageCursor, moment: datetime) -> Page[VectorPage | OutdatedVectors]:
         """Embed one page of memories that lack vectors; after the last of them, list vectors to delete."""
+        if self._begin is not None:
+            await asyncio.to_thread(self._begin)
+            self._begin = None
         target = await self._target(moment)
         step, rows = await self._next_rows(area, after, target)
         if not rows:  # The first run makes the generation even in an empty namespace, so that the switch finds it.

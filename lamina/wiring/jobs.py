@@ -33,7 +33,7 @@ from lamina.policies.retention.summary_periods import SummaryPolicy
 from lamina.settings.loading import Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.events import count_ended_events, end_events
-from lamina.stores.postgres.generations import active_generation
+from lamina.stores.postgres.generations import active_generation, begin_building
 from lamina.stores.postgres.retention import (
     count_empty_places,
     count_ended_grants,
@@ -185,7 +185,11 @@ def _compaction(settings: Settings, pool: Pool, tools: Tools) -> CompactionJob:
 def _reembed(settings: Settings, pool: Pool, tools: Tools) -> ReembedJob:
     chosen = settings.embedding.thresholds
     policy = ReembedPolicy(model_identity(settings), chosen, undo_window(settings), settings.jobs.page_rows)
-    return ReembedJob(pool, tools.embedder, policy)
+
+    def begin() -> None:
+        begin_building(session_url(settings), policy.identity, chosen)
+
+    return ReembedJob(pool, tools.embedder, policy, begin)
 
 
 def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> CacheExpiryJob:  # noqa: ARG001 - it needs none

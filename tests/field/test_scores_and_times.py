@@ -124,10 +124,8 @@ async def test_a_window_that_ends_before_it_starts_is_refused(application: Appli
 @pytest.mark.parametrize(
     ("identity", "expected"),
     [
-        (
-            ModelIdentity("large", 768),
-            "large makes vectors of 768 dimensions, the stores hold 384; set embedding.model",
-        ),
+        (ModelIdentity("large", 768), "the stores hold vectors of hashing-384; they cannot be compared; set embedding"),
+        (ModelIdentity("larger", 4096), "larger makes vectors of 4096 dimensions, the indexes of Postgres take 4000"),
         (ModelIdentity("other", 384), "the stores hold vectors of hashing-384; they cannot be compared; set embedding"),
     ],
 )

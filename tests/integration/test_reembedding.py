@@ -29,7 +29,7 @@ from lamina.maintenance.undo import Undo
 from lamina.maintenance.worker import Worker
 from lamina.models.batching import BatchingEmbedder
 from lamina.models.hashing import HashingModel
-from lamina.stores.postgres.generations import activate_generation, claim_generation
+from lamina.stores.postgres.generations import activate_generation, begin_building, claim_generation
 from lamina.stores.postgres.knowledge import QUERIES
 from lamina.stores.postgres.outbox import enqueue_all
 from lamina.text.words import words
@@ -88,7 +88,7 @@ async def served(url: str, folder: Path, model: Model) -> AsyncIterator[Applicat
 
 def job_of(app: Application, embedder: Recorded, page_rows: int = 2) -> ReembedJob:
     policy = ReembedPolicy(embedder.model.identity, page_rows=page_rows)
-    return ReembedJob(app.pool, embedder, policy)
+    return ReembedJob(app.pool, embedder, policy, lambda: begin_building(app.url, policy.identity))
 
 
 async def reembed(

@@ -199,11 +199,11 @@ JOIN passage_chunks own ON own.passage_id = p.id AND own.generation = %(generati
 CROSS JOIN LATERAL (
     SELECT other.id, max(1 - found.distance) AS cosine
     FROM (
-        SELECT c.passage_id, c.embedding <=> own.embedding AS distance
+        SELECT c.passage_id, c.embedding /*typed*/ <=> own.embedding /*typed*/ AS distance
         FROM passage_chunks c
         WHERE c.tenant = p.tenant AND c.workspace = p.workspace AND c.namespace = p.namespace
           AND c.generation = %(generation)s
-        ORDER BY c.embedding <=> own.embedding
+        ORDER BY c.embedding /*typed*/ <=> own.embedding /*typed*/
         LIMIT 4 * %(fan_out)s
     ) found
     JOIN passages other ON other.id = found.passage_id AND other.id <> p.id

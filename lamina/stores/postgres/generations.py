@@ -17,6 +17,7 @@ from lamina.stores.postgres.connection import Connection, Pool, connect, connect
 from lamina.stores.postgres.epochs import unsettle_all
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tiers import EMBEDDED
+from lamina.stores.postgres.vector_indexes import refuse_dimension, takes_dimension, unbind_columns, vectors_locked
 
 QUERIES = load_queries("generations.sql")
 
@@ -60,16 +61,46 @@ def claim_generation(url: str, identity: ModelIdentity, thresholds: Thresholds |
         thresholds: Cosines to store with the generation; the stored ones stay if there are none.
 
     Raises:
-        Misconfigured: If the stores hold vectors of another model and lack this one's, or cannot hold this one's.
+        Misconfigured: If the stores hold vectors of another model and lack this one's, or no index takes this one's.
     """
+    refuse_dimension(identity)
     with connect_directly(url) as connection:
-        column = connection.execute(QUERIES["vector_dimension"]).fetchone()
-        _refuse_other_dimension(identity, int(column["dimension"]) if column else 0)
         connection.execute(QUERIES["insert_generation"], _parameters(identity, thresholds))
         stored = _active(connection)
     if stored.identity != identity:
         stored = activate_generation(url, identity)
+    _make_room(url, identity)
     return _with_thresholds(url, stored, thresholds or stored.thresholds)
+
+
+def begin_building(url: str, identity: ModelIdentity, thresholds: Thresholds | None = None) -> None:
+    """Prepare the stores for a model's vectors beside those that searches read.
+
+    Nothing changes where the columns of vectors are bound to the model's dimension already. Otherwise its generation
+    begins, and has its indexes before its first vector.
+
+    Args:
+        url: The database.
+        identity: The model.
+        thresholds: Cosines to store with the generation.
+
+    Raises:
+        Misconfigured: If no index takes vectors of the model's dimension.
+    """
+    refuse_dimension(identity)
+    with connect_directly(url) as connection:
+        if takes_dimension(connection, identity.dimension):
+            return
+        connection.execute(QUERIES["begin_generation"], _parameters(identity, thresholds))
+    _make_room(url, identity)
+
+
+def _make_room(url: str, identity: ModelIdentity) -> None:
+    """Let the columns take the model's vectors, and index those of the generations in use."""
+    with connect_directly(url) as connection:
+        if not takes_dimension(connection, identity.dimension):
+            with vectors_locked(connection):
+                unbind_columns(connection)
 
 
 def activate_generation(url: str, identity: ModelIdentity, *, grace: timedelta = GRACE) -> Generation:
@@ -141,15 +172,6 @@ def _identity(row: DictRow) -> ModelIdentity:
 
 def _generation(row: DictRow) -> Generation:
     return Generation(row["generation"], _identity(row), row["created_at"], row["activations"], row["thresholds"] or {})
-
-
-def _refuse_other_dimension(identity: ModelIdentity, dimension: int) -> None:
-    if identity.dimension != dimension:
-        raise Misconfigured(
-            f"embedding.model {identity.model} makes vectors of {identity.dimension} dimensions, "
-            f"the stores hold {dimension}",
-            f"set embedding.model to a model of {dimension} dimensions",
-        )
 
 
 def _other_model(

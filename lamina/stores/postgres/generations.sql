@@ -1,7 +1,3 @@
--- name: vector_dimension
-SELECT atttypmod AS dimension FROM pg_attribute
-WHERE attrelid = 'message_chunks'::regclass AND attname = 'embedding'
-
 -- name: insert_generation
 -- The first model inserts it; a later try uses up no number.
 INSERT INTO embedding_generations (model, dimension, normalised, thresholds)

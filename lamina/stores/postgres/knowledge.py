@@ -18,6 +18,7 @@ from lamina.stores.postgres.entities import NAMES, entities_by_name
 from lamina.stores.postgres.filters import Columns, apply_filters, query_parameters, union
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tiers import LINKED
+from lamina.stores.postgres.vector_indexes import typed
 
 QUERIES = load_queries("knowledge.sql")
 
@@ -192,7 +193,8 @@ class KnowledgeReader:
             "around": around,
             "entities_ef": str(ef_search),
         }
-        rows = await read_tuples(self._pool, QUERIES["find_seeds"], query_parameters(query) | wanted)
+        text = typed(QUERIES["find_seeds"], query.generation, query.dimension)
+        rows = await read_tuples(self._pool, text, query_parameters(query) | wanted)
         names: dict[str, tuple[UUID, ...]] = {}
         near: dict[UUID, float] = {}
         described: dict[UUID, float] = {}

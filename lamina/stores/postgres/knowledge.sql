@@ -15,18 +15,18 @@ WITH among_entities AS MATERIALIZED (
       AND sha256_of(key) = ANY(ARRAY(SELECT sha256_of(wanted) FROM unnest(%(keys)s::text[]) AS wanted))
     UNION ALL
     (SELECT NULL, id, 1 - distance, false FROM (
-        (SELECT id, embedding <=> %(embedding)s::vector AS distance
+        (SELECT id, embedding /*typed*/ <=> %(embedding)s::vector /*typed*/ AS distance
          FROM entities
          WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
            AND generation = %(generation)s AND %(embedding)s::vector IS NOT NULL
-         ORDER BY embedding <=> (SELECT embedding FROM among_entities)
+         ORDER BY embedding /*typed*/ <=> (SELECT embedding FROM among_entities) /*typed*/
          LIMIT %(limit)s)
         UNION ALL
-        (SELECT entity_id, embedding <=> %(embedding)s::vector
+        (SELECT entity_id, embedding /*typed*/ <=> %(embedding)s::vector /*typed*/
          FROM entity_embeddings
          WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
            AND generation = %(generation)s AND %(embedding)s::vector IS NOT NULL
-         ORDER BY embedding <=> (SELECT embedding FROM among_entities)
+         ORDER BY embedding /*typed*/ <=> (SELECT embedding FROM among_entities) /*typed*/
          LIMIT %(limit)s)
      ) nearest
      WHERE 1 - distance >= %(min_similarity)s
@@ -35,7 +35,7 @@ WITH among_entities AS MATERIALIZED (
     UNION ALL
     SELECT NULL, about.to_id, 1 - nearest.distance, true
     FROM (
-        SELECT passage_id, embedding <=> %(embedding)s::vector AS distance
+        SELECT passage_id, embedding /*typed*/ <=> %(embedding)s::vector /*typed*/ AS distance
         FROM passage_chunks
         WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
           AND generation = %(generation)s AND %(embedding)s::vector IS NOT NULL
@@ -44,7 +44,7 @@ WITH among_entities AS MATERIALIZED (
           -- A scan of the index for what is not there takes 20 ms.
           AND EXISTS (SELECT FROM documents d WHERE d.tenant = %(tenant)s AND d.workspace = %(workspace)s
                       AND d.namespace = %(namespace)s)
-        ORDER BY embedding <=> (SELECT embedding FROM among_passages)
+        ORDER BY embedding /*typed*/ <=> (SELECT embedding FROM among_passages) /*typed*/
         LIMIT %(passages)s
     ) AS nearest
     JOIN memory_links about ON about.from_id = nearest.passage_id AND about.kind = 'about'

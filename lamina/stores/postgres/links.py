@@ -17,6 +17,7 @@ from lamina.stores.postgres.entities import keep_entities, weigh_edges
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tiers import LINKED
 from lamina.stores.postgres.validity import find_stated, lock_subjects, settle_edges
+from lamina.stores.postgres.vector_indexes import typed_by_generation
 
 QUERIES = load_queries("links.sql")
 
@@ -150,7 +151,8 @@ async def link_similar(
     statement = LINKED[tier].link_similar if tier in LINKED else None
     if statement and ids and similar.most:
         wanted = {"fan_out": similar.most, "min_similarity": similar.least}
-        await connection.execute(statement, {"ids": list(ids), "generation": generation, **wanted})
+        text = await typed_by_generation(connection, statement, generation)
+        await connection.execute(text, {"ids": list(ids), "generation": generation, **wanted})
 
 
 async def remove_from_graph(connection: Connection, ids: Sequence[UUID]) -> set[UUID]:

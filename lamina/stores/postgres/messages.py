@@ -37,6 +37,7 @@ from lamina.stores.postgres.tier_rows import (
     TierRows,
     VectorTable,
 )
+from lamina.stores.postgres.vector_indexes import typed
 
 QUERIES = load_queries("messages.sql")
 
@@ -312,6 +313,7 @@ class MessagesSearch:
                 return rows
             self._large.add(scope)
         text, values = find_statement(query.filters, is_large=True)
+        text = typed(text, query.generation, query.dimension)
         return await read_tuples(self._pool, text, parameters | values)
 
     def _nearest(self, rows: Sequence[TupleRow], query: Query, *, is_found: bool) -> Ranking:

@@ -156,19 +156,19 @@ LIMIT %(candidates)s
 -- asked for, either there are no more, or among vectors that are alike it has lost its way: of 2 400 messages that said
 -- the same it found none. Then a bounded number of the scope's chunks is compared as well, without it.
 WITH near AS MATERIALIZED (
-    SELECT message_id, chunk, text_start, text_end, embedding <=> %(embedding)s::vector AS distance
+    SELECT message_id, chunk, text_start, text_end, embedding /*typed*/ <=> %(embedding)s::vector /*typed*/ AS distance
     FROM message_chunks
     WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
       AND generation = %(generation)s AND %(embedding)s::vector IS NOT NULL
       AND (%(session_id)s::text IS NULL OR session_id = %(session_id)s)
       AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s)
       AND /*chunk filters*/ true
-    ORDER BY embedding <=> %(embedding)s::vector
+    ORDER BY embedding /*typed*/ <=> %(embedding)s::vector /*typed*/
     LIMIT %(candidates)s
 )
 TABLE near
 UNION
-(SELECT message_id, chunk, text_start, text_end, embedding <=> %(embedding)s::vector AS distance
+(SELECT message_id, chunk, text_start, text_end, embedding /*typed*/ <=> %(embedding)s::vector /*typed*/ AS distance
  FROM (
      SELECT * FROM message_chunks
      WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s

@@ -19,6 +19,7 @@ from lamina.core.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.notes import NoteResult, PreparedNote, ids_by_hash, insert_notes
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.vector_indexes import typed
 from lamina.text.hygiene import composed
 from lamina.text.paraphrase import Difference, difference_of_statements
 
@@ -269,7 +270,8 @@ async def _nearest_by_index(
             "candidates": CANDIDATES,
             "min_cosine": min_cosine,
         }
-        cursor = await connection.execute(QUERIES["nearest_notes"], scope_parameters(scope) | parameters)
+        text = typed(QUERIES["nearest_notes"], generation, page[0].chunks[0].vector().size)
+        cursor = await connection.execute(text, scope_parameters(scope) | parameters)
         async for row in cursor:
             found.setdefault(row["item"], []).append((_stored_original(row), float(row["cosine"])))
     return found

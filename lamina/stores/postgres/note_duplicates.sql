@@ -7,7 +7,7 @@ SELECT asked.item, near.id, near.content, near.importance, near.source, near.tag
 FROM unnest(%(items)s::uuid[], %(embeddings)b::vector[]) AS asked (item, embedding)
 CROSS JOIN LATERAL (
     SELECT n.id, n.content, n.importance, n.source, n.tags, n.metadata, n.expires_at, c.text_start, c.text_end,
-           1 - (c.embedding <=> asked.embedding) AS cosine
+           1 - (c.embedding /*typed*/ <=> asked.embedding /*typed*/) AS cosine
     FROM note_chunks c
     JOIN notes n ON n.id = c.note_id
     WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s
@@ -15,7 +15,7 @@ CROSS JOIN LATERAL (
       AND n.deleted_at IS NULL
       AND (n.expires_at IS NULL OR n.expires_at > statement_timestamp())
       AND c.generation = %(generation)s AND c.tsv IS NOT NULL
-    ORDER BY c.embedding <=> asked.embedding
+    ORDER BY c.embedding /*typed*/ <=> asked.embedding /*typed*/
     LIMIT %(candidates)s
 ) near
 WHERE near.cosine >= %(min_cosine)s AND near.text_start = 0 AND near.text_end = length(near.content)

@@ -380,11 +380,11 @@ JOIN note_chunks own ON own.note_id = n.id AND own.generation = %(generation)s A
 CROSS JOIN LATERAL (
     SELECT other.id, max(1 - found.distance) AS cosine
     FROM (
-        SELECT c.note_id, c.embedding <=> own.embedding AS distance
+        SELECT c.note_id, c.embedding /*typed*/ <=> own.embedding /*typed*/ AS distance
         FROM note_chunks c
         WHERE c.tenant = n.tenant AND c.workspace = n.workspace AND c.namespace = n.namespace
           AND c.generation = %(generation)s AND c.tsv IS NOT NULL
-        ORDER BY c.embedding <=> own.embedding
+        ORDER BY c.embedding /*typed*/ <=> own.embedding /*typed*/
         LIMIT 4 * %(fan_out)s
     ) found
     JOIN notes other ON other.id = found.note_id AND other.id <> n.id AND other.deleted_at IS NULL

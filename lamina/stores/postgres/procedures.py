@@ -40,6 +40,7 @@ from lamina.stores.postgres.tier_rows import (
     TierRows,
     VectorTable,
 )
+from lamina.stores.postgres.vector_indexes import typed
 from lamina.text.words import compared_words, index_words, name_key
 
 QUERIES = load_queries("procedures.sql")
@@ -329,7 +330,8 @@ class Procedures:
             if rows[0]["of_scope"] <= MOST_COMPARED:
                 return rows
             self._large.add(scope)
-        return await read_rows(self._pool, *match_statement(query, key, is_large=True))
+        text, values = match_statement(query, key, is_large=True)
+        return await read_rows(self._pool, typed(text, query.generation, query.dimension), values)
 
 
 class ProceduresSearcher:

@@ -188,7 +188,7 @@ UNION
  WHERE p.tenant = %(tenant)s AND p.workspace = %(workspace)s AND p.namespace = %(namespace)s
    AND p.deleted_at IS NULL AND p.generation = %(generation)s AND %(embedding)s::vector IS NOT NULL
    AND /*filters*/ true
- ORDER BY p.embedding <=> %(embedding)s::vector
+ ORDER BY p.embedding /*typed*/ <=> %(embedding)s::vector /*typed*/
  LIMIT %(candidates)s)
 UNION
 -- Those that were written with another model have this generation's vector beside the row.
@@ -199,7 +199,7 @@ UNION
    AND o.generation = %(generation)s AND p.generation <> %(generation)s AND o.text_hash = sha256_of(p.trigger)
    AND p.deleted_at IS NULL AND %(embedding)s::vector IS NOT NULL
    AND /*filters*/ true
- ORDER BY o.embedding <=> %(embedding)s::vector
+ ORDER BY o.embedding /*typed*/ <=> %(embedding)s::vector /*typed*/
  LIMIT %(candidates)s)
 
 -- name: find_unembedded_procedures

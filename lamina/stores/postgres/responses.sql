@@ -22,7 +22,8 @@ WHERE r.tenant = %(tenant)s AND r.workspace = %(workspace)s AND r.agent = %(agen
   AND r.circumstances = %(circumstances)s AND r.generation = %(generation)s
   AND r.agent_epoch = a.epoch AND r.expires_at > %(cutoff)s
   AND CASE WHEN %(by_workspace)s THEN r.workspace_writes = w.writes ELSE r.workspace_epoch = w.epoch END
-  AND r.embedding <=> %(embedding)s <= %(max_distance)s
+  -- Vectors of another generation may have another dimension, and cannot be compared.
+  AND CASE WHEN r.generation = %(generation)s THEN r.embedding <=> %(embedding)s END <= %(max_distance)s
 ORDER BY r.embedding <=> %(embedding)s, r.created_at DESC
 LIMIT %(limit)s
 
