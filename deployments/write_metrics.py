@@ -4,7 +4,18 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lamina.core.metrics import WRITE_SECONDS, WRITES, WRITTEN, CallOutcome, Meter
+from lamina.core.agent_turns import AgentWork
+from lamina.core.metrics import (
+    AGENT_COST,
+    AGENT_RUNS,
+    AGENT_TOKENS,
+    AGENT_TOOL_CALLS,
+    WRITE_SECONDS,
+    WRITES,
+    WRITTEN,
+    CallOutcome,
+    Meter,
+)
 from lamina.core.quotas import Resource, spend
 from lamina.core.tiers import Tier
 from lamina.errors import LaminaError, Unavailable
@@ -32,3 +43,18 @@ def measured_write(meter: Meter, tier: Tier, count: int = 1) -> Iterator[None]:
     spend(Resource.ROWS, count)
     if tier is Tier.DOCUMENTS:
         spend(Resource.DOCUMENTS, count)
+
+
+def measure_work(meter: Meter, work: AgentWork) -> None:
+    """Record the work of an agent in one turn."""
+    if work.tool_calls:
+        failed = sum(not call.succeeded for call in work.tool_calls)
+        meter.record(AGENT_TOOL_CALLS, len(work.tool_calls) - failed, outcome=CallOutcome.OK)
+        meter.record(AGENT_TOOL_CALLS, failed, outcome=CallOutcome.FAILED)
+    if work.usage is not None:
+        meter.record(AGENT_TOKENS, work.usage.input_tokens, kind="input")
+        meter.record(AGENT_TOKENS, work.usage.cached_tokens, kind="cached")
+        meter.record(AGENT_TOKENS, work.usage.output_tokens, kind="output")
+        meter.record(AGENT_COST, work.usage.cost)
+    if work.outcome is not None:
+        meter.record(AGENT_RUNS, outcome=CallOutcome.OK if work.outcome.succeeded else CallOutcome.FAILED)

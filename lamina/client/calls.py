@@ -49,9 +49,17 @@ class Calls(ABC, Generic[Answer, Done]):
     def _finish(self, call: Call) -> Done:
         """Send a call whose answer has no content."""
 
-    def record(self, messages: Sequence[Json], *, idempotency_key: str | None = None, **scope: Any) -> Answer:
-        """Hand over the messages of a turn (`POST /v1/turns`)."""
-        return self._post("/v1/turns", self._in_scope(scope, messages=list(messages)), idempotency_key)
+    def record(self, messages: Sequence[Json], *, idempotency_key: str | None = None, **fields: Any) -> Answer:
+        """Hand over the messages of a turn, with its tool calls, usage and outcome (`POST /v1/turns`)."""
+        return self._post("/v1/turns", self._in_scope(fields, messages=list(messages)), idempotency_key)
+
+    def turns(self, **fields: Any) -> Answer:
+        """List turns with tool calls, usage or an outcome (`GET /v1/turns`)."""
+        return self._get("/v1/turns", self._in_scope(fields))
+
+    def usage(self, **fields: Any) -> Answer:
+        """Return tokens, cost and outcomes of agents (`GET /v1/turns/usage`)."""
+        return self._get("/v1/turns/usage", fields)
 
     def add(self, content: str, *, idempotency_key: str | None = None, **fields: Any) -> Answer:
         """Store a note (`POST /v1/notes`)."""

@@ -121,6 +121,13 @@ WRITES = _counter("lamina_writes", "Writes, by the tier they are for and what ca
 WRITE_SECONDS = _histogram("lamina_write_seconds", "How long a write took, in seconds.", FAST_S, "tier")
 WRITTEN = _counter("lamina_memories_written", "Messages, notes and documents that were taken over.", "tier")
 
+AGENT_TOOL_CALLS = _counter("lamina_agent_tool_calls", "Tool calls that turns told of, by outcome.", "outcome")
+AGENT_TOKENS = _counter(
+    "lamina_agent_tokens", "Tokens that turns told of: input, cached (of the input) and output.", "kind"
+)
+AGENT_COST = _counter("lamina_agent_cost", "Cost that turns told of, in the callers' currency.")
+AGENT_RUNS = _counter("lamina_agent_runs", "Runs of agents that ended with an outcome.", "outcome")
+
 APPLIED = _counter("lamina_indexer_applied", "Changes that a projection took over.", "projection")
 APPLY_SECONDS = _histogram("lamina_indexer_apply_seconds", "How long a batch of them took.", FAST_S, "projection")
 APPLY_FAILURES = _counter("lamina_indexer_failures", "Batches that a projection did not take over.", "projection")

@@ -5,12 +5,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from itertools import count
 from typing import Any
 from uuid import UUID
 
 from pydantic import TypeAdapter
 
 from lamina.aio.yielding import map_in_steps
+from lamina.core.agent_turns import NO_WORK, AgentWork, ToolCall, clean_work
 from lamina.core.events import Event, EventKind
 from lamina.core.memories import (
     MAX_MESSAGES,
@@ -21,6 +23,7 @@ from lamina.core.memories import (
     MetadataLimit,
     Note,
     Profile,
+    Role,
     StoredNote,
     clean_message,
     clean_metadata,
@@ -35,6 +38,7 @@ from lamina.errors import InvalidInput
 from lamina.ingest.embedding import EmbeddingBudget, embed_in_time
 from lamina.ingest.memory_linking import LinkDraft, MemoryLinker, MemoryText, PreparedLinks
 from lamina.ingest.write_once import write_once
+from lamina.stores.postgres.agent_turns import insert_turn
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.events import record_event, record_events
@@ -63,19 +67,26 @@ from lamina.stores.postgres.outbox import (
     outbox_entries,
 )
 from lamina.stores.postgres.profiles import ProfileWrite, add_statements, patch_profile, revert_profile
-from lamina.text.hygiene import composed
+from lamina.text.hygiene import clean, composed
 
 LONG_TEXT_CHARS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedTurn:
-    """A turn ready for one transaction: extracted, read and embedded."""
+    """A turn ready for one transaction: extracted, read and embedded.
+
+    Args:
+        messages: In the order of the session, those of the tool calls among them.
+        calls_at: Place of the first tool call among the messages.
+    """
 
     messages: tuple[PreparedMessage, ...]
     notes: tuple[PreparedNote, ...]
     statements: tuple[ProfileStatement, ...]
     links: PreparedLinks
+    work: AgentWork = NO_WORK
+    calls_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +98,16 @@ class RecordedTurn:
         notes: Those that were drawn from the messages.
         profile_version: Of the user's profile, if the turn patched it.
         epoch: The scope's, after the turn.
+        tool_calls: The messages of the tool calls, in the caller's order.
+        is_new_work: Whether the turn tells of an agent's work that was not known.
     """
 
     messages: tuple[AppendedMessage, ...]
     notes: tuple[NoteResult, ...]
     profile_version: int | None
     epoch: int
+    tool_calls: tuple[AppendedMessage, ...] = ()
+    is_new_work: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +185,12 @@ class Recorder:
         *,
         is_verified: bool = False,
         witness: str | None = None,
+        work: AgentWork = NO_WORK,
     ) -> RecordedTurn:
         """Append messages to the scope's session, with the notes, facts and links drawn from them.
+
+        Tool calls become messages of the session: before the last message of the turn, if the assistant says it, else
+        after all of them.
 
         Args:
             scope: Of the session.
@@ -179,22 +198,31 @@ class Recorder:
             once: Identity of the write.
             is_verified: Whether the user of the scope, or an admin, sends them.
             witness: Who vouches for them.
+            work: Tool calls, usage and outcome of the turn.
 
         Raises:
-            InvalidInput: For a turn without a session, without messages or with an unclean one.
+            InvalidInput: For a turn without a session, without anything in it or with an unclean message or call.
             TooLarge: If the messages would take more of the embedder than one request may.
             Unavailable: If the embedder or Postgres does not answer; nothing is written.
         """
         if scope.session is None:
             raise InvalidInput("session", "is missing; a turn belongs to a session")
-        if not 1 <= len(messages) <= MAX_MESSAGES:
-            raise InvalidInput("messages", f"has {len(messages)} messages; expected 1 to {MAX_MESSAGES}")
+        if not messages and work.is_empty():
+            raise InvalidInput("messages", f"has 0 messages; expected 1 to {MAX_MESSAGES}")
+        if len(messages) + len(work.tool_calls) > MAX_MESSAGES:
+            beside = f" and {len(work.tool_calls)} tool calls" if work.tool_calls else ""
+            reason = f"has {len(messages)} messages{beside}; expected 1 to {MAX_MESSAGES}"
+            raise InvalidInput("messages", reason)
         paths = [f"messages.{place}" for place in range(len(messages))]
         clean = partial(clean_message, limit=self.metadata_limit)
         cleaned = await map_in_steps(lambda placed: clean(*placed), zip(messages, paths, strict=True))
-        await self._budget.check([message.content for message in cleaned], "messages")
+        done = await asyncio.to_thread(clean_work, work, limit=self.metadata_limit) if work.tool_calls else clean_work(work)
+        calls = await map_in_steps(_tool_message, zip(done.tool_calls, count(), strict=False))
+        at = len(cleaned) - 1 if cleaned and cleaned[-1].role is Role.ASSISTANT else len(cleaned)
+        said = [*cleaned[:at], *calls, *cleaned[at:]]
+        await self._budget.check([message.content for message in said], "messages")
         now = self._clock()
-        turn = await self._prepare(scope, cleaned, now, witness)
+        turn = replace(await self._prepare(scope, said, now, witness), work=done, calls_at=at)
         return await write_once(
             self._pool,
             once,
@@ -217,7 +245,8 @@ class Recorder:
         draft = await self._linker.draft(memories, extraction)
         chunks, links = await self._embed(scope, draft)
         prepared = tuple(map(PreparedMessage, ids, messages, chunks))
-        return PreparedTurn(prepared, await _prepare_each(notes, chunks[len(ids) :]), extraction.statements, links)
+        read = await _prepare_each(notes, chunks[len(ids) :])
+        return PreparedTurn(prepared, read, extraction.statements, links)
 
     async def _embed(self, scope: Scope, draft: LinkDraft) -> tuple[Sequence[tuple[Chunk, ...]], PreparedLinks]:
         """Embed the texts and the new names in them by one call; return the chunks of the texts, and the links."""
@@ -250,15 +279,25 @@ class Recorder:
         nodes = await self._linker.write(connection, scope, turn.links, new.union(fresh))
         entries = [*outbox_entries("messages", sorted(new)), *entries, *outbox_entries("graph", nodes)]
         await enqueue_entries(connection, entries)
+        turn_id = await insert_turn(connection, scope, turn.work, appended, now, witness=witness)
         # Last: it locks the row of the namespace until the commit.
         epoch = await bump_epoch(connection, scope, teaches=bool(fresh) or _is_changed(profile))
         events = [
             *([Event.of(scope, EventKind.TURN_RECORDED, *sorted(new), messages=len(new))] if new else []),
+            *([] if turn_id is None else [Event.of(scope, EventKind.AGENT_METRICS, turn_id, **turn.work.metrics())]),
             *_note_events(scope, notes),
             *_profile_events(scope, profile),
         ]
         await record_events(connection, events)
-        return RecordedTurn(tuple(appended), tuple(notes), (profile.version or None) if profile else None, epoch)
+        first, last = turn.calls_at, turn.calls_at + len(turn.work.tool_calls)
+        return RecordedTurn(
+            messages=(*appended[:first], *appended[last:]),
+            notes=tuple(notes),
+            profile_version=(profile.version or None) if profile else None,
+            epoch=epoch,
+            tool_calls=tuple(appended[first:last]),
+            is_new_work=turn_id is not None,
+        )
 
     async def _put(
         self, connection: Connection, scope: Scope, notes: Sequence[PreparedNote], now: datetime, witness: str | None
@@ -454,6 +493,18 @@ async def _prepare_each(
     # In a thread, so that other requests need not wait for the words of long texts.
     is_long = sum(len(note.content) for _, note in notes) > LONG_TEXT_CHARS
     return await asyncio.to_thread(prepare) if is_long else prepare()
+
+
+def _tool_message(placed: tuple[ToolCall, int]) -> Message:
+    """Return a clean tool call as a message.
+
+    Raises:
+        InvalidInput: If its name, arguments and result together are too long.
+    """
+    call, place = placed
+    message = call.message()
+    clean(message.content, f"tool_calls.{place}")
+    return message
 
 
 def _message_text(id_: UUID, message: Message, scope: Scope, now: datetime, witness: str | None) -> MemoryText:

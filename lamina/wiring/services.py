@@ -43,6 +43,13 @@ from lamina.search.graph_explorer import Explorer, NoLinks
 from lamina.search.procedures import ProcedureMatcher
 from lamina.settings.loading import Settings, kept_projections, served_tiers
 from lamina.settings.search import SearchSettings
+from lamina.settings import (
+    SearchSettings,
+    Settings,
+    kept_projections,
+    served_tiers,
+)
+from lamina.stores.postgres.agent_turns import AgentTurns
 from lamina.stores.postgres.builds import Builds
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.documents import Documents
@@ -291,9 +298,19 @@ class Reads:
     outbox: Outbox
     builds: Builds
     memory_profiles: MemoryProfiles
+    agent_turns: AgentTurns
 
 
 def build_reads(settings: Settings, pool: Pool) -> Reads:
     """Build the plain reads."""
     outbox = Outbox(pool, kept_projections(settings))
-    return Reads(Notes(pool), Messages(pool), Profiles(pool), Keys(pool), outbox, Builds(pool), MemoryProfiles(pool))
+    return Reads(
+        Notes(pool),
+        Messages(pool),
+        Profiles(pool),
+        Keys(pool),
+        outbox,
+        Builds(pool),
+        MemoryProfiles(pool),
+        AgentTurns(pool),
+    )

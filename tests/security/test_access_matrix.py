@@ -69,6 +69,8 @@ STATEMENTS = {
 }
 EXAMPLES: dict[Route, Example] = {
     ("POST", "/v1/turns"): Example(ALL, {"session": SESSION, "messages": [{"content": TEXT}]}),
+    ("GET", "/v1/turns"): Example(ALL),
+    ("GET", "/v1/turns/usage"): Example(("workspace",)),
     ("POST", "/v1/notes"): Example(ALL, {"content": TEXT}),
     ("POST", "/v1/notes/batch"): Example(ALL, {"notes": [TEXT]}),
     ("GET", "/v1/notes"): Example(ALL),

@@ -12,6 +12,16 @@ SESSION = "shared/session"
 TEXT = f"I decided that the {MARK} boat is painted on Monday."
 WRITES: dict[str, tuple[str, dict[str, Any]]] = {
     "a turn": ("/v1/turns", {"session": SESSION, "messages": [{"content": TEXT, "ref": "1"}]}),
+    "an agent's work": (
+        "/v1/turns",
+        {
+            "session": SESSION,
+            "messages": [],
+            "tool_calls": [{"name": MARK, "arguments": {"paint": MARK}, "result": TEXT, "id": "1"}],
+            "usage": {"provider": MARK, "model": MARK, "input_tokens": 3},
+            "outcome": {"succeeded": True, "comment": MARK},
+        },
+    ),
     "a note": ("/v1/notes", {"content": TEXT, "tags": [MARK]}),
     "a document": ("/v1/documents", {"content": TEXT, "key": MARK, "title": f"A {MARK} boat"}),
     "a fact": ("/v1/graph/edges", {"edges": [{"subject": "Ann", "type": "paints", "object": f"{MARK} boat"}]}),

@@ -432,6 +432,9 @@ TIER_ROWS = TierRows(
         )
     },
     linked=LinkStatements(QUERIES["read_linked_messages"], COLUMNS),
-    erased={"messages": ErasureStatements(QUERIES["erase_user_messages"], "messages")},
+    erased={
+        "messages": ErasureStatements(QUERIES["erase_user_messages"], "messages"),
+        "turns": ErasureStatements(QUERIES["erase_user_turns"]),
+    },
     count_user=QUERIES["count_user_messages"],
 )

@@ -327,6 +327,17 @@ WITH page AS (
 )
 SELECT id, workspace, namespace FROM gone
 
+-- name: erase_user_turns
+WITH page AS (
+    SELECT id FROM agent_turns
+    WHERE tenant = %(tenant)s AND user_id = %(user_id)s
+    ORDER BY id
+    LIMIT %(limit)s
+    FOR UPDATE
+)
+DELETE FROM agent_turns t USING page WHERE t.id = page.id
+RETURNING t.id, t.workspace, t.namespace
+
 -- name: count_unembedded_messages
 -- Messages of everybody that are older than a while and lack vectors of a generation.
 SELECT count(*) AS lacking
@@ -337,7 +348,8 @@ WHERE m.created_at < clock_timestamp() - %(grace)s::interval
       ELSE NOT EXISTS (SELECT FROM compacted_chunks c WHERE c.message_id = m.id AND c.generation = %(generation)s) END
 
 -- name: count_user_messages
-SELECT count(*) AS messages FROM messages WHERE tenant = %(tenant)s AND user_id = %(user_id)s
+SELECT (SELECT count(*) FROM messages WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS messages,
+       (SELECT count(*) FROM agent_turns WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS turns
 
 -- name: find_present_messages
 SELECT id FROM messages WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s

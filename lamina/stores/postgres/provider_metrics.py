@@ -82,6 +82,12 @@ def clean_call(call: InferenceCall, field_path: str) -> InferenceCall:
     )
 
 
+async def insert_calls(connection: Connection, tenant: str, calls: Sequence[InferenceCall], now: datetime) -> int:
+    """Insert clean calls as made now; return how many."""
+    parameters = _columns(calls) | {"tenant": tenant, "now": now}
+    return (await connection.execute(QUERIES["insert_provider_metrics"], parameters)).rowcount
+
+
 class ProviderMetrics:
     """Records calls and reads their cache hit rates.
 
@@ -99,12 +105,10 @@ class ProviderMetrics:
             InvalidInput: For a call that is wrong, naming its field; none is recorded.
             Unavailable: If Postgres does not answer; none is recorded.
         """
-        parameters = _columns([clean_call(call, f"calls.{place}") for place, call in enumerate(calls)])
+        cleaned = [clean_call(call, f"calls.{place}") for place, call in enumerate(calls)]
 
         async def write(connection: Connection) -> Json:
-            named = parameters | {"tenant": tenant, "now": now}
-            cursor = await connection.execute(QUERIES["insert_provider_metrics"], named)
-            return {"recorded": cursor.rowcount}
+            return {"recorded": await insert_calls(connection, tenant, cleaned, now)}
 
         return int((await answer_once(self._pool, once, write))["recorded"])
 

@@ -136,6 +136,31 @@ ALTER TEXT SEARCH CONFIGURATION public.lamina
     ADD MAPPING FOR "int" WITH simple;
 ALTER TEXT SEARCH CONFIGURATION public.lamina
     ADD MAPPING FOR uint WITH simple;
+CREATE TABLE public.agent_turns (
+    id uuid NOT NULL,
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    namespace text NOT NULL,
+    session_id text NOT NULL,
+    user_id text,
+    agent_id text,
+    witness text,
+    last_position bigint NOT NULL,
+    digest bytea NOT NULL,
+    tools text[] NOT NULL,
+    failed_calls integer NOT NULL,
+    provider text,
+    model text,
+    input_tokens bigint,
+    cached_tokens bigint,
+    output_tokens bigint,
+    cost double precision,
+    latency_ms double precision,
+    succeeded boolean,
+    score double precision,
+    comment text,
+    recorded_at timestamp with time zone NOT NULL
+);
 CREATE TABLE public.api_keys (
     id uuid NOT NULL,
     tenant text NOT NULL,
@@ -790,6 +815,8 @@ CREATE UNLOGGED TABLE public.tenant_usage (
     took_s double precision NOT NULL
 );
 ALTER TABLE ONLY public.events ALTER COLUMN seq SET DEFAULT nextval('public.events_seq_seq'::regclass);
+ALTER TABLE ONLY public.agent_turns
+    ADD CONSTRAINT agent_turns_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_hash_key UNIQUE (hash);
 ALTER TABLE ONLY public.api_keys
@@ -898,6 +925,9 @@ ALTER TABLE ONLY public.stale_words
     ADD CONSTRAINT stale_words_pkey PRIMARY KEY (relation, id);
 ALTER TABLE ONLY public.tenant_usage
     ADD CONSTRAINT tenant_usage_pkey PRIMARY KEY (tenant);
+CREATE INDEX agent_turns_by_time ON public.agent_turns USING btree (tenant, workspace, namespace, recorded_at, id);
+CREATE INDEX agent_turns_by_user ON public.agent_turns USING btree (tenant, user_id) WHERE (user_id IS NOT NULL);
+CREATE UNIQUE INDEX agent_turns_one_of_each ON public.agent_turns USING btree (tenant, workspace, namespace, session_id, user_id, last_position, digest) NULLS NOT DISTINCT;
 CREATE INDEX api_keys_of_tenant ON public.api_keys USING btree (tenant);
 CREATE INDEX archived_notes_by_file ON public.archived_notes USING btree (file);
 CREATE INDEX archived_notes_by_run ON public.archived_notes USING btree (run_id) WHERE (run_id IS NOT NULL);
