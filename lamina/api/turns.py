@@ -43,7 +43,7 @@ class ToolCallIn(Strict):
     )
     result: Any = Field(None, description="Its answer, text or JSON; search sees it.")
     id: Id = Field(ABSENT, description="Your own id of the call; delivering it again changes nothing.")
-    succeeded: Flag = Field(True, description="Whether the tool did what was asked.")
+    succeeded: Flag = Field(default=True, description="Whether the tool did what was asked.")
     occurred_at: Moment = Field(ABSENT, description="When it was called, ISO 8601. Default: now.")
     latency_ms: Number = Field(ABSENT, description="How long it took.")
 

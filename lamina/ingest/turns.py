@@ -216,7 +216,11 @@ class Recorder:
         paths = [f"messages.{place}" for place in range(len(messages))]
         clean = partial(clean_message, limit=self.metadata_limit)
         cleaned = await map_in_steps(lambda placed: clean(*placed), zip(messages, paths, strict=True))
-        done = await asyncio.to_thread(clean_work, work, limit=self.metadata_limit) if work.tool_calls else clean_work(work)
+        done = (
+            await asyncio.to_thread(clean_work, work, limit=self.metadata_limit)
+            if work.tool_calls
+            else clean_work(work)
+        )
         calls = await map_in_steps(_tool_message, zip(done.tool_calls, count(), strict=False))
         at = len(cleaned) - 1 if cleaned and cleaned[-1].role is Role.ASSISTANT else len(cleaned)
         said = [*cleaned[:at], *calls, *cleaned[at:]]

@@ -43,12 +43,6 @@ from lamina.search.graph_explorer import Explorer, NoLinks
 from lamina.search.procedures import ProcedureMatcher
 from lamina.settings.loading import Settings, kept_projections, served_tiers
 from lamina.settings.search import SearchSettings
-from lamina.settings import (
-    SearchSettings,
-    Settings,
-    kept_projections,
-    served_tiers,
-)
 from lamina.stores.postgres.agent_turns import AgentTurns
 from lamina.stores.postgres.builds import Builds
 from lamina.stores.postgres.connection import Pool
