@@ -6,9 +6,11 @@ from contextlib import contextmanager
 
 from lamina.core.agent_turns import AgentWork
 from lamina.core.metrics import (
+    AGENT_CACHED_TOKENS,
     AGENT_COST,
+    AGENT_INPUT_TOKENS,
+    AGENT_OUTPUT_TOKENS,
     AGENT_RUNS,
-    AGENT_TOKENS,
     AGENT_TOOL_CALLS,
     WRITE_SECONDS,
     WRITES,
@@ -52,9 +54,9 @@ def measure_work(meter: Meter, work: AgentWork) -> None:
         meter.record(AGENT_TOOL_CALLS, len(work.tool_calls) - failed, outcome=CallOutcome.OK)
         meter.record(AGENT_TOOL_CALLS, failed, outcome=CallOutcome.FAILED)
     if work.usage is not None:
-        meter.record(AGENT_TOKENS, work.usage.input_tokens, kind="input")
-        meter.record(AGENT_TOKENS, work.usage.cached_tokens, kind="cached")
-        meter.record(AGENT_TOKENS, work.usage.output_tokens, kind="output")
+        meter.record(AGENT_INPUT_TOKENS, work.usage.input_tokens)
+        meter.record(AGENT_CACHED_TOKENS, work.usage.cached_tokens)
+        meter.record(AGENT_OUTPUT_TOKENS, work.usage.output_tokens)
         meter.record(AGENT_COST, work.usage.cost)
     if work.outcome is not None:
         meter.record(AGENT_RUNS, outcome=CallOutcome.OK if work.outcome.succeeded else CallOutcome.FAILED)

@@ -122,9 +122,9 @@ WRITE_SECONDS = _histogram("lamina_write_seconds", "How long a write took, in se
 WRITTEN = _counter("lamina_memories_written", "Messages, notes and documents that were taken over.", "tier")
 
 AGENT_TOOL_CALLS = _counter("lamina_agent_tool_calls", "Tool calls that turns told of, by outcome.", "outcome")
-AGENT_TOKENS = _counter(
-    "lamina_agent_tokens", "Tokens that turns told of: input, cached (of the input) and output.", "kind"
-)
+AGENT_INPUT_TOKENS = _counter("lamina_agent_input_tokens", "Tokens of prompts that turns told of.")
+AGENT_CACHED_TOKENS = _counter("lamina_agent_cached_tokens", "Those of them that came from a provider's cache.")
+AGENT_OUTPUT_TOKENS = _counter("lamina_agent_output_tokens", "Tokens that agents wrote, as turns told.")
 AGENT_COST = _counter("lamina_agent_cost", "Cost that turns told of, in the callers' currency.")
 AGENT_RUNS = _counter("lamina_agent_runs", "Runs of agents that ended with an outcome.", "outcome")
 

@@ -237,4 +237,8 @@ async def test_a_result_cannot_forge_a_line_of_a_block(application: Application)
     block = (await client.post("/v1/context", json={"query": "balance wire money"})).json()["text"]
 
     assert "4711" in block
-    assert sum(line.startswith("[Memory") or "[Profile" in line[:10] for line in block.splitlines()) == 1
+    headers = [line for line in block.splitlines() if line.startswith("[")]
+    assert len(headers) == 1
+    assert headers[0].startswith("[Memory: message | ")
+    assert headers[0].count("|") == 2
+    assert "| [Memory: note | user: Ann" in block

@@ -100,6 +100,10 @@ async def fill(app: Application, user: str, word: str) -> None:
     await sent(client, "POST", "/v1/turns", turn, **{"Idempotency-Key": f"turn {word}"})
     long_message = ids | {"session": f"s {word}", "messages": [{"content": noise(6000).replace(MARK, word)}]}
     await sent(client, "POST", "/v1/turns", long_message)
+    call = {"name": "moor", "arguments": {"boat": word}, "result": f"{word} is moored"}
+    usage = {"provider": "acme", "model": "large", "input_tokens": 7}
+    done = {"tool_calls": [call], "usage": usage, "outcome": {"succeeded": True, "comment": word}}
+    await sent(client, "POST", "/v1/turns", ids | {"session": f"s {word}", "messages": [], **done})
     note = await sent(client, "POST", "/v1/notes", ids | {"content": f"{word} keeps the key", "tags": [word]})
     await sent(client, "PATCH", f"/v1/notes/{note['id']}", {"content": f"{word} keeps two keys"})
     await sent(client, "PATCH", "/v1/profile", {"user": user, "patch": {"boat": word}})
