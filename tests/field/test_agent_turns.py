@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 
 from lamina.core.principals import KeyRole
@@ -140,6 +141,23 @@ async def test_tokens_and_cost_are_summed_by_agent_and_model(application: Applic
     assert (usage[0]["input_tokens"], usage[0]["cached_tokens"], usage[0]["output_tokens"]) == (2400, 1800, 160)
     assert (usage[0]["successes"], usage[0]["failures"], usage[0]["mean_latency_ms"]) == (1, 1, 840.5)
     assert (await other.get("/v1/turns/usage")).json()["usage"] == []
+
+
+async def test_the_event_of_a_turn_has_its_figures_and_no_text(application: Application) -> None:
+    client = application.client()
+    for _ in range(2):
+        outcome = {"score": 0.75, "comment": "secret remark"}
+        await send(client, user="ann", tool_calls=[CALL], usage=USAGE, outcome=outcome)
+    [turn] = await turns(client)
+
+    with psycopg.connect(application.url) as connection:
+        found = connection.execute(
+            "SELECT user_id, session_id, memory_ids, facts FROM events WHERE tenant = %s AND kind = 'agent.metrics'",
+            (application.tenant,),
+        ).fetchall()
+
+    figures = {"tool_calls": 1, "failed_calls": 0, "succeeded": True, "score": 0.75, **USAGE}
+    assert found == [("ann", "s", [turn["id"]], figures)]
 
 
 async def test_erasing_a_user_erases_their_turns_and_tool_calls(application: Application) -> None:
