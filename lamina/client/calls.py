@@ -125,6 +125,10 @@ class Calls(ABC, Generic[Answer, Done]):
         """Delete a message (`DELETE /v1/messages/{id}`)."""
         return self._finish(Call("DELETE", f"/v1/messages/{id_}"))
 
+    def procedure(self, id_: UUID | str) -> Answer:
+        """Return a procedure (`GET /v1/procedures/{id}`)."""
+        return self._get(f"/v1/procedures/{id_}")
+
     def delete_procedure(self, id_: UUID | str) -> Done:
         """Delete a procedure (`DELETE /v1/procedures/{id}`)."""
         return self._finish(Call("DELETE", f"/v1/procedures/{id_}"))
@@ -140,6 +144,10 @@ class Calls(ABC, Generic[Answer, Done]):
     def delete_document(self, id_: UUID | str) -> Done:
         """Delete a document with all its passages (`DELETE /v1/documents/{id}`)."""
         return self._finish(Call("DELETE", f"/v1/documents/{id_}"))
+
+    def notes(self, **fields: Any) -> Answer:
+        """List the notes of a scope, the latest event first (`GET /v1/notes`)."""
+        return self._get("/v1/notes", self._in_scope(fields))
 
     def profile(self, **scope: Any) -> Answer:
         """Return a user's profile (`GET /v1/profile`)."""

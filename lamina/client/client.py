@@ -90,6 +90,7 @@ class AsyncClient(Calls[Coroutine[Any, Any, Json], Coroutine[Any, Any, None]]):
         scope: Ids sent with every request: workspace, namespace, user, agent, session, swarm.
         timeout_s: Longest wait for an answer, in seconds.
         connect_retries: Further tries after a refused connection, or an answer of a proxy that has no routes yet.
+        transport: Sends the requests in place of the network.
     """
 
     def __init__(
@@ -100,11 +101,12 @@ class AsyncClient(Calls[Coroutine[Any, Any, Json], Coroutine[Any, Any, None]]):
         scope: Json | None = None,
         timeout_s: float = DEFAULT_TIMEOUT_S,
         connect_retries: int = CONNECT_RETRIES,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         super().__init__(scope or {})
         self._route_retries = connect_retries
-        transport = httpx.AsyncHTTPTransport(retries=connect_retries)
-        self._http = httpx.AsyncClient(**_options(url, key, timeout_s), transport=transport)
+        network = transport or httpx.AsyncHTTPTransport(retries=connect_retries)
+        self._http = httpx.AsyncClient(**_options(url, key, timeout_s), transport=network)
 
     async def __aenter__(self) -> Self:
         return self
