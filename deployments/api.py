@@ -17,6 +17,7 @@ from deployments import pages, problems
 from deployments.access import accesses
 from deployments.bodies import BodyLimit, HeadAsGet
 from deployments.front_door import FrontDoor
+from deployments.mcp import McpRoute
 from deployments.parameters import refuse_ambiguous
 from deployments.routes import (
     archives,
@@ -80,6 +81,19 @@ what is worth knowing; after the turn it hands the turn to `/v1/turns`."""
 
 def build_api(services: Services) -> FastAPI:
     """Build the application with all routes."""
+    app = _with_routes(services)
+    pages.install(app)
+    app.add_route("/openapi.json", _answer_document, include_in_schema=False)
+    # Its calls come to the same routes, of which the key is checked already.
+    mcp = McpRoute(_within_limits(_with_routes(services)), services.settings.mcp)
+    app.router.routes.append(mcp)
+    _within_limits(app, mcp)
+    app.add_middleware(FrontDoor, services=services)
+    app.add_middleware(HeadAsGet)
+    return app
+
+
+def _with_routes(services: Services) -> FastAPI:
     app = _Application(
         title=_TITLE,
         version=__version__,
@@ -92,11 +106,13 @@ def build_api(services: Services) -> FastAPI:
     )
     app.state.services = services
     problems.install(app)
-    pages.install(app)
-    app.add_route("/openapi.json", _answer_document, include_in_schema=False)
-    app.add_middleware(BodyLimit, routes=[route for router in ALL_ROUTERS for route in router.routes])
-    app.add_middleware(FrontDoor, services=services)
-    app.add_middleware(HeadAsGet)
+    return app
+
+
+def _within_limits(app: FastAPI, *others: BaseRoute) -> FastAPI:
+    """Hold bodies within the limits of their routes."""
+    routes = [*others, *(route for router in ALL_ROUTERS for route in router.routes)]
+    app.add_middleware(BodyLimit, routes=routes)
     return app
 
 

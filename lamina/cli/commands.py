@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from lamina import __version__, sample
-from lamina.cli import caches, config, jobs, keys, projections, quotas, receipts
+from lamina.cli import caches, config, jobs, keys, mcp, projections, quotas, receipts
 from lamina.cli.common import (
     ConfigOption,
     DataDirOption,
@@ -259,6 +259,7 @@ def status(config: ConfigOption = None, data_dir: DataDirOption = None, url: Url
 
 app.command()(projections.reindex)
 app.command()(projections.audit)
+app.command("mcp")(mcp.serve)
 
 
 def _print_answer(query: str, answer: dict[str, Any]) -> None:

@@ -69,17 +69,28 @@ def client_of(
     Raises:
         Misconfigured: If none runs on the data directory that was named.
     """
-    key = key or variable_or_file("LAMINA_API_KEY")
     ids = {name: id_ for name, id_ in scope.items() if id_ is not None}
+    return Client(*address_of(config, data_dir, url, key), scope=ids, connect_retries=AT_ONCE)
+
+
+def address_of(
+    config: Path | None, data_dir: Path | None, url: str | None, key: str | None
+) -> tuple[str | None, str | None]:
+    """Return the URL and the key of the service that the options name, or of the one that runs on the data directory.
+
+    Raises:
+        Misconfigured: If none runs on the data directory that was named.
+    """
+    key = key or variable_or_file("LAMINA_API_KEY")
     if url is None:
         service = find_service(settings_of(config, data_dir).data_dir)
         if service is not None:
-            return Client(service.url, key or service.key, scope=ids, connect_retries=AT_ONCE)
+            return service.url, key or service.key
         if data_dir is not None:
             raise Misconfigured(
                 f"no Lamina runs on {data_dir}", "start it with `lamina up --data-dir`, or name its --url"
             )
-    return Client(url, key, scope=ids, connect_retries=AT_ONCE)
+    return url, key
 
 
 def database_of(config: Path | None, data_dir: Path | None) -> str:

@@ -27,6 +27,7 @@ from lamina.core.tiers import PROJECTIONS, TIERS, ProjectionName, TierName
 from lamina.errors import Misconfigured
 from lamina.secret_files import FILE_SUFFIX, variable_or_file
 from lamina.settings.caches import CachesSettings
+from lamina.settings.doors import McpSettings
 from lamina.settings.events import EventsSettings
 from lamina.settings.jobs import JobsSettings
 from lamina.settings.models import EmbeddingSettings, LanguageModelSettings, SentenceTransformersSettings
@@ -113,6 +114,7 @@ class Settings(BaseSettings):
     jobs: JobsSettings = JobsSettings()
     quotas: QuotasSettings = QuotasSettings()
     serve: ServeSettings = ServeSettings()
+    mcp: McpSettings = McpSettings()
 
     @classmethod
     def settings_customise_sources(
