@@ -173,7 +173,7 @@ async def test_resources_list_documents_and_notes_page_by_page_and_read_them_by_
                 break
         document = (await client.read_resource(listed[0].uri)).contents[0]
         note = (await client.read_resource(listed[1].uri)).contents[0]
-        action = (await client.read_resource(f"lamina://procedures/{procedure.json()['id']}")).contents[0]
+        action = (await client.read_resource(f"lamina://procedure/{procedure.json()['id']}")).contents[0]
         templates = (await client.list_resource_templates()).resource_templates
 
     assert len({one.uri for one in listed}) == 61
@@ -184,11 +184,11 @@ async def test_resources_list_documents_and_notes_page_by_page_and_read_them_by_
     assert document.text == "A handbook"
     assert json.loads(note.text)["content"].startswith("note number")
     assert json.loads(action.text)["action"] == "b"
-    assert [one.name for one in templates] == ["documents", "notes", "procedures"]
+    assert [one.name for one in templates] == ["document", "note", "procedure"]
 
 
 @pytest.mark.parametrize(
-    "uri", [f"lamina://notes/{UUID(int=1)}", "lamina://notes/x", "lamina://keys/1", "file:///etc/passwd", "lamina://"]
+    "uri", [f"lamina://note/{UUID(int=1)}", "lamina://note/x", "lamina://keys/1", "file:///etc/passwd", "lamina://"]
 )
 async def test_a_resource_that_is_not_there_is_an_error_that_names_it(application: Application, uri: str) -> None:
     async with connected(application) as client:
@@ -199,7 +199,7 @@ async def test_a_resource_that_is_not_there_is_an_error_that_names_it(applicatio
     assert refused.value.data == {"uri": uri}
 
 
-@pytest.mark.parametrize("cursor", ["x", "notes:", "notes:-1", "notes:99999999999999999999", "keys:0", "notes:\u0661"])
+@pytest.mark.parametrize("cursor", ["x", "note:", "note:-1", "note:99999999999999999999", "keys:0", "note:\u0661"])
 async def test_a_cursor_that_no_list_returned_is_refused(application: Application, cursor: str) -> None:
     async with connected(application) as client:
         with pytest.raises(MCPError, match="cursor"):
@@ -252,7 +252,7 @@ async def test_lists_say_how_long_and_for_whom_they_may_be_kept(
 async def test_what_is_read_is_private_and_old_at_once(application: Application) -> None:
     note = (await application.client().post("/v1/notes", json={"content": "A note"})).json()
 
-    result = (await post(application.client(), "resources/read", {"uri": f"lamina://notes/{note['id']}"})).json()[
+    result = (await post(application.client(), "resources/read", {"uri": f"lamina://note/{note['id']}"})).json()[
         "result"
     ]
 

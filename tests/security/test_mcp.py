@@ -54,7 +54,7 @@ async def test_nobody_sees_the_memory_of_another_tenant(application: Application
     ]
     hits = (await call(other, "search", query="When does the vault open?"))["structuredContent"]["results"]
     block = text_of(await call(other, "context", query="When does the vault open?"))
-    resource = await post(other, "resources/read", {"uri": f"lamina://notes/{note['id']}"})
+    resource = await post(other, "resources/read", {"uri": f"lamina://note/{note['id']}"})
     listed = (await post(other, "resources/list")).json()["result"]["resources"]
 
     assert all(result["isError"] for result in results)

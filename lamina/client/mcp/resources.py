@@ -35,14 +35,14 @@ class Kind:
 
 
 KINDS: Mapping[str, Kind] = {
-    "documents": Kind(
+    "document": Kind(
         "Document",
         "A document by its id; a passage that a search found has it under `document`.",
         lambda api, id_: api.document(id_),
         lambda api, page: api.documents(**page),
     ),
-    "notes": Kind("Note", "A note by its id.", lambda api, id_: api.note(id_), lambda api, page: api.notes(**page)),
-    "procedures": Kind("Procedure", "A procedure by its id.", lambda api, id_: api.procedure(id_)),
+    "note": Kind("Note", "A note by its id.", lambda api, id_: api.note(id_), lambda api, page: api.notes(**page)),
+    "procedure": Kind("Procedure", "A procedure by its id.", lambda api, id_: api.procedure(id_)),
 }
 LISTED = tuple(name for name, kind in KINDS.items() if kind.page is not None)
 
@@ -65,7 +65,7 @@ async def read_resource(api: AsyncClient, uri: str) -> tuple[str, str]:
         found = await KINDS[kind].read(api, UUID(id_))
     except ValueError as error:
         raise NotFound("resource", shorten(uri), "its id is no UUID; use that of a search's result") from error
-    if kind == "documents":
+    if kind == "document":
         return "text/plain", found["content"]
     return "application/json", json.dumps(found, ensure_ascii=False)
 
@@ -79,7 +79,7 @@ async def list_resources(api: AsyncClient, cursor: str | None) -> tuple[list[Jso
     kind, offset = _place(cursor)
     page = KINDS[kind].page
     assert page is not None  # noqa: S101 - of those that are listed
-    items = (await page(api, {"limit": PAGE, "offset": offset}))[kind]
+    items = (await page(api, {"limit": PAGE, "offset": offset}))[f"{kind}s"]
     listed = [_listed(kind, item) for item in items]
     if len(items) == PAGE and offset + PAGE <= MAX_OFFSET:
         return listed, f"{kind}:{offset + PAGE}"
@@ -96,7 +96,7 @@ def _place(cursor: str | None) -> tuple[str, int]:
 
 def _listed(kind: str, item: Json) -> Json:
     first = item.get("title") or next(iter(str(item["content"]).splitlines()), "")
-    is_document = kind == "documents"
+    is_document = kind == "document"
     return {
         "uri": uri_of(kind, item["id"]),
         "name": str(item["id"]),
