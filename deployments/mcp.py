@@ -64,7 +64,8 @@ class _McpEndpoint:
             return
         # The library takes half a second to import, in which others are answered; most services never need it.
         with needing("mcp", f"{PATH} is asked for"):
-            server = self._server = self._server or await asyncio.to_thread(self._build)
+            server = self._server or await asyncio.to_thread(self._build)
+            self._server = server
             from mcp.server.streamable_http_manager import StreamableHTTPSessionManager  # noqa: PLC0415 - as above
         # One for each request: what it starts ends with it, and no lifespan has to be kept beside the application's.
         manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
