@@ -64,11 +64,11 @@ class _McpEndpoint:
             return
         # The library takes half a second to import, in which others are answered; most services never need it.
         with needing("mcp", f"{PATH} is asked for"):
-            server = self._server or await asyncio.to_thread(self._build)
-            self._server = server
+            if self._server is None:
+                self._server = await asyncio.to_thread(self._build)
             from mcp.server.streamable_http_manager import StreamableHTTPSessionManager  # noqa: PLC0415 - as above
         # One for each request: what it starts ends with it, and no lifespan has to be kept beside the application's.
-        manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
+        manager = StreamableHTTPSessionManager(self._server, json_response=True, stateless=True)
         async with manager.run():
             await manager.handle_request(scope, receive, send)
 
