@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 from pydantic import TypeAdapter
 
 from lamina.core.documents import Document, Upload, clean_upload, document_of
+from lamina.core.events import Event, EventKind
 from lamina.core.memories import Chunk, Extraction, MetadataLimit, new_id
 from lamina.core.ports import Clock, Embedder
 from lamina.core.scope import Scope
@@ -33,6 +34,7 @@ from lamina.stores.postgres.documents import (
     put_documents,
 )
 from lamina.stores.postgres.epochs import bump_epoch, read_epoch
+from lamina.stores.postgres.events import record_event
 from lamina.stores.postgres.idempotency import Once
 from lamina.stores.postgres.outbox import enqueue_entries, outbox_entries
 from lamina.text.hygiene import composed
@@ -223,6 +225,7 @@ class DocumentRecorder:
             nodes = await self._linker.forget(connection, gone)
             await enqueue_entries(connection, [*outbox_entries("documents", gone), *outbox_entries("graph", nodes)])
             await bump_epoch(connection, scope, teaches=True)
+            await record_event(connection, Event.of(scope, EventKind.DOCUMENT_DELETED, id_))
 
         await in_transaction(self._pool, act)
 
@@ -294,7 +297,10 @@ class DocumentRecorder:
             *outbox_entries("graph", [*unlinked, *linked]),
         ]
         await enqueue_entries(connection, entries)
-        return RecordedDocuments(recorded, await bump_epoch(connection, scope, teaches=True))
+        epoch = await bump_epoch(connection, scope, teaches=True)
+        written = [item.id for item in recorded if item.status != "existed"]
+        await record_event(connection, Event.of(scope, EventKind.DOCUMENT_WRITTEN, *written))
+        return RecordedDocuments(recorded, epoch)
 
 
 async def _find_unchanged(

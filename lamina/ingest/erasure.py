@@ -137,6 +137,8 @@ class Eraser:
         self, kind: str, connection: Connection, owner: _Owner, projection: ProjectionName | None = None
     ) -> Sequence[DictRow]:
         rows = await delete_user_rows(connection, kind, owner.tenant, owner.user, limit=PAGE)
+        if kind in ERASED:
+            await erase_memory_ids(connection, owner.tenant, [row["id"] for row in rows])
         if projection is not None:
             ids = [row["id"] for row in rows]
             nodes = await self._linker.forget(connection, ids)

@@ -9,6 +9,7 @@ from uuid import UUID
 from pydantic import TypeAdapter
 
 from lamina.aio.yielding import map_in_steps
+from lamina.core.events import Event, EventKind
 from lamina.core.links import LinkKind
 from lamina.core.memories import MAX_ALIASES, Edge, Entity, clean_source
 from lamina.core.ports import Clock
@@ -20,6 +21,7 @@ from lamina.ingest.write_once import write_once
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.entities import Evidence, NodeResult, edge_key
 from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.events import record_event
 from lamina.stores.postgres.idempotency import Once
 from lamina.stores.postgres.links import delete_edge, delete_entity
 from lamina.stores.postgres.outbox import enqueue
@@ -107,7 +109,9 @@ class GraphRecorder:
         async def write(connection: Connection) -> RecordedNodes:
             put = await self._linker.assert_entities(connection, scope, prepared, witness)
             results = tuple(put[entity.key] for entity in cleaned)
-            return RecordedNodes(results, await bump_epoch(connection, scope, teaches=True))
+            epoch = await bump_epoch(connection, scope, teaches=True)
+            await record_event(connection, _written(scope, results, "entities"))
+            return RecordedNodes(results, epoch)
 
         return await write_once(self._pool, once, _NODES, write)
 
@@ -138,7 +142,9 @@ class GraphRecorder:
         async def write(connection: Connection) -> RecordedNodes:
             put = await self._linker.assert_edges(connection, scope, prepared, evidence)
             results = tuple(put[edge_key(stated.edge)] for stated in cleaned)
-            return RecordedNodes(results, await bump_epoch(connection, scope, teaches=True))
+            epoch = await bump_epoch(connection, scope, teaches=True)
+            await record_event(connection, _written(scope, results, "edges"))
+            return RecordedNodes(results, epoch)
 
         return await write_once(self._pool, once, _NODES, write)
 
@@ -172,6 +178,7 @@ class GraphRecorder:
             replaced = await replace_edges(connection, scope, fact.replaces, result.id, begin) if fact.replaces else {}
             await enqueue(connection, "graph", sorted(set(replaced.values())))
             await bump_epoch(connection, scope, teaches=True)
+            await record_event(connection, _written(scope, [result], "edges"))
             return RecordedFact(result, tuple(sorted(replaced)))
 
         return await write_once(self._pool, once, _FACT, write)
@@ -182,7 +189,7 @@ class GraphRecorder:
         Raises:
             NotFound: If the tenant has no such entity.
         """
-        await self._delete(delete_entity, tenant, id_)
+        await self._delete(delete_entity, EventKind.ENTITY_DELETED, tenant, id_)
 
     async def retract_edge(self, tenant: str, id_: UUID) -> None:
         """Delete an edge, whoever stated it; an entity that rests on it alone goes with it.
@@ -190,15 +197,21 @@ class GraphRecorder:
         Raises:
             NotFound: If the tenant has no such edge.
         """
-        await self._delete(delete_edge, tenant, id_)
+        await self._delete(delete_edge, EventKind.EDGE_DELETED, tenant, id_)
 
-    async def _delete(self, delete: Deletion, tenant: str, id_: UUID) -> None:
+    async def _delete(self, delete: Deletion, kind: EventKind, tenant: str, id_: UUID) -> None:
         async def act(connection: Connection) -> None:
             scope, changed = await delete(connection, tenant, id_)
             await enqueue(connection, "graph", sorted({id_, *changed}))
             await bump_epoch(connection, scope, teaches=True)
+            await record_event(connection, Event.of(scope, kind, id_))
 
         await in_transaction(self._pool, act)
+
+
+def _written(scope: Scope, results: Sequence[NodeResult], of: str) -> Event:
+    ids = dict.fromkeys(result.id for result in results)
+    return Event.of(scope, EventKind.GRAPH_WRITTEN, *ids, of=of)
 
 
 def clean_entity(entity: Entity, path: str) -> Entity:

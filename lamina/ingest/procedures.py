@@ -10,6 +10,7 @@ from pgvector import Vector
 from pydantic import TypeAdapter
 
 from lamina.aio.yielding import map_in_steps
+from lamina.core.events import Event, EventKind
 from lamina.core.memories import MetadataLimit, new_id
 from lamina.core.ports import Clock, Embedder
 from lamina.core.procedures import Procedure, ProcedureOutcome, StoredProcedure, clean_outcome, clean_procedure
@@ -19,6 +20,7 @@ from lamina.ingest.write_once import write_once
 from lamina.models.batching import mean_vector
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.events import record_event
 from lamina.stores.postgres.idempotency import Once
 from lamina.stores.postgres.procedures import (
     PreparedProcedure,
@@ -101,7 +103,10 @@ class ProcedureRecorder:
         async def write(connection: Connection) -> RecordedProcedures:
             put = await insert_procedures(connection, scope, prepared, self._generation, now)
             is_news = not all(item.existed for item in put)
-            return RecordedProcedures(tuple(put), await bump_epoch(connection, scope, teaches=is_news))
+            epoch = await bump_epoch(connection, scope, teaches=is_news)
+            if fresh := [item.id for item in put if not item.existed]:
+                await record_event(connection, Event.of(scope, EventKind.PROCEDURE_CREATED, *fresh))
+            return RecordedProcedures(tuple(put), epoch)
 
         return await write_once(self._pool, once, _PROCEDURES, write)
 
@@ -125,6 +130,7 @@ class ProcedureRecorder:
             for item in prepared:
                 await index_procedure(connection, item, self._generation)
             await bump_epoch(connection, _scope(tenant, stored), teaches=True)
+            await record_event(connection, Event.of(_scope(tenant, stored), EventKind.PROCEDURE_CHANGED, id_))
             return stored
 
         return await in_transaction(self._pool, act)
@@ -138,7 +144,9 @@ class ProcedureRecorder:
         now = self._clock()
 
         async def act(connection: Connection) -> None:
-            await bump_epoch(connection, await delete_procedure(connection, tenant, id_, now), teaches=True)
+            scope = await delete_procedure(connection, tenant, id_, now)
+            await bump_epoch(connection, scope, teaches=True)
+            await record_event(connection, Event.of(scope, EventKind.PROCEDURE_DELETED, id_))
 
         await in_transaction(self._pool, act)
 
@@ -172,7 +180,10 @@ class ProcedureRecorder:
             reported = await report_outcome(connection, scope, id_, cleaned, now, witness)
             # A count changes the order of matches, not what is known: responses stay valid.
             if not reported.existed:
-                await bump_epoch(connection, _scope(scope.tenant, reported.stored))
+                place = _scope(scope.tenant, reported.stored).narrowed(agent=scope.agent)
+                await bump_epoch(connection, place.narrowed(agent=None))
+                facts = {"succeeded": cleaned.succeeded}
+                await record_event(connection, Event.of(place, EventKind.PROCEDURE_OUTCOME, id_, **facts))
             stored = reported.stored
             return RecordedOutcome(stored.id, reported.existed, stored.strength, stored.successes, stored.failures)
 

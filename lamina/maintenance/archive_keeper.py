@@ -8,6 +8,7 @@ from datetime import datetime
 from itertools import groupby
 from uuid import UUID
 
+from lamina.core.events import Event, EventKind
 from lamina.core.links import LinkKind
 from lamina.core.memories import RestoreStatus
 from lamina.core.scope import Scope
@@ -33,6 +34,7 @@ from lamina.stores.postgres.archive_catalog import (
 from lamina.stores.postgres.archive_transfer import restore_links
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.events import record_event
 from lamina.stores.postgres.links import remove_from_graph
 from lamina.stores.postgres.notes import delete_notes
 from lamina.stores.postgres.outbox import enqueue, enqueue_notes, enqueue_returned
@@ -201,6 +203,8 @@ async def _erase(
     # After the deletions: a file is not rolled back with them.
     await asyncio.to_thread(archive.rewrite_without, present[0].file, ids, now=now)
     await bump_epoch(connection, present[0].scope(), teaches=True)
+    scope = present[0].scope().narrowed(user=present[0].user)
+    await record_event(connection, Event.of(scope, EventKind.NOTE_DELETED, *ids))
 
 
 async def _link_again(connection: Connection, archive: Archive, entries: Sequence[ArchivedEntry]) -> None:

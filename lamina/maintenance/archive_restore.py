@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from uuid import UUID
 
+from lamina.core.events import Event, EventKind
 from lamina.core.memories import RestoreStatus
 from lamina.maintenance.archive_cleanup import require_folder_of
 from lamina.stores.archive import Archive, ArchivedNote
@@ -17,6 +18,7 @@ from lamina.stores.postgres.archive_transfer import (
 )
 from lamina.stores.postgres.connection import Connection
 from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.events import record_event
 from lamina.stores.postgres.outbox import enqueue, enqueue_notes
 
 _DELETED_MEANWHILE = "its file does not have it: somebody was deleting it; delete it again"
@@ -53,6 +55,7 @@ async def _announce(connection: Connection, entry: ArchivedEntry, notes: Sequenc
     await enqueue_notes(connection, ids)
     await enqueue(connection, "graph", [*ids, *sorted(linked - set(ids))])
     await bump_epoch(connection, entry.scope(), teaches=True)
+    await record_event(connection, Event.of(entry.scope(), EventKind.NOTE_RESTORED, *ids))
 
 
 def _outcome(id_: UUID, readable: set[UUID], new: set[UUID], embedded: set[UUID]) -> RestoreOutcome:

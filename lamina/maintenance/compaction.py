@@ -8,6 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from lamina.core.areas import Area
+from lamina.core.events import Event, EventKind
 from lamina.core.memories import Message, clean_message
 from lamina.core.ports import Embedder, ModelIdentity
 from lamina.core.runs import RunCounts
@@ -26,6 +27,7 @@ from lamina.settings.jobs import JobsSettings
 from lamina.stores.postgres.compaction import delete_summaries, find_large_sessions, lock_live_messages
 from lamina.stores.postgres.connection import Connection, Pool
 from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.events import record_events
 from lamina.stores.postgres.generations import read_active_generation, require_generation
 from lamina.stores.postgres.job_changes import take_rows
 from lamina.stores.postgres.links import remove_from_graph
@@ -202,8 +204,10 @@ class CompactionJob:
         changed = await remove_from_graph(connection, gone)
         await enqueue(connection, "messages", gone)
         await enqueue(connection, "graph", [*gone, *sorted(changed)])
-        for scope in sorted({(row["tenant"], row["workspace"], row["namespace"]) for row in rows}):
+        scopes = sorted({(row["tenant"], row["workspace"], row["namespace"]) for row in rows})
+        for scope in scopes:
             await bump_epoch(connection, Scope(*scope), teaches=True)
+        await record_events(connection, [Event.of(Scope(*scope), EventKind.JOB_CHANGED, run) for scope in scopes])
         return RunCounts(seen=len(ids), changed=len(gone))
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from psycopg.rows import DictRow
 
 from lamina.core.areas import Area
+from lamina.core.events import Event, EventKind
 from lamina.core.memories import Note
 from lamina.core.runs import RunCounts
 from lamina.core.scope import Scope
@@ -39,6 +40,7 @@ from lamina.stores.postgres.derived_notes import (
 )
 from lamina.stores.postgres.entities import keep_entities
 from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.events import record_events
 from lamina.stores.postgres.inferred_edges import delete_inferences, insert_edges, read_edges, read_shared_links
 from lamina.stores.postgres.job_changes import RowChange, take_rows
 from lamina.stores.postgres.links import prune_evidence
@@ -241,8 +243,10 @@ class ConsolidationJob:
         """Undo some of a run's edges."""
         ids = await take_rows(connection, run, "inferred", UNDO_PAGE)
         rows = await _withdraw_inferences(connection, ids)
-        for scope in sorted({(row["tenant"], row["workspace"], row["namespace"]) for row in rows}):
+        scopes = sorted({(row["tenant"], row["workspace"], row["namespace"]) for row in rows})
+        for scope in scopes:
             await bump_epoch(connection, Scope(*scope))
+        await record_events(connection, [Event.of(Scope(*scope), EventKind.JOB_CHANGED, run) for scope in scopes])
         return RunCounts(seen=len(ids), changed=len(rows))
 
 

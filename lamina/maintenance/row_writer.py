@@ -7,9 +7,11 @@ from uuid import UUID
 
 from psycopg.rows import DictRow
 
+from lamina.core.events import Event, EventKind
 from lamina.core.scope import Scope
 from lamina.stores.postgres.connection import Connection
 from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.events import record_events
 from lamina.stores.postgres.job_changes import Columns, Relation, RowChange, change_rows, record_changes
 from lamina.stores.postgres.note_temperature import blank_words, restore_words
 from lamina.stores.postgres.outbox import enqueue, enqueue_notes, enqueue_returned
@@ -102,8 +104,11 @@ class RowWriter:
     async def finish(self) -> None:
         """Raise the epochs of the changed scopes: last, since it locks their rows, and all writers wait for those."""
         # In one order everywhere: two transactions that raise the same epochs would deadlock otherwise.
-        for scope in sorted(self._bumps, key=lambda one: (one.tenant, one.workspace, one.namespace)):
+        scopes = sorted(self._bumps, key=lambda one: (one.tenant, one.workspace, one.namespace))
+        for scope in scopes:
             await bump_epoch(self.connection, scope, teaches=self._bumps[scope])
+        run = () if self.run is None else (self.run,)
+        await record_events(self.connection, [Event.of(scope, EventKind.JOB_CHANGED, *run) for scope in scopes])
 
     def _bump(self, rows: Iterable[DictRow], *, teaches: bool) -> None:
         for row in rows:

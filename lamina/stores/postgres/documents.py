@@ -264,7 +264,7 @@ async def delete_document(connection: Connection, tenant: str, id_: UUID) -> tup
         raise NotFound("document", str(id_))
     deleted = await _delete_passages(connection, [id_])
     await connection.execute(QUERIES["delete_document"], name)
-    return Scope(tenant, row["workspace"], row["namespace"]), deleted.get(id_, ())
+    return Scope(tenant, row["workspace"], row["namespace"], row["user_id"]), deleted.get(id_, ())
 
 
 class Documents:

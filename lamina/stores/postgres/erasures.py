@@ -13,10 +13,12 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Json, Jsonb
 
 from lamina.core.erasures import Erasure, ErasureState, hash_user
+from lamina.core.events import Event, EventKind
 from lamina.core.memories import new_id
 from lamina.core.tiers import ProjectionName
 from lamina.errors import NotFound, Unavailable
-from lamina.stores.postgres.connection import Pool, connect
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
+from lamina.stores.postgres.events import record_event
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("erasures.sql")
@@ -105,7 +107,13 @@ class ErasureTable:
     async def mark_emptied(self, id_: UUID, left: Mapping[str, int], audited: Mapping[str, int], now: datetime) -> None:
         """Record that nothing of the user is found, and forget the user's name."""
         seen = {"left": Jsonb(dict(left)), "audited": Jsonb(dict(audited))}
-        await self._write(QUERIES["mark_emptied"], {"id": id_, "now": now, **seen})
+
+        async def act(connection: Connection) -> None:
+            row = await (await connection.execute(QUERIES["mark_emptied"], {"id": id_, "now": now, **seen})).fetchone()
+            if row is not None:
+                await record_event(connection, Event(EventKind.USER_ERASED, row["tenant"], ids=(id_,)))
+
+        await in_transaction(self._pool, act)
 
     async def complete(self, id_: UUID, receipt: Mapping[str, Any], now: datetime) -> None:
         """Store the receipt of an erasure."""

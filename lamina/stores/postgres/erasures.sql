@@ -42,6 +42,7 @@ UPDATE erasures SET waits_for = %(waits_for)s WHERE id = ANY(%(ids)s) AND state 
 UPDATE erasures
 SET state = 'rewriting', user_id = NULL, emptied_at = %(now)s, left_over = %(left)s, audited = %(audited)s, waits_for = '[]'
 WHERE id = %(id)s AND state = 'erasing'
+RETURNING tenant
 
 -- name: complete_erasure
 UPDATE erasures SET state = 'complete', completed_at = %(now)s, receipt = %(receipt)s, waits_for = '[]'

@@ -12,10 +12,12 @@ from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Jsonb
 
 from lamina.core.areas import Area
+from lamina.core.events import Event, EventKind
 from lamina.core.memories import new_id
 from lamina.core.runs import OPEN, Cursor, JobName, Order, Partition, Run, RunCounts, RunState, SkippedScope
 from lamina.errors import Conflict, NotFound
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
+from lamina.stores.postgres.events import record_event
 from lamina.stores.postgres.idempotency import Json, Once, answer_once
 from lamina.stores.postgres.job_changes import delete_old_changes
 from lamina.stores.postgres.queries import load_queries
@@ -144,8 +146,16 @@ class JobRuns:
     ) -> None:
         """Write the final state of a run, or of its undo."""
         parameters = {"id": id_, "state": state, "error": error, "undone": undone and Jsonb(asdict(undone))}
-        async with connect(self._pool) as connection:
-            await connection.execute(QUERIES["finish_job_run"], parameters)
+
+        async def act(connection: Connection) -> None:
+            row = await (await connection.execute(QUERIES["finish_job_run"], parameters)).fetchone()
+            # A run over all tenants is no event of one; those whose memories it changed have events of that.
+            if row is not None and row["tenant"] is not None:
+                place = (row["tenant"], row["workspace"], row["namespace"])
+                facts = {"job": row["job"], "state": str(state), "is_dry_run": row["is_dry_run"]}
+                await record_event(connection, Event(EventKind.JOB_FINISHED, *place, ids=(id_,), facts=facts))
+
+        await in_transaction(self._pool, act)
 
     async def refuse(self, id_: UUID, state: RunState, error: str) -> None:
         """Return a run that cannot be undone to the state that it had, with the reason."""

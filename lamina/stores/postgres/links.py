@@ -223,7 +223,7 @@ async def delete_edge(connection: Connection, tenant: str, id_: UUID) -> tuple[S
         raise NotFound("edge", str(id_))
     ends = [row["from_id"], row["to_id"]]
     await prune_evidence(connection, ends, [id_])
-    return Scope(tenant, row["workspace"], row["namespace"]), ends
+    return Scope(tenant, row["workspace"], row["namespace"], row["user_id"]), ends
 
 
 async def find_unlinked(connection: Connection, scope: Scope, keys: Sequence[str], limit: int) -> list[UnlinkedMemory]:

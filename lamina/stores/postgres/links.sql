@@ -171,9 +171,13 @@ WHERE e.id = %(id)s AND e.tenant = %(tenant)s
 DELETE FROM entities WHERE id = %(id)s
 
 -- name: delete_edge_evidence
--- All of an edge; the edge is deleted as one without evidence (prune_evidence).
+-- All of an edge; the edge is deleted as one without evidence (prune_evidence). With its user, if one alone states it.
 WITH gone AS (
     DELETE FROM edge_evidence v USING edges e
     WHERE e.id = %(id)s AND e.tenant = %(tenant)s AND v.edge_id = e.id
+    RETURNING v.user_id
 )
-SELECT workspace, namespace, from_id, to_id FROM edges WHERE id = %(id)s AND tenant = %(tenant)s
+SELECT workspace, namespace, from_id, to_id,
+       (SELECT CASE WHEN min(user_id) = max(user_id) AND bool_and(user_id IS NOT NULL) THEN min(user_id) END
+        FROM gone) AS user_id
+FROM edges WHERE id = %(id)s AND tenant = %(tenant)s

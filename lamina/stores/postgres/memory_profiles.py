@@ -5,12 +5,14 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
+from lamina.core.events import Event, EventKind
 from lamina.core.memory_profiles import MemoryProfile, clean_memory_profile
 from lamina.core.scope import Scope
 from lamina.core.tiers import TIERS
 from lamina.errors import InvalidInput, NotFound
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, scope_parameters
 from lamina.stores.postgres.epochs import bump_workspace_epochs
+from lamina.stores.postgres.events import record_event
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("memory_profiles.sql")
@@ -46,6 +48,7 @@ class MemoryProfiles:
         async def act(connection: Connection) -> None:
             await connection.execute(QUERIES["put_memory_profile"], parameters)
             await bump_workspace_epochs(connection, scope.tenant, scope.workspace, scope.agent)
+            await record_event(connection, Event.of(scope, EventKind.MEMORY_PROFILE_CHANGED))
 
         await in_transaction(self._pool, act)
         return stored
@@ -63,6 +66,7 @@ class MemoryProfiles:
             if cursor.rowcount == 0:
                 raise NotFound("memory profile of agent", scope.agent or "")
             await bump_workspace_epochs(connection, scope.tenant, scope.workspace, scope.agent)
+            await record_event(connection, Event.of(scope, EventKind.MEMORY_PROFILE_CHANGED))
 
         await in_transaction(self._pool, act)
 

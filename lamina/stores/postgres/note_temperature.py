@@ -7,11 +7,13 @@ from uuid import UUID
 
 from psycopg.rows import DictRow
 
+from lamina.core.events import Event, EventKind
 from lamina.core.ports import NoteHits
 from lamina.core.scope import Scope
 from lamina.policies.retention.lifespan import is_promoted
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.events import record_events
 from lamina.stores.postgres.outbox import enqueue_notes
 from lamina.stores.postgres.queries import load_queries
 from lamina.text.words import index_words
@@ -78,6 +80,12 @@ async def _promote(connection: Connection, ids: Sequence[UUID], now: datetime) -
     await enqueue_notes(connection, promoted)
     for scope in sorted({(row["tenant"], row["workspace"], row["namespace"]) for row in rows}):
         await bump_epoch(connection, Scope(*scope))
+    of_owner: dict[Scope, list[UUID]] = {}
+    for row in rows:
+        owner = Scope(row["tenant"], row["workspace"], row["namespace"], row["user_id"])
+        of_owner.setdefault(owner, []).append(row["id"])
+    events = [Event.of(owner, EventKind.NOTE_PROMOTED, *sorted(own)) for owner, own in of_owner.items()]
+    await record_events(connection, events)
     return promoted
 
 
@@ -85,7 +93,7 @@ async def warm_up(connection: Connection, ids: Sequence[UUID], now: datetime) ->
     """Make cold notes warm, their words included; the caller enqueues them and raises the epochs.
 
     Returns:
-        ``id``, ``tenant``, ``workspace`` and ``namespace`` of each note that was cold.
+        ``id``, ``tenant``, ``workspace``, ``namespace`` and ``user_id`` of each note that was cold.
     """
     cursor = await connection.execute(QUERIES["lock_cold_chunks"], {"ids": list(ids)})
     chunks = await cursor.fetchall()

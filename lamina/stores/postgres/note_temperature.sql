@@ -32,7 +32,7 @@ WHERE c.note_id = w.id AND c.generation = w.generation AND c.chunk = w.chunk
 UPDATE notes
 SET temperature = 'warm', temperature_changed_at = %(now)s, last_hit_at = greatest(last_hit_at, %(now)s), weight = 1
 WHERE id = ANY(%(ids)s) AND temperature = 'cold' AND deleted_at IS NULL
-RETURNING id, tenant, workspace, namespace
+RETURNING id, tenant, workspace, namespace, user_id
 
 -- name: read_chunk_texts
 SELECT n.id, c.generation, c.chunk, substr(n.content, c.text_start + 1, c.text_end - c.text_start) AS text

@@ -6,12 +6,14 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from lamina.core.events import Event, EventKind
 from lamina.core.scope import Scope
 from lamina.core.sharing import MAX_SHARES_INTO, Share
 from lamina.core.tiers import Segment
 from lamina.errors import Conflict, NotFound
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
 from lamina.stores.postgres.epochs import bump_workspace_epochs
+from lamina.stores.postgres.events import record_event
 from lamina.stores.postgres.idempotency import Json, Once, answer_once
 from lamina.stores.postgres.queries import load_queries
 
@@ -61,6 +63,8 @@ class Shares:
             assert row is not None  # noqa: S101 - the upsert returns its row
             await _refuse_too_many(connection, tenant, share)
             await bump_workspace_epochs(connection, tenant, share.to_workspace)
+            # To those who see more now; the other workspace made it.
+            await record_event(connection, Event(EventKind.SHARE_CREATED, tenant, share.to_workspace, ids=(row["id"],)))
             return {"id": str(row["id"])}
 
         return UUID((await answer_once(self._pool, once, write))["id"])
@@ -91,6 +95,7 @@ class Shares:
             if row is None:
                 raise NotFound("share", str(id_))
             await bump_workspace_epochs(connection, tenant, row["to_workspace"])
+            await record_event(connection, Event(EventKind.SHARE_REVOKED, tenant, row["to_workspace"], ids=(id_,)))
 
         await in_transaction(self._pool, act)
 
