@@ -181,4 +181,5 @@ class HeadAsGet:
                 message = {"type": "http.response.body", "body": b""}
             await send(message)
 
-        await self._app({**scope, "method": HTTPMethod.GET.value}, receive, send_head)
+        state = {**scope.get("state", {}), "is_head": True}
+        await self._app({**scope, "method": HTTPMethod.GET.value, "state": state}, receive, send_head)

@@ -31,6 +31,7 @@ from lamina.settings.serving import FrontDoorSettings
 _OPEN = frozenset({"/cache/health"})
 # A lookup may wait a minute for another one's response.
 _IDLE = frozenset({"/v1/responses/lookup"})
+_STREAM = "text/event-stream"
 # Some clients send an empty object where no body is asked for.
 _EMPTY_OBJECT_BYTES = ("1", "2")
 _ADDRESS = "address"
@@ -91,9 +92,10 @@ class FrontDoor:
         scope.setdefault("state", {})["principal"] = principal
         exchange = _Exchange(receive, self._telling_quotas(send, principal), self._limits, self._clock)
         exchange.unread_bytes = _declared_bytes(headers)
+        scope["state"]["exchange"] = exchange
         try:
             await self._services.quotas.admit(principal)
-            async with self._places.place(principal, is_idle=scope["path"] in _IDLE, is_large=_is_large(headers)):
+            async with self._places.place(principal, is_idle=_is_idle(scope, headers), is_large=_is_large(headers)):
                 await self._work(scope, exchange, principal)
                 await exchange.finish(MAX_DRAINED_BYTES)
         except LaminaError as error:
@@ -216,6 +218,11 @@ class _Exchange:
         self._is_started = self._is_late = self._is_cut = self._is_open = False
 
     @property
+    def is_cut(self) -> bool:
+        """Whether the client has not read the answer in time."""
+        return self._is_cut
+
+    @property
     def body_bytes(self) -> int:
         """Bytes of the body that came."""
         return self._in.size_bytes
@@ -296,6 +303,11 @@ def _address(scope: Scope) -> str:
 def _bearer(headers: Headers) -> str | None:
     scheme, key = get_authorization_scheme_param(headers.get("authorization"))
     return key if key and scheme.lower() == "bearer" else None
+
+
+def _is_idle(scope: Scope, headers: Headers) -> bool:
+    """Report whether a request waits for long, without work."""
+    return scope["path"] in _IDLE or (scope["path"] == "/v1/events" and _STREAM in headers.get("accept", ""))
 
 
 def _declares_body(headers: Headers) -> bool:

@@ -50,6 +50,7 @@ from lamina.stores.postgres.shares import Shares
 from lamina.wiring.archives import build_archived_notes
 from lamina.wiring.caches import CacheParts, build_caches
 from lamina.wiring.erasures import ErasureParts, build_erasures
+from lamina.wiring.events import EventParts, build_event_parts
 from lamina.wiring.services import (
     DocumentParts,
     ProcedureParts,
@@ -181,6 +182,7 @@ class Services:
     erasures: Erasures
     metrics: Scrape
     quotas: QuotaDesk
+    events: EventParts
     meter: Meter = UNMEASURED
 
     async def readiness(self) -> dict[str, str]:
@@ -201,6 +203,7 @@ class Services:
     async def close(self) -> None:
         """Write the counts and entries that are still in memory."""
         await self.erasures.close()
+        await self.events.feed.close()
         await self.quotas.close()
         await self.metrics.close()
         await self.key_check.close()
@@ -277,6 +280,7 @@ def build_services(
         ),
         metrics=Scrape(store_parts(caches.shared, reads.outbox, pool, settings.jobs)),
         quotas=QuotaDesk(Quotas(pool), settings.quotas),
+        events=build_event_parts(settings, pool),
         meter=meter,
     )
 

@@ -253,6 +253,10 @@ class Calls(ABC, Generic[Answer, Done]):
         """List the public keys that check receipts (`GET /v1/erasures/keys`); needs an admin key."""
         return self._get("/v1/erasures/keys")
 
+    def events(self, after: str | None = None, *, limit: int = 100, **chosen: Any) -> Answer:
+        """List events, the oldest first, after one of them (`GET /v1/events`)."""
+        return self._get("/v1/events", _given(after=after, limit=limit, **chosen))
+
     def run_job(self, job: str, *, idempotency_key: str | None = None, **fields: Any) -> Answer:
         """Order a maintenance job on the key's tenant (`POST /v1/jobs`); needs an admin key."""
         return self._post("/v1/jobs", {**fields, "job": job}, idempotency_key)

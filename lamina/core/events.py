@@ -107,3 +107,47 @@ class StoredEvent:
     position: int
     at: datetime
     event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """Which events of a tenant a reader wants, or may see.
+
+    Args:
+        workspace: Only this one's.
+        namespace: Only this one's.
+        user: Only those of this user and of none.
+        agent: Only what this agent changed.
+        kinds: Only these; all if empty.
+    """
+
+    workspace: str | None = None
+    namespace: str | None = None
+    user: str | None = None
+    agent: str | None = None
+    kinds: frozenset[EventKind] = frozenset()
+
+    def admits(self, event: Event) -> bool:
+        """Report whether the event is wanted."""
+        return (
+            self.workspace in {None, event.workspace}
+            and self.namespace in {None, event.namespace}
+            and (self.user is None or event.user in {None, self.user})
+            and self.agent in {None, event.agent}
+            and (not self.kinds or event.kind in self.kinds)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """Events in their order.
+
+    Args:
+        events: The events.
+        until: The position up to which there is none but these.
+        is_full: Whether more may follow at once.
+    """
+
+    events: tuple[StoredEvent, ...]
+    until: int
+    is_full: bool

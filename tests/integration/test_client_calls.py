@@ -49,6 +49,7 @@ def test_both_clients_have_the_same_methods() -> None:
         (CALLS.job_run(str(ID)), 404),
         (CALLS.undo_job(str(ID)), 404),
         (CALLS.job_schedule(), 200),
+        (CALLS.events(workspace="w", limit=5), 200),
         (CALLS.forecast("no/such session", workspace="w", user="u"), 404),
         (CALLS.archived_notes(workspace="w", limit=5), 200),
         (CALLS.restore_notes([ID]), 200),

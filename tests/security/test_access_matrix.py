@@ -118,6 +118,7 @@ EXAMPLES: dict[Route, Example] = {
     ("GET", "/v1/documents/{id}/passages"): Example(of="document"),
     ("DELETE", "/v1/documents/{id}"): Example(of="document"),
     ("POST", "/v1/audit"): Example(body={}),
+    ("GET", "/v1/events"): Example(("workspace", "namespace", "user")),
     ("POST", "/v1/jobs"): Example(PLACE, {"job": "sweep", "dry_run": True}),
     ("GET", "/v1/jobs"): Example(PLACE),
     ("GET", "/v1/jobs/schedule"): Example(),

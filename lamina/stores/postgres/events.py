@@ -1,13 +1,14 @@
 """Events, written in the transaction of the change that they report."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
+from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
-from lamina.core.events import IDS_OF_EVENT, Event
+from lamina.core.events import IDS_OF_EVENT, Event, EventFilter, EventKind, EventPage, StoredEvent
 from lamina.core.memories import new_id
 from lamina.stores.postgres.connection import Connection, Pool, connect
 from lamina.stores.postgres.queries import load_queries
@@ -85,3 +86,68 @@ async def end_events(pool: Pool, tenant: str | None, *, cutoff: datetime) -> int
     """Delete the events, of a tenant or of all, from before the cutoff; count them."""
     async with connect(pool) as connection:
         return (await connection.execute(QUERIES["end_events"], {"tenant": tenant, "cutoff": cutoff})).rowcount
+
+
+class Events:
+    """Reads events that are settled: no earlier one can come any more."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def settled(self) -> int:
+        """Return the position up to which every event is committed."""
+        async with connect(self._pool) as connection:
+            return await settled_position(connection)
+
+    async def find(self, tenant: str, id_: UUID) -> int | None:
+        """Return the position of a tenant's event."""
+        async with connect(self._pool) as connection:
+            row = await (await connection.execute(QUERIES["find_event"], {"tenant": tenant, "id": id_})).fetchone()
+        return None if row is None else int(row["seq"])
+
+    async def oldest_at(self, tenant: str) -> datetime | None:
+        """Return the time of a tenant's oldest event."""
+        async with connect(self._pool) as connection:
+            row = await (await connection.execute(QUERIES["find_oldest_event"], {"tenant": tenant})).fetchone()
+        return None if row is None else row["created_at"]
+
+    async def page(self, tenant: str, wanted: EventFilter, after: int, limit: int) -> EventPage:
+        """Return the next events after a position."""
+        parameters = {
+            "tenant": tenant,
+            "workspace": wanted.workspace,
+            "namespace": wanted.namespace,
+            "user_id": wanted.user,
+            "agent_id": wanted.agent,
+            "kinds": [str(kind) for kind in wanted.kinds] or None,
+            "after": after,
+            "limit": limit,
+        }
+        async with connect(self._pool) as connection:
+            settled = await settled_position(connection)
+            cursor = await connection.execute(QUERIES["read_events"], {**parameters, "until": settled})
+            found = tuple([_stored_event(row) async for row in cursor])
+        is_full = len(found) == limit
+        return EventPage(found, found[-1].position if is_full else max(after, settled), is_full)
+
+    async def new(self, tenants: Collection[str], after: int, until: int, limit: int) -> list[StoredEvent]:
+        """Return events of tenants between two positions."""
+        parameters = {"tenants": sorted(tenants), "after": after, "until": until, "limit": limit}
+        async with connect(self._pool) as connection:
+            cursor = await connection.execute(QUERIES["read_new_events"], parameters)
+            return [_stored_event(row) async for row in cursor]
+
+
+def _stored_event(row: DictRow) -> StoredEvent:
+    event = Event(
+        EventKind(row["kind"]),
+        row["tenant"],
+        row["workspace"],
+        row["namespace"],
+        row["user_id"],
+        row["agent_id"],
+        row["session_id"],
+        tuple(row["memory_ids"]),
+        row["facts"],
+    )
+    return StoredEvent(row["id"], row["seq"], row["created_at"], event)

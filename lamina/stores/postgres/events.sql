@@ -36,3 +36,28 @@ SELECT count(*) AS events FROM events WHERE tenant = %(tenant)s AND created_at <
 
 -- name: end_events
 DELETE FROM events WHERE (%(tenant)s::text IS NULL OR tenant = %(tenant)s) AND created_at <= %(cutoff)s
+
+-- name: find_event
+SELECT seq FROM events WHERE tenant = %(tenant)s AND id = %(id)s
+
+-- name: find_oldest_event
+SELECT created_at FROM events WHERE tenant = %(tenant)s ORDER BY seq LIMIT 1
+
+-- name: read_events
+SELECT id, seq, created_at, tenant, workspace, namespace, user_id, agent_id, session_id, kind, memory_ids, facts
+FROM events
+WHERE tenant = %(tenant)s AND seq > %(after)s AND seq <= %(until)s
+  AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
+  AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+  AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s)
+  AND (%(agent_id)s::text IS NULL OR agent_id = %(agent_id)s)
+  AND (%(kinds)s::text[] IS NULL OR kind = ANY(%(kinds)s))
+ORDER BY seq
+LIMIT %(limit)s
+
+-- name: read_new_events
+SELECT id, seq, created_at, tenant, workspace, namespace, user_id, agent_id, session_id, kind, memory_ids, facts
+FROM events
+WHERE tenant = ANY(%(tenants)s) AND seq > %(after)s AND seq <= %(until)s
+ORDER BY seq
+LIMIT %(limit)s
