@@ -49,11 +49,12 @@ async def events(
     namespace: Annotated[Id | None, Query(description="Only those of this subdivision.")] = None,
     user: Annotated[Id | None, Query(description="Only those of this person and of none.")] = None,
     by: Annotated[Id | None, Query(description="Only what this agent changed.")] = None,
-    kind: Annotated[list[EventKind] | None, Query(description="Only these.")] = None,
+    kind: Annotated[list[EventKind] | None, Query(max_length=100, description="Only these.")] = None,
     after: Annotated[UUID | None, Query(description="Only those after this event; `next` of the page before.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="Most events of a page.")] = 100,
     last_event_id: Annotated[
-        str | None, Header(alias="Last-Event-ID", description="The same as `after`, of a stream that goes on.")
+        str | None,
+        Header(alias="Last-Event-ID", max_length=64, description="The same as `after`, of a stream that goes on."),
     ] = None,
 ) -> EventsOut | Response:
     """List events, the oldest first; or follow them, with `Accept: text/event-stream`."""
