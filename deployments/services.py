@@ -53,12 +53,14 @@ from lamina.wiring.erasures import ErasureParts, build_erasures
 from lamina.wiring.events import EventParts, build_event_parts
 from lamina.wiring.services import (
     DocumentParts,
+    FileParts,
     ProcedureParts,
     Reads,
     build_admitted_search,
     build_context_search,
     build_document_parts,
     build_explorer,
+    build_file_parts,
     build_graph_recorder,
     build_hit_counter,
     build_procedure_parts,
@@ -166,6 +168,7 @@ class Services:
     explorer: Explorer
     procedures: ProcedureParts
     documents: DocumentParts
+    files: FileParts
     reads: Reads
     key_check: KeyCheck
     hits: HitCounter
@@ -250,7 +253,10 @@ def build_services(
     explorer = build_explorer(settings, pool, parts.links, generation)
     unbounded = build_search(settings, caches.embedder, parts.tiers, FoundRows(pool), generation, shares, meter)
     search = build_admitted_search(settings, unbounded)
-    context = build_context_search(settings, search, reads.profiles, None if parts.links is None else explorer)
+    documents = build_document_parts(settings, pool, embedder, generation)
+    files = build_file_parts(settings, pool, documents.recorder)
+    hints = None if parts.links is None else explorer
+    context = build_context_search(settings, search, reads.profiles, hints, files.reads)
     return Services(
         settings=settings,
         search=CachedSearch(search, render_search, caches.answers),
@@ -260,7 +266,8 @@ def build_services(
         graph_recorder=build_graph_recorder(settings, pool, embedder, generation),
         explorer=explorer,
         procedures=build_procedure_parts(settings, pool, embedder, caches.embedder, generation),
-        documents=build_document_parts(settings, pool, embedder, generation),
+        documents=documents,
+        files=files,
         reads=reads,
         key_check=KeyCheck(reads.keys, trust_s=settings.write.key_cache_s),
         hits=build_hit_counter(settings, pool),

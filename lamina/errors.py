@@ -110,6 +110,23 @@ class Conflict(LaminaError):
         return self.reason
 
 
+class PreconditionFailed(LaminaError):
+    """What is stored is in another state than the one on which the request insists; read it again.
+
+    Args:
+        header: The header that insists (``If-Match``).
+        reason: The state that was found, and how to go on.
+    """
+
+    def __init__(self, header: str, reason: str) -> None:
+        super().__init__(header, reason)
+        self.header = header
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.header}: {self.reason}"
+
+
 class Unavailable(LaminaError):
     """A part that the call cannot do without does not answer; try again.
 

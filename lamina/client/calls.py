@@ -121,6 +121,47 @@ class Calls(ABC, Generic[Answer, Done]):
         """Return the passages of a document (`GET /v1/documents/{id}/passages`)."""
         return self._get(f"/v1/documents/{id_}/passages", page)
 
+    def put_file(
+        self,
+        path: str,
+        content: str,
+        *,
+        if_match: str | None = None,
+        if_none_match: str | None = None,
+        workspace: str | None = None,
+        always: bool = False,
+        mirror: str | None = None,
+        **ids: Any,
+    ) -> Answer:
+        """Store a file of a workspace (`PUT /v1/workspaces/{workspace}/files/{path}`).
+
+        Args:
+            path: Within the workspace.
+            content: Its text.
+            if_match: The `etag` that the file has to have, or `*`.
+            if_none_match: `*`, if there may be no file yet.
+            workspace: The project; that of the client if not given.
+            always: Whether every context block shows it.
+            mirror: Name of the folder that it mirrors.
+            ids: namespace, user and agent, where they differ from the client's.
+        """
+        body = {"content": content, "always": always, **_given(mirror=mirror)}
+        headers = _conditions(if_match, if_none_match)
+        return self.send(Call("PUT", self._file(path, workspace), body, self._file_ids(ids), headers))
+
+    def file(self, path: str, *, version: int | None = None, workspace: str | None = None, **ids: Any) -> Answer:
+        """Return a file with its text (`GET /v1/workspaces/{workspace}/files/{path}`)."""
+        return self._get(self._file(path, workspace), self._file_ids(ids) | _given(version=version))
+
+    def files(self, *, workspace: str | None = None, **fields: Any) -> Answer:
+        """List files by prefix, a page from a cursor on (`GET /v1/workspaces/{workspace}/files`)."""
+        return self._get(self._file("", workspace).rstrip("/"), self._file_ids(fields))
+
+    def delete_file(self, path: str, *, if_match: str | None = None, workspace: str | None = None, **ids: Any) -> Done:
+        """Delete a file (`DELETE /v1/workspaces/{workspace}/files/{path}`)."""
+        headers = _conditions(if_match, None)
+        return self._finish(Call("DELETE", self._file(path, workspace), None, self._file_ids(ids), headers))
+
     def delete_message(self, id_: UUID | str) -> Done:
         """Delete a message (`DELETE /v1/messages/{id}`)."""
         return self._finish(Call("DELETE", f"/v1/messages/{id_}"))
@@ -314,12 +355,25 @@ class Calls(ABC, Generic[Answer, Done]):
     def _in_scope(self, fields: Json, **own: Any) -> Json:
         return {**self._scope, **fields, **own}
 
+    def _file(self, path: str, workspace: str | None) -> str:
+        project = workspace or self._scope.get("workspace") or "default"
+        return f"/v1/workspaces/{quote(str(project), safe='')}/files/{quote(path)}"
+
+    def _file_ids(self, fields: Json) -> Json:
+        own = {name: id_ for name, id_ in self._scope.items() if name in ("namespace", "user", "agent")}
+        return {**own, **fields}
+
     def _get(self, path: str, params: Json | None = None) -> Answer:
         return self.send(Call("GET", path, params=params or {}))
 
     def _post(self, path: str, body: Json, idempotency_key: str | None = None) -> Answer:
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         return self.send(Call("POST", path, body, headers=headers))
+
+
+def _conditions(if_match: str | None, if_none_match: str | None) -> dict[str, str]:
+    given = {"If-Match": if_match, "If-None-Match": if_none_match}
+    return {name: etag if etag == "*" else f'"{etag}"' for name, etag in given.items() if etag is not None}
 
 
 def _given(**values: object) -> Json:

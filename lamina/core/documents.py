@@ -143,6 +143,25 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class FileMark:
+    """The file of a workspace that a document is.
+
+    Args:
+        path: Within the workspace, in NFC.
+        text_hash: SHA-256 of the text as it was sent.
+        is_always: Whether every context block of the workspace shows it.
+        mirror: Name of the folder that it mirrors.
+        lines: The first and the last line of each passage, from 1.
+    """
+
+    path: str
+    text_hash: bytes
+    is_always: bool = False
+    mirror: str | None = None
+    lines: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """A parsed document with the fields of its upload.
 
@@ -150,6 +169,7 @@ class Document:
         key: Names it within its scope.
         media_type: Without parameters.
         content: Its text.
+        file: The file of a workspace that it is.
     """
 
     key: str
@@ -161,13 +181,15 @@ class Document:
     event_at: datetime | None = None
     source: str = "api"
     metadata: Metadata = field(default_factory=dict)
+    file: FileMark | None = None
 
     def content_hash(self) -> bytes:
-        """Return the hash of everything that replacing it would change."""
+        """Return the hash of everything that replacing it would change, but the folder that a file mirrors."""
         moment = self.event_at.isoformat() if self.event_at else None
         facts = (self.title, self.media_type, self.content, self.tags, moment, self.source, self.metadata)
         cuts = [(span.start, span.end, *filter(None, [span.table_head])) for span in self.passages]
-        return hashlib.sha256(json.dumps((facts, cuts), sort_keys=True).encode()).digest()
+        marks = () if self.file is None else ((self.file.path, self.file.is_always),)
+        return hashlib.sha256(json.dumps((facts, cuts, *marks), sort_keys=True).encode()).digest()
 
     def texts(self) -> tuple[str, ...]:
         """Return the text of each passage that is embedded and indexed."""
@@ -228,7 +250,7 @@ def opening(text: str) -> str:
 
 
 def _first_line(text: str) -> str:
-    return " ".join(next(line for line in text.splitlines() if not is_blank(line)).split())
+    return " ".join(next((line for line in text.splitlines() if not is_blank(line)), "").split())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Write documents: parse, split, embed, then one transaction."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -80,6 +80,7 @@ class RecordedDocuments:
     epoch: int
 
 
+Before = Callable[[Connection], Awaitable[None]]
 _DOCUMENTS = TypeAdapter(RecordedDocuments)
 
 
@@ -178,7 +179,13 @@ class DocumentRecorder:
         return found
 
     async def put(
-        self, scope: Scope, documents: Sequence[Document], once: Once | None = None, *, witness: str | None = None
+        self,
+        scope: Scope,
+        documents: Sequence[Document],
+        once: Once | None = None,
+        *,
+        witness: str | None = None,
+        before: Before | None = None,
     ) -> RecordedDocuments:
         """Store documents, each in place of the scope's one of its key; return the results in their order.
 
@@ -189,6 +196,7 @@ class DocumentRecorder:
             documents: The documents.
             once: Identity of the write.
             witness: Who vouches for them.
+            before: Runs in the transaction before anything is written, and may refuse the write.
 
         Raises:
             TooLarge: If the documents would take more of the embedder than one request may.
@@ -207,13 +215,18 @@ class DocumentRecorder:
         await self._budget.check([document.content for document in news], field)
         try:
             replaced = [document for document in news if composed(document.key) in known]
-            return await self._put(scope, documents, news, replaced, once, witness)
+            return await self._put(scope, documents, news, replaced, once, witness, before)
         except _ChangedMeanwhileError:
             # What was left out as unchanged is embedded now, too.
-            return await self._put(scope, documents, documents, documents, once, witness)
+            return await self._put(scope, documents, documents, documents, once, witness, before)
 
-    async def delete(self, tenant: str, id_: UUID) -> None:
+    async def delete(self, tenant: str, id_: UUID, *, before: Before | None = None) -> None:
         """Delete a document with all its passages; they leave every index.
+
+        Args:
+            tenant: Whose document.
+            id_: Its id.
+            before: Runs in the transaction before anything is deleted, and may refuse it.
 
         Raises:
             NotFound: If the tenant has no such document.
@@ -221,6 +234,8 @@ class DocumentRecorder:
         """
 
         async def act(connection: Connection) -> None:
+            if before is not None:
+                await before(connection)
             scope, gone = await delete_document(connection, tenant, id_)
             nodes = await self._linker.forget(connection, gone)
             await enqueue_entries(connection, [*outbox_entries("documents", gone), *outbox_entries("graph", nodes)])
@@ -237,15 +252,20 @@ class DocumentRecorder:
         replaced: Sequence[Document],
         once: Once | None,
         witness: str | None,
+        before: Before | None,
     ) -> RecordedDocuments:
         now = self._clock()
         known = await self._documents.embedded(scope, replaced, self._generation) if replaced else {}
         prepared, links = await self._prepared(scope, news, now, witness, known)
         by_document = {id(item.document): item for item in prepared}
         batch = _Batch(documents, [by_document.get(id(document)) for document in documents], links)
-        return await write_once(
-            self._pool, once, _DOCUMENTS, lambda connection: self._write(connection, scope, batch, now)
-        )
+
+        async def write(connection: Connection) -> RecordedDocuments:
+            if before is not None:
+                await before(connection)
+            return await self._write(connection, scope, batch, now)
+
+        return await write_once(self._pool, once, _DOCUMENTS, write)
 
     async def _prepared(
         self,

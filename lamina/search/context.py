@@ -8,6 +8,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from lamina.aio.deadline import time_limit
+from lamina.core.files import ShownFile
 from lamina.core.memories import Profile
 from lamina.core.ports import Hints
 from lamina.core.queries import FusedHit, Ranking, SearchRequest, clean_filters, first_expiry
@@ -17,6 +18,7 @@ from lamina.errors import LaminaError
 from lamina.policies.ranking.context_block import BlockFormat, ContextBlock, Extras, build_context
 from lamina.search.admission import SearchTiers
 from lamina.search.fused_search import SearchHints
+from lamina.stores.postgres.files import Files
 from lamina.stores.postgres.profiles import Profiles
 
 Part = TypeVar("Part")
@@ -71,6 +73,8 @@ class ContextSearch:
         hints: Reads the facts next to memories; ``None`` without a graph.
         hint_results: How many of the best memories get hints.
         hint_neighbours: Most hints of one memory.
+        files: The files that every block shows; ``None`` where none does.
+        files_tokens: Most tokens of a block that these take.
         deadline_s: Seconds after which a block is made without the profile or the hints.
     """
 
@@ -83,6 +87,8 @@ class ContextSearch:
         hint_results: int,
         hint_neighbours: int,
         deadline_s: float,
+        files: Files | None = None,
+        files_tokens: int = 0,
     ) -> None:
         self._search = search
         self._profiles = profiles
@@ -90,6 +96,8 @@ class ContextSearch:
         self._hint_results = hint_results
         self._hint_neighbours = hint_neighbours
         self._deadline_s = deadline_s
+        self._files = files
+        self._files_tokens = files_tokens
 
     async def search(self, request: ContextRequest, hints: SearchHints) -> ContextAnswer:
         """Return the block; a profile or hints that cannot be read are missing and named as degraded.
@@ -100,16 +108,26 @@ class ContextSearch:
         """
         answer = await self._search.search(request.search, hints)
         # Both are read after the search: hints belong to its hits, and a profile is wanted only with an answer.
-        (profile, no_profile), (facts, no_facts) = await asyncio.gather(
-            self._profile(request.search.scope), self._facts(request.search, answer.hits)
+        (profile, no_profile), (facts, no_facts), (files, no_files) = await asyncio.gather(
+            self._profile(request.search.scope),
+            self._facts(request.search, answer.hits),
+            self._always(request.search.scope),
         )
         facts = _with_later(answer.hits, facts)
-        extras = Extras(profile, request.suffix, facts, request.search.scope.agent or "", request.is_suffix_verified)
+        extras = Extras(
+            profile,
+            request.suffix,
+            facts,
+            request.search.scope.agent or "",
+            is_suffix_verified=request.is_suffix_verified,
+            files=tuple(files or ()),
+            files_tokens=self._files_tokens,
+        )
         return ContextAnswer(
             block=build_context(answer.hits, extras, budget_tokens=request.budget_tokens, form=request.form),
             budget_tokens=request.budget_tokens,
-            degraded={**answer.degraded, **no_profile, **no_facts},
-            is_whole=answer.is_whole and not (no_profile or no_facts),
+            degraded={**answer.degraded, **no_profile, **no_facts, **no_files},
+            is_whole=answer.is_whole and not (no_profile or no_facts or no_files),
             graph=answer.graph,
             expires_at=first_expiry(hit.memory.expires_at for hit in answer.hits),
         )
@@ -118,6 +136,11 @@ class ContextSearch:
         if scope.user is None:
             return None, {}
         return await read_or_degrade("profile", self._profiles.get(scope), self._deadline_s)
+
+    async def _always(self, scope: Scope) -> tuple[Sequence[ShownFile] | None, Mapping[str, str]]:
+        if self._files is None:
+            return None, {}
+        return await read_or_degrade("files", self._files.always(scope), self._deadline_s)
 
     async def _facts(
         self, request: SearchRequest, hits: Sequence[FusedHit]

@@ -45,7 +45,14 @@ from lamina.settings.stores import (
     QdrantEdgeSettings,
     VectorSettings,
 )
-from lamina.settings.writing import DocumentsSettings, ErasureSettings, HistorySettings, IndexerSettings, WriteSettings
+from lamina.settings.writing import (
+    DocumentsSettings,
+    ErasureSettings,
+    FilesSettings,
+    HistorySettings,
+    IndexerSettings,
+    WriteSettings,
+)
 
 ENV_PREFIX = "LAMINA_"
 
@@ -110,6 +117,7 @@ class Settings(BaseSettings):
     language_model: LanguageModelSettings = LanguageModelSettings()
     indexer: IndexerSettings = IndexerSettings()
     documents: DocumentsSettings = DocumentsSettings()
+    files: FilesSettings = FilesSettings()
     caches: CachesSettings = CachesSettings()
     jobs: JobsSettings = JobsSettings()
     quotas: QuotasSettings = QuotasSettings()

@@ -157,6 +157,11 @@ class ContextSettings(Section):
         le=1,
         description="Memories with a lower fused score stay out; requests and profiles may set their own.",
     )
+    files_tokens: int = Field(
+        2048,
+        ge=0,
+        description="Estimated tokens of a block that files marked `always` may take; others are named as omitted.",
+    )
     min_weight: float = Field(0.2, ge=0, le=1, description="Notes whose weight has decayed below this stay out.")
     hint_results: int = Field(3, ge=0, le=100, description="Memories of a block that get a line of graph hints.")
     hint_neighbours: int = Field(2, ge=1, le=100, description="Hints in such a line.")

@@ -112,6 +112,15 @@ class HistorySettings(Section):
     )
 
 
+class FilesSettings(Section):
+    """Files of a workspace."""
+
+    max_bytes: int = Field(1_000_000, ge=1, le=20_000_000, description="Largest text of a file, in bytes of UTF-8.")
+    versions: int = Field(
+        10, ge=0, le=1000, description="Most earlier texts of a file; with the next change the oldest one is removed."
+    )
+
+
 class DocumentsSettings(Section):
     """How uploaded documents are read and cut."""
 

@@ -22,6 +22,7 @@ from lamina.extraction.language_model import LanguageModelExtractor
 from lamina.extraction.rules import RuleExtractor
 from lamina.ingest.documents import DocumentPolicy, DocumentRecorder
 from lamina.ingest.embedding import EmbeddingBudget
+from lamina.ingest.files import FileLimits, FileRecorder
 from lamina.ingest.graph import GraphRecorder
 from lamina.ingest.hits import HitCounter
 from lamina.ingest.memory_linking import MemoryLinker
@@ -47,6 +48,7 @@ from lamina.stores.postgres.agent_turns import AgentTurns
 from lamina.stores.postgres.builds import Builds
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.documents import Documents
+from lamina.stores.postgres.files import Files
 from lamina.stores.postgres.found_rows import FoundRows
 from lamina.stores.postgres.keys import Keys
 from lamina.stores.postgres.knowledge import KnowledgeReader
@@ -111,6 +113,20 @@ def build_document_parts(settings: Settings, pool: Pool, embedder: Embedder, gen
         budget=EmbeddingBudget(chosen.embed_budget_s, settings.embedding.tokens_per_s, "documents.embed_budget_s"),
     )
     return DocumentParts(Documents(pool), recorder)
+
+
+@dataclass(frozen=True, slots=True)
+class FileParts:
+    """The read and write path of files."""
+
+    reads: Files
+    recorder: FileRecorder
+
+
+def build_file_parts(settings: Settings, pool: Pool, documents: DocumentRecorder) -> FileParts:
+    """Build the read and write path of files, over that of documents."""
+    limits = FileLimits(max_bytes=settings.files.max_bytes, versions=settings.files.versions)
+    return FileParts(Files(pool), FileRecorder(documents, Files(pool), limits))
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +219,7 @@ def build_admitted_search(settings: Settings, search: Search) -> AdmittedSearch:
 
 
 def build_context_search(
-    settings: Settings, search: SearchTiers, profiles: Profiles, hints: Hints | None
+    settings: Settings, search: SearchTiers, profiles: Profiles, hints: Hints | None, files: Files | None = None
 ) -> ContextSearch:
     """Build the context search over a search."""
     limits = settings.context
@@ -213,6 +229,8 @@ def build_context_search(
         hints,
         hint_results=limits.hint_results,
         hint_neighbours=limits.hint_neighbours,
+        files=files if limits.files_tokens else None,
+        files_tokens=limits.files_tokens,
         deadline_s=settings.search.source_deadline_s,
     )
 

@@ -228,9 +228,10 @@ async def test_a_parameter_of_more_than_its_limit_is_refused(
                 options["params"] = {**needed, item["name"]: value}
             elif item["in"] == "header":
                 options["headers"] = {item["name"]: value}
-                if call.media_type == "application/json":
-                    options["json"] = minimal(body_schema(call), document)
-            target = call._replace(path=call.path.replace("{session}", value)) if item["in"] == "path" else call
+            if item["in"] != "query" and call.media_type == "application/json":
+                options["json"] = minimal(body_schema(call), document)
+            in_path = f"{{{item['name']}}}"
+            target = call._replace(path=call.path.replace(in_path, value)) if item["in"] == "path" else call
             answer = await timed(admin, target, **options)
 
             assert answer.status_code == 422, (call, item["name"], answer.text)

@@ -7,6 +7,7 @@ from itertools import accumulate
 from typing import Any
 from uuid import UUID
 
+from lamina.core.files import ShownFile
 from lamina.core.memories import Profile, Role
 from lamina.core.profiles import INSTRUCTIONS
 from lamina.core.queries import FusedHit, Memory
@@ -16,6 +17,7 @@ from lamina.text.words import estimated_tokens
 
 _SEPARATOR = "\n\n"
 UNVERIFIED = "unverified"
+FILE_KIND = "file"
 NO_HINTS: Mapping[UUID, tuple[str, ...]] = {}
 
 
@@ -34,8 +36,8 @@ class ContextBlock:
         text: The profile in full, then the memories, best first, then the suffix; for messages, their JSON.
         tokens: Estimated tokens of ``text``; at most the budget.
         used: The hits whose memory is in it.
-        omitted: The parts that the budget left out: ``suffix``, ``profile``, or the number of memories as
-            ``memories: 3``.
+        omitted: The parts that the budget left out: ``suffix``, ``profile``, or the number of files and memories as
+            ``files: 1`` and ``memories: 3``.
         form: How it is written.
     """
 
@@ -56,6 +58,8 @@ class Extras:
         hints: Facts next to a memory in the graph, by its id.
         agent: Whose suffix it is.
         is_suffix_verified: Whether that agent itself, or an admin, wrote it.
+        files: The files that every block of the workspace shows, behind the profile.
+        files_tokens: Most tokens that these take.
     """
 
     profile: Profile | None = None
@@ -63,15 +67,18 @@ class Extras:
     hints: Mapping[UUID, Sequence[str]] = field(default_factory=lambda: NO_HINTS)
     agent: str = ""
     is_suffix_verified: bool = False
+    files: tuple[ShownFile, ...] = ()
+    files_tokens: int = 0
 
 
 def build_context(
     hits: Sequence[FusedHit], extras: Extras, *, budget_tokens: int, form: BlockFormat = BlockFormat.TEXT
 ) -> ContextBlock:
-    """Lay out the profile, as many of the best hits as the budget holds, and the suffix.
+    """Lay out the profile, the files that every block shows, as many of the best hits as fit, and the suffix.
 
     The suffix has the first claim on the budget, then the profile, both in full or not at all; of a profile that does
-    not fit, the standing instructions still stand there.
+    not fit, the standing instructions still stand there. Then the files, each in full or not at all; a hit in one that
+    stands there is left out.
     Memories are taken whole and in order; the first that does not fit ends the block, so that a
     worse memory never displaces a better one. Hints take the rest, the best memory's first.
     """
@@ -83,13 +90,17 @@ def build_context(
     is_whole_profile = bool(profile)
     if not profile:
         profile, left = _take_whole(layout.profile(_instructions_of(extras.profile)), left, layout)
+    files, left = _take_files(extras, left, layout)
+    shown = {file.id for file, section in files if section}
+    hits = [hit for hit in hits if hit.memory.document not in shown]
     costs = list(accumulate(_cost(layout.memory(hit, ()), layout) for hit in hits))
     used = tuple(hits[: sum(1 for cost in costs if cost <= left)])
     memories = _with_hints(used, extras.hints, left - (costs[len(used) - 1] if used else 0), layout)
-    text = layout.joined([section for section in (profile, *memories, suffix) if section])
+    text = layout.joined([section for section in (profile, *(part for _, part in files), *memories, suffix) if section])
     left_out = {
         "suffix": wanted_suffix and not suffix,
         "profile": wanted_profile and not is_whole_profile,
+        f"files: {len(files) - len(shown)}": len(shown) < len(files),
         f"memories: {len(hits) - len(used)}": len(used) < len(hits),
     }
     omitted = tuple(name for name, is_missing in left_out.items() if is_missing)
@@ -101,6 +112,17 @@ def _instructions_of(profile: Profile | None) -> Profile | None:
     if profile is None or INSTRUCTIONS not in profile.document:
         return None
     return replace(profile, document={INSTRUCTIONS: profile.document[INSTRUCTIONS]})
+
+
+def _take_files(extras: Extras, left: int, layout: "_Layout") -> tuple[list[tuple[ShownFile, str]], int]:
+    """Return each file with its section, empty where it does not fit, and the tokens left after them."""
+    sections: list[tuple[ShownFile, str]] = []
+    room = min(left, extras.files_tokens)
+    for file in extras.files:
+        section, rest = _take_whole(layout.file(file), room, layout)
+        sections.append((file, section))
+        left, room = left - (room - rest), rest
+    return sections, left
 
 
 def format_memory(hit: FusedHit, hints: Sequence[str] = ()) -> str:
@@ -127,13 +149,21 @@ def _origin(memory: Memory) -> Iterator[str]:
         yield f"{role or 'name'}: {as_name(memory.name)}"
     elif role:
         yield role
+    lines = _lines(memory)
     places = {
-        "document": memory.title,
+        "document": memory.title if lines is None else f"{memory.title}:{lines}",
         "agent": memory.agent,
         "workspace": memory.workspace,
         "namespace": memory.namespace,
     }
     yield from (f"{field_name}: {as_name(value)}" for field_name, value in places.items() if value)
+
+
+def _lines(memory: Memory) -> str | None:
+    """Return the lines of a file at which a passage of it stands, as in ``3-9``."""
+    if memory.kind != FILE_KIND:
+        return None
+    return f"{memory.metadata.get('line_start')}-{memory.metadata.get('line_end')}"
 
 
 def _role(memory: Memory) -> str | None:
@@ -162,6 +192,10 @@ class _TextLayout:
         header = _header("Profile", profile.user, *_unverified(is_verified=profile.is_verified))
         return f"{header}\n{as_json(profile.document, sort_keys=True)}"
 
+    def file(self, file: ShownFile) -> str:
+        owner = () if file.user is None else (f"user: {as_name(file.user)}",)
+        return f"{_header('File', file.path, *owner)}\n{as_content(file.content)}"
+
     def memory(self, hit: FusedHit, hints: Sequence[str]) -> str:
         return format_memory(hit, hints)
 
@@ -187,12 +221,17 @@ class _MessagesLayout:
         text = as_json(profile.document, sort_keys=True)
         return as_json(_message("profile", "profile", profile.user, text) | unverified)
 
+    def file(self, file: ShownFile) -> str:
+        owner = {} if file.user is None else {"user": file.user}
+        return as_json(_message("file", "files", file.path, file.content) | owner)
+
     def memory(self, hit: FusedHit, hints: Sequence[str]) -> str:
         memory = hit.memory
         facts = {
             "role": _role(memory),
             "name": memory.name,
             "title": memory.title,
+            "lines": _lines(memory),
             "agent": memory.agent,
             "workspace": memory.workspace,
             "namespace": memory.namespace,

@@ -12,7 +12,7 @@ import numpy as np
 from psycopg.rows import DictRow, TupleRow
 from psycopg.types.json import Json, Jsonb
 
-from lamina.core.documents import Document, Span, StoredDocument, StoredPassage, passage_text
+from lamina.core.documents import Document, FileMark, Span, StoredDocument, StoredPassage, passage_text
 from lamina.core.memories import Chunk
 from lamina.core.ports import Record
 from lamina.core.queries import Candidate, FilterField, Filters, Place, Query
@@ -192,6 +192,16 @@ def _columns(prepared: Sequence[PreparedDocument], now: datetime) -> dict[str, A
         "metadata": [Json(document.metadata) for document in documents],
         "sources": [document.source for document in documents],
         "times": [document.event_at or now for document in documents],
+        **_file_columns([document.file for document in documents]),
+    }
+
+
+def _file_columns(files: Sequence[FileMark | None]) -> dict[str, list[Any]]:
+    return {
+        "paths": [file and file.path for file in files],
+        "text_hashes": [file and file.text_hash for file in files],
+        "always": [file is not None and file.is_always for file in files],
+        "mirrors": [file and file.mirror for file in files],
     }
 
 
@@ -240,7 +250,14 @@ def _passage_columns(placed: Sequence[_PlacedPassage]) -> dict[str, list[Any]]:
         "pages": [span.page for span in spans],
         "text_starts": [span.start for span in spans],
         "text_ends": [span.end for span in spans],
+        "line_starts": [lines and lines[0] for lines in map(_lines, placed)],
+        "line_ends": [lines and lines[1] for lines in map(_lines, placed)],
     }
+
+
+def _lines(placed: _PlacedPassage) -> tuple[int, int] | None:
+    file = placed.document.file
+    return None if file is None else file.lines[placed.position - 1]
 
 
 def _chunk_columns(passages: Sequence[PreparedPassage], generation: int) -> dict[str, Any]:

@@ -10,23 +10,25 @@ WHERE d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(
 -- an equal one stays as it is and returns no row. Tags come as JSON, for an array of arrays would have to be square.
 INSERT INTO documents (
     id, tenant, workspace, namespace, user_id, agent_id, key, sent_key, title, media_type, content, content_hash,
-    characters, tags, metadata, source, event_at, created_at, updated_at
+    characters, tags, metadata, source, event_at, created_at, updated_at, path, text_hash, is_always, mirror
 )
 SELECT t.id, %(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s, %(agent_id)s, t.key, t.sent_key, t.title,
        t.media_type, t.content, t.content_hash, t.characters, ARRAY(SELECT jsonb_array_elements_text(t.tags)),
-       t.metadata, t.source, t.event_at, %(now)s, %(now)s
+       t.metadata, t.source, t.event_at, %(now)s, %(now)s, t.path, t.text_hash, t.is_always, t.mirror
 FROM unnest(%(ids)s::uuid[], %(keys)s::text[], %(sent_keys)s::text[], %(titles)s::text[], %(media_types)s::text[],
             %(contents)b::text[], %(hashes)s::bytea[], %(characters)s::int[], %(tags)s::jsonb[], %(metadata)b::json[],
-            %(sources)b::text[], %(times)s::timestamptz[])
+            %(sources)b::text[], %(times)s::timestamptz[], %(paths)s::text[], %(text_hashes)s::bytea[],
+            %(always)s::bool[], %(mirrors)s::text[])
      WITH ORDINALITY AS t (id, key, sent_key, title, media_type, content, content_hash, characters, tags, metadata,
-                           source, event_at, place)
+                           source, event_at, path, text_hash, is_always, mirror, place)
 ORDER BY t.place
 ON CONFLICT (tenant, workspace, namespace, user_id, key) DO UPDATE
 SET agent_id = excluded.agent_id, sent_key = excluded.sent_key, title = excluded.title,
     media_type = excluded.media_type,
     content = excluded.content, content_hash = excluded.content_hash, characters = excluded.characters,
     tags = excluded.tags, metadata = excluded.metadata, source = excluded.source, event_at = excluded.event_at,
-    version = documents.version + 1, updated_at = excluded.updated_at
+    version = documents.version + 1, updated_at = excluded.updated_at, text_hash = excluded.text_hash,
+    is_always = excluded.is_always, mirror = excluded.mirror
 WHERE documents.content_hash <> excluded.content_hash
 RETURNING key, id, version
 
@@ -49,13 +51,15 @@ ORDER BY p.id, c.chunk
 -- Passages with their chunks.
 WITH added AS (
     INSERT INTO passages (
-        id, document_id, position, content, tenant, workspace, namespace, user_id, heading, page, text_start, text_end
+        id, document_id, position, content, tenant, workspace, namespace, user_id, heading, page, text_start, text_end,
+        line_start, line_end
     )
     SELECT t.id, t.document_id, t.position, t.content, %(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s,
-           t.heading, t.page, t.text_start, t.text_end
+           t.heading, t.page, t.text_start, t.text_end, t.line_start, t.line_end
     FROM unnest(%(ids)s::uuid[], %(document_ids)s::uuid[], %(positions)s::int[], %(contents)b::text[],
-                %(headings)b::text[], %(pages)s::int[], %(text_starts)s::int[], %(text_ends)s::int[])
-         AS t (id, document_id, position, content, heading, page, text_start, text_end)
+                %(headings)b::text[], %(pages)s::int[], %(text_starts)s::int[], %(text_ends)s::int[],
+                %(line_starts)s::int[], %(line_ends)s::int[])
+         AS t (id, document_id, position, content, heading, page, text_start, text_end, line_start, line_end)
 )
 INSERT INTO passage_chunks (
     passage_id, chunk, text_start, text_end, tenant, workspace, namespace, user_id, tsv, generation, embedding
@@ -74,7 +78,7 @@ FOR UPDATE
 DELETE FROM documents WHERE id = %(id)s AND tenant = %(tenant)s
 
 -- name: get_document
-SELECT d.id, d.workspace, d.namespace, d.user_id, d.agent_id, coalesce(d.sent_key, d.key) AS key, d.title,
+SELECT d.id, d.workspace, d.namespace, d.user_id, d.agent_id, coalesce(d.path, d.sent_key, d.key) AS key, d.title,
        d.media_type, d.characters, d.tags, d.metadata, d.source, d.version, d.event_at, d.created_at, d.updated_at,
        CASE WHEN %(with_content)s THEN d.content END AS content,
        (SELECT count(*) FROM passages p WHERE p.document_id = d.id) AS passages
@@ -82,7 +86,7 @@ FROM documents d
 WHERE d.id = %(id)s AND d.tenant = %(tenant)s
 
 -- name: list_documents
-SELECT d.id, d.workspace, d.namespace, d.user_id, d.agent_id, coalesce(d.sent_key, d.key) AS key, d.title,
+SELECT d.id, d.workspace, d.namespace, d.user_id, d.agent_id, coalesce(d.path, d.sent_key, d.key) AS key, d.title,
        d.media_type, d.characters, d.tags, d.metadata, d.source, d.version, d.event_at, d.created_at, d.updated_at,
        NULL AS content, (SELECT count(*) FROM passages p WHERE p.document_id = d.id) AS passages
 FROM documents d
@@ -255,8 +259,11 @@ SELECT d.id FROM passages p JOIN documents d ON d.id = p.document_id WHERE p.id 
 -- name: read_found_passages
 -- Rows of hits: a part of one statement. It asks again for all that the query may see, for a row may have
 -- changed since a source ranked it.
-SELECT 6, p.id, 'passage', p.content, d.event_at, 1.0, 0.5, d.user_id, d.agent_id, NULL, NULL, coalesce(d.sent_key, d.key),
-       d.tags, d.metadata, d.source, NULL::timestamptz, 'warm', d.title, d.id, p.position, NULL::timestamptz, p.heading,
+SELECT 6, p.id, CASE WHEN d.path IS NULL THEN 'passage' ELSE 'file' END, p.content, d.event_at, 1.0, 0.5, d.user_id,
+       d.agent_id, NULL, NULL, coalesce(d.path, d.sent_key, d.key), d.tags,
+       CASE WHEN d.path IS NULL THEN d.metadata
+            ELSE json_build_object('path', d.path, 'line_start', p.line_start, 'line_end', p.line_end) END,
+       d.source, NULL::timestamptz, 'warm', d.title, d.id, p.position, NULL::timestamptz, p.heading,
        p.page, NULL::text
 FROM passages p
 JOIN documents d ON d.id = p.document_id

@@ -233,7 +233,11 @@ CREATE TABLE public.documents (
     event_at timestamp with time zone NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
-    sent_key text
+    sent_key text,
+    path text,
+    text_hash bytea,
+    is_always boolean DEFAULT false NOT NULL,
+    mirror text
 );
 CREATE TABLE public.edge_evidence (
     edge_id uuid NOT NULL,
@@ -396,6 +400,13 @@ CREATE SEQUENCE public.events_seq_seq
     NO MAXVALUE
     CACHE 1;
 ALTER SEQUENCE public.events_seq_seq OWNED BY public.events.seq;
+CREATE TABLE public.file_versions (
+    document_id uuid NOT NULL,
+    version integer NOT NULL,
+    content text NOT NULL,
+    text_hash bytea NOT NULL,
+    replaced_at timestamp with time zone NOT NULL
+);
 CREATE TABLE public.former_stores (
     projection text NOT NULL,
     store text NOT NULL,
@@ -620,7 +631,9 @@ CREATE TABLE public.passages (
     heading text,
     page integer,
     text_start integer NOT NULL,
-    text_end integer NOT NULL
+    text_end integer NOT NULL,
+    line_start integer,
+    line_end integer
 );
 CREATE TABLE public.procedure_embeddings (
     procedure_id uuid NOT NULL,
@@ -853,6 +866,8 @@ ALTER TABLE ONLY public.erasures
     ADD CONSTRAINT erasures_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.events
     ADD CONSTRAINT events_pkey PRIMARY KEY (tenant, seq);
+ALTER TABLE ONLY public.file_versions
+    ADD CONSTRAINT file_versions_pkey PRIMARY KEY (document_id, version);
 ALTER TABLE ONLY public.former_stores
     ADD CONSTRAINT former_stores_pkey PRIMARY KEY (projection, store);
 ALTER TABLE ONLY public.idempotency_keys
@@ -932,6 +947,8 @@ CREATE INDEX api_keys_of_tenant ON public.api_keys USING btree (tenant);
 CREATE INDEX archived_notes_by_file ON public.archived_notes USING btree (file);
 CREATE INDEX archived_notes_by_run ON public.archived_notes USING btree (run_id) WHERE (run_id IS NOT NULL);
 CREATE INDEX archived_notes_of_scope ON public.archived_notes USING btree (tenant, workspace, namespace, id);
+CREATE INDEX documents_always ON public.documents USING btree (tenant, workspace, namespace) WHERE is_always;
+CREATE INDEX documents_by_path ON public.documents USING btree (tenant, workspace, namespace, path COLLATE "C") WHERE (path IS NOT NULL);
 CREATE UNIQUE INDEX documents_one_of_each ON public.documents USING btree (tenant, workspace, namespace, user_id, key) NULLS NOT DISTINCT;
 CREATE INDEX edge_evidence_by_memory ON public.edge_evidence USING btree (memory_id) WHERE (memory_id IS NOT NULL);
 CREATE UNIQUE INDEX edge_evidence_one_of_each ON public.edge_evidence USING btree (edge_id, public.sha256_of(source), memory_id, user_id) NULLS NOT DISTINCT;
@@ -1027,6 +1044,8 @@ ALTER TABLE ONLY public.entity_names
     ADD CONSTRAINT entity_names_entity_id_fkey FOREIGN KEY (entity_id) REFERENCES public.entities(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.entity_witnesses
     ADD CONSTRAINT entity_witnesses_entity_id_fkey FOREIGN KEY (entity_id) REFERENCES public.entities(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.file_versions
+    ADD CONSTRAINT file_versions_document_id_fkey FOREIGN KEY (document_id) REFERENCES public.documents(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.job_changes
     ADD CONSTRAINT job_changes_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.job_runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.job_partitions

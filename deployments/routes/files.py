@@ -1,0 +1,172 @@
+"""Files of a workspace: put, read, list and delete by path; search finds their passages with their lines."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+
+from deployments.access import MEMORIES, OWN_MEMORIES, Access
+from deployments.bodies import body_of
+from deployments.guard import allow
+from deployments.json_bodies import JsonRoute
+from deployments.routes.dependencies import PageLimit
+from deployments.services import PrincipalDep, ServicesDep
+from deployments.write_metrics import measured_write
+from lamina.api.fields import Id
+from lamina.api.files import MAX_ETAGS_CHARS, MAX_PATH_CHARS, FileIn, FileOut, FilePrefix, FilesOut
+from lamina.api.problems import ProblemOut
+from lamina.api.scope import ScopeIn
+from lamina.core.files import MAX_MIRROR_CHARS, Condition, StoredFile, clean_path, read_etags
+from lamina.core.principals import Principal, Verb
+from lamina.core.scope import DEFAULT_NAMESPACE
+from lamina.core.tiers import Tier
+from lamina.errors import OutsideBounds
+from lamina.ingest.files import SentFile
+from lamina.text.hygiene import clean, composed
+
+router = APIRouter(prefix="/v1/workspaces/{workspace}/files", tags=["files"], route_class=JsonRoute)
+_FAILED: dict[int | str, dict[str, Any]] = {412: {"model": ProblemOut, "description": "It is in another state"}}
+_NOT_NEW: dict[int | str, dict[str, Any]] = {200: {"model": FileOut, "description": "Replaced or existed"}}
+_UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "It still has an ETag of If-None-Match"}}
+
+
+async def file_scope(
+    request: Request,
+    workspace: Annotated[Id, Path(description="Project.")],
+    namespace: Annotated[Id, Query(description="Subdivision of the workspace.")] = DEFAULT_NAMESPACE,
+    user: Annotated[Id | None, Query(description="Person; without one, the files that all share.")] = None,
+    agent: Annotated[Id | None, Query(description="Agent that writes.")] = None,
+) -> ScopeIn:
+    """Read the ids of a request that names its workspace in the path."""
+    ids = {"namespace": namespace, "user": user, "agent": agent}
+    sent = {name: id_ for name, id_ in ids.items() if id_ is not None and name in request.query_params}
+    return ScopeIn(workspace=workspace, **sent)
+
+
+FileScopeDep = Annotated[ScopeIn, Depends(file_scope)]
+FilePath = Annotated[str, Path(max_length=MAX_PATH_CHARS, description="Path of the file within the workspace, parts separated by /.")]
+IfMatch = Annotated[
+    str | None,
+    Header(
+        alias="If-Match",
+        max_length=MAX_ETAGS_CHARS,
+        description="ETags of which the file has to have one; * for any.",
+    ),
+]
+IfNoneMatch = Annotated[
+    str | None,
+    Header(
+        alias="If-None-Match",
+        max_length=MAX_ETAGS_CHARS,
+        description="ETags of which the file may have none; * for no file.",
+    ),
+]
+
+
+@router.put("/{path:path}", status_code=HTTPStatus.CREATED, responses=_NOT_NEW | _FAILED, openapi_extra=body_of(mib=32))
+@allow(Access(Verb.WRITE, OWN_MEMORIES))
+async def put_file(
+    body: FileIn,
+    path: FilePath,
+    services: ServicesDep,
+    principal: PrincipalDep,
+    ids: FileScopeDep,
+    response: Response,
+    if_match: IfMatch = None,
+    if_none_match: IfNoneMatch = None,
+) -> FileOut:
+    """Store a file in place of the one of its path (200), or as a new one.
+
+    It is found within milliseconds; the passages of the text before leave every index.
+    """
+    scope = ids.scope(principal.tenant)
+    mirror = body.mirror if "mirror" in body.model_fields_set else None
+    sent = SentFile(path, body.content, is_always=body.always, mirror=mirror)
+    condition = Condition(read_etags(if_match, "If-Match"), read_etags(if_none_match, "If-None-Match", weak=True))
+    with measured_write(services.meter, Tier.DOCUMENTS):
+        stored, status = await services.files.recorder.put(
+            scope, sent, condition, witness=principal.witness(scope.agent), allowed=_allowed(principal, path)
+        )
+    response.status_code = HTTPStatus.CREATED if status == "created" else HTTPStatus.OK
+    return _answer(stored, response)
+
+
+@router.get("")
+@allow(Access(Verb.READ, MEMORIES))
+async def list_files(
+    services: ServicesDep,
+    principal: PrincipalDep,
+    ids: FileScopeDep,
+    prefix: Annotated[FilePrefix, Query(description="Beginning of their paths, such as `docs/`.")] = "",
+    mirror: Annotated[str | None, Query(max_length=MAX_MIRROR_CHARS, description="Only files that mirror this folder.")] = None,
+    cursor: Annotated[FilePrefix | None, Query(description="Where the page before ended.")] = None,
+    limit: PageLimit = 100,
+) -> FilesOut:
+    """List the files of a workspace by the order of their paths, without their texts."""
+    after = None if cursor is None else clean(cursor, "cursor")
+    begin = composed(clean(prefix, "prefix"))
+    wanted = None if mirror is None else clean(mirror, "mirror")
+    scope = ids.scope(principal.tenant)
+    found = await services.files.reads.page(scope, begin, after=after, limit=limit + 1, mirror=wanted)
+    page = found[:limit]
+    return FilesOut(files=[_out(file) for file in page], next_cursor=page[-1].path if len(found) > limit else None)
+
+
+@router.get("/{path:path}", response_model=FileOut, responses=_UNCHANGED)
+@allow(Access(Verb.READ, MEMORIES))
+async def get_file(
+    path: FilePath,
+    services: ServicesDep,
+    principal: PrincipalDep,
+    ids: FileScopeDep,
+    response: Response,
+    version: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="An earlier text, while it is kept.")] = None,
+    if_none_match: IfNoneMatch = None,
+) -> FileOut | Response:
+    """Return a file with its text, or 304 where the sender has it already."""
+    scope, name = ids.scope(principal.tenant), clean_path(path)
+    known = read_etags(if_none_match, "If-None-Match", weak=True) or frozenset()
+    stored = await services.files.reads.get(scope, name)
+    if version not in {None, stored.version}:
+        content, etag = await services.files.reads.version(scope, name, version)
+        stored = replace(stored, content=content, etag=etag, size=len(content.encode()), version=version)
+    if known & {"*", stored.etag}:
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=_headers(stored))
+    return _answer(stored, response)
+
+
+@router.delete("/{path:path}", status_code=HTTPStatus.NO_CONTENT, responses=_FAILED)
+@allow(Access(Verb.DELETE, OWN_MEMORIES))
+async def delete_file(
+    path: FilePath, services: ServicesDep, principal: PrincipalDep, ids: FileScopeDep, if_match: IfMatch = None
+) -> None:
+    """Delete a file with its earlier texts; no search returns its passages from now on."""
+    condition = Condition(read_etags(if_match, "If-Match"))
+    scope = ids.scope(principal.tenant)
+    await services.files.recorder.delete(scope, path, condition, allowed=_allowed(principal, path))
+
+
+def _allowed(principal: Principal, path: str) -> Callable[[str | None], None]:
+    """Return a check that refuses to change files of agents outside of the key's bound."""
+
+    def check(agent: str | None) -> None:
+        agents = principal.bounds.agents
+        if agents and agent not in agents:
+            raise OutsideBounds("path", f"is {path}, a file of {agent or 'no agent'}; use another path, or another key")
+
+    return check
+
+
+def _answer(stored: StoredFile, response: Response) -> FileOut:
+    response.headers.update(_headers(stored))
+    return _out(stored)
+
+
+def _headers(stored: StoredFile) -> dict[str, str]:
+    return {"ETag": f'"{stored.etag}"'}
+
+
+def _out(stored: StoredFile) -> FileOut:
+    return FileOut.from_attributes(stored, always=stored.is_always)
