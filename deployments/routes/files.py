@@ -46,7 +46,9 @@ async def file_scope(
 
 
 FileScopeDep = Annotated[ScopeIn, Depends(file_scope)]
-FilePath = Annotated[str, Path(max_length=MAX_PATH_CHARS, description="Path of the file within the workspace, parts separated by /.")]
+FilePath = Annotated[
+    str, Path(max_length=MAX_PATH_CHARS, description="Path of the file within the workspace, parts separated by /.")
+]
 IfMatch = Annotated[
     str | None,
     Header(
@@ -100,7 +102,9 @@ async def list_files(
     principal: PrincipalDep,
     ids: FileScopeDep,
     prefix: Annotated[FilePrefix, Query(description="Beginning of their paths, such as `docs/`.")] = "",
-    mirror: Annotated[str | None, Query(max_length=MAX_MIRROR_CHARS, description="Only files that mirror this folder.")] = None,
+    mirror: Annotated[
+        str | None, Query(max_length=MAX_MIRROR_CHARS, description="Only files that mirror this folder.")
+    ] = None,
     cursor: Annotated[FilePrefix | None, Query(description="Where the page before ended.")] = None,
     limit: PageLimit = 100,
 ) -> FilesOut:

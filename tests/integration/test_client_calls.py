@@ -54,13 +54,18 @@ def test_both_clients_have_the_same_methods() -> None:
         (CALLS.archived_notes(workspace="w", limit=5), 200),
         (CALLS.restore_notes([ID]), 200),
         (CALLS.erase_user("nobody/at all"), 200),
+        (CALLS.put_file("docs/a b?#.md", "text", if_none_match="*", workspace="w", always=True, mirror="here"), 201),
+        (CALLS.put_file("docs/a.md", "text", if_match="*", namespace="n"), 412),
+        (CALLS.file("docs/a b.md", version=3, user="u"), 404),
+        (CALLS.files(prefix="docs/", limit=5, namespace="n"), 200),
+        (CALLS.delete_file("docs/a.md", if_match="1f"), 404),
     ],
     ids=lambda value: value.path if isinstance(value, Call) else "",
 )
 async def test_a_call_meets_its_route(application: Application, call: Call, status: int) -> None:
     admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
 
-    answer = await admin.request(call.method, call.path, json=call.json, params=call.params)
+    answer = await admin.request(call.method, call.path, json=call.json, params=call.params, headers=call.headers)
 
     assert (answer.status_code, answer.text) == (status, answer.text)
     assert not re.search("No such route|Method Not Allowed", answer.text)
