@@ -61,6 +61,10 @@ class TidyEngine:
         """Make the indexes, which stay: they hold nothing of a test."""
         await self._engine.index_nodes()
 
+    async def plan(self, statements: Mapping[str, Parameters]) -> None:
+        """Have the server plan statements."""
+        await self._engine.plan(statements)
+
     async def flush(self) -> None:
         """Return when everything is durable."""
         await self._engine.flush()

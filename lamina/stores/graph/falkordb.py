@@ -96,6 +96,9 @@ class FalkorDBEngine:
                 if "already indexed" not in str(error):
                     raise
 
+    async def plan(self, statements: Mapping[str, Parameters]) -> None:
+        """Return at once: it plans in a millisecond."""
+
     async def flush(self) -> None:
         """Return when everything written so far is on the server's disk.
 

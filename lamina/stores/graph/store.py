@@ -6,7 +6,7 @@ change, and until then it is the bare target of a link, which nobody sees. Links
 """
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from itertools import islice
@@ -16,6 +16,7 @@ from uuid import UUID
 from lamina.core.fingerprints import fingerprint
 from lamina.core.links import FollowedLink, Frontier, Node
 from lamina.core.ports import Change
+from lamina.core.scope import Scope
 from lamina.stores.graph.values import (
     Parameters,
     Row,
@@ -47,6 +48,10 @@ class Engine(Protocol):
 
     async def index_nodes(self) -> None:
         """Make the indexes over nodes, those that are missing."""
+        ...
+
+    async def plan(self, statements: Mapping[str, Parameters]) -> None:
+        """Have the server plan statements that read, where planning takes it long."""
         ...
 
     async def flush(self) -> None:
@@ -153,11 +158,13 @@ class CypherGraph:
         return known
 
     async def prepare(self) -> bool:
-        """Report whether there is no node at all; indexes are made with the first changes.
+        """Have the server plan what a search asks; report whether there is no node at all.
 
         Raises:
             Unavailable: If the store does not answer in time.
         """
+        nothing = frontier_parameters(Frontier(Scope("nobody"), (), (), 1))
+        await self._engine.plan({self._text("expand"): nothing, self._text("any_node"): {}})
         return not await self._engine.read(self._text("any_node"), {})
 
     async def probe(self) -> None:
