@@ -19,6 +19,7 @@ from deployments.searcher import SearcherDeployment
 from lamina.config_check.consistency import embedded_store_of
 from lamina.core.tiers import TierName
 from lamina.settings.loading import Settings, served_tiers
+from lamina.settings.models import EndpointSettings
 from lamina.settings.serving import DeploymentSettings, EmbedderDeploymentSettings
 from lamina.settings.stores import PostgresServerSettings
 from lamina.stores.postgres.generations import Generation, claim_generation
@@ -57,7 +58,9 @@ def build(settings: Settings) -> Application:
     generation = claim_generation(url, model_identity(settings), settings.embedding.thresholds)
     settings = with_thresholds(settings, generation)
     _start_actors(settings, generation)
-    device, resources = embedder_resources(settings.serve.embedder, _gpus())
+    # A model elsewhere needs no GPU here.
+    gpus = 0.0 if isinstance(settings.embedding, EndpointSettings) else _gpus()
+    device, resources = embedder_resources(settings.serve.embedder, gpus)
     embedder = _embedder(settings.serve.embedder, resources, generation).bind(settings, device, generation.identity)
     if settings.serve.topology == "compact":
         return _compact(settings).bind(settings, generation, embedder)

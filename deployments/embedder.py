@@ -12,6 +12,7 @@ from lamina.core.memories import Chunk
 from lamina.core.ports import ModelIdentity, ModelReport
 from lamina.errors import Misconfigured, Unavailable
 from lamina.models.batching import BatchingEmbedder, tokens_of
+from lamina.models.prefixes import prefixes_of
 from lamina.settings.loading import Settings
 from lamina.wiring.stores import build_model
 
@@ -42,7 +43,7 @@ class EmbedderDeployment:
         listen_on_loopback()
         take_short_turns()
         meter = replica_meter()
-        self._embedder = BatchingEmbedder(model, meter=meter)
+        self._embedder = BatchingEmbedder(model, meter=meter, prefixes=prefixes_of(settings.embedding))
         # The bound method holds the embedder, not this replica: the watching ends with the replica.
         watch(self, "embedder", meter, tell=self._embedder.record_calls)
         self._work = Work()

@@ -13,7 +13,7 @@ class ModelOut(Output):
         "Only an admin sees the folder of one that is none of a hub."
     )
     dimension: int = Field(description="Length of its vectors.")
-    runtime: str = Field(description="onnx, torch or hashing.")
+    runtime: str = Field(description="onnx, torch, endpoint or hashing.")
     precision: str = Field(description="Type in which it computes.")
     device: str = Field(description="Processor or GPU, by the runtime's own name.")
     checked: str | None = Field(

@@ -72,6 +72,7 @@ class EmbeddingPolicy:
         pause_s: Seconds for which the table is not asked then.
         window_s: Seconds for which new embeddings gather before they are written together.
         write_deadline_s: Seconds after which such a write counts as failed.
+        is_symmetric: Whether a question and an equal text that is written have one vector.
     """
 
     generation: int
@@ -82,6 +83,7 @@ class EmbeddingPolicy:
     pause_s: float = 2.0
     window_s: float = 0.1
     write_deadline_s: float = 2.0
+    is_symmetric: bool = True
 
 
 def is_sound(embedding: object, dimension: int) -> bool:
@@ -221,7 +223,8 @@ class CachingEmbedder:
         """
         space = (scope.tenant, scope.workspace)
         # The embedding of a text of several chunks is their mean, not what is written.
-        known = await self._find_chunks(space, [text for text in texts if len(text) <= ONE_CHUNK_CHARS])
+        short = [text for text in texts if len(text) <= ONE_CHUNK_CHARS] if self._policy.is_symmetric else []
+        known = await self._find_chunks(space, short)
         missing = [text for text in dict.fromkeys(texts) if text not in known]
         embedded = await self._embedder.embed_chunks(missing) if missing else []
         if len(embedded) != len(missing):

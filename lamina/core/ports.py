@@ -46,7 +46,7 @@ class ModelReport:
     Args:
         model: Name of the model.
         dimension: Length of its vectors.
-        runtime: ``onnx``, ``torch`` or ``hashing``.
+        runtime: ``onnx``, ``torch``, ``endpoint`` or ``hashing``.
         precision: Type in which it computes.
         device: Processor or GPU, by the runtime's own name.
         checked: How its ONNX graph was compared with the model itself; ``None`` where there is no graph.

@@ -26,6 +26,7 @@ from lamina.core.quotas import Resource, spend, spending_tenant
 from lamina.errors import Unavailable
 from lamina.models.lanes import ModelLanes
 from lamina.models.passes import padding
+from lamina.models.prefixes import NONE, Prefixes
 from lamina.text.opaque import language_spans
 
 CHARS_PER_TOKEN = 4
@@ -49,10 +50,20 @@ class BatchingEmbedder:
         max_items: Most chunks of one pass.
         max_queued: Calls that may wait in each of the two queues.
         meter: Records each pass, and how many calls wait or are in one.
+        prefixes: What the model wants before questions and before texts.
     """
 
-    def __init__(self, model: Model, *, max_items: int = 64, max_queued: int = 512, meter: Meter = UNMEASURED) -> None:
+    def __init__(
+        self,
+        model: Model,
+        *,
+        max_items: int = 64,
+        max_queued: int = 512,
+        meter: Meter = UNMEASURED,
+        prefixes: Prefixes = NONE,
+    ) -> None:
         self._model = model
+        self._prefixes = prefixes
         self._meter = meter
         self._in_hand = 0
         self._cutting = asyncio.Semaphore(1)
@@ -101,7 +112,9 @@ class BatchingEmbedder:
         self._in_hand += 1
         self.record_calls()
         try:
-            spans, lengths = await self._cut(texts)
+            spans, cut = await self._cut(texts)
+            prefix = self._prefixes.question if is_question else self._prefixes.written
+            lengths = {prefix + piece: tokens for piece, tokens in cut.items()} if prefix else cut
             known = {piece: found for piece in lengths if (found := self._names.get((owner, piece))) is not None}
             new = [piece for piece in lengths if piece not in known]
             tokens = [lengths[piece] for piece in new]
@@ -112,8 +125,11 @@ class BatchingEmbedder:
         if known:
             self._meter.record(EMBEDDER_REMEMBERED, len(known))
         embedded = dict(zip(new, vectors, strict=True))
-        self._names.update({(owner, piece): row for piece, row in embedded.items() if len(piece) <= NAME_CHARS})
-        return _as_chunks(texts, spans, known | embedded)
+        self._names.update(
+            {(owner, piece): row for piece, row in embedded.items() if len(piece) <= NAME_CHARS + len(prefix)}
+        )
+        vector_of = {piece.removeprefix(prefix): row for piece, row in (known | embedded).items()}
+        return _as_chunks(texts, spans, vector_of)
 
     def record_calls(self) -> None:
         """Record the number of calls in hand; repeat it, since Ray drops a gauge that is not set for a while."""

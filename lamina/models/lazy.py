@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from lamina.core.memories import Chunk
 from lamina.core.ports import Embedder, Model
 from lamina.models.batching import BatchingEmbedder
+from lamina.models.prefixes import NONE, Prefixes
 
 
 class LazyEmbedder:
@@ -15,10 +16,12 @@ class LazyEmbedder:
 
     Args:
         load: Loads the model; slow.
+        prefixes: What it wants before questions and before texts.
     """
 
-    def __init__(self, load: Callable[[], Model]) -> None:
+    def __init__(self, load: Callable[[], Model], prefixes: Prefixes = NONE) -> None:
         self._load = load
+        self._prefixes = prefixes
         self._embedder: Embedder | None = None
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -31,5 +34,5 @@ class LazyEmbedder:
 
     def _loaded(self) -> Embedder:
         if self._embedder is None:
-            self._embedder = BatchingEmbedder(self._load())
+            self._embedder = BatchingEmbedder(self._load(), prefixes=self._prefixes)
         return self._embedder

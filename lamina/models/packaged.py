@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from lamina.core.ports import ModelIdentity
 from lamina.errors import Misconfigured
-from lamina.settings.models import PACKAGED_MODEL, SentenceTransformersSettings
+from lamina.settings.models import PACKAGED_MODEL
 
 _OWNER = "sentence-transformers"
 """Owner of the models whose name on the hub has none."""
@@ -47,9 +46,3 @@ def model_folder(model: str) -> Path:
             f"embedding.model {model} is neither a folder nor in the local cache of the hub",
             f"give the model's folder, or download it first (hf download {model})",
         ) from error
-
-
-def identity(settings: SentenceTransformersSettings, dimension: int) -> ModelIdentity:
-    """Return a model's identity: int8 makes another model of it, any other precision and runtime the same."""
-    suffix = " int8" if settings.precision == "int8" else ""
-    return ModelIdentity(model=settings.model + suffix, dimension=dimension)

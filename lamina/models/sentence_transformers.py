@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from lamina.core.ports import ModelIdentity, ModelReport
 from lamina.errors import Misconfigured
 from lamina.extras import needing
-from lamina.models.packaged import identity, model_path
+from lamina.models.packaged import model_path
 from lamina.models.passes import CPU_TOKENS
+from lamina.models.prefixes import identity, prefixes_of
 from lamina.models.processors import model_threads
 from lamina.models.splitting import ADDED, Splitter
 from lamina.settings.models import SentenceTransformersSettings
@@ -68,7 +69,7 @@ class SentenceTransformerModel:
     @cached_property
     def _splitter(self) -> Splitter:
         tokenizer = self._model.tokenizer.backend_tokenizer.to_str()
-        return Splitter(tokenizer, int(self._model.max_seq_length) - ADDED)
+        return Splitter(tokenizer, int(self._model.max_seq_length) - ADDED, prefixes_of(self._settings).longest)
 
 
 def identity_of(settings: SentenceTransformersSettings) -> ModelIdentity:

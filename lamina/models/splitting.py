@@ -19,15 +19,16 @@ class Splitter:
     Args:
         tokenizer: The model's tokenizer, as JSON.
         capacity: Word pieces that the model sees, without those that it adds.
+        prefix: Stands before each chunk.
     """
 
-    def __init__(self, tokenizer: str, capacity: int) -> None:
+    def __init__(self, tokenizer: str, capacity: int, prefix: str = "") -> None:
         from tokenizers import Tokenizer  # noqa: PLC0415 - comes with the models
 
         self._tokenizer = Tokenizer.from_str(tokenizer)
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        self._capacity = capacity
+        self._capacity = max(1, capacity - len(self._tokenizer.encode(prefix, add_special_tokens=False)))
 
     def spans(self, text: str) -> Sequence[tuple[int, int]]:
         """Return the (start, end) of a text's chunks, in order, at least one."""

@@ -33,7 +33,62 @@ class _ModelSection(Section):
     )
 
 
-class SentenceTransformersSettings(_ModelSection):
+class _PrefixedSection(_ModelSection):
+    query_prefix: str = Field(
+        "", description="Stands before each question that is embedded, as in `query: `; a change embeds anew."
+    )
+    document_prefix: str = Field(
+        "", description="The same before each text that is written, as in `passage: `; a change embeds anew."
+    )
+
+
+class EndpointCalls(Section):
+    """Key, patience and tries of calls of an endpoint."""
+
+    api_key: SecretStr | None = Field(None, description="Bearer token, if the endpoint needs one.")
+    timeout_s: float = Field(10.0, gt=0, description="Longest wait for one answer, in seconds.")
+    deadline_s: float = Field(60.0, gt=0, description="Longest wait for one batch, retries included.")
+    max_retries: int = Field(3, ge=0, description="Further tries after 408, 409, 429, 5xx and broken connections.")
+    backoff_s: float = Field(
+        0.5, gt=0, description="Wait before the first retry where the endpoint names none; it doubles, with jitter."
+    )
+
+
+class EndpointSettings(_PrefixedSection, EndpointCalls):
+    """A model behind an endpoint of OpenAI's form, such as text-embedding-3-small, or Gemini's of that form."""
+
+    kind: Literal["endpoint"] = "endpoint"
+    url: str = Field(
+        pattern="^https?://[^/]", description="URL before `/embeddings`, as in `https://api.openai.com/v1`."
+    )
+    model: str = Field(min_length=1, description="Name of the model, as the endpoint knows it.")
+    dimensions: int = Field(ge=1, le=4000, description="Length of its vectors; 1536 of text-embedding-3-small.")
+    sends_dimensions: bool = Field(
+        default=False, description="Whether each call names `dimensions`, by which some models shorten their vectors."
+    )
+    text_tokens: int = Field(
+        512, ge=128, description="Most tokens of a chunk, as estimated; longer texts have several."
+    )
+    batch_texts: int = Field(64, ge=1, description="Most texts of one call.")
+    batch_tokens: int = Field(16_000, ge=128, description="Most tokens of one call, as estimated.")
+    max_concurrency: int = Field(4, ge=1, description="Most calls of one process at a time.")
+    daily_tokens: int = Field(
+        100_000_000, ge=0, description="Most tokens of one process in a day of UTC; then texts are searched by words."
+    )
+    tokens_per_s: float = Field(
+        10_000.0, gt=0, description="Tokens that one replica embeds in a second; limits are reckoned by it."
+    )
+
+    @model_validator(mode="after")
+    def _leaves_room(self) -> Self:
+        longest = max(len(self.query_prefix), len(self.document_prefix))
+        if longest > self.text_tokens:
+            message = f"a prefix has {longest} characters, more than text_tokens ({self.text_tokens}); shorten it"
+            raise ValueError(message)
+        return self
+
+
+class SentenceTransformersSettings(_PrefixedSection):
     """A model in sentence-transformers' layout, run by torch or by ONNX Runtime."""
 
     kind: Literal["sentence_transformers"] = "sentence_transformers"
@@ -61,6 +116,18 @@ class SentenceTransformersSettings(_ModelSection):
         "computes in it; int8 is ONNX Runtime's alone, and another model to the stores: a change of it embeds anew.",
     )
     batch_size: int = Field(64, ge=1, description="Most texts in one forward pass.")
+    own_prefixes: bool = Field(
+        default=False,
+        description="Whether the prompts that the model's `config_sentence_transformers.json` names query, and "
+        "document or passage, are the prefixes; a change embeds anew.",
+    )
+
+    @model_validator(mode="after")
+    def _has_prefixes_once(self) -> Self:
+        if self.own_prefixes and (self.query_prefix or self.document_prefix):
+            message = "own_prefixes is set beside query_prefix or document_prefix; leave one of them out"
+            raise ValueError(message)
+        return self
 
     @model_validator(mode="after")
     def _runs_in_its_precision(self) -> Self:
@@ -106,4 +173,6 @@ class LanguageModelSettings(Section):
     )
 
 
-EmbeddingSettings = Annotated[SentenceTransformersSettings | HashingSettings, Field(discriminator="kind")]
+EmbeddingSettings = Annotated[
+    SentenceTransformersSettings | EndpointSettings | HashingSettings, Field(discriminator="kind")
+]

@@ -14,6 +14,7 @@ from lamina.caching.response_cache import ResponseCache
 from lamina.caching.shared_caches import SharedCaches
 from lamina.core.cache_layers import Layer
 from lamina.core.ports import CacheShard, Embedder
+from lamina.models.prefixes import prefixes_of
 from lamina.policies.caching.adaptive_ttl import TtlPolicy
 from lamina.policies.caching.answer_keys import AnswerPolicy
 from lamina.policies.caching.cache_keys import digest
@@ -211,6 +212,7 @@ def build_caching_embedder(
         failures=limits.failures,
         pause_s=limits.pause_s,
         window_s=chosen.window_s,
+        is_symmetric=prefixes_of(settings.embedding).are_alike,
     )
     table = None
     if chosen.enabled and chosen.table:

@@ -27,6 +27,7 @@ from lamina.maintenance.tenant_jobs import Audit, AuditJob, CacheExpiryJob
 from lamina.maintenance.undo import Undo
 from lamina.maintenance.worker import JobLimits, Worker
 from lamina.models.lazy import LazyEmbedder
+from lamina.models.prefixes import prefixes_of
 from lamina.policies.caching.cache_keys import digest
 from lamina.policies.retention.clusters import EdgePolicy
 from lamina.policies.retention.summary_periods import SummaryPolicy
@@ -263,7 +264,7 @@ def refuse_area_within_tenant(job: JobName, area: Area) -> None:
 
 def build_job_embedder(settings: Settings) -> Embedder:
     """Build a worker's own embedder, so that no agent waits for a job; it loads the model at the first text."""
-    return LazyEmbedder(lambda: _load_model(settings))
+    return LazyEmbedder(lambda: _load_model(settings), prefixes_of(settings.embedding))
 
 
 _MODELS: dict[str, Model] = {}

@@ -10,10 +10,11 @@ from lamina.core.ports import ModelIdentity, ReportingModel
 from lamina.errors import Misconfigured
 from lamina.extras import needing
 from lamina.models.hashing import HashingModel
+from lamina.models.prefixes import endpoint_identity
 from lamina.models.runtimes import is_torch_installed, runtime
 from lamina.policies.ranking.procedure_matching import MatchPolicy
 from lamina.settings.loading import Settings
-from lamina.settings.models import HashingSettings, SentenceTransformersSettings
+from lamina.settings.models import EndpointSettings, HashingSettings, SentenceTransformersSettings
 from lamina.settings.section import SectionT
 from lamina.settings.stores import EmbeddedPostgresSettings, PostgresServerSettings
 from lamina.stores.postgres.connection import Pool, Pooling, new_pool
@@ -85,6 +86,10 @@ def build_model(settings: Settings, device: str) -> ReportingModel:
     match settings.embedding:
         case SentenceTransformersSettings() as chosen:
             return _build_encoder(chosen, device, settings.data_dir.resolve() / "models")
+        case EndpointSettings() as chosen:
+            from lamina.models.endpoint import EndpointModel  # noqa: PLC0415 - imports an HTTP client
+
+            return EndpointModel(chosen, utc_now)
         case HashingSettings(dimension=dimension, seed=seed):
             return HashingModel(dimension, seed)
         case _ as other:
@@ -137,6 +142,8 @@ def model_identity(settings: Settings) -> ModelIdentity:
     match settings.embedding:
         case SentenceTransformersSettings() as chosen:
             return _encoder_identity(chosen)
+        case EndpointSettings() as chosen:
+            return endpoint_identity(chosen)
         case HashingSettings(dimension=dimension, seed=seed):
             return HashingModel(dimension, seed).identity
         case _ as other:

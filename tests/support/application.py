@@ -22,6 +22,7 @@ from lamina.core.principals import KeyRole
 from lamina.core.tiers import TIERS, TierName
 from lamina.models.batching import BatchingEmbedder
 from lamina.models.hashing import HashingModel
+from lamina.models.prefixes import prefixes_of
 from lamina.projections.audit import audit
 from lamina.projections.indexer import Indexer
 from lamina.search.admission import AdmittedSearch
@@ -145,7 +146,7 @@ async def running(
     indexer = build_indexer(
         settings, pool, {key: value for parts in tiers.values() for key, value in parts.projections.items()}
     )
-    used = embedder or BatchingEmbedder(model)
+    used = embedder or BatchingEmbedder(model, prefixes=prefixes_of(settings.embedding))
     searchers = {TIERS[name].tier: parts.searcher for name, parts in tiers.items()}
     reads = build_reads(settings, pool)
     audits = {

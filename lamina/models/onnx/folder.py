@@ -9,7 +9,8 @@ from typing import Any
 from lamina.core.ports import ModelIdentity
 from lamina.errors import Misconfigured
 from lamina.models.onnx.pooling import WAYS
-from lamina.models.packaged import identity, model_folder
+from lamina.models.packaged import model_folder
+from lamina.models.prefixes import identity
 from lamina.settings.models import SentenceTransformersSettings
 
 OTHERWISE = "set embedding.runtime to torch, which the extra gpu installs"

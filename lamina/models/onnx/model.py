@@ -15,7 +15,8 @@ from lamina.models.onnx.agreement import BY_TORCH, CARRIED, RECORDED, UNCHECKED,
 from lamina.models.onnx.encoder import Encoder
 from lamina.models.onnx.folder import read_folder
 from lamina.models.onnx.graph_files import made_graph
-from lamina.models.packaged import identity, model_folder
+from lamina.models.packaged import model_folder
+from lamina.models.prefixes import identity, prefixes_of
 from lamina.models.processors import model_threads
 from lamina.models.runtimes import is_torch_installed, providers
 from lamina.models.splitting import ADDED, Splitter
@@ -47,7 +48,8 @@ class OnnxModel:
         self._providers = providers(settings.provider, device, onnxruntime.get_available_providers())
         self._folder = read_folder(model_folder(settings.model))
         self.identity = identity(settings, self._folder.dimension)
-        self._splitter = Splitter(self._folder.tokenizer.read_text(), self._folder.max_length - ADDED)
+        longest = prefixes_of(settings).longest
+        self._splitter = Splitter(self._folder.tokenizer.read_text(), self._folder.max_length - ADDED, longest)
         graph, checked = self._graph(graphs)
         self._encoder = self._encoder_of(graph)
         self.pass_tokens = self._encoder.pass_tokens

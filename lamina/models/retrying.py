@@ -1,0 +1,119 @@
+"""Calls of an HTTP endpoint that serves a model: repeated where a repetition may help, within one deadline."""
+
+import email.utils
+import logging
+import random
+import time
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Any
+
+import httpx
+
+from lamina.errors import Unavailable
+from lamina.settings.models import EndpointCalls
+
+logger = logging.getLogger(__name__)
+MAX_BACKOFF_S = 30.0
+_RETRIED = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
+
+
+class EndpointClient:
+    """Posts JSON to one URL; blocking and thread-safe.
+
+    No text of an answer gets into an error: it may quote the request, and errors are told to tenants.
+
+    Args:
+        part: The part of Lamina that it stands for, as errors name it.
+        url: The URL.
+        calls: Key, patience and tries.
+    """
+
+    def __init__(self, part: str, url: str, calls: EndpointCalls) -> None:
+        self._part = part
+        self._url = url
+        self._calls = calls
+        key = calls.api_key
+        headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
+        self._client = httpx.Client(timeout=calls.timeout_s, headers=headers)
+
+    def post(self, body: Any) -> Any:
+        """Return the JSON of the answer.
+
+        Raises:
+            Unavailable: If every try failed, the deadline is over, or the endpoint refuses the request.
+        """
+        until = time.monotonic() + self._calls.deadline_s
+        for attempt in range(self._calls.max_retries + 1):
+            failure, asked_s = self._try(body, until)
+            if isinstance(failure, _Answered):
+                return failure.value
+            wait_s = self._backoff_s(attempt) if asked_s is None else asked_s
+            if attempt == self._calls.max_retries or not failure.may_pass or time.monotonic() + wait_s > until:
+                raise Unavailable(self._part, failure.reason, retry_after_s=max(1, int(asked_s or 1)))
+            time.sleep(wait_s)
+        raise AssertionError  # The last try returns or raises.
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def _try(self, body: Any, until: float) -> "tuple[_Answered | _Failed, float | None]":
+        left_s = max(0.001, min(self._calls.timeout_s, until - time.monotonic()))
+        try:
+            answer = self._client.post(self._url, json=body, timeout=left_s)
+        except httpx.HTTPError as error:
+            return _Failed(f"its endpoint did not answer ({type(error).__name__})", may_pass=True), None
+        except httpx.InvalidURL:
+            return _Failed("the address of its endpoint is no URL", may_pass=False), None
+        if answer.status_code == HTTPStatus.OK:
+            try:
+                return _Answered(answer.json()), None
+            except ValueError:
+                return _Failed("its endpoint answers something that is no JSON", may_pass=False), None
+        status = answer.status_code
+        logger.warning("%s: the endpoint %s answers %d", self._part, self._url, status)
+        may_pass = status in _RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        failed = _Failed(f"its endpoint answers {status}{_hint(status)}", may_pass=may_pass)
+        return failed, _asked_wait_s(answer.headers.get("Retry-After", ""))
+
+    def _backoff_s(self, attempt: int) -> float:
+        most_s: float = min(MAX_BACKOFF_S, self._calls.backoff_s * 2**attempt)
+        return most_s * random.uniform(0.5, 1)  # noqa: S311 - jitter
+
+
+class _Answered:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class _Failed:
+    def __init__(self, reason: str, *, may_pass: bool) -> None:
+        self.reason = reason
+        self.may_pass = may_pass
+
+
+def _hint(status: int) -> str:
+    match status:
+        case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
+            return ", it refuses the key (api_key)"
+        case HTTPStatus.NOT_FOUND:
+            return ", it knows no such address or model"
+        case HTTPStatus.TOO_MANY_REQUESTS:
+            return ", its limit is reached"
+        case _:
+            return ""
+
+
+def _asked_wait_s(header: str) -> float | None:
+    """Return the seconds that a Retry-After header asks for, given as a number or as a date."""
+    try:
+        seconds = float(header)
+    except ValueError:
+        pass
+    else:
+        return seconds if 0 <= seconds < float("inf") else None
+    try:
+        return max(0.0, (email.utils.parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds())
+    except (TypeError, ValueError):
+        return None
