@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import Any
+from uuid import UUID
 
 import httpx
 import psycopg
@@ -157,7 +158,7 @@ async def test_the_event_of_a_turn_has_its_figures_and_no_text(application: Appl
         ).fetchall()
 
     figures = {"tool_calls": 1, "failed_calls": 0, "succeeded": True, "score": 0.75, **USAGE}
-    assert found == [("ann", "s", [turn["id"]], figures)]
+    assert found == [("ann", "s", [UUID(turn["id"])], figures)]
 
 
 async def test_erasing_a_user_erases_their_turns_and_tool_calls(application: Application) -> None:

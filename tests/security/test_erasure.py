@@ -220,7 +220,7 @@ async def test_an_erased_user_is_in_no_file_that_the_receipt_does_not_list(home:
         assert set(careless["left"].values()) == set(erasure["left"].values()) == {0}
         assert {kind: number for kind, number in erasure["erased"].items() if number} == {}
         assert await seen_by(app, BOB) == others
-        assert len(others["messages"]) == 2
+        assert len(others["messages"]) == 3
         assert others["archived"]
         assert others["profile"]
         assert MARK not in json.dumps(await seen_by(app, ANN), default=str).replace(ANN, "")
