@@ -6,7 +6,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 
-from deployments.access import OWN_PLACE, PLACE, Access
+from deployments.access import ALL_USERS, OWN_PLACE, PLACE, Access
 from deployments.bodies import body_of
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
@@ -35,9 +35,11 @@ from lamina.api.procedures import (
     ProceduresOut,
     PutProcedureOut,
     ReinforcedOut,
+    StateIn,
 )
+from lamina.api.turns import AgentTurnOut, AgentTurnsOut
 from lamina.core.principals import Verb
-from lamina.core.procedures import Procedure, clean_procedure
+from lamina.core.procedures import Procedure, ProcedureState, clean_procedure
 from lamina.core.queries import Filters, SearchRequest, clean_filters
 from lamina.core.scope import Scope
 from lamina.stores.postgres.owners import OwnedKind
@@ -100,7 +102,7 @@ async def list_procedures(
     limit: PageLimit = 100,
     offset: PageOffset = 0,
 ) -> ProceduresOut:
-    """List the procedures of a workspace, the latest first."""
+    """List the active procedures of a workspace, the latest first."""
     filters = clean_filters(Filters(tuple(tag or ()), min_confidence=0.0))
     scope = ids.scope(principal.tenant)
     found = await services.procedures.reads.page(scope, filters, limit=limit, offset=offset)
@@ -129,6 +131,44 @@ async def match_procedures(body: MatchIn, services: ServicesDep, principal: Prin
         if match.score >= body.min_score
     ]
     return MatchesOut(matches=matches, degraded=sorted(found.degraded))
+
+
+@router.get("/learnt")
+@allow(Access(Verb.READ, ALL_USERS))
+async def list_learnt_procedures(
+    services: ServicesDep,
+    principal: PrincipalDep,
+    ids: ScopeDep,
+    state: Annotated[ProcedureState, Query(description="proposed, active or dropped.")] = ProcedureState.PROPOSED,
+    limit: PageLimit = 100,
+    offset: PageOffset = 0,
+) -> ProceduresOut:
+    """List the procedures that runs of agents taught, of all users of a workspace, the latest first."""
+    found = await services.procedures.reads.learnt(ids.scope(principal.tenant), state, limit=limit, offset=offset)
+    return ProceduresOut(procedures=[ProcedureOut.from_stored(item) for item in found])
+
+
+@router.put("/{id}/state")
+@allow(Access(Verb.WRITE, OWN_PLACE, of=OwnedKind.PROCEDURE))
+async def decide_procedure(id: UUID, body: StateIn, services: ServicesDep, principal: PrincipalDep) -> ProcedureOut:
+    """Confirm or drop a procedure; outcomes no longer change its state. All of the workspace find a confirmed one."""
+    state = ProcedureState(body.state)
+    return ProcedureOut.from_stored(await services.procedures.recorder.decide(principal.tenant, id, state))
+
+
+@router.get("/{id}/evidence")
+@allow(Access(Verb.READ, ALL_USERS, of=OwnedKind.PROCEDURE))
+async def list_evidence(
+    id: UUID,
+    services: ServicesDep,
+    principal: PrincipalDep,
+    limit: PageLimit = 100,
+    offset: PageOffset = 0,
+) -> AgentTurnsOut:
+    """List the turns that ended the runs which taught a procedure, the latest first."""
+    await services.procedures.reads.get(principal.tenant, id)
+    found = await services.reads.agent_turns.evidence(principal.tenant, id, limit=limit, offset=offset)
+    return AgentTurnsOut(turns=[AgentTurnOut.from_attributes(item) for item in found])
 
 
 @router.get("/{id}")

@@ -1,7 +1,7 @@
 """Procedures: requests and answers."""
 
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from pydantic import BaseModel, Field
@@ -27,6 +27,7 @@ from lamina.core.procedures import (
     MAX_TRIGGER_CHARS,
     Procedure,
     ProcedureOutcome,
+    ProcedureState,
     StoredProcedure,
 )
 from lamina.core.queries import MAX_LIMIT, Filters
@@ -104,11 +105,20 @@ class ProcedureOut(Output):
     created_at: datetime = Field(description="When it was stored, UTC.")
     updated_at: datetime = Field(description="When it was last changed, UTC.")
     last_used_at: datetime | None = Field(description="When an outcome was last reported, UTC.")
+    state: ProcedureState = Field(description="active, or proposed or dropped: these are not found.")
+    is_learnt: bool = Field(description="Whether runs of agents proposed it.")
+    is_private: bool = Field(description="Whether runs of one user taught it, so that it is found for that user alone.")
 
     @classmethod
     def from_stored(cls, stored: StoredProcedure) -> Self:
         """Show a stored procedure."""
         return cls.from_attributes(stored, stored.procedure)
+
+
+class StateIn(Strict):
+    """A decision on a procedure."""
+
+    state: Literal["active", "dropped"] = Field(description="active confirms it for the whole workspace.")
 
 
 class ProceduresOut(BaseModel):

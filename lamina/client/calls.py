@@ -100,6 +100,18 @@ class Calls(ABC, Generic[Answer, Done]):
         """Report the outcome of following a procedure (`POST /v1/procedures/{id}/outcomes`)."""
         return self._post(f"/v1/procedures/{id_}/outcomes", {**fields, "succeeded": succeeded}, idempotency_key)
 
+    def learnt_procedures(self, **fields: Any) -> Answer:
+        """List the procedures that runs of agents taught (`GET /v1/procedures/learnt`)."""
+        return self._get("/v1/procedures/learnt", self._in_scope(fields))
+
+    def decide_procedure(self, id_: UUID | str, state: str) -> Answer:
+        """Confirm (`active`) or drop (`dropped`) a procedure (`PUT /v1/procedures/{id}/state`)."""
+        return self.send(Call("PUT", f"/v1/procedures/{id_}/state", {"state": state}))
+
+    def evidence(self, id_: UUID | str, **page: Any) -> Answer:
+        """List the runs that taught a procedure (`GET /v1/procedures/{id}/evidence`)."""
+        return self._get(f"/v1/procedures/{id_}/evidence", page)
+
     def add_document(self, content: str | bytes, *, idempotency_key: str | None = None, **fields: Any) -> Answer:
         """Store a document, its text or the bytes of its file (`POST /v1/documents`)."""
         return self._post("/v1/documents", _encode_content(self._in_scope(fields, content=content)), idempotency_key)

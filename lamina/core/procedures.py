@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from uuid import UUID
 
 from lamina.core.memories import MAX_SOURCE_CHARS, Metadata, MetadataLimit, clean_metadata, clean_tags
@@ -12,6 +13,14 @@ from lamina.text.words import content_hash
 MAX_TRIGGER_CHARS = 10_000
 MAX_ACTION_CHARS = 100_000
 MAX_COMMENT_CHARS = 10_000
+
+
+class ProcedureState(StrEnum):
+    """State of a procedure; only active ones are found by searches and matches."""
+
+    PROPOSED = "proposed"
+    ACTIVE = "active"
+    DROPPED = "dropped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +79,8 @@ class StoredProcedure:
         agent: Who wrote it.
         strength: 0..1, by its outcomes.
         last_used_at: When an outcome was last reported, in UTC.
+        is_learnt: Whether runs of agents proposed it.
+        is_private: Whether one user's runs alone taught it, so that searches for that user alone find it.
     """
 
     id: UUID
@@ -83,6 +94,9 @@ class StoredProcedure:
     created_at: datetime
     updated_at: datetime
     last_used_at: datetime | None
+    state: ProcedureState = ProcedureState.ACTIVE
+    is_learnt: bool = False
+    is_private: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ JobName = Literal[
     "summaries",
     "compaction",
     "consolidation",
+    "learning",
     "archival",
     "caches",
     "audit",

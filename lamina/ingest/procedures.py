@@ -13,11 +13,19 @@ from lamina.aio.yielding import map_in_steps
 from lamina.core.events import Event, EventKind
 from lamina.core.memories import MetadataLimit, new_id
 from lamina.core.ports import Clock, Embedder
-from lamina.core.procedures import Procedure, ProcedureOutcome, StoredProcedure, clean_outcome, clean_procedure
+from lamina.core.procedures import (
+    Procedure,
+    ProcedureOutcome,
+    ProcedureState,
+    StoredProcedure,
+    clean_outcome,
+    clean_procedure,
+)
 from lamina.core.scope import Scope
 from lamina.ingest.embedding import embed_in_time
 from lamina.ingest.write_once import write_once
 from lamina.models.batching import mean_vector
+from lamina.policies.retention.learning import LearningPolicy
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.events import record_event
@@ -25,6 +33,7 @@ from lamina.stores.postgres.idempotency import Once
 from lamina.stores.postgres.procedures import (
     PreparedProcedure,
     ProcedureResult,
+    decide_procedure,
     delete_procedure,
     index_procedure,
     insert_procedures,
@@ -70,6 +79,7 @@ class ProcedureRecorder:
         clock: The time of day.
         embed_deadline_s: Seconds after which a write gives up on the embedder.
         metadata_limit: Of a procedure's metadata.
+        learning: When outcomes activate or drop a learnt procedure.
     """
 
     def __init__(
@@ -81,8 +91,10 @@ class ProcedureRecorder:
         clock: Clock,
         embed_deadline_s: float,
         metadata_limit: MetadataLimit,
+        learning: LearningPolicy,
     ) -> None:
         self.metadata_limit = metadata_limit
+        self._learning = learning
         self._pool = pool
         self._embedder = embedder
         self._generation = generation
@@ -135,6 +147,23 @@ class ProcedureRecorder:
 
         return await in_transaction(self._pool, act)
 
+    async def decide(self, tenant: str, id_: UUID, state: ProcedureState) -> StoredProcedure:
+        """Confirm or drop a procedure; outcomes no longer change its state.
+
+        Raises:
+            NotFound: If the tenant has no such procedure.
+        """
+        now = self._clock()
+
+        async def act(connection: Connection) -> StoredProcedure:
+            stored = await decide_procedure(connection, tenant, id_, state, now)
+            scope = _scope(tenant, stored)
+            await bump_epoch(connection, scope, teaches=True)
+            await record_event(connection, Event.of(scope, EventKind.PROCEDURE_CHANGED, id_, state=state.value))
+            return stored
+
+        return await in_transaction(self._pool, act)
+
     async def delete(self, tenant: str, id_: UUID) -> None:
         """Take a procedure out of every reader's sight.
 
@@ -177,7 +206,7 @@ class ProcedureRecorder:
         now = self._clock()
 
         async def write(connection: Connection) -> RecordedOutcome:
-            reported = await report_outcome(connection, scope, id_, cleaned, now, witness)
+            reported = await report_outcome(connection, scope, id_, cleaned, now, witness, self._learning)
             # A count changes the order of matches, not what is known: responses stay valid.
             if not reported.existed:
                 place = _scope(scope.tenant, reported.stored).narrowed(agent=scope.agent)

@@ -54,6 +54,19 @@ class ConsolidationSettings(Section):
     shared_neighbours: int = Field(3, ge=1, description="Neighbours that two entities share to be related.")
 
 
+class LearningSettings(Section):
+    """When runs of agents propose procedures."""
+
+    similarity: float = Field(
+        0.6, gt=0, le=1, description="Least cosine of the first words of the user in two runs that teach one procedure."
+    )
+    steps: float = Field(0.6, ge=0, le=1, description="Least share of tools that both call in the same order.")
+    successes: int = Field(
+        2, ge=0, description="Runs that succeeded from which a procedure is active without a confirmation; 0 is never."
+    )
+    failures: int = Field(2, ge=1, description="Runs that failed from which one is dropped, if no more succeeded.")
+
+
 class ArchivalSettings(Section):
     """The archive of cold notes that nobody finds."""
 
@@ -80,6 +93,7 @@ class ScheduleSettings(Section):
     summaries: Schedule = Field("15 2 * * *", description="Summarises days, weeks and months.")
     compaction: Schedule = Field("40 * * * *", description="Compacts sessions that are near their budget.")
     consolidation: Schedule = Field("0 3 * * *", description="Consolidates related notes.")
+    learning: Schedule = Field("25 * * * *", description="Learns procedures from runs of agents with an outcome.")
     archival: Schedule = Field("30 4 * * 0", description="Archives cold notes that nobody finds.")
     caches: Schedule = Field("50 * * * *", description="Removes what expired from the caches' tables.")
     audit: Schedule = Field("0 5 * * *", description="Compares every projection with Postgres, and repairs it.")
@@ -128,5 +142,6 @@ class JobsSettings(Section):
     summaries: SummariesSettings = SummariesSettings()
     compaction: CompactionSettings = CompactionSettings()
     consolidation: ConsolidationSettings = ConsolidationSettings()
+    learning: LearningSettings = LearningSettings()
     archival: ArchivalSettings = ArchivalSettings()
     schedule: ScheduleSettings = ScheduleSettings()

@@ -19,6 +19,7 @@ from lamina.maintenance.dedup import DedupJob
 from lamina.maintenance.derived_notes import Deriver
 from lamina.maintenance.driver import RETRIED, Driver, FanOut
 from lamina.maintenance.job import Job
+from lamina.maintenance.learning import LearningJob
 from lamina.maintenance.reembed import ReembedJob, ReembedPolicy
 from lamina.maintenance.row_jobs import DECAY, EDGES, ENTITIES, RowJob, RowPolicy, sweep_of
 from lamina.maintenance.summaries import SummaryJob
@@ -47,6 +48,7 @@ from lamina.wiring.archives import build_archival
 from lamina.wiring.caches import build_cache_tables, longest_answer
 from lamina.wiring.stores import (
     build_model,
+    learning_policy,
     model_identity,
     postgres_url,
     session_url,
@@ -173,6 +175,16 @@ def _consolidation(settings: Settings, pool: Pool, tools: Tools) -> Consolidatio
     )
 
 
+def _learning(settings: Settings, pool: Pool, tools: Tools) -> LearningJob:
+    return LearningJob(
+        pool,
+        tools.embedder,
+        model_identity(settings),
+        learning_policy(settings),
+        deadline_s=settings.write.embed_deadline_s,
+    )
+
+
 def _compaction(settings: Settings, pool: Pool, tools: Tools) -> CompactionJob:
     return CompactionJob(
         pool,
@@ -233,6 +245,7 @@ JOBS: Mapping[JobName, JobKind] = {
     "dedup": JobKind("merges near-duplicates", _dedup),
     "summaries": JobKind("summarises days, weeks and months of older notes", _summaries),
     "consolidation": JobKind("makes one note of related ones, and edges of shared neighbours", _consolidation),
+    "learning": JobKind("learns procedures from runs of agents with an outcome", _learning),
     "compaction": JobKind("puts summaries in the place of older messages of full sessions", _compaction),
     "archival": JobKind(
         "moves cold notes that nobody finds to the archive",

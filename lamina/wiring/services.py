@@ -61,7 +61,7 @@ from lamina.stores.postgres.procedures import Procedures
 from lamina.stores.postgres.profiles import Profiles
 from lamina.stores.postgres.shares import Shares
 from lamina.stores.postgres.stale_words import StaleWords
-from lamina.wiring.stores import build_procedure_reads, session_url, similar_links, utc_now
+from lamina.wiring.stores import build_procedure_reads, learning_policy, session_url, similar_links, utc_now
 
 
 def build_extractor(settings: Settings) -> Extractor | None:
@@ -153,6 +153,7 @@ def build_procedure_parts(
         clock=utc_now,
         embed_deadline_s=settings.write.embed_deadline_s,
         metadata_limit=metadata_limit(settings),
+        learning=learning_policy(settings),
     )
     return ProcedureParts(reads, matcher, recorder)
 

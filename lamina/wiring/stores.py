@@ -13,6 +13,7 @@ from lamina.models.hashing import HashingModel
 from lamina.models.prefixes import endpoint_identity
 from lamina.models.runtimes import is_torch_installed, runtime
 from lamina.policies.ranking.procedure_matching import MatchPolicy
+from lamina.policies.retention.learning import LearningPolicy
 from lamina.settings.loading import Settings
 from lamina.settings.models import EndpointSettings, HashingSettings, SentenceTransformersSettings
 from lamina.settings.section import SectionT
@@ -174,6 +175,12 @@ def _replaced(section: SectionT, path: Sequence[str], value: object) -> SectionT
     name, *rest = path
     chosen = _replaced(getattr(section, name), rest, value) if rest else value
     return section.model_copy(update={name: chosen})
+
+
+def learning_policy(settings: Settings) -> LearningPolicy:
+    """Return when runs teach procedures, and when these are active or dropped."""
+    chosen = settings.jobs.learning
+    return LearningPolicy(chosen.similarity, chosen.steps, chosen.successes, chosen.failures)
 
 
 def build_procedure_reads(settings: Settings, pool: Pool) -> Procedures:

@@ -49,6 +49,7 @@ VARIES: Mapping[str, set[str]] = {
     "embedding_generations": {"generation", "created_at"},
     "archived_notes": {"run_id", "file"},
     "edges": {"recorded_at"},
+    "procedure_outcomes": {"id"},
 }
 SETTINGS: Mapping[str, dict[str, Any]] = {
     "compaction": {"jobs": {"compaction": {"budget_tokens": 256}, "summaries": {"tokens": 40}}},
@@ -168,6 +169,14 @@ def grow_old(connection: "psycopg.Connection[Any]") -> None:
     )
     for table in ("entities", "edges"):
         connection.execute(aged.format(sql.Identifier(table)), [MOMENT, MOMENT])
+    # Each session is a run of an agent, with the tools that it called.
+    connection.execute(
+        "INSERT INTO agent_turns (id, tenant, workspace, namespace, session_id, last_position, digest, tools,"
+        " failed_calls, succeeded, recorded_at)"
+        " SELECT gen_random_uuid(), tenant, workspace, namespace, session_id, next_position - 1, '',"
+        " ARRAY['look', 'lift', session_id], 0, true, %s::timestamptz + next_position * interval '1 s' FROM sessions",
+        [MOMENT - timedelta(days=1)],
+    )
     connection.execute("DELETE FROM outbox")
 
 

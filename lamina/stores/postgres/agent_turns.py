@@ -117,6 +117,11 @@ class AgentTurns:
         parameters = scope_parameters(scope) | {"limit": limit, "offset": offset}
         return [_stored(row) for row in await self._rows(QUERIES["list_agent_turns"], parameters)]
 
+    async def evidence(self, tenant: str, procedure: UUID, *, limit: int, offset: int) -> list[StoredTurn]:
+        """Return the turns with the outcomes of the runs that taught a procedure, the latest first."""
+        parameters = {"tenant": tenant, "procedure_id": procedure, "limit": limit, "offset": offset}
+        return [_stored(row) for row in await self._rows(QUERIES["list_evidence"], parameters)]
+
     async def usage(self, tenant: str, since: datetime, workspace: str | None = None) -> list[UsageSum]:
         """Return tokens, cost and outcomes since a moment by agent and model, in one workspace or all."""
         parameters = {"tenant": tenant, "workspace": workspace, "since": since, "limit": MAX_SUMS}

@@ -39,3 +39,11 @@ WHERE tenant = %(tenant)s AND recorded_at > %(since)s
 GROUP BY agent_id, provider, model
 ORDER BY cost DESC, turns DESC, agent_id, provider, model
 LIMIT %(limit)s
+
+-- name: list_evidence
+SELECT id, session_id, user_id, agent_id, last_position, tools, failed_calls, provider, model, input_tokens,
+       cached_tokens, output_tokens, cost, latency_ms, succeeded, score, comment, recorded_at
+FROM agent_turns
+WHERE tenant = %(tenant)s AND procedure_id = %(procedure_id)s
+ORDER BY recorded_at DESC, id DESC
+LIMIT %(limit)s OFFSET %(offset)s

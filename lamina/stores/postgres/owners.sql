@@ -15,7 +15,7 @@ SELECT id, workspace, namespace, user_id, agent_id FROM messages WHERE tenant = 
 SELECT id, workspace, namespace, user_id, agent_id FROM documents WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 
 -- name: find_procedure_owners
-SELECT id, workspace, namespace, NULL AS user_id, agent_id
+SELECT id, workspace, namespace, CASE WHEN is_private THEN user_id END AS user_id, agent_id
 FROM procedures WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 
 -- name: find_entity_owners

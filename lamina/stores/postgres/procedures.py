@@ -1,7 +1,7 @@
 """Tier 5: procedures, the outcomes that reinforce them, and how they are matched."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import itemgetter
 from typing import Any
@@ -13,7 +13,7 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Json
 
 from lamina.core.memories import new_id
-from lamina.core.procedures import Procedure, ProcedureOutcome, StoredProcedure
+from lamina.core.procedures import Procedure, ProcedureOutcome, ProcedureState, StoredProcedure
 from lamina.core.queries import Candidate, FilterField, Filters, Hit, Query, Ranking
 from lamina.core.scope import Scope
 from lamina.core.tiers import Source, Tier
@@ -28,6 +28,7 @@ from lamina.policies.ranking.procedure_matching import (
     strength,
     weighed_counts,
 )
+from lamina.policies.retention.learning import LearningPolicy, learnt_state
 from lamina.stores.postgres.connection import Connection, Pool, connect, read_rows, scope_parameters
 from lamina.stores.postgres.filters import Columns, apply_filters, query_parameters
 from lamina.stores.postgres.large_scopes import LargeScopes
@@ -82,6 +83,17 @@ class PreparedProcedure:
 
 
 @dataclass(frozen=True, slots=True)
+class LearntOrigin:
+    """The origin of a procedure that runs of agents propose.
+
+    Args:
+        is_private: Whether they are runs of one user, whose words its trigger has.
+    """
+
+    is_private: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ProcedureResult:
     """The outcome of storing a procedure.
 
@@ -118,16 +130,28 @@ class ReportedOutcome:
 
 
 async def insert_procedures(
-    connection: Connection, scope: Scope, prepared: Sequence[PreparedProcedure], generation: int, now: datetime
+    connection: Connection,
+    scope: Scope,
+    prepared: Sequence[PreparedProcedure],
+    generation: int,
+    now: datetime,
+    *,
+    learnt: LearntOrigin | None = None,
 ) -> list[ProcedureResult]:
     """Insert the procedures that the scope does not have yet; the constraint decides between concurrent writers.
 
-    Rows are inserted in the order of their hashes, so that two writers of the same procedures cannot deadlock.
+    Rows are inserted in the order of their hashes, so that two writers of the same procedures cannot deadlock. Stated
+    ones are active, and so is one that was proposed before; what runs propose is not.
     """
+    origin = {
+        "state": ProcedureState.ACTIVE if learnt is None else ProcedureState.PROPOSED,
+        "is_learnt": learnt is not None,
+        "is_private": learnt is not None and learnt.is_private,
+    }
     ids: dict[bytes, UUID] = {}
     for item in sorted(prepared, key=lambda item: item.procedure.content_hash()):
         row = _columns(item.procedure, now) | _index_columns(item, generation) | {"id": item.id}
-        written = {"source": item.procedure.source, "strength": strength(0, 0)}
+        written = {"source": item.procedure.source, "strength": strength(0, 0), **origin}
         cursor = await connection.execute(QUERIES["insert_procedure"], scope_parameters(scope) | row | written)
         ids[row["content_hash"]] = (await _fetch_row(cursor))["id"]
     stored = [ids[item.procedure.content_hash()] for item in prepared]
@@ -184,6 +208,37 @@ async def index_procedure(connection: Connection, item: PreparedProcedure, gener
     await connection.execute(QUERIES["index_procedure"], {"id": item.id, **_index_columns(item, generation)})
 
 
+async def reword_procedure(
+    connection: Connection, tenant: str, id_: UUID, trigger: str, embedding: Vector, generation: int, now: datetime
+) -> None:
+    """Give a learnt procedure a trigger that is common to several users: from now on it is no one's, and all find it.
+
+    It stays as it is if another procedure of its scope has the same trigger and action.
+    """
+    old = await lock_procedure(connection, tenant, id_)
+    new = replace(old.procedure, trigger=trigger)
+    try:
+        async with connection.transaction():  # A savepoint: the conflict ends no more than this.
+            await update_procedure(connection, id_, new, now)
+    except Conflict:
+        return
+    await index_procedure(connection, PreparedProcedure(id_, new, embedding), generation)
+    await connection.execute(QUERIES["share_procedure"], {"id": id_})
+
+
+async def decide_procedure(
+    connection: Connection, tenant: str, id_: UUID, state: ProcedureState, now: datetime
+) -> StoredProcedure:
+    """Confirm or drop a procedure: outcomes no longer change its state. All of the workspace find a confirmed one.
+
+    Raises:
+        NotFound: If the tenant has no such procedure.
+    """
+    parameters = {"id": id_, "tenant": tenant, "state": state, "now": now}
+    cursor = await connection.execute(QUERIES["decide_procedure"], parameters)
+    return _require(await cursor.fetchone(), id_)
+
+
 async def delete_procedure(connection: Connection, tenant: str, id_: UUID, now: datetime) -> Scope:
     """Hide the procedure from every reader, and return its scope.
 
@@ -204,6 +259,7 @@ async def report_outcome(
     outcome: ProcedureOutcome,
     now: datetime,
     witness: str | None = None,
+    learning: LearningPolicy | None = None,
 ) -> ReportResult:
     """Count an outcome and update the procedure's strength; reports on one procedure are serialised.
 
@@ -214,6 +270,7 @@ async def report_outcome(
         outcome: Success or failure of one run; a run that was reported before changes nothing.
         now: When it is reported, in UTC.
         witness: Who vouches for it, whose reports have a bounded weight; ``None`` if nobody knows.
+        learning: When outcomes activate or drop a learnt procedure; ``None``: they do not.
 
     Raises:
         NotFound: If the tenant has no such procedure.
@@ -236,7 +293,12 @@ async def report_outcome(
     if witness is not None:
         counted = {"id": id_, "witness": witness, "succeeded": outcome.succeeded}
         await connection.execute(QUERIES["count_report"], counted)
-    return ReportResult(await _reinforce(connection, old, outcome, now), existed=False)
+    stored = await _reinforce(connection, old, outcome, now)
+    if learning is not None and stored.is_learnt:
+        state = learnt_state(stored.state, stored.successes, stored.failures, learning)
+        cursor = await connection.execute(QUERIES["set_learnt_state"], {"id": id_, "state": state})
+        stored = replace(stored, state=ProcedureState((await _fetch_row(cursor))["state"]))
+    return ReportResult(stored, existed=False)
 
 
 async def _refuse_contrary(connection: Connection, id_: UUID, outcome: ProcedureOutcome) -> None:
@@ -286,11 +348,18 @@ class Procedures:
             return _require(await cursor.fetchone(), id_)
 
     async def page(self, scope: Scope, filters: Filters, *, limit: int, offset: int) -> list[StoredProcedure]:
-        """Return the scope's procedures, the latest first."""
+        """Return the scope's active procedures, the latest first."""
         text, values = apply_filters(QUERIES["list_procedures"], filters, COLUMNS)
         parameters = scope_parameters(scope) | values | {"limit": limit, "offset": offset}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
+            return [_stored(row) async for row in cursor]
+
+    async def learnt(self, scope: Scope, state: ProcedureState, *, limit: int, offset: int) -> list[StoredProcedure]:
+        """Return the learnt procedures of a scope in a state, of all users, the latest first."""
+        parameters = scope_parameters(scope) | {"state": state, "limit": limit, "offset": offset}
+        async with connect(self._pool) as connection:
+            cursor = await connection.execute(QUERIES["list_learnt_procedures"], parameters)
             return [_stored(row) async for row in cursor]
 
     async def outcomes(self, tenant: str, id_: UUID, *, limit: int, offset: int) -> list[ReportedOutcome]:
@@ -414,8 +483,9 @@ def _stored(row: DictRow) -> StoredProcedure:
         source=row["source"],
     )
     names = ("id", "workspace", "namespace", "strength", "successes", "failures", "created_at", "updated_at")
-    fields = {name: row[name] for name in (*names, "last_used_at")}
-    return StoredProcedure(procedure=procedure, agent=row["agent_id"], **fields)
+    fields = {name: row[name] for name in (*names, "last_used_at", "is_learnt", "is_private")}
+    state = ProcedureState(row["state"])
+    return StoredProcedure(procedure=procedure, agent=row["agent_id"], state=state, **fields)
 
 
 def _found_text(row: FoundRow, _: Candidate) -> str:

@@ -3,14 +3,17 @@
 -- no one's.
 INSERT INTO procedures (
     id, tenant, workspace, namespace, user_id, agent_id, trigger, trigger_key, action, content_hash, tags, metadata, source,
-    strength, tsv, generation, embedding, created_at, updated_at
+    strength, tsv, generation, embedding, created_at, updated_at, state, is_learnt, is_private
 ) VALUES (
     %(id)s, %(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s, %(agent_id)s, %(trigger)s, %(trigger_key)s, %(action)s,
     %(content_hash)s, %(tags)s, %(metadata)s, %(source)s, %(strength)s, to_tsvector('lamina', %(words)s),
-    %(generation)s, %(embedding)s, %(now)s, %(now)s
+    %(generation)s, %(embedding)s, %(now)s, %(now)s, %(state)s, %(is_learnt)s, %(is_private)s
 )
 ON CONFLICT (tenant, workspace, namespace, content_hash) WHERE deleted_at IS NULL
-DO UPDATE SET user_id = CASE WHEN procedures.user_id = excluded.user_id THEN excluded.user_id END
+DO UPDATE SET user_id = CASE WHEN procedures.user_id = excluded.user_id THEN excluded.user_id END,
+              state = CASE WHEN excluded.is_learnt THEN procedures.state ELSE excluded.state END,
+              is_private = procedures.is_private AND excluded.is_private,
+              is_decided = procedures.is_decided OR NOT excluded.is_learnt
 RETURNING id
 
 -- name: erase_user_procedures
@@ -29,7 +32,7 @@ SELECT count(*) AS procedures FROM procedures WHERE tenant = %(tenant)s AND user
 
 -- name: get_procedure_for_update
 SELECT id, workspace, namespace, agent_id, trigger, action, tags, metadata, source, strength, successes, failures,
-       created_at, updated_at, last_used_at
+       created_at, updated_at, last_used_at, state, is_learnt, is_private
 FROM procedures
 WHERE id = %(id)s AND tenant = %(tenant)s AND deleted_at IS NULL
 FOR UPDATE
@@ -40,7 +43,7 @@ SET trigger = %(trigger)s, action = %(action)s, content_hash = %(content_hash)s,
     metadata = %(metadata)s, updated_at = %(now)s
 WHERE id = %(id)s
 RETURNING id, workspace, namespace, agent_id, trigger, action, tags, metadata, source, strength, successes, failures,
-       created_at, updated_at, last_used_at
+       created_at, updated_at, last_used_at, state, is_learnt, is_private
 
 -- name: index_procedure
 UPDATE procedures
@@ -75,22 +78,46 @@ UPDATE procedures
 SET successes = %(successes)s, failures = %(failures)s, strength = %(strength)s, last_used_at = %(now)s
 WHERE id = %(id)s
 RETURNING id, workspace, namespace, agent_id, trigger, action, tags, metadata, source, strength, successes, failures,
-       created_at, updated_at, last_used_at
+       created_at, updated_at, last_used_at, state, is_learnt, is_private
 
 -- name: get_procedure
 SELECT id, workspace, namespace, agent_id, trigger, action, tags, metadata, source, strength, successes, failures,
-       created_at, updated_at, last_used_at
+       created_at, updated_at, last_used_at, state, is_learnt, is_private
 FROM procedures
 WHERE id = %(id)s AND tenant = %(tenant)s AND deleted_at IS NULL
 
 -- name: list_procedures
 SELECT id, workspace, namespace, agent_id, trigger, action, tags, metadata, source, strength, successes, failures,
-       created_at, updated_at, last_used_at
+       created_at, updated_at, last_used_at, state, is_learnt, is_private
 FROM procedures p
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
+  AND p.state = 'active' AND (NOT p.is_private OR p.user_id = %(user_id)s)
   AND /*filters*/ true
 ORDER BY created_at DESC, id DESC
 LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: list_learnt_procedures
+SELECT id, workspace, namespace, agent_id, trigger, action, tags, metadata, source, strength, successes, failures,
+       created_at, updated_at, last_used_at, state, is_learnt, is_private
+FROM procedures
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
+  AND is_learnt AND state = %(state)s
+ORDER BY created_at DESC, id DESC
+LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: share_procedure
+UPDATE procedures SET user_id = NULL, is_private = false WHERE id = %(id)s
+
+-- name: decide_procedure
+UPDATE procedures
+SET state = %(state)s, is_decided = true, is_private = is_private AND %(state)s <> 'active', updated_at = %(now)s
+WHERE id = %(id)s AND tenant = %(tenant)s AND deleted_at IS NULL
+RETURNING id, workspace, namespace, agent_id, trigger, action, tags, metadata, source, strength, successes, failures,
+       created_at, updated_at, last_used_at, state, is_learnt, is_private
+
+-- name: set_learnt_state
+UPDATE procedures SET state = CASE WHEN is_decided THEN state ELSE %(state)s END WHERE id = %(id)s
+RETURNING state
 
 -- name: list_outcomes
 SELECT id, run, succeeded, comment, agent_id, reported_at
@@ -111,7 +138,7 @@ WITH asked AS (
     /*candidates*/
 )
 SELECT p.id, p.workspace, p.namespace, p.agent_id, p.trigger, p.action, p.tags, p.metadata, p.source, p.strength,
-       p.successes, p.failures, p.created_at, p.updated_at, p.last_used_at,
+       p.successes, p.failures, p.created_at, p.updated_at, p.last_used_at, p.state, p.is_learnt, p.is_private,
        length(p.tsv) AS trigger_words, cardinality(asked.words) AS asked_words,
        (SELECT count(*) FROM unnest(tsvector_to_array(p.tsv)) AS word WHERE word = ANY(asked.words)) AS shared_words,
        CASE WHEN p.generation = %(generation)s THEN 1 - (p.embedding <=> %(embedding)s::vector)
@@ -140,6 +167,7 @@ SELECT p.id
 FROM procedures p
 WHERE p.tenant = %(tenant)s AND p.workspace = %(workspace)s AND p.namespace = %(namespace)s AND p.deleted_at IS NULL
   AND (SELECT procedures FROM sized) <= %(most_compared)s
+  AND p.state = 'active' AND (NOT p.is_private OR p.user_id = %(user_id)s)
   AND /*filters*/ true
 
 -- name: procedures_by_stage
@@ -149,6 +177,7 @@ WHERE p.tenant = %(tenant)s AND p.workspace = %(workspace)s AND p.namespace = %(
  WHERE p.tenant = %(tenant)s AND p.workspace = %(workspace)s AND p.namespace = %(namespace)s
    AND p.deleted_at IS NULL
    AND p.trigger_key = ANY(%(key_prefixes)s)
+   AND p.state = 'active' AND (NOT p.is_private OR p.user_id = %(user_id)s)
    AND /*filters*/ true
  ORDER BY length(p.trigger_key) DESC, p.strength DESC
  LIMIT %(candidates)s)
@@ -159,6 +188,7 @@ UNION
    AND p.deleted_at IS NULL
    -- Every key that goes on after this one and a space, "!" being what follows a space.
    AND p.trigger_key ~>=~ (%(key)s::text || ' ') AND p.trigger_key ~<~ (%(key)s::text || '!')
+   AND p.state = 'active' AND (NOT p.is_private OR p.user_id = %(user_id)s)
    AND /*filters*/ true
  ORDER BY length(p.trigger_key), p.strength DESC
  LIMIT %(candidates)s)
@@ -172,6 +202,7 @@ UNION
      WHERE p.tsv @@ asked.any_word
        AND p.tenant = %(tenant)s AND p.workspace = %(workspace)s AND p.namespace = %(namespace)s
        AND p.deleted_at IS NULL
+       AND p.state = 'active' AND (NOT p.is_private OR p.user_id = %(user_id)s)
        AND /*filters*/ true
      ORDER BY ts_rank(p.tsv, asked.any_word, 1) DESC, p.strength DESC
      LIMIT 10 * %(candidates)s
@@ -187,6 +218,7 @@ UNION
  FROM procedures p
  WHERE p.tenant = %(tenant)s AND p.workspace = %(workspace)s AND p.namespace = %(namespace)s
    AND p.deleted_at IS NULL AND p.generation = %(generation)s AND %(embedding)s::vector IS NOT NULL
+   AND p.state = 'active' AND (NOT p.is_private OR p.user_id = %(user_id)s)
    AND /*filters*/ true
  ORDER BY p.embedding /*typed*/ <=> %(embedding)s::vector /*typed*/
  LIMIT %(candidates)s)
@@ -198,6 +230,7 @@ UNION
  WHERE o.tenant = %(tenant)s AND o.workspace = %(workspace)s AND o.namespace = %(namespace)s
    AND o.generation = %(generation)s AND p.generation <> %(generation)s AND o.text_hash = sha256_of(p.trigger)
    AND p.deleted_at IS NULL AND %(embedding)s::vector IS NOT NULL
+   AND p.state = 'active' AND (NOT p.is_private OR p.user_id = %(user_id)s)
    AND /*filters*/ true
  ORDER BY o.embedding /*typed*/ <=> %(embedding)s::vector /*typed*/
  LIMIT %(candidates)s)
@@ -256,4 +289,5 @@ SELECT 5, p.id, 'procedure', p.action, p.created_at, 1.0, p.strength, NULL, p.ag
 FROM procedures p
 WHERE p.id = ANY(%(ids)s) AND p.deleted_at IS NULL
   AND p.tenant = %(tenant)s AND p.workspace = %(workspace)s AND p.namespace = %(namespace)s
+  AND p.state = 'active' AND (NOT p.is_private OR p.user_id = %(user_id)s)
   AND /*filters*/ true

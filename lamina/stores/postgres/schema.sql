@@ -159,7 +159,9 @@ CREATE TABLE public.agent_turns (
     succeeded boolean,
     score double precision,
     comment text,
-    recorded_at timestamp with time zone NOT NULL
+    recorded_at timestamp with time zone NOT NULL,
+    learnt_at timestamp with time zone,
+    procedure_id uuid
 );
 CREATE TABLE public.api_keys (
     id uuid NOT NULL,
@@ -683,6 +685,11 @@ CREATE TABLE public.procedures (
     last_used_at timestamp with time zone,
     deleted_at timestamp with time zone,
     user_id text,
+    state text DEFAULT 'active'::text NOT NULL,
+    is_learnt boolean DEFAULT false NOT NULL,
+    is_private boolean DEFAULT false NOT NULL,
+    is_decided boolean DEFAULT false NOT NULL,
+    CONSTRAINT procedures_state_check CHECK ((state = ANY (ARRAY['proposed'::text, 'active'::text, 'dropped'::text]))),
     CONSTRAINT procedures_strength_check CHECK (((strength >= (0)::double precision) AND (strength <= (1)::double precision)))
 );
 CREATE TABLE public.profile_versions (
@@ -940,9 +947,11 @@ ALTER TABLE ONLY public.stale_words
     ADD CONSTRAINT stale_words_pkey PRIMARY KEY (relation, id);
 ALTER TABLE ONLY public.tenant_usage
     ADD CONSTRAINT tenant_usage_pkey PRIMARY KEY (tenant);
+CREATE INDEX agent_turns_by_procedure ON public.agent_turns USING btree (procedure_id) WHERE (procedure_id IS NOT NULL);
 CREATE INDEX agent_turns_by_time ON public.agent_turns USING btree (tenant, workspace, namespace, recorded_at, id);
 CREATE INDEX agent_turns_by_user ON public.agent_turns USING btree (tenant, user_id) WHERE (user_id IS NOT NULL);
 CREATE UNIQUE INDEX agent_turns_one_of_each ON public.agent_turns USING btree (tenant, workspace, namespace, session_id, user_id, last_position, digest) NULLS NOT DISTINCT;
+CREATE INDEX agent_turns_to_learn ON public.agent_turns USING btree (tenant, workspace, namespace, recorded_at, id) WHERE ((succeeded IS NOT NULL) AND (learnt_at IS NULL));
 CREATE INDEX api_keys_of_tenant ON public.api_keys USING btree (tenant);
 CREATE INDEX archived_notes_by_file ON public.archived_notes USING btree (file);
 CREATE INDEX archived_notes_by_run ON public.archived_notes USING btree (run_id) WHERE (run_id IS NOT NULL);
@@ -1006,6 +1015,7 @@ CREATE INDEX procedures_by_id ON public.procedures USING btree (tenant, workspac
 CREATE INDEX procedures_by_user ON public.procedures USING btree (tenant, user_id) WHERE (user_id IS NOT NULL);
 CREATE INDEX procedures_deleted ON public.procedures USING btree (tenant, workspace, namespace, id) WHERE (deleted_at IS NOT NULL);
 CREATE INDEX procedures_embedding ON public.procedures USING hnsw (embedding public.vector_cosine_ops) WITH (m='16', ef_construction='64');
+CREATE INDEX procedures_learnt ON public.procedures USING btree (tenant, workspace, namespace, id) WHERE (is_learnt AND (deleted_at IS NULL));
 CREATE UNIQUE INDEX procedures_one_of_each ON public.procedures USING btree (tenant, workspace, namespace, content_hash) WHERE (deleted_at IS NULL);
 CREATE INDEX procedures_prefix ON public.procedures USING btree (tenant, workspace, namespace, trigger_key text_pattern_ops) WHERE (deleted_at IS NULL);
 CREATE INDEX procedures_words ON public.procedures USING gin (tenant, workspace, namespace, tsv) WHERE (deleted_at IS NULL);
@@ -1018,6 +1028,8 @@ CREATE UNIQUE INDEX shares_one_of_each ON public.shares USING btree (tenant, fro
 CREATE TRIGGER events_marked BEFORE INSERT ON public.events FOR EACH STATEMENT EXECUTE FUNCTION public.mark_events();
 CREATE TRIGGER idempotency_keys_hashed BEFORE INSERT ON public.idempotency_keys FOR EACH ROW WHEN ((new.user_id IS NOT NULL)) EXECUTE FUNCTION public.hash_user_of_key();
 CREATE TRIGGER projection_stores_former AFTER UPDATE OF store ON public.projection_stores FOR EACH ROW WHEN (((old.store IS NOT NULL) AND (old.store IS DISTINCT FROM new.store))) EXECUTE FUNCTION public.remember_former_store();
+ALTER TABLE ONLY public.agent_turns
+    ADD CONSTRAINT agent_turns_procedure_id_fkey FOREIGN KEY (procedure_id) REFERENCES public.procedures(id) ON DELETE SET NULL;
 ALTER TABLE ONLY public.compacted_chunks
     ADD CONSTRAINT compacted_chunks_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
 ALTER TABLE ONLY public.compacted_chunks
