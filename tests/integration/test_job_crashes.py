@@ -50,6 +50,7 @@ VARIES: Mapping[str, set[str]] = {
     "archived_notes": {"run_id", "file"},
     "edges": {"recorded_at"},
     "procedure_outcomes": {"id"},
+    "events": {"seq", "id", "created_at"},
 }
 SETTINGS: Mapping[str, dict[str, Any]] = {
     "compaction": {"jobs": {"compaction": {"budget_tokens": 256}, "summaries": {"tokens": 40}}},

@@ -1,4 +1,4 @@
--- name: find_runs
+-- name: find_untaught_runs
 -- A page of runs that have ended and taught nothing yet, the earliest first: the first words of the user in each, and the
 -- tools of all its turns.
 SELECT t.id, t.user_id, t.agent_id, t.witness, t.succeeded, t.recorded_at, coalesce(opening.content, '') AS said,
