@@ -22,7 +22,8 @@ async def find_runs(pool: Pool, area: Area, *, after: Mapping[str, Any] | None, 
     place = after or {"at": None, "id": None}
     start = {"after_at": place["at"], "after_id": place["id"]}
     async with connect(pool) as connection:
-        return await (await connection.execute(QUERIES["find_untaught_runs"], area.ids() | start | {"limit": limit})).fetchall()
+        cursor = await connection.execute(QUERIES["find_untaught_runs"], area.ids() | start | {"limit": limit})
+        return await cursor.fetchall()
 
 
 async def find_learnt(
